@@ -1,0 +1,85 @@
+//! Every output: what the host must do, in the order in which the engine calls.
+
+use crate::{ConnectionId, MessageView, Position, Refusal, Reply, SessionId};
+
+/// What the host does for the engine. Calls come in the order in which they must take effect; none
+/// may call back into the engine.
+pub trait Effects {
+    /// Sends a message to a consumer.
+    fn deliver(&mut self, delivery: &Delivery<'_>);
+    /// Tells a publisher what became of its publishes.
+    fn confirm(&mut self, session: SessionId, confirm: Confirm);
+    /// Gives an unroutable mandatory message back; comes before its confirm.
+    fn returned(&mut self, session: SessionId, returned: &Returned<'_>);
+    /// Tells a consumer that its subscription has ended (queue deleted, say).
+    fn cancelled(&mut self, session: SessionId, subscription: &str);
+    /// Answers a [`crate::Request`]; exactly once for each, in order per session.
+    fn reply(&mut self, session: SessionId, reply: Result<Reply, Refusal>);
+    /// Whether the connection's output has room for another delivery. Where not, the host calls
+    /// [`crate::Engine::writable`] once it has.
+    fn has_room(&self, connection: ConnectionId) -> bool;
+
+    /// Appends one record made of `parts` to the journal's current batch. `durable`: somebody waits
+    /// for it to be flushed; a batch without such a record is written and not flushed.
+    fn append(&mut self, parts: &[&[u8]], durable: bool) -> Position;
+    /// Makes sure that appends of `bytes` in sum, that follow within this call into the engine, are
+    /// recovered all or none.
+    fn reserve(&mut self, bytes: usize);
+    /// `count` more live references to the record at `position` keep its segment.
+    fn retain(&mut self, position: Position, count: u32);
+    /// One live reference less.
+    fn release(&mut self, position: Position, count: u32);
+    /// Asks for records; the host answers with [`crate::Engine::loaded`], later, once.
+    fn load(&mut self, load: Load);
+}
+
+/// One message for one consumer.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivery<'a> {
+    /// The consumer's session.
+    pub session: SessionId,
+    /// Its subscription; empty for the answer to [`crate::Request::Get`].
+    pub subscription: &'a str,
+    /// Counted up from 1 per session.
+    pub tag: u64,
+    /// It may have been delivered before.
+    pub redelivered: bool,
+    /// Messages left in the queue; only meaningful for the answer to [`crate::Request::Get`].
+    pub messages_left: u64,
+    /// The message.
+    pub message: MessageView<'a>,
+}
+
+/// What became of publishes, by their number within the session (from 1, in confirm mode).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Confirm {
+    /// The publish's number.
+    pub number: u64,
+    /// And every earlier one not yet confirmed.
+    pub multiple: bool,
+    /// Whether the broker took responsibility.
+    pub accepted: bool,
+}
+
+/// A mandatory message that no queue took.
+#[derive(Clone, Copy, Debug)]
+pub struct Returned<'a> {
+    /// The message.
+    pub message: MessageView<'a>,
+}
+
+/// Names one [`Load`] until it is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LoadId(pub u64);
+
+/// Records to be read back from the journal, off the shard's thread.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// Comes back with the answer.
+    pub id: LoadId,
+    /// What to read, in this order.
+    pub positions: Vec<Position>,
+}
+
+/// The answer to a [`Load`]: the records in the order asked for, or why they cannot be read.
+pub type Loaded = Result<Vec<Vec<u8>>, String>;

@@ -1,0 +1,32 @@
+//! The rules of messaging: routing, queues, subscriptions, credit, transactions, expiry.
+//!
+//! [`Engine`] is one deterministic state machine. It takes requests and returns what must happen
+//! by calling an [`Effects`] value in order. Time is an argument, randomness a seeded argument.
+//!
+//! Knows nothing about protocols, sockets, clocks, threads or files: where a record is stored is a
+//! [`Position`] the host gave out, how properties are encoded is a [`Format`] tag.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod effect;
+mod engine;
+pub mod limits;
+mod message;
+mod names;
+mod refusal;
+mod request;
+mod time;
+mod value;
+
+pub use effect::{Confirm, Delivery, Effects, Load, LoadId, Loaded, Returned};
+pub use engine::{Engine, Options, StorageState};
+pub use message::{Annotations, Content, Death, DeathReason, Format, MessageView, ReadHeaders};
+pub use names::{ConnectionId, Position, SessionId};
+pub use refusal::{Refusal, RefusalKind};
+pub use request::{
+    AlternateTarget, Arguments, BindingTarget, Credit, ExchangeDeclaration, ExchangeKind,
+    ExchangeOptions, Outcome, Overflow, Publish, QueueDeclaration, QueueOptions, Reply, Request,
+    Settle, Subscribe,
+};
+pub use time::Time;
+pub use value::Value;

@@ -1,0 +1,70 @@
+//! Every bound of the engine, in one place, with its default.
+
+use std::time::Duration;
+
+/// Bytes in a name (queue, exchange, routing key, subscription): what fits a one-byte length.
+pub const NAME_BYTES_MAX: usize = 255;
+/// Highest message priority a queue can be declared with.
+pub const PRIORITY_MAX: u8 = 255;
+/// Words in a routing key or pattern of a topic exchange.
+pub const TOPIC_WORDS_MAX: usize = 128;
+/// Exchanges a message passes from exchange to exchange before routing stops.
+pub const ROUTE_EXCHANGES_MAX: usize = 1024;
+
+/// Limits an operator can set. Reaching one is a [`crate::RefusalKind::LimitExceeded`].
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Virtual hosts.
+    pub vhosts_max: usize,
+    /// Queues per virtual host.
+    pub queues_max: usize,
+    /// Exchanges per virtual host.
+    pub exchanges_max: usize,
+    /// Bindings per virtual host.
+    pub bindings_max: usize,
+    /// Subscriptions per session.
+    pub subscriptions_max: usize,
+    /// Unsettled deliveries per session when the client set no credit of its own.
+    pub unsettled_max: u32,
+    /// Bytes of a message body.
+    pub body_bytes_max: u64,
+    /// Publishes and settles in one transaction.
+    pub transaction_operations_max: usize,
+    /// Bytes of payload that one transaction holds until it is committed.
+    pub transaction_bytes_max: u64,
+    /// Bytes of payload of all queues together that stay in memory; beyond it messages spool.
+    pub resident_bytes_max: u64,
+    /// Bytes of payload that one queue keeps in memory before its further messages spool.
+    pub queue_resident_bytes_max: u64,
+    /// Longest time a message may be delayed.
+    pub delay_max: Duration,
+    /// Longest message or queue time to live.
+    pub ttl_max: Duration,
+    /// How long a delivery may stay unsettled before it returns to its queue.
+    pub settle_timeout: Duration,
+    /// Requeues after which a message is dead-lettered, for queues that set no limit of their own;
+    /// `None`: never.
+    pub delivery_limit: Option<u32>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            vhosts_max: 1_000,
+            queues_max: 100_000,
+            exchanges_max: 100_000,
+            bindings_max: 10_000_000,
+            subscriptions_max: 10_000,
+            unsettled_max: 1_000_000,
+            body_bytes_max: 128 << 20,
+            transaction_operations_max: 100_000,
+            transaction_bytes_max: 128 << 20,
+            resident_bytes_max: 128 << 20,
+            queue_resident_bytes_max: 32 << 20,
+            delay_max: Duration::from_secs(365 * 86_400),
+            ttl_max: Duration::from_secs(100 * 365 * 86_400),
+            settle_timeout: Duration::from_secs(30 * 60),
+            delivery_limit: None,
+        }
+    }
+}

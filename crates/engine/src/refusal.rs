@@ -1,0 +1,40 @@
+//! Why a request was refused, in words every protocol can put into its own.
+
+/// The kind of a refusal; each protocol's mapping has one code for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalKind {
+    /// Nothing of that name exists.
+    NotFound,
+    /// It exists, and not as the request assumes; or an unknown delivery tag.
+    PreconditionFailed,
+    /// The user's permissions do not allow it.
+    AccessRefused,
+    /// Another connection holds it exclusively.
+    ResourceLocked,
+    /// Never allowed, whoever asks (declaring a reserved name, say).
+    NotAllowed,
+    /// A limit was reached.
+    LimitExceeded,
+    /// Understood and not offered.
+    NotImplemented,
+    /// The journal cannot store now.
+    StorageUnavailable,
+    /// A broken invariant of ours.
+    Internal,
+}
+
+/// A refusal: its kind and a sentence that says what happened and why, without a protocol's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The kind.
+    pub kind: RefusalKind,
+    /// What and why: lower case, no full stop, names quoted: `no queue 'orders' in vhost '/'`.
+    pub text: String,
+}
+
+impl Refusal {
+    /// A refusal of `kind` that says `text`.
+    pub fn new(kind: RefusalKind, text: impl Into<String>) -> Refusal {
+        Refusal { kind, text: text.into() }
+    }
+}

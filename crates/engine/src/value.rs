@@ -1,0 +1,26 @@
+//! Typed values of message headers and binding arguments, independent of any protocol's encoding.
+
+use std::collections::BTreeMap;
+
+/// A value as headers exchanges compare them and annotations carry them.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// No value: as a binding argument it matches any value of that header.
+    Null,
+    /// A truth value.
+    Bool(bool),
+    /// Every signed or unsigned integer width.
+    Int(i64),
+    /// Both float widths.
+    Float(f64),
+    /// Text.
+    Text(String),
+    /// Bytes that are not text.
+    Bytes(Vec<u8>),
+    /// Seconds since the Unix epoch.
+    Timestamp(u64),
+    /// A list of values.
+    List(Vec<Value>),
+    /// Named values.
+    Map(BTreeMap<String, Value>),
+}

@@ -1,0 +1,18 @@
+//! Wire protocols: bytes to and from the engine's words.
+//!
+//! | protocol | folder | specification |
+//! |---|---|---|
+//! | AMQP 0-9-1 | `amqp091` | amqp.org, "Advanced Message Queuing Protocol, Protocol Specification 0-9-1" |
+//!
+//! Each folder has the same files: `frame` (wire types), `codec` (bytes to and from frames; names no
+//! engine type), `session` (one connection's state machine), `mapping` (the only file where the
+//! protocol's words meet the engine's).
+//!
+//! Knows nothing about sockets, clocks or the journal.
+
+pub mod amqp091;
+mod session;
+
+pub use session::{
+    Authentication, Close, Credentials, Identity, Outlet, Peer, Session, Turn, World,
+};

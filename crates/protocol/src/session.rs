@@ -1,0 +1,128 @@
+//! What every protocol's session has in common: what it is given, what it may call, how it ends.
+//!
+//! A connection is two halves that are never borrowed at once: the *session* parses input and asks
+//! the engine; the *outlet* is where output is written, by the session and, for deliveries, by the
+//! host on the engine's behalf.
+
+use angarium_engine::{
+    ConnectionId, Delivery, Effects, Engine, Refusal, Reply, Returned, SessionId, Time,
+};
+
+/// The other end of a connection, as the transport knows it.
+#[derive(Clone, Debug, Default)]
+pub struct Peer {
+    /// Where it comes from, for logs and listings: `127.0.0.1:52144`.
+    pub address: String,
+    /// It comes from this very host: loopback or Unix socket.
+    pub local: bool,
+    /// The transport is encrypted.
+    pub encrypted: bool,
+    /// The verified name in the peer's TLS certificate.
+    pub certificate_name: Option<String>,
+}
+
+/// How a client says who it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Credentials {
+    /// Name and password.
+    Password { user: String, password: String },
+    /// The name in a verified certificate.
+    Certificate { user: String },
+}
+
+/// A client whose credentials were right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The user's name.
+    pub user: String,
+}
+
+/// The host's answer to credentials: `Err` says why, for the log; clients get no detail.
+pub type Authentication = Result<Identity, String>;
+
+/// What a session can reach during one call.
+pub trait World: Effects {
+    /// Where output for a connection is written.
+    fn outlet(&mut self, connection: ConnectionId) -> &mut Outlet;
+    /// Has credentials checked; the answer comes by [`Session::authenticated`], later.
+    fn authenticate(&mut self, connection: ConnectionId, credentials: Credentials);
+}
+
+/// One call's surroundings.
+#[derive(Debug)]
+pub struct Turn<'a, W> {
+    /// The time of this turn.
+    pub now: Time,
+    /// The engine.
+    pub engine: &'a mut Engine,
+    /// The rest.
+    pub world: &'a mut W,
+}
+
+/// The connection is over: flush what is in its outlet, then close the transport.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Close {
+    /// For the log.
+    pub reason: String,
+}
+
+/// Output of one connection: bytes to be sent, and what is needed to write deliveries.
+#[derive(Debug, Default)]
+pub struct Outlet {
+    /// Bytes to be sent. The host sends and clears them.
+    pub bytes: Vec<u8>,
+    /// Largest frame the peer takes, in bytes, as negotiated; 0: no limit.
+    pub frame_bytes_max: u32,
+}
+
+/// One connection's state machine, without the socket. Implemented once per protocol; the host holds
+/// an enum of them.
+pub trait Session {
+    /// Takes input and returns how many bytes of it were used; the host presents the rest again with
+    /// what follows it. While [`Session::is_waiting`], it uses nothing.
+    fn receive<W: World>(&mut self, turn: &mut Turn<'_, W>, input: &[u8]) -> Result<usize, Close>;
+    /// The engine's answer to this session's request. The host calls it after `receive` returned.
+    fn replied<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        session: SessionId,
+        reply: Result<Reply, Refusal>,
+    ) -> Result<(), Close>;
+    /// The answer to [`World::authenticate`].
+    fn authenticated<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        answer: Authentication,
+    ) -> Result<(), Close>;
+    /// Whether an answer must come before more input can be taken.
+    fn is_waiting(&self) -> bool;
+    /// The broker can (`None`) or cannot (why) take persistent messages now.
+    fn blocked<W: World>(&mut self, turn: &mut Turn<'_, W>, why: Option<&str>);
+    /// The broker closes the connection: shutdown, or an operator's wish.
+    fn close<W: World>(&mut self, turn: &mut Turn<'_, W>, why: &str);
+    /// The transport is gone; tells the engine. Nothing is called after it.
+    fn disconnected<W: World>(&mut self, turn: &mut Turn<'_, W>);
+    /// When [`Session::expire`] next has something to do (heartbeats, handshake timeout).
+    fn deadline(&self) -> Option<Time>;
+    /// Does what has become due.
+    fn expire<W: World>(&mut self, turn: &mut Turn<'_, W>) -> Result<(), Close>;
+}
+
+impl Outlet {
+    /// Writes a delivery in the connection's protocol.
+    pub fn deliver(&mut self, delivery: &Delivery<'_>) {
+        crate::amqp091::write_delivery(self, delivery);
+    }
+    /// Writes a returned message in the connection's protocol.
+    pub fn returned(&mut self, session: SessionId, returned: &Returned<'_>) {
+        crate::amqp091::write_returned(self, session, returned);
+    }
+    /// Writes a confirm.
+    pub fn confirm(&mut self, session: SessionId, confirm: angarium_engine::Confirm) {
+        crate::amqp091::write_confirm(self, session, confirm);
+    }
+    /// Writes the end of a subscription.
+    pub fn cancelled(&mut self, session: SessionId, subscription: &str) {
+        crate::amqp091::write_cancelled(self, session, subscription);
+    }
+}

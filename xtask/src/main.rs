@@ -1,0 +1,2 @@
+//! Automation in Rust.
+fn main() {}
