@@ -22,9 +22,8 @@ pub trait Effects {
     /// Appends one record made of `parts` to the journal's current batch. `durable`: somebody waits
     /// for it to be flushed; a batch without such a record is written and not flushed.
     fn append(&mut self, parts: &[&[u8]], durable: bool) -> Position;
-    /// Makes sure that appends of `bytes` in sum, that follow within this call into the engine, are
-    /// recovered all or none.
-    fn reserve(&mut self, bytes: usize);
+    /// Makes sure that the next `records` appends, of `bytes` in sum, are recovered all or none.
+    fn reserve(&mut self, bytes: usize, records: usize);
     /// `count` more live references to the record at `position` keep its segment.
     fn retain(&mut self, position: Position, count: u32);
     /// One live reference less.
