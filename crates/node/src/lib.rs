@@ -1,1 +1,22 @@
-//! Placeholder until its first module lands.
+//! One broker member assembled as a value: the engine, the journal, and the protocol sessions.
+//!
+//! A host feeds a [`Node`] with what happened (bytes arrived, output went out, a disk job ended, time
+//! passed) and asks it what to do (bytes to send, jobs to run, credentials to verify, when to come
+//! back). The process in `server` is one such host, the simulator the other.
+//!
+//! Knows nothing about sockets, threads, files or clocks.
+
+mod administration;
+mod connection;
+mod node;
+mod recovery;
+mod storage;
+mod world;
+
+#[cfg(test)]
+mod tests;
+
+pub use administration::ConnectionInfo;
+pub use node::{Node, Options, Stats};
+pub use storage::{ReadDone, ReadJob};
+pub use world::Verification;

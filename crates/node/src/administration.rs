@@ -1,0 +1,61 @@
+//! What operators ask of a running node: control requests with all rights, and listings.
+
+use crate::node::Node;
+use angarium_engine::{ConnectionId, Refusal, RefusalKind, Reply, Request, SessionId, Time};
+use angarium_protocol::{Peer, amqp091};
+use std::time::Duration;
+
+/// The slot in whose name administration asks.
+const OPERATOR: SessionId = SessionId { connection: ConnectionId(0), number: 1 };
+
+/// One connection in a listing.
+#[derive(Clone, Debug)]
+pub struct ConnectionInfo {
+    /// Its slot, by which it can be closed.
+    pub id: ConnectionId,
+    /// Where it comes from.
+    pub peer: Peer,
+    /// How long it has been connected.
+    pub age: Duration,
+    /// What its protocol session knows: user, virtual host, client, channels.
+    pub session: amqp091::Info,
+    /// Bytes received from it.
+    pub received_bytes: u64,
+    /// Bytes sent to it.
+    pub sent_bytes: u64,
+}
+
+impl Node {
+    /// Carries out a control request in `vhost`, with all rights.
+    pub fn administer(
+        &mut self,
+        now: Time,
+        vhost: &str,
+        request: Request,
+    ) -> Result<Reply, Refusal> {
+        self.engine.connect_internal(OPERATOR.connection, vhost)?;
+        self.engine.open(OPERATOR);
+        self.engine.request(now, OPERATOR, request, &mut self.world);
+        let at = self.world.replies.iter().position(|(session, _)| *session == OPERATOR);
+        let reply = at.and_then(|at| self.world.replies.remove(at)).map(|(_, reply)| reply);
+        self.engine.disconnect(now, OPERATOR.connection, &mut self.world);
+        reply.unwrap_or_else(|| {
+            Err(Refusal::new(RefusalKind::NotImplemented, "this request cannot be made this way"))
+        })
+    }
+
+    /// Every client's connection.
+    pub fn connections(&self, now: Time) -> impl Iterator<Item = ConnectionInfo> {
+        (0u32..).zip(&self.connections).filter_map(move |(slot, connection)| {
+            let connection = connection.as_ref()?;
+            Some(ConnectionInfo {
+                id: ConnectionId(slot),
+                peer: connection.peer.clone(),
+                age: now.since(connection.connected_at),
+                session: connection.session.info(),
+                received_bytes: connection.received_bytes,
+                sent_bytes: connection.sent_bytes,
+            })
+        })
+    }
+}

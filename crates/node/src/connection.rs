@@ -1,0 +1,26 @@
+//! One connection: its protocol session, and the input that the session could not use yet.
+
+use angarium_engine::Time;
+use angarium_protocol::{Peer, amqp091};
+
+/// A connection as the node holds it; its output lies in the world, where the engine reaches it.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) session: amqp091::Session,
+    pub(crate) peer: Peer,
+    pub(crate) connected_at: Time,
+    /// Tells it from earlier connections in the same slot.
+    pub(crate) serial: u64,
+    /// Input that is not used yet: the start of a frame, or what came while the session waited.
+    pub(crate) carry: Vec<u8>,
+    /// The session has ended; the host sends what is in the outlet and closes the transport.
+    pub(crate) ended: Option<String>,
+    /// It has stored messages: it is one of those that wait when the journal is congested, and one
+    /// of those that are told when it cannot store.
+    pub(crate) stores: bool,
+    /// Bytes received and sent since it was accepted.
+    pub(crate) received_bytes: u64,
+    pub(crate) sent_bytes: u64,
+    /// Something was received or sent since the last sweep; buffers of idle connections are freed.
+    pub(crate) is_active: bool,
+}

@@ -1,0 +1,510 @@
+//! The node's entry points: what happened, what to do, when to come back.
+
+use crate::connection::Connection;
+use crate::recovery;
+use crate::storage::{self, ReadDone, ReadJob};
+use crate::world::{Verification, World};
+use angarium_engine::limits::Limits;
+use angarium_engine::{ConnectionId, Engine, Position, StorageState, Time};
+use angarium_journal::{Done, Job, State, Storage};
+use angarium_protocol::{Authentication, Close, Peer, Session, Turn, amqp091};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// How often idle connections are looked at: heartbeats, handshake timeouts, unused buffers.
+const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
+/// Buffers of a connection that was idle for a sweep are freed beyond this size.
+const IDLE_BUFFER_BYTES_MAX: usize = 0;
+
+/// What a node is made with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Seeds every random choice.
+    pub seed: u64,
+    /// The engine's limits.
+    pub limits: Limits,
+    /// The journal's sizes.
+    pub journal: angarium_journal::Options,
+    /// What AMQP 0-9-1 connections are offered.
+    pub amqp091: amqp091::Settings,
+    /// Unsent bytes beyond which a connection gets no further deliveries.
+    pub egress_bytes_max: usize,
+    /// Users that may only connect from this very host.
+    pub local_users: Vec<String>,
+}
+
+/// Counters of the node itself; engine and journal have their own.
+#[derive(Clone, Debug, Default)]
+pub struct Stats {
+    /// Connections accepted since the start.
+    pub connections_total: u64,
+    /// Connections now.
+    pub connections: u64,
+    /// Bytes received and sent, of connections that have ended and those that live.
+    pub received_bytes: u64,
+    pub sent_bytes: u64,
+    /// Clients whose credentials were wrong.
+    pub authentications_failed: u64,
+}
+
+/// One broker member.
+#[derive(Debug)]
+pub struct Node {
+    pub(crate) options: Options,
+    pub(crate) engine: Engine,
+    pub(crate) world: World,
+    pub(crate) connections: Vec<Option<Box<Connection>>>,
+    free: Vec<ConnectionId>,
+    serial: u64,
+    verifications: VecDeque<Verification>,
+    /// Sessions that were answered and have input waiting.
+    resumable: Vec<ConnectionId>,
+    next_sweep: Option<Time>,
+    storage_state: State,
+    is_closing: bool,
+    pub(crate) stats: Stats,
+}
+
+impl Node {
+    /// A node with everything that `storage` holds.
+    pub fn recover(options: Options, storage: &dyn Storage, now: Time) -> Result<Node, String> {
+        let (engine, mut world) = recovery::recover(&options, storage, now)?;
+        // Slot 0 is never a client's: administration asks in its name.
+        world.reset(ConnectionId(0));
+        let mut node = Node {
+            options,
+            engine,
+            world,
+            connections: vec![None],
+            free: Vec::new(),
+            serial: 0,
+            verifications: VecDeque::new(),
+            resumable: Vec::new(),
+            next_sweep: None,
+            storage_state: State::Ready,
+            is_closing: false,
+            stats: Stats::default(),
+        };
+        node.watch_storage(now);
+        Ok(node)
+    }
+
+    /// The engine, for views of what is in it.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The journal, for its counters.
+    pub fn journal(&self) -> &angarium_journal::Journal {
+        &self.world.journal
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> Stats {
+        let mut stats = self.stats.clone();
+        for connection in self.connections.iter().flatten() {
+            stats.received_bytes += connection.received_bytes;
+            stats.sent_bytes += connection.sent_bytes;
+        }
+        stats
+    }
+
+    // ---- connections ----
+
+    /// A client connected.
+    pub fn connected(&mut self, now: Time, peer: Peer) -> ConnectionId {
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.connections.push(None);
+            ConnectionId(u32::try_from(self.connections.len() - 1).expect("fewer than 2^32 slots"))
+        });
+        self.world.reset(id);
+        self.serial += 1;
+        self.stats.connections_total += 1;
+        self.stats.connections += 1;
+        let session = amqp091::Session::new(id, peer.clone(), self.options.amqp091.clone(), now);
+        self.connections[id.0 as usize] = Some(Box::new(Connection {
+            session,
+            peer,
+            connected_at: now,
+            serial: self.serial,
+            carry: Vec::new(),
+            ended: None,
+            stores: false,
+            received_bytes: 0,
+            sent_bytes: 0,
+            is_active: true,
+        }));
+        if self.next_sweep.is_none() {
+            self.next_sweep = Some(now.plus(SWEEP_INTERVAL));
+        }
+        id
+    }
+
+    /// Bytes arrived.
+    pub fn received(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) {
+        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        if connection.ended.is_some() {
+            return;
+        }
+        connection.received_bytes += bytes.len() as u64;
+        connection.is_active = true;
+        if connection.carry.is_empty() {
+            let used = self.drive(now, id, bytes);
+            if let Some(connection) = self.connections[id.0 as usize].as_mut() {
+                connection.carry.extend_from_slice(&bytes[used..]);
+            }
+        } else {
+            connection.carry.extend_from_slice(bytes);
+            self.drive_carry(now, id);
+        }
+    }
+
+    /// Whether the host should read from the connection. Not while the session waits for an answer,
+    /// and not from one that stores messages while the journal has more than the disk takes.
+    pub fn wants_read(&self, id: ConnectionId) -> bool {
+        let Some(connection) = self.connections[id.0 as usize].as_ref() else { return false };
+        connection.ended.is_none()
+            && !connection.session.is_waiting()
+            && !(connection.stores && self.world.journal.congested())
+    }
+
+    /// Bytes to be sent to the connection.
+    pub fn outgoing(&self, id: ConnectionId) -> &[u8] {
+        self.world.egress[id.0 as usize].pending()
+    }
+
+    /// So many of them were sent.
+    pub fn sent(&mut self, now: Time, id: ConnectionId, bytes: usize) {
+        if let Some(connection) = self.connections[id.0 as usize].as_mut() {
+            connection.sent_bytes += bytes as u64;
+            connection.is_active = true;
+        }
+        if self.world.sent(id, bytes) {
+            self.engine.writable(now, id, &mut self.world);
+        }
+    }
+
+    /// Whether the session has ended and all its output is sent: the transport is to be closed, and
+    /// [`Node::disconnected`] called.
+    pub fn should_close(&self, id: ConnectionId) -> bool {
+        let connection = self.connections[id.0 as usize].as_ref();
+        connection.is_some_and(|connection| connection.ended.is_some())
+            && self.outgoing(id).is_empty()
+    }
+
+    /// Why the session ended, if it has; for the log.
+    pub fn end_reason(&self, id: ConnectionId) -> Option<&str> {
+        self.connections[id.0 as usize].as_ref()?.ended.as_deref()
+    }
+
+    /// The transport is gone, whoever closed it.
+    pub fn disconnected(&mut self, now: Time, id: ConnectionId) {
+        let Some(mut connection) = self.connections[id.0 as usize].take() else { return };
+        if connection.ended.is_none() {
+            let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
+            connection.session.disconnected(&mut turn);
+        }
+        self.stats.connections -= 1;
+        self.stats.received_bytes += connection.received_bytes;
+        self.stats.sent_bytes += connection.sent_bytes;
+        self.world.replies.retain(|(session, _)| session.connection != id);
+        self.world.reset(id);
+        self.free.push(id);
+    }
+
+    /// Takes the connections that have output, or that are to be closed, since the last call.
+    pub fn take_dirty(&mut self, into: &mut Vec<ConnectionId>) {
+        self.world.take_dirty(into);
+    }
+
+    // ---- turns ----
+
+    /// Ends a turn: consumers that became able to take messages get them, answered sessions go on,
+    /// a due checkpoint is made.
+    pub fn end_turn(&mut self, now: Time) {
+        self.answer(now);
+        while let Some(id) = self.resumable.pop() {
+            self.drive_carry(now, id);
+            self.answer(now);
+        }
+        self.engine.dispatch(now, &mut self.world);
+        self.answer(now);
+        if self.world.journal.checkpoint_due() && !self.is_closing {
+            self.checkpoint(now);
+        }
+    }
+
+    /// Whether the node would go on at once: the host does not sleep before the next turn.
+    pub fn has_work(&self) -> bool {
+        self.engine.has_work() || !self.resumable.is_empty()
+    }
+
+    /// When [`Node::expire`] next has something to do.
+    pub fn deadline(&self) -> Option<Time> {
+        [self.engine.deadline(), self.next_sweep].into_iter().flatten().min()
+    }
+
+    /// Does what has become due.
+    pub fn expire(&mut self, now: Time) {
+        if self.engine.deadline().is_some_and(|due| due <= now) {
+            self.engine.expire(now, &mut self.world);
+        }
+        if self.next_sweep.is_some_and(|due| due <= now) {
+            self.sweep(now);
+        }
+    }
+
+    // ---- disk ----
+
+    /// The next work for the disk, if any; its result comes back by [`Node::job_done`].
+    pub fn next_job(&mut self) -> Option<Job> {
+        self.world.journal.next_job()
+    }
+
+    /// A disk job ended.
+    pub fn job_done(&mut self, now: Time, done: Done) {
+        let before = self.world.journal.durable();
+        self.world.journal.finished(done);
+        let durable = self.world.journal.durable();
+        if durable > before {
+            self.engine.durable(now, Position(durable.0), &mut self.world);
+        }
+        self.watch_storage(now);
+    }
+
+    /// The next records to read back, if any may be read yet.
+    pub fn next_read(&mut self) -> Option<ReadJob> {
+        let written = self.world.journal.written();
+        let loads = &mut self.world.loads;
+        let at = loads.iter().position(|load| storage::is_readable(load, written))?;
+        let load = loads.remove(at)?;
+        let read = self.world.journal.read(storage::positions(&load));
+        Some(ReadJob { id: load.id, read })
+    }
+
+    /// A read ended.
+    pub fn read_done(&mut self, now: Time, done: ReadDone) {
+        self.engine.loaded(now, done.id, done.records, &mut self.world);
+    }
+
+    // ---- credentials ----
+
+    /// The next credentials to check, if any; the answer comes back by [`Node::verified`].
+    pub fn next_verification(&mut self) -> Option<Verification> {
+        self.verifications.pop_front()
+    }
+
+    /// The answer to a [`Verification`].
+    pub fn verified(&mut self, now: Time, id: ConnectionId, serial: u64, answer: Authentication) {
+        let slot = id.0 as usize;
+        let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) else {
+            return;
+        };
+        if connection.serial != serial || connection.ended.is_some() {
+            return;
+        }
+        if answer.is_err() {
+            self.stats.authentications_failed += 1;
+        }
+        let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
+        match connection.session.authenticated(&mut turn, answer) {
+            Ok(()) => self.resumable.push(id),
+            Err(close) => self.end(now, id, close),
+        }
+    }
+
+    // ---- the end ----
+
+    /// Begins to shut down: every client is told why, and disconnects.
+    pub fn shutdown(&mut self, now: Time, why: &str) {
+        for slot in 1..self.connections.len() {
+            let id = ConnectionId(u32::try_from(slot).expect("fewer than 2^32 slots"));
+            self.close_connection(now, id, why);
+        }
+    }
+
+    /// Closes one connection; says whether there was one.
+    pub fn close_connection(&mut self, now: Time, id: ConnectionId, why: &str) -> bool {
+        let Some(connection) = self.connections.get_mut(id.0 as usize).and_then(Option::as_mut)
+        else {
+            return false;
+        };
+        if connection.ended.is_none() {
+            let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
+            connection.session.close(&mut turn, why);
+        }
+        true
+    }
+
+    /// Whether all clients are gone.
+    pub fn is_drained(&self) -> bool {
+        self.stats.connections == 0
+    }
+
+    /// Makes the last checkpoint, marked clean. The host runs jobs until there are none, then ends.
+    pub fn close(&mut self, _now: Time) {
+        self.is_closing = true;
+        let mut snapshot = Vec::new();
+        self.engine.snapshot(&mut snapshot);
+        self.world.journal.close(snapshot);
+    }
+
+    // ---- inside ----
+
+    /// Presents input to a session until it uses no more; returns how much it used.
+    fn drive(&mut self, now: Time, id: ConnectionId, input: &[u8]) -> usize {
+        let mut used = 0;
+        loop {
+            let Some(connection) = self.connections[id.0 as usize].as_mut() else { return used };
+            if connection.ended.is_some() {
+                return input.len();
+            }
+            if connection.session.is_waiting() {
+                return used;
+            }
+            let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
+            let result = connection.session.receive(&mut turn, &input[used..]);
+            connection.stores |= std::mem::take(&mut self.world.has_stored);
+            let progress = match result {
+                Ok(progress) => progress,
+                Err(close) => {
+                    self.answer(now);
+                    self.end(now, id, close);
+                    return input.len();
+                }
+            };
+            used += progress;
+            let has_answered = self.answer(now);
+            if used == input.len() || (progress == 0 && !has_answered) {
+                return used;
+            }
+        }
+    }
+
+    /// Presents a connection's kept input again.
+    fn drive_carry(&mut self, now: Time, id: ConnectionId) {
+        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        let mut carry = std::mem::take(&mut connection.carry);
+        let used = self.drive(now, id, &carry);
+        if let Some(connection) = self.connections[id.0 as usize].as_mut() {
+            carry.drain(..used);
+            connection.carry = carry;
+        }
+    }
+
+    /// Hands the engine's answers to their sessions and credentials to the host; says whether there
+    /// were any answers.
+    fn answer(&mut self, now: Time) -> bool {
+        let mut has_answered = false;
+        while let Some((session, reply)) = self.world.replies.pop_front() {
+            has_answered = true;
+            let id = session.connection;
+            let Some(connection) = self.connections[id.0 as usize].as_mut() else { continue };
+            if connection.ended.is_some() {
+                continue;
+            }
+            let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
+            match connection.session.replied(&mut turn, session, reply) {
+                Ok(()) if !connection.carry.is_empty() => self.resumable.push(id),
+                Ok(()) => {}
+                Err(close) => self.end(now, id, close),
+            }
+        }
+        self.take_credentials(now);
+        has_answered
+    }
+
+    /// Completes credentials that sessions handed in to verifications for the host.
+    fn take_credentials(&mut self, now: Time) {
+        for (id, credentials) in std::mem::take(&mut self.world.credentials) {
+            let Some(connection) = self.connections[id.0 as usize].as_ref() else { continue };
+            let user = match &credentials {
+                angarium_protocol::Credentials::Password { user, .. }
+                | angarium_protocol::Credentials::Certificate { user } => user,
+            };
+            let serial = connection.serial;
+            if !connection.peer.local && self.options.local_users.contains(user) {
+                let why = format!("user '{user}' can only connect from the broker's own host");
+                self.verified(now, id, serial, Err(why));
+                continue;
+            }
+            let verification = Verification {
+                connection: id,
+                serial,
+                password_hash: self.engine.password_hash(user).map(str::to_owned),
+                credentials,
+                address: connection.peer.address.clone(),
+                local: connection.peer.local,
+            };
+            self.verifications.push_back(verification);
+        }
+    }
+
+    /// Ends a session from the broker's side: what it wrote is still sent.
+    fn end(&mut self, now: Time, id: ConnectionId, close: Close) {
+        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
+        connection.session.disconnected(&mut turn);
+        connection.ended = Some(close.reason);
+        connection.carry = Vec::new();
+        self.world.touch(id);
+    }
+
+    /// Looks at every connection: heartbeats, timeouts, buffers of idle ones.
+    fn sweep(&mut self, now: Time) {
+        for slot in 1..self.connections.len() {
+            let Some(connection) = self.connections[slot].as_mut() else { continue };
+            let id = ConnectionId(u32::try_from(slot).expect("fewer than 2^32 slots"));
+            if !std::mem::take(&mut connection.is_active) {
+                shrink(&mut connection.carry);
+                shrink(&mut self.world.egress[slot].outlet.bytes);
+            }
+            let is_due = connection.session.deadline().is_some_and(|due| due <= now);
+            if connection.ended.is_none() && is_due {
+                let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
+                if let Err(close) = connection.session.expire(&mut turn) {
+                    self.end(now, id, close);
+                }
+            }
+        }
+        let has_connections = self.stats.connections > 0;
+        self.next_sweep = has_connections.then(|| now.plus(SWEEP_INTERVAL));
+    }
+
+    /// Tells engine and clients when the journal's state changed.
+    fn watch_storage(&mut self, now: Time) {
+        if *self.world.journal.state() == self.storage_state {
+            return;
+        }
+        self.storage_state = self.world.journal.state().clone();
+        let (state, why) = match &self.storage_state {
+            State::Ready => (StorageState::Ready, None),
+            State::Full => (StorageState::Full, Some("the disk is full".to_owned())),
+            State::Failed(why) => (StorageState::Failed, Some(format!("the disk failed: {why}"))),
+        };
+        self.engine.storage(now, state, &mut self.world);
+        for connection in self.connections.iter_mut().flatten() {
+            if connection.ended.is_none() {
+                let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
+                connection.session.blocked(&mut turn, why.as_deref());
+            }
+        }
+    }
+
+    /// Hands the engine's state to the journal, and moves stragglers out of a sparse segment.
+    fn checkpoint(&mut self, now: Time) {
+        if let Some(segment) = self.world.journal.straggling() {
+            self.engine.relocate(now, segment, &mut self.world);
+        }
+        let mut snapshot = Vec::new();
+        self.engine.snapshot(&mut snapshot);
+        self.world.journal.checkpoint(snapshot);
+    }
+}
+
+/// Frees a buffer that is empty and was not used for a while.
+fn shrink(buffer: &mut Vec<u8>) {
+    if buffer.is_empty() && buffer.capacity() > IDLE_BUFFER_BYTES_MAX {
+        *buffer = Vec::new();
+    }
+}

@@ -1,0 +1,63 @@
+//! From what is on the disk to a running node: restore the checkpoint, replay what came after it.
+
+use crate::node::Options;
+use crate::world::World;
+use angarium_engine as engine;
+use angarium_engine::{
+    Confirm, ConnectionId, Delivery, Effects, Engine, Load, Refusal, Reply, Returned, SessionId,
+    Time,
+};
+use angarium_journal::{Journal, Position, Recovery, Storage};
+use angarium_protocol::amqp091;
+
+/// Recovers engine and journal. Errors say what is wrong with which file.
+pub(crate) fn recover(
+    options: &Options,
+    storage: &dyn Storage,
+    now: Time,
+) -> Result<(Engine, World), String> {
+    let mut engine = Engine::new(engine::Options {
+        seed: options.seed,
+        limits: options.limits.clone(),
+        read_headers: amqp091::read_headers,
+    });
+    let recovery = Recovery::open(storage, options.journal.clone())?;
+    let is_clean = recovery.clean();
+    if let Some(snapshot) = recovery.snapshot() {
+        engine.restore(snapshot)?;
+    }
+    let journal = recovery.replay(storage, |journal, position, record| {
+        engine.replay(engine::Position(position.0), record, &mut Replay { journal })
+    })?;
+    let mut world = World::new(journal, options.egress_bytes_max);
+    engine.recovered(now, is_clean, &mut world);
+    Ok((engine, world))
+}
+
+/// Effects during replay: only the journal's reference counts. What a record caused when it was first
+/// applied (deliveries, confirms) is in the past.
+struct Replay<'a> {
+    journal: &'a mut Journal,
+}
+
+impl Effects for Replay<'_> {
+    fn deliver(&mut self, _: &Delivery<'_>) {}
+    fn confirm(&mut self, _: SessionId, _: Confirm) {}
+    fn returned(&mut self, _: SessionId, _: &Returned<'_>) {}
+    fn cancelled(&mut self, _: SessionId, _: &str) {}
+    fn reply(&mut self, _: SessionId, _: Result<Reply, Refusal>) {}
+    fn has_room(&self, _: ConnectionId) -> bool {
+        false
+    }
+    fn append(&mut self, _: &[&[u8]], _: bool) -> engine::Position {
+        unreachable!("replay appends nothing: what it would append is already in the log")
+    }
+    fn reserve(&mut self, _: usize, _: usize) {}
+    fn retain(&mut self, position: engine::Position, count: u32) {
+        self.journal.retain(Position(position.0), count);
+    }
+    fn release(&mut self, position: engine::Position, count: u32) {
+        self.journal.release(Position(position.0), count);
+    }
+    fn load(&mut self, _: Load) {}
+}
