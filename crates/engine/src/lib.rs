@@ -8,6 +8,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod access;
 mod effect;
 mod engine;
 pub mod limits;
@@ -15,6 +16,7 @@ mod message;
 mod names;
 mod refusal;
 mod request;
+mod routing;
 mod time;
 mod value;
 
