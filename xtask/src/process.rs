@@ -1,0 +1,44 @@
+//! Runs other programs: their output as a value, or shown line by line as it comes.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// What a program printed to its standard output. Fails with what it printed to standard error.
+pub(crate) fn output<S: AsRef<OsStr>>(
+    program: &str,
+    arguments: &[S],
+    folder: &Path,
+) -> Result<String, String> {
+    let result = Command::new(program)
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .map_err(|error| format!("cannot start '{program}': {error}"))?;
+    if !result.status.success() {
+        let stderr = String::from_utf8_lossy(&result.stderr);
+        return Err(format!("'{program}' failed ({}): {}", result.status, stderr.trim()));
+    }
+    String::from_utf8(result.stdout)
+        .map_err(|_| format!("'{program}' printed bytes that are no text"))
+}
+
+/// Runs a command, shows what it prints, and hands each line of its standard output to `watch`.
+pub(crate) fn stream(command: &mut Command, mut watch: impl FnMut(&str)) -> Result<(), String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("cannot start '{program}': {error}"))?;
+    let stdout = child.stdout.take().expect("standard output was asked for as a pipe");
+    for line in BufReader::new(stdout).split(b'\n') {
+        let line = line.map_err(|error| format!("'{program}': {error}"))?;
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        watch(&line);
+    }
+    let status = child.wait().map_err(|error| format!("'{program}': {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("'{program}' failed ({status})")) }
+}

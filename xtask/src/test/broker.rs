@@ -1,0 +1,106 @@
+//! The program as users start it: in a fresh data folder, on a free port of the loopback address.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Where a broker of the user's choice is, instead of one that is started here.
+const URL_VARIABLE: &str = "ANGARIUM_TEST_URL";
+/// How long a start or a stop may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A running broker; stopped when dropped.
+#[derive(Debug)]
+pub(super) struct Broker {
+    /// Where clients find it.
+    pub(super) url: String,
+    child: Option<Child>,
+}
+
+impl Broker {
+    /// Starts the release build with its data under target/, or takes the one that the environment
+    /// names (to try the tests on another broker).
+    pub(super) fn start(root: &Path, name: &str) -> Result<Broker, String> {
+        if let Ok(url) = std::env::var(URL_VARIABLE) {
+            println!("broker: {url} ({URL_VARIABLE})");
+            return Ok(Broker { url, child: None });
+        }
+        let data = root.join("target/clients/data").join(name);
+        if data.exists() {
+            std::fs::remove_dir_all(&data)
+                .map_err(|error| format!("{}: {error}", data.display()))?;
+        }
+        std::fs::create_dir_all(&data).map_err(|error| format!("{}: {error}", data.display()))?;
+        let address = free_address()?;
+        let program = root.join("target/release/angarium");
+        let child = Command::new(&program)
+            .args(["serve", "--http", "off", "--amqp", &address.to_string(), "--data"])
+            .arg(&data)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("cannot start {}: {error}", program.display()))?;
+        let url = format!("amqp://guest:guest@{address}/%2f");
+        let mut broker = Broker { url, child: Some(child) };
+        broker.wait_until_it_listens(address)?;
+        Ok(broker)
+    }
+
+    fn wait_until_it_listens(&mut self, address: SocketAddr) -> Result<(), String> {
+        let begun = Instant::now();
+        while TcpStream::connect(address).is_err() {
+            if let Some(status) = self.exited()? {
+                return Err(format!("the broker ended at its start ({status})"));
+            }
+            if begun.elapsed() > PATIENCE {
+                return Err(format!("the broker does not listen on {address} after {PATIENCE:?}"));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
+    fn exited(&mut self) -> Result<Option<std::process::ExitStatus>, String> {
+        let Some(child) = &mut self.child else { return Ok(None) };
+        child.try_wait().map_err(|error| format!("broker: {error}"))
+    }
+
+    /// Asks it to end (SIGTERM) and waits; fails if it had ended before, or ends badly.
+    pub(super) fn stop(mut self) -> Result<(), String> {
+        if let Some(status) = self.exited()? {
+            self.child = None;
+            return Err(format!("the broker ended during the tests ({status})"));
+        }
+        let Some(child) = &self.child else { return Ok(()) };
+        let pid = child.id().to_string();
+        let killed = Command::new("kill").args(["-TERM", &pid]).status();
+        killed.map_err(|error| format!("cannot start 'kill': {error}"))?;
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            if let Some(status) = self.exited()? {
+                self.child = None;
+                let failed = format!("the broker ended badly on SIGTERM ({status})");
+                return if status.success() { Ok(()) } else { Err(failed) };
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Err(format!("the broker does not end {PATIENCE:?} after SIGTERM"))
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // The child may be gone already, and there is nothing left to report to.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn free_address() -> Result<SocketAddr, String> {
+    let listener =
+        TcpListener::bind(("127.0.0.1", 0)).map_err(|error| format!("no port: {error}"))?;
+    listener.local_addr().map_err(|error| format!("no port: {error}"))
+}

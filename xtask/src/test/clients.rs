@@ -1,0 +1,166 @@
+//! Client suites: fetch the unmodified client libraries into target/clients/ and run our tests of them.
+
+use super::broker::Broker;
+use super::count::Count;
+use crate::process;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where the suites are.
+const SUITES: &str = "crates/server/tests/clients";
+/// Where everything goes that is fetched or built for them.
+const WORK: &str = "target/clients";
+
+/// Tests of amqp091-go itself that ask RabbitMQ's management interface to close a connection.
+const GO_OWN_SKIPPED: &str = "skipped_tests.txt";
+
+/// The manifest of the lapin suite, which is a workspace of its own.
+pub(super) fn rust_manifest() -> &'static str {
+    "crates/server/tests/clients/rust/Cargo.toml"
+}
+
+/// pika.
+pub(super) fn python(root: &Path, count: &mut Count) -> Result<(), String> {
+    let (suite, work) = folders(root, "python")?;
+    let requirements = read(&suite.join("requirements.txt"))?;
+    let python = work.join("venv/bin/python");
+    let marker = work.join("installed.txt");
+    if std::fs::read_to_string(&marker).ok().as_deref() != Some(&requirements) {
+        let venv = work.join("venv");
+        run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(venv))?;
+        let mut install = Command::new(&python);
+        install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]);
+        install.arg(suite.join("requirements.txt")).env("PIP_CACHE_DIR", work.join("cache"));
+        run(&mut install)?;
+        write(&marker, &requirements)?;
+    }
+    let mut tests = Command::new(&python);
+    tests.arg("-u").arg(suite.join("main.py")).env("PYTHONDONTWRITEBYTECODE", "1");
+    with_broker(root, "python", &mut tests, |line| count.suite_line(line))
+}
+
+/// The RabbitMQ Java client.
+pub(super) fn java(root: &Path, count: &mut Count) -> Result<(), String> {
+    let (suite, work) = folders(root, "java")?;
+    let pom = read(&suite.join("pom.xml"))?;
+    let marker = work.join("installed.xml");
+    if std::fs::read_to_string(&marker).ok().as_deref() != Some(&pom) {
+        let mut fetch = Command::new("mvn");
+        fetch.args(["-q", "-B", "dependency:copy-dependencies", "-f"]).arg(suite.join("pom.xml"));
+        fetch.arg(format!("-DoutputDirectory={}", work.join("lib").display()));
+        fetch.arg(format!("-Dmaven.repo.local={}", work.join("repository").display()));
+        run(&mut fetch)?;
+        write(&marker, &pom)?;
+    }
+    let classes = work.join("classes");
+    let libraries = format!("{}/*", work.join("lib").display());
+    let mut compile = Command::new("javac");
+    compile
+        .args(["--release", "11", "-Xlint:all", "-Werror", "-cp", &libraries, "-d"])
+        .arg(&classes);
+    compile.args(sources(&suite, "java")?);
+    run(&mut compile)?;
+    let mut tests = Command::new("java");
+    tests.arg("-cp").arg(format!("{}:{libraries}", classes.display())).arg("Main");
+    with_broker(root, "java", &mut tests, |line| count.suite_line(line))
+}
+
+/// amqplib.
+pub(super) fn node(root: &Path, count: &mut Count) -> Result<(), String> {
+    let (suite, work) = folders(root, "node")?;
+    let lock = read(&suite.join("package-lock.json"))?;
+    let marker = work.join("installed.json");
+    if std::fs::read_to_string(&marker).ok().as_deref() != Some(&lock) {
+        for name in ["package.json", "package-lock.json"] {
+            write(&work.join(name), &read(&suite.join(name))?)?;
+        }
+        let mut fetch = Command::new("npm");
+        fetch.args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(&work);
+        run(fetch.env("npm_config_cache", work.join("cache")))?;
+        write(&marker, &lock)?;
+    }
+    let mut tests = Command::new("node");
+    tests.arg(suite.join("main.js")).env("NODE_PATH", work.join("node_modules"));
+    with_broker(root, "node", &mut tests, |line| count.suite_line(line))
+}
+
+/// amqp091-go.
+pub(super) fn go(root: &Path, count: &mut Count) -> Result<(), String> {
+    let (suite, work) = folders(root, "go")?;
+    let program = work.join("suite");
+    run(go_command(&suite, &work).args(["build", "-trimpath", "-o"]).arg(&program).arg("."))?;
+    with_broker(root, "go", &mut Command::new(&program), |line| count.suite_line(line))
+}
+
+/// The tests that amqp091-go ships.
+pub(super) fn go_own(root: &Path, count: &mut Count) -> Result<(), String> {
+    let (suite, work) = folders(root, "go")?;
+    let skipped = read(&suite.join(GO_OWN_SKIPPED))?;
+    let names: Vec<&str> = skipped.lines().filter(|line| !line.starts_with('#')).collect();
+    let mut tests = go_command(&suite, &work);
+    tests.args(["test", "-tags", "integration", "-count=1", "-v", "-timeout", "300s"]);
+    tests.args(["-skip", &format!("^({})$", names.join("|")), "github.com/rabbitmq/amqp091-go"]);
+    with_broker(root, "go-own", &mut tests, |line| count.go_line(line))
+}
+
+fn go_command(suite: &Path, work: &Path) -> Command {
+    let mut command = Command::new("go");
+    command.current_dir(suite).env("GOMODCACHE", work.join("modules"));
+    command.env("GOCACHE", work.join("cache")).env("GOFLAGS", "-modcacherw -mod=readonly");
+    command
+}
+
+/// lapin.
+pub(super) fn rust(root: &Path, count: &mut Count) -> Result<(), String> {
+    let (_, work) = folders(root, "rust")?;
+    let manifest = root.join(rust_manifest());
+    let mut build = Command::new("cargo");
+    build.args(["build", "--quiet", "--locked", "--manifest-path"]).arg(manifest);
+    run(build.arg("--target-dir").arg(&work))?;
+    let mut tests = Command::new(work.join("debug/lapin-suite"));
+    with_broker(root, "rust", &mut tests, |line| count.suite_line(line))
+}
+
+/// Runs the tests of a client against a broker of its own; the broker must survive them.
+fn with_broker(
+    root: &Path,
+    name: &str,
+    tests: &mut Command,
+    watch: impl FnMut(&str),
+) -> Result<(), String> {
+    let broker = Broker::start(root, name)?;
+    tests.env("AMQP_URL", &broker.url);
+    let tested = process::stream(tests, watch);
+    let stopped = broker.stop();
+    tested.and(stopped)
+}
+
+/// Where a suite is and where its work goes; the latter is created.
+fn folders(root: &Path, name: &str) -> Result<(PathBuf, PathBuf), String> {
+    let (suite, work) = (root.join(SUITES).join(name), root.join(WORK).join(name));
+    std::fs::create_dir_all(&work).map_err(|error| format!("{}: {error}", work.display()))?;
+    Ok((suite, work))
+}
+
+/// The files of a folder with that ending, in order.
+fn sources(folder: &Path, ending: &str) -> Result<Vec<PathBuf>, String> {
+    let listing =
+        std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let paths = listing.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut paths: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|found| found == ending)).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+fn run(command: &mut Command) -> Result<(), String> {
+    process::stream(command, |_| {})
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}

@@ -1,0 +1,168 @@
+//! The table of steps: what each is, what it needs, and what it runs.
+
+use super::clients;
+use super::count::Count;
+use super::toolchains::Tool;
+use crate::{process, tidy};
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+
+/// One step of the tests.
+#[derive(Debug)]
+pub(super) struct Step {
+    /// Its name, for `--only`.
+    pub(super) name: &'static str,
+    /// What it shows.
+    pub(super) what: &'static str,
+    /// The toolchains it needs.
+    pub(super) needs: &'static [Tool],
+    /// The step without which it makes no sense.
+    pub(super) after: Option<&'static str>,
+    /// Runs it: the root, whether the long form is asked for, where tests are counted.
+    pub(super) run: fn(&Path, bool, &mut Count) -> Result<(), String>,
+}
+
+/// Every step, cheap ones first.
+pub(super) const STEPS: &[Step] = &[
+    Step {
+        name: "fmt",
+        what: "sources are formatted",
+        needs: &[Tool::Rustfmt],
+        after: None,
+        run: |root, _, _| fmt(root),
+    },
+    Step {
+        name: "tidy",
+        what: "rules of the source tree",
+        needs: &[Tool::Git],
+        after: None,
+        run: |root, _, _| tidy::run(root),
+    },
+    Step {
+        name: "clippy",
+        what: "lints, per crate, as errors",
+        needs: &[Tool::Clippy],
+        after: None,
+        run: |root, _, _| clippy(root),
+    },
+    Step {
+        name: "unit",
+        what: "tests of every crate, and the simulator's seeds",
+        needs: &[],
+        after: None,
+        run: |root, _, count| cargo_test(root, &["--workspace"], &[], count),
+    },
+    Step {
+        name: "build",
+        what: "the program as it ships",
+        needs: &[],
+        after: None,
+        run: |root, _, _| build(root),
+    },
+    Step {
+        name: "python",
+        what: "pika, against the program: every feature",
+        needs: &[Tool::Python],
+        after: Some("build"),
+        run: |root, _, count| clients::python(root, count),
+    },
+    Step {
+        name: "java",
+        what: "the RabbitMQ Java client, against the program",
+        needs: &[Tool::Java, Tool::Maven],
+        after: Some("build"),
+        run: |root, _, count| clients::java(root, count),
+    },
+    Step {
+        name: "node",
+        what: "amqplib, against the program",
+        needs: &[Tool::Node, Tool::Npm],
+        after: Some("build"),
+        run: |root, _, count| clients::node(root, count),
+    },
+    Step {
+        name: "go",
+        what: "amqp091-go, against the program",
+        needs: &[Tool::Go],
+        after: Some("build"),
+        run: |root, _, count| clients::go(root, count),
+    },
+    Step {
+        name: "go-own",
+        what: "amqp091-go's own integration tests, against the program",
+        needs: &[Tool::Go],
+        after: Some("build"),
+        run: |root, _, count| clients::go_own(root, count),
+    },
+    Step {
+        name: "rust",
+        what: "lapin, against the program",
+        needs: &[],
+        after: Some("build"),
+        run: |root, _, count| clients::rust(root, count),
+    },
+    Step {
+        name: "crash",
+        what: "kill -9, full disk and SIGTERM under load; what was confirmed is there",
+        needs: &[],
+        after: Some("build"),
+        run: crash,
+    },
+];
+
+/// The steps as `--list` shows them.
+pub(super) fn list() -> String {
+    let mut text = String::new();
+    for step in STEPS {
+        let needs: Vec<&str> = step.needs.iter().map(|tool| tool.row().name).collect();
+        let needs =
+            if needs.is_empty() { String::new() } else { format!(" ({})", needs.join(", ")) };
+        writeln!(text, "  {:8} {}{needs}", step.name, step.what).expect("a String takes any text");
+    }
+    text
+}
+
+fn cargo(root: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new("cargo");
+    command.args(arguments).current_dir(root);
+    command
+}
+
+fn fmt(root: &Path) -> Result<(), String> {
+    process::stream(&mut cargo(root, &["fmt", "--all", "--check"]), |_| {})?;
+    let manifest = clients::rust_manifest();
+    process::stream(&mut cargo(root, &["fmt", "--check", "--manifest-path", manifest]), |_| {})
+}
+
+fn clippy(root: &Path) -> Result<(), String> {
+    let arguments = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    process::stream(&mut cargo(root, &arguments), |_| {})
+}
+
+fn build(root: &Path) -> Result<(), String> {
+    process::stream(&mut cargo(root, &["build", "--release", "-p", "angarium-server"]), |_| {})
+}
+
+fn cargo_test(
+    root: &Path,
+    arguments: &[&str],
+    environment: &[(&str, &str)],
+    count: &mut Count,
+) -> Result<(), String> {
+    let mut command = cargo(root, &["test", "--no-fail-fast"]);
+    command.args(arguments).envs(environment.iter().copied());
+    process::stream(&mut command, |line| count.cargo_line(line))
+}
+
+fn crash(root: &Path, long: bool, count: &mut Count) -> Result<(), String> {
+    let rounds = if long { "200" } else { "10" };
+    let arguments =
+        ["--release", "-p", "angarium-server", "--test", "crash", "--", "--ignored", "--nocapture"];
+    cargo_test(
+        root,
+        &[&arguments[..], &["--test-threads=1"]].concat(),
+        &[("ANGARIUM_CRASH_ROUNDS", rounds)],
+        count,
+    )
+}

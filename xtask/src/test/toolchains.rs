@@ -1,0 +1,173 @@
+//! What must be installed: checked before anything runs, so that all that is missing is said at once.
+
+use super::steps::Step;
+use crate::process;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// A program that some step needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Tool {
+    Git,
+    Rustfmt,
+    Clippy,
+    Python,
+    Java,
+    Maven,
+    Node,
+    Npm,
+    Go,
+}
+
+/// What there is to know about a tool.
+#[derive(Debug)]
+pub(super) struct Row {
+    /// Its name.
+    pub(super) name: &'static str,
+    /// A command that works only where the tool does.
+    probe: &'static [&'static str],
+    /// What for.
+    why: &'static str,
+    /// How to get it, where it is no Debian package.
+    install: &'static str,
+    /// The Debian packages that bring it.
+    packages: &'static [&'static str],
+}
+
+impl Tool {
+    /// The tool's row.
+    pub(super) fn row(self) -> Row {
+        match self {
+            Tool::Git => {
+                row("git", &["git", "--version"], "lists the files of the tree", "", &["git"])
+            }
+            Tool::Rustfmt => row(
+                "rustfmt",
+                &["cargo", "fmt", "--version"],
+                "checks the format",
+                "rustup component add rustfmt",
+                &[],
+            ),
+            Tool::Clippy => row(
+                "clippy",
+                &["cargo", "clippy", "--version"],
+                "checks lints",
+                "rustup component add clippy",
+                &[],
+            ),
+            Tool::Python => row(
+                "Python 3.9 or newer with venv",
+                &[
+                    "python3",
+                    "-c",
+                    "import sys, venv, ensurepip; assert sys.version_info >= (3, 9)",
+                ],
+                "runs the pika tests",
+                "",
+                &["python3", "python3-venv"],
+            ),
+            Tool::Java => row(
+                "a Java development kit, 11 or newer",
+                &["javac", "--release", "11", "-version"],
+                "runs the tests of the RabbitMQ Java client",
+                "",
+                &["default-jdk-headless"],
+            ),
+            Tool::Maven => {
+                row("Maven", &["mvn", "--version"], "fetches the Java client", "", &["maven"])
+            }
+            Tool::Node => {
+                row("Node.js", &["node", "--version"], "runs the amqplib tests", "", &["nodejs"])
+            }
+            Tool::Npm => row("npm", &["npm", "--version"], "fetches amqplib", "", &["npm"]),
+            Tool::Go => row(
+                "Go 1.21 or newer",
+                &["go", "version"],
+                "runs the amqp091-go tests",
+                "see https://go.dev/doc/install, or take a package of Debian backports",
+                &[],
+            ),
+        }
+    }
+}
+
+fn row(
+    name: &'static str,
+    probe: &'static [&'static str],
+    why: &'static str,
+    install: &'static str,
+    packages: &'static [&'static str],
+) -> Row {
+    Row { name, probe, why, install, packages }
+}
+
+/// Fails with everything that the steps need and the machine lacks. Debian packages are installed
+/// where that is possible without asking: as root, with apt.
+pub(super) fn check(root: &Path, steps: &[&Step]) -> Result<(), String> {
+    let tools: BTreeSet<Tool> = steps.iter().flat_map(|step| step.needs).copied().collect();
+    let mut missing: Vec<Row> =
+        tools.into_iter().map(Tool::row).filter(|row| !works(root, row.probe)).collect();
+    let packages: Vec<&str> = missing.iter().flat_map(|row| row.packages).copied().collect();
+    if !packages.is_empty() && may_install(root) {
+        println!("installing Debian packages: {}", packages.join(" "));
+        install(&packages)?;
+        missing.retain(|row| !works(root, row.probe));
+    }
+    if missing.is_empty() { Ok(()) } else { Err(complaint(&missing)) }
+}
+
+fn complaint(missing: &[Row]) -> String {
+    let mut text = "missing on this machine:\n".to_string();
+    for row in missing {
+        let install = match row.packages {
+            [] => row.install.to_string(),
+            packages => format!("apt-get install {}", packages.join(" ")),
+        };
+        text += &format!("  {}: {}; to install it: {install}\n", row.name, row.why);
+    }
+    text + "steps that need none of them run with `cargo xtask test --only STEP` (see --list)"
+}
+
+fn works(root: &Path, probe: &[&str]) -> bool {
+    process::output(probe[0], &probe[1..], root).is_ok()
+}
+
+fn may_install(root: &Path) -> bool {
+    let is_root = process::output("id", &["-u"], root).is_ok_and(|id| id.trim() == "0");
+    is_root && works(root, &["apt-get", "--version"])
+}
+
+fn install(packages: &[&str]) -> Result<(), String> {
+    for arguments in [&["update", "-qq"][..], &[&["install", "-y", "-qq"], packages].concat()] {
+        let mut command = Command::new("apt-get");
+        command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null());
+        command.status().map_err(|error| format!("cannot start 'apt-get': {error}"))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_said_plainly() {
+        let text = complaint(&[Tool::Maven.row(), Tool::Go.row()]);
+        assert!(
+            text.contains("Maven: fetches the Java client; to install it: apt-get install maven")
+        );
+        assert!(text.contains(
+            "Go 1.21 or newer: runs the amqp091-go tests; to install it: see https://go"
+        ));
+    }
+
+    #[test]
+    fn every_tool_can_be_had_somehow() {
+        use Tool::{Clippy, Git, Go, Java, Maven, Node, Npm, Python, Rustfmt};
+        for tool in [Git, Rustfmt, Clippy, Python, Java, Maven, Node, Npm, Go] {
+            let row = tool.row();
+            assert!(row.packages.is_empty() != row.install.is_empty(), "{}", row.name);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Which crate may depend on which, and who may use an asynchronous runtime.
+
+use super::Violation;
+use serde_json::Value;
+
+/// Every crate of the workspace with those of ours that it may name.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("engine", &[]),
+    ("journal", &[]),
+    ("protocol", &["engine"]),
+    ("node", &["engine", "protocol", "journal"]),
+    ("server", &["node", "protocol", "engine", "journal", "bench"]),
+    ("sim", &["node", "protocol", "journal", "engine"]),
+    ("bench", &["protocol"]),
+    ("xtask", &[]),
+];
+
+/// The crates that may use tokio: those whose control plane or client drivers need it.
+const MAY_USE_TOKIO: &[&str] = &["server", "bench"];
+
+/// A crate and the names of what it depends on, of whatever kind (normal, development, build).
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Package {
+    name: String,
+    dependencies: Vec<String>,
+}
+
+/// Reads the answer of `cargo metadata --no-deps`.
+pub(super) fn parse(metadata: &str) -> Result<Vec<Package>, String> {
+    let parsed: Value =
+        serde_json::from_str(metadata).map_err(|error| format!("cargo metadata: {error}"))?;
+    let packages = parsed["packages"].as_array().ok_or("cargo metadata: no packages")?;
+    Ok(packages.iter().map(parse_package).collect())
+}
+
+fn parse_package(package: &Value) -> Package {
+    let name_of = |value: &Value| value["name"].as_str().unwrap_or_default().to_string();
+    let dependencies = package["dependencies"].as_array();
+    Package {
+        name: name_of(package),
+        dependencies: dependencies.into_iter().flatten().map(name_of).collect(),
+    }
+}
+
+/// Compares what is with what is allowed.
+pub(super) fn check(packages: &[Package]) -> Vec<Violation> {
+    packages.iter().flat_map(check_package).collect()
+}
+
+fn check_package(package: &Package) -> Vec<Violation> {
+    let name = short(&package.name);
+    let path = if name == "xtask" { "xtask".to_string() } else { format!("crates/{name}") };
+    let path = format!("{path}/Cargo.toml");
+    let Some((_, allowed)) = ALLOWED.iter().find(|(of, _)| *of == name) else {
+        let text =
+            format!("crate '{name}' has no row in the table of allowed edges (tidy/edges.rs)");
+        return vec![Violation::new(&path, 0, text)];
+    };
+    let mut violations = Vec::new();
+    for dependency in &package.dependencies {
+        if dependency.starts_with("angarium-") && !allowed.contains(&short(dependency)) {
+            let text = format!("'{name}' must not depend on '{}'", short(dependency));
+            violations.push(Violation::new(&path, 0, text));
+        }
+        let runtime = dependency == "tokio" || dependency.starts_with("tokio-");
+        if runtime && !MAY_USE_TOKIO.contains(&name) {
+            let text =
+                format!("'{name}' must not depend on '{dependency}': no runtime below server");
+            violations.push(Violation::new(&path, 0, text));
+        }
+    }
+    violations
+}
+
+fn short(name: &str) -> &str {
+    name.strip_prefix("angarium-").unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_one(name: &str, dependencies: &[&str], expected: &[&str]) {
+        let package = Package {
+            name: name.to_string(),
+            dependencies: dependencies.iter().map(|name| (*name).to_string()).collect(),
+        };
+        let found: Vec<String> = check(&[package]).into_iter().map(|v| v.text).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn allowed_edges_pass() {
+        check_one("angarium-protocol", &["angarium-engine", "hashbrown"], &[]);
+        check_one("angarium-server", &["angarium-node", "tokio", "tokio-rustls"], &[]);
+        check_one("xtask", &["serde_json"], &[]);
+    }
+
+    #[test]
+    fn an_edge_against_the_order_is_found() {
+        check_one(
+            "angarium-engine",
+            &["angarium-protocol"],
+            &["'engine' must not depend on 'protocol'"],
+        );
+        check_one("xtask", &["angarium-sim"], &["'xtask' must not depend on 'sim'"]);
+    }
+
+    #[test]
+    fn a_runtime_below_server_is_found() {
+        check_one(
+            "angarium-node",
+            &["tokio"],
+            &["'node' must not depend on 'tokio': no runtime below server"],
+        );
+    }
+
+    #[test]
+    fn a_crate_without_a_row_is_found() {
+        check_one(
+            "angarium-common",
+            &[],
+            &["crate 'common' has no row in the table of allowed edges (tidy/edges.rs)"],
+        );
+    }
+
+    #[test]
+    fn metadata_is_read() {
+        let metadata = r#"{"packages":[{"name":"angarium-node","dependencies":
+            [{"name":"angarium-engine","kind":null},{"name":"proptest","kind":"dev"}]}]}"#;
+        let expected = Package {
+            name: "angarium-node".to_string(),
+            dependencies: vec!["angarium-engine".to_string(), "proptest".to_string()],
+        };
+        assert_eq!(parse(metadata), Ok(vec![expected]));
+        assert!(parse("{}").is_err());
+        assert!(parse("not json").is_err());
+    }
+}

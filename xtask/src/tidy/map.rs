@@ -1,0 +1,150 @@
+//! ARCHITECTURE.md and the folders under crates/ name each other.
+
+use super::{Tree, Violation};
+use std::collections::BTreeSet;
+
+const MAP: &str = "ARCHITECTURE.md";
+/// A map that does not fit on a few screens is not one.
+const LINES_MAX: usize = 250;
+/// Folders that hold tests or their data, in any crate; the map need not name each.
+const UNNAMED: &[&str] = &["tests", "golden", "fuzz", "benches", "examples"];
+
+/// Compares the map with the tree, both ways.
+pub(super) fn check(tree: &Tree) -> Vec<Violation> {
+    let Some(text) = tree.texts.get(MAP) else {
+        return vec![Violation::new(MAP, 0, "missing: the map of the workspace")];
+    };
+    let mut violations = Vec::new();
+    let lines = text.lines().count();
+    if lines > LINES_MAX {
+        violations.push(Violation::new(MAP, 0, format!("{lines} lines, at most {LINES_MAX}")));
+    }
+    let paths: BTreeSet<&str> =
+        tree.texts.keys().chain(tree.blobs.keys()).map(String::as_str).collect();
+    let known = folders_and_files(&paths);
+    let named = named(text);
+    for (name, line) in &named {
+        if !known.contains(name) {
+            violations.push(Violation::new(MAP, *line, format!("'{name}' does not exist")));
+        }
+    }
+    let names: BTreeSet<&str> = named.iter().map(|(name, _)| name.as_str()).collect();
+    for folder in module_folders(&paths) {
+        if !names.contains(folder.as_str()) {
+            violations.push(Violation::new(MAP, 0, format!("does not name the folder '{folder}'")));
+        }
+    }
+    violations
+}
+
+/// Every path under crates/ that the text names, with its line.
+fn named(text: &str) -> Vec<(String, usize)> {
+    let mut found = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        for (start, _) in line.match_indices("crates/") {
+            if line[..start].ends_with(|c: char| c.is_alphanumeric() || c == '/' || c == '-') {
+                continue;
+            }
+            let rest = &line[start..];
+            let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "/_-.".contains(c)));
+            let name = rest[..end.unwrap_or(rest.len())].trim_end_matches(['/', '.']);
+            if name != "crates" {
+                found.push((name.to_string(), index + 1));
+            }
+        }
+    }
+    found
+}
+
+/// Every tracked path and every folder above one.
+fn folders_and_files(paths: &BTreeSet<&str>) -> BTreeSet<String> {
+    let mut known = BTreeSet::new();
+    for path in paths {
+        let mut path = *path;
+        known.insert(path.to_string());
+        while let Some((folder, _)) = path.rsplit_once('/') {
+            known.insert(folder.to_string());
+            path = folder;
+        }
+    }
+    known
+}
+
+/// The folders that the map has to name: each crate, and each folder of modules below its src/.
+fn module_folders(paths: &BTreeSet<&str>) -> BTreeSet<String> {
+    let mut folders = BTreeSet::new();
+    for path in paths.iter().filter(|path| path.ends_with(".rs")) {
+        let parts: Vec<&str> = path.split('/').collect();
+        let ["crates", name, "src", inner @ .., _] = parts.as_slice() else { continue };
+        folders.insert(format!("crates/{name}"));
+        if !inner.is_empty() && !inner.iter().any(|part| UNNAMED.contains(part)) {
+            folders.insert(format!("crates/{name}/src/{}", inner.join("/")));
+        }
+    }
+    folders
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_one(map: &str, paths: &[&str], expected: &[&str]) {
+        let mut tree = Tree::default();
+        tree.texts.insert(MAP.to_string(), map.to_string());
+        for path in paths {
+            tree.texts.insert((*path).to_string(), String::new());
+        }
+        let found: Vec<String> = check(&tree).iter().map(ToString::to_string).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_true_map_passes() {
+        check_one(
+            "`crates/engine`: rules; crates/engine/src/queue/ holds queues, see crates/engine/src/lib.rs.",
+            &[
+                "crates/engine/src/lib.rs",
+                "crates/engine/src/queue/mod.rs",
+                "crates/engine/src/tests/a.rs",
+            ],
+            &[],
+        );
+    }
+
+    #[test]
+    fn a_folder_that_is_gone_is_found() {
+        check_one(
+            "first\n`crates/engine` and `crates/router`",
+            &["crates/engine/src/lib.rs"],
+            &["ARCHITECTURE.md:2: 'crates/router' does not exist"],
+        );
+    }
+
+    #[test]
+    fn a_folder_that_is_not_named_is_found() {
+        check_one(
+            "`crates/engine`",
+            &[
+                "crates/engine/src/lib.rs",
+                "crates/engine/src/route/topic/mod.rs",
+                "crates/sim/src/lib.rs",
+            ],
+            &[
+                "ARCHITECTURE.md: does not name the folder 'crates/engine/src/route/topic'",
+                "ARCHITECTURE.md: does not name the folder 'crates/sim'",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_map_that_is_too_long_is_found() {
+        check_one(&"line\n".repeat(250), &[], &[]);
+        check_one(&"line\n".repeat(251), &[], &["ARCHITECTURE.md: 251 lines, at most 250"]);
+    }
+
+    #[test]
+    fn a_missing_map_is_found() {
+        assert_eq!(check(&Tree::default()).len(), 1);
+    }
+}
