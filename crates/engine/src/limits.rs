@@ -6,10 +6,19 @@ use std::time::Duration;
 pub const NAME_BYTES_MAX: usize = 255;
 /// Highest message priority a queue can be declared with.
 pub const PRIORITY_MAX: u8 = 255;
-/// Words in a routing key or pattern of a topic exchange.
+/// Words in a pattern of a topic exchange. A routing key has no such bound of its own: its length has
+/// one, and matching costs no more than words times matching nodes.
 pub const TOPIC_WORDS_MAX: usize = 128;
 /// Exchanges a message passes from exchange to exchange before routing stops.
 pub const ROUTE_EXCHANGES_MAX: usize = 1024;
+/// Routes (exchange and key) that a virtual host remembers.
+pub const ROUTE_CACHE_ENTRIES_MAX: usize = 4096;
+/// Queues in all remembered routes of a virtual host; a sixteenth of it in one.
+pub const ROUTE_CACHE_QUEUES_MAX: usize = 65_536;
+/// Bytes in a permission pattern.
+pub const PERMISSION_PATTERN_BYTES_MAX: usize = 4096;
+/// Bytes that a compiled permission pattern may take.
+pub const PERMISSION_PROGRAM_BYTES_MAX: usize = 1 << 20;
 
 /// Limits an operator can set. Reaching one is a [`crate::RefusalKind::LimitExceeded`].
 #[derive(Clone, Debug)]

@@ -2,10 +2,26 @@
 //!
 //! Knows queues only as keys that the caller chose, and nothing of what a queue holds.
 
-#![allow(clippy::todo, unused_variables, dead_code)]
+#![allow(dead_code)]
+
+mod bindings;
+mod cache;
+mod exchanges;
+mod headers;
+mod patterns;
+mod resolve;
+mod topology;
 
 use crate::limits::Limits;
-use crate::{Arguments, BindingTarget, ExchangeOptions, Refusal, Value};
+use crate::{Arguments, ExchangeKind, ExchangeOptions, Refusal, RefusalKind, Value};
+use bindings::{Bindings, Target};
+use cache::RouteCache;
+use exchanges::{Exchange, Exchanges};
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use patterns::NONE;
+use resolve::Scratch;
+use std::sync::Arc;
 
 /// Names a queue by the slot its owner keeps it in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -81,128 +97,144 @@ pub(crate) enum TargetView<'a> {
     Exchange(&'a str),
 }
 
+/// A queue as the router sees it.
+#[derive(Debug)]
+struct QueueEntry {
+    name: Arc<str>,
+    durable: bool,
+    /// The list of bindings that lead to it.
+    incoming: u32,
+}
+
 /// The exchanges and bindings of one virtual host.
 #[derive(Debug)]
-pub(crate) struct Router {}
+pub(crate) struct Router {
+    vhost: String,
+    exchanges_max: usize,
+    bindings_max: usize,
+    seed: u64,
+    generation: u64,
+    /// As `generation`, without the changes that only the default exchange sees: routes through it
+    /// are looked up, not remembered, so that queues may come and go without disturbing others.
+    bound_generation: u64,
+    hold_auto_delete: bool,
+    exchanges: Exchanges,
+    queues: HashMap<QueueKey, QueueEntry, FixedState>,
+    queue_names: HashMap<Arc<str>, QueueKey, FixedState>,
+    bindings: Bindings,
+    cache: RouteCache,
+    scratch: Scratch,
+}
+
+/// The exchanges of every virtual host.
+const PREDECLARED: [(&str, ExchangeKind); 6] = [
+    ("", ExchangeKind::Direct),
+    ("amq.direct", ExchangeKind::Direct),
+    ("amq.fanout", ExchangeKind::Fanout),
+    ("amq.headers", ExchangeKind::Headers),
+    ("amq.match", ExchangeKind::Headers),
+    ("amq.topic", ExchangeKind::Topic),
+];
 
 impl Router {
     /// A virtual host's routing with the exchanges that every one has. `seed` seeds the hashing.
     pub(crate) fn new(vhost: &str, limits: &Limits, seed: u64) -> Router {
-        todo!()
+        let mut exchanges = Exchanges::new(seed);
+        for (name, kind) in PREDECLARED {
+            let options = ExchangeOptions {
+                kind,
+                delaying: false,
+                durable: true,
+                auto_delete: false,
+                internal: false,
+                alternate: None,
+            };
+            exchanges.add(Exchange::new(name, options, seed));
+        }
+        Router {
+            vhost: vhost.to_owned(),
+            exchanges_max: limits.exchanges_max,
+            bindings_max: limits.bindings_max,
+            seed,
+            generation: 0,
+            bound_generation: 0,
+            hold_auto_delete: false,
+            exchanges,
+            queues: HashMap::with_hasher(FixedState::with_seed(seed)),
+            queue_names: HashMap::with_hasher(FixedState::with_seed(seed)),
+            bindings: Bindings::new(seed),
+            cache: RouteCache::new(seed),
+            scratch: Scratch::new(seed),
+        }
     }
 
     /// Counts up with every change that can alter where a message goes.
     pub(crate) fn generation(&self) -> u64 {
-        todo!()
+        self.generation
     }
 
     /// While held, exchanges stay that lose their last binding: a replay of records must not decide
     /// anew what was decided, and recorded, when not only the durable bindings were there.
     pub(crate) fn hold_auto_delete(&mut self, hold: bool) {
-        todo!()
-    }
-
-    // ---- exchanges ----
-
-    /// Declares an exchange. Declaring an equal one again changes nothing.
-    pub(crate) fn declare_exchange(
-        &mut self,
-        name: &str,
-        options: &ExchangeOptions,
-    ) -> Result<Change, Refusal> {
-        todo!()
-    }
-
-    /// Deletes an exchange and its bindings on both sides; nothing changes where none was.
-    pub(crate) fn delete_exchange(
-        &mut self,
-        name: &str,
-        if_unused: bool,
-    ) -> Result<Change, Refusal> {
-        todo!()
+        self.hold_auto_delete = hold;
     }
 
     /// The options of an exchange, or the refusal that says there is none (passive declaration).
     pub(crate) fn exchange(&self, name: &str) -> Result<&ExchangeOptions, Refusal> {
-        todo!()
+        match self.exchanges.find(name) {
+            Some(key) => Ok(&self.exchanges.get(key).options),
+            None => Err(self.no_exchange(name)),
+        }
     }
 
     /// All exchanges in order of their names; predeclared ones too, which need no restoring.
     pub(crate) fn exchanges(&self) -> impl Iterator<Item = (&str, &ExchangeOptions)> {
-        std::iter::empty()
-    }
-
-    // ---- queues ----
-
-    /// A queue came: the default exchange leads to it. The caller made sure the name is free.
-    pub(crate) fn queue_added(&mut self, name: &str, queue: QueueKey, durable: bool) {
-        todo!()
-    }
-
-    /// A queue went, and its bindings with it.
-    pub(crate) fn queue_removed(&mut self, queue: QueueKey) -> Change {
-        todo!()
+        let mut all: Vec<_> =
+            self.exchanges.iter().map(|exchange| (&*exchange.name, &exchange.options)).collect();
+        all.sort_unstable_by_key(|&(name, _)| name);
+        all.into_iter()
     }
 
     /// The queue of that name.
     #[inline]
     pub(crate) fn queue(&self, name: &str) -> Option<QueueKey> {
-        todo!()
-    }
-
-    // ---- bindings ----
-
-    /// Binds; a binding that exists (same source, target, key and arguments) changes nothing.
-    /// Refused: either end missing, the default exchange, a malformed key or arguments, the limit.
-    pub(crate) fn bind(
-        &mut self,
-        source: &str,
-        target: &BindingTarget,
-        key: &str,
-        arguments: Arguments,
-    ) -> Result<Change, Refusal> {
-        todo!()
-    }
-
-    /// Unbinds; nothing changes where no such binding was.
-    pub(crate) fn unbind(
-        &mut self,
-        source: &str,
-        target: &BindingTarget,
-        key: &str,
-        arguments: &Arguments,
-    ) -> Result<Change, Refusal> {
-        todo!()
+        self.queue_names.get(name).copied()
     }
 
     /// All bindings but those of the default exchange, in an order that depends on nothing but the
     /// history of requests. [`Router::bind`] in this order restores them.
     pub(crate) fn bindings(&self) -> impl Iterator<Item = BindingView<'_>> {
-        std::iter::empty()
-    }
-
-    // ---- messages ----
-
-    /// Fills `out` (cleared first) with the queues the message goes to, each once, in key order.
-    /// `None`: there is no such exchange. A repeated exchange and key costs one hash lookup.
-    #[inline]
-    pub(crate) fn route(
-        &mut self,
-        exchange: &str,
-        keys: Keys<'_>,
-        headers: VisitHeaders<'_>,
-        out: &mut Vec<QueueKey>,
-    ) -> Option<Routed> {
-        todo!()
+        self.bindings.iter().map(|binding| {
+            let source = self.exchanges.get(binding.source);
+            let (target, target_durable) = match binding.target {
+                Target::Queue(queue) => {
+                    let entry = &self.queues[&queue];
+                    (TargetView::Queue(&entry.name, queue), entry.durable)
+                }
+                Target::Exchange(key) => {
+                    let target = self.exchanges.get(key);
+                    (TargetView::Exchange(&target.name), target.options.durable)
+                }
+            };
+            BindingView {
+                source: &source.name,
+                target,
+                key: &binding.key,
+                arguments: binding.arguments.as_deref(),
+                durable: source.options.durable && target_durable,
+            }
+        })
     }
 
     /// The refusal that says there is no such exchange.
     pub(crate) fn no_exchange(&self, name: &str) -> Refusal {
-        todo!()
+        let text = format!("no exchange '{name}' in vhost '{}'", self.vhost);
+        Refusal::new(RefusalKind::NotFound, text)
     }
 
     /// The refusal that says there is no such queue.
     pub(crate) fn no_queue(&self, name: &str) -> Refusal {
-        todo!()
+        let text = format!("no queue '{name}' in vhost '{}'", self.vhost);
+        Refusal::new(RefusalKind::NotFound, text)
     }
 }

@@ -1,0 +1,169 @@
+//! The exchanges of a virtual host, and what makes two declarations of one differ.
+
+use super::bindings::ExchangeKey;
+use super::patterns::{NONE, Patterns};
+use crate::{ExchangeKind, ExchangeOptions, Refusal, RefusalKind};
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use std::sync::Arc;
+
+/// One exchange with the heads of its binding lists.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    pub(super) name: Arc<str>,
+    pub(super) options: ExchangeOptions,
+    /// The list of bindings that lead from it, and how many they are.
+    pub(super) outgoing: u32,
+    pub(super) outgoing_count: usize,
+    /// The list of bindings that lead to it.
+    pub(super) incoming: u32,
+    /// Where patterns are compared: the index of them.
+    pub(super) patterns: Option<Box<Patterns>>,
+    /// The number of the last route that passed here.
+    pub(super) seen: u64,
+}
+
+impl Exchange {
+    pub(super) fn new(name: &str, options: ExchangeOptions, seed: u64) -> Exchange {
+        let topic = options.kind == ExchangeKind::Topic;
+        Exchange {
+            name: name.into(),
+            options,
+            outgoing: NONE,
+            outgoing_count: 0,
+            incoming: NONE,
+            patterns: topic.then(|| Box::new(Patterns::new(seed))),
+            seen: 0,
+        }
+    }
+}
+
+/// All exchanges by key and by name.
+#[derive(Debug)]
+pub(super) struct Exchanges {
+    slots: Vec<Option<Exchange>>,
+    free: Vec<ExchangeKey>,
+    names: HashMap<Arc<str>, ExchangeKey, FixedState>,
+}
+
+impl Exchanges {
+    pub(super) fn new(seed: u64) -> Exchanges {
+        Exchanges {
+            slots: Vec::new(),
+            free: Vec::new(),
+            names: HashMap::with_hasher(FixedState::with_seed(seed)),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<ExchangeKey> {
+        self.names.get(name).copied()
+    }
+
+    pub(super) fn get(&self, key: ExchangeKey) -> &Exchange {
+        self.slots[key.0 as usize].as_ref().expect("bindings and names lead to live exchanges")
+    }
+
+    /// The exchange of that key, which may have gone since.
+    pub(super) fn try_get(&self, key: ExchangeKey) -> Option<&Exchange> {
+        self.slots.get(key.0 as usize)?.as_ref()
+    }
+
+    pub(super) fn get_mut(&mut self, key: ExchangeKey) -> &mut Exchange {
+        self.slots[key.0 as usize].as_mut().expect("bindings and names lead to live exchanges")
+    }
+
+    pub(super) fn add(&mut self, exchange: Exchange) -> ExchangeKey {
+        let name = Arc::clone(&exchange.name);
+        let key = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            let slot = u32::try_from(self.slots.len() - 1);
+            ExchangeKey(slot.expect("exchanges_max is below 2^32"))
+        });
+        self.slots[key.0 as usize] = Some(exchange);
+        self.names.insert(name, key);
+        key
+    }
+
+    /// Takes out an exchange that no binding leads from or to.
+    pub(super) fn remove(&mut self, key: ExchangeKey) -> Exchange {
+        let exchange = self.slots[key.0 as usize].take();
+        let exchange = exchange.expect("bindings and names lead to live exchanges");
+        self.names.remove(&exchange.name);
+        self.free.push(key);
+        exchange
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Exchange> {
+        self.slots.iter().flatten()
+    }
+}
+
+/// Refuses a declaration that differs from the exchange there is, naming the first difference.
+pub(super) fn check_same(
+    vhost: &str,
+    name: &str,
+    current: &ExchangeOptions,
+    received: &ExchangeOptions,
+) -> Result<(), Refusal> {
+    let differs = |what: &str, received: &str, current: &str| {
+        let text = format!(
+            "inequivalent arg '{what}' for exchange '{name}' in vhost '{vhost}': received \
+             {received} but current is {current}"
+        );
+        Err(Refusal::new(RefusalKind::PreconditionFailed, text))
+    };
+    if kind_name(received) != kind_name(current) {
+        return differs("type", &quoted(kind_name(received)), &quoted(kind_name(current)));
+    }
+    let flags = [
+        ("durable", received.durable, current.durable),
+        ("auto_delete", received.auto_delete, current.auto_delete),
+        ("internal", received.internal, current.internal),
+    ];
+    for (what, received, current) in flags {
+        if received != current {
+            return differs(what, &quoted(received), &quoted(current));
+        }
+    }
+    if received.kind != current.kind {
+        return differs(
+            "x-delayed-type",
+            &quoted(base_name(received.kind)),
+            &quoted(base_name(current.kind)),
+        );
+    }
+    if received.alternate != current.alternate {
+        let shown = |alternate: &Option<String>| match alternate {
+            Some(name) => format!("the value '{name}'"),
+            None => "none".to_owned(),
+        };
+        return differs(
+            "alternate-exchange",
+            &shown(&received.alternate),
+            &shown(&current.alternate),
+        );
+    }
+    Ok(())
+}
+
+fn quoted(value: impl std::fmt::Display) -> String {
+    format!("'{value}'")
+}
+
+fn base_name(kind: ExchangeKind) -> &'static str {
+    match kind {
+        ExchangeKind::Direct => "direct",
+        ExchangeKind::Fanout => "fanout",
+        ExchangeKind::Topic => "topic",
+        ExchangeKind::Headers => "headers",
+    }
+}
+
+/// The type as a client declares it: a delaying exchange is a type of its own over another.
+fn kind_name(options: &ExchangeOptions) -> &'static str {
+    if options.delaying { "x-delayed-message" } else { base_name(options.kind) }
+}

@@ -1,0 +1,385 @@
+//! One index for all wildcard patterns of a source: a trie on words with `one word` and `any number
+//! of words` edges.
+//!
+//! Knows words, not what is subscribed: each node that ends a pattern keeps one number for its owner,
+//! the head of a list, say. Which characters part words and which words are wildcards is a
+//! [`Syntax`], so that dialects with other signs share the index (a tail wildcard that takes at least
+//! one word is [`Word::One`] followed by [`Word::Many`]).
+
+use foldhash::fast::FixedState;
+use hashbrown::{HashSet, HashTable};
+use std::hash::BuildHasher;
+
+/// No node, no list: what a link or a head holds that leads nowhere.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// How nodes hang on their parents that do not hang by a literal word.
+const BY_ONE: u32 = u32::MAX - 1;
+const BY_MANY: u32 = u32::MAX - 2;
+
+/// The node where every pattern begins.
+const ROOT: u32 = 0;
+
+/// How a dialect writes patterns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Syntax {
+    /// Parts words.
+    pub(crate) separator: char,
+    /// Stands for exactly one word.
+    pub(crate) one: &'static str,
+    /// Stands for any number of words, also none.
+    pub(crate) many: &'static str,
+}
+
+/// The patterns of topic exchanges (AMQP 0-9-1 specification, 3.1.3.3).
+pub(crate) const TOPIC: Syntax = Syntax { separator: '.', one: "*", many: "#" };
+
+/// One word of a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Word<'a> {
+    /// Itself.
+    Literal(&'a str),
+    /// Any one word.
+    One,
+    /// Any number of words.
+    Many,
+}
+
+impl Syntax {
+    /// The words of a key. An empty key has none; `a..b` has an empty one in the middle.
+    pub(crate) fn words<'a>(&self, key: &'a str) -> impl Iterator<Item = &'a str> {
+        let empty = key.is_empty();
+        key.split(self.separator).filter(move |_| !empty)
+    }
+
+    /// The words of a pattern.
+    pub(crate) fn pattern<'a>(&self, pattern: &'a str) -> impl Iterator<Item = Word<'a>> {
+        let Syntax { one, many, .. } = *self;
+        self.words(pattern).map(move |word| match word {
+            word if word == one => Word::One,
+            word if word == many => Word::Many,
+            word => Word::Literal(word),
+        })
+    }
+}
+
+/// A node of the trie. A free one keeps the next free one in `parent`.
+#[derive(Clone, Debug)]
+struct Node {
+    parent: u32,
+    /// The literal word it hangs on its parent by, or `BY_ONE`, or `BY_MANY`.
+    by: u32,
+    one: u32,
+    many: u32,
+    /// Children of all sorts.
+    children: u32,
+    /// The owner's number; `NONE` where no pattern ends here.
+    head: u32,
+}
+
+/// A pattern's last node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NodeId(u32);
+
+/// The index.
+#[derive(Debug)]
+pub(crate) struct Patterns {
+    nodes: Vec<Node>,
+    free: u32,
+    live: usize,
+    /// The children that hang by a literal word, found by parent and word.
+    edges: HashTable<u32>,
+    words: Words,
+    hasher: FixedState,
+}
+
+/// What a match needs and the next one can use again.
+#[derive(Debug)]
+pub(crate) struct MatchScratch {
+    current: Vec<u32>,
+    next: Vec<u32>,
+    /// The `many` nodes reached so far; each stays reached to the end of the key.
+    reached: HashSet<u32, FixedState>,
+    /// Nodes looked at.
+    #[cfg(test)]
+    pub(super) visited: usize,
+}
+
+impl MatchScratch {
+    /// An empty one.
+    pub(crate) fn new(seed: u64) -> MatchScratch {
+        MatchScratch {
+            current: Vec::new(),
+            next: Vec::new(),
+            reached: HashSet::with_hasher(FixedState::with_seed(seed)),
+            #[cfg(test)]
+            visited: 0,
+        }
+    }
+}
+
+impl Patterns {
+    /// An empty index.
+    pub(crate) fn new(seed: u64) -> Patterns {
+        let root =
+            Node { parent: NONE, by: BY_ONE, one: NONE, many: NONE, children: 0, head: NONE };
+        Patterns {
+            nodes: vec![root],
+            free: NONE,
+            live: 1,
+            edges: HashTable::new(),
+            words: Words::default(),
+            hasher: FixedState::with_seed(seed),
+        }
+    }
+
+    /// The node where `pattern` ends, made where it is missing. A node that is not given a head is
+    /// to be handed to [`Patterns::set_head`] with [`NONE`], or it stays.
+    pub(crate) fn insert<'a>(&mut self, pattern: impl Iterator<Item = Word<'a>>) -> NodeId {
+        let mut node = ROOT;
+        for word in pattern {
+            node = self.child(node, word).unwrap_or_else(|| self.grow(node, word));
+        }
+        NodeId(node)
+    }
+
+    /// The node where `pattern` ends, where there is one.
+    pub(crate) fn find<'a>(&self, pattern: impl Iterator<Item = Word<'a>>) -> Option<NodeId> {
+        let mut node = ROOT;
+        for word in pattern {
+            node = self.child(node, word)?;
+        }
+        Some(NodeId(node))
+    }
+
+    /// The owner's number at a node.
+    pub(crate) fn head(&self, node: NodeId) -> u32 {
+        self.nodes[node.0 as usize].head
+    }
+
+    /// Sets the owner's number at a node. With [`NONE`], the node goes, and every one above it that
+    /// then leads nowhere.
+    pub(crate) fn set_head(&mut self, node: NodeId, head: u32) {
+        self.nodes[node.0 as usize].head = head;
+        let mut node = node.0;
+        while node != ROOT {
+            let Node { parent, children, head, .. } = self.nodes[node as usize];
+            if children > 0 || head != NONE {
+                break;
+            }
+            self.cut(node);
+            node = parent;
+        }
+    }
+
+    /// Calls `visit` with the head of each pattern that matches the key, once each.
+    ///
+    /// The nodes that the words so far lead to are kept as a set and carried on word by word. A node
+    /// has one parent and one way to be reached from it, except a `many` node, which also is reached
+    /// from itself and therefore is counted in once; so no node is looked at twice for a word, and
+    /// however many `#` a pattern chains, the work is at most nodes times words.
+    pub(crate) fn matches<'k>(
+        &self,
+        key: impl Iterator<Item = &'k str>,
+        scratch: &mut MatchScratch,
+        mut visit: impl FnMut(u32),
+    ) {
+        let MatchScratch { current, next, reached, .. } = scratch;
+        current.clear();
+        reached.clear();
+        current.push(ROOT);
+        self.reach_many(current, reached);
+        #[cfg(test)]
+        let mut visited = current.len();
+        for word in key {
+            let symbol = self.words.find(&self.hasher, word);
+            next.clear();
+            for &id in current.iter() {
+                let node = &self.nodes[id as usize];
+                if let Some(child) = symbol.and_then(|symbol| self.edge(id, symbol)) {
+                    next.push(child);
+                }
+                if node.one != NONE {
+                    next.push(node.one);
+                }
+                if node.by == BY_MANY {
+                    next.push(id);
+                }
+            }
+            self.reach_many(next, reached);
+            std::mem::swap(current, next);
+            #[cfg(test)]
+            {
+                visited += current.len();
+            }
+            if current.is_empty() {
+                break;
+            }
+        }
+        for &id in current.iter() {
+            let head = self.nodes[id as usize].head;
+            if head != NONE {
+                visit(head);
+            }
+        }
+        #[cfg(test)]
+        {
+            scratch.visited = visited;
+        }
+    }
+
+    /// Adds to `nodes` what `many` edges lead to without taking a word.
+    fn reach_many(&self, nodes: &mut Vec<u32>, reached: &mut HashSet<u32, FixedState>) {
+        let mut at = 0;
+        while at < nodes.len() {
+            let many = self.nodes[nodes[at] as usize].many;
+            if many != NONE && reached.insert(many) {
+                nodes.push(many);
+            }
+            at += 1;
+        }
+    }
+
+    fn child(&self, parent: u32, word: Word<'_>) -> Option<u32> {
+        let node = &self.nodes[parent as usize];
+        match word {
+            Word::One => (node.one != NONE).then_some(node.one),
+            Word::Many => (node.many != NONE).then_some(node.many),
+            Word::Literal(text) => self.edge(parent, self.words.find(&self.hasher, text)?),
+        }
+    }
+
+    #[inline]
+    fn edge(&self, parent: u32, symbol: u32) -> Option<u32> {
+        let hash = self.hasher.hash_one((parent, symbol));
+        let found = self.edges.find(hash, |&child| {
+            let child = &self.nodes[child as usize];
+            child.parent == parent && child.by == symbol
+        });
+        found.copied()
+    }
+
+    fn grow(&mut self, parent: u32, word: Word<'_>) -> u32 {
+        let by = match word {
+            Word::One => BY_ONE,
+            Word::Many => BY_MANY,
+            Word::Literal(text) => self.words.acquire(&self.hasher, text),
+        };
+        let node = Node { parent, by, one: NONE, many: NONE, children: 0, head: NONE };
+        let id = self.allocate(node);
+        let above = &mut self.nodes[parent as usize];
+        above.children += 1;
+        match word {
+            Word::One => above.one = id,
+            Word::Many => above.many = id,
+            Word::Literal(_) => {
+                let (nodes, hasher) = (&self.nodes, &self.hasher);
+                self.edges.insert_unique(hasher.hash_one((parent, by)), id, |&child| {
+                    let child = &nodes[child as usize];
+                    hasher.hash_one((child.parent, child.by))
+                });
+            }
+        }
+        id
+    }
+
+    fn allocate(&mut self, node: Node) -> u32 {
+        self.live += 1;
+        if self.free != NONE {
+            let id = self.free;
+            self.free = self.nodes[id as usize].parent;
+            self.nodes[id as usize] = node;
+            return id;
+        }
+        let id = u32::try_from(self.nodes.len()).expect("bindings_max keeps nodes below 2^32");
+        self.nodes.push(node);
+        id
+    }
+
+    /// Takes a node without children off its parent.
+    fn cut(&mut self, id: u32) {
+        let Node { parent, by, .. } = self.nodes[id as usize];
+        let above = &mut self.nodes[parent as usize];
+        above.children -= 1;
+        match by {
+            BY_ONE => above.one = NONE,
+            BY_MANY => above.many = NONE,
+            symbol => {
+                let hash = self.hasher.hash_one((parent, symbol));
+                if let Ok(entry) = self.edges.find_entry(hash, |&child| child == id) {
+                    entry.remove();
+                }
+                self.words.release(&self.hasher, symbol);
+            }
+        }
+        self.nodes[id as usize].parent = self.free;
+        self.free = id;
+        self.live -= 1;
+    }
+
+    /// Nodes and distinct words in use, to show that nothing is left behind.
+    #[cfg(test)]
+    pub(super) fn size(&self) -> (usize, usize, usize) {
+        (self.live, self.edges.len(), self.words.table.len())
+    }
+}
+
+/// The distinct literal words, each stored once with a count of the edges that carry it.
+#[derive(Debug, Default)]
+struct Words {
+    slots: Vec<Option<(Box<str>, u32)>>,
+    free: Vec<u32>,
+    table: HashTable<u32>,
+}
+
+impl Words {
+    #[inline]
+    fn find(&self, hasher: &FixedState, text: &str) -> Option<u32> {
+        let hash = hasher.hash_one(text);
+        self.table.find(hash, |&symbol| self.text(symbol) == text).copied()
+    }
+
+    fn text(&self, symbol: u32) -> &str {
+        self.slots[symbol as usize].as_ref().map_or("", |(text, _)| text)
+    }
+
+    fn acquire(&mut self, hasher: &FixedState, text: &str) -> u32 {
+        if let Some(symbol) = self.find(hasher, text) {
+            if let Some((_, uses)) = &mut self.slots[symbol as usize] {
+                *uses += 1;
+            }
+            return symbol;
+        }
+        let slot = Some((Box::from(text), 1));
+        let symbol = match self.free.pop() {
+            Some(symbol) => {
+                self.slots[symbol as usize] = slot;
+                symbol
+            }
+            None => {
+                self.slots.push(slot);
+                u32::try_from(self.slots.len() - 1).expect("bindings_max keeps words below 2^32")
+            }
+        };
+        let slots = &self.slots;
+        self.table.insert_unique(hasher.hash_one(text), symbol, |&other| {
+            let text = slots[other as usize].as_ref().map_or("", |(text, _)| text);
+            hasher.hash_one(text)
+        });
+        symbol
+    }
+
+    fn release(&mut self, hasher: &FixedState, symbol: u32) {
+        let Some((text, uses)) = &mut self.slots[symbol as usize] else { return };
+        *uses -= 1;
+        if *uses > 0 {
+            return;
+        }
+        let hash = hasher.hash_one(&**text);
+        if let Ok(entry) = self.table.find_entry(hash, |&other| other == symbol) {
+            entry.remove();
+        }
+        self.slots[symbol as usize] = None;
+        self.free.push(symbol);
+    }
+}

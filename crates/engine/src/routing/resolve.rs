@@ -1,0 +1,182 @@
+//! From an exchange and keys to queues: the walk over exchanges, bindings and alternates.
+
+use super::bindings::{Bindings, ExchangeKey, List, Target};
+use super::exchanges::Exchange;
+use super::headers::{self, Headers};
+use super::patterns::{MatchScratch, TOPIC};
+use super::{Keys, QueueKey, Routed, Router, VisitHeaders};
+use crate::ExchangeKind;
+use crate::limits::ROUTE_EXCHANGES_MAX;
+
+/// What a walk needs and the next one can use again.
+#[derive(Debug)]
+pub(super) struct Scratch {
+    /// Exchanges that the message has come to, in order.
+    exchanges: Vec<ExchangeKey>,
+    /// Targets that one exchange leads it to.
+    targets: Vec<Target>,
+    matching: MatchScratch,
+    /// Counts walks; an exchange marked with this number has been come to.
+    walk: u64,
+}
+
+impl Scratch {
+    pub(super) fn new(seed: u64) -> Scratch {
+        Scratch {
+            exchanges: Vec::new(),
+            targets: Vec::new(),
+            matching: MatchScratch::new(seed),
+            walk: 0,
+        }
+    }
+}
+
+impl Router {
+    /// Fills `out` (cleared first) with the queues the message goes to, each once, in key order.
+    /// `None`: there is no such exchange. A repeated exchange and key costs one hash lookup.
+    #[inline]
+    pub(crate) fn route(
+        &mut self,
+        exchange: &str,
+        keys: Keys<'_>,
+        headers: VisitHeaders<'_>,
+        out: &mut Vec<QueueKey>,
+    ) -> Option<Routed> {
+        out.clear();
+        if exchange.is_empty() {
+            self.by_name(keys, out);
+            once_each(out);
+            return Some(Routed { internal: false, delaying: false });
+        }
+        if keys.also_to.is_empty() {
+            let known = self.cache.get(self.bound_generation, exchange, keys.routing_key, out);
+            if known.is_some() {
+                return known;
+            }
+        }
+        self.resolve(exchange, keys, headers, out)
+    }
+
+    #[cold]
+    fn resolve(
+        &mut self,
+        name: &str,
+        keys: Keys<'_>,
+        visit_headers: VisitHeaders<'_>,
+        out: &mut Vec<QueueKey>,
+    ) -> Option<Routed> {
+        let first = self.exchanges.find(name)?;
+        let options = &self.exchanges.get(first).options;
+        let routed = Routed { internal: options.internal, delaying: options.delaying };
+
+        let mut headers: Option<Headers> = None;
+        let mut looked_up_name = false;
+        self.scratch.walk += 1;
+        self.scratch.exchanges.clear();
+        self.come_to(first);
+        let mut at = 0;
+        while at < self.scratch.exchanges.len().min(ROUTE_EXCHANGES_MAX) {
+            let exchange = self.exchanges.get(self.scratch.exchanges[at]);
+            if exchange.options.kind == ExchangeKind::Headers && headers.is_none() {
+                headers = Some(collect(visit_headers));
+            }
+            let own = self.scratch.exchanges[at];
+            self.scratch.targets.clear();
+            let Scratch { targets, matching, .. } = &mut self.scratch;
+            targets_of((own, exchange), &self.bindings, keys, headers.as_ref(), matching, targets);
+            if self.scratch.targets.is_empty() {
+                let alternate = exchange.options.alternate.as_deref();
+                if alternate == Some("") {
+                    self.by_name(keys, out);
+                    looked_up_name = true;
+                } else if let Some(key) = alternate.and_then(|name| self.exchanges.find(name)) {
+                    self.come_to(key);
+                }
+            }
+            for index in 0..self.scratch.targets.len() {
+                match self.scratch.targets[index] {
+                    Target::Queue(queue) => out.push(queue),
+                    Target::Exchange(key) => self.come_to(key),
+                }
+            }
+            at += 1;
+        }
+        once_each(out);
+        if headers.is_none() && !looked_up_name && keys.also_to.is_empty() {
+            self.cache.put(self.bound_generation, (name, keys.routing_key), routed, out);
+        }
+        Some(routed)
+    }
+
+    /// The default exchange: every queue is bound to it by its name.
+    #[inline]
+    fn by_name(&self, keys: Keys<'_>, out: &mut Vec<QueueKey>) {
+        out.extend(self.queue(keys.routing_key));
+        out.extend(keys.also_to.iter().filter_map(|key| self.queue(key)));
+    }
+
+    /// Notes an exchange for the walk unless the message has come to it before.
+    fn come_to(&mut self, key: ExchangeKey) {
+        let exchange = self.exchanges.get_mut(key);
+        if exchange.seen != self.scratch.walk {
+            exchange.seen = self.scratch.walk;
+            self.scratch.exchanges.push(key);
+        }
+    }
+}
+
+/// Adds the targets of all bindings of one exchange that take the message.
+fn targets_of(
+    (own, exchange): (ExchangeKey, &Exchange),
+    bindings: &Bindings,
+    keys: Keys<'_>,
+    headers: Option<&Headers>,
+    matching: &mut MatchScratch,
+    targets: &mut Vec<Target>,
+) {
+    let keys = std::iter::once(keys.routing_key).chain(keys.also_to.iter().copied());
+    match exchange.options.kind {
+        ExchangeKind::Fanout => {
+            let all = bindings.list(List::Source, exchange.outgoing);
+            targets.extend(all.map(|(_, binding)| binding.target));
+        }
+        ExchangeKind::Direct => {
+            for key in keys {
+                let equal = bindings.list(List::Leaf, bindings.by_key(own, key));
+                targets.extend(equal.map(|(_, binding)| binding.target));
+            }
+        }
+        ExchangeKind::Topic => {
+            let Some(patterns) = &exchange.patterns else { return };
+            for key in keys {
+                patterns.matches(TOPIC.words(key), matching, |head| {
+                    let leaf = bindings.list(List::Leaf, head);
+                    targets.extend(leaf.map(|(_, binding)| binding.target));
+                });
+            }
+        }
+        ExchangeKind::Headers => {
+            let Some(headers) = headers else { return };
+            let all = bindings.list(List::Source, exchange.outgoing);
+            let taking =
+                all.filter(|(_, binding)| headers::matches(binding.arguments.as_deref(), headers));
+            targets.extend(taking.map(|(_, binding)| binding.target));
+        }
+    }
+}
+
+/// The headers as a map; of a name that occurs twice, the first counts.
+fn collect(visit: VisitHeaders<'_>) -> Headers {
+    let mut headers = Headers::new();
+    visit(&mut |name, value| {
+        headers.entry(name.to_owned()).or_insert(value);
+    });
+    headers
+}
+
+fn once_each(queues: &mut Vec<QueueKey>) {
+    if queues.len() > 1 {
+        queues.sort_unstable();
+        queues.dedup();
+    }
+}

@@ -1,0 +1,323 @@
+//! Changes to the topology: declaring, deleting, binding, unbinding, and what follows from them.
+
+use super::bindings::{ExchangeKey, List, Target};
+use super::exchanges::{Exchange, check_same};
+use super::patterns::{NONE, TOPIC};
+use super::{Change, DeletedExchange, QueueEntry, QueueKey, Router, headers};
+use crate::limits::{NAME_BYTES_MAX, TOPIC_WORDS_MAX};
+use crate::{Arguments, BindingTarget, ExchangeKind, ExchangeOptions, Refusal, RefusalKind};
+use std::sync::Arc;
+
+/// Names that begin so belong to the broker.
+const RESERVED_PREFIX: &str = "amq.";
+
+impl Router {
+    /// Declares an exchange. Declaring an equal one again changes nothing. Refused: the default
+    /// exchange, a reserved name, one that exists and differs, the limit.
+    pub(crate) fn declare_exchange(
+        &mut self,
+        name: &str,
+        options: &ExchangeOptions,
+    ) -> Result<Change, Refusal> {
+        check_not_default(name)?;
+        let durable = options.durable;
+        if let Some(key) = self.exchanges.find(name) {
+            check_same(&self.vhost, name, &self.exchanges.get(key).options, options)?;
+            return Ok(Change { durable, ..Change::default() });
+        }
+        check_not_reserved(name)?;
+        check_length("exchange name", name)?;
+        if self.exchanges.len() >= self.exchanges_max {
+            let text = format!(
+                "cannot declare exchange '{name}' in vhost '{}': limit of {} exchanges reached",
+                self.vhost, self.exchanges_max
+            );
+            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+        }
+        self.exchanges.add(Exchange::new(name, options.clone(), self.seed));
+        self.changed();
+        Ok(Change { changed: true, durable, ..Change::default() })
+    }
+
+    /// Deletes an exchange and its bindings on both sides; nothing changes where none was. Refused:
+    /// the exchanges that every virtual host has, and with `if_unused` one that bindings lead from.
+    pub(crate) fn delete_exchange(
+        &mut self,
+        name: &str,
+        if_unused: bool,
+    ) -> Result<Change, Refusal> {
+        check_not_default(name)?;
+        check_not_reserved(name)?;
+        let Some(key) = self.exchanges.find(name) else { return Ok(Change::default()) };
+        let exchange = self.exchanges.get(key);
+        if if_unused && exchange.outgoing != NONE {
+            let text = format!("exchange '{name}' in vhost '{}' in use", self.vhost);
+            return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
+        }
+        let mut change =
+            Change { changed: true, durable: exchange.options.durable, ..Change::default() };
+        self.drop_exchange(key, &mut change);
+        Ok(change)
+    }
+
+    /// A queue came: the default exchange leads to it. The caller made sure the name is free.
+    pub(crate) fn queue_added(&mut self, name: &str, queue: QueueKey, durable: bool) {
+        let name: Arc<str> = name.into();
+        self.queue_names.insert(Arc::clone(&name), queue);
+        self.queues.insert(queue, QueueEntry { name, durable, incoming: NONE });
+        self.generation += 1;
+    }
+
+    /// A queue went, and its bindings with it.
+    pub(crate) fn queue_removed(&mut self, queue: QueueKey) -> Change {
+        let mut change = Change::default();
+        let Some(entry) = self.queues.get(&queue) else { return change };
+        change.changed = true;
+        change.durable = entry.durable;
+        let mut sources = Vec::new();
+        while let Some(&QueueEntry { incoming, .. }) = self.queues.get(&queue)
+            && incoming != NONE
+        {
+            sources.push(self.drop_binding(incoming));
+            change.bindings_removed += 1;
+        }
+        if let Some(entry) = self.queues.remove(&queue) {
+            self.queue_names.remove(&entry.name);
+        }
+        self.generation += 1;
+        self.auto_delete(sources, &mut change);
+        change
+    }
+
+    /// Binds; a binding that exists (same source, target, key and arguments) changes nothing.
+    /// Refused: either end missing, the default exchange, a malformed key or arguments, the limit.
+    pub(crate) fn bind(
+        &mut self,
+        source: &str,
+        target: &BindingTarget,
+        key: &str,
+        arguments: Arguments,
+    ) -> Result<Change, Refusal> {
+        check_ends(source, target)?;
+        check_length("binding key", key)?;
+        let from = self.exchanges.find(source).ok_or_else(|| self.no_exchange(source))?;
+        let to = self.target(target)?;
+        let durable = self.exchanges.get(from).options.durable && self.is_durable(to);
+        let change = Change { durable, ..Change::default() };
+        let arguments = (!arguments.is_empty()).then(|| Box::new(arguments));
+        if self.bindings.find(from, to, key, arguments.as_deref()).is_some() {
+            return Ok(change);
+        }
+        match self.exchanges.get(from).options.kind {
+            ExchangeKind::Headers => arguments.as_deref().map_or(Ok(()), headers::check)?,
+            ExchangeKind::Topic => check_pattern(key)?,
+            ExchangeKind::Direct | ExchangeKind::Fanout => {}
+        }
+        if self.bindings.len() >= self.bindings_max {
+            let text = format!(
+                "cannot bind to exchange '{source}' in vhost '{}': limit of {} bindings reached",
+                self.vhost, self.bindings_max
+            );
+            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+        }
+        let id = self.bindings.add(from, to, key, arguments);
+        self.link(id);
+        self.changed();
+        Ok(Change { changed: true, ..change })
+    }
+
+    /// Unbinds; nothing changes where no such binding was.
+    pub(crate) fn unbind(
+        &mut self,
+        source: &str,
+        target: &BindingTarget,
+        key: &str,
+        arguments: &Arguments,
+    ) -> Result<Change, Refusal> {
+        check_ends(source, target)?;
+        let mut change = Change::default();
+        let (Some(from), Ok(to)) = (self.exchanges.find(source), self.target(target)) else {
+            return Ok(change);
+        };
+        change.durable = self.exchanges.get(from).options.durable && self.is_durable(to);
+        let arguments = (!arguments.is_empty()).then_some(arguments);
+        if let Some(id) = self.bindings.find(from, to, key, arguments) {
+            change.changed = true;
+            change.bindings_removed = 1;
+            let source = self.drop_binding(id);
+            self.auto_delete(vec![source], &mut change);
+        }
+        Ok(change)
+    }
+
+    fn target(&self, target: &BindingTarget) -> Result<Target, Refusal> {
+        match target {
+            BindingTarget::Queue(name) => {
+                self.queue(name).map(Target::Queue).ok_or_else(|| self.no_queue(name))
+            }
+            BindingTarget::Exchange(name) => {
+                let found = self.exchanges.find(name).map(Target::Exchange);
+                found.ok_or_else(|| self.no_exchange(name))
+            }
+        }
+    }
+
+    fn is_durable(&self, target: Target) -> bool {
+        match target {
+            Target::Queue(queue) => self.queues[&queue].durable,
+            Target::Exchange(key) => self.exchanges.get(key).options.durable,
+        }
+    }
+
+    fn changed(&mut self) {
+        self.generation += 1;
+        self.bound_generation += 1;
+    }
+
+    /// Puts a new binding on its lists.
+    fn link(&mut self, id: u32) {
+        let binding = self.bindings.get(id);
+        let (from, to) = (binding.source, binding.target);
+        let exchange = self.exchanges.get_mut(from);
+        exchange.outgoing_count += 1;
+        exchange.outgoing = self.bindings.link(List::Source, exchange.outgoing, id);
+        if let Some(patterns) = &mut exchange.patterns {
+            let node = patterns.insert(TOPIC.pattern(&self.bindings.get(id).key));
+            let head = self.bindings.link(List::Leaf, patterns.head(node), id);
+            patterns.set_head(node, head);
+        } else if exchange.options.kind == ExchangeKind::Direct {
+            self.bindings.link_by_key(id);
+        }
+        let incoming = self.incoming(to);
+        *self.incoming_mut(to) = self.bindings.link(List::Target, incoming, id);
+    }
+
+    /// Takes a binding out; returns where it led from.
+    fn drop_binding(&mut self, id: u32) -> ExchangeKey {
+        let binding = self.bindings.get(id);
+        let (from, to) = (binding.source, binding.target);
+        let exchange = self.exchanges.get_mut(from);
+        exchange.outgoing_count -= 1;
+        exchange.outgoing = self.bindings.unlink(List::Source, exchange.outgoing, id);
+        if let Some(patterns) = &mut exchange.patterns {
+            if let Some(node) = patterns.find(TOPIC.pattern(&self.bindings.get(id).key)) {
+                let head = self.bindings.unlink(List::Leaf, patterns.head(node), id);
+                patterns.set_head(node, head);
+            }
+        } else if exchange.options.kind == ExchangeKind::Direct {
+            self.bindings.unlink_by_key(id);
+        }
+        let incoming = self.incoming(to);
+        *self.incoming_mut(to) = self.bindings.unlink(List::Target, incoming, id);
+        self.bindings.remove(id);
+        self.changed();
+        from
+    }
+
+    fn incoming(&self, target: Target) -> u32 {
+        match target {
+            Target::Queue(queue) => self.queues[&queue].incoming,
+            Target::Exchange(key) => self.exchanges.get(key).incoming,
+        }
+    }
+
+    fn incoming_mut(&mut self, target: Target) -> &mut u32 {
+        match target {
+            Target::Queue(queue) => {
+                let entry = self.queues.get_mut(&queue);
+                &mut entry.expect("a binding's queue is there as long as it is").incoming
+            }
+            Target::Exchange(key) => &mut self.exchanges.get_mut(key).incoming,
+        }
+    }
+
+    /// Drops an exchange and its bindings, and the exchanges that go because of that.
+    fn drop_exchange(&mut self, key: ExchangeKey, change: &mut Change) {
+        let mut sources = Vec::new();
+        self.take_exchange(key, &mut sources, change);
+        self.auto_delete(sources, change);
+    }
+
+    /// Drops an exchange and its bindings; adds to `sources` where those that led to it came from.
+    fn take_exchange(
+        &mut self,
+        key: ExchangeKey,
+        sources: &mut Vec<ExchangeKey>,
+        change: &mut Change,
+    ) -> Exchange {
+        while self.exchanges.get(key).outgoing != NONE {
+            self.drop_binding(self.exchanges.get(key).outgoing);
+            change.bindings_removed += 1;
+        }
+        while self.exchanges.get(key).incoming != NONE {
+            sources.push(self.drop_binding(self.exchanges.get(key).incoming));
+            change.bindings_removed += 1;
+        }
+        self.changed();
+        self.exchanges.remove(key)
+    }
+
+    /// Drops those of `sources` that are to go with their last binding and have none left, and what
+    /// follows from that.
+    fn auto_delete(&mut self, mut sources: Vec<ExchangeKey>, change: &mut Change) {
+        if self.hold_auto_delete {
+            return;
+        }
+        let mut at = 0;
+        while at < sources.len() {
+            let key = sources[at];
+            at += 1;
+            let goes = self.exchanges.try_get(key).is_some_and(|exchange| {
+                exchange.options.auto_delete && exchange.outgoing_count == 0
+            });
+            if goes {
+                let exchange = self.take_exchange(key, &mut sources, change);
+                change.auto_deleted.push(DeletedExchange {
+                    name: exchange.name.as_ref().to_owned(),
+                    durable: exchange.options.durable,
+                });
+            }
+        }
+    }
+}
+
+fn check_not_default(name: &str) -> Result<(), Refusal> {
+    if name.is_empty() {
+        let text = "operation not permitted on the default exchange";
+        return Err(Refusal::new(RefusalKind::AccessRefused, text));
+    }
+    Ok(())
+}
+
+fn check_ends(source: &str, target: &BindingTarget) -> Result<(), Refusal> {
+    check_not_default(source)?;
+    match target {
+        BindingTarget::Exchange(name) => check_not_default(name),
+        BindingTarget::Queue(_) => Ok(()),
+    }
+}
+
+fn check_not_reserved(name: &str) -> Result<(), Refusal> {
+    if name.starts_with(RESERVED_PREFIX) {
+        let text = format!("exchange name '{name}' contains reserved prefix '{RESERVED_PREFIX}*'");
+        return Err(Refusal::new(RefusalKind::AccessRefused, text));
+    }
+    Ok(())
+}
+
+fn check_length(what: &str, name: &str) -> Result<(), Refusal> {
+    if name.len() > NAME_BYTES_MAX {
+        let text = format!("{what} of {} bytes is longer than {NAME_BYTES_MAX}", name.len());
+        return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+    }
+    Ok(())
+}
+
+fn check_pattern(key: &str) -> Result<(), Refusal> {
+    let words = TOPIC.words(key).count();
+    if words > TOPIC_WORDS_MAX {
+        let text = format!("topic pattern of {words} words has more than {TOPIC_WORDS_MAX}");
+        return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+    }
+    Ok(())
+}
