@@ -1,1 +1,5 @@
-//! Placeholder until its first module lands.
+//! The process: reactor, listeners, TLS, settings, command line, HTTP, metrics.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod settings;

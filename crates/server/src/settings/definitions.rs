@@ -1,0 +1,223 @@
+//! Every setting, defined once: name, type, default, bounds, whether a running broker can change
+//! it, and what it does.
+
+use super::value::{ByteCount, Listen, LogFormat, LogLevel, SettingValue, Span};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Whether a running broker takes a changed value over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reload {
+    /// On SIGHUP.
+    Now,
+    /// When it is started the next time.
+    Restart,
+}
+
+/// One setting, as help, file and documentation need it.
+#[derive(Clone, Copy, Debug)]
+pub struct Definition {
+    /// As a flag: `amqps-certificate`.
+    pub name: &'static str,
+    /// What a value looks like.
+    pub form: &'static str,
+    /// What it does, in sentences.
+    pub text: &'static str,
+    /// The default, as it would be written.
+    pub default: fn() -> String,
+    /// Whether a running broker takes a change over.
+    pub reload: Reload,
+    /// Sets it from text; the error says what is wrong with the text.
+    pub set: fn(&mut Settings, &str) -> Result<(), String>,
+    /// The present value, as it would be written.
+    pub show: fn(&Settings) -> String,
+}
+
+impl Definition {
+    /// The environment variable: `ANGARIUM_AMQPS_CERTIFICATE`.
+    #[must_use]
+    pub fn variable(&self) -> String {
+        format!("ANGARIUM_{}", self.key().to_ascii_uppercase())
+    }
+
+    /// The key in the file: `amqps_certificate`.
+    #[must_use]
+    pub fn key(&self) -> String {
+        self.name.replace('-', "_")
+    }
+}
+
+type Check<T> = fn(&T) -> Result<(), String>;
+
+macro_rules! settings {
+    ($( $(#[doc = $text:literal])+ $field:ident ($name:literal): $type:ty = $default:expr, $reload:ident, $check:expr; )+) => {
+        /// All settings with their values.
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct Settings { $( $(#[doc = $text])+ pub $field: $type, )+ }
+
+        impl Default for Settings {
+            fn default() -> Self {
+                Settings { $( $field: $default, )+ }
+            }
+        }
+
+        static DEFINITIONS: &[Definition] = &[ $( Definition {
+            name: $name,
+            form: <$type as SettingValue>::FORM,
+            text: concat!($($text),+),
+            default: || { let value: $type = $default; value.show() },
+            reload: Reload::$reload,
+            set: |settings, text| {
+                let value = <$type as SettingValue>::parse(text)?;
+                let check: Check<$type> = $check;
+                check(&value)?;
+                settings.$field = value;
+                Ok(())
+            },
+            show: |settings| settings.$field.show(),
+        }, )+ ];
+    };
+}
+
+/// Every setting, in the order of the documentation.
+#[must_use]
+pub fn definitions() -> &'static [Definition] {
+    DEFINITIONS
+}
+
+fn any<T>(_: &T) -> Result<(), String> {
+    Ok(())
+}
+
+fn between(value: u64, least: u64, most: u64) -> Result<(), String> {
+    if (least..=most).contains(&value) {
+        Ok(())
+    } else {
+        Err(format!("must lie between {least} and {most}"))
+    }
+}
+
+fn at_least(value: ByteCount, least: ByteCount) -> Result<(), String> {
+    if value >= least { Ok(()) } else { Err(format!("must be at least {}", least.show())) }
+}
+
+fn lasting(value: Span, least: Duration, most: Duration) -> Result<(), String> {
+    if (least..=most).contains(&value.0) {
+        Ok(())
+    } else {
+        Err(format!("must lie between {} and {}", Span(least).show(), Span(most).show()))
+    }
+}
+
+const fn on(address: [u8; 4], port: u16) -> Listen {
+    let [a, b, c, d] = address;
+    Listen(Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::new(a, b, c, d)), port)))
+}
+
+const fn seconds(seconds: u64) -> Span {
+    Span(Duration::from_secs(seconds))
+}
+
+const DAY: Duration = Duration::from_secs(86_400);
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The data folder where none is set: the user's own, so that commands find a running broker
+/// whatever folder they are called in.
+fn default_data() -> PathBuf {
+    let from = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    match (from("XDG_DATA_HOME"), from("HOME")) {
+        (Some(base), _) => PathBuf::from(base).join("angarium"),
+        (None, Some(home)) => PathBuf::from(home).join(".local/share/angarium"),
+        (None, None) => PathBuf::from("angarium-data"),
+    }
+}
+
+settings! {
+    /// The folder of everything that is kept: journal, users, topology. Created with access for its
+    /// owner only; locked against a second broker. The default is `$XDG_DATA_HOME/angarium`, or
+    /// `~/.local/share/angarium`, so that commands find the broker from any folder.
+    data("data"): PathBuf = default_data(), Restart, any;
+
+    /// Where AMQP clients connect. On all interfaces by default, as clients expect; the default
+    /// user `guest` is nevertheless let in from this host only (see `loopback-users`).
+    amqp("amqp"): Listen = on([0, 0, 0, 0], 5672), Restart, any;
+    /// A Unix socket where AMQP clients of this host connect: less work per message than TCP.
+    amqp_socket("amqp-socket"): Option<PathBuf> = None, Restart, any;
+    /// Where AMQP clients connect with TLS, usually on port 5671. Needs `amqps-certificate` and
+    /// `amqps-key`.
+    amqps("amqps"): Listen = Listen(None), Restart, any;
+    /// The certificate chain shown to TLS clients, PEM. Read anew when it has changed, without a
+    /// restart.
+    amqps_certificate("amqps-certificate"): Option<PathBuf> = None, Now, any;
+    /// The private key of the certificate, PEM.
+    amqps_key("amqps-key"): Option<PathBuf> = None, Now, any;
+    /// Certificates of the authorities that sign client certificates, PEM. With it, clients may show
+    /// a certificate and log in as its subject's common name (SASL EXTERNAL).
+    amqps_client_authorities("amqps-client-authorities"): Option<PathBuf> = None, Now, any;
+    /// Where health, metrics and the administration API are served. This host only by default:
+    /// without TLS in front, passwords sent there can be read on the way.
+    http("http"): Listen = on([127, 0, 0, 1], 15672), Restart, any;
+
+    /// Users let in from this host only, whatever their password.
+    loopback_users("loopback-users"): Vec<String> = vec!["guest".into()], Now, any;
+    /// Connections at once; further ones are closed as they come.
+    connections_max("connections-max"): u64 = 20_000, Now, |v| between(*v, 1, 4_000_000);
+    /// How long a client may take to complete the TLS handshake.
+    handshake_timeout("handshake-timeout"): Span = seconds(10), Now,
+        |v| lasting(*v, SECOND, DAY);
+    /// Password checks at once, each on a thread of its own with 19 MiB while it runs.
+    password_checks_max("password-checks-max"): u64 = 2, Restart, |v| between(*v, 1, 64);
+
+    /// Largest message body.
+    body_bytes_max("body-bytes-max"): ByteCount = ByteCount(128 << 20), Restart,
+        |v| at_least(*v, ByteCount(1024));
+    /// Message bodies of all queues together that stay in memory; what exceeds it spools to disk.
+    resident_bytes_max("resident-bytes-max"): ByteCount = ByteCount(128 << 20), Restart,
+        |v| at_least(*v, ByteCount(1 << 20));
+    /// Message bodies that one queue keeps in memory before its further messages spool to disk.
+    queue_resident_bytes_max("queue-resident-bytes-max"): ByteCount = ByteCount(32 << 20), Restart,
+        |v| at_least(*v, ByteCount(64 << 10));
+    /// Virtual hosts.
+    vhosts_max("vhosts-max"): u64 = 1_000, Restart, |v| between(*v, 1, 1_000_000);
+    /// Queues per virtual host.
+    queues_max("queues-max"): u64 = 100_000, Restart, |v| between(*v, 1, 100_000_000);
+    /// Exchanges per virtual host.
+    exchanges_max("exchanges-max"): u64 = 100_000, Restart, |v| between(*v, 8, 100_000_000);
+    /// Bindings per virtual host.
+    bindings_max("bindings-max"): u64 = 10_000_000, Restart, |v| between(*v, 1, 1_000_000_000);
+    /// Consumers per channel.
+    subscriptions_max("subscriptions-max"): u64 = 10_000, Restart, |v| between(*v, 1, 1_000_000);
+    /// Unsettled deliveries per channel where the client set no prefetch.
+    unsettled_max("unsettled-max"): u64 = 1_000_000, Restart,
+        |v| between(*v, 1, u64::from(u32::MAX));
+    /// Publishes and settles in one transaction.
+    transaction_operations_max("transaction-operations-max"): u64 = 100_000, Restart,
+        |v| between(*v, 1, 100_000_000);
+    /// Message bodies that one transaction holds until it is committed.
+    transaction_bytes_max("transaction-bytes-max"): ByteCount = ByteCount(128 << 20), Restart,
+        |v| at_least(*v, ByteCount(1024));
+    /// How long a delivery may stay unsettled before it returns to its queue.
+    settle_timeout("settle-timeout"): Span = seconds(30 * 60), Restart,
+        |v| lasting(*v, SECOND, 365 * DAY);
+    /// Longest time a message may be delayed.
+    delay_max("delay-max"): Span = Span(Duration::from_secs(365 * 86_400)), Restart, any;
+    /// Requeues after which a message is dead-lettered, for queues that set no limit themselves.
+    delivery_limit("delivery-limit"): Option<u64> = None, Restart,
+        |v| v.map_or(Ok(()), |v| between(v, 1, u64::from(u32::MAX)));
+    /// Size of a file of the journal: the unit in which disk space is taken and given back.
+    segment_bytes("segment-bytes"): ByteCount = ByteCount(64 << 20), Restart,
+        |v| at_least(*v, ByteCount(1 << 20)).and_then(|()| {
+            if v.0 <= 2 << 30 { Ok(()) } else { Err("must be at most 2GiB".into()) }
+        });
+    /// Bytes journalled after which a checkpoint is written. More means a slower start.
+    checkpoint_bytes("checkpoint-bytes"): ByteCount = ByteCount(256 << 20), Restart,
+        |v| at_least(*v, ByteCount(1 << 20));
+
+    /// How long a stop waits for clients to answer and for the disk.
+    drain_timeout("drain-timeout"): Span = seconds(10), Now, |v| lasting(*v, Duration::ZERO, DAY);
+    /// How much is logged, to standard error.
+    log("log"): LogLevel = LogLevel::Warn, Now, any;
+    /// How a log line is written.
+    log_format("log-format"): LogFormat = LogFormat::Text, Restart, any;
+}

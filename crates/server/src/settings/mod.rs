@@ -1,0 +1,16 @@
+//! What an operator can set: one definition each, from which flags, environment, file and the
+//! documentation derive.
+//!
+//! Knows nothing about what the settings do.
+
+mod definitions;
+mod document;
+mod sources;
+#[cfg(test)]
+mod tests;
+mod value;
+
+pub use definitions::{Definition, Reload, Settings, definitions};
+pub use document::document;
+pub use sources::{Sources, changed};
+pub use value::{ByteCount, Listen, LogFormat, LogLevel, SettingValue, Span};

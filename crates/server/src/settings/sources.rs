@@ -1,0 +1,142 @@
+//! Where settings come from: defaults, then the file, then the environment, then flags.
+
+use super::definitions::{Definition, Reload, Settings, definitions};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// What was said where; kept, so that a reload reads the same places again.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// The file to read, if any.
+    pub file: Option<PathBuf>,
+    /// Variables of the environment; those that begin with `ANGARIUM_` count.
+    pub environment: BTreeMap<String, String>,
+    /// Flags by name.
+    pub flags: BTreeMap<String, String>,
+}
+
+/// Variables that begin with `ANGARIUM_` and are not settings: they belong to other commands.
+const OTHER_VARIABLES: [&str; 5] = [
+    "ANGARIUM_CONFIG",
+    "ANGARIUM_ADMIN",
+    "ANGARIUM_URI",
+    "ANGARIUM_USER",
+    "ANGARIUM_PASSWORD",
+];
+
+impl Sources {
+    /// Reads everything. Errors name the place, the setting and what is wrong with it.
+    pub fn read(&self) -> Result<Settings, String> {
+        let mut settings = Settings::default();
+        if let Some(path) = &self.file {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| format!("cannot read '{}': {error}", path.display()))?;
+            apply_file(&mut settings, &path.display().to_string(), &text)?;
+        }
+        self.apply_environment(&mut settings)?;
+        for (name, value) in &self.flags {
+            let known = definitions().iter().find(|definition| definition.name == name);
+            let definition = known.ok_or_else(|| unknown("--", name, |d| d.name.into()))?;
+            set(&mut settings, definition, &format!("--{name}"), value)?;
+        }
+        check_together(&settings)?;
+        Ok(settings)
+    }
+
+    fn apply_environment(&self, settings: &mut Settings) -> Result<(), String> {
+        for (variable, value) in &self.environment {
+            let other = OTHER_VARIABLES.contains(&variable.as_str());
+            if !variable.starts_with("ANGARIUM_") || other {
+                continue;
+            }
+            let known = definitions().iter().find(|d| d.variable() == *variable);
+            let definition = known.ok_or_else(|| unknown("", variable, Definition::variable))?;
+            set(settings, definition, variable, value)?;
+        }
+        Ok(())
+    }
+}
+
+/// Applies a settings file: TOML with one key a setting.
+pub(super) fn apply_file(settings: &mut Settings, path: &str, text: &str) -> Result<(), String> {
+    let table: toml::Table =
+        text.parse().map_err(|error| format!("'{path}' is not TOML: {error}"))?;
+    for (key, value) in &table {
+        let known = definitions().iter().find(|definition| definition.key() == *key);
+        let definition =
+            known.ok_or_else(|| format!("in '{path}': {}", unknown("", key, Definition::key)))?;
+        let place = format!("in '{path}': {key}");
+        set(settings, definition, &place, &scalar(value).map_err(|e| format!("{place}: {e}"))?)?;
+    }
+    Ok(())
+}
+
+fn scalar(value: &toml::Value) -> Result<String, String> {
+    match value {
+        toml::Value::String(text) => Ok(text.clone()),
+        toml::Value::Integer(number) => Ok(number.to_string()),
+        toml::Value::Boolean(false) => Ok("off".into()),
+        toml::Value::Array(items) if items.is_empty() => Ok("off".into()),
+        toml::Value::Array(items) => {
+            let texts: Result<Vec<String>, String> = items.iter().map(scalar).collect();
+            Ok(texts?.join(","))
+        }
+        _ => Err("expected a text, a whole number, false or a list of texts".into()),
+    }
+}
+
+fn set(settings: &mut Settings, what: &Definition, place: &str, text: &str) -> Result<(), String> {
+    (what.set)(settings, text)
+        .map_err(|error| format!("{place}: '{}': {error}", text.escape_debug()))
+}
+
+/// Rules that concern more than one setting.
+fn check_together(settings: &Settings) -> Result<(), String> {
+    let certified = settings.amqps_certificate.is_some() && settings.amqps_key.is_some();
+    if settings.amqps.0.is_some() && !certified {
+        return Err("amqps needs amqps-certificate and amqps-key: two PEM files".into());
+    }
+    let listens = settings.amqp.0.is_some()
+        || settings.amqps.0.is_some()
+        || settings.amqp_socket.is_some();
+    if !listens {
+        return Err("nothing to serve: amqp, amqps and amqp-socket are all off".into());
+    }
+    Ok(())
+}
+
+/// Says that a name is unknown, and which one is probably meant.
+fn unknown(prefix: &str, name: &str, spell: impl Fn(&Definition) -> String) -> String {
+    let names = definitions().iter().map(spell);
+    let nearest = names.map(|known| (distance(name, &known), known)).min();
+    let hint = match nearest {
+        Some((edits, known)) if edits <= 1 + known.len() / 3 => {
+            format!("; did you mean '{prefix}{known}'?")
+        }
+        _ => "; `angarium serve --help` lists them".to_owned(),
+    };
+    format!("unknown setting '{prefix}{}'{hint}", name.escape_debug())
+}
+
+/// Levenshtein distance: insertions, deletions and replacements between two names.
+fn distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (i, a) in left.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in right.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[right.len()]
+}
+
+/// The settings whose values differ, each with whether a running broker takes it over.
+#[must_use]
+pub fn changed(before: &Settings, after: &Settings) -> Vec<(&'static str, Reload)> {
+    let differs = |d: &&Definition| (d.show)(before) != (d.show)(after);
+    definitions().iter().filter(differs).map(|d| (d.name, d.reload)).collect()
+}

@@ -1,0 +1,135 @@
+//! Settings from every place, right and wrong.
+
+use super::*;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+fn flags(pairs: &[(&str, &str)]) -> Sources {
+    let flags = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    Sources { flags, ..Sources::default() }
+}
+
+fn environment(pairs: &[(&str, &str)]) -> Sources {
+    let environment = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    Sources { environment, ..Sources::default() }
+}
+
+#[track_caller]
+fn refused(sources: &Sources, expected: &str) {
+    let error = sources.read().unwrap_err();
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn defaults_read_back_as_they_are_shown() {
+    for definition in definitions() {
+        let mut settings = Settings::default();
+        (definition.set)(&mut settings, &(definition.default)()).unwrap();
+        assert_eq!(settings, Settings::default(), "{}", definition.name);
+        assert_eq!((definition.show)(&settings), (definition.default)());
+    }
+}
+
+#[test]
+fn names_are_unique() {
+    let names: BTreeMap<_, _> = definitions().iter().map(|d| (d.variable(), d.name)).collect();
+    assert_eq!(names.len(), definitions().len());
+}
+
+#[test]
+fn a_flag_wins_over_the_environment_and_that_over_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("angarium.toml");
+    std::fs::write(&file, "amqp = \":1\"\nhttp = \":1\"\nqueues_max = 1\nloopback_users = []\n")
+        .unwrap();
+    let mut sources = flags(&[("amqp", ":3")]);
+    sources.environment = environment(&[("ANGARIUM_AMQP", ":2"), ("ANGARIUM_HTTP", ":2")]).environment;
+    sources.file = Some(file);
+    let settings = sources.read().unwrap();
+    assert_eq!(settings.amqp.to_string(), "0.0.0.0:3");
+    assert_eq!(settings.http.to_string(), "0.0.0.0:2");
+    assert_eq!(settings.queues_max, 1);
+    assert!(settings.loopback_users.is_empty());
+}
+
+#[test]
+fn wrong_ones_are_named_with_the_nearest_right_name() {
+    refused(
+        &environment(&[("ANGARIUM_AMQ", ":1")]),
+        "unknown setting 'ANGARIUM_AMQ'; did you mean 'ANGARIUM_AMQP'?",
+    );
+    refused(
+        &flags(&[("zzzzzzzzzzzzz", "1")]),
+        "unknown setting '--zzzzzzzzzzzzz'; `angarium serve --help` lists them",
+    );
+    refused(
+        &flags(&[("amqp", "5672")]),
+        "--amqp: '5672': expected ADDRESS:PORT such as 127.0.0.1:5672, :5672 or off",
+    );
+    refused(
+        &flags(&[("connections-max", "0")]),
+        "--connections-max: '0': must lie between 1 and 4000000",
+    );
+    refused(
+        &flags(&[("handshake-timeout", "10")]),
+        "--handshake-timeout: '10': expected a time with its unit such as 500ms, 30s, 10m, 2h, 7d",
+    );
+    refused(
+        &flags(&[("amqps", ":5671")]),
+        "amqps needs amqps-certificate and amqps-key: two PEM files",
+    );
+    refused(&flags(&[("amqp", "off")]), "nothing to serve: amqp, amqps and amqp-socket are all off");
+}
+
+#[test]
+fn a_wrong_file_names_its_path_and_key() {
+    let mut settings = Settings::default();
+    let error = sources::apply_file(&mut settings, "a.toml", "que_max = 3").unwrap_err();
+    assert_eq!(error, "in 'a.toml': unknown setting 'que_max'; did you mean 'queues_max'?");
+    let error = sources::apply_file(&mut settings, "a.toml", "amqp = 1.5").unwrap_err();
+    assert_eq!(
+        error,
+        "in 'a.toml': amqp: expected a text, a whole number, false or a list of texts"
+    );
+    assert!(sources::apply_file(&mut settings, "a.toml", "= 3").is_err());
+}
+
+#[test]
+fn variables_of_other_commands_are_left_alone() {
+    let sources = environment(&[("ANGARIUM_USER", "x"), ("PATH", "y")]);
+    assert_eq!(sources.read().unwrap(), Settings::default());
+}
+
+#[test]
+fn bytes_and_times_have_units() {
+    for (text, bytes) in [("0", 0), ("4096", 4096), ("64KiB", 65_536), ("1 gib", 1 << 30)] {
+        assert_eq!(ByteCount::parse(text).unwrap().0, bytes, "{text}");
+    }
+    for text in ["", "KiB", "1x", "-1", "99999999999999TiB"] {
+        assert!(ByteCount::parse(text).is_err(), "{text}");
+    }
+    for text in ["500ms", "30s", "10m", "2h", "7d"] {
+        assert_eq!(Span::parse(text).unwrap().show(), text);
+    }
+    for text in ["", "s", "5", "1w", "99999999999999999999d"] {
+        assert!(Span::parse(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn what_changed_says_whether_it_is_taken_over() {
+    let before = Settings::default();
+    let after = flags(&[("log", "debug"), ("amqp", ":1")]).read().unwrap();
+    assert_eq!(changed(&before, &after), [("amqp", Reload::Restart), ("log", Reload::Now)]);
+}
+
+#[test]
+fn the_page_in_the_documentation_is_fresh() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operating/configuration.md");
+    if std::env::var_os("ANGARIUM_WRITE_DOCS").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, document()).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(written == document(), "run this test with ANGARIUM_WRITE_DOCS=1");
+}
