@@ -2,9 +2,13 @@
 //!
 //! Knows no passwords: a password's hash is opaque here and is checked by whoever authenticates.
 
-#![allow(clippy::todo, unused_variables, dead_code)]
+#![allow(dead_code)]
 
-use crate::{Refusal, Request};
+use crate::limits::{PERMISSION_PATTERN_BYTES_MAX, PERMISSION_PROGRAM_BYTES_MAX};
+use crate::{BindingTarget, Refusal, RefusalKind, Request};
+use regex::{Regex, RegexBuilder};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The name under which patterns see the default exchange.
 const DEFAULT_EXCHANGE: &str = "amq.default";
@@ -44,76 +48,345 @@ pub(crate) struct PermissionView<'a> {
     pub(crate) read: &'a str,
 }
 
+/// One pattern, compiled.
+#[derive(Debug)]
+struct Pattern {
+    text: Box<str>,
+    rule: Rule,
+}
+
+/// The patterns that nearly everybody has need no automaton.
+#[derive(Debug)]
+enum Rule {
+    Everything,
+    Nothing,
+    Matching(Regex),
+}
+
+impl Pattern {
+    fn new(what: &str, text: &str) -> Result<Pattern, Refusal> {
+        let refused = |why: &str| {
+            let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            let text = format!("{what} pattern '{text}' cannot be used: {why}");
+            Err(Refusal::new(RefusalKind::PreconditionFailed, text))
+        };
+        if text.len() > PERMISSION_PATTERN_BYTES_MAX {
+            let text = format!(
+                "{what} pattern of {} bytes is longer than {PERMISSION_PATTERN_BYTES_MAX}",
+                text.len()
+            );
+            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+        }
+        let rule = match text {
+            ".*" => Rule::Everything,
+            "" | "^$" => Rule::Nothing,
+            text => {
+                let built = RegexBuilder::new(text)
+                    .size_limit(PERMISSION_PROGRAM_BYTES_MAX)
+                    .dfa_size_limit(PERMISSION_PROGRAM_BYTES_MAX)
+                    .build();
+                match built {
+                    Ok(regex) => Rule::Matching(regex),
+                    Err(error) => return refused(&error.to_string()),
+                }
+            }
+        };
+        Ok(Pattern { text: text.into(), rule })
+    }
+
+    /// As `re:run` without anchors: a match anywhere in the name is one. No name is empty.
+    fn matches(&self, name: &str) -> bool {
+        match &self.rule {
+            Rule::Everything => true,
+            Rule::Nothing => name.is_empty(),
+            Rule::Matching(regex) => regex.is_match(name),
+        }
+    }
+}
+
+/// One user's permissions in one virtual host.
+#[derive(Debug)]
+struct Permissions {
+    configure: Pattern,
+    write: Pattern,
+    read: Pattern,
+}
+
 /// All users and permissions.
 #[derive(Debug, Default)]
-pub(crate) struct Access {}
+pub(crate) struct Access {
+    users: BTreeMap<String, User>,
+    /// By user, then virtual host; shared with the grants that were given out.
+    permissions: BTreeMap<String, BTreeMap<String, Arc<Permissions>>>,
+    /// Counts up with every change; a grant made before is looked up anew.
+    generation: u64,
+}
 
 impl Access {
     /// Creates or changes a user.
     pub(crate) fn put_user(&mut self, name: &str, password_hash: &str, administrator: bool) {
-        todo!()
+        let user = User { password_hash: password_hash.to_owned(), administrator };
+        self.users.insert(name.to_owned(), user);
+        self.generation += 1;
     }
+
     /// Deletes a user and its permissions; false where there was none.
     pub(crate) fn delete_user(&mut self, name: &str) -> bool {
-        todo!()
+        self.permissions.remove(name);
+        self.generation += 1;
+        self.users.remove(name).is_some()
     }
+
     /// The user of that name.
     pub(crate) fn user(&self, name: &str) -> Option<&User> {
-        todo!()
+        self.users.get(name)
     }
+
     /// All users by name.
     pub(crate) fn users(&self) -> impl Iterator<Item = (&str, &User)> {
-        std::iter::empty()
+        self.users.iter().map(|(name, user)| (name.as_str(), user))
     }
+
     /// Sets a user's permissions in a virtual host. Refused: no such user, a malformed or too large
     /// pattern.
     pub(crate) fn set_permissions(&mut self, set: PermissionView<'_>) -> Result<(), Refusal> {
-        todo!()
+        if !self.users.contains_key(set.user) {
+            let text = format!("no user '{}'", set.user);
+            return Err(Refusal::new(RefusalKind::NotFound, text));
+        }
+        let permissions = Permissions {
+            configure: Pattern::new("configure", set.configure)?,
+            write: Pattern::new("write", set.write)?,
+            read: Pattern::new("read", set.read)?,
+        };
+        let of_user = self.permissions.entry(set.user.to_owned()).or_default();
+        of_user.insert(set.vhost.to_owned(), Arc::new(permissions));
+        self.generation += 1;
+        Ok(())
     }
+
     /// Takes them away; false where there were none.
     pub(crate) fn clear_permissions(&mut self, user: &str, vhost: &str) -> bool {
-        todo!()
+        self.generation += 1;
+        let of_user = self.permissions.get_mut(user);
+        of_user.is_some_and(|of_user| of_user.remove(vhost).is_some())
     }
+
     /// Takes everybody's permissions in a virtual host away.
     pub(crate) fn vhost_deleted(&mut self, vhost: &str) {
-        todo!()
+        self.generation += 1;
+        for of_user in self.permissions.values_mut() {
+            of_user.remove(vhost);
+        }
     }
+
     /// All permissions, by user, then virtual host.
     pub(crate) fn permissions(&self) -> impl Iterator<Item = PermissionView<'_>> {
-        std::iter::empty()
+        self.permissions.iter().flat_map(|(user, of_user)| {
+            of_user.iter().map(move |(vhost, permissions)| PermissionView {
+                user,
+                vhost,
+                configure: &permissions.configure.text,
+                write: &permissions.write.text,
+                read: &permissions.read.text,
+            })
+        })
     }
+
     /// What a connection by `user` to `vhost` may do. Refused where it may not connect.
     pub(crate) fn grant(&self, user: &str, vhost: &str) -> Result<Grant, Refusal> {
-        todo!()
+        let mut grant = Grant {
+            user: user.to_owned(),
+            vhost: vhost.to_owned(),
+            generation: self.generation,
+            administrator: false,
+            permissions: None,
+            last_exchange: None,
+        };
+        grant.look_up(self);
+        if grant.permissions.is_none() {
+            let text = format!("access to vhost '{vhost}' refused for user '{user}'");
+            return Err(Refusal::new(RefusalKind::AccessRefused, text));
+        }
+        Ok(grant)
     }
 }
 
 /// What one connection may do; kept by the connection. Every check takes the [`Access`] it came
 /// from, so that changed permissions hold at once for connections that are open.
 #[derive(Clone, Debug)]
-pub(crate) struct Grant {}
+pub(crate) struct Grant {
+    user: String,
+    vhost: String,
+    generation: u64,
+    administrator: bool,
+    permissions: Option<Arc<Permissions>>,
+    /// The exchange last published to, where that was allowed.
+    last_exchange: Option<String>,
+}
 
 impl Grant {
     /// Whether the user may publish to `exchange`; cheap where it is the same as last time.
     #[inline]
     pub(crate) fn may_publish(&mut self, access: &Access, exchange: &str) -> bool {
-        todo!()
+        if self.generation == access.generation && self.last_exchange.as_deref() == Some(exchange) {
+            return true;
+        }
+        self.look_up_exchange(access, exchange)
     }
+
+    #[cold]
+    fn look_up_exchange(&mut self, access: &Access, exchange: &str) -> bool {
+        let may = self.may(access, Right::Write, exchange);
+        if may {
+            let last = self.last_exchange.get_or_insert_default();
+            last.clear();
+            last.push_str(exchange);
+        }
+        may
+    }
+
     /// The refusal for an exchange that [`Grant::may_publish`] denied.
     pub(crate) fn publish_refused(&self, exchange: &str) -> Refusal {
-        todo!()
+        self.refused(Right::Write, Resource::Exchange(exchange))
     }
+
     /// Whether the user has `right` on the queue or exchange `name`.
     pub(crate) fn may(&mut self, access: &Access, right: Right, name: &str) -> bool {
-        todo!()
+        if self.generation != access.generation {
+            self.look_up(access);
+        }
+        let Some(permissions) = &self.permissions else { return false };
+        let pattern = match right {
+            Right::Configure => &permissions.configure,
+            Right::Write => &permissions.write,
+            Right::Read => &permissions.read,
+        };
+        pattern.matches(if name.is_empty() { DEFAULT_EXCHANGE } else { name })
     }
+
     /// Checks all rights that a control request takes. A queue declaration without a name is to be
-    /// given its name first.
+    /// given its name first; asking whether something exists takes no right.
     pub(crate) fn check(&mut self, access: &Access, request: &Request) -> Result<(), Refusal> {
-        todo!()
+        use Resource::{Exchange, Queue};
+        use Right::{Configure, Read, Write};
+        match request {
+            Request::DeclareExchange(declaration) => {
+                let Some(options) = &declaration.options else { return Ok(()) };
+                let exchange = Exchange(&declaration.name);
+                self.require(access, Configure, exchange)?;
+                let Some(alternate) = &options.alternate else { return Ok(()) };
+                self.require(access, Read, exchange)?;
+                self.require(access, Write, Exchange(alternate))
+            }
+            Request::DeclareQueue(declaration) => {
+                let Some(options) = &declaration.options else { return Ok(()) };
+                let queue = Queue(&declaration.name);
+                self.require(access, Configure, queue)?;
+                let Some(exchange) = &options.dead_letter_exchange else { return Ok(()) };
+                self.require(access, Read, queue)?;
+                self.require(access, Write, Exchange(exchange))
+            }
+            Request::DeleteExchange { name, .. } => self.require(access, Configure, Exchange(name)),
+            Request::DeleteQueue { name, .. } => self.require(access, Configure, Queue(name)),
+            Request::PurgeQueue { name } => self.require(access, Read, Queue(name)),
+            Request::Bind { source, target, .. } | Request::Unbind { source, target, .. } => {
+                let target = match target {
+                    BindingTarget::Queue(name) => Queue(name),
+                    BindingTarget::Exchange(name) => Exchange(name),
+                };
+                self.require(access, Write, target)?;
+                self.require(access, Read, Exchange(source))
+            }
+            Request::Subscribe(subscribe) => self.require(access, Read, Queue(&subscribe.queue)),
+            Request::Get { queue, .. } => self.require(access, Read, Queue(queue)),
+            Request::CreateVhost { .. }
+            | Request::DeleteVhost { .. }
+            | Request::PutUser { .. }
+            | Request::DeleteUser { .. }
+            | Request::SetPermissions { .. }
+            | Request::ClearPermissions { .. } => self.require_administrator(access),
+            Request::Unsubscribe { .. }
+            | Request::OpenInbox { .. }
+            | Request::SetSessionCredit(_)
+            | Request::SetFlow(_)
+            | Request::Recover
+            | Request::SelectConfirms
+            | Request::SelectTransactions
+            | Request::Commit
+            | Request::Rollback => Ok(()),
+        }
     }
+
     /// The user's name.
     pub(crate) fn user(&self) -> &str {
-        todo!()
+        &self.user
+    }
+
+    fn require(
+        &mut self,
+        access: &Access,
+        right: Right,
+        resource: Resource<'_>,
+    ) -> Result<(), Refusal> {
+        if self.may(access, right, resource.name()) {
+            return Ok(());
+        }
+        Err(self.refused(right, resource))
+    }
+
+    fn require_administrator(&mut self, access: &Access) -> Result<(), Refusal> {
+        if self.generation != access.generation {
+            self.look_up(access);
+        }
+        if self.administrator {
+            return Ok(());
+        }
+        let text = format!("user '{}' is not an administrator", self.user);
+        Err(Refusal::new(RefusalKind::AccessRefused, text))
+    }
+
+    fn refused(&self, right: Right, resource: Resource<'_>) -> Refusal {
+        let right = match right {
+            Right::Configure => "configure",
+            Right::Write => "write",
+            Right::Read => "read",
+        };
+        let resource = match resource {
+            Resource::Exchange("") => format!("exchange '{DEFAULT_EXCHANGE}'"),
+            Resource::Exchange(name) => format!("exchange '{name}'"),
+            Resource::Queue(name) => format!("queue '{name}'"),
+        };
+        let text = format!(
+            "{right} access to {resource} in vhost '{}' refused for user '{}'",
+            self.vhost, self.user
+        );
+        Refusal::new(RefusalKind::AccessRefused, text)
+    }
+
+    fn look_up(&mut self, access: &Access) {
+        self.generation = access.generation;
+        self.last_exchange = None;
+        self.administrator = access.user(&self.user).is_some_and(|user| user.administrator);
+        let of_user = access.permissions.get(&self.user);
+        self.permissions = of_user.and_then(|of_user| of_user.get(&self.vhost)).cloned();
     }
 }
+
+/// What a right is on; both sorts share the patterns and differ in a refusal's words.
+#[derive(Clone, Copy)]
+enum Resource<'a> {
+    Exchange(&'a str),
+    Queue(&'a str),
+}
+
+impl<'a> Resource<'a> {
+    fn name(self) -> &'a str {
+        match self {
+            Resource::Exchange(name) | Resource::Queue(name) => name,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -29,11 +29,7 @@ pub(super) struct RouteCache {
 
 impl RouteCache {
     pub(super) fn new(seed: u64) -> RouteCache {
-        RouteCache {
-            entries: HashTable::new(),
-            queues: 0,
-            hasher: FixedState::with_seed(seed),
-        }
+        RouteCache { entries: HashTable::new(), queues: 0, hasher: FixedState::with_seed(seed) }
     }
 
     /// Appends the queues to `out` where the route is known in this generation.

@@ -383,3 +383,6 @@ impl Words {
         self.free.push(symbol);
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests;

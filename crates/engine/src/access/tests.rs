@@ -1,0 +1,261 @@
+//! What each request takes, who has it, and how changes reach open connections.
+
+use super::*;
+use crate::{
+    Arguments, ExchangeDeclaration, ExchangeKind, ExchangeOptions, QueueDeclaration, QueueOptions,
+    Subscribe,
+};
+
+fn access_with(configure: &str, write: &str, read: &str) -> Access {
+    let mut access = Access::default();
+    access.put_user("ann", "hash", false);
+    access
+        .set_permissions(PermissionView { user: "ann", vhost: "/", configure, write, read })
+        .unwrap();
+    access
+}
+
+fn grant(access: &Access) -> Grant {
+    access.grant("ann", "/").unwrap()
+}
+
+#[test]
+fn patterns_match_anywhere_in_a_name_unless_anchored() {
+    let table = [
+        (".*", "anything", true),
+        ("", "anything", false),
+        ("^$", "anything", false),
+        ("", "", false), // The default exchange goes by its name.
+        ("^amq\\.default$", "", true),
+        ("^$", "", false),
+        ("order", "my-orders", true),
+        ("^order", "my-orders", false),
+        ("^orders$", "orders", true),
+        ("^orders$", "orders2", false),
+        ("^(amq\\.gen.*|amq\\.default)$", "amq.gen-1", true),
+        ("(?i)^ORDERS$", "orders", true),
+        ("^\\w+$", "größe", true),
+    ];
+    for (pattern, name, expected) in table {
+        let access = access_with("", pattern, "");
+        let may = grant(&access).may(&access, Right::Write, name);
+        assert_eq!(may, expected, "{pattern:?} on {name:?}");
+        assert_eq!(grant(&access).may_publish(&access, name), expected, "{pattern:?} on {name:?}");
+    }
+}
+
+#[test]
+fn patterns_that_cannot_be_used_are_refused_and_change_nothing() {
+    let at_limit = "a".repeat(PERMISSION_PATTERN_BYTES_MAX);
+    let above = format!("{at_limit}a");
+    let table = [
+        ("(", Some(RefusalKind::PreconditionFailed)),
+        ("a(?=b)", Some(RefusalKind::PreconditionFailed)),
+        ("((a{200}){200}){200}", Some(RefusalKind::PreconditionFailed)),
+        (above.as_str(), Some(RefusalKind::LimitExceeded)),
+        (at_limit.as_str(), None),
+    ];
+    for (pattern, expected) in table {
+        let mut access = access_with("^c$", "^w$", "^r$");
+        let set =
+            PermissionView { user: "ann", vhost: "/", configure: ".*", write: ".*", read: pattern };
+        let refused = access.set_permissions(set).err();
+        assert_eq!(refused.as_ref().map(|refusal| refusal.kind), expected, "{refused:?}");
+        if let Some(refusal) = refused {
+            assert!(refusal.text.starts_with("read pattern"), "{}", refusal.text);
+            assert_eq!(access.permissions().next().unwrap().write, "^w$");
+        }
+    }
+}
+
+fn declare_exchange(alternate: Option<&str>, passive: bool) -> Request {
+    let options = ExchangeOptions {
+        kind: ExchangeKind::Direct,
+        delaying: false,
+        durable: false,
+        auto_delete: false,
+        internal: false,
+        alternate: alternate.map(str::to_owned),
+    };
+    let options = (!passive).then_some(options);
+    Request::DeclareExchange(ExchangeDeclaration { name: "x".into(), options })
+}
+
+fn declare_queue(dead_letters: Option<&str>, passive: bool) -> Request {
+    let options = QueueOptions {
+        dead_letter_exchange: dead_letters.map(str::to_owned),
+        ..QueueOptions::default()
+    };
+    let options = (!passive).then_some(options);
+    Request::DeclareQueue(QueueDeclaration { name: "q".into(), options })
+}
+
+fn bind(unbind: bool, target: BindingTarget) -> Request {
+    let (source, key, arguments) = ("x".to_owned(), String::new(), Arguments::new());
+    if unbind {
+        return Request::Unbind { source, target, key, arguments };
+    }
+    Request::Bind { source, target, key, arguments }
+}
+
+/// `needed` lists the rights that a request takes, as (right, name): it is granted with exactly
+/// these, and refused, in words that name the missing one, without any of them.
+fn check(request: &Request, needed: &[(Right, &str)]) {
+    let pattern = |right: Right, without: usize| {
+        let names =
+            needed.iter().enumerate().filter(|&(index, &(of, _))| of == right && index != without);
+        let names: Vec<&str> = names.map(|(_, &(_, name))| name).collect();
+        if names.is_empty() { String::new() } else { format!("^({})$", names.join("|")) }
+    };
+    let outcome = |without: usize| {
+        let [configure, write, read] =
+            [Right::Configure, Right::Write, Right::Read].map(|right| pattern(right, without));
+        let access = access_with(&configure, &write, &read);
+        grant(&access).check(&access, request)
+    };
+    assert_eq!(outcome(usize::MAX), Ok(()), "{request:?}");
+    for (index, (right, name)) in needed.iter().enumerate() {
+        let refusal = outcome(index).unwrap_err();
+        assert_eq!(refusal.kind, RefusalKind::AccessRefused);
+        let right = format!("{right:?}").to_lowercase();
+        assert!(refusal.text.starts_with(&right), "{request:?}: {}", refusal.text);
+        assert!(refusal.text.contains(&format!("'{name}'")), "{request:?}: {}", refusal.text);
+        assert!(refusal.text.ends_with("in vhost '/' refused for user 'ann'"), "{}", refusal.text);
+    }
+}
+
+#[test]
+fn each_request_takes_exactly_its_rights() {
+    use Right::{Configure, Read, Write};
+    let queue = || BindingTarget::Queue("q".into());
+    let exchange = || BindingTarget::Exchange("y".into());
+    check(&declare_exchange(None, false), &[(Configure, "x")]);
+    check(&declare_exchange(Some("alt"), false), &[(Configure, "x"), (Read, "x"), (Write, "alt")]);
+    check(&declare_exchange(None, true), &[]);
+    check(&declare_queue(None, false), &[(Configure, "q")]);
+    check(&declare_queue(Some("dlx"), false), &[(Configure, "q"), (Read, "q"), (Write, "dlx")]);
+    check(&declare_queue(Some("dlx"), true), &[]);
+    check(&Request::DeleteExchange { name: "x".into(), if_unused: false }, &[(Configure, "x")]);
+    check(
+        &Request::DeleteQueue { name: "q".into(), if_unused: false, if_empty: false },
+        &[(Configure, "q")],
+    );
+    check(&Request::PurgeQueue { name: "q".into() }, &[(Read, "q")]);
+    for unbind in [false, true] {
+        check(&bind(unbind, queue()), &[(Write, "q"), (Read, "x")]);
+        check(&bind(unbind, exchange()), &[(Write, "y"), (Read, "x")]);
+    }
+    check(&Request::Get { queue: "q".into(), presettled: true }, &[(Read, "q")]);
+    let subscribe = Subscribe {
+        queue: "q".into(),
+        name: String::new(),
+        presettled: false,
+        exclusive: false,
+        priority: 0,
+        credit: crate::Credit::default(),
+    };
+    check(&Request::Subscribe(subscribe), &[(Read, "q")]);
+    check(&Request::SelectConfirms, &[]);
+    check(&Request::OpenInbox { name: String::new() }, &[]);
+}
+
+#[test]
+fn only_administrators_administer() {
+    let requests = [
+        Request::CreateVhost { name: "v".into() },
+        Request::DeleteVhost { name: "v".into() },
+        Request::PutUser { name: "u".into(), password_hash: String::new(), administrator: false },
+        Request::DeleteUser { name: "u".into() },
+        Request::ClearPermissions { user: "u".into(), vhost: "v".into() },
+        Request::SetPermissions {
+            user: "u".into(),
+            vhost: "v".into(),
+            configure: String::new(),
+            write: String::new(),
+            read: String::new(),
+        },
+    ];
+    let mut access = access_with(".*", ".*", ".*");
+    let mut open = grant(&access);
+    for request in &requests {
+        let refusal = open.check(&access, request).unwrap_err();
+        assert_eq!(refusal.kind, RefusalKind::AccessRefused, "{request:?}");
+    }
+    access.put_user("ann", "hash", true);
+    for request in &requests {
+        assert_eq!(open.check(&access, request), Ok(()), "{request:?}");
+    }
+}
+
+#[test]
+fn a_connection_needs_permissions_in_its_virtual_host() {
+    let access = access_with("", "", "");
+    assert!(access.grant("ann", "/").is_ok());
+    for (user, vhost) in [("ann", "other"), ("bob", "/")] {
+        let refusal = access.grant(user, vhost).unwrap_err();
+        assert_eq!(refusal.kind, RefusalKind::AccessRefused);
+        assert_eq!(refusal.text, format!("access to vhost '{vhost}' refused for user '{user}'"));
+    }
+}
+
+#[test]
+fn changes_hold_at_once_for_open_connections() {
+    type Step = fn(&mut Access);
+    fn set(access: &mut Access, write: &str) {
+        let set = PermissionView { user: "ann", vhost: "/", configure: "", write, read: "" };
+        access.set_permissions(set).unwrap();
+    }
+    let steps: [(&str, Step, bool); 8] = [
+        ("granted", |access| set(access, "^a$"), true),
+        ("narrowed", |access| set(access, "^b$"), false),
+        ("widened", |access| set(access, ".*"), true),
+        ("cleared", |access| assert!(access.clear_permissions("ann", "/")), false),
+        ("again", |access| set(access, "a"), true),
+        ("virtual host deleted", |access| access.vhost_deleted("/"), false),
+        ("and again", |access| set(access, "a"), true),
+        ("user deleted", |access| assert!(access.delete_user("ann")), false),
+    ];
+    let mut access = access_with(".*", ".*", ".*");
+    let mut open = grant(&access);
+    assert!(open.may_publish(&access, "a"));
+    for (what, step, expected) in steps {
+        step(&mut access);
+        // Twice: the first answer must not be remembered wrongly.
+        for _ in 0..2 {
+            assert_eq!(open.may_publish(&access, "a"), expected, "{what}");
+            assert_eq!(open.may(&access, Right::Write, "a"), expected, "{what}");
+        }
+    }
+}
+
+#[test]
+fn one_allowed_exchange_says_nothing_about_another() {
+    let access = access_with("", "^a$", "");
+    let mut open = grant(&access);
+    for (exchange, expected) in [("a", true), ("b", false), ("a", true), ("", false), ("a", true)] {
+        assert_eq!(open.may_publish(&access, exchange), expected, "{exchange:?}");
+    }
+    let refusal = open.publish_refused("");
+    let expected = "write access to exchange 'amq.default' in vhost '/' refused for user 'ann'";
+    assert_eq!(refusal.text, expected);
+}
+
+#[test]
+fn users_and_permissions_are_listed_as_they_were_set() {
+    let mut access = access_with("c", "w", "r");
+    access.put_user("bob", "other", true);
+    let users: Vec<_> = access.users().map(|(name, user)| (name, user.administrator)).collect();
+    assert_eq!(users, [("ann", false), ("bob", true)]);
+    assert_eq!(access.user("bob").unwrap().password_hash, "other");
+    let set = PermissionView { user: "ann", vhost: "/", configure: "c", write: "w", read: "r" };
+    assert_eq!(access.permissions().collect::<Vec<_>>(), [set]);
+    let nobody = PermissionView { user: "nobody", ..set };
+    assert_eq!(access.set_permissions(nobody).unwrap_err().kind, RefusalKind::NotFound);
+    assert!(access.delete_user("ann"));
+    assert!(!access.delete_user("ann"));
+    assert_eq!(access.permissions().count(), 0);
+    // A new user of an old name starts without the old one's permissions.
+    access.put_user("ann", "hash", false);
+    assert!(access.grant("ann", "/").is_err());
+    assert!(!access.clear_permissions("ann", "/"));
+}
