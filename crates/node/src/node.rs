@@ -362,9 +362,10 @@ impl Node {
             if connection.session.is_waiting() {
                 return used;
             }
+            self.world.has_stored = false;
             let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
             let result = connection.session.receive(&mut turn, &input[used..]);
-            connection.stores |= std::mem::take(&mut self.world.has_stored);
+            connection.stores |= self.world.has_stored;
             let progress = match result {
                 Ok(progress) => progress,
                 Err(close) => {

@@ -61,7 +61,7 @@ pub(crate) struct World {
     pub(crate) loads: VecDeque<Load>,
     /// Credentials that sessions handed in; the node completes them to [`Verification`]s.
     pub(crate) credentials: Vec<(ConnectionId, Credentials)>,
-    /// Something was stored in a queue since the node last looked.
+    /// Something was stored in a queue during this call into a session.
     pub(crate) has_stored: bool,
     /// Unsent bytes beyond which a connection gets no further deliveries.
     pub(crate) egress_bytes_max: usize,
