@@ -1,0 +1,214 @@
+"""Who gets what: prefetch, priorities, exclusive and single active consumers, cancel notification."""
+
+import time
+
+from harness import PATIENCE_S, Inbox, case, count_until, get_until, publish, refused, wait_for
+from pika.exceptions import ChannelClosedByBroker
+
+
+def wait_both(first, second, total):
+    """Serves two consumers on two connections until both together got `total`."""
+    end = time.monotonic() + PATIENCE_S
+    while len(first.got) + len(second.got) < total:
+        assert time.monotonic() < end, f"{len(first.got)} + {len(second.got)} of {total} messages"
+        first.channel.connection.process_data_events(time_limit=0.02)
+        second.channel.connection.process_data_events(time_limit=0.02)
+
+
+@case()
+def prefetch_per_consumer_bounds_what_is_unsettled(world):
+    channel = world.channel(confirms=True)
+    queue = world.queue(channel)
+    publish(channel, queue, *[b"%d" % number for number in range(10)])
+    channel.basic_qos(prefetch_count=3)
+    first = Inbox(channel, queue)
+    first.wait(3)
+    assert len(first.quiet()) == 3
+    channel.basic_qos(prefetch_count=2)
+    second = Inbox(channel, queue)
+    second.wait(2)
+    assert (len(first.quiet()), len(second.quiet())) == (3, 2)
+    channel.basic_ack(first.got[0][0].delivery_tag)
+    first.wait(4)
+    assert (len(first.quiet()), len(second.quiet())) == (4, 2)
+
+
+@case()
+def prefetch_per_channel_is_shared_by_its_consumers(world):
+    channel = world.channel(confirms=True)
+    queue = world.queue(channel)
+    publish(channel, queue, *[b"%d" % number for number in range(10)])
+    channel.basic_qos(prefetch_count=4, global_qos=True)
+    first, second = Inbox(channel, queue), Inbox(channel, queue)
+    wait_for(channel.connection, lambda: len(first.got) + len(second.got) == 4, "4 messages")
+    assert len(first.quiet()) + len(second.quiet()) == 4
+    channel.basic_ack(2, multiple=True)
+    wait_for(channel.connection, lambda: len(first.got) + len(second.got) == 6, "6 messages")
+    assert len(first.quiet()) + len(second.quiet()) == 6
+
+
+@case(ours=True)
+def prefetch_in_bytes_bounds_what_is_unsettled(world):
+    channel = world.channel(confirms=True)
+    queue = world.queue(channel)
+    publish(channel, queue, *[bytes(1000)] * 10)
+    channel.basic_qos(prefetch_size=2500)
+    inbox = Inbox(channel, queue)
+    inbox.wait(2)
+    assert len(inbox.quiet()) == 2
+    channel.basic_ack(1)
+    inbox.wait(3)
+    assert len(inbox.quiet()) == 3
+
+
+@case(ours=True)
+def one_message_larger_than_the_prefetch_in_bytes_passes(world):
+    channel = world.channel(confirms=True)
+    queue = world.queue(channel)
+    publish(channel, queue, bytes(5000), bytes(5000))
+    channel.basic_qos(prefetch_size=1000)
+    inbox = Inbox(channel, queue)
+    inbox.wait(1)
+    assert len(inbox.quiet()) == 1
+
+
+@case()
+def consumers_of_a_queue_take_turns(world):
+    publisher = world.channel(confirms=True)
+    queue = world.queue(publisher)
+    first, second = Inbox(world.channel(), queue), Inbox(world.channel(), queue)
+    publish(publisher, queue, *[b"%d" % number for number in range(100)])
+    wait_both(first, second, 100)
+    assert (len(first.got), len(second.got)) == (50, 50)
+
+
+@case()
+def consumers_of_higher_priority_are_served_first(world):
+    publisher = world.channel(confirms=True)
+    queue = world.queue(publisher)
+    low_channel, high_channel = world.channel(), world.channel()
+    high_channel.basic_qos(prefetch_count=2)
+    low = Inbox(low_channel, queue)
+    high = Inbox(high_channel, queue, arguments={"x-priority": 10})
+    publish(publisher, queue, b"1", b"2", b"3", b"4")
+    wait_both(low, high, 4)
+    assert high.bodies() == [b"1", b"2"] and low.bodies() == [b"3", b"4"]
+
+
+@case()
+def a_single_active_consumer_gets_all_until_it_goes(world):
+    publisher = world.channel(confirms=True)
+    queue = world.queue(publisher, {"x-single-active-consumer": True})
+    active = Inbox(world.channel(), queue, auto_ack=True)
+    standby = Inbox(world.channel(), queue, auto_ack=True)
+    publish(publisher, queue, b"1", b"2", b"3")
+    active.wait(3)
+    assert standby.quiet() == []
+    active.channel.basic_cancel(active.tag)
+    publish(publisher, queue, b"4")
+    standby.wait(1)
+    assert standby.bodies() == [b"4"] and len(active.got) == 3
+
+
+@case()
+def a_single_active_consumer_is_followed_when_its_connection_goes(world):
+    publisher = world.channel(confirms=True)
+    queue = world.queue(publisher, {"x-single-active-consumer": True})
+    active, standby = Inbox(world.channel(), queue), Inbox(world.channel(), queue)
+    publish(publisher, queue, b"1", b"2")
+    active.wait(2)
+    active.channel.connection.close()
+    standby.wait(2)
+    assert [(m.redelivered, body) for m, _, body in standby.got] == [(True, b"1"), (True, b"2")]
+
+
+@case()
+def an_exclusive_consumer_keeps_others_out(world):
+    channel = world.channel()
+    queue = world.queue(channel)
+    mine = Inbox(channel, queue, exclusive=True)
+    other = world.channel()
+    refused(403, ChannelClosedByBroker, lambda: Inbox(other, queue))
+    publish(channel, queue, b"x")
+    mine.wait(1)
+
+
+@case()
+def an_exclusive_consumer_cannot_join_others(world):
+    queue = world.queue(world.channel())
+    Inbox(world.channel(), queue)
+    other = world.channel()
+    refused(403, ChannelClosedByBroker, lambda: Inbox(other, queue, exclusive=True))
+
+
+@case()
+def a_consumer_hears_that_its_queue_is_gone(world):
+    consumer = world.channel()
+    queue = world.queue(consumer)
+    inbox = Inbox(consumer, queue)
+    world.channel().queue_delete(queue)
+    wait_for(consumer.connection, lambda: inbox.cancelled, "the cancel notification")
+    assert consumer.is_open
+
+
+@case()
+def one_tag_is_one_consumer(world):
+    queue = world.queue(world.channel())
+    channel = world.channel()
+    Inbox(channel, queue, consumer_tag="twice")
+
+    def again():
+        # pika itself refuses a tag it knows, so the broker is asked beneath it.
+        from pika import spec
+
+        channel._impl._rpc(spec.Basic.Consume(queue=queue, consumer_tag="twice"))
+        wait_for(channel.connection, lambda: not channel.is_open, "the refusal")
+        raise channel._impl._closing_reason
+
+    if channel.connection._impl.server_properties.get("product") != "RabbitMQ":
+        from pika.exceptions import ConnectionClosedByBroker
+
+        refused(530, (ChannelClosedByBroker, ConnectionClosedByBroker), again)
+
+
+@case(ours=True)
+def a_delivery_that_is_never_settled_returns_to_its_queue(world):
+    channel = world.channel()
+    queue = world.queue(channel, {"x-consumer-timeout": 300})
+    publish(channel, queue, b"x")
+    slow = world.channel()
+    slow.basic_qos(prefetch_count=1)
+    slow_inbox = Inbox(slow, queue)
+    slow_inbox.wait(1)
+    other = Inbox(channel, queue)
+    other.wait(1)
+    assert other.got[0][0].redelivered
+    # Its channel stays open: other work on it is not punished.
+    assert slow.is_open and slow.connection.is_open
+
+
+@case()
+def a_slow_consumer_does_not_hold_up_others(world):
+    publisher = world.channel(confirms=True)
+    exchange = world.exchange(publisher, "fanout")
+    slow_queue, fast_queue = world.queue(publisher), world.queue(publisher)
+    for queue in (slow_queue, fast_queue):
+        publisher.queue_bind(queue, exchange)
+    slow_channel = world.channel()
+    Inbox(slow_channel, slow_queue)
+    fast = Inbox(world.channel(), fast_queue, auto_ack=True)
+    for _ in range(200):
+        publisher.basic_publish(exchange, "", bytes(10_000))
+    fast.wait(200)
+
+
+@case()
+def get_and_consume_share_a_queue(world):
+    channel = world.channel()
+    queue = world.queue(channel)
+    publish(channel, queue, b"1", b"2", b"3")
+    count_until(channel, queue, 3)
+    assert get_until(channel, queue)[2] == b"1"
+    inbox = Inbox(channel, queue)
+    inbox.wait(2)
+    assert inbox.bodies() == [b"2", b"3"]

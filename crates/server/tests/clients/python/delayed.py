@@ -1,0 +1,65 @@
+"""Delayed delivery: exchanges of type x-delayed-message and the header x-delay."""
+
+import time
+
+import pika
+from harness import Inbox, case, count_until, get_until
+
+
+def delaying(world, channel, kind="direct"):
+    """A delaying exchange and a queue bound to it by 'k'."""
+    exchange = world.exchange(channel, "x-delayed-message", {"x-delayed-type": kind}, durable=True)
+    queue = world.queue(channel, durable=True)
+    channel.queue_bind(queue, exchange, "k")
+    return exchange, queue
+
+
+def send(channel, exchange, body, delay_ms=None, key="k"):
+    headers = {} if delay_ms is None else {"x-delay": delay_ms}
+    channel.basic_publish(exchange, key, body, pika.BasicProperties(headers=headers, delivery_mode=2))
+
+
+@case(ours=True)
+def a_delayed_message_comes_later(world):
+    channel = world.channel(confirms=True)
+    exchange, queue = delaying(world, channel)
+    inbox = Inbox(channel, queue)
+    begun = time.monotonic()
+    send(channel, exchange, b"later", 300)
+    inbox.wait(1)
+    assert time.monotonic() - begun >= 0.3, "came too early"
+    assert inbox.bodies() == [b"later"]
+
+
+@case(ours=True)
+def without_a_delay_it_comes_at_once_and_before(world):
+    channel = world.channel(confirms=True)
+    exchange, queue = delaying(world, channel)
+    send(channel, exchange, b"400", 400)
+    send(channel, exchange, b"100", 100)
+    send(channel, exchange, b"none")
+    inbox = Inbox(channel, queue)
+    inbox.wait(3)
+    assert inbox.bodies() == [b"none", b"100", b"400"]
+
+
+@case(ours=True)
+def a_delayed_message_is_routed_when_its_time_comes(world):
+    channel = world.channel(confirms=True)
+    exchange, queue = delaying(world, channel, "topic")
+    late = world.queue(channel)
+    send(channel, exchange, b"x", 200, "a.b")
+    channel.queue_bind(late, exchange, "a.*")
+    assert get_until(channel, late)[2] == b"x"
+    count_until(channel, queue, 0)
+
+
+@case(ours=True)
+def a_delay_that_is_no_number_or_not_positive_is_none(world):
+    channel = world.channel(confirms=True)
+    exchange, queue = delaying(world, channel)
+    send(channel, exchange, b"negative", -5)
+    send(channel, exchange, b"zero", 0)
+    inbox = Inbox(channel, queue)
+    inbox.wait(2)
+    assert sorted(inbox.bodies()) == [b"negative", b"zero"]
