@@ -238,3 +238,6 @@ impl Router {
         Refusal::new(RefusalKind::NotFound, text)
     }
 }
+
+#[cfg(test)]
+mod tests;
