@@ -19,7 +19,6 @@ use cache::RouteCache;
 use exchanges::{Exchange, Exchanges};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use patterns::NONE;
 use resolve::Scratch;
 use std::sync::Arc;
 
