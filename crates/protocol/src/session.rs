@@ -25,9 +25,17 @@ pub struct Peer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credentials {
     /// Name and password.
-    Password { user: String, password: String },
+    Password {
+        /// Who.
+        user: String,
+        /// The secret, as it was sent.
+        password: String,
+    },
     /// The name in a verified certificate.
-    Certificate { user: String },
+    Certificate {
+        /// The name in the certificate.
+        user: String,
+    },
 }
 
 /// A client whose credentials were right.
@@ -73,6 +81,8 @@ pub struct Outlet {
     pub bytes: Vec<u8>,
     /// Largest frame the peer takes, in bytes, as negotiated; 0: no limit.
     pub frame_bytes_max: u32,
+    /// The peer wants to hear of the end of its subscriptions.
+    pub takes_cancels: bool,
 }
 
 /// One connection's state machine, without the socket. Implemented once per protocol; the host holds

@@ -1,19 +1,29 @@
 //! AMQP 0-9-1 with RabbitMQ's extensions.
+//!
+//! `frame` and `codec` know bytes only and serve clients as well as the broker; `session` and its
+//! parts (`handshake`, `control`, `publish`) are one connection; `deliver` writes what the engine
+//! sends; `mapping` is where this protocol's words meet the engine's.
 
-#![allow(clippy::todo, unused_variables)]
+pub mod frame;
 
-use crate::Outlet;
-use angarium_engine::{Confirm, Delivery, Returned, SessionId};
+pub mod codec;
 
-pub(crate) fn write_delivery(outlet: &mut Outlet, delivery: &Delivery<'_>) {
-    todo!()
-}
-pub(crate) fn write_returned(outlet: &mut Outlet, session: SessionId, returned: &Returned<'_>) {
-    todo!()
-}
-pub(crate) fn write_confirm(outlet: &mut Outlet, session: SessionId, confirm: Confirm) {
-    todo!()
-}
-pub(crate) fn write_cancelled(outlet: &mut Outlet, session: SessionId, subscription: &str) {
-    todo!()
-}
+mod channel;
+mod control;
+mod deliver;
+pub mod fault;
+mod handshake;
+mod info;
+mod mapping;
+mod publish;
+mod session;
+mod settings;
+
+pub(crate) use deliver::{write_cancelled, write_confirm, write_delivery, write_returned};
+pub use info::{ClientProperties, ConnectionInfo};
+pub use mapping::read_headers;
+pub use session::Connection;
+pub use settings::Settings;
+
+/// The queue name that stands for "replies straight to this channel".
+pub const DIRECT_REPLY_TO: &str = "amq.rabbitmq.reply-to";

@@ -1,0 +1,114 @@
+//! What a connection remembers of each of its channels.
+
+use angarium_engine::Credit;
+
+/// One channel.
+#[derive(Debug, Default)]
+pub(super) struct Channel {
+    pub(super) number: u16,
+    /// We sent channel.close and wait for channel.close-ok; everything else is ignored.
+    pub(super) closing: bool,
+    pub(super) mode: Mode,
+    /// Credit that the next consumers get (basic.qos without global).
+    pub(super) consumer_credit: Credit,
+    /// What an empty queue name means.
+    pub(super) last_queue: String,
+    /// The consumer of direct replies.
+    pub(super) inbox: Option<Box<Inbox>>,
+    /// A message that has begun and is not complete.
+    pub(super) content: Option<Box<Content>>,
+}
+
+/// What publishes on a channel are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Mode {
+    #[default]
+    Plain,
+    Confirm,
+    Transaction,
+}
+
+/// The consumer of direct replies on a channel.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    pub(super) consumer_tag: String,
+    pub(super) address: String,
+}
+
+/// A message whose frames did not arrive in one piece. Its buffers grow with what arrives, never
+/// with what is announced.
+#[derive(Debug, Default)]
+pub(super) struct Content {
+    /// The fields of basic.publish.
+    pub(super) method: Vec<u8>,
+    /// Octets of body that the header announced; `None`: no header yet.
+    pub(super) body_bytes: Option<u64>,
+    pub(super) properties: Vec<u8>,
+    pub(super) body: Vec<u8>,
+}
+
+impl Content {
+    /// Octets of body still to come.
+    pub(super) fn missing(&self) -> u64 {
+        self.body_bytes.unwrap_or(0) - self.body.len() as u64
+    }
+}
+
+/// The channels of a connection, by number.
+#[derive(Debug, Default)]
+pub(super) struct Channels {
+    sorted: Vec<Channel>,
+    /// Where the last one was found: the next frame is most likely for the same.
+    last: usize,
+}
+
+impl Channels {
+    #[inline]
+    pub(super) fn find(&mut self, number: u16) -> Option<usize> {
+        if self.sorted.get(self.last).is_some_and(|channel| channel.number == number) {
+            return Some(self.last);
+        }
+        self.last = self.sorted.binary_search_by_key(&number, |channel| channel.number).ok()?;
+        Some(self.last)
+    }
+    pub(super) fn get(&mut self, number: u16) -> Option<&mut Channel> {
+        let index = self.find(number)?;
+        self.sorted.get_mut(index)
+    }
+    pub(super) fn insert(&mut self, number: u16) {
+        let Err(at) = self.sorted.binary_search_by_key(&number, |channel| channel.number) else {
+            return;
+        };
+        // Most connections have one channel: room for exactly one is kept first.
+        if self.sorted.is_empty() {
+            self.sorted.reserve_exact(1);
+        }
+        self.sorted.insert(at, Channel { number, ..Channel::default() });
+    }
+    pub(super) fn remove(&mut self, number: u16) {
+        if let Some(index) = self.find(number) {
+            self.sorted.remove(index);
+        }
+    }
+    pub(super) fn clear(&mut self) {
+        self.sorted = Vec::new();
+    }
+    pub(super) fn len(&self) -> usize {
+        self.sorted.len()
+    }
+}
+
+impl std::ops::Index<usize> for Channels {
+    type Output = Channel;
+    #[inline]
+    fn index(&self, index: usize) -> &Channel {
+        &self.sorted[index]
+    }
+}
+
+impl std::ops::IndexMut<usize> for Channels {
+    #[inline]
+    fn index_mut(&mut self, index: usize) -> &mut Channel {
+        &mut self.sorted[index]
+    }
+}

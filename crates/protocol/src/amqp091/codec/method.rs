@@ -1,0 +1,311 @@
+//! Every method of AMQP 0-9-1 with RabbitMQ's extensions, as one table; the rest is derived from it.
+
+use super::table::Table;
+use super::wire::{Field, Malformed, Reader, Writer};
+use crate::amqp091::frame;
+
+/// What part a method has in a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MethodKind {
+    /// Asks for a response.
+    Request,
+    /// Responds.
+    Response,
+    /// Neither.
+    Notice,
+    /// Is followed by a content header and body.
+    Content,
+}
+
+/// The type of a method's field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldType {
+    /// 8 bits.
+    Octet,
+    /// 16 bits.
+    Short,
+    /// 32 bits.
+    Long,
+    /// 64 bits.
+    LongLong,
+    /// One bit; neighbours share an octet.
+    Bit,
+    /// Up to 255 octets of UTF-8.
+    ShortStr,
+    /// Octets.
+    LongStr,
+    /// A field table.
+    Table,
+}
+
+/// What the method table says of one method.
+#[derive(Clone, Copy, Debug)]
+pub struct MethodInfo {
+    /// The class's number.
+    pub class: u16,
+    /// The method's number in its class.
+    pub id: u16,
+    /// As error texts name it: `queue.declare`.
+    pub name: &'static str,
+    /// Its part in a conversation.
+    pub kind: MethodKind,
+    /// Its fields' names and types, in order.
+    pub fields: &'static [(&'static str, FieldType)],
+}
+
+macro_rules! field_type {
+    ($life:lifetime Octet) => { u8 };
+    ($life:lifetime Short) => { u16 };
+    ($life:lifetime Long) => { u32 };
+    ($life:lifetime LongLong) => { u64 };
+    ($life:lifetime Bit) => { bool };
+    ($life:lifetime ShortStr) => { &$life str };
+    ($life:lifetime LongStr) => { &$life [u8] };
+    ($life:lifetime Table) => { Table<$life> };
+}
+
+macro_rules! methods {
+    ($(#[$meta:meta])* enum $enum:ident<$life:lifetime> {$(
+        class $class:literal {$(
+            $id:literal $name:literal $kind:ident $variant:ident { $($field:ident: $type:ident),* }
+        )*}
+    )*}) => {
+        $(#[$meta])*
+        pub enum $enum<$life> {
+            $($($variant { $($field: field_type!($life $type)),* },)*)*
+        }
+
+        /// The table, in the order of class and method numbers.
+        pub const METHODS: &[MethodInfo] = &[$($(MethodInfo {
+            class: $class,
+            id: $id,
+            name: $name,
+            kind: MethodKind::$kind,
+            fields: &[$((stringify!($field), FieldType::$type)),*],
+        }),*),*];
+
+        impl<$life> $enum<$life> {
+            fn read(class: u16, id: u16, r: &mut Reader<$life>) -> Result<Self, DecodeError> {
+                Ok(match (class, id) {
+                    $($(($class, $id) => $enum::$variant { $($field: field(r)?),* },)*)*
+                    _ => return Err(DecodeError::Unknown { class, id }),
+                })
+            }
+            fn write(&self, _w: &mut Writer<'_>) {
+                match self {
+                    $($($enum::$variant { $($field),* } => { $(Field::write($field, _w);)* })*)*
+                }
+            }
+            /// Class and method number.
+            #[must_use]
+            pub fn ids(&self) -> (u16, u16) {
+                match self { $($($enum::$variant { .. } => ($class, $id),)*)* }
+            }
+        }
+    };
+}
+
+fn field<'a, T: Field<'a>>(reader: &mut Reader<'a>) -> Result<T, DecodeError> {
+    T::read(reader).map_err(DecodeError::Malformed)
+}
+
+/// Why a method frame's payload is no method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecodeError {
+    /// No method has these numbers.
+    Unknown {
+        /// The class's number.
+        class: u16,
+        /// The method's number.
+        id: u16,
+    },
+    /// Its fields are not what the table says.
+    Malformed(Malformed),
+}
+
+/// The name of a method, for error texts.
+#[must_use]
+pub fn name(class: u16, id: u16) -> &'static str {
+    METHODS.iter().find(|info| (info.class, info.id) == (class, id)).map_or("?", |info| info.name)
+}
+
+impl<'a> Method<'a> {
+    /// Decodes the payload of a method frame.
+    pub fn decode(payload: &'a [u8]) -> Result<Method<'a>, DecodeError> {
+        let mut reader = Reader::new(payload);
+        let (class, id) = (field(&mut reader)?, field(&mut reader)?);
+        let method = Method::read(class, id, &mut reader)?;
+        reader.finish().map_err(DecodeError::Malformed)?;
+        Ok(method)
+    }
+    /// Appends class and method number and fields: the payload of a method frame.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let (class, id) = self.ids();
+        out.extend_from_slice(&class.to_be_bytes());
+        out.extend_from_slice(&id.to_be_bytes());
+        self.write(&mut Writer::new(out));
+    }
+    /// Appends a whole method frame.
+    pub fn write_frame(&self, channel: u16, out: &mut Vec<u8>) {
+        let at = frame::begin(out, frame::METHOD, channel);
+        self.encode(out);
+        frame::end(out, at);
+    }
+    /// Its name, for error texts.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        let (class, id) = self.ids();
+        name(class, id)
+    }
+}
+
+methods! {
+    /// A method. Names of fields are those of the specification; strings and tables are borrowed.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    #[allow(missing_docs)]
+    enum Method<'a> {
+        class 10 {
+            10 "connection.start" Request ConnectionStart {
+                version_major: Octet, version_minor: Octet, server_properties: Table,
+                mechanisms: LongStr, locales: LongStr
+            }
+            11 "connection.start-ok" Response ConnectionStartOk {
+                client_properties: Table, mechanism: ShortStr, response: LongStr, locale: ShortStr
+            }
+            20 "connection.secure" Request ConnectionSecure { challenge: LongStr }
+            21 "connection.secure-ok" Response ConnectionSecureOk { response: LongStr }
+            30 "connection.tune" Request ConnectionTune {
+                channel_max: Short, frame_max: Long, heartbeat: Short
+            }
+            31 "connection.tune-ok" Response ConnectionTuneOk {
+                channel_max: Short, frame_max: Long, heartbeat: Short
+            }
+            40 "connection.open" Request ConnectionOpen {
+                virtual_host: ShortStr, capabilities: ShortStr, insist: Bit
+            }
+            41 "connection.open-ok" Response ConnectionOpenOk { known_hosts: ShortStr }
+            50 "connection.close" Request ConnectionClose {
+                reply_code: Short, reply_text: ShortStr, class_id: Short, method_id: Short
+            }
+            51 "connection.close-ok" Response ConnectionCloseOk {}
+            60 "connection.blocked" Notice ConnectionBlocked { reason: ShortStr }
+            61 "connection.unblocked" Notice ConnectionUnblocked {}
+            70 "connection.update-secret" Request ConnectionUpdateSecret {
+                new_secret: LongStr, reason: ShortStr
+            }
+            71 "connection.update-secret-ok" Response ConnectionUpdateSecretOk {}
+        }
+        class 20 {
+            10 "channel.open" Request ChannelOpen { out_of_band: ShortStr }
+            11 "channel.open-ok" Response ChannelOpenOk { channel_id: LongStr }
+            20 "channel.flow" Request ChannelFlow { active: Bit }
+            21 "channel.flow-ok" Response ChannelFlowOk { active: Bit }
+            40 "channel.close" Request ChannelClose {
+                reply_code: Short, reply_text: ShortStr, class_id: Short, method_id: Short
+            }
+            41 "channel.close-ok" Response ChannelCloseOk {}
+        }
+        class 30 {
+            10 "access.request" Request AccessRequest {
+                realm: ShortStr, exclusive: Bit, passive: Bit, active: Bit, write: Bit, read: Bit
+            }
+            11 "access.request-ok" Response AccessRequestOk { ticket: Short }
+        }
+        class 40 {
+            10 "exchange.declare" Request ExchangeDeclare {
+                ticket: Short, exchange: ShortStr, kind: ShortStr, passive: Bit, durable: Bit,
+                auto_delete: Bit, internal: Bit, no_wait: Bit, arguments: Table
+            }
+            11 "exchange.declare-ok" Response ExchangeDeclareOk {}
+            20 "exchange.delete" Request ExchangeDelete {
+                ticket: Short, exchange: ShortStr, if_unused: Bit, no_wait: Bit
+            }
+            21 "exchange.delete-ok" Response ExchangeDeleteOk {}
+            30 "exchange.bind" Request ExchangeBind {
+                ticket: Short, destination: ShortStr, source: ShortStr, routing_key: ShortStr,
+                no_wait: Bit, arguments: Table
+            }
+            31 "exchange.bind-ok" Response ExchangeBindOk {}
+            40 "exchange.unbind" Request ExchangeUnbind {
+                ticket: Short, destination: ShortStr, source: ShortStr, routing_key: ShortStr,
+                no_wait: Bit, arguments: Table
+            }
+            51 "exchange.unbind-ok" Response ExchangeUnbindOk {}
+        }
+        class 50 {
+            10 "queue.declare" Request QueueDeclare {
+                ticket: Short, queue: ShortStr, passive: Bit, durable: Bit, exclusive: Bit,
+                auto_delete: Bit, no_wait: Bit, arguments: Table
+            }
+            11 "queue.declare-ok" Response QueueDeclareOk {
+                queue: ShortStr, message_count: Long, consumer_count: Long
+            }
+            20 "queue.bind" Request QueueBind {
+                ticket: Short, queue: ShortStr, exchange: ShortStr, routing_key: ShortStr,
+                no_wait: Bit, arguments: Table
+            }
+            21 "queue.bind-ok" Response QueueBindOk {}
+            30 "queue.purge" Request QueuePurge { ticket: Short, queue: ShortStr, no_wait: Bit }
+            31 "queue.purge-ok" Response QueuePurgeOk { message_count: Long }
+            40 "queue.delete" Request QueueDelete {
+                ticket: Short, queue: ShortStr, if_unused: Bit, if_empty: Bit, no_wait: Bit
+            }
+            41 "queue.delete-ok" Response QueueDeleteOk { message_count: Long }
+            50 "queue.unbind" Request QueueUnbind {
+                ticket: Short, queue: ShortStr, exchange: ShortStr, routing_key: ShortStr,
+                arguments: Table
+            }
+            51 "queue.unbind-ok" Response QueueUnbindOk {}
+        }
+        class 60 {
+            10 "basic.qos" Request BasicQos {
+                prefetch_size: Long, prefetch_count: Short, global: Bit
+            }
+            11 "basic.qos-ok" Response BasicQosOk {}
+            20 "basic.consume" Request BasicConsume {
+                ticket: Short, queue: ShortStr, consumer_tag: ShortStr, no_local: Bit, no_ack: Bit,
+                exclusive: Bit, no_wait: Bit, arguments: Table
+            }
+            21 "basic.consume-ok" Response BasicConsumeOk { consumer_tag: ShortStr }
+            30 "basic.cancel" Request BasicCancel { consumer_tag: ShortStr, no_wait: Bit }
+            31 "basic.cancel-ok" Response BasicCancelOk { consumer_tag: ShortStr }
+            40 "basic.publish" Content BasicPublish {
+                ticket: Short, exchange: ShortStr, routing_key: ShortStr, mandatory: Bit,
+                immediate: Bit
+            }
+            50 "basic.return" Content BasicReturn {
+                reply_code: Short, reply_text: ShortStr, exchange: ShortStr, routing_key: ShortStr
+            }
+            60 "basic.deliver" Content BasicDeliver {
+                consumer_tag: ShortStr, delivery_tag: LongLong, redelivered: Bit,
+                exchange: ShortStr, routing_key: ShortStr
+            }
+            70 "basic.get" Request BasicGet { ticket: Short, queue: ShortStr, no_ack: Bit }
+            71 "basic.get-ok" Content BasicGetOk {
+                delivery_tag: LongLong, redelivered: Bit, exchange: ShortStr,
+                routing_key: ShortStr, message_count: Long
+            }
+            72 "basic.get-empty" Response BasicGetEmpty { cluster_id: ShortStr }
+            80 "basic.ack" Notice BasicAck { delivery_tag: LongLong, multiple: Bit }
+            90 "basic.reject" Notice BasicReject { delivery_tag: LongLong, requeue: Bit }
+            100 "basic.recover-async" Notice BasicRecoverAsync { requeue: Bit }
+            110 "basic.recover" Request BasicRecover { requeue: Bit }
+            111 "basic.recover-ok" Response BasicRecoverOk {}
+            120 "basic.nack" Notice BasicNack {
+                delivery_tag: LongLong, multiple: Bit, requeue: Bit
+            }
+        }
+        class 85 {
+            10 "confirm.select" Request ConfirmSelect { no_wait: Bit }
+            11 "confirm.select-ok" Response ConfirmSelectOk {}
+        }
+        class 90 {
+            10 "tx.select" Request TxSelect {}
+            11 "tx.select-ok" Response TxSelectOk {}
+            20 "tx.commit" Request TxCommit {}
+            21 "tx.commit-ok" Response TxCommitOk {}
+            30 "tx.rollback" Request TxRollback {}
+            31 "tx.rollback-ok" Response TxRollbackOk {}
+        }
+    }
+}

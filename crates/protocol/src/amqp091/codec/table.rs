@@ -1,0 +1,243 @@
+//! Field tables and arrays (spec 4.2.5.5, with the type letters that RabbitMQ gives them).
+//!
+//! A table is checked once, whole; then it is walked where it lies, without building anything.
+
+use super::wire::{Malformed, Reader, put_long_str, put_short_str};
+
+/// How deep tables and arrays may be nested.
+pub const DEPTH_MAX: usize = 32;
+
+/// A field table: its entries, checked, without the length in front of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Table<'a>(&'a [u8]);
+
+/// A field array: its values, checked, without the length in front of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Array<'a>(&'a [u8]);
+
+/// A value in a table or array.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FieldValue<'a> {
+    /// `V`
+    Void,
+    /// `t`
+    Bool(bool),
+    /// `b` `B` `s` `u` `I` `i` `l` `L`: all integers; an `L` beyond `i64` is held at its maximum.
+    Int(i64),
+    /// `f` `d`
+    Float(f64),
+    /// `D`: `value` divided by ten to the power of `scale`.
+    Decimal {
+        /// Digits behind the point.
+        scale: u8,
+        /// All digits.
+        value: i32,
+    },
+    /// `S`: usually text.
+    LongStr(&'a [u8]),
+    /// `x`
+    Bytes(&'a [u8]),
+    /// `T`: seconds since the Unix epoch.
+    Timestamp(u64),
+    /// `A`
+    Array(Array<'a>),
+    /// `F`
+    Table(Table<'a>),
+}
+
+/// One entry of a table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Entry<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its value.
+    pub value: FieldValue<'a>,
+    /// The whole entry as it is encoded.
+    pub raw: &'a [u8],
+}
+
+/// Checks the entries of a table.
+pub fn checked(bytes: &[u8]) -> Result<Table<'_>, Malformed> {
+    check_table(bytes, 1)?;
+    Ok(Table(bytes))
+}
+
+fn check_table(bytes: &[u8], depth: usize) -> Result<(), Malformed> {
+    if depth > DEPTH_MAX {
+        return Err(Malformed("tables are nested more than 32 deep"));
+    }
+    let mut reader = Reader::new(bytes);
+    while !reader.rest().is_empty() {
+        reader.short_str().map_err(|_| Malformed("table has a malformed field name"))?;
+        check_value(&mut reader, depth)?;
+    }
+    Ok(())
+}
+
+fn check_array(bytes: &[u8], depth: usize) -> Result<(), Malformed> {
+    if depth > DEPTH_MAX {
+        return Err(Malformed("tables are nested more than 32 deep"));
+    }
+    let mut reader = Reader::new(bytes);
+    while !reader.rest().is_empty() {
+        check_value(&mut reader, depth)?;
+    }
+    Ok(())
+}
+
+fn check_value(reader: &mut Reader<'_>, depth: usize) -> Result<(), Malformed> {
+    match read_value(reader)? {
+        FieldValue::Table(table) => check_table(table.0, depth + 1),
+        FieldValue::Array(array) => check_array(array.0, depth + 1),
+        _ => Ok(()),
+    }
+}
+
+/// Reads one value; what is inside of tables and arrays is not looked at.
+#[inline]
+fn read_value<'a>(reader: &mut Reader<'a>) -> Result<FieldValue<'a>, Malformed> {
+    Ok(match reader.octet()? {
+        b'S' => FieldValue::LongStr(reader.long_str()?),
+        b't' => FieldValue::Bool(reader.octet()? != 0),
+        b'b' => FieldValue::Int((reader.octet()? as i8).into()),
+        b'B' => FieldValue::Int(reader.octet()?.into()),
+        b's' => FieldValue::Int((reader.short()? as i16).into()),
+        b'u' => FieldValue::Int(reader.short()?.into()),
+        b'I' => FieldValue::Int((reader.long()? as i32).into()),
+        b'i' => FieldValue::Int(reader.long()?.into()),
+        b'l' => FieldValue::Int(reader.longlong()? as i64),
+        b'L' => FieldValue::Int(i64::try_from(reader.longlong()?).unwrap_or(i64::MAX)),
+        b'f' => FieldValue::Float(f32::from_bits(reader.long()?).into()),
+        b'd' => FieldValue::Float(f64::from_bits(reader.longlong()?)),
+        b'D' => FieldValue::Decimal { scale: reader.octet()?, value: reader.long()? as i32 },
+        b'T' => FieldValue::Timestamp(reader.longlong()?),
+        b'x' => FieldValue::Bytes(reader.long_str()?),
+        b'A' => FieldValue::Array(Array(reader.long_str()?)),
+        b'F' => FieldValue::Table(Table(reader.long_str()?)),
+        b'V' => FieldValue::Void,
+        _ => return Err(Malformed("table has a value of unknown type")),
+    })
+}
+
+impl<'a> Table<'a> {
+    /// Its entries as they are encoded.
+    #[must_use]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.0
+    }
+    /// Whether it has no entries.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+    /// Its entries in their order.
+    pub fn entries(&self) -> impl Iterator<Item = Entry<'a>> + use<'a> {
+        let mut reader = Reader::new(self.0);
+        std::iter::from_fn(move || {
+            let before = reader.rest();
+            if before.is_empty() {
+                return None;
+            }
+            // Checked when the table was made; so `ok` never ends the walk early.
+            let name = reader.short_str().ok()?;
+            let value = read_value(&mut reader).ok()?;
+            let raw = &before[..before.len() - reader.rest().len()];
+            Some(Entry { name, value, raw })
+        })
+    }
+    /// The value of the first entry of that name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<FieldValue<'a>> {
+        self.entries().find(|entry| entry.name == name).map(|entry| entry.value)
+    }
+    /// The text of the first entry of that name, if text is what it has.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&'a str> {
+        match self.get(name)? {
+            FieldValue::LongStr(bytes) => str::from_utf8(bytes).ok(),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> Array<'a> {
+    /// Its values in their order.
+    pub fn values(&self) -> impl Iterator<Item = FieldValue<'a>> + use<'a> {
+        let mut reader = Reader::new(self.0);
+        std::iter::from_fn(move || {
+            if reader.rest().is_empty() { None } else { read_value(&mut reader).ok() }
+        })
+    }
+}
+
+/// Appends entries of a table to a buffer.
+#[derive(Debug)]
+pub struct TableWriter<'o> {
+    /// Where the entries go.
+    pub out: &'o mut Vec<u8>,
+}
+
+/// Appends a table with its length in front; `fill` writes its entries.
+pub fn put_table(out: &mut Vec<u8>, fill: impl FnOnce(&mut TableWriter<'_>)) {
+    put_sized(out, |out| fill(&mut TableWriter { out }));
+}
+
+fn put_sized(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
+    let at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    fill(out);
+    let length = u32::try_from(out.len() - at - 4).expect("a table we write is below 4 GiB");
+    out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+impl TableWriter<'_> {
+    fn name(&mut self, name: &str, kind: u8) {
+        put_short_str(self.out, name);
+        self.out.push(kind);
+    }
+    /// A text.
+    pub fn text(&mut self, name: &str, text: &str) {
+        self.name(name, b'S');
+        put_long_str(self.out, text.as_bytes());
+    }
+    /// A truth value.
+    pub fn bool(&mut self, name: &str, value: bool) {
+        self.name(name, b't');
+        self.out.push(value.into());
+    }
+    /// A 64-bit integer.
+    pub fn int(&mut self, name: &str, value: i64) {
+        self.name(name, b'l');
+        self.out.extend_from_slice(&value.to_be_bytes());
+    }
+    /// A time in seconds since the Unix epoch.
+    pub fn timestamp(&mut self, name: &str, seconds: u64) {
+        self.name(name, b'T');
+        self.out.extend_from_slice(&seconds.to_be_bytes());
+    }
+    /// A table.
+    pub fn table(&mut self, name: &str, fill: impl FnOnce(&mut TableWriter<'_>)) {
+        self.name(name, b'F');
+        put_table(self.out, fill);
+    }
+    /// An array of texts.
+    pub fn texts<T: AsRef<str>>(&mut self, name: &str, texts: &[T]) {
+        self.name(name, b'A');
+        put_sized(self.out, |out| {
+            for text in texts {
+                out.push(b'S');
+                put_long_str(out, text.as_ref().as_bytes());
+            }
+        });
+    }
+    /// An array of tables, each filled from one of `items`.
+    pub fn tables<T>(&mut self, name: &str, items: &[T], fill: impl Fn(&mut TableWriter<'_>, &T)) {
+        self.name(name, b'A');
+        put_sized(self.out, |out| {
+            for item in items {
+                out.push(b'F');
+                put_table(out, |table| fill(table, item));
+            }
+        });
+    }
+}

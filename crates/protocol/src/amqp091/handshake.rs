@@ -1,0 +1,259 @@
+//! From the protocol header to connection.open-ok, and the other methods of class connection.
+
+use super::codec::{FieldValue, Method, Table, put_table, table};
+use super::fault::{Code, Fault};
+use super::frame::{self, PROTOCOL_HEADER};
+use super::info::{Capabilities, ClientProperties};
+use super::session::{Connection, State, Waiting};
+use crate::{Close, Credentials, Turn, World};
+use angarium_engine::RefusalKind;
+
+/// What clients may find us able to do.
+const CAPABILITIES: &[&str] = &[
+    "publisher_confirms",
+    "exchange_exchange_bindings",
+    "basic.nack",
+    "consumer_cancel_notify",
+    "connection.blocked",
+    "consumer_priorities",
+    "authentication_failure_close",
+    "per_consumer_qos",
+    "direct_reply_to",
+];
+
+impl Connection {
+    /// Takes the protocol header (spec 4.2.2).
+    pub(super) fn greet<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        input: &[u8],
+    ) -> Result<usize, Close> {
+        let seen = input.len().min(PROTOCOL_HEADER.len());
+        if input[..seen] != PROTOCOL_HEADER[..seen] {
+            turn.world.outlet(self.id).bytes.extend_from_slice(&PROTOCOL_HEADER);
+            self.ending = Some("the client does not speak AMQP 0-9-1".into());
+            return Err(self.closed());
+        }
+        if seen < PROTOCOL_HEADER.len() {
+            return Ok(0);
+        }
+        let mut properties = Vec::with_capacity(512);
+        self.put_server_properties(&mut properties);
+        let mechanisms: &[u8] = match self.peer.certificate_name {
+            Some(_) => b"PLAIN AMQPLAIN EXTERNAL",
+            None => b"PLAIN AMQPLAIN",
+        };
+        let method = Method::ConnectionStart {
+            version_major: 0,
+            version_minor: 9,
+            server_properties: table::checked(&properties[4..]).expect("we wrote it"),
+            mechanisms,
+            locales: b"en_US",
+        };
+        self.send(turn, 0, &method);
+        self.state = State::Starting;
+        Ok(seen)
+    }
+
+    fn put_server_properties(&self, out: &mut Vec<u8>) {
+        put_table(out, |table| {
+            table.table("capabilities", |capabilities| {
+                for name in CAPABILITIES {
+                    capabilities.bool(name, true);
+                }
+            });
+            table.text("product", &self.settings.product);
+            table.text("version", &self.settings.version);
+            table.text("platform", "Rust");
+            table.text("copyright", "The Angarium authors");
+            table.text("information", "Licensed under the Apache License 2.0");
+        });
+    }
+
+    /// Takes a method on channel 0.
+    pub(super) fn connection_method<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        method: &Method<'_>,
+    ) -> Result<Result<(), Fault>, Close> {
+        Ok(match (self.state, *method) {
+            (
+                State::Starting,
+                Method::ConnectionStartOk { client_properties, mechanism, response, .. },
+            ) => self.start_ok(turn, client_properties, mechanism, response)?,
+            (State::Tuning, Method::ConnectionTuneOk { channel_max, frame_max, heartbeat }) => {
+                self.tune_ok(turn, channel_max, frame_max, heartbeat)
+            }
+            (State::Opening, Method::ConnectionOpen { virtual_host, .. }) => {
+                self.open(turn, virtual_host)
+            }
+            (_, Method::ConnectionClose { reply_code, reply_text, .. }) => {
+                self.leave(turn);
+                self.send(turn, 0, &Method::ConnectionCloseOk {});
+                self.ending =
+                    Some(format!("closed by the client: {reply_code} {reply_text}").into());
+                return Err(self.closed());
+            }
+            // A login does not age here, so a fresh secret changes nothing.
+            (State::Open, Method::ConnectionUpdateSecret { .. }) => {
+                self.send(turn, 0, &Method::ConnectionUpdateSecretOk {});
+                Ok(())
+            }
+            (State::Open, _) if self.current.0 != 10 => {
+                let text = format!("{} needs a channel other than 0", method.name());
+                Err(Fault::new(Code::CHANNEL_ERROR, text))
+            }
+            (state, _) => {
+                let expected = match state {
+                    State::Starting => ": connection.start-ok has to come first",
+                    State::Tuning => ": connection.tune-ok has to come first",
+                    State::Opening => ": connection.open has to come first",
+                    _ => "",
+                };
+                let text = format!("{} cannot come now{expected}", method.name());
+                Err(Fault::new(Code::COMMAND_INVALID, text))
+            }
+        })
+    }
+
+    fn start_ok<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        client: Table<'_>,
+        mechanism: &str,
+        response: &[u8],
+    ) -> Result<Result<(), Fault>, Close> {
+        *self.client = ClientProperties::read(client);
+        self.capabilities = Capabilities::read(client);
+        let outlet = turn.world.outlet(self.id);
+        outlet.takes_cancels = self.capabilities.consumer_cancel_notify;
+        let credentials = match mechanism {
+            "PLAIN" => {
+                self.mechanism = "PLAIN";
+                plain(response)
+            }
+            "AMQPLAIN" => {
+                self.mechanism = "AMQPLAIN";
+                amqplain(response)
+            }
+            "EXTERNAL" if self.peer.certificate_name.is_some() => {
+                self.mechanism = "EXTERNAL";
+                self.peer.certificate_name.clone().map(|user| Credentials::Certificate { user })
+            }
+            other => {
+                let text = format!("unknown authentication mechanism '{other}'");
+                return Ok(Err(Fault::new(Code::COMMAND_INVALID, text)));
+            }
+        };
+        match credentials {
+            Some(credentials) => {
+                self.waiting = Some(Waiting::Authentication);
+                turn.world.authenticate(self.id, credentials);
+            }
+            None => self.refuse_login(turn, "malformed response")?,
+        }
+        Ok(Ok(()))
+    }
+
+    /// Says that the login failed to clients that understand it; others see the connection end
+    /// (spec 1.4.2.2).
+    pub(super) fn refuse_login<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        why: &str,
+    ) -> Result<(), Close> {
+        if self.capabilities.authentication_failure_close {
+            self.current = (0, 0);
+            let text = format!(
+                "Login was refused using authentication mechanism {}. For details see the broker \
+                 logfile.",
+                self.mechanism
+            );
+            self.end(turn, &Fault::new(Code::ACCESS_REFUSED, text));
+        }
+        self.ending = Some(format!("login refused: {why}").into());
+        if self.state == State::Closing { Ok(()) } else { Err(self.closed()) }
+    }
+
+    /// Suggests limits.
+    pub(super) fn tune<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+        let method = Method::ConnectionTune {
+            channel_max: self.settings.channels_max,
+            frame_max: self.settings.frame_bytes_max,
+            heartbeat: self.settings.heartbeat_seconds,
+        };
+        self.send(turn, 0, &method);
+        self.state = State::Tuning;
+    }
+
+    /// Takes the limits that the client settled on: none may be beyond ours.
+    fn tune_ok<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        channel_max: u16,
+        frame_max: u32,
+        heartbeat: u16,
+    ) -> Result<(), Fault> {
+        let ours = &self.settings;
+        within("channel_max", channel_max.into(), ours.channels_max.into(), 0)?;
+        within("frame_max", frame_max, ours.frame_bytes_max, frame::MIN_MAX_BYTES)?;
+        self.channels_max = if channel_max == 0 { u16::MAX } else { channel_max };
+        self.frame_bytes_max = frame_max;
+        turn.world.outlet(self.id).frame_bytes_max = frame_max;
+        self.heartbeat_seconds = heartbeat;
+        self.state = State::Opening;
+        Ok(())
+    }
+
+    fn open<W: World>(&mut self, turn: &mut Turn<'_, W>, vhost: &str) -> Result<(), Fault> {
+        turn.engine.connect(self.id, &self.user, vhost).map_err(|refusal| {
+            let text = match refusal.kind {
+                RefusalKind::NotFound => format!("vhost {vhost} not found"),
+                RefusalKind::AccessRefused => {
+                    format!("access to vhost '{vhost}' refused for user '{}'", self.user)
+                }
+                _ => refusal.text,
+            };
+            Fault::new(Code::NOT_ALLOWED, text)
+        })?;
+        self.connected = true;
+        vhost.clone_into(&mut self.vhost);
+        self.send(turn, 0, &Method::ConnectionOpenOk { known_hosts: "" });
+        self.state = State::Open;
+        self.start_heartbeats(turn.now);
+        Ok(())
+    }
+}
+
+/// Zero means "no limit", which is beyond ours unless we have none.
+fn within(name: &str, theirs: u32, ours: u32, min: u32) -> Result<(), Fault> {
+    let text = if ours != 0 && (theirs == 0 || theirs > ours) {
+        let theirs = if theirs == 0 { "no limit".to_owned() } else { theirs.to_string() };
+        format!("negotiated {name} = {theirs} is higher than the maximum allowed value ({ours})")
+    } else if theirs != 0 && theirs < min {
+        format!("negotiated {name} = {theirs} is lower than the minimum allowed value ({min})")
+    } else {
+        return Ok(());
+    };
+    Err(Fault::new(Code::NOT_ALLOWED, text))
+}
+
+/// RFC 4616: authorization identity, name and password, parted by NUL.
+fn plain(response: &[u8]) -> Option<Credentials> {
+    let mut parts = str::from_utf8(response).ok()?.split('\0');
+    let (_authorization, user, password) = (parts.next()?, parts.next()?, parts.next()?);
+    if parts.next().is_some() {
+        return None;
+    }
+    Some(Credentials::Password { user: user.to_owned(), password: password.to_owned() })
+}
+
+/// The entries of a table with `LOGIN` and `PASSWORD`.
+fn amqplain(response: &[u8]) -> Option<Credentials> {
+    let table = table::checked(response).ok()?;
+    let text = |name| match table.get(name) {
+        Some(FieldValue::LongStr(bytes)) => Some(str::from_utf8(bytes).ok()?.to_owned()),
+        _ => None,
+    };
+    Some(Credentials::Password { user: text("LOGIN")?, password: text("PASSWORD")? })
+}

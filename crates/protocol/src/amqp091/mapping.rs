@@ -1,0 +1,248 @@
+//! Where AMQP 0-9-1's words meet the engine's: refusals, headers, and the arguments of declarations.
+
+use super::codec::table::Entry;
+use super::codec::{FieldValue, Table, properties};
+use super::fault::{Code, Fault};
+use angarium_engine::{
+    Arguments, ExchangeKind, ExchangeOptions, Format, Overflow, QueueOptions, Refusal, RefusalKind,
+    Value,
+};
+use std::time::Duration;
+
+/// Visits the headers in properties of AMQP 0-9-1: what [`angarium_engine::Options::read_headers`]
+/// is set to.
+pub fn read_headers(format: Format, raw: &[u8], visit: &mut dyn FnMut(&str, Value)) {
+    match format {
+        Format::Amqp091 => {
+            for entry in properties::headers(raw).unwrap_or_default().entries() {
+                visit(entry.name, value(entry.value));
+            }
+        }
+    }
+}
+
+/// A field value in the engine's terms.
+pub(super) fn value(field: FieldValue<'_>) -> Value {
+    match field {
+        FieldValue::Void => Value::Null,
+        FieldValue::Bool(value) => Value::Bool(value),
+        FieldValue::Int(value) => Value::Int(value),
+        FieldValue::Float(value) => Value::Float(value),
+        FieldValue::Decimal { scale, value } => {
+            Value::Float(f64::from(value) / 10f64.powi(scale.into()))
+        }
+        FieldValue::LongStr(bytes) => match str::from_utf8(bytes) {
+            Ok(text) => Value::Text(text.to_owned()),
+            Err(_) => Value::Bytes(bytes.to_vec()),
+        },
+        FieldValue::Bytes(bytes) => Value::Bytes(bytes.to_vec()),
+        FieldValue::Timestamp(seconds) => Value::Timestamp(seconds),
+        FieldValue::Array(array) => Value::List(array.values().map(value).collect()),
+        FieldValue::Table(table) => Value::Map(arguments(table)),
+    }
+}
+
+/// A table in the engine's terms.
+pub(super) fn arguments(table: Table<'_>) -> Arguments {
+    table.entries().map(|entry| (entry.name.to_owned(), value(entry.value))).collect()
+}
+
+/// A refusal as the error that the client hears of.
+pub(super) fn fault(refusal: Refusal) -> Fault {
+    let code = match refusal.kind {
+        RefusalKind::NotFound => Code::NOT_FOUND,
+        RefusalKind::PreconditionFailed | RefusalKind::LimitExceeded => Code::PRECONDITION_FAILED,
+        // Reserved names, the default exchange: RabbitMQ says so with a channel error.
+        RefusalKind::AccessRefused | RefusalKind::NotAllowed => Code::ACCESS_REFUSED,
+        RefusalKind::ResourceLocked => Code::RESOURCE_LOCKED,
+        RefusalKind::NotImplemented => Code::NOT_IMPLEMENTED,
+        RefusalKind::StorageUnavailable => Code::RESOURCE_ERROR,
+        RefusalKind::Internal => Code::INTERNAL_ERROR,
+    };
+    Fault::new(code, refusal.text)
+}
+
+/// How the exchange types of this protocol route; `x-delayed-message` says so in an argument.
+pub(super) fn exchange_options(
+    kind: &str,
+    name: &str,
+    vhost: &str,
+    table: Table<'_>,
+) -> Result<ExchangeOptions, Fault> {
+    let what = Declared { noun: "exchange", name, vhost };
+    let delaying = kind == "x-delayed-message";
+    let routing = if delaying {
+        match table.get("x-delayed-type") {
+            Some(FieldValue::LongStr(bytes)) => str::from_utf8(bytes).unwrap_or(""),
+            Some(_) => return Err(what.invalid("x-delayed-type", "must be a string")),
+            None => return Err(what.invalid("x-delayed-type", "is missing")),
+        }
+    } else {
+        kind
+    };
+    let kind = match routing {
+        "direct" => ExchangeKind::Direct,
+        "fanout" => ExchangeKind::Fanout,
+        "topic" => ExchangeKind::Topic,
+        "headers" => ExchangeKind::Headers,
+        other if delaying => {
+            return Err(what.invalid("x-delayed-type", &format!("unknown exchange type '{other}'")));
+        }
+        other => {
+            let text = format!("unknown exchange type '{other}'");
+            return Err(Fault::new(Code::COMMAND_INVALID, text));
+        }
+    };
+    let alternate = table.entries().find(|entry| entry.name == "alternate-exchange");
+    Ok(ExchangeOptions {
+        kind,
+        delaying,
+        durable: false,
+        auto_delete: false,
+        internal: false,
+        alternate: alternate.map(|entry| what.text(&entry)).transpose()?,
+    })
+}
+
+/// The options in the arguments of queue.declare.
+pub(super) fn queue_options(
+    name: &str,
+    vhost: &str,
+    table: Table<'_>,
+) -> Result<QueueOptions, Fault> {
+    let what = Declared { noun: "queue", name, vhost };
+    let mut options = QueueOptions::default();
+    for entry in table.entries() {
+        let entry = &entry;
+        match entry.name {
+            "x-message-ttl" => options.message_ttl = Some(what.millis(entry, 0)?),
+            "x-expires" => options.expires = Some(what.millis(entry, 1)?),
+            "x-max-length" => options.length_max = Some(what.count(entry, 0, i64::MAX)?),
+            "x-max-length-bytes" => options.bytes_max = Some(what.count(entry, 0, i64::MAX)?),
+            "x-overflow" => options.overflow = what.overflow(entry)?,
+            "x-dead-letter-exchange" => options.dead_letter_exchange = Some(what.text(entry)?),
+            "x-dead-letter-routing-key" => {
+                options.dead_letter_routing_key = Some(what.text(entry)?);
+            }
+            "x-max-priority" => options.priority_max = Some(what.count(entry, 0, 255)? as u8),
+            "x-single-active-consumer" => options.single_active = what.bool(entry)?,
+            "x-delivery-limit" => {
+                let limit = what.int(entry)?;
+                // As with quorum queues, a negative limit says that there is none.
+                options.delivery_limit = u32::try_from(limit.min(i64::from(u32::MAX))).ok();
+            }
+            "x-consumer-timeout" => options.settle_timeout = Some(what.millis(entry, 1)?),
+            "x-queue-type" => {
+                what.queue_type(entry)?;
+                options.other.insert(entry.name.to_owned(), value(entry.value));
+            }
+            _ => {
+                options.other.insert(entry.name.to_owned(), value(entry.value));
+            }
+        }
+    }
+    if options.dead_letter_routing_key.is_some() && options.dead_letter_exchange.is_none() {
+        let why = "needs x-dead-letter-exchange beside it";
+        return Err(what.invalid("x-dead-letter-routing-key", why));
+    }
+    Ok(options)
+}
+
+/// The consumer priority in the arguments of basic.consume.
+pub(super) fn consumer_priority(queue: &str, vhost: &str, table: Table<'_>) -> Result<i32, Fault> {
+    let what = Declared { noun: "queue", name: queue, vhost };
+    match table.entries().find(|entry| entry.name == "x-priority") {
+        None => Ok(0),
+        Some(entry) => i32::try_from(what.int(&entry)?)
+            .map_err(|_| what.invalid("x-priority", "does not fit in 32 bits")),
+    }
+}
+
+/// The time to live in the expiration property: decimal milliseconds.
+pub(super) fn expiration(digits: &[u8]) -> Result<Duration, Fault> {
+    let text = str::from_utf8(digits).unwrap_or("");
+    let plain = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
+    match text.parse::<u64>() {
+        Ok(millis) if plain => Ok(Duration::from_millis(millis)),
+        _ => {
+            let shown = String::from_utf8_lossy(digits);
+            let text = format!("invalid expiration '{shown}': must be decimal milliseconds");
+            Err(Fault::new(Code::PRECONDITION_FAILED, text))
+        }
+    }
+}
+
+/// What a declaration is about, for error texts.
+struct Declared<'a> {
+    noun: &'static str,
+    name: &'a str,
+    vhost: &'a str,
+}
+
+impl Declared<'_> {
+    fn invalid(&self, argument: &str, why: &str) -> Fault {
+        let Declared { noun, name, vhost } = self;
+        let text =
+            format!("invalid arg '{argument}' for {noun} '{name}' in vhost '{vhost}': {why}");
+        Fault::new(Code::PRECONDITION_FAILED, text)
+    }
+    fn int(&self, entry: &Entry<'_>) -> Result<i64, Fault> {
+        match entry.value {
+            FieldValue::Int(value) => Ok(value),
+            _ => Err(self.invalid(entry.name, "must be an integer")),
+        }
+    }
+    fn count(&self, entry: &Entry<'_>, min: i64, max: i64) -> Result<u64, Fault> {
+        let value = self.int(entry)?;
+        if value < min || value > max {
+            let why = match (value < 0, max) {
+                (true, _) => format!("{value} is negative"),
+                (false, i64::MAX) => format!("{value} is less than {min}"),
+                (false, _) => format!("{value} is not between {min} and {max}"),
+            };
+            return Err(self.invalid(entry.name, &why));
+        }
+        Ok(value as u64)
+    }
+    fn millis(&self, entry: &Entry<'_>, min: i64) -> Result<Duration, Fault> {
+        self.count(entry, min, i64::MAX).map(Duration::from_millis)
+    }
+    fn text(&self, entry: &Entry<'_>) -> Result<String, Fault> {
+        match value(entry.value) {
+            Value::Text(text) if text.len() <= 255 => Ok(text),
+            Value::Text(_) => Err(self.invalid(entry.name, "is longer than 255 bytes")),
+            _ => Err(self.invalid(entry.name, "must be a string")),
+        }
+    }
+    fn bool(&self, entry: &Entry<'_>) -> Result<bool, Fault> {
+        match entry.value {
+            FieldValue::Bool(value) => Ok(value),
+            _ => Err(self.invalid(entry.name, "must be true or false")),
+        }
+    }
+    fn overflow(&self, entry: &Entry<'_>) -> Result<Overflow, Fault> {
+        match self.text(entry)?.as_str() {
+            "drop-head" => Ok(Overflow::DropHead),
+            "reject-publish" => Ok(Overflow::RejectPublish),
+            "reject-publish-dlx" => Ok(Overflow::RejectPublishDeadLetter),
+            other => {
+                let why =
+                    format!("'{other}' is none of drop-head, reject-publish, reject-publish-dlx");
+                Err(self.invalid(entry.name, &why))
+            }
+        }
+    }
+    fn queue_type(&self, entry: &Entry<'_>) -> Result<(), Fault> {
+        match self.text(entry)?.as_str() {
+            "classic" | "quorum" => Ok(()),
+            "stream" => {
+                let text = format!("queues of type stream are not offered (queue '{}')", self.name);
+                Err(Fault::new(Code::NOT_IMPLEMENTED, text))
+            }
+            other => {
+                let why = format!("unknown queue type '{other}', known are classic and quorum");
+                Err(self.invalid(entry.name, &why))
+            }
+        }
+    }
+}

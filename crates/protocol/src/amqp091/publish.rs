@@ -1,0 +1,463 @@
+//! Messages and settlements on their way in: the hot path, and content that arrives in pieces.
+//!
+//! A message whose frames lie whole in the input goes to the engine from where it lies. Any other is
+//! gathered in its channel first.
+
+use super::channel::Content;
+use super::codec::FieldValue;
+use super::codec::content::{self, ContentHeader, PublishMethod, Tagged};
+use super::codec::properties::{self, Edit, Scan};
+use super::fault::{Code, Fault, Reach};
+use super::frame::{self, FrameError, HEAD_BYTES, Head};
+use super::mapping;
+use super::session::{Connection, Part, State, syntax};
+use super::{DIRECT_REPLY_TO, codec::Method};
+use crate::{Turn, World};
+use angarium_engine::{Format, Outcome, Publish, RefusalKind, Settle};
+use std::time::Duration;
+
+/// What the header frame and body frames of a message, lying whole in the input, come to.
+struct Whole<'a> {
+    properties: &'a [u8],
+    body: &'a [u8],
+    /// Octets of both frames.
+    bytes: usize,
+}
+
+/// Finds the rest of a message where it lies in one header frame and at most one body frame.
+/// Anything unusual is `None`: the long way deals with it.
+#[inline]
+fn whole(input: &[u8], channel: u16, frame_max: u32, body_max: u64) -> Option<Whole<'_>> {
+    let (header_frame, header_bytes) = frame::read(input, frame_max).ok()??;
+    if header_frame.kind != frame::HEADER || header_frame.channel != channel {
+        return None;
+    }
+    let header = ContentHeader::decode(header_frame.payload).ok()?;
+    if header.class != content::BASIC || header.weight != 0 || header.body_bytes > body_max {
+        return None;
+    }
+    let properties = header.properties;
+    if header.body_bytes == 0 {
+        return Some(Whole { properties, body: &[], bytes: header_bytes });
+    }
+    let (body_frame, body_bytes) = frame::read(&input[header_bytes..], frame_max).ok()??;
+    if body_frame.kind != frame::BODY
+        || body_frame.channel != channel
+        || body_frame.payload.len() as u64 != header.body_bytes
+    {
+        return None;
+    }
+    Some(Whole { properties, body: body_frame.payload, bytes: header_bytes + body_bytes })
+}
+
+fn unexpected(text: impl Into<String>) -> Fault {
+    Fault::new(Code::UNEXPECTED_FRAME, text)
+}
+
+impl Connection {
+    /// Takes basic.publish and returns how much of `following`, the input after it, it took too.
+    #[inline]
+    pub(super) fn publish_method<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        number: u16,
+        fields: &[u8],
+        following: &[u8],
+    ) -> usize {
+        self.current = (60, 40);
+        match self.try_publish_method(turn, number, fields, following) {
+            Ok(taken) => taken,
+            Err((taken, fault)) => {
+                self.fail(turn, number, fault);
+                taken
+            }
+        }
+    }
+
+    #[inline]
+    fn try_publish_method<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        number: u16,
+        fields: &[u8],
+        following: &[u8],
+    ) -> Result<usize, (usize, Fault)> {
+        let Some(index) = self.usable(number, "basic.publish").map_err(|fault| (0, fault))? else {
+            return Ok(0);
+        };
+        let method = PublishMethod::decode(fields)
+            .map_err(|malformed| (0, syntax("basic.publish", malformed)))?;
+        let body_max = self.settings.body_bytes_max;
+        let Some(whole) = whole(following, number, self.frame_bytes_max, body_max) else {
+            let content = Content { method: fields.to_vec(), ..Content::default() };
+            self.channels[index].content = Some(Box::new(content));
+            return Ok(0);
+        };
+        match self.publish(turn, index, &method, whole.properties, whole.body) {
+            Ok(()) => Ok(whole.bytes),
+            Err(fault) => Err((whole.bytes, fault)),
+        }
+    }
+
+    /// The channel of that number if methods may come on it; `None`: they are to be ignored.
+    #[inline]
+    pub(super) fn usable(&mut self, number: u16, what: &str) -> Result<Option<usize>, Fault> {
+        let Some(index) = self.channels.find(number) else {
+            let text = format!("{what} on channel {number}, which is not open");
+            return Err(Fault::new(Code::CHANNEL_ERROR, text));
+        };
+        let channel = &self.channels[index];
+        if channel.closing {
+            return Ok(None);
+        }
+        if let Some(content) = &channel.content {
+            let expected = if content.body_bytes.is_none() { "header" } else { "body" };
+            let text = format!("{what} where a content {expected} frame has to come");
+            return Err(unexpected(text));
+        }
+        Ok(Some(index))
+    }
+
+    /// The channel whose content a header or body frame continues; `None`: it is to be ignored.
+    fn continued(&mut self, number: u16, kind: &str) -> Result<Option<usize>, Fault> {
+        self.current = (60, 40);
+        if number == 0 || self.state != State::Open {
+            return Err(unexpected(format!("content {kind} frame outside of any channel")).hard());
+        }
+        let Some(index) = self.channels.find(number) else {
+            let text = format!("content {kind} frame on channel {number}, which is not open");
+            return Err(Fault::new(Code::CHANNEL_ERROR, text));
+        };
+        if self.channels[index].closing {
+            return Ok(None);
+        }
+        if self.channels[index].content.is_none() {
+            return Err(unexpected(format!("content {kind} frame without a method before it")));
+        }
+        Ok(Some(index))
+    }
+
+    pub(super) fn header_frame<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        frame: frame::Frame<'_>,
+    ) -> Result<(), Fault> {
+        let Some(index) = self.continued(frame.channel, "header")? else { return Ok(()) };
+        let header = ContentHeader::decode(frame.payload)
+            .map_err(|malformed| syntax("content header", malformed))?;
+        if header.class != content::BASIC {
+            let text = format!("content header of class {} after basic.publish", header.class);
+            return Err(unexpected(text));
+        }
+        if header.weight != 0 {
+            let text = format!("content header has weight {} instead of 0", header.weight);
+            return Err(Fault::new(Code::SYNTAX_ERROR, text));
+        }
+        let max = self.settings.body_bytes_max;
+        if header.body_bytes > max {
+            let bytes = header.body_bytes;
+            let text = format!("message size {bytes} is larger than configured max size {max}");
+            return Err(Fault::new(Code::PRECONDITION_FAILED, text));
+        }
+        let Some(content) = &mut self.channels[index].content else { return Ok(()) };
+        if content.body_bytes.is_some() {
+            return Err(unexpected("second content header frame where a body frame has to come"));
+        }
+        content.body_bytes = Some(header.body_bytes);
+        content.properties = header.properties.to_vec();
+        if header.body_bytes == 0 { self.complete(turn, index, &[]) } else { Ok(()) }
+    }
+
+    pub(super) fn body_frame<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        frame: frame::Frame<'_>,
+    ) -> Result<(), Fault> {
+        let Some(index) = self.room_for(frame.channel, frame.payload.len() as u64)? else {
+            return Ok(());
+        };
+        let Some(content) = &mut self.channels[index].content else { return Ok(()) };
+        if content.missing() > frame.payload.len() as u64 {
+            content.body.extend_from_slice(frame.payload);
+            return Ok(());
+        }
+        if content.body.is_empty() {
+            return self.complete(turn, index, frame.payload);
+        }
+        content.body.extend_from_slice(frame.payload);
+        let body = std::mem::take(&mut content.body);
+        self.complete(turn, index, &body)
+    }
+
+    /// The channel that takes a body frame of that many octets.
+    fn room_for(&mut self, number: u16, bytes: u64) -> Result<Option<usize>, Fault> {
+        let Some(index) = self.continued(number, "body")? else { return Ok(None) };
+        let Some(content) = &self.channels[index].content else { return Ok(None) };
+        let Some(announced) = content.body_bytes else {
+            return Err(unexpected("content body frame where a header frame has to come"));
+        };
+        if bytes > content.missing() {
+            let sent = content.body.len() as u64 + bytes;
+            let text = format!("body of {sent} bytes where the header announced {announced}");
+            return Err(unexpected(text));
+        }
+        Ok(Some(index))
+    }
+
+    /// Starts on a body frame that has not arrived whole: what is there is taken now, so that the
+    /// host need not keep it.
+    pub(super) fn begin_part<W: World>(&mut self, turn: &mut Turn<'_, W>, head: Head) -> usize {
+        if self.state != State::Closing
+            && let Err(fault) = self.room_for(head.channel, head.size.into())
+        {
+            self.fail(turn, head.channel, fault);
+        }
+        self.part = Some(Part { channel: head.channel, left: head.size });
+        HEAD_BYTES
+    }
+
+    /// Takes more of a body frame that began in earlier input.
+    pub(super) fn body_part<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        part: Part,
+        input: &[u8],
+    ) -> usize {
+        if part.left > 0 {
+            let taken = &input[..input.len().min(part.left as usize)];
+            // A channel that is closing has no content: what comes for it is dropped.
+            if let Some(channel) = self.channels.get(part.channel)
+                && let Some(content) = &mut channel.content
+            {
+                content.body.extend_from_slice(taken);
+            }
+            self.part = Some(Part { left: part.left - taken.len() as u32, ..part });
+            return taken.len();
+        }
+        self.part = None;
+        match input.first() {
+            Some(&frame::END) => {}
+            Some(&other) => return self.bad_frame(turn, FrameError::BadEnd(other), input.len()),
+            None => return 0,
+        }
+        if let Some(index) = self.channels.find(part.channel)
+            && let Some(content) = &mut self.channels[index].content
+            && content.missing() == 0
+        {
+            self.current = (60, 40);
+            let body = std::mem::take(&mut content.body);
+            if let Err(fault) = self.complete(turn, index, &body) {
+                self.fail(turn, part.channel, fault);
+            }
+        }
+        1
+    }
+
+    /// All of a gathered message is here.
+    fn complete<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        index: usize,
+        body: &[u8],
+    ) -> Result<(), Fault> {
+        let Some(content) = self.channels[index].content.take() else { return Ok(()) };
+        let method = PublishMethod::decode(&content.method)
+            .map_err(|malformed| syntax("basic.publish", malformed))?;
+        self.publish(turn, index, &method, &content.properties, body)
+    }
+
+    #[inline]
+    fn publish<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        index: usize,
+        method: &PublishMethod<'_>,
+        raw: &[u8],
+        body: &[u8],
+    ) -> Result<(), Fault> {
+        let scan =
+            properties::scan(raw).map_err(|malformed| syntax("content header", malformed))?;
+        if method.immediate {
+            return Err(Fault::new(Code::NOT_IMPLEMENTED, "immediate=true"));
+        }
+        if !self.published {
+            self.first_publish(turn);
+        }
+        let publish = Publish {
+            exchange: method.exchange,
+            routing_key: method.routing_key,
+            also_to: &[],
+            mandatory: method.mandatory,
+            delay: None,
+            content: angarium_engine::Content {
+                format: Format::Amqp091,
+                properties: raw,
+                body,
+                persistent: scan.delivery_mode == 2,
+                priority: scan.priority,
+                ttl: None,
+            },
+        };
+        if scan.headers.is_some()
+            || scan.expiration.is_some()
+            || scan.reply_to.is_some()
+            || scan.user_id.is_some()
+        {
+            return self.publish_with_care(turn, index, &publish, &scan);
+        }
+        self.hand_over(turn, index, &publish)
+    }
+
+    #[inline]
+    fn hand_over<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        index: usize,
+        publish: &Publish<'_>,
+    ) -> Result<(), Fault> {
+        let session = self.session(self.channels[index].number);
+        turn.engine.publish(turn.now, session, publish, turn.world).map_err(mapping::fault)
+    }
+
+    /// A message with properties that mean something to the broker.
+    fn publish_with_care<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        index: usize,
+        publish: &Publish<'_>,
+        scan: &Scan<'_>,
+    ) -> Result<(), Fault> {
+        self.check_user(scan)?;
+        let ttl = scan.expiration.map(mapping::expiration).transpose()?;
+        let mut after = None;
+        let mut also_to = Vec::new();
+        let mut edit = Edit::default();
+        for entry in scan.headers.unwrap_or_default().entries() {
+            match entry.name {
+                "CC" => routing_keys(entry.value, &mut also_to)?,
+                "BCC" => {
+                    routing_keys(entry.value, &mut also_to)?;
+                    edit.drop_headers = &["BCC"];
+                }
+                "x-delay" => after = delay(entry.value),
+                _ => {}
+            }
+        }
+        if scan.reply_to == Some(DIRECT_REPLY_TO.as_bytes()) {
+            let Some(inbox) = &self.channels[index].inbox else {
+                let text = "fast reply consumer does not exist";
+                return Err(Fault::new(Code::PRECONDITION_FAILED, text));
+            };
+            edit.reply_to = Some(&inbox.address);
+        }
+        let mut publish = Publish { also_to: &also_to, delay: after, ..*publish };
+        publish.content.ttl = ttl;
+        if edit.reply_to.is_none() && edit.drop_headers.is_empty() {
+            return self.hand_over(turn, index, &publish);
+        }
+        let mut rewritten = Vec::with_capacity(publish.content.properties.len() + 64);
+        properties::rewrite(publish.content.properties, &edit, &mut rewritten)
+            .map_err(|malformed| syntax("content header", malformed))?;
+        let content = angarium_engine::Content { properties: &rewritten, ..publish.content };
+        self.hand_over(turn, index, &Publish { content, ..publish })
+    }
+
+    /// A message cannot say that somebody else has published it.
+    fn check_user(&self, scan: &Scan<'_>) -> Result<(), Fault> {
+        let Some(claimed) = scan.user_id else { return Ok(()) };
+        if claimed == self.user.as_bytes() {
+            return Ok(());
+        }
+        let text = format!(
+            "user_id property set to '{}' but authenticated user was '{}'",
+            String::from_utf8_lossy(claimed),
+            self.user
+        );
+        Err(Fault::new(Code::PRECONDITION_FAILED, text))
+    }
+
+    #[cold]
+    fn first_publish<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+        self.published = true;
+        if let (Some(reason), true) = (&self.blocked, self.capabilities.connection_blocked) {
+            self.send(turn, 0, &Method::ConnectionBlocked { reason });
+        }
+    }
+
+    /// Takes basic.ack, basic.nack and basic.reject; `None`: it is another method.
+    #[inline]
+    pub(super) fn settle_method<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        frame: frame::Frame<'_>,
+    ) -> Option<Result<(), Fault>> {
+        let (method, fields) = frame.payload.split_first_chunk::<4>()?;
+        let (name, id) = match *method {
+            content::ACK => ("basic.ack", 80),
+            content::NACK => ("basic.nack", 120),
+            content::REJECT => ("basic.reject", 90),
+            _ => return None,
+        };
+        self.current = (content::BASIC, id);
+        Some(self.settle(turn, frame.channel, name, fields))
+    }
+
+    #[inline]
+    fn settle<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        number: u16,
+        name: &str,
+        fields: &[u8],
+    ) -> Result<(), Fault> {
+        if self.usable(number, name)?.is_none() {
+            return Ok(());
+        }
+        let Tagged { delivery_tag: tag, bits } =
+            Tagged::decode(fields).map_err(|malformed| syntax(name, malformed))?;
+        let discarded = |requeue| if requeue { Outcome::Requeue } else { Outcome::Discard };
+        let settle = match name {
+            "basic.ack" => Settle { tag, multiple: bits & 1 != 0, outcome: Outcome::Accept },
+            "basic.nack" => {
+                Settle { tag, multiple: bits & 1 != 0, outcome: discarded(bits & 2 != 0) }
+            }
+            _ => Settle { tag, multiple: false, outcome: discarded(bits & 1 != 0) },
+        };
+        let session = self.session(number);
+        turn.engine.settle(turn.now, session, settle, turn.world).map_err(|refusal| {
+            let known = refusal.kind != RefusalKind::PreconditionFailed;
+            let mut fault = mapping::fault(refusal);
+            if !known {
+                fault.text = format!("unknown delivery tag {tag}");
+                fault.reach = Reach::Channel;
+            }
+            fault
+        })
+    }
+}
+
+/// The routing keys in a CC or BCC header.
+fn routing_keys<'a>(value: FieldValue<'a>, keys: &mut Vec<&'a str>) -> Result<(), Fault> {
+    let wrong = |why: &str| {
+        let text = format!("headers CC and BCC must be arrays of strings: {why}");
+        Fault::new(Code::PRECONDITION_FAILED, text)
+    };
+    let FieldValue::Array(array) = value else { return Err(wrong("not an array")) };
+    for value in array.values() {
+        let FieldValue::LongStr(bytes) = value else { return Err(wrong("not a string")) };
+        let key = str::from_utf8(bytes).map_err(|_| wrong("not valid UTF-8"))?;
+        if key.len() > 255 {
+            return Err(wrong("longer than 255 bytes"));
+        }
+        keys.push(key);
+    }
+    Ok(())
+}
+
+/// The delay in an x-delay header, in milliseconds; anything but a positive integer is none.
+fn delay(value: FieldValue<'_>) -> Option<Duration> {
+    match value {
+        FieldValue::Int(millis) => u64::try_from(millis).ok().map(Duration::from_millis),
+        _ => None,
+    }
+}

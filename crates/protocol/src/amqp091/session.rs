@@ -1,0 +1,489 @@
+//! One AMQP 0-9-1 connection's state machine: frames in, what must happen next.
+//!
+//! The handshake is in `handshake`, control methods in `control`, messages in `publish`.
+
+use super::channel::{Channels, Mode};
+use super::codec::method::{self, DecodeError};
+use super::codec::{Malformed, Method, content};
+use super::control::Pending;
+use super::fault::{Code, Fault, Reach};
+use super::frame::{self, Frame, FrameError};
+use super::info::{Capabilities, ClientProperties, ConnectionInfo};
+use super::settings::Settings;
+use crate::{Authentication, Close, Peer, Session, Turn, World};
+use angarium_engine::{ConnectionId, Refusal, Reply, SessionId, Time};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A connection that speaks AMQP 0-9-1.
+#[derive(Debug)]
+pub struct Connection {
+    pub(super) id: ConnectionId,
+    pub(super) settings: Arc<Settings>,
+    pub(super) peer: Peer,
+    pub(super) state: State,
+    pub(super) waiting: Option<Waiting>,
+    pub(super) channels: Channels,
+    /// We are inside of a body frame that has not arrived whole.
+    pub(super) part: Option<Part>,
+    pub(super) frame_bytes_max: u32,
+    pub(super) channels_max: u16,
+    pub(super) heartbeat_seconds: u16,
+    /// When input last arrived.
+    pub(super) heard: Time,
+    /// When the next heartbeat goes out.
+    pub(super) beat: Time,
+    /// When the handshake, or the wait for close-ok, is over.
+    pub(super) patience: Time,
+    pub(super) user: String,
+    pub(super) vhost: String,
+    pub(super) client: Box<ClientProperties>,
+    pub(super) capabilities: Capabilities,
+    pub(super) mechanism: &'static str,
+    /// It has published: only then does it hear that the broker is blocked.
+    pub(super) published: bool,
+    pub(super) blocked: Option<Box<str>>,
+    /// The engine knows the connection.
+    pub(super) connected: bool,
+    /// Consumer tags we made up.
+    pub(super) tags_made: u32,
+    /// Why it ends, for the log.
+    pub(super) ending: Option<Box<str>>,
+    /// The numbers of the method being handled, for close methods.
+    pub(super) current: (u16, u16),
+}
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// The protocol header has to come.
+    Greeting,
+    /// connection.start-ok has to come.
+    Starting,
+    /// connection.tune-ok has to come.
+    Tuning,
+    /// connection.open has to come.
+    Opening,
+    /// In use.
+    Open,
+    /// We sent connection.close: only connection.close-ok counts.
+    Closing,
+    /// As `Closing`, and what comes cannot be told apart any more.
+    Deaf,
+    /// To be closed at the next opportunity.
+    Over,
+}
+
+/// What a connection waits for before it takes more input.
+#[derive(Debug)]
+pub(super) enum Waiting {
+    Authentication,
+    Reply(Pending),
+}
+
+/// The rest of a body frame.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) channel: u16,
+    /// Octets of payload to come, before the frame's end.
+    pub(super) left: u32,
+}
+
+pub(super) fn syntax(what: &str, malformed: Malformed) -> Fault {
+    Fault::new(Code::SYNTAX_ERROR, format!("{what} {malformed}"))
+}
+
+impl Connection {
+    /// A connection that has just been accepted.
+    #[must_use]
+    pub fn new(id: ConnectionId, peer: Peer, settings: Arc<Settings>, now: Time) -> Connection {
+        let patience = now.plus(settings.handshake_timeout);
+        Connection {
+            id,
+            peer,
+            state: State::Greeting,
+            waiting: None,
+            channels: Channels::default(),
+            part: None,
+            frame_bytes_max: frame::MIN_MAX_BYTES,
+            channels_max: settings.channels_max,
+            heartbeat_seconds: 0,
+            heard: now,
+            beat: now,
+            patience,
+            user: String::new(),
+            vhost: String::new(),
+            client: Box::default(),
+            capabilities: Capabilities::default(),
+            mechanism: "",
+            published: false,
+            blocked: None,
+            connected: false,
+            tags_made: 0,
+            ending: None,
+            current: (0, 0),
+            settings,
+        }
+    }
+
+    /// What listings show.
+    #[must_use]
+    pub fn info(&self) -> ConnectionInfo<'_> {
+        ConnectionInfo {
+            peer: &self.peer,
+            user: &self.user,
+            vhost: &self.vhost,
+            client: &self.client,
+            state: match self.state {
+                State::Greeting | State::Starting => "starting",
+                State::Tuning => "tuning",
+                State::Opening => "opening",
+                State::Open if self.published && self.blocked.is_some() => "blocked",
+                State::Open => "running",
+                State::Closing | State::Deaf | State::Over => "closing",
+            },
+            channels: self.channels.len(),
+            frame_bytes_max: self.frame_bytes_max,
+            heartbeat_seconds: self.heartbeat_seconds,
+            protocol: "AMQP 0-9-1",
+        }
+    }
+
+    pub(super) fn session(&self, number: u16) -> SessionId {
+        SessionId { connection: self.id, number }
+    }
+
+    pub(super) fn send<W: World>(&self, turn: &mut Turn<'_, W>, channel: u16, method: &Method<'_>) {
+        method.write_frame(channel, &mut turn.world.outlet(self.id).bytes);
+    }
+
+    /// Takes one step: a frame, or a part of one. 0: more input is needed.
+    #[inline]
+    fn step<W: World>(&mut self, turn: &mut Turn<'_, W>, input: &[u8]) -> Result<usize, Close> {
+        match self.state {
+            State::Open | State::Closing => {}
+            State::Greeting => return self.greet(turn, input),
+            State::Starting | State::Tuning | State::Opening => {}
+            State::Deaf => return Ok(input.len()),
+            State::Over => return Err(self.closed()),
+        }
+        if let Some(part) = self.part {
+            return Ok(self.body_part(turn, part, input));
+        }
+        let Some(head) = frame::head(input) else { return Ok(0) };
+        match frame::read(input, self.frame_bytes_max) {
+            Ok(Some((frame, bytes))) => self.frame(turn, frame, bytes, input),
+            Ok(None) if head.kind == frame::BODY => Ok(self.begin_part(turn, head)),
+            Ok(None) => Ok(0),
+            Err(error) => Ok(self.bad_frame(turn, error, input.len())),
+        }
+    }
+
+    /// What follows a broken frame cannot be understood: all of it is dropped.
+    pub(super) fn bad_frame<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        error: FrameError,
+        input_bytes: usize,
+    ) -> usize {
+        self.current = (0, 0);
+        self.fail(turn, 0, Fault::new(Code::FRAME_ERROR, error.to_string()));
+        self.state = State::Deaf;
+        input_bytes
+    }
+
+    /// Takes a whole frame, which `input` begins with, and returns how much of the input was used.
+    #[inline]
+    fn frame<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        frame: Frame<'_>,
+        bytes: usize,
+        input: &[u8],
+    ) -> Result<usize, Close> {
+        if self.state == State::Open
+            && frame.channel != 0
+            && frame.kind == frame::METHOD
+            && let Some((&content::PUBLISH, fields)) = frame.payload.split_first_chunk::<4>()
+        {
+            return Ok(bytes + self.publish_method(turn, frame.channel, fields, &input[bytes..]));
+        }
+        if self.state == State::Closing {
+            return self.while_closing(turn, frame).map(|()| bytes);
+        }
+        let taken = match frame.kind {
+            frame::METHOD => self.method_frame(turn, frame)?,
+            frame::HEADER => self.header_frame(turn, frame),
+            frame::BODY => self.body_frame(turn, frame),
+            _ if frame.channel == 0 => Ok(()),
+            _ => {
+                let text = format!("heartbeat on channel {}", frame.channel);
+                Err(Fault::new(Code::FRAME_ERROR, text))
+            }
+        };
+        if let Err(fault) = taken {
+            self.fail(turn, frame.channel, fault);
+        }
+        Ok(bytes)
+    }
+
+    #[inline]
+    fn method_frame<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        frame: Frame<'_>,
+    ) -> Result<Result<(), Fault>, Close> {
+        if self.state == State::Open
+            && frame.channel != 0
+            && let Some(done) = self.settle_method(turn, frame)
+        {
+            return Ok(done);
+        }
+        let method = match Method::decode(frame.payload) {
+            Ok(method) => method,
+            Err(error) => return Ok(Err(self.undecodable(frame.payload, error))),
+        };
+        self.current = method.ids();
+        if frame.channel == 0 {
+            return self.connection_method(turn, &method);
+        }
+        Ok(self.channel_method(turn, frame.channel, &method))
+    }
+
+    fn undecodable(&mut self, payload: &[u8], error: DecodeError) -> Fault {
+        match error {
+            DecodeError::Unknown { class, id } => {
+                self.current = (class, id);
+                let text = format!("there is no method {id} in class {class}");
+                Fault::new(Code::COMMAND_INVALID, text)
+            }
+            DecodeError::Malformed(malformed) => {
+                if let Some(&[c0, c1, m0, m1]) = payload.first_chunk::<4>() {
+                    self.current = (u16::from_be_bytes([c0, c1]), u16::from_be_bytes([m0, m1]));
+                }
+                syntax(method::name(self.current.0, self.current.1), malformed)
+            }
+        }
+    }
+
+    /// After our connection.close, only the peer's answer counts (spec 1.4.2.9).
+    fn while_closing<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        frame: Frame<'_>,
+    ) -> Result<(), Close> {
+        if frame.kind != frame::METHOD || frame.channel != 0 {
+            return Ok(());
+        }
+        match Method::decode(frame.payload) {
+            Ok(Method::ConnectionCloseOk {}) => Err(self.closed()),
+            Ok(Method::ConnectionClose { .. }) => {
+                self.send(turn, 0, &Method::ConnectionCloseOk {});
+                Err(self.closed())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn closed(&mut self) -> Close {
+        self.state = State::Over;
+        let reason = self.ending.as_deref().unwrap_or("closed by the client");
+        Close { reason: reason.to_owned() }
+    }
+
+    /// Tells the client of an error and ends what it ends.
+    pub(super) fn fail<W: World>(&mut self, turn: &mut Turn<'_, W>, channel: u16, fault: Fault) {
+        let open = self.state == State::Open;
+        if fault.reach == Reach::Channel
+            && open
+            && let Some(found) = self.channels.get(channel)
+        {
+            found.closing = true;
+            found.content = None;
+            found.inbox = None;
+            found.mode = Mode::Plain;
+            turn.engine.close(turn.now, self.session(channel), turn.world);
+            let (class_id, method_id) = self.current;
+            let reply_text = &fault.reply_text();
+            let reply_code = fault.code.0;
+            let method = Method::ChannelClose { reply_code, reply_text, class_id, method_id };
+            self.send(turn, channel, &method);
+            return;
+        }
+        self.end(turn, &fault);
+    }
+
+    /// Sends connection.close and waits for the answer.
+    pub(super) fn end<W: World>(&mut self, turn: &mut Turn<'_, W>, fault: &Fault) {
+        if matches!(self.state, State::Closing | State::Deaf | State::Over) {
+            return;
+        }
+        self.leave(turn);
+        let reply_text = &fault.reply_text();
+        let (class_id, method_id) = self.current;
+        let reply_code = fault.code.0;
+        let method = Method::ConnectionClose { reply_code, reply_text, class_id, method_id };
+        self.send(turn, 0, &method);
+        self.state = State::Closing;
+        self.patience = turn.now.plus(self.settings.close_timeout);
+        self.ending = Some(reply_text.as_str().into());
+    }
+
+    /// Tells the engine, once, that the connection is gone.
+    pub(super) fn leave<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+        self.waiting = None;
+        self.channels.clear();
+        if self.connected {
+            self.connected = false;
+            turn.engine.disconnect(turn.now, self.id, turn.world);
+        }
+    }
+
+    /// How long the peer may be silent.
+    fn silence_max(&self) -> Duration {
+        Duration::from_secs(u64::from(self.heartbeat_seconds) * 2)
+    }
+
+    fn heartbeat_interval(&self) -> Duration {
+        Duration::from_millis(u64::from(self.heartbeat_seconds) * 500)
+    }
+
+    pub(super) fn start_heartbeats(&mut self, now: Time) {
+        self.heard = now;
+        self.beat = now.plus(self.heartbeat_interval());
+    }
+}
+
+impl Session for Connection {
+    fn receive<W: World>(&mut self, turn: &mut Turn<'_, W>, input: &[u8]) -> Result<usize, Close> {
+        let mut used = 0;
+        self.heard = turn.now;
+        while self.waiting.is_none() && used < input.len() {
+            match self.step(turn, &input[used..])? {
+                0 => break,
+                step => used += step,
+            }
+        }
+        Ok(used)
+    }
+
+    fn replied<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        session: SessionId,
+        reply: Result<Reply, Refusal>,
+    ) -> Result<(), Close> {
+        match self.waiting.take() {
+            Some(Waiting::Reply(pending)) if pending.channel == session.number => {
+                self.current = pending.method;
+                if let Err(fault) = self.answer(turn, pending, reply) {
+                    self.fail(turn, session.number, fault);
+                }
+            }
+            // The connection or channel ended while the engine was at it.
+            other => self.waiting = other,
+        }
+        Ok(())
+    }
+
+    fn authenticated<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        answer: Authentication,
+    ) -> Result<(), Close> {
+        if !matches!(self.waiting, Some(Waiting::Authentication)) {
+            return Ok(());
+        }
+        self.waiting = None;
+        match answer {
+            Ok(identity) => {
+                self.user = identity.user;
+                self.tune(turn);
+                Ok(())
+            }
+            Err(why) => self.refuse_login(turn, &why),
+        }
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    fn blocked<W: World>(&mut self, turn: &mut Turn<'_, W>, why: Option<&str>) {
+        let told = self.blocked.is_some();
+        self.blocked = why.map(Into::into);
+        if self.published && self.state == State::Open && self.capabilities.connection_blocked {
+            match why {
+                Some(reason) => self.send(turn, 0, &Method::ConnectionBlocked { reason }),
+                None if told => self.send(turn, 0, &Method::ConnectionUnblocked {}),
+                None => {}
+            }
+        }
+    }
+
+    fn close<W: World>(&mut self, turn: &mut Turn<'_, W>, why: &str) {
+        match self.state {
+            State::Closing | State::Deaf | State::Over => {}
+            State::Greeting => {
+                self.state = State::Over;
+                self.ending = Some(why.into());
+                self.patience = turn.now;
+            }
+            _ => {
+                self.current = (0, 0);
+                self.end(turn, &Fault::new(Code::CONNECTION_FORCED, why));
+            }
+        }
+    }
+
+    fn disconnected<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+        self.leave(turn);
+        self.state = State::Over;
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        match self.state {
+            State::Open if self.heartbeat_seconds == 0 => None,
+            // While an answer is awaited we take no input, and its absence proves nothing.
+            State::Open if self.waiting.is_some() => Some(self.beat),
+            State::Open => Some(self.beat.min(self.heard.plus(self.silence_max()))),
+            _ => Some(self.patience),
+        }
+    }
+
+    fn expire<W: World>(&mut self, turn: &mut Turn<'_, W>) -> Result<(), Close> {
+        let now = turn.now;
+        if self.state != State::Open {
+            if now < self.patience {
+                return Ok(());
+            }
+            let late = match self.state {
+                State::Closing | State::Deaf | State::Over => return Err(self.closed()),
+                State::Greeting => "no protocol header",
+                State::Starting => "no connection.start-ok",
+                State::Tuning => "no connection.tune-ok",
+                _ => "no connection.open",
+            };
+            let limit = self.settings.handshake_timeout;
+            self.ending = Some(format!("handshake timeout: {late} within {limit:?}").into());
+            return Err(self.closed());
+        }
+        if self.heartbeat_seconds == 0 {
+            return Ok(());
+        }
+        if self.waiting.is_none() && now >= self.heard.plus(self.silence_max()) {
+            let silence = now.since(self.heard).as_secs();
+            self.ending = Some(format!("missed heartbeats: silent for {silence} s").into());
+            return Err(self.closed());
+        }
+        if now >= self.beat {
+            let out = &mut turn.world.outlet(self.id).bytes;
+            // Bytes that wait to be sent are a sign of life themselves.
+            if out.is_empty() {
+                frame::write_heartbeat(out);
+            }
+            self.beat = now.plus(self.heartbeat_interval());
+        }
+        Ok(())
+    }
+}

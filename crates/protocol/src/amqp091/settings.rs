@@ -1,0 +1,39 @@
+//! What an operator can set for AMQP 0-9-1, with its defaults.
+
+use std::time::Duration;
+
+/// Settings that all connections share.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Most channels per connection.
+    pub channels_max: u16,
+    /// Largest frame, with its head and end.
+    pub frame_bytes_max: u32,
+    /// Seconds between signs of life that we suggest; the client has the last word. 0: none.
+    pub heartbeat_seconds: u16,
+    /// How long a client may take from connecting to connection.open.
+    pub handshake_timeout: Duration,
+    /// How long we wait for the answer to our connection.close.
+    pub close_timeout: Duration,
+    /// Largest message body.
+    pub body_bytes_max: u64,
+    /// What we call ourselves to clients.
+    pub product: String,
+    /// Our version.
+    pub version: String,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            channels_max: 2047,
+            frame_bytes_max: 131_072,
+            heartbeat_seconds: 60,
+            handshake_timeout: Duration::from_secs(10),
+            close_timeout: Duration::from_secs(5),
+            body_bytes_max: 128 << 20,
+            product: "Angarium".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+}
