@@ -1,156 +1,494 @@
-//! Entry points of the journal.
+//! The log as a value: what is appended, what is out, what is durable. Does no I/O.
 
-use crate::Storage;
+use std::collections::VecDeque;
 
-/// Segment number in the upper 32 bits, byte offset in the lower.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Position(pub u64);
+use crate::batch::{Batch, Buffers};
+use crate::checkpoint::{Chain, Checkpoint};
+use crate::format::{HEADER_BYTES, RECORD_HEADER_BYTES, align};
+use crate::job::{Done, Flush, Job, Outcome, Space, SpaceError, Work, WriteCheckpoint};
+use crate::segments::Segments;
+use crate::{Options, Position, Read};
 
-/// Sizes and thresholds.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Bytes of a segment; a larger record or group gets a segment of its own.
-    pub segment_bytes: u32,
-    /// Appended bytes after which a checkpoint is due.
-    pub checkpoint_bytes: u64,
-    /// Appended and not yet written bytes beyond which the journal is congested.
-    pub backlog_bytes_max: u64,
-}
+/// Bytes that one flush takes at most, unless one batch is larger: bounds how long a confirm waits
+/// behind a backlog.
+const FLUSH_BYTES_MAX: usize = 8 << 20;
 
 /// Whether records can be made durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     /// Yes.
     Ready,
-    /// No space for another segment; tried again.
+    /// No space for another segment. What is appended (settles, say) still goes into the reserve.
     Full,
     /// A write or flush failed: never again in this process. The text says what failed.
     Failed(String),
 }
 
-/// Work for the disk: a flush, a new segment, a checkpoint, a removal.
-#[derive(Debug)]
-pub struct Job {}
-
-/// A job's result.
-#[derive(Debug)]
-pub struct Done {}
-
-/// Counters for metrics.
+/// Counters for metrics. Those in bytes on disk and references are as of now, the others ever since
+/// the journal was opened.
 #[derive(Clone, Debug, Default)]
-pub struct Stats {}
+pub struct Stats {
+    /// Records appended.
+    pub records: u64,
+    /// Their bytes, framing excluded.
+    pub record_bytes: u64,
+    /// Jobs of kind `Flush` that ended well.
+    pub flushes: u64,
+    /// Those of them that wrote and did not flush.
+    pub unsynced: u64,
+    /// Bytes they wrote, padding included.
+    pub flushed_bytes: u64,
+    /// Checkpoints written.
+    pub checkpoints: u64,
+    /// Bytes appended and not yet written.
+    pub backlog_bytes: u64,
+    /// Segments with records.
+    pub segments: u64,
+    /// Bytes of all segment files, those ready ahead of need included.
+    pub disk_bytes: u64,
+    /// References that keep records.
+    pub live_references: u64,
+}
 
-/// Records to read back, off the shard's thread.
+/// A checkpoint that waits for everything before it to be durable.
 #[derive(Debug)]
-pub struct Read {}
+struct Pending {
+    write: WriteCheckpoint,
+    /// The chain at its start is known.
+    chained: bool,
+}
 
 /// The log.
 #[derive(Debug)]
-pub struct Journal {}
-
-/// An opened log before its records were replayed.
-#[derive(Debug)]
-pub struct Recovery {}
-
-#[allow(clippy::todo, unused_variables, missing_docs)]
-impl Recovery {
-    /// Reads the newest valid checkpoint and finds the records after it. Errors name segment and
-    /// offset of a corruption and `angarium journal check`.
-    pub fn open(storage: &dyn Storage, options: Options) -> Result<Recovery, String> {
-        todo!()
-    }
-    /// The snapshot in the checkpoint, if there is one.
-    pub fn snapshot(&self) -> Option<&[u8]> {
-        todo!()
-    }
-    /// Whether the last process closed the journal in order (`Journal::close`).
-    pub fn clean(&self) -> bool {
-        todo!()
-    }
-    /// Hands every record after the checkpoint to `apply`, in order, streaming.
-    /// `apply` gets `&mut Journal` for `retain` and `release` (and for nothing else).
-    pub fn replay(
-        self,
-        storage: &dyn Storage,
-        apply: impl FnMut(&mut Journal, Position, &[u8]) -> Result<(), String>,
-    ) -> Result<Journal, String> {
-        todo!()
-    }
+pub struct Journal {
+    options: Options,
+    state: State,
+    /// The batch that takes records; its place is known.
+    open: Batch,
+    /// Bytes that it still takes.
+    room: usize,
+    /// End of the last sealed batch.
+    sealed_end: Position,
+    /// Sealed batches, not yet out.
+    sealed: VecDeque<Batch>,
+    sealed_bytes: usize,
+    /// Bytes out in a flush.
+    out_bytes: usize,
+    buffers: Buffers,
+    flushing: bool,
+    /// As of the last flush that came back.
+    chain: Chain,
+    epoch: u32,
+    written: Position,
+    durable: Position,
+    /// Segments written to since they were last flushed.
+    unsynced: Vec<u32>,
+    segments: Segments,
+    pending: Option<Pending>,
+    checkpointing: bool,
+    /// Number of the newest checkpoint; 0: none.
+    checkpoint: u32,
+    /// A checkpoint found no space; none is due before `retry`.
+    checkpoint_waits: bool,
+    appended_bytes_since_checkpoint: u64,
+    stats: Stats,
 }
 
-#[allow(clippy::todo, unused_variables, missing_docs)]
+/// What recovery found out.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) segments: Segments,
+    pub(crate) checkpoint: u32,
+}
+
 impl Journal {
-    /// Appends a record made of `parts` to the current batch.
+    pub(crate) fn new(options: Options, opened: Opened) -> Journal {
+        Journal {
+            options,
+            state: State::Ready,
+            open: Batch::new(Position(0), 0, Vec::new()),
+            room: 0,
+            sealed_end: Position(0),
+            sealed: VecDeque::new(),
+            sealed_bytes: 0,
+            out_bytes: 0,
+            buffers: Buffers::default(),
+            flushing: false,
+            chain: Chain::default(),
+            epoch: 0,
+            written: Position(0),
+            durable: Position(0),
+            unsynced: Vec::new(),
+            segments: opened.segments,
+            pending: None,
+            checkpointing: false,
+            checkpoint: opened.checkpoint,
+            checkpoint_waits: false,
+            appended_bytes_since_checkpoint: 0,
+            stats: Stats::default(),
+        }
+    }
+
+    // ---- recovery ----
+
+    pub(crate) fn segments_mut(&mut self) -> &mut Segments {
+        &mut self.segments
+    }
+    /// Appends go on at `end`, before which everything is durable.
+    pub(crate) fn continue_at(&mut self, end: Position, chain: Chain, epoch: u32, replayed: u64) {
+        self.open.start = end;
+        self.sealed_end = end;
+        self.written = end;
+        self.durable = end;
+        self.chain = chain;
+        self.epoch = epoch;
+        self.appended_bytes_since_checkpoint = replayed;
+    }
+
+    // ---- appending ----
+
+    /// Appends a record made of `parts` to the current batch. `durable`: somebody waits for it to be
+    /// flushed; a batch without such a record is written only. Sum of `parts`: less than 1 GiB.
+    #[inline]
     pub fn append(&mut self, parts: &[&[u8]], durable: bool) -> Position {
-        todo!()
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        let bytes = length + RECORD_HEADER_BYTES;
+        if bytes > self.room {
+            self.make_room(bytes);
+        }
+        self.room -= bytes;
+        self.stats.records += 1;
+        self.stats.record_bytes += length as u64;
+        self.open.push(length, parts, durable)
     }
-    /// Makes the appends that follow, up to `bytes` in sum (framing excluded), one atomic group.
+
+    /// Makes the appends that follow, up to `bytes` in sum (framing excluded) and `records`, one
+    /// atomic group.
     pub fn reserve(&mut self, bytes: usize, records: usize) {
-        todo!()
+        let bytes = bytes + records * RECORD_HEADER_BYTES;
+        if bytes > self.room {
+            self.make_room(bytes);
+        }
     }
+
+    /// Begins a batch that takes `bytes`: further along in the segment, or in the next one.
+    #[cold]
+    fn make_room(&mut self, bytes: usize) {
+        assert!(
+            bytes < 1 << 31,
+            "a record or group of {bytes} bytes is larger than a segment can be"
+        );
+        self.seal();
+        let block = align(HEADER_BYTES + bytes);
+        let mut start = self.open.start;
+        let mut size = self.segments.bytes(start.segment());
+        if u64::from(start.offset()) + block as u64 > size {
+            start = Position::at(self.segments.advance(block as u64), 0);
+            size = self.segments.bytes(start.segment());
+            self.open.start = start;
+        }
+        self.open.segment_bytes = size as u32;
+        let rest = size as usize - start.offset() as usize;
+        self.room = rest.min(block.max(self.options.block_bytes_max())) - HEADER_BYTES;
+    }
+
+    /// Ends the current batch, if it has records.
+    fn seal(&mut self) {
+        if self.open.is_empty() {
+            return;
+        }
+        let end = self.open.seal();
+        self.sealed_end = end;
+        let next = Batch::new(end, self.open.segment_bytes, self.buffers.take());
+        let batch = std::mem::replace(&mut self.open, next);
+        self.room = 0;
+        self.appended_bytes_since_checkpoint += batch.bytes.len() as u64;
+        if matches!(self.state, State::Failed(_)) {
+            // Nobody will write it, nor be told that it was.
+            self.buffers.give(batch.bytes, 2 * self.options.block_bytes_max());
+            return;
+        }
+        self.sealed_bytes += batch.bytes.len();
+        self.sealed.push_back(batch);
+    }
+
+    /// `count` more references keep the segment of this record.
+    #[inline]
     pub fn retain(&mut self, position: Position, count: u32) {
-        todo!()
+        self.segments.retain(position.segment(), count.into());
     }
+    /// `count` references less.
+    #[inline]
     pub fn release(&mut self, position: Position, count: u32) {
-        todo!()
+        self.segments.release(position.segment(), count.into());
     }
+
+    // ---- what is where ----
+
     /// Everything before this is written and flushed.
     pub fn durable(&self) -> Position {
-        todo!()
+        self.durable
     }
     /// Everything before this can be read back.
     pub fn written(&self) -> Position {
-        todo!()
+        self.written
     }
+    /// Whether records can be made durable.
     pub fn state(&self) -> &State {
-        todo!()
+        &self.state
     }
     /// Whether publishers have to wait: more is appended than the disk takes.
     pub fn congested(&self) -> bool {
-        todo!()
+        self.backlog_bytes() > self.options.backlog_bytes_max
     }
+    fn backlog_bytes(&self) -> u64 {
+        let open = if self.open.is_empty() { 0 } else { self.open.bytes.len() };
+        (self.sealed_bytes + self.out_bytes + open) as u64
+    }
+    /// Records to read back; every position is before [`Journal::written`].
+    pub fn read(&self, positions: Vec<Position>) -> Read {
+        Read { positions, _readers: self.segments.readers() }
+    }
+    /// Counters for metrics.
+    pub fn stats(&self) -> Stats {
+        let (segments, disk_bytes, live_references) = self.segments.counts();
+        Stats {
+            backlog_bytes: self.backlog_bytes(),
+            segments: segments as u64,
+            disk_bytes,
+            live_references,
+            ..self.stats.clone()
+        }
+    }
+
+    // ---- jobs ----
+
     /// The next work for a disk; several may be out at once, but only one of each kind.
     pub fn next_job(&mut self) -> Option<Job> {
-        todo!()
+        if matches!(self.state, State::Failed(_)) {
+            return None;
+        }
+        let work = if let Some(flush) = self.next_flush() {
+            Work::Flush(flush)
+        } else if let Some(write) = self.next_checkpoint() {
+            Work::Checkpoint(write)
+        } else {
+            Work::Space(self.segments.next_job()?)
+        };
+        Some(Job { work })
     }
+
+    fn next_flush(&mut self) -> Option<Flush> {
+        if self.flushing {
+            return None;
+        }
+        if self.sealed_bytes < FLUSH_BYTES_MAX {
+            self.seal();
+        }
+        let mut batches = Vec::new();
+        let mut bytes = 0;
+        let mut sync = false;
+        while let Some(batch) = self.sealed.front() {
+            let larger = bytes + batch.bytes.len();
+            let is_made = self.segments.is_made(batch.start.segment());
+            if !is_made || (bytes > 0 && larger > FLUSH_BYTES_MAX) {
+                break;
+            }
+            bytes = larger;
+            sync |= batch.durable;
+            let segment = batch.start.segment();
+            if self.unsynced.last() != Some(&segment) {
+                self.unsynced.push(segment);
+            }
+            batches.extend(self.sealed.pop_front());
+        }
+        let mark = self.pending.as_ref().map_or(Position(0), |it| it.write.checkpoint.start);
+        // A checkpoint waits for everything before it, whether or not somebody else does.
+        sync |= self.durable < mark && (bytes > 0 || self.written >= mark);
+        if batches.is_empty() && !sync {
+            return None;
+        }
+        self.flushing = true;
+        self.sealed_bytes -= bytes;
+        self.out_bytes = bytes;
+        Some(Flush {
+            batches,
+            segments: self.unsynced.clone(),
+            sync,
+            chain: self.chain,
+            epoch: self.epoch,
+            durable: self.durable,
+            mark,
+            chain_at_mark: None,
+        })
+    }
+
+    /// Takes a job's result.
     pub fn finished(&mut self, done: Done) {
-        todo!()
+        match done.outcome {
+            Outcome::Flush { flush, result } => self.flushed(flush, result),
+            Outcome::Space { space, result } => self.spaced(&space, result),
+            Outcome::Checkpoint { write, result } => self.checkpointed(&write, result),
+        }
+        let settled = self.segments.has_reserve() && !self.checkpoint_waits;
+        if self.state == State::Full && settled {
+            self.state = State::Ready;
+        }
     }
+
+    fn flushed(&mut self, flush: Flush, result: Result<(), String>) {
+        self.flushing = false;
+        self.out_bytes = 0;
+        if let Err(why) = result {
+            self.fail(why);
+            return;
+        }
+        self.chain = flush.chain;
+        if let (Some(pending), Some(chain)) = (&mut self.pending, flush.chain_at_mark)
+            && pending.write.checkpoint.start == flush.mark
+        {
+            pending.write.checkpoint.chain = chain;
+            pending.chained = true;
+        }
+        self.stats.flushes += 1;
+        self.stats.unsynced += u64::from(!flush.sync);
+        for batch in flush.batches {
+            self.written = batch.end();
+            self.stats.flushed_bytes += batch.bytes.len() as u64;
+            self.buffers.give(batch.bytes, 2 * self.options.block_bytes_max());
+        }
+        if flush.sync {
+            self.durable = self.written;
+            self.unsynced.clear();
+        }
+        // The checkpoint may have been asked for while this flush was out.
+        if let Some(pending) = &mut self.pending
+            && pending.write.checkpoint.start == self.written
+        {
+            pending.write.checkpoint.chain = self.chain;
+            pending.chained = true;
+        }
+    }
+
+    fn fail(&mut self, why: String) {
+        if !matches!(self.state, State::Failed(_)) {
+            self.state = State::Failed(why);
+        }
+        self.sealed.clear();
+        self.sealed_bytes = 0;
+        self.pending = None;
+    }
+
+    fn spaced(&mut self, space: &Space, result: Result<(), SpaceError>) {
+        match result {
+            Ok(()) => self.segments.done(space),
+            Err(SpaceError::Full) => {
+                self.segments.full();
+                self.fill();
+            }
+            Err(SpaceError::Failed(why)) => self.fail(why),
+        }
+    }
+
+    fn fill(&mut self) {
+        if self.state == State::Ready {
+            self.state = State::Full;
+        }
+    }
+
+    /// Looks for space once more; the host calls it now and then while [`Journal::state`] is `Full`.
+    pub fn retry(&mut self) {
+        self.segments.retry();
+        self.checkpoint_waits = false;
+    }
+
+    // ---- checkpoints and space ----
+
     /// Whether the host should now call [`Journal::checkpoint`].
     pub fn checkpoint_due(&self) -> bool {
-        todo!()
+        if self.pending.is_some() || self.checkpointing || self.checkpoint_waits {
+            return false;
+        }
+        match self.state {
+            State::Failed(_) => false,
+            State::Full => !self.segments.is_discarding() && self.segments.dead() > 1,
+            State::Ready => {
+                let segment_bytes = u64::from(self.options.segment_bytes);
+                let dead_bytes = self.segments.dead() as u64 * segment_bytes;
+                self.appended_bytes_since_checkpoint >= self.options.checkpoint_bytes
+                    || dead_bytes > self.options.checkpoint_bytes + segment_bytes
+            }
+        }
     }
+
     /// Writes a checkpoint: `snapshot` holds everything appended so far.
     pub fn checkpoint(&mut self, snapshot: Vec<u8>) {
-        todo!()
+        self.begin_checkpoint(snapshot, false);
     }
-    /// A segment so sparsely live that its records are worth moving, if any.
-    pub fn straggling(&self) -> Option<u32> {
-        todo!()
-    }
-    /// The last checkpoint of this process, marked clean; run its jobs to the end after it.
+
+    /// The last checkpoint of this process, marked clean; run its jobs to the end after it, and append
+    /// nothing more.
     pub fn close(&mut self, snapshot: Vec<u8>) {
-        todo!()
+        self.begin_checkpoint(snapshot, true);
     }
-    pub fn read(&self, positions: Vec<Position>) -> Read {
-        todo!()
-    }
-    pub fn stats(&self) -> Stats {
-        todo!()
-    }
-}
 
-#[allow(clippy::todo, unused_variables, missing_docs)]
-impl Job {
-    pub fn run(self, storage: &dyn Storage) -> Done {
-        todo!()
+    fn begin_checkpoint(&mut self, snapshot: Vec<u8>, clean: bool) {
+        if matches!(self.state, State::Failed(_)) {
+            return;
+        }
+        self.seal();
+        let start = self.sealed_end;
+        let checkpoint = Checkpoint {
+            // Numbered and chained when it is handed out.
+            number: 0,
+            epoch: self.epoch,
+            start,
+            chain: self.chain,
+            segments: self.segments.usage(),
+        };
+        let write = WriteCheckpoint { checkpoint, snapshot, older: None, clean };
+        self.pending = Some(Pending { write, chained: start == self.written });
+        self.appended_bytes_since_checkpoint = 0;
     }
-}
 
-#[allow(clippy::todo, unused_variables, missing_docs)]
-impl Read {
-    /// The records in the order asked for; an unreadable one is an error that names it.
-    pub fn run(self, storage: &dyn Storage) -> Result<Vec<Vec<u8>>, String> {
-        todo!()
+    /// The checkpoint that waits is written only once everything before its start is durable: its
+    /// snapshot names records by position, and replay begins behind them. Written earlier, it could
+    /// survive a crash that they do not.
+    fn next_checkpoint(&mut self) -> Option<WriteCheckpoint> {
+        if self.checkpointing {
+            return None;
+        }
+        let pending =
+            self.pending.take_if(|it| it.chained && it.write.checkpoint.start <= self.durable)?;
+        let mut write = pending.write;
+        write.checkpoint.number = self.checkpoint + 1;
+        write.older = (self.checkpoint > 0).then_some(self.checkpoint);
+        self.checkpointing = true;
+        Some(write)
+    }
+
+    fn checkpointed(&mut self, write: &WriteCheckpoint, result: Result<(), SpaceError>) {
+        self.checkpointing = false;
+        match result {
+            Ok(()) => {
+                let checkpoint = &write.checkpoint;
+                self.checkpoint = checkpoint.number;
+                self.stats.checkpoints += 1;
+                self.segments.checkpointed(checkpoint.start.segment(), &checkpoint.segments);
+            }
+            Err(SpaceError::Full) => {
+                // The older one stands. Space set aside for records is worth less now than a
+                // checkpoint, which sets segments free.
+                self.checkpoint_waits = !self.segments.give_up_reserve();
+                self.fill();
+            }
+            Err(SpaceError::Failed(why)) => self.fail(why),
+        }
+    }
+
+    /// A segment so sparsely live that its records are worth moving, if any; each one is named once
+    /// between two checkpoints.
+    pub fn straggling(&mut self) -> Option<u32> {
+        self.segments.straggling()
     }
 }

@@ -5,10 +5,44 @@
 //! [`Storage`]); `finished` takes the result. What was appended while a flush ran is the next flush:
 //! no timers.
 //!
+//! A host drives it so:
+//!
+//! ```text
+//! Recovery::open -> restore(snapshot) -> replay -> Journal
+//! each turn:   append ... ; while let Some(job) = next_job() { hand job to a thread }
+//! job is done: finished(done) ; tell the engine durable() and state(), when they changed
+//! now and then: if checkpoint_due() { checkpoint(snapshot) } ; straggling() -> relocate
+//! once a second while state() is Full: retry()
+//! at the end:  close(snapshot) ; run jobs until next_job() is None and none is out
+//! ```
+//!
 //! Knows nothing about messages, queues or protocols; reads no clock; starts no thread.
 
+mod batch;
+mod check;
+mod checkpoint;
+mod disk;
+mod faulty;
+mod format;
+mod job;
 mod journal;
+mod options;
+mod position;
+mod read;
+mod recovery;
+mod scan;
+mod segments;
 mod storage;
+#[cfg(test)]
+mod tests;
 
-pub use journal::{Done, Job, Journal, Options, Position, Read, Recovery, State, Stats};
-pub use storage::{Disk, Storage};
+pub use check::{CheckpointReport, Problem, Report, SegmentReport, check};
+pub use disk::Disk;
+pub use faulty::{Fault, FaultyStorage};
+pub use job::{Done, Job, JobKind};
+pub use journal::{Journal, State, Stats};
+pub use options::Options;
+pub use position::Position;
+pub use read::Read;
+pub use recovery::Recovery;
+pub use storage::Storage;

@@ -8,8 +8,8 @@ pub trait Storage: Send + Sync {
     fn list(&self) -> io::Result<Vec<String>>;
     /// Size of a file in bytes.
     fn size(&self, name: &str) -> io::Result<u64>;
-    /// Creates a file of `bytes` zeros that are really allocated, and makes its name durable. Error
-    /// `StorageFull` leaves nothing behind.
+    /// Creates a file of `bytes` zeros with its space allocated. Its name need not survive a crash
+    /// before a [`Storage::rename`]. Error `StorageFull` leaves nothing behind.
     fn create(&self, name: &str, bytes: u64) -> io::Result<()>;
     /// Writes at an offset within the file's size.
     fn write(&self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()>;
@@ -19,10 +19,16 @@ pub trait Storage: Send + Sync {
     fn read(&self, name: &str, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
     /// Replaces a whole small file atomically and durably (temporary file, sync, rename, sync of the folder).
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
-    /// Removes a file.
+    /// Renames a file, durably.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Removes a file, durably.
     fn remove(&self, name: &str) -> io::Result<()>;
 }
 
-/// A real folder, locked against a second process.
-#[derive(Debug)]
-pub struct Disk {}
+/// Whether an error says that there is no space (or quota, or file handle) left: nothing written
+/// before is affected, and trying again later is right.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    // ENFILE and EMFILE have no stable `ErrorKind`.
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+        || matches!(error.raw_os_error(), Some(23 | 24))
+}

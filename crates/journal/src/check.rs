@@ -1,0 +1,233 @@
+//! What is in a journal and what is wrong with it; changes nothing.
+
+use crate::checkpoint::{self, Checkpoint};
+use crate::format::{self, NoBlock, Records, verify_record};
+use crate::scan::{self, Block, File, Walk};
+use crate::{Position, Storage, recovery};
+
+/// What [`check`] found.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// The newest checkpoint, if it can be read.
+    pub checkpoint: Option<CheckpointReport>,
+    /// Every segment file, ascending.
+    pub segments: Vec<SegmentReport>,
+    /// What is wrong. Empty: the journal is whole.
+    pub problems: Vec<Problem>,
+    /// Where the log ends, if nothing is wrong: appends go on there.
+    pub end: Position,
+}
+
+/// The newest checkpoint.
+#[derive(Clone, Debug)]
+pub struct CheckpointReport {
+    /// Its file.
+    pub name: String,
+    /// Replay starts here.
+    pub start: Position,
+    /// Bytes of its snapshot.
+    pub snapshot_bytes: u64,
+    /// Whether the journal was closed in order with it.
+    pub clean: bool,
+}
+
+/// One segment file.
+#[derive(Clone, Debug)]
+pub struct SegmentReport {
+    /// Its file.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Valid blocks of this segment in it.
+    pub blocks: u64,
+    /// Records in them.
+    pub records: u64,
+    /// References that kept it as of the checkpoint.
+    pub live: u64,
+}
+
+/// Something that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The file.
+    pub name: String,
+    /// Where in it.
+    pub offset: u64,
+    /// What is wrong, and what it means.
+    pub what: String,
+    pub(crate) kind: ProblemKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProblemKind {
+    /// The newest checkpoint cannot be used.
+    Checkpoint,
+    /// A segment with live records is gone or shorter than it was.
+    Segment,
+    /// The chain of blocks breaks at `at`, and goes on at `resumes`.
+    Gap { at: Position, resumes: Position },
+    /// Records before the checkpoint cannot be read; those who ask for one are told so.
+    Unreadable,
+}
+
+/// Looks at every block and record.
+pub fn check(storage: &dyn Storage) -> Result<Report, String> {
+    let names = storage.list().map_err(|error| format!("cannot list the journal: {error}"))?;
+    let files = scan::files(storage, &names)?;
+    let mut report = Report::default();
+    let newest = check_checkpoint(storage, &names, &mut report)?;
+    if let Some(newest) = &newest {
+        for (id, offset, what) in recovery::missing(newest, &files) {
+            let name = format::segment_name(id);
+            report.problems.push(Problem { name, offset, what, kind: ProblemKind::Segment });
+        }
+        check_chain(storage, newest, &files, &mut report)?;
+    }
+    let newest = newest.unwrap_or_default();
+    for &file in &files {
+        check_segment(storage, &newest, file, &mut report)?;
+    }
+    Ok(report)
+}
+
+/// The newest checkpoint; the default one if there is none; `None` if it is corrupt.
+fn check_checkpoint(
+    storage: &dyn Storage,
+    names: &[String],
+    report: &mut Report,
+) -> Result<Option<Checkpoint>, String> {
+    match checkpoint::newest(storage, names) {
+        Ok(None) => Ok(Some(Checkpoint::default())),
+        Ok(Some((newest, snapshot))) => {
+            report.checkpoint = Some(CheckpointReport {
+                name: format::checkpoint_name(newest.number),
+                start: newest.start,
+                snapshot_bytes: snapshot.len() as u64,
+                clean: checkpoint::is_clean(storage, names, &newest),
+            });
+            Ok(Some(newest))
+        }
+        Err(what) => {
+            let number = names.iter().filter_map(|name| format::parse_checkpoint_name(name)).max();
+            let name = format::checkpoint_name(number.unwrap_or_default());
+            report.problems.push(Problem { name, offset: 0, what, kind: ProblemKind::Checkpoint });
+            Ok(None)
+        }
+    }
+}
+
+/// Walks the log as a start does, and over every gap.
+fn check_chain(
+    storage: &dyn Storage,
+    newest: &Checkpoint,
+    files: &[File],
+    report: &mut Report,
+) -> Result<(), String> {
+    let mut walk = Walk::new(files.to_vec(), newest.start, newest.chain, newest.epoch);
+    let mut buffer = Vec::new();
+    loop {
+        while let Some(block) = walk.next(storage, &mut buffer)? {
+            if let Some(problem) = cut_short(&block, files) {
+                report.problems.push(problem);
+            }
+        }
+        report.end = walk.at;
+        let Some(resumes) = resumption(storage, &walk)? else {
+            return Ok(());
+        };
+        let to = resumes.header.position();
+        report.problems.push(Problem {
+            name: format::segment_name(walk.at.segment()),
+            offset: walk.at.offset().into(),
+            what: format!(
+                "{}, though it was flushed once; the log goes on in {to}: whatever was between is lost",
+                walk.end
+            ),
+            kind: ProblemKind::Gap { at: walk.at, resumes: to },
+        });
+        walk.at = to;
+        walk.chain.sequence = resumes.header.sequence - 1;
+        walk.chain.checksum = resumes.header.previous;
+    }
+}
+
+fn cut_short(block: &Block, files: &[File]) -> Option<Problem> {
+    let file = files.iter().find(|file| file.id == block.header.segment)?;
+    let had = block.header.segment_bytes;
+    (u64::from(had) > file.bytes && block.header.offset == 0).then(|| Problem {
+        name: format::segment_name(file.id),
+        offset: file.bytes,
+        what: format!("cut short: it had {had} bytes"),
+        kind: ProblemKind::Segment,
+    })
+}
+
+/// The first block behind the end of the walk that belongs to the log, if a later one proves that the
+/// end was flushed once. Blocks of an unfinished past are older than those of the log that follow.
+pub(crate) fn resumption(storage: &dyn Storage, walk: &Walk) -> Result<Option<Block>, String> {
+    let mut first: Option<Block> = None;
+    let mut proven = false;
+    scan::search(storage, walk.files(), walk.at, |block, _| {
+        let newer = |first: &Block| {
+            block.header.epoch > first.header.epoch
+                && block.header.sequence <= first.header.sequence
+        };
+        if block.header.epoch >= walk.epoch && block.header.sequence > walk.chain.sequence {
+            if first.is_none_or(|first| newer(&first)) {
+                first = Some(*block);
+            }
+            proven |= block.header.durable > walk.at;
+        }
+        true
+    })?;
+    Ok(first.filter(|_| proven))
+}
+
+/// Counts a segment's blocks and verifies its records.
+fn check_segment(
+    storage: &dyn Storage,
+    newest: &Checkpoint,
+    file: File,
+    report: &mut Report,
+) -> Result<(), String> {
+    let name = format::segment_name(file.id);
+    let live = newest.segments.iter().find(|usage| usage.id == file.id).map_or(0, |it| it.live);
+    let mut segment = SegmentReport { name, bytes: file.bytes, blocks: 0, records: 0, live };
+    let mut expected = 0;
+    let mut unreadable = Vec::new();
+    let mut note = |offset: u64, what: String| {
+        // Where replay goes, gaps are told of by the chain.
+        if Position::at(file.id, offset as u32) < newest.start && live > 0 {
+            unreadable.push((offset, what));
+        }
+    };
+    scan::search(storage, &[file], Position::at(file.id, 0), |block, bytes| {
+        let offset = u64::from(block.header.offset);
+        if offset > expected {
+            note(expected, format!("no valid block up to offset {offset}"));
+        }
+        expected = offset + block.header.padded() as u64;
+        segment.blocks += 1;
+        for record in Records::new(bytes, &block.header) {
+            segment.records += 1;
+            let valid = record.map(|(position, bytes)| verify_record(bytes, position).is_some());
+            if valid != Ok(true) {
+                note(offset, "a record's checksum is wrong".into());
+            }
+        }
+        true
+    })?;
+    if expected == 0 && live > 0 {
+        note(0, NoBlock::Absent.to_string());
+    }
+    for (offset, what) in unreadable {
+        report.problems.push(Problem {
+            name: segment.name.clone(),
+            offset,
+            what: format!("{what}: live records here may be unreadable"),
+            kind: ProblemKind::Unreadable,
+        });
+    }
+    report.segments.push(segment);
+    Ok(())
+}

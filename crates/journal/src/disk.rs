@@ -1,0 +1,160 @@
+//! A real folder, locked against a second process.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{FallocateFlags, FlockOperation};
+
+use crate::Storage;
+
+const LOCK_NAME: &str = "lock";
+/// Data of a broker is its owner's alone.
+const FILE_MODE: u32 = 0o600;
+
+/// A real folder, locked against a second process for as long as this value lives.
+#[derive(Debug)]
+pub struct Disk {
+    folder: PathBuf,
+    handle: File,
+    _lock: File,
+    files: Mutex<BTreeMap<String, Arc<File>>>,
+}
+
+impl Disk {
+    /// Opens (and where needed makes) the folder and takes its lock. Error `WouldBlock`: another
+    /// process has it; the text says which.
+    pub fn open(folder: impl Into<PathBuf>) -> io::Result<Disk> {
+        let folder = folder.into();
+        fs::create_dir_all(&folder)?;
+        let path = folder.join(LOCK_NAME);
+        let mut lock = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(FILE_MODE)
+            .open(&path)?;
+        if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            let holder = fs::read_to_string(&path).unwrap_or_default();
+            return Err(io::Error::new(
+                io::ErrorKind::WouldBlock,
+                format!("{} is in use by process {}", folder.display(), holder.trim()),
+            ));
+        }
+        lock.set_len(0)?;
+        writeln!(lock, "{}", std::process::id())?;
+        let handle = File::open(&folder)?;
+        Ok(Disk { folder, handle, _lock: lock, files: Mutex::default() })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn file(&self, name: &str) -> io::Result<Arc<File>> {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = files.get(name) {
+            return Ok(Arc::clone(file));
+        }
+        let path = self.folder.join(name);
+        let file = Arc::new(OpenOptions::new().read(true).write(true).open(path)?);
+        files.insert(name.to_owned(), Arc::clone(&file));
+        Ok(file)
+    }
+
+    fn forget(&self, name: &str) -> Option<Arc<File>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).remove(name)
+    }
+
+    fn allocate(&self, name: &str, bytes: u64) -> io::Result<()> {
+        let path = self.folder.join(name);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(FILE_MODE)
+            .open(&path)?;
+        match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes) {
+            // Some file systems cannot; the journal writes the zeros itself, which allocates too.
+            Err(rustix::io::Errno::OPNOTSUPP) => file.set_len(bytes)?,
+            result => result?,
+        }
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        files.insert(name.to_owned(), Arc::new(file));
+        Ok(())
+    }
+
+    fn write_new(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(FILE_MODE)
+            .open(self.folder.join(name))?;
+        file.write_all(bytes)?;
+        file.sync_all()
+    }
+}
+
+impl Storage for Disk {
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            if entry.file_type()?.is_file() {
+                names.extend(entry.file_name().into_string());
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+    fn size(&self, name: &str) -> io::Result<u64> {
+        Ok(self.file(name)?.metadata()?.len())
+    }
+    fn create(&self, name: &str, bytes: u64) -> io::Result<()> {
+        let result = self.allocate(name, bytes);
+        if let Err(error) = &result
+            && error.kind() != io::ErrorKind::AlreadyExists
+        {
+            self.forget(name);
+            let _ = fs::remove_file(self.folder.join(name));
+        }
+        result
+    }
+    fn write(&self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.file(name)?.write_all_at(bytes, offset)
+    }
+    fn sync(&self, name: &str) -> io::Result<()> {
+        self.file(name)?.sync_data()
+    }
+    fn read(&self, name: &str, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.file(name)?.read_exact_at(buffer, offset)
+    }
+    fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let temporary = format!("{name}.preparing");
+        if let Err(error) = self.write_new(&temporary, bytes) {
+            let _ = fs::remove_file(self.folder.join(&temporary));
+            return Err(error);
+        }
+        self.rename(&temporary, name)
+    }
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.folder.join(from), self.folder.join(to))?;
+        self.forget(to);
+        if let Some(file) = self.forget(from) {
+            let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+            files.insert(to.to_owned(), file);
+        }
+        self.handle.sync_all()
+    }
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.forget(name);
+        fs::remove_file(self.folder.join(name))?;
+        self.handle.sync_all()
+    }
+}

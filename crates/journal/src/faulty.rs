@@ -1,0 +1,275 @@
+//! A disk in memory that can be told to fail, to be full, to lose power and to rot; the same seed gives
+//! the same faults.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::Storage;
+
+/// What a disk keeps or loses as a whole.
+const SECTOR_BYTES: usize = 512;
+
+/// How an operation fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// An I/O error. A write or flush that fails so has unknown effect, and the bytes look as if they
+    /// were there until power is lost.
+    Io,
+    /// No space; nothing was done.
+    Full,
+}
+
+/// A disk in memory. What was written is seen at once, and survives [`FaultyStorage::crash`] for certain
+/// only once it was flushed. Creating, renaming, replacing and removing are atomic and durable.
+#[derive(Debug)]
+pub struct FaultyStorage {
+    disk: Mutex<MemoryDisk>,
+}
+
+#[derive(Debug, Default)]
+struct MemoryDisk {
+    files: BTreeMap<String, MemoryFile>,
+    random: u64,
+    operations: u64,
+    /// The operation with this number fails, and if sticky all after it.
+    fail_at: Option<(u64, Fault, bool)>,
+    fail_sync: bool,
+    capacity: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct MemoryFile {
+    /// What reads see.
+    seen: Vec<u8>,
+    /// What survives for certain.
+    kept: Vec<u8>,
+    /// Writes not flushed, oldest first.
+    pending: Vec<(usize, Vec<u8>)>,
+}
+
+impl FaultyStorage {
+    /// An empty disk.
+    pub fn new(seed: u64) -> FaultyStorage {
+        let disk = MemoryDisk { random: seed | 1, ..MemoryDisk::default() };
+        FaultyStorage { disk: Mutex::new(disk) }
+    }
+
+    fn disk(&self) -> MutexGuard<'_, MemoryDisk> {
+        self.disk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Operations so far that change the disk.
+    pub fn operations(&self) -> u64 {
+        self.disk().operations
+    }
+    /// Lets the operation with this number (from 0) fail, and if `sticky` every one after it.
+    pub fn fail_at(&self, operation: u64, fault: Fault, sticky: bool) {
+        self.disk().fail_at = Some((operation, fault, sticky));
+    }
+    /// Lets every flush fail, or no longer.
+    pub fn fail_sync(&self, fails: bool) {
+        self.disk().fail_sync = fails;
+    }
+    /// Takes every fault back.
+    pub fn heal(&self) {
+        let mut disk = self.disk();
+        disk.fail_at = None;
+        disk.fail_sync = false;
+    }
+    /// Bytes that all files together may have.
+    pub fn set_capacity(&self, bytes: Option<u64>) {
+        self.disk().capacity = bytes;
+    }
+    /// Bytes that all files together have.
+    pub fn used(&self) -> u64 {
+        self.disk().used()
+    }
+    /// Loses power: of writes not flushed any, none or some sectors survive, whatever their order.
+    pub fn crash(&self) {
+        let mut disk = self.disk();
+        let MemoryDisk { files, random, .. } = &mut *disk;
+        for file in files.values_mut() {
+            file.crash(random);
+        }
+        disk.fail_at = None;
+        disk.fail_sync = false;
+    }
+    /// Inverts bits of one byte, seen and kept.
+    pub fn flip(&self, name: &str, offset: u64, mask: u8) {
+        self.edit(name, |bytes| bytes[offset as usize] ^= mask);
+    }
+    /// Changes a file behind everybody's back, seen and kept.
+    pub fn edit(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
+        let mut disk = self.disk();
+        let file = disk.files.entry(name.to_owned()).or_default();
+        change(&mut file.seen);
+        file.kept = file.seen.clone();
+        file.pending.clear();
+    }
+    /// A file's bytes as they are seen.
+    pub fn content(&self, name: &str) -> Option<Vec<u8>> {
+        self.disk().files.get(name).map(|file| file.seen.clone())
+    }
+    /// Another disk with the same bytes, seen and kept, without faults.
+    pub fn copy(&self) -> FaultyStorage {
+        let disk = self.disk();
+        let copy =
+            MemoryDisk { files: disk.files.clone(), random: disk.random, ..MemoryDisk::default() };
+        FaultyStorage { disk: Mutex::new(copy) }
+    }
+}
+
+/// xorshift64*: small, seeded, good enough to choose sectors.
+fn draw(random: &mut u64) -> u64 {
+    *random ^= *random >> 12;
+    *random ^= *random << 25;
+    *random ^= *random >> 27;
+    random.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 16
+}
+
+impl MemoryFile {
+    fn crash(&mut self, random: &mut u64) {
+        for (offset, bytes) in std::mem::take(&mut self.pending) {
+            // Mostly a whole write survives or is lost; at times it is torn.
+            let kind = draw(random) % 4;
+            for (at, sector) in bytes.chunks(SECTOR_BYTES).enumerate() {
+                let survives = match kind {
+                    0 => false,
+                    1 => true,
+                    _ => draw(random).is_multiple_of(2),
+                };
+                if survives {
+                    let start = offset + at * SECTOR_BYTES;
+                    self.kept[start..start + sector.len()].copy_from_slice(sector);
+                }
+            }
+        }
+        self.seen = self.kept.clone();
+    }
+}
+
+impl MemoryDisk {
+    fn used(&self) -> u64 {
+        self.files.values().map(|file| file.seen.len() as u64).sum()
+    }
+
+    /// Counts an operation; says whether and how it fails.
+    fn operate(&mut self) -> Option<Fault> {
+        let number = self.operations;
+        self.operations += 1;
+        let (at, fault, sticky) = self.fail_at?;
+        (number == at || (sticky && number > at)).then_some(fault)
+    }
+
+    fn fits(&self, more: u64) -> bool {
+        self.capacity.is_none_or(|capacity| self.used() + more <= capacity)
+    }
+
+    fn file(&mut self, name: &str) -> io::Result<&mut MemoryFile> {
+        self.files.get_mut(name).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+    }
+}
+
+fn error(fault: Fault) -> io::Error {
+    match fault {
+        Fault::Io => io::Error::other("injected fault"),
+        Fault::Full => io::ErrorKind::StorageFull.into(),
+    }
+}
+
+impl Storage for FaultyStorage {
+    fn list(&self) -> io::Result<Vec<String>> {
+        Ok(self.disk().files.keys().cloned().collect())
+    }
+    fn size(&self, name: &str) -> io::Result<u64> {
+        Ok(self.disk().file(name)?.seen.len() as u64)
+    }
+    fn create(&self, name: &str, bytes: u64) -> io::Result<()> {
+        let mut disk = self.disk();
+        if let Some(fault) = disk.operate() {
+            return Err(error(fault));
+        }
+        if disk.files.contains_key(name) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        if !disk.fits(bytes) {
+            return Err(error(Fault::Full));
+        }
+        let zeros = vec![0; bytes as usize];
+        let file = MemoryFile { seen: zeros.clone(), kept: zeros, pending: Vec::new() };
+        disk.files.insert(name.to_owned(), file);
+        Ok(())
+    }
+    fn write(&self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut disk = self.disk();
+        let fault = disk.operate();
+        if fault == Some(Fault::Full) {
+            return Err(error(Fault::Full));
+        }
+        let file = disk.file(name)?;
+        let start = offset as usize;
+        let Some(seen) = file.seen.get_mut(start..start + bytes.len()) else {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "beyond the end"));
+        };
+        seen.copy_from_slice(bytes);
+        file.pending.push((start, bytes.to_vec()));
+        fault.map_or(Ok(()), |fault| Err(error(fault)))
+    }
+    fn sync(&self, name: &str) -> io::Result<()> {
+        let mut disk = self.disk();
+        let fault = disk.operate();
+        let fails = disk.fail_sync || fault.is_some();
+        let MemoryDisk { files, random, .. } = &mut *disk;
+        let file = files.get_mut(name).ok_or(io::ErrorKind::NotFound)?;
+        if fails {
+            // As kernels do: what did not reach the disk counts as clean, is seen, and is never
+            // written again.
+            let seen = file.seen.clone();
+            file.crash(random);
+            file.seen = seen;
+            return Err(error(fault.unwrap_or(Fault::Io)));
+        }
+        for (offset, bytes) in std::mem::take(&mut file.pending) {
+            file.kept[offset..offset + bytes.len()].copy_from_slice(&bytes);
+        }
+        Ok(())
+    }
+    fn read(&self, name: &str, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let mut disk = self.disk();
+        let file = disk.file(name)?;
+        let start = offset as usize;
+        let seen = file.seen.get(start..start + buffer.len());
+        buffer.copy_from_slice(seen.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+    fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let mut disk = self.disk();
+        if let Some(fault) = disk.operate() {
+            return Err(error(fault));
+        }
+        // The old file stands until the new one is whole.
+        if !disk.fits(bytes.len() as u64) {
+            return Err(error(Fault::Full));
+        }
+        let file = MemoryFile { seen: bytes.to_vec(), kept: bytes.to_vec(), pending: Vec::new() };
+        disk.files.insert(name.to_owned(), file);
+        Ok(())
+    }
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut disk = self.disk();
+        if let Some(fault) = disk.operate() {
+            return Err(error(fault));
+        }
+        let file = disk.files.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        disk.files.insert(to.to_owned(), file);
+        Ok(())
+    }
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let mut disk = self.disk();
+        if let Some(fault) = disk.operate() {
+            return Err(error(fault));
+        }
+        disk.files.remove(name).map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}

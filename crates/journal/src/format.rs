@@ -1,0 +1,247 @@
+//! What lies on the disk, byte by byte; knows nothing about when.
+//!
+//! All numbers are little-endian. A segment is a row of blocks, each at a multiple of 4 KiB:
+//!
+//! ```text
+//!  0      4        6      8        12      16        24     28
+//!  | AGJB | version| flags| segment| offset| sequence| epoch| length |
+//!  32       36         40       48             52        60        64
+//!  | records| previous | durable | segment bytes| reserved| checksum | records ... zeros to 4 KiB
+//!
+//!  record:  | length u32 | checksum u32 | bytes ... |
+//! ```
+//!
+//! `sequence` counts blocks, `epoch` counts openings of the journal, `length` is that of the records
+//! with their headers, `previous` is the checksum of the block before, `durable` is the position
+//! before which everything was flushed when the block was made, `segment bytes` the size of the file
+//! (a shorter one was cut). The block's checksum covers header
+//! and records; a record's checksum covers its position, length and bytes, so that a stale or
+//! misplaced record is not taken for another.
+
+use crate::Position;
+
+pub(crate) const BLOCK_ALIGN: usize = 4096;
+pub(crate) const HEADER_BYTES: usize = 64;
+pub(crate) const RECORD_HEADER_BYTES: usize = 8;
+/// Format version of blocks and checkpoints.
+pub(crate) const VERSION: u16 = 1;
+/// The block stands for others that `repair` gave up; its bytes say how the log goes on after it.
+pub(crate) const FLAG_HOLE: u16 = 1;
+const MAGIC: [u8; 4] = *b"AGJB";
+const CHECKSUM_AT: usize = 60;
+
+const SEGMENT_SUFFIX: &str = ".segment";
+const CHECKPOINT_PREFIX: &str = "checkpoint-";
+/// Ends the names of files that are not finished.
+pub(crate) const PREPARING_SUFFIX: &str = ".preparing";
+/// Exists while the journal is closed in order.
+pub(crate) const CLEAN_NAME: &str = "clean";
+
+/// Rounds up to the next multiple of 4 KiB.
+pub(crate) const fn align(bytes: usize) -> usize {
+    bytes.next_multiple_of(BLOCK_ALIGN)
+}
+
+pub(crate) fn segment_name(id: u32) -> String {
+    format!("{id:08}{SEGMENT_SUFFIX}")
+}
+pub(crate) fn preparing_name(id: u32) -> String {
+    format!("{id:08}{SEGMENT_SUFFIX}{PREPARING_SUFFIX}")
+}
+pub(crate) fn checkpoint_name(number: u32) -> String {
+    format!("{CHECKPOINT_PREFIX}{number:08}")
+}
+/// The number in a name that [`segment_name`] gives; nothing else is a segment.
+pub(crate) fn parse_segment_name(name: &str) -> Option<u32> {
+    let id = name.strip_suffix(SEGMENT_SUFFIX)?.parse().ok()?;
+    (segment_name(id) == name).then_some(id)
+}
+pub(crate) fn parse_checkpoint_name(name: &str) -> Option<u32> {
+    let number = name.strip_prefix(CHECKPOINT_PREFIX)?.parse().ok()?;
+    (checkpoint_name(number) == name).then_some(number)
+}
+
+/// The header of a block, without its checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlockHeader {
+    pub(crate) flags: u16,
+    pub(crate) segment: u32,
+    pub(crate) offset: u32,
+    pub(crate) sequence: u64,
+    pub(crate) epoch: u32,
+    pub(crate) length: u32,
+    pub(crate) records: u32,
+    pub(crate) previous: u32,
+    pub(crate) durable: Position,
+    pub(crate) segment_bytes: u32,
+}
+
+/// Why bytes are no block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoBlock {
+    /// No block was ever written here, or one of another segment or place (a reused file).
+    Absent,
+    /// Another version of the format.
+    Version(u16),
+    /// Its length is impossible.
+    Length,
+    /// Its checksum is wrong.
+    Checksum,
+}
+
+impl std::fmt::Display for NoBlock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NoBlock::Absent => f.write_str("no block header where one belongs"),
+            NoBlock::Version(version) => write!(f, "block of unknown format version {version}"),
+            NoBlock::Length => f.write_str("block length impossible"),
+            NoBlock::Checksum => f.write_str("block checksum wrong"),
+        }
+    }
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+impl BlockHeader {
+    pub(crate) fn position(&self) -> Position {
+        Position::at(self.segment, self.offset)
+    }
+    /// Bytes that the block takes on the disk.
+    pub(crate) fn padded(&self) -> usize {
+        align(HEADER_BYTES + self.length as usize)
+    }
+
+    fn encode(&self, out: &mut [u8]) {
+        out[..HEADER_BYTES].fill(0);
+        out[0..4].copy_from_slice(&MAGIC);
+        out[4..6].copy_from_slice(&VERSION.to_le_bytes());
+        out[6..8].copy_from_slice(&self.flags.to_le_bytes());
+        out[8..12].copy_from_slice(&self.segment.to_le_bytes());
+        out[12..16].copy_from_slice(&self.offset.to_le_bytes());
+        out[16..24].copy_from_slice(&self.sequence.to_le_bytes());
+        out[24..28].copy_from_slice(&self.epoch.to_le_bytes());
+        out[28..32].copy_from_slice(&self.length.to_le_bytes());
+        out[32..36].copy_from_slice(&self.records.to_le_bytes());
+        out[36..40].copy_from_slice(&self.previous.to_le_bytes());
+        out[40..48].copy_from_slice(&self.durable.0.to_le_bytes());
+        out[48..52].copy_from_slice(&self.segment_bytes.to_le_bytes());
+    }
+
+    /// Reads the header of a block that belongs at `position`; says nothing about its checksum.
+    pub(crate) fn decode(bytes: &[u8], position: Position) -> Result<BlockHeader, NoBlock> {
+        if bytes.len() < HEADER_BYTES || bytes[0..4] != MAGIC {
+            return Err(NoBlock::Absent);
+        }
+        let header = BlockHeader {
+            flags: u16_at(bytes, 6),
+            segment: u32_at(bytes, 8),
+            offset: u32_at(bytes, 12),
+            sequence: u64_at(bytes, 16),
+            epoch: u32_at(bytes, 24),
+            length: u32_at(bytes, 28),
+            records: u32_at(bytes, 32),
+            previous: u32_at(bytes, 36),
+            durable: Position(u64_at(bytes, 40)),
+            segment_bytes: u32_at(bytes, 48),
+        };
+        if header.position() != position {
+            return Err(NoBlock::Absent);
+        }
+        match u16_at(bytes, 4) {
+            VERSION => Ok(header),
+            version => Err(NoBlock::Version(version)),
+        }
+    }
+}
+
+fn block_checksum(bytes: &[u8], length: usize) -> u32 {
+    let header = crc32c::crc32c(&bytes[..CHECKSUM_AT]);
+    crc32c::crc32c_append(header, &bytes[HEADER_BYTES..HEADER_BYTES + length])
+}
+
+fn record_checksum(position: Position, bytes: &[u8]) -> u32 {
+    let mut place = [0; 12];
+    place[..8].copy_from_slice(&position.0.to_le_bytes());
+    place[8..].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
+    crc32c::crc32c_append(crc32c::crc32c(&place), bytes)
+}
+
+/// Writes the header and every checksum into a block whose records are in place with their lengths.
+/// Returns the block's checksum.
+pub(crate) fn seal_block(bytes: &mut [u8], header: &BlockHeader) -> u32 {
+    let end = HEADER_BYTES + header.length as usize;
+    if header.flags & FLAG_HOLE == 0 {
+        let mut at = HEADER_BYTES;
+        while at < end {
+            let start = at + RECORD_HEADER_BYTES;
+            let next = start + u32_at(bytes, at) as usize;
+            let position = Position::at(header.segment, header.offset + at as u32);
+            let checksum = record_checksum(position, &bytes[start..next]);
+            bytes[at + 4..start].copy_from_slice(&checksum.to_le_bytes());
+            at = next;
+        }
+    }
+    header.encode(bytes);
+    let checksum = block_checksum(bytes, header.length as usize);
+    bytes[CHECKSUM_AT..HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
+    checksum
+}
+
+/// The checksum of a whole block, if it is the one the block carries.
+pub(crate) fn verify_block(bytes: &[u8], header: &BlockHeader) -> Result<u32, NoBlock> {
+    let checksum = block_checksum(bytes, header.length as usize);
+    if checksum == u32_at(bytes, CHECKSUM_AT) { Ok(checksum) } else { Err(NoBlock::Checksum) }
+}
+
+/// Length of the record whose header begins `bytes`, header included.
+pub(crate) fn record_bytes(bytes: &[u8]) -> usize {
+    RECORD_HEADER_BYTES + u32_at(bytes, 0) as usize
+}
+
+/// The payload of a whole record with its header, if its checksum is right.
+pub(crate) fn verify_record(bytes: &[u8], position: Position) -> Option<&[u8]> {
+    let payload = &bytes[RECORD_HEADER_BYTES..];
+    (record_checksum(position, payload) == u32_at(bytes, 4)).then_some(payload)
+}
+
+/// The records of a block whose checksum is right.
+pub(crate) struct Records<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    block: Position,
+}
+
+impl<'a> Records<'a> {
+    pub(crate) fn new(bytes: &'a [u8], header: &BlockHeader) -> Records<'a> {
+        let end = HEADER_BYTES + header.length as usize;
+        let at = if header.flags & FLAG_HOLE == 0 { HEADER_BYTES } else { end };
+        Records { bytes: &bytes[..end], at, block: header.position() }
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    /// Position and whole record with its header; an error where the framing is impossible.
+    type Item = Result<(Position, &'a [u8]), Position>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = &self.bytes[self.at..];
+        if rest.is_empty() {
+            return None;
+        }
+        let position = Position(self.block.0 + self.at as u64);
+        if rest.len() < RECORD_HEADER_BYTES || rest.len() < record_bytes(rest) {
+            self.at = self.bytes.len();
+            return Some(Err(position));
+        }
+        self.at += record_bytes(rest);
+        Some(Ok((position, &rest[..record_bytes(rest)])))
+    }
+}

@@ -1,0 +1,267 @@
+//! Work for the disk and its results; runs on any thread, touches nothing but the storage.
+
+use std::io;
+
+use crate::Storage;
+use crate::batch::Batch;
+use crate::checkpoint::{Chain, Checkpoint, clean_mark};
+use crate::format::{self, BlockHeader, CLEAN_NAME, HEADER_BYTES};
+use crate::position::Position;
+
+/// Zeros written and flushed at a time while a segment is made, so that a flush of records never
+/// waits long behind it.
+pub(crate) const ZERO_BYTES: usize = 1 << 20;
+
+/// Work for the disk: a flush, a new segment, a checkpoint, a removal.
+#[derive(Debug)]
+pub struct Job {
+    pub(crate) work: Work,
+}
+
+/// What a job does. One of each kind may be out at once, on different threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobKind {
+    /// Writes records: somebody waits for it.
+    Flush,
+    /// Makes or removes segments, a piece at a time.
+    Space,
+    /// Writes a checkpoint.
+    Checkpoint,
+}
+
+/// A job's result.
+#[derive(Debug)]
+pub struct Done {
+    pub(crate) outcome: Outcome,
+}
+
+#[derive(Debug)]
+pub(crate) enum Work {
+    Flush(Flush),
+    Space(Space),
+    Checkpoint(WriteCheckpoint),
+}
+
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Flush { flush: Flush, result: Result<(), String> },
+    Space { space: Space, result: Result<(), SpaceError> },
+    Checkpoint { write: WriteCheckpoint, result: Result<(), SpaceError> },
+}
+
+/// What was wrong with work that needs space.
+#[derive(Debug)]
+pub(crate) enum SpaceError {
+    /// No space: may be tried again.
+    Full,
+    /// Anything else.
+    Failed(String),
+}
+
+/// Batches to write, and whether to flush them.
+#[derive(Debug)]
+pub(crate) struct Flush {
+    pub(crate) batches: Vec<Batch>,
+    /// Segments with writes not yet flushed, these ones' included.
+    pub(crate) segments: Vec<u32>,
+    pub(crate) sync: bool,
+    /// Before the first batch; after [`Job::run`], after the last.
+    pub(crate) chain: Chain,
+    pub(crate) epoch: u32,
+    pub(crate) durable: Position,
+    /// Wants to know the chain at this position.
+    pub(crate) mark: Position,
+    pub(crate) chain_at_mark: Option<Chain>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Space {
+    /// A file of zeros whose space is allocated.
+    Create {
+        id: u32,
+        bytes: u64,
+    },
+    /// Writes zeros, so that a later flush has no metadata to write.
+    Zero {
+        id: u32,
+        from: u64,
+        bytes: u64,
+    },
+    /// Gives the file its name.
+    Finish {
+        id: u32,
+    },
+    /// Makes a segment of another that is no longer needed.
+    Reuse {
+        from: u32,
+        to: u32,
+    },
+    Remove {
+        id: u32,
+    },
+    /// Removes what is left of a segment that could not be made.
+    Abandon {
+        id: u32,
+    },
+}
+
+#[derive(Debug)]
+pub(crate) struct WriteCheckpoint {
+    pub(crate) checkpoint: Checkpoint,
+    pub(crate) snapshot: Vec<u8>,
+    /// The older one, to be removed once this one is durable.
+    pub(crate) older: Option<u32>,
+    /// The last of this process.
+    pub(crate) clean: bool,
+}
+
+impl Job {
+    /// What it does.
+    pub fn kind(&self) -> JobKind {
+        match self.work {
+            Work::Flush(_) => JobKind::Flush,
+            Work::Space(_) => JobKind::Space,
+            Work::Checkpoint(_) => JobKind::Checkpoint,
+        }
+    }
+
+    /// Bytes that it writes.
+    pub fn bytes(&self) -> u64 {
+        match &self.work {
+            Work::Flush(flush) => flush.batches.iter().map(|batch| batch.bytes.len() as u64).sum(),
+            Work::Space(Space::Zero { bytes, .. }) => *bytes,
+            Work::Space(_) => 0,
+            Work::Checkpoint(write) => write.snapshot.len() as u64,
+        }
+    }
+
+    /// Does it. Blocks.
+    pub fn run(self, storage: &dyn Storage) -> Done {
+        let outcome = match self.work {
+            Work::Flush(mut flush) => {
+                let result = flush.run(storage);
+                Outcome::Flush { flush, result }
+            }
+            Work::Space(space) => {
+                let result = space.run(storage);
+                Outcome::Space { space, result }
+            }
+            Work::Checkpoint(write) => {
+                let result = write.run(storage);
+                Outcome::Checkpoint { write, result }
+            }
+        };
+        Done { outcome }
+    }
+}
+
+impl Done {
+    /// The kind of the job.
+    pub fn kind(&self) -> JobKind {
+        match self.outcome {
+            Outcome::Flush { .. } => JobKind::Flush,
+            Outcome::Space { .. } => JobKind::Space,
+            Outcome::Checkpoint { .. } => JobKind::Checkpoint,
+        }
+    }
+}
+
+impl Flush {
+    fn run(&mut self, storage: &dyn Storage) -> Result<(), String> {
+        for batch in &mut self.batches {
+            let header = BlockHeader {
+                flags: 0,
+                segment: batch.start.segment(),
+                offset: batch.start.offset(),
+                sequence: self.chain.sequence + 1,
+                epoch: self.epoch,
+                length: (batch.filled - HEADER_BYTES) as u32,
+                records: batch.records,
+                previous: self.chain.checksum,
+                durable: self.durable,
+                segment_bytes: batch.segment_bytes,
+            };
+            let checksum = format::seal_block(&mut batch.bytes, &header);
+            self.chain = Chain { sequence: header.sequence, checksum };
+            if batch.end() == self.mark {
+                self.chain_at_mark = Some(self.chain);
+            }
+            let name = format::segment_name(header.segment);
+            storage
+                .write(&name, u64::from(header.offset), &batch.bytes)
+                .map_err(|error| format!("cannot write {name}: {error}"))?;
+        }
+        if self.sync {
+            for &segment in &self.segments {
+                let name = format::segment_name(segment);
+                storage.sync(&name).map_err(|error| format!("cannot flush {name}: {error}"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Space {
+    fn run(&self, storage: &dyn Storage) -> Result<(), SpaceError> {
+        match *self {
+            Space::Create { id, bytes } => {
+                let name = format::preparing_name(id);
+                explain("create", &name, storage.create(&name, bytes))
+            }
+            Space::Zero { id, from, bytes } => {
+                let name = format::preparing_name(id);
+                let zeros = vec![0; bytes as usize];
+                let result = storage.write(&name, from, &zeros).and_then(|()| storage.sync(&name));
+                explain("write", &name, result)
+            }
+            Space::Finish { id } => {
+                let name = format::preparing_name(id);
+                explain("rename", &name, storage.rename(&name, &format::segment_name(id)))
+            }
+            Space::Reuse { from, to } => {
+                let name = format::segment_name(from);
+                explain("rename", &name, storage.rename(&name, &format::segment_name(to)))
+            }
+            Space::Remove { id } => {
+                let name = format::segment_name(id);
+                explain("remove", &name, storage.remove(&name))
+            }
+            Space::Abandon { id } => {
+                let name = format::preparing_name(id);
+                match storage.remove(&name) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                    result => explain("remove", &name, result),
+                }
+            }
+        }
+    }
+}
+
+impl WriteCheckpoint {
+    fn run(&self, storage: &dyn Storage) -> Result<(), SpaceError> {
+        let number = self.checkpoint.number;
+        let name = format::checkpoint_name(number);
+        let bytes = self.checkpoint.encode(&self.snapshot);
+        explain("write", &name, storage.replace(&name, &bytes))?;
+        if let Some(older) = self.older {
+            // Before any segment is removed that it needs: see `checkpoint`.
+            let name = format::checkpoint_name(older);
+            explain("remove", &name, storage.remove(&name))?;
+        }
+        if self.clean {
+            let mark = clean_mark(number, self.checkpoint.epoch);
+            explain("write", CLEAN_NAME, storage.replace(CLEAN_NAME, &mark))?;
+        }
+        Ok(())
+    }
+}
+
+fn explain(what: &str, name: &str, result: io::Result<()>) -> Result<(), SpaceError> {
+    result.map_err(|error| {
+        if crate::storage::is_full(&error) {
+            SpaceError::Full
+        } else {
+            SpaceError::Failed(format!("cannot {what} {name}: {error}"))
+        }
+    })
+}

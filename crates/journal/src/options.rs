@@ -1,0 +1,51 @@
+//! Sizes and thresholds of a journal, with their defaults.
+
+use crate::format::{BLOCK_ALIGN, align};
+
+/// Bytes of a block unless one group of records is larger; bounds the memory that recovery needs.
+const BLOCK_BYTES_MAX: usize = 1 << 20;
+/// Bytes of the very first segment: an empty store starts without zeroing a whole segment.
+const FIRST_SEGMENT_BYTES: u32 = 1 << 20;
+/// Smallest segment that makes sense; tests use such small ones.
+const SEGMENT_BYTES_MIN: u32 = 4 * BLOCK_ALIGN as u32;
+/// Removed segments kept for reuse at most.
+const FREE_SEGMENTS_MAX: u64 = 4;
+
+/// Sizes and thresholds.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Bytes of a segment; a larger record or group gets a segment of its own.
+    pub segment_bytes: u32,
+    /// Appended bytes after which a checkpoint is due.
+    pub checkpoint_bytes: u64,
+    /// Appended and not yet written bytes beyond which the journal is congested.
+    pub backlog_bytes_max: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            segment_bytes: 64 << 20,
+            checkpoint_bytes: 128 << 20,
+            backlog_bytes_max: 32 << 20,
+        }
+    }
+}
+
+impl Options {
+    /// The same with segments of a workable size.
+    pub(crate) fn rounded(mut self) -> Options {
+        let bytes = self.segment_bytes.clamp(SEGMENT_BYTES_MIN, 1 << 30);
+        self.segment_bytes = align(bytes as usize) as u32;
+        self
+    }
+    pub(crate) fn first_segment_bytes(&self) -> u32 {
+        self.segment_bytes.min(FIRST_SEGMENT_BYTES)
+    }
+    pub(crate) fn block_bytes_max(&self) -> usize {
+        align((self.segment_bytes as usize / 4).clamp(BLOCK_ALIGN, BLOCK_BYTES_MAX))
+    }
+    pub(crate) fn free_segments_max(&self) -> usize {
+        (self.checkpoint_bytes / u64::from(self.segment_bytes)).clamp(1, FREE_SEGMENTS_MAX) as usize
+    }
+}

@@ -1,0 +1,277 @@
+//! Opening a log that exists: checkpoint, then the records after it, one block in memory at a time.
+//!
+//! The log ends where the chain of blocks ends. What follows tells why. Every block carries the
+//! position before which everything was flushed when it was made; so if any valid block behind the
+//! end says that the end lay before that position, the bytes at the end were flushed once and are
+//! damaged now: the start is refused. Otherwise they were never flushed, hence never confirmed, and
+//! are dropped silently: the torn tail of a crash.
+
+use std::collections::VecDeque;
+
+use crate::checkpoint::{self, Chain, Checkpoint};
+use crate::format::{
+    self, BlockHeader, CLEAN_NAME, NoBlock, PREPARING_SUFFIX, RECORD_HEADER_BYTES, Records,
+};
+use crate::journal::Opened;
+use crate::scan::{self, Block, File, Walk};
+use crate::segments::{Segments, Usage};
+use crate::{Journal, Options, Position, Storage};
+
+const HINT: &str = "nothing was changed; run `angarium journal check` to see what is damaged";
+
+/// An opened log before its records were replayed.
+#[derive(Debug)]
+pub struct Recovery {
+    options: Options,
+    names: Vec<String>,
+    files: Vec<File>,
+    checkpoint: Option<(Checkpoint, Vec<u8>)>,
+    clean: bool,
+}
+
+impl Recovery {
+    /// Reads the newest checkpoint and finds the segments. Errors name file and offset of a
+    /// corruption and `angarium journal check`.
+    pub fn open(storage: &dyn Storage, options: Options) -> Result<Recovery, String> {
+        let names = storage.list().map_err(|error| format!("cannot list the journal: {error}"))?;
+        let files = scan::files(storage, &names)?;
+        let checkpoint =
+            checkpoint::newest(storage, &names).map_err(|why| format!("{why}; {HINT}"))?;
+        let clean = checkpoint
+            .as_ref()
+            .is_some_and(|(newest, _)| checkpoint::is_clean(storage, &names, newest));
+        let newest = checkpoint.as_ref().map(|(newest, _)| newest.clone()).unwrap_or_default();
+        if let Some((id, offset, what)) = missing(&newest, &files).into_iter().next() {
+            let name = format::segment_name(id);
+            return Err(format!("{name} is damaged at offset {offset}: {what}; {HINT}"));
+        }
+        Ok(Recovery { options: options.rounded(), names, files, checkpoint, clean })
+    }
+
+    /// The snapshot in the checkpoint, if there is one.
+    pub fn snapshot(&self) -> Option<&[u8]> {
+        self.checkpoint.as_ref().map(|(_, snapshot)| snapshot.as_slice())
+    }
+    /// Whether the last process closed the journal in order (`Journal::close`).
+    pub fn clean(&self) -> bool {
+        self.clean
+    }
+
+    /// Hands every record after the checkpoint to `apply`, in order, streaming. `apply` gets
+    /// `&mut Journal` for `retain` and `release` (and for nothing else).
+    pub fn replay(
+        self,
+        storage: &dyn Storage,
+        mut apply: impl FnMut(&mut Journal, Position, &[u8]) -> Result<(), String>,
+    ) -> Result<Journal, String> {
+        let Recovery { options, names, files, checkpoint, clean } = self;
+        let newest = checkpoint.map(|(newest, _)| newest).unwrap_or_default();
+        let mut walk = Walk::new(files.clone(), newest.start, newest.chain, newest.epoch);
+        let opened = Opened {
+            segments: known_segments(&options, &newest, &files),
+            checkpoint: newest.number,
+        };
+        // The counts of segments that replay comes to are made as it comes to them.
+        let mut journal = Journal::new(options.clone(), opened);
+        let mut replay_bytes = 0;
+        let mut buffer = Vec::new();
+        let mut tail = VecDeque::new();
+        while let Some(block) = walk.next(storage, &mut buffer)? {
+            replay_bytes += block.header.padded() as u64;
+            let bytes = size_of(&files, block.header.segment);
+            whole(&block, bytes)?;
+            journal.reach(block.header.segment, bytes);
+            apply_block(&mut journal, &block, &buffer, &mut apply)?;
+            tail.push_back(block);
+            while tail.front().is_some_and(|block| block.end() <= walk.durable) {
+                tail.pop_front();
+            }
+        }
+        let epoch = if clean { walk.epoch } else { judge_end(storage, &walk)? };
+        if !clean {
+            settle_tail(storage, &files, tail)?;
+        }
+        tidy(storage, &names, newest.number)?;
+        journal.begin(&walk, &files, replay_bytes, epoch + 1);
+        Ok(journal)
+    }
+}
+
+/// Refuses a segment shorter than its blocks say it was: whatever was behind is gone.
+fn whole(block: &Block, bytes: u64) -> Result<(), String> {
+    if u64::from(block.header.segment_bytes) <= bytes {
+        return Ok(());
+    }
+    let name = format::segment_name(block.header.segment);
+    let had = block.header.segment_bytes;
+    Err(format!("{name} is damaged at offset {bytes}: cut short: it had {had} bytes; {HINT}"))
+}
+
+fn size_of(files: &[File], id: u32) -> u64 {
+    files.iter().find(|file| file.id == id).map_or(0, |file| file.bytes)
+}
+
+/// Segments that hold live records and are missing or cut short: number, offset, what is wrong.
+pub(crate) fn missing(newest: &Checkpoint, files: &[File]) -> Vec<(u32, u64, String)> {
+    // Segments get their names only when they are whole.
+    let empty = files.iter().filter(|file| file.bytes == 0);
+    let mut found: Vec<_> =
+        empty.map(|file| (file.id, 0, "cut short: it is empty".into())).collect();
+    for usage in &newest.segments {
+        let is_start = usage.id == newest.start.segment() && newest.start.offset() > 0;
+        if usage.live == 0 && !is_start {
+            continue;
+        }
+        match files.iter().find(|file| file.id == usage.id) {
+            None => {
+                let what = format!("missing: it kept records with {} live references", usage.live);
+                found.push((usage.id, 0, what));
+            }
+            Some(file) if file.bytes > 0 && file.bytes < usage.bytes => {
+                let what = format!("cut short: it had {} bytes", usage.bytes);
+                found.push((usage.id, file.bytes, what));
+            }
+            Some(_) => {}
+        }
+    }
+    found
+}
+
+/// The segments up to the checkpoint's, with its counts.
+fn known_segments(options: &Options, newest: &Checkpoint, files: &[File]) -> Segments {
+    let mut segments = Segments::new(
+        options.segment_bytes,
+        options.first_segment_bytes(),
+        options.free_segments_max(),
+    );
+    let is_there = |usage: &&Usage| files.iter().any(|file| file.id == usage.id);
+    for usage in newest.segments.iter().filter(is_there) {
+        if usage.live > 0 || usage.id >= newest.start.segment() {
+            segments.restore(*usage);
+        }
+    }
+    segments
+}
+
+fn apply_block(
+    journal: &mut Journal,
+    block: &Block,
+    bytes: &[u8],
+    apply: &mut impl FnMut(&mut Journal, Position, &[u8]) -> Result<(), String>,
+) -> Result<(), String> {
+    for record in Records::new(bytes, &block.header) {
+        let (position, record) =
+            record.map_err(|position| format!("the record in {position} is malformed; {HINT}"))?;
+        apply(journal, position, &record[RECORD_HEADER_BYTES..])
+            .map_err(|why| format!("the record in {position} cannot be replayed: {why}"))?;
+    }
+    Ok(())
+}
+
+/// Refuses if what should be at the end of the walk was flushed once. Returns the highest epoch seen.
+fn judge_end(storage: &dyn Storage, walk: &Walk) -> Result<u32, String> {
+    if let NoBlock::Version(_) = walk.end {
+        return Err(format!("{}: {}", walk.at, walk.end));
+    }
+    let mut epoch = walk.epoch;
+    let mut proof: Option<BlockHeader> = None;
+    scan::search(storage, walk.files(), walk.at, |block, _| {
+        epoch = epoch.max(block.header.epoch);
+        if block.header.durable > walk.at {
+            proof = Some(block.header);
+        }
+        proof.is_none()
+    })?;
+    match proof {
+        None => Ok(epoch),
+        Some(later) if walk.at == Position(0) => Err(format!(
+            "the beginning of the journal is missing, and there is no checkpoint: a valid block is in {}; \
+             {HINT}",
+            later.position()
+        )),
+        Some(later) => Err(format!(
+            "the journal is damaged in {}: {}, though it was flushed once: a valid block follows in {}; \
+             {HINT}",
+            walk.at,
+            walk.end,
+            later.position()
+        )),
+    }
+}
+
+/// Writes what was read but perhaps never flushed once more, and flushes it. After a flush that failed
+/// the page cache may show bytes that the disk does not have, and a second flush alone would not
+/// write them; a block written from now on says that everything before it is flushed, so it must be.
+fn settle_tail(storage: &dyn Storage, files: &[File], tail: VecDeque<Block>) -> Result<(), String> {
+    let mut buffer = Vec::new();
+    let mut last = None;
+    for block in tail {
+        let segment = block.header.segment;
+        let name = format::segment_name(segment);
+        if last.is_some_and(|last| last != segment) {
+            sync(storage, last)?;
+        }
+        last = Some(segment);
+        let file = File { id: segment, bytes: size_of(files, segment) };
+        let again = scan::read_block(storage, file, block.header.offset.into(), &mut buffer)?;
+        if again != Ok(block) {
+            return Err(format!("{} reads differently each time", block.header.position()));
+        }
+        storage
+            .write(&name, block.header.offset.into(), &buffer)
+            .map_err(|error| format!("cannot write {name}: {error}"))?;
+    }
+    sync(storage, last)
+}
+
+fn sync(storage: &dyn Storage, segment: Option<u32>) -> Result<(), String> {
+    let Some(segment) = segment else { return Ok(()) };
+    let name = format::segment_name(segment);
+    storage.sync(&name).map_err(|error| format!("cannot flush {name}: {error}"))
+}
+
+/// Removes the mark of an orderly end (before anything is delivered anew) and what is unfinished.
+fn tidy(storage: &dyn Storage, names: &[String], newest: u32) -> Result<(), String> {
+    for name in names {
+        let unfinished = name.strip_suffix(PREPARING_SUFFIX).is_some_and(|name| {
+            format::parse_segment_name(name).is_some()
+                || format::parse_checkpoint_name(name).is_some()
+                || name == CLEAN_NAME
+        });
+        let older = format::parse_checkpoint_name(name).is_some_and(|number| number < newest);
+        if unfinished || older || name == CLEAN_NAME {
+            storage.remove(name).map_err(|error| format!("cannot remove {name}: {error}"))?;
+        }
+    }
+    Ok(())
+}
+
+impl Journal {
+    /// Replay comes to a block in this segment.
+    fn reach(&mut self, id: u32, bytes: u64) {
+        if self.segments_mut().bytes(id) == 0 {
+            self.segments_mut().restore(Usage { id, bytes, live: 0, total: 0 });
+        }
+    }
+
+    /// Replay is over: appends go on behind the last block.
+    fn begin(&mut self, walk: &Walk, files: &[File], replay_bytes: u64, epoch: u32) {
+        let mut end = walk.at;
+        if walk.chain == Chain::default() {
+            // Nothing was ever written: whatever segments exist stand ready.
+            end = Position(0);
+        }
+        let last = end.segment();
+        for file in files {
+            if self.segments_mut().bytes(file.id) > 0 {
+                continue;
+            }
+            if file.id > last {
+                self.segments_mut().restore_next(file.id, file.bytes);
+            } else {
+                self.segments_mut().restore_free(file.id, file.bytes);
+            }
+        }
+        self.continue_at(end, walk.chain, epoch, replay_bytes);
+    }
+}

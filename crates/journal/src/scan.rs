@@ -1,0 +1,196 @@
+//! Looking for blocks: one at a place, the chain of them, and later ones behind a place without one.
+
+use crate::checkpoint::Chain;
+use crate::format::{
+    self, BLOCK_ALIGN, BlockHeader, FLAG_HOLE, HEADER_BYTES, NoBlock, u32_at, u64_at,
+};
+use crate::{Position, Storage};
+
+/// Bytes read at first for a block: small ones come with one read.
+const FIRST_READ_BYTES: u64 = 16 << 10;
+/// Bytes read at a time where blocks are searched for.
+const SEARCH_BYTES: u64 = 1 << 20;
+
+/// A segment file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct File {
+    pub(crate) id: u32,
+    pub(crate) bytes: u64,
+}
+
+/// A block whose checksum is right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub(crate) header: BlockHeader,
+    pub(crate) checksum: u32,
+}
+
+impl Block {
+    /// Where the block ends, padding included.
+    pub(crate) fn end(&self) -> Position {
+        Position(self.header.position().0 + self.header.padded() as u64)
+    }
+    /// The chain behind this block. `bytes` are the block's.
+    pub(crate) fn chain(&self, bytes: &[u8]) -> Chain {
+        if self.header.flags & FLAG_HOLE == 0 {
+            Chain { sequence: self.header.sequence, checksum: self.checksum }
+        } else {
+            hole_chain(bytes)
+        }
+    }
+}
+
+/// Bytes that a hole's block needs behind its header.
+pub(crate) const HOLE_BYTES: usize = 12;
+
+/// What a hole says about how the chain goes on behind it.
+fn hole_chain(bytes: &[u8]) -> Chain {
+    match bytes.get(HEADER_BYTES..HEADER_BYTES + HOLE_BYTES) {
+        Some(next) => Chain { sequence: u64_at(next, 0), checksum: u32_at(next, 8) },
+        None => Chain::default(),
+    }
+}
+
+/// Segment files among `names`, ascending. Files of size zero count: they are damage, not absence.
+pub(crate) fn files(storage: &dyn Storage, names: &[String]) -> Result<Vec<File>, String> {
+    let mut files = Vec::new();
+    for name in names {
+        if let Some(id) = format::parse_segment_name(name) {
+            let bytes = storage.size(name).map_err(|error| format!("{name}: {error}"))?;
+            files.push(File { id, bytes });
+        }
+    }
+    files.sort_by_key(|file| file.id);
+    Ok(files)
+}
+
+/// Reads the block at `offset` into `buffer` and verifies its checksum.
+pub(crate) fn read_block(
+    storage: &dyn Storage,
+    file: File,
+    offset: u64,
+    buffer: &mut Vec<u8>,
+) -> Result<Result<Block, NoBlock>, String> {
+    let name = format::segment_name(file.id);
+    let rest = file.bytes.saturating_sub(offset);
+    if rest < BLOCK_ALIGN as u64 {
+        return Ok(Err(NoBlock::Absent));
+    }
+    let position = Position::at(file.id, offset as u32);
+    let failed = |error| format!("cannot read {name} at offset {offset}: {error}");
+    let first = rest.min(FIRST_READ_BYTES) as usize;
+    buffer.resize(first, 0);
+    storage.read(&name, offset, buffer).map_err(failed)?;
+    let header = match BlockHeader::decode(buffer, position) {
+        Ok(header) => header,
+        Err(why) => return Ok(Err(why)),
+    };
+    let padded = header.padded();
+    if padded as u64 > rest {
+        return Ok(Err(NoBlock::Length));
+    }
+    buffer.resize(padded, 0);
+    if padded > first {
+        storage.read(&name, offset + first as u64, &mut buffer[first..]).map_err(failed)?;
+    }
+    Ok(format::verify_block(buffer, &header).map(|checksum| Block { header, checksum }))
+}
+
+/// A walk along the chain of blocks.
+#[derive(Clone, Debug)]
+pub(crate) struct Walk {
+    files: Vec<File>,
+    /// Where the next block should be.
+    pub(crate) at: Position,
+    pub(crate) chain: Chain,
+    pub(crate) epoch: u32,
+    /// Why there is none at `at`, once the walk has ended.
+    pub(crate) end: NoBlock,
+    /// The `durable` of the last block.
+    pub(crate) durable: Position,
+}
+
+impl Walk {
+    pub(crate) fn new(files: Vec<File>, at: Position, chain: Chain, epoch: u32) -> Walk {
+        Walk { files, at, chain, epoch, end: NoBlock::Absent, durable: at }
+    }
+
+    pub(crate) fn files(&self) -> &[File] {
+        &self.files
+    }
+
+    /// The next block, if the chain goes on: here, or at the beginning of a later segment (a batch
+    /// that did not fit goes there, and segments may be passed over for a larger one).
+    pub(crate) fn next(
+        &mut self,
+        storage: &dyn Storage,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Option<Block>, String> {
+        let here = self.files.partition_point(|file| file.id < self.at.segment());
+        for at in here..self.files.len() {
+            let file = self.files[at];
+            let is_here = file.id == self.at.segment();
+            let offset = if is_here { self.at.offset() } else { 0 };
+            match read_block(storage, file, offset.into(), buffer)? {
+                Ok(block) if self.follows(&block.header) => {
+                    self.at = block.end();
+                    self.chain = block.chain(buffer);
+                    self.epoch = block.header.epoch;
+                    self.durable = block.header.durable;
+                    return Ok(Some(block));
+                }
+                Ok(_) if is_here => self.end = NoBlock::Absent,
+                Err(why) if is_here => self.end = why,
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Blocks that an earlier process wrote behind the end of its log, and that nobody ever counted
+    /// on, have an older epoch or another predecessor.
+    fn follows(&self, header: &BlockHeader) -> bool {
+        header.sequence == self.chain.sequence + 1
+            && header.previous == self.chain.checksum
+            && header.epoch >= self.epoch
+    }
+}
+
+/// Calls `visit` with every valid block at or behind `from`, until it says false. Steps over a valid
+/// block as a whole.
+pub(crate) fn search(
+    storage: &dyn Storage,
+    files: &[File],
+    from: Position,
+    mut visit: impl FnMut(&Block, &[u8]) -> bool,
+) -> Result<(), String> {
+    let mut chunk = Vec::new();
+    let mut block_bytes = Vec::new();
+    for &file in files.iter().filter(|file| file.id >= from.segment()) {
+        let mut offset = if file.id == from.segment() { u64::from(from.offset()) } else { 0 };
+        while offset + BLOCK_ALIGN as u64 <= file.bytes {
+            let start = offset;
+            let whole = (file.bytes - start) / BLOCK_ALIGN as u64 * BLOCK_ALIGN as u64;
+            chunk.resize(whole.min(SEARCH_BYTES) as usize, 0);
+            let name = format::segment_name(file.id);
+            storage
+                .read(&name, start, &mut chunk)
+                .map_err(|error| format!("cannot read {name} at offset {start}: {error}"))?;
+            while offset < start + chunk.len() as u64 {
+                let place = Position::at(file.id, offset as u32);
+                let here = &chunk[(offset - start) as usize..];
+                let found = match BlockHeader::decode(here, place) {
+                    Ok(_) => read_block(storage, file, offset, &mut block_bytes)?.ok(),
+                    Err(_) => None,
+                };
+                if let Some(block) = &found
+                    && !visit(block, &block_bytes)
+                {
+                    return Ok(());
+                }
+                offset += found.map_or(BLOCK_ALIGN, |block| block.header.padded()) as u64;
+            }
+        }
+    }
+    Ok(())
+}

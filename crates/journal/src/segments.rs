@@ -1,0 +1,403 @@
+//! Which segments there are, what is live in them, which is next; knows nothing about blocks.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::job::{Space, ZERO_BYTES};
+
+/// Segments that stand ready beside the one being written: one to go on with, one in reserve so that
+/// settles can be written while there is no space for more.
+pub(crate) const READY_SEGMENTS: usize = 2;
+/// Disk taken may be this many times what is live, and a few segments more, before records are moved.
+const SPARSE_FACTOR: u64 = 2;
+const SPARSE_SEGMENTS_MIN: usize = 3;
+
+/// A segment as a checkpoint knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Usage {
+    pub(crate) id: u32,
+    pub(crate) bytes: u64,
+    /// References that keep it.
+    pub(crate) live: u64,
+    /// References that ever kept it.
+    pub(crate) total: u64,
+}
+
+/// A segment that records are, or will be, in.
+#[derive(Debug)]
+struct Used {
+    usage: Usage,
+    /// Its file has its final name.
+    made: bool,
+    /// Its records were asked to be moved since the last checkpoint.
+    moving: bool,
+}
+
+/// A segment ahead of need.
+#[derive(Debug)]
+struct Next {
+    id: u32,
+    bytes: u64,
+    made: bool,
+}
+
+/// Files that hold nothing any more once the readers that may still look are done.
+#[derive(Debug)]
+struct Retired {
+    /// Shared with every read begun before.
+    readers: Arc<()>,
+    files: Vec<(u32, u64)>,
+}
+
+/// How far the segment being made is.
+#[derive(Debug)]
+struct Making {
+    id: u32,
+    bytes: u64,
+    zeroed: u64,
+    created: bool,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Segments {
+    segment_bytes: u64,
+    first_bytes: u64,
+    free_max: usize,
+    /// Ascending ids; the last one is being written.
+    used: Vec<Used>,
+    next: VecDeque<Next>,
+    next_id: u32,
+    making: Option<Making>,
+    /// What is left of a segment that could not be made, to be removed.
+    abandoned: Option<u32>,
+    /// A job is out.
+    busy: bool,
+    /// The last attempt found no space: wait for `retry` or for a file to reuse.
+    waits: bool,
+    readers: Arc<()>,
+    retired: VecDeque<Retired>,
+    free: VecDeque<(u32, u64)>,
+    /// To be removed even if it could be reused: a checkpoint needs its space.
+    discard: Vec<u32>,
+}
+
+impl Segments {
+    pub(crate) fn new(segment_bytes: u32, first_bytes: u32, free_max: usize) -> Segments {
+        Segments {
+            segment_bytes: segment_bytes.into(),
+            first_bytes: first_bytes.into(),
+            free_max,
+            next_id: 1,
+            ..Segments::default()
+        }
+    }
+
+    // ---- recovery ----
+
+    /// A segment that exists; ids must ascend.
+    pub(crate) fn restore(&mut self, usage: Usage) {
+        self.next_id = self.next_id.max(usage.id + 1);
+        self.used.push(Used { usage, made: true, moving: false });
+    }
+    /// A segment that exists and that nothing was written to yet.
+    pub(crate) fn restore_next(&mut self, id: u32, bytes: u64) {
+        self.next_id = self.next_id.max(id + 1);
+        if bytes == self.segment_bytes && self.next.len() < READY_SEGMENTS {
+            self.next.push_back(Next { id, bytes, made: true });
+        } else {
+            self.free.push_back((id, bytes));
+        }
+    }
+    /// A file without use, made by an earlier process.
+    pub(crate) fn restore_free(&mut self, id: u32, bytes: u64) {
+        self.next_id = self.next_id.max(id + 1);
+        self.free.push_back((id, bytes));
+    }
+
+    // ---- appending ----
+
+    pub(crate) fn bytes(&self, id: u32) -> u64 {
+        self.find(id).map_or(0, |at| self.used[at].usage.bytes)
+    }
+    pub(crate) fn is_made(&self, id: u32) -> bool {
+        self.find(id).is_some_and(|at| self.used[at].made)
+    }
+
+    /// Goes on to a segment that takes a block of `block` bytes.
+    pub(crate) fn advance(&mut self, block: u64) -> u32 {
+        if self.used.is_empty() && self.next.is_empty() {
+            let bytes = self.first_bytes.max(block);
+            self.used.push(Used {
+                usage: Usage { id: self.next_id, bytes, live: 0, total: 0 },
+                made: false,
+                moving: false,
+            });
+            self.next_id += 1;
+            return self.next_id - 1;
+        }
+        if block > self.segment_bytes {
+            // Ids must ascend along the log, so those that stand ready are passed over; their files
+            // come back under a later id.
+            let passed = std::mem::take(&mut self.next);
+            for next in passed {
+                if next.made {
+                    self.free.push_back((next.id, next.bytes));
+                }
+            }
+        }
+        if self.next.is_empty() {
+            self.plan(block.max(self.segment_bytes));
+        }
+        let next = self.next.pop_front().expect("one was planned");
+        self.used.push(Used {
+            usage: Usage { id: next.id, bytes: next.bytes, live: 0, total: 0 },
+            made: next.made,
+            moving: false,
+        });
+        next.id
+    }
+
+    fn plan(&mut self, bytes: u64) {
+        self.next.push_back(Next { id: self.next_id, bytes, made: false });
+        self.next_id += 1;
+    }
+
+    // ---- references ----
+
+    #[inline]
+    fn find(&self, id: u32) -> Option<usize> {
+        match self.used.last() {
+            Some(last) if last.usage.id == id => Some(self.used.len() - 1),
+            _ => self.used.binary_search_by_key(&id, |used| used.usage.id).ok(),
+        }
+    }
+    #[inline]
+    pub(crate) fn retain(&mut self, id: u32, count: u64) {
+        if let Some(at) = self.find(id) {
+            self.used[at].usage.live += count;
+            self.used[at].usage.total += count;
+        } else {
+            debug_assert!(false, "retained in segment {id}, which does not exist");
+        }
+    }
+    #[inline]
+    pub(crate) fn release(&mut self, id: u32, count: u64) {
+        if let Some(at) = self.find(id) {
+            let live = &mut self.used[at].usage.live;
+            debug_assert!(*live >= count, "released more than was retained in segment {id}");
+            *live = live.saturating_sub(count);
+        } else {
+            debug_assert!(false, "released in segment {id}, which does not exist");
+        }
+    }
+
+    /// Every segment up to the one being written, for a checkpoint.
+    pub(crate) fn usage(&self) -> Vec<Usage> {
+        self.used.iter().map(|used| used.usage).collect()
+    }
+    /// Segments without live references, the one being written among them.
+    pub(crate) fn dead(&self) -> usize {
+        self.used.iter().filter(|used| used.usage.live == 0).count()
+    }
+
+    /// A checkpoint with these counts that starts in segment `start` is durable: segments before it
+    /// in which nothing was live then go, unless something is live in them again.
+    pub(crate) fn checkpointed(&mut self, start: u32, counted: &[Usage]) {
+        let dead = |id: u32| {
+            let at = counted.binary_search_by_key(&id, |usage| usage.id);
+            at.is_ok_and(|at| counted[at].live == 0)
+        };
+        let mut files = Vec::new();
+        self.used.retain_mut(|used| {
+            let usage = used.usage;
+            used.moving = false;
+            let goes = usage.id < start && usage.live == 0 && dead(usage.id);
+            if goes {
+                files.push((usage.id, usage.bytes));
+            }
+            !goes
+        });
+        if !files.is_empty() {
+            let readers = std::mem::take(&mut self.readers);
+            self.retired.push_back(Retired { readers, files });
+        }
+        self.collect();
+    }
+
+    /// Whoever holds this may still look into segments that exist now.
+    pub(crate) fn readers(&self) -> Arc<()> {
+        Arc::clone(&self.readers)
+    }
+
+    fn collect(&mut self) {
+        while let Some(retired) = self.retired.front() {
+            if Arc::strong_count(&retired.readers) > 1 {
+                return;
+            }
+            let retired = self.retired.pop_front().expect("there is a front");
+            // Something to reuse is as good as new space.
+            self.waits = false;
+            self.free.extend(retired.files);
+        }
+    }
+
+    /// A sealed segment whose live records are so few that moving them gives most of it back.
+    pub(crate) fn straggling(&mut self) -> Option<u32> {
+        let sealed = self.used.len().saturating_sub(1);
+        let used = &mut self.used[..sealed];
+        if used.len() < SPARSE_SEGMENTS_MIN {
+            return None;
+        }
+        let live_bytes = |usage: &Usage| {
+            u128::from(usage.bytes) * u128::from(usage.live) / u128::from(usage.total.max(1))
+        };
+        let taken: u128 = used.iter().map(|used| u128::from(used.usage.bytes)).sum();
+        let live: u128 = used.iter().map(|used| live_bytes(&used.usage)).sum();
+        if taken <= live * u128::from(SPARSE_FACTOR) {
+            return None;
+        }
+        let sparse = used
+            .iter_mut()
+            .filter(|used| !used.moving && used.usage.live > 0)
+            .filter(|used| used.usage.live * SPARSE_FACTOR <= used.usage.total)
+            .min_by_key(|used| live_bytes(&used.usage) * 1024 / u128::from(used.usage.bytes))?;
+        sparse.moving = true;
+        Some(sparse.usage.id)
+    }
+
+    // ---- space ----
+
+    pub(crate) fn retry(&mut self) {
+        self.waits = false;
+    }
+    pub(crate) fn has_reserve(&self) -> bool {
+        self.next.len() >= READY_SEGMENTS
+            && self.next.iter().all(|next| next.made)
+            && self.used.iter().all(|used| used.made)
+    }
+    /// Gives up a segment in reserve, so that a checkpoint finds space. False: there is none.
+    pub(crate) fn give_up_reserve(&mut self) -> bool {
+        self.waits = true;
+        let at = self.next.iter().rposition(|next| next.made);
+        let file = self.free.pop_back().map(|file| file.0);
+        let file = file.or_else(|| Some(self.next.remove(at?)?.id));
+        self.discard.extend(file);
+        file.is_some()
+    }
+    pub(crate) fn is_discarding(&self) -> bool {
+        !self.discard.is_empty()
+    }
+
+    /// The next piece of work.
+    pub(crate) fn next_job(&mut self) -> Option<Space> {
+        if self.busy {
+            return None;
+        }
+        self.collect();
+        let job = self.choose();
+        self.busy = job.is_some();
+        job
+    }
+
+    fn choose(&mut self) -> Option<Space> {
+        if let Some(id) = self.abandoned {
+            return Some(Space::Abandon { id });
+        }
+        if let Some(&id) = self.discard.last() {
+            return Some(Space::Remove { id });
+        }
+        if let Some(making) = &self.making {
+            let (id, from) = (making.id, making.zeroed);
+            return Some(if !making.created {
+                Space::Create { id, bytes: making.bytes }
+            } else if from < making.bytes {
+                Space::Zero { id, from, bytes: (making.bytes - from).min(ZERO_BYTES as u64) }
+            } else {
+                Space::Finish { id }
+            });
+        }
+        if let Some((id, bytes)) = self.needed() {
+            if let Some(&(from, _)) = self.free.iter().find(|file| file.1 == bytes) {
+                return Some(Space::Reuse { from, to: id });
+            }
+            if !self.waits {
+                self.making = Some(Making { id, bytes, zeroed: 0, created: false });
+                return Some(Space::Create { id, bytes });
+            }
+        }
+        let reusable = |&&(_, bytes): &&(u32, u64)| bytes == self.segment_bytes;
+        let surplus = self.free.iter().filter(reusable).count() > self.free_max;
+        let file = self.free.iter().find(|&&(_, bytes)| surplus || bytes != self.segment_bytes)?;
+        Some(Space::Remove { id: file.0 })
+    }
+
+    /// The segment to make: the one that records wait for, else those ahead of need.
+    fn needed(&mut self) -> Option<(u32, u64)> {
+        if let Some(used) = self.used.iter().find(|used| !used.made) {
+            return Some((used.usage.id, used.usage.bytes));
+        }
+        while !self.used.is_empty() && self.next.len() < READY_SEGMENTS {
+            self.plan(self.segment_bytes);
+        }
+        self.next.iter().find(|next| !next.made).map(|next| (next.id, next.bytes))
+    }
+
+    pub(crate) fn done(&mut self, space: &Space) {
+        self.busy = false;
+        match *space {
+            Space::Create { .. } => {
+                if let Some(making) = &mut self.making {
+                    making.created = true;
+                }
+            }
+            Space::Zero { bytes, .. } => {
+                if let Some(making) = &mut self.making {
+                    making.zeroed += bytes;
+                }
+            }
+            Space::Finish { id } => {
+                let making = self.making.take();
+                self.made(id, making.map_or(0, |making| making.bytes));
+            }
+            Space::Reuse { from, to } => {
+                let at = self.free.iter().position(|&(id, _)| id == from);
+                let file = at.and_then(|at| self.free.remove(at));
+                self.made(to, file.map_or(0, |file| file.1));
+            }
+            Space::Remove { id } => {
+                self.free.retain(|file| file.0 != id);
+                self.discard.retain(|&discarded| discarded != id);
+            }
+            Space::Abandon { .. } => self.abandoned = None,
+        }
+    }
+
+    fn made(&mut self, id: u32, bytes: u64) {
+        if let Some(used) = self.used.iter_mut().find(|used| used.usage.id == id) {
+            used.made = true;
+        } else if let Some(next) = self.next.iter_mut().find(|next| next.id == id) {
+            next.made = true;
+        } else {
+            // It was passed over for a larger one while it was made.
+            self.free.push_back((id, bytes));
+        }
+    }
+
+    /// There was no space. What was begun is given up.
+    pub(crate) fn full(&mut self) {
+        self.busy = false;
+        self.waits = true;
+        self.abandoned = self.making.take().filter(|making| making.created).map(|made| made.id);
+    }
+
+    // ---- statistics ----
+
+    pub(crate) fn counts(&self) -> (usize, u64, u64) {
+        let made = self.used.iter().filter(|used| used.made).map(|used| used.usage.bytes);
+        let next = self.next.iter().filter(|next| next.made).map(|next| next.bytes);
+        let free = self.free.iter().map(|file| file.1);
+        let retired = self.retired.iter().flat_map(|retired| &retired.files).map(|file| file.1);
+        let bytes = made.chain(next).chain(free).chain(retired).sum();
+        (self.used.len(), bytes, self.used.iter().map(|used| used.usage.live).sum())
+    }
+}

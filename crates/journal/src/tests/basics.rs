@@ -1,0 +1,238 @@
+//! Append, flush, read, reopen, groups, checkpoints, removal.
+
+use super::{Host, encode, open, payload, small};
+use crate::{Disk, FaultyStorage, Options, Recovery, Storage};
+
+#[test]
+fn what_is_flushed_is_read_and_replayed() {
+    let storage = FaultyStorage::new(1);
+    let mut host = Host::open(&storage, small()).unwrap();
+    let mut positions = Vec::new();
+    for length in [8, 100, 4096, 20_000, 60_000, 70_000, 200_000, 9] {
+        positions.push((host.publish(length, true), length));
+        if length % 3 == 0 {
+            host.run(&storage);
+        }
+    }
+    host.run(&storage);
+    let last = positions.last().unwrap().0.1;
+    assert!(host.journal.durable() > last && host.journal.written() > last);
+
+    let asked = positions.iter().rev().map(|it| it.0.1).collect();
+    let read = host.journal.read(asked).run(&storage).unwrap();
+    for (record, &((number, _), length)) in read.iter().zip(positions.iter().rev()) {
+        assert_eq!(*record, payload(number, length));
+    }
+    storage.crash();
+    let (_, live, clean) = open(&storage, small()).unwrap();
+    assert_eq!(live, host.live);
+    assert!(!clean);
+}
+
+#[test]
+fn an_orderly_end_is_known_once() {
+    let storage = FaultyStorage::new(1);
+    let mut host = Host::open(&storage, small()).unwrap();
+    host.publish(100, true);
+    host.run(&storage);
+    host.publish(100, false);
+    host.journal.close(encode(&host.live));
+    host.run(&storage);
+    storage.crash();
+    let (mut journal, live, clean) = open(&storage, small()).unwrap();
+    assert!(clean);
+    assert_eq!(live, host.live);
+    // Opened again, it may deliver at once: an end without `close` is not orderly, even if nothing
+    // was appended.
+    assert!(journal.next_job().is_none_or(|job| job.kind() == crate::JobKind::Space));
+    storage.crash();
+    let (_, live, clean) = open(&storage, small()).unwrap();
+    assert!(!clean);
+    assert_eq!(live, host.live);
+}
+
+#[test]
+fn an_empty_journal_closes_and_opens() {
+    let storage = FaultyStorage::new(1);
+    let mut host = Host::open(&storage, small()).unwrap();
+    host.journal.close(Vec::new());
+    host.run(&storage);
+    assert!(Recovery::open(&storage, small()).unwrap().clean());
+    let mut host = Host::open(&storage, small()).unwrap();
+    host.publish(10, true);
+    host.run(&storage);
+    let (_, live, _) = open(&storage, small()).unwrap();
+    assert_eq!(live, host.live);
+}
+
+#[test]
+fn a_batch_nobody_waits_for_is_written_and_not_flushed() {
+    let storage = FaultyStorage::new(1);
+    let mut host = Host::open(&storage, small()).unwrap();
+    let (_, durable) = host.publish(10, true);
+    host.run(&storage);
+    let (_, spooled) = host.publish(10, false);
+    host.run(&storage);
+    assert!(host.journal.durable() > durable && host.journal.durable() <= spooled);
+    assert!(host.journal.written() > spooled);
+    assert_eq!(host.journal.stats().unsynced, 1);
+    host.publish(10, true);
+    host.run(&storage);
+    assert!(host.journal.durable() > spooled);
+}
+
+#[test]
+fn what_is_appended_during_a_flush_is_the_next_flush() {
+    let storage = FaultyStorage::new(1);
+    let mut host = Host::open(&storage, small()).unwrap();
+    host.publish(10, true);
+    host.run(&storage);
+    host.publish(10, true);
+    let first = host.journal.next_job().unwrap();
+    for _ in 0..100 {
+        host.publish(10, true);
+    }
+    assert!(host.journal.next_job().is_none_or(|job| job.kind() != crate::JobKind::Flush));
+    let before = host.journal.stats().flushes;
+    host.journal.finished(first.run(&storage));
+    host.run(&storage);
+    assert_eq!(host.journal.stats().flushes, before + 2);
+}
+
+#[test]
+fn segments_go_when_all_in_them_is_settled() {
+    let storage = FaultyStorage::new(1);
+    let mut host = Host::open(&storage, small()).unwrap();
+    let mut peak = 0;
+    for round in 0..400 {
+        for _ in 0..10 {
+            host.publish(1000, true);
+        }
+        host.run(&storage);
+        if round >= 10 {
+            let first = *host.live.keys().next().unwrap();
+            for number in first..first + 10 {
+                host.settle(number);
+            }
+        }
+        host.checkpoint_if_due();
+        host.run(&storage);
+        peak = peak.max(host.journal.stats().disk_bytes);
+    }
+    assert!(peak < 1 << 20, "{peak} bytes for 100 KB live");
+    let (journal, live, _) = open(&storage, small()).unwrap();
+    assert_eq!(live, host.live);
+    assert_eq!(journal.stats().live_references, host.live.len() as u64);
+}
+
+#[test]
+fn a_reader_keeps_its_segment() {
+    let storage = FaultyStorage::new(1);
+    let mut host = Host::open(&storage, small()).unwrap();
+    let (number, position) = host.publish(1000, true);
+    for _ in 0..100 {
+        host.publish(1000, true);
+    }
+    host.run(&storage);
+    let read = host.journal.read(vec![position]);
+    let churn = |host: &mut Host| {
+        for _ in 0..10 {
+            let numbers: Vec<_> = host.live.keys().copied().collect();
+            for number in numbers {
+                host.settle(number);
+            }
+            host.checkpoint();
+            host.run(&storage);
+            for _ in 0..100 {
+                host.publish(1000, true);
+            }
+            host.run(&storage);
+        }
+    };
+    churn(&mut host);
+    assert_eq!(read.run(&storage).unwrap(), [payload(number, 1000)]);
+    churn(&mut host);
+    assert!(host.journal.read(vec![position]).run(&storage).is_err());
+}
+
+#[test]
+fn sparse_segments_are_named_and_go_once_their_records_are_moved() {
+    let storage = FaultyStorage::new(1);
+    let mut host = Host::open(&storage, small()).unwrap();
+    for number in 1..=2000 {
+        host.publish(1000, true);
+        if number % 100 == 0 {
+            host.run(&storage);
+        }
+    }
+    assert_eq!(host.journal.straggling(), None);
+    for number in (1..=2000).filter(|number| number % 50 != 0) {
+        host.settle(number);
+    }
+    host.checkpoint();
+    host.run(&storage);
+    let before = host.journal.stats().disk_bytes;
+    let mut moved = 0;
+    while let Some(segment) = host.journal.straggling() {
+        let there: Vec<_> =
+            host.live.iter().filter(|it| it.1.segment() == segment).map(|it| *it.0).collect();
+        assert!(!there.is_empty());
+        moved += there.len();
+        for number in there {
+            host.settle(number);
+            host.publish(1000, true);
+        }
+    }
+    assert!(moved > 0);
+    for _ in 0..2 {
+        host.checkpoint();
+        host.run(&storage);
+    }
+    let after = host.journal.stats().disk_bytes;
+    assert!(after * 3 < before && after < 1 << 20, "{before} -> {after}");
+    assert_eq!(open(&storage, small()).unwrap().1, host.live);
+}
+
+#[test]
+fn a_real_disk_does_the_same() {
+    let folder = std::env::temp_dir().join(format!("angarium-journal-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    {
+        let disk = Disk::open(&folder).unwrap();
+        let locked = Disk::open(&folder).unwrap_err();
+        assert!(locked.to_string().contains(&std::process::id().to_string()), "{locked}");
+        let recovery =
+            Recovery::open(&disk, Options { segment_bytes: 1 << 20, ..small() }).unwrap();
+        let mut journal = recovery.replay(&disk, |_, _, _| Ok(())).unwrap();
+        for number in 0..3000 {
+            let position = journal.append(&[&payload(number, 1000)], true);
+            journal.retain(position, 1);
+            if number % 500 == 0 {
+                while let Some(job) = journal.next_job() {
+                    journal.finished(job.run(&disk));
+                }
+            }
+        }
+        journal.checkpoint(b"snapshot".to_vec());
+        let position = journal.append(&[b"last"], true);
+        while let Some(job) = journal.next_job() {
+            journal.finished(job.run(&disk));
+        }
+        assert_eq!(journal.read(vec![position]).run(&disk).unwrap(), [b"last"]);
+    }
+    let disk = Disk::open(&folder).unwrap();
+    disk.replace("foreign", b"somebody's note").unwrap();
+    let recovery = Recovery::open(&disk, small()).unwrap();
+    assert_eq!(recovery.snapshot(), Some(&b"snapshot"[..]));
+    let mut records = Vec::new();
+    recovery
+        .replay(&disk, |_, _, record| {
+            records.push(record.to_vec());
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(records, [b"last"]);
+    assert!(folder.join("foreign").exists());
+    drop(disk);
+    std::fs::remove_dir_all(&folder).unwrap();
+}
