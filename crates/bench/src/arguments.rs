@@ -1,0 +1,270 @@
+//! The command line of the benchmark, and what each of its commands runs.
+
+use crate::client::amqp091::Uri;
+use crate::client::amqp091::wire::Field;
+use crate::load::{self, End, Plan, idle, start};
+use crate::measure::{disk, process, raw};
+use crate::report;
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// The longest span of any kind.
+const SECONDS_MAX: f64 = 7.0 * 24.0 * 3600.0;
+
+/// Measures any broker over a socket, and the machine below it.
+#[derive(Debug, Args)]
+pub struct BenchArguments {
+    /// What to measure
+    #[command(subcommand)]
+    command: BenchCommand,
+    /// Print one JSON object instead of text
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum BenchCommand {
+    /// Publish and consume; count, time and check every message
+    Load(Box<LoadArguments>),
+    /// Open idle connections, each with a queue and a consumer; the broker's memory for each
+    Idle(IdleArguments),
+    /// Start a broker; the time until its first message is delivered
+    Start(StartArguments),
+    /// The limit of the sockets: bare TCP through a relay
+    Raw(RawArguments),
+    /// The limit of the disk: plain sequential writes, each with fdatasync
+    Disk(DiskArguments),
+}
+
+#[derive(Debug, Args)]
+struct BrokerArguments {
+    /// The broker
+    #[arg(long, default_value = "amqp://127.0.0.1:5672")]
+    uri: Uri,
+    /// The broker's process, to measure what it takes [default: who listens on the port here]
+    #[arg(long)]
+    pid: Option<u32>,
+}
+
+impl BrokerArguments {
+    fn pid(&self) -> Option<u32> {
+        let is_local =
+            matches!(self.uri.host.as_str(), "127.0.0.1" | "localhost" | "::1" | "[::1]");
+        self.pid.or_else(|| process::listener_pid(self.uri.port).filter(|_| is_local))
+    }
+}
+
+#[derive(Debug, Args)]
+struct LoadArguments {
+    #[command(flatten)]
+    broker: BrokerArguments,
+    /// Connections that publish
+    #[arg(short, long, default_value_t = 1)]
+    producers: usize,
+    /// Connections that consume; 0 leaves the messages in the queues
+    #[arg(short, long, default_value_t = 1)]
+    consumers: usize,
+    /// Queues [default: 1; with --fan-out, one for each consumer]
+    #[arg(short, long)]
+    queues: Option<usize>,
+    /// Send every message to every queue through a fanout exchange
+    #[arg(long)]
+    fan_out: bool,
+    /// Octets of a body
+    #[arg(short, long, default_value_t = 100)]
+    size: usize,
+    /// Persistent messages in durable queues
+    #[arg(long)]
+    persistent: bool,
+    /// Acknowledge every N deliveries; 0 is automatic acknowledgement
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    ack_every: u32,
+    /// Unacknowledged deliveries per consumer; 0 is no limit
+    #[arg(long, default_value_t = 0)]
+    prefetch: u16,
+    /// Unconfirmed messages per producer; 0 is no confirms
+    #[arg(short, long, default_value_t = 0)]
+    window: usize,
+    /// Messages published and not delivered at any time, over all; 0 is no limit
+    #[arg(long, default_value_t = 0)]
+    ahead: u64,
+    /// Messages per second over all producers; 0 is as fast as it goes
+    #[arg(long, default_value_t = 0)]
+    rate: u64,
+    /// Seconds measured
+    #[arg(short, long, default_value_t = 10.0)]
+    duration: f64,
+    /// Seconds before that are not measured
+    #[arg(long, default_value_t = 1.0)]
+    warm_up: f64,
+    /// Publish this many messages in all instead of measuring for a time
+    #[arg(long, conflicts_with_all = ["duration", "warm_up"])]
+    count: Option<u64>,
+    /// Seconds without any progress after which missing messages count as lost
+    #[arg(long, default_value_t = 10.0)]
+    drain: f64,
+    /// Check bodies by a checksum
+    #[arg(long)]
+    checksum: bool,
+    /// Take latencies
+    #[arg(long)]
+    latency: bool,
+    /// An argument of the queues, such as x-queue-type=quorum; may be given several times
+    #[arg(long = "queue-argument", value_name = "NAME=VALUE", value_parser = queue_argument)]
+    queue_arguments: Vec<(String, Field)>,
+}
+
+impl LoadArguments {
+    fn plan(&self) -> Result<Plan, String> {
+        let measured = seconds(self.duration)?;
+        let end = match self.count {
+            Some(count) => End::Count(count),
+            None => End::After { warm_up: seconds(self.warm_up)?, measured },
+        };
+        let queues_default = if self.fan_out { self.consumers.max(1) } else { 1 };
+        let plan = Plan {
+            uri: self.broker.uri.clone(),
+            producers: self.producers,
+            consumers: self.consumers,
+            queues: self.queues.unwrap_or(queues_default),
+            fan_out: self.fan_out,
+            size_bytes: self.size,
+            persistent: self.persistent,
+            ack_every: self.ack_every,
+            prefetch: self.prefetch,
+            window: self.window,
+            ahead: self.ahead,
+            rate: self.rate,
+            end,
+            drain: seconds(self.drain)?,
+            checksum: self.checksum,
+            latency: self.latency,
+            queue_arguments: self.queue_arguments.clone(),
+        };
+        plan.check()?;
+        Ok(plan)
+    }
+}
+
+#[derive(Debug, Args)]
+struct IdleArguments {
+    #[command(flatten)]
+    broker: BrokerArguments,
+    /// How many
+    #[arg(short, long, default_value_t = 1_000)]
+    connections: usize,
+    /// Seconds before each look at the broker
+    #[arg(long, default_value_t = 2.0)]
+    settle: f64,
+}
+
+#[derive(Debug, Args)]
+struct StartArguments {
+    /// Where the started broker will listen
+    #[arg(long, default_value = "amqp://127.0.0.1:5672")]
+    uri: Uri,
+    /// Seconds to wait for it
+    #[arg(long, default_value_t = 30.0)]
+    patience: f64,
+    /// The command, which must stay in the foreground
+    #[arg(required = true, last = true)]
+    command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+struct RawArguments {
+    /// Octets of a message
+    #[arg(short, long, default_value_t = 100)]
+    size: usize,
+    /// Seconds of the stream, and of the round trips
+    #[arg(short, long, default_value_t = 3.0)]
+    duration: f64,
+}
+
+#[derive(Debug, Args)]
+struct DiskArguments {
+    /// The folder whose disk it is
+    #[arg(long, default_value = ".")]
+    folder: PathBuf,
+    /// Octets of each write
+    #[arg(long, default_value_t = 64 * 1024)]
+    flush_bytes: u64,
+    /// Seconds
+    #[arg(short, long, default_value_t = 5.0)]
+    duration: f64,
+}
+
+/// Runs what the command line asks for and prints the result. Fails if the broker lost or harmed a message.
+pub fn run(arguments: BenchArguments) -> ExitCode {
+    match execute(&arguments) {
+        Ok(code) => code,
+        Err(message) => {
+            eprintln!("bench: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
+    let json = arguments.json;
+    match &arguments.command {
+        BenchCommand::Load(load) => {
+            let outcome = load::run(&load.plan()?, load.broker.pid()).map_err(text)?;
+            print(json, &outcome, report::load)?;
+            let clean = outcome.verdict.is_none_or(|verdict| verdict.is_clean());
+            return Ok(if clean { ExitCode::SUCCESS } else { ExitCode::from(2) });
+        }
+        BenchCommand::Idle(idle) => {
+            if idle.connections > idle::CONNECTIONS_MAX {
+                return Err(format!("at most {} connections", idle::CONNECTIONS_MAX));
+            }
+            let pid = idle.broker.pid().ok_or("which process is the broker? Say it by --pid")?;
+            let settle = seconds(idle.settle)?;
+            let cost = idle::measure(&idle.broker.uri, pid, idle.connections, settle);
+            print(json, &cost.map_err(text)?, report::idle)?;
+        }
+        BenchCommand::Start(start) => {
+            let patience = seconds(start.patience)?;
+            let time = start::measure(&start.command, &start.uri, patience).map_err(text)?;
+            print(json, &time, report::start)?;
+        }
+        BenchCommand::Raw(raw) => {
+            let speed = raw::measure(raw.size, seconds(raw.duration)?).map_err(text)?;
+            print(json, &speed, report::sockets)?;
+        }
+        BenchCommand::Disk(disk) => {
+            let span = seconds(disk.duration)?;
+            let speed = disk::measure(&disk.folder, disk.flush_bytes, span).map_err(text)?;
+            print(json, &speed, report::disk)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+fn print<T: Serialize>(json: bool, value: &T, render: fn(&T) -> String) -> Result<(), String> {
+    if json {
+        println!("{}", serde_json::to_string(value).map_err(text)?);
+    } else {
+        print!("{}", render(value));
+    }
+    Ok(())
+}
+
+fn seconds(value: f64) -> Result<Duration, String> {
+    if !(0.0..=SECONDS_MAX).contains(&value) {
+        return Err(format!("{value} seconds is not a span of 0 to {SECONDS_MAX} seconds"));
+    }
+    Ok(Duration::from_secs_f64(value))
+}
+
+fn queue_argument(text: &str) -> Result<(String, Field), String> {
+    let (name, value) = text.split_once('=').ok_or("an argument is NAME=VALUE")?;
+    Ok((name.to_owned(), Field::from_argument(value)))
+}

@@ -1,0 +1,3 @@
+//! Native clients of the protocols that loads are made of, one folder each.
+
+pub mod amqp091;

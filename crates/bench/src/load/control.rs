@@ -1,0 +1,128 @@
+//! What the threads of one run share: counters, the signals between them, the clock.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+/// What one worker did so far. On cache lines of its own: only its worker writes it.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(super) struct Counter {
+    /// Messages published, or delivered.
+    pub messages: AtomicU64,
+    /// Messages confirmed (producers), or octets of bodies delivered (consumers).
+    pub second: AtomicU64,
+    /// Messages refused by `basic.nack` (producers).
+    pub refused: AtomicU64,
+}
+
+/// Shared by all workers of a run.
+#[derive(Debug)]
+pub(super) struct Control {
+    /// One per producer.
+    pub producers: Vec<Counter>,
+    /// One per consumer.
+    pub consumers: Vec<Counter>,
+    /// Producers publish no more.
+    pub stop_publishing: AtomicBool,
+    /// Consumers finish.
+    pub stop_consuming: AtomicBool,
+    /// Latencies count.
+    pub measuring: AtomicBool,
+    waiting: AtomicBool,
+    ahead: u64,
+    copies: u64,
+    parked: OnceLock<Vec<Thread>>,
+    epoch: Instant,
+}
+
+impl Control {
+    /// For this many workers, and producers that stay at most `ahead` messages before the consumers.
+    pub(super) fn new(producers: usize, consumers: usize, ahead: u64, copies: u64) -> Control {
+        let counters = |count| (0..count).map(|_| Counter::default()).collect();
+        Control {
+            producers: counters(producers),
+            consumers: counters(consumers),
+            stop_publishing: AtomicBool::new(false),
+            stop_consuming: AtomicBool::new(false),
+            measuring: AtomicBool::new(false),
+            waiting: AtomicBool::new(false),
+            ahead,
+            copies,
+            parked: OnceLock::new(),
+            epoch: Instant::now(),
+        }
+    }
+
+    /// Names the producers' threads, so that consumers can wake them.
+    pub(super) fn set_producer_threads(&self, threads: Vec<Thread>) {
+        self.parked.set(threads).expect("the producers start once per run");
+    }
+
+    /// Nanoseconds since the run began.
+    #[inline]
+    pub(super) fn now_ns(&self) -> u64 {
+        self.epoch.elapsed().as_nanos() as u64
+    }
+
+    /// Messages published so far.
+    pub(super) fn published(&self) -> u64 {
+        sum(&self.producers, |counter| &counter.messages)
+    }
+
+    /// Messages confirmed so far.
+    pub(super) fn confirmed(&self) -> u64 {
+        sum(&self.producers, |counter| &counter.second)
+    }
+
+    /// Messages refused so far.
+    pub(super) fn refused(&self) -> u64 {
+        sum(&self.producers, |counter| &counter.refused)
+    }
+
+    /// Messages delivered so far.
+    pub(super) fn delivered(&self) -> u64 {
+        sum(&self.consumers, |counter| &counter.messages)
+    }
+
+    /// Octets of bodies delivered so far.
+    pub(super) fn delivered_bytes(&self) -> u64 {
+        sum(&self.consumers, |counter| &counter.second)
+    }
+
+    /// How many of `wanted` messages may be published now. Waits until it is at least one, or until the run stops.
+    #[inline]
+    pub(super) fn allowance(&self, wanted: u64) -> u64 {
+        if self.ahead == 0 {
+            return wanted;
+        }
+        loop {
+            let undelivered = self.published().saturating_sub(self.delivered() / self.copies);
+            let allowed = self.ahead.saturating_sub(undelivered).min(wanted);
+            if allowed > 0 || self.stop_publishing.load(Ordering::Relaxed) {
+                return allowed;
+            }
+            if self.waiting.swap(true, Ordering::SeqCst) {
+                // The bound covers the race of two producers over the one flag.
+                thread::park_timeout(Duration::from_millis(1));
+            }
+        }
+    }
+
+    /// Wakes producers that wait for deliveries.
+    #[inline]
+    pub(super) fn progressed(&self) {
+        if self.ahead == 0 || !self.waiting.load(Ordering::SeqCst) {
+            return;
+        }
+        self.waiting.store(false, Ordering::SeqCst);
+        for thread in self.parked.get().into_iter().flatten() {
+            thread.unpark();
+        }
+    }
+}
+
+fn sum(counters: &[Counter], field: impl Fn(&Counter) -> &AtomicU64) -> u64 {
+    counters.iter().map(|counter| field(counter).load(Ordering::Relaxed)).sum()
+}

@@ -1,0 +1,22 @@
+//! Runs a workload against a broker and says what happened. Knows AMQP 0-9-1 only through its client.
+
+mod consumer;
+mod control;
+pub mod idle;
+mod outcome;
+mod pace;
+mod plan;
+mod producer;
+mod run;
+mod stamp;
+pub mod start;
+mod tally;
+mod window;
+
+pub use outcome::{Outcome, Rates, ToolCost};
+pub use plan::{End, Plan};
+pub use run::run;
+pub use tally::{Tally, Verdict};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+//! What a run came to, as a value that reports are made of.
+
+use super::tally::Verdict;
+use crate::measure::latency::Summary;
+use crate::measure::process::Cost;
+use serde::{Deserialize, Serialize};
+
+/// Messages per second over the measured span.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rates {
+    /// By all producers.
+    pub published: f64,
+    /// To all producers.
+    pub confirmed: f64,
+    /// To all consumers.
+    pub delivered: f64,
+    /// Octets of bodies to all consumers.
+    pub delivered_bytes: f64,
+    /// The slowest second: deliveries, or publishes where nobody consumes.
+    pub second_min: f64,
+    /// The fastest second.
+    pub second_max: f64,
+}
+
+/// What the load generator itself took.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolCost {
+    /// CPU nanoseconds per message.
+    pub cpu_ns_per_message: f64,
+    /// Cores' worth of CPU.
+    pub cpu_share: f64,
+}
+
+/// What a run came to.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The workload in words.
+    pub plan: String,
+    /// The broker's address.
+    pub broker_uri: String,
+    /// Seconds measured.
+    pub measured_s: f64,
+    /// Messages counted for the costs per message: deliveries, or publishes where nobody consumes.
+    pub messages: u64,
+    /// Messages per second.
+    pub rates: Rates,
+    /// Messages published over the whole run.
+    pub published: u64,
+    /// Messages confirmed over the whole run.
+    pub confirmed: u64,
+    /// Messages refused by `basic.nack` over the whole run.
+    pub refused: u64,
+    /// What became of them; none where nobody consumes.
+    pub verdict: Option<Verdict>,
+    /// What the broker's processes took; none if they cannot be seen from here.
+    pub broker: Option<Cost>,
+    /// What this tool took.
+    pub tool: ToolCost,
+    /// From sending to delivery, if asked for.
+    pub latency: Option<Summary>,
+    /// From sending to the confirm, if asked for.
+    pub confirm_latency: Option<Summary>,
+}

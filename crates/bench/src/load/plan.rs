@@ -1,0 +1,137 @@
+//! A workload as a value: who publishes what to whom, and for how long.
+
+use super::stamp::{IDENTITY_BYTES, TIMED_BYTES};
+use crate::client::amqp091::Uri;
+use crate::client::amqp091::wire::Field;
+use serde::Serialize;
+use std::time::Duration;
+
+/// The most connections of one kind: each has a thread.
+pub(super) const WORKERS_MAX: usize = 1_000;
+/// The largest body; RabbitMQ and Angarium take 128 MiB unless told otherwise.
+pub(super) const SIZE_BYTES_MAX: usize = 128 << 20;
+/// The largest confirm window.
+pub(super) const WINDOW_MAX: usize = 1 << 20;
+
+/// When a run ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum End {
+    /// After a warm-up that is not measured and a span that is.
+    After {
+        /// Not measured.
+        warm_up: Duration,
+        /// Measured.
+        measured: Duration,
+    },
+    /// When this many messages in all are published, and delivered.
+    Count(u64),
+}
+
+/// One workload against one broker.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The broker.
+    pub uri: Uri,
+    /// Connections that publish.
+    pub producers: usize,
+    /// Connections that consume; consumer `i` reads queue `i % queues`.
+    pub consumers: usize,
+    /// Queues; without fan-out, producer `i` publishes to queue `i % queues`.
+    pub queues: usize,
+    /// Every message goes to every queue, by a fanout exchange.
+    pub fan_out: bool,
+    /// Octets of a body.
+    pub size_bytes: usize,
+    /// Delivery mode 2 and durable queues.
+    pub persistent: bool,
+    /// Acknowledge every so many deliveries; 0 is automatic acknowledgement.
+    pub ack_every: u32,
+    /// Unacknowledged deliveries per consumer; 0 is no limit.
+    pub prefetch: u16,
+    /// Unconfirmed messages per producer; 0 is no confirms.
+    pub window: usize,
+    /// Messages published and not delivered at any time, over all; 0 is no limit.
+    pub ahead: u64,
+    /// Messages per second over all producers; 0 is as fast as it goes.
+    pub rate: u64,
+    /// When it ends.
+    pub end: End,
+    /// How long to wait for the last deliveries without any progress.
+    pub drain: Duration,
+    /// Whether bodies carry a checksum.
+    pub checksum: bool,
+    /// Whether latencies are taken.
+    pub latency: bool,
+    /// Arguments of every queue.
+    pub queue_arguments: Vec<(String, Field)>,
+}
+
+impl Plan {
+    /// Says what is wrong with the plan, if anything.
+    pub fn check(&self) -> Result<(), String> {
+        let workers = 1..=WORKERS_MAX;
+        if !workers.contains(&self.producers) {
+            return Err(format!("producers must be 1 to {WORKERS_MAX}"));
+        }
+        if self.consumers > WORKERS_MAX || !workers.contains(&self.queues) {
+            return Err(format!("consumers and queues must be at most {WORKERS_MAX}"));
+        }
+        if self.consumers > 0 && self.consumers < self.queues {
+            return Err("every queue needs a consumer, or none has one".to_owned());
+        }
+        if self.size_bytes > SIZE_BYTES_MAX {
+            return Err(format!("a message may have at most {SIZE_BYTES_MAX} octets"));
+        }
+        if self.window > WINDOW_MAX {
+            return Err(format!("a confirm window may be at most {WINDOW_MAX}"));
+        }
+        if self.checksum && self.size_bytes < IDENTITY_BYTES {
+            return Err(format!("a checksum needs messages of at least {IDENTITY_BYTES} octets"));
+        }
+        if self.latency && self.size_bytes < TIMED_BYTES {
+            return Err(format!("latencies need messages of at least {TIMED_BYTES} octets"));
+        }
+        if self.ack_every > 0 && self.prefetch > 0 && self.ack_every > u32::from(self.prefetch) {
+            return Err("acknowledging less often than the prefetch allows would stall".to_owned());
+        }
+        if self.ahead > 0 && self.consumers == 0 {
+            return Err("a limit on undelivered messages needs consumers".to_owned());
+        }
+        Ok(())
+    }
+
+    /// How many queues one message of any producer goes to.
+    pub fn copies(&self) -> u64 {
+        if self.fan_out { self.queues as u64 } else { 1 }
+    }
+
+    /// Whether what this producer publishes goes to this queue.
+    pub fn routes(&self, producer: usize, queue: usize) -> bool {
+        self.fan_out || producer % self.queues == queue
+    }
+
+    /// How many messages this producer publishes at most.
+    pub fn share_of(&self, producer: usize) -> u64 {
+        let End::Count(total) = self.end else { return u64::MAX };
+        let (producer, producers) = (producer as u64, self.producers as u64);
+        total / producers + u64::from(producer < total % producers)
+    }
+
+    /// The plan in one line.
+    pub fn describe(&self) -> String {
+        let mode = if self.persistent { "persistent" } else { "transient" };
+        let acks = match self.ack_every {
+            0 => "auto-ack".to_owned(),
+            every => format!("ack every {every}"),
+        };
+        let confirms = match self.window {
+            0 => "no confirms".to_owned(),
+            window => format!("confirm window {window}"),
+        };
+        let route = if self.fan_out { "fan-out to" } else { "over" };
+        format!(
+            "{} producers, {} consumers, {route} {} queues, {} B {mode}, {acks}, {confirms}",
+            self.producers, self.consumers, self.queues, self.size_bytes
+        )
+    }
+}

@@ -1,0 +1,246 @@
+//! One producer: sends pre-encoded batches and takes confirms. Knows nothing about consumers.
+
+use super::control::Control;
+use super::pace::Pace;
+use super::plan::Plan;
+use super::stamp::{self, Stamp, TIMED_BYTES};
+use super::window::Window;
+use crate::client::amqp091::wire::{self, Envelope, Frame, Malformed, method};
+use crate::client::amqp091::{Connection, Error, connection};
+use crate::measure::latency::Latencies;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
+use std::io::Write;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Octets of a batch: what one write hands to the socket.
+const BATCH_BYTES: usize = 64 * 1024;
+
+/// Many messages, encoded once; only their stamps change.
+struct Batch {
+    bytes: Vec<u8>,
+    message_bytes: usize,
+    body_at: usize,
+    body_head: usize,
+    capacity: u64,
+    rest: Option<u32>,
+    producer: u32,
+}
+
+impl Batch {
+    fn new(plan: &Plan, producer: usize, envelope: &Envelope<'_>, frame_bytes_max: usize) -> Batch {
+        let body: Vec<u8> = (0..plan.size_bytes).map(|at| b'a' + (at % 26) as u8).collect();
+        let mut bytes = Vec::new();
+        let body_at = wire::write_publish(&mut bytes, envelope, &body, frame_bytes_max);
+        let message_bytes = bytes.len();
+        let capacity = (BATCH_BYTES / message_bytes).max(1);
+        let message = bytes.clone();
+        for _ in 1..capacity {
+            bytes.extend_from_slice(&message);
+        }
+        let body_head = plan.size_bytes.min(TIMED_BYTES);
+        let rest = plan.checksum.then(|| crc32fast::hash(&body[body_head..]));
+        let (capacity, producer) = (capacity as u64, producer as u32);
+        Batch { bytes, message_bytes, body_at, body_head, capacity, rest, producer }
+    }
+
+    /// Stamps the first `count` messages and returns their bytes.
+    #[inline]
+    fn stamp(&mut self, count: u64, first: u64, sent_ns: impl Fn(u64) -> u64) -> &[u8] {
+        let used = count as usize * self.message_bytes;
+        for (index, message) in self.bytes[..used].chunks_exact_mut(self.message_bytes).enumerate()
+        {
+            let mut stamp = Stamp {
+                producer: self.producer,
+                checksum: 0,
+                sequence: first + index as u64,
+                sent_ns: sent_ns(index as u64),
+            };
+            if let Some(rest) = self.rest {
+                stamp.checksum = stamp::checksum(&stamp, rest);
+            }
+            stamp.write(&mut message[self.body_at..self.body_at + self.body_head]);
+        }
+        &self.bytes[..used]
+    }
+}
+
+/// What a producer brings home.
+pub(super) struct Produced {
+    /// Messages published.
+    pub published: u64,
+    /// From sending to the confirm.
+    pub confirm_latencies: Option<Latencies>,
+}
+
+/// A producer that is connected and has not begun.
+pub(super) struct Producer<'a> {
+    plan: &'a Plan,
+    control: &'a Control,
+    index: usize,
+    connection: Connection,
+    batch: Batch,
+    window: Option<Window>,
+    pace: Option<Pace>,
+    published: u64,
+    latencies: Option<Latencies>,
+}
+
+impl<'a> Producer<'a> {
+    /// Connects and prepares the batch.
+    pub(super) fn connect(
+        plan: &'a Plan,
+        control: &'a Control,
+        index: usize,
+        exchange: &str,
+        key: &str,
+    ) -> Result<Producer<'a>, Error> {
+        let mut connection = Connection::open(&plan.uri)?;
+        if plan.window > 0 {
+            connection.select_confirms()?;
+        }
+        let envelope =
+            Envelope { channel: connection::CHANNEL, exchange, key, persistent: plan.persistent };
+        let batch = Batch::new(plan, index, &envelope, connection.frame_bytes_max);
+        Ok(Producer {
+            plan,
+            control,
+            index,
+            connection,
+            batch,
+            window: (plan.window > 0).then(|| Window::new(plan.window)),
+            pace: None,
+            published: 0,
+            latencies: (plan.latency && plan.window > 0).then(Latencies::new),
+        })
+    }
+
+    /// Publishes until the plan or the control says stop, then takes the last confirms.
+    pub(super) fn run(mut self) -> Result<Produced, Error> {
+        self.pace = Pace::of(self.plan.rate, self.plan.producers, self.control.now_ns());
+        let share = self.plan.share_of(self.index);
+        while self.published < share && !self.control.stop_publishing.load(Ordering::Relaxed) {
+            let room = match &self.window {
+                Some(window) => window.room(),
+                None => u64::MAX,
+            };
+            if room == 0 {
+                self.take_confirms()?;
+                continue;
+            }
+            let wanted = self.batch.capacity.min(share - self.published).min(room);
+            let due = self.due(wanted)?;
+            let count = if due == 0 { 0 } else { self.control.allowance(due) };
+            if count > 0 {
+                self.publish(count)?;
+            }
+        }
+        while self.window.as_ref().is_some_and(|window| !window.is_empty()) {
+            self.take_confirms()?;
+        }
+        // Closing the channel makes sure that the broker has taken everything sent before.
+        self.connection.send_channel_close()?;
+        self.connection.expect(connection::CHANNEL, method::CHANNEL_CLOSE_OK)?;
+        self.connection.close()?;
+        Ok(Produced { published: self.published, confirm_latencies: self.latencies })
+    }
+
+    #[inline]
+    fn publish(&mut self, count: u64) -> Result<(), Error> {
+        let (first, published) = (self.published, self.published + count);
+        // One clock for the batch, none at all unless latencies are asked for. With a pace, a message counts
+        // from when it was due: a stalled broker delays those behind it, and that must show.
+        let now_ns = if self.plan.latency { self.control.now_ns() } else { 0 };
+        let bytes = match (&self.pace, self.plan.latency) {
+            (Some(pace), true) => {
+                self.batch.stamp(count, first, |index| pace.due_ns(first + index))
+            }
+            _ => self.batch.stamp(count, first, |_| now_ns),
+        };
+        if let Err(error) = self.connection.stream.write_all(bytes) {
+            return Err(self.reason(error.into()));
+        }
+        if let Some(window) = &mut self.window {
+            window.sent(count, now_ns);
+        }
+        self.published = published;
+        self.control.producers[self.index].messages.store(published, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// How many of `wanted` are due by the pace. With nothing due, sleeps or takes confirms until something is.
+    fn due(&mut self, wanted: u64) -> Result<u64, Error> {
+        let Some(pace) = &self.pace else { return Ok(wanted) };
+        let now_ns = self.control.now_ns();
+        let due = pace.due_by(now_ns).saturating_sub(self.published).min(wanted);
+        if due > 0 {
+            return Ok(due);
+        }
+        let wait_ns = pace.due_ns(self.published).saturating_sub(now_ns).min(100_000_000);
+        let outstanding = self.window.as_ref().is_some_and(|window| !window.is_empty());
+        if !outstanding {
+            std::thread::sleep(Duration::from_nanos(wait_ns));
+        } else if readable_within(&self.connection, wait_ns)? {
+            self.take_confirms()?;
+        }
+        Ok(0)
+    }
+
+    fn take_confirms(&mut self) -> Result<(), Error> {
+        if self.connection.incoming.fill(&mut self.connection.stream)? == 0 {
+            return Err(connection::hung_up());
+        }
+        let counter = &self.control.producers[self.index];
+        let Some(window) = &mut self.window else { return Ok(()) };
+        let measured = self.control.measuring.load(Ordering::Relaxed);
+        let mut latencies = self.latencies.as_mut().filter(|_| measured);
+        let now_ns = if latencies.is_some() { self.control.now_ns() } else { 0 };
+        let (mut confirmed, mut refused) = (0, 0);
+        while let Some(frame) = self.connection.incoming.next_frame()? {
+            let settled = match frame.method() {
+                method::BASIC_ACK => &mut confirmed,
+                method::BASIC_NACK => &mut refused,
+                _ => {
+                    connection::refusal(&frame)?;
+                    continue;
+                }
+            };
+            let (tag, multiple) = read_confirm(&frame)?;
+            let count = window.confirm(tag, multiple, |sent_ns| {
+                if let Some(latencies) = &mut latencies {
+                    latencies.record(now_ns.saturating_sub(sent_ns));
+                }
+            });
+            *settled += count.ok_or(Malformed("a confirm of what was never published"))?;
+        }
+        counter.second.fetch_add(confirmed, Ordering::Relaxed);
+        counter.refused.fetch_add(refused, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The reason the broker gave before it hung up, if it gave one.
+    fn reason(&mut self, otherwise: Error) -> Error {
+        match self.connection.expect(connection::CHANNEL, method::CHANNEL_CLOSE_OK) {
+            Err(closed @ Error::Closed { .. }) => closed,
+            _ => otherwise,
+        }
+    }
+}
+
+#[inline]
+fn read_confirm(frame: &Frame<'_>) -> Result<(u64, bool), Malformed> {
+    let mut arguments = frame.arguments();
+    Ok((arguments.long_long()?, arguments.octet()? & 1 != 0))
+}
+
+/// Waits for input as long as told, more exactly than a socket's read timeout, which counts in ticks.
+fn readable_within(connection: &Connection, wait_ns: u64) -> Result<bool, Error> {
+    let timeout = Timespec {
+        tv_sec: (wait_ns / 1_000_000_000) as i64,
+        tv_nsec: (wait_ns % 1_000_000_000) as i64,
+    };
+    let mut sockets = [PollFd::new(&connection.stream, PollFlags::IN)];
+    let ready = poll(&mut sockets, Some(&timeout)).map_err(std::io::Error::from)?;
+    Ok(ready > 0)
+}

@@ -1,0 +1,90 @@
+//! How long a broker takes from its start to the first message at a consumer.
+
+use crate::client::amqp091::wire::{Envelope, method};
+use crate::client::amqp091::{Connection, Error, Uri, connection};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often a connection is tried.
+const RETRY: Duration = Duration::from_micros(200);
+
+/// How long it took.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StartTime {
+    /// Until a connection was accepted.
+    pub listening_ms: f64,
+    /// Until a message had gone through a new queue to a consumer.
+    pub first_message_ms: f64,
+}
+
+/// Starts `command`, which must listen at `uri` and stay in the foreground, measures, and ends it by SIGTERM.
+pub fn measure(command: &[String], uri: &Uri, patience: Duration) -> Result<StartTime, Error> {
+    let (program, arguments) =
+        command.split_first().ok_or_else(|| io::Error::other("there is no command to start"))?;
+    let start = Instant::now();
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let outcome = first_message(&mut child, uri, start, patience);
+    stop(&mut child)?;
+    outcome
+}
+
+fn first_message(
+    child: &mut Child,
+    uri: &Uri,
+    start: Instant,
+    patience: Duration,
+) -> Result<StartTime, Error> {
+    let mut connection = loop {
+        match Connection::open(uri) {
+            Ok(connection) => break connection,
+            // A broker may listen before it is ready to speak.
+            Err(Error::Io(_)) if start.elapsed() < patience => {}
+            Err(error) => return Err(error),
+        }
+        if let Some(status) = child.try_wait()? {
+            return Err(io::Error::other(format!("the broker ended at its start: {status}")).into());
+        }
+        thread::sleep(RETRY);
+    };
+    let listening_ms = start.elapsed().as_secs_f64() * 1e3;
+    let queue = "angarium-bench-start";
+    connection.declare_queue(queue, false, &[])?;
+    connection.consume(queue, true)?;
+    let channel = connection::CHANNEL;
+    let envelope = Envelope { channel, exchange: "", key: queue, persistent: false };
+    connection.publish(&envelope, b"first")?;
+    connection.expect(channel, method::BASIC_DELIVER)?;
+    let first_message_ms = start.elapsed().as_secs_f64() * 1e3;
+    connection.delete_queue(queue)?;
+    connection.close()?;
+    Ok(StartTime { listening_ms, first_message_ms })
+}
+
+/// Ends a process that was started here: asks, and after ten seconds no longer asks.
+pub fn stop(child: &mut Child) -> io::Result<()> {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    if let Some(pid) = pid
+        && child.try_wait()?.is_none()
+    {
+        kill_process(pid, Signal::TERM)?;
+    }
+    let asked = Instant::now();
+    while child.try_wait()?.is_none() {
+        if asked.elapsed() > Duration::from_secs(10) {
+            child.kill()?;
+            child.wait()?;
+            break;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! Which messages a consumer saw, and the verdict over all consumers. Knows nothing about sockets.
+
+use super::stamp::Stamp;
+use serde::{Deserialize, Serialize};
+
+/// A sequence number this far beyond the highest seen was never published by a producer of this run:
+/// it would mean that many lost messages at once. Bounds what a broken broker makes us allocate.
+const GAP_MAX: u64 = 1 << 26;
+
+/// What one consumer saw of one producer: one bit per message.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Seen {
+    bits: Vec<u64>,
+    /// First deliveries that were marked as redelivered: another consumer may have had them before.
+    marked: Vec<u64>,
+    next: u64,
+    duplicated: u64,
+    redelivered: u64,
+    reordered: u64,
+    foreign: u64,
+}
+
+impl Seen {
+    /// Notes one delivery.
+    #[inline]
+    pub(super) fn record(&mut self, sequence: u64, redelivered: bool) {
+        if sequence >= self.next.saturating_add(GAP_MAX) {
+            self.foreign += 1;
+            return;
+        }
+        let (word, bit) = ((sequence / 64) as usize, 1 << (sequence % 64));
+        if word >= self.bits.len() {
+            self.bits.resize(word + 1, 0);
+        }
+        let before = self.bits[word];
+        self.bits[word] = before | bit;
+        if redelivered {
+            self.redelivered += 1;
+            if before & bit == 0 {
+                self.marked.resize(self.marked.len().max(word + 1), 0);
+                self.marked[word] |= bit;
+            }
+            self.next = self.next.max(sequence + 1);
+        } else if sequence >= self.next {
+            self.next = sequence + 1;
+        } else if before & bit != 0 {
+            self.duplicated += 1;
+        } else {
+            self.reordered += 1;
+        }
+    }
+
+    fn merge(&mut self, other: &Seen) {
+        self.bits.resize(self.bits.len().max(other.bits.len()), 0);
+        self.marked.resize(self.marked.len().max(other.marked.len()), 0);
+        for (word, (mine, theirs)) in self.bits.iter_mut().zip(&other.bits).enumerate() {
+            let marked = |seen: &Vec<u64>| seen.get(word).copied().unwrap_or(0);
+            // What two consumers of one queue saw came twice, and one of the two must be marked.
+            let twice = *mine & theirs & !(marked(&self.marked) | marked(&other.marked));
+            self.duplicated += u64::from(twice.count_ones());
+            *mine |= theirs;
+        }
+        for (mine, theirs) in self.marked.iter_mut().zip(&other.marked) {
+            *mine |= theirs;
+        }
+        self.next = self.next.max(other.next);
+        self.duplicated += other.duplicated;
+        self.redelivered += other.redelivered;
+        self.reordered += other.reordered;
+        self.foreign += other.foreign;
+    }
+
+    fn count_below(&self, published: u64) -> u64 {
+        let whole = (published / 64) as usize;
+        let mut count: u64 =
+            self.bits.iter().take(whole).map(|word| u64::from(word.count_ones())).sum();
+        if let Some(word) = self.bits.get(whole) {
+            count += u64::from((word & ((1 << (published % 64)) - 1)).count_ones());
+        }
+        count
+    }
+
+    fn count(&self) -> u64 {
+        self.bits.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+}
+
+/// What one consumer saw of all producers.
+#[derive(Debug, Clone)]
+pub struct Tally {
+    producers: Vec<Seen>,
+    foreign: u64,
+    corrupt: u64,
+}
+
+impl Tally {
+    /// A tally for a run with this many producers.
+    pub fn new(producers: usize) -> Tally {
+        Tally { producers: vec![Seen::default(); producers], foreign: 0, corrupt: 0 }
+    }
+
+    /// Notes one delivery.
+    #[inline]
+    pub fn record(&mut self, stamp: &Stamp, redelivered: bool) {
+        match self.producers.get_mut(stamp.producer as usize) {
+            Some(seen) => seen.record(stamp.sequence, redelivered),
+            None => self.foreign += 1,
+        }
+    }
+
+    /// Notes a delivery whose checksum or length was wrong.
+    pub fn record_corrupt(&mut self) {
+        self.corrupt += 1;
+    }
+
+    /// Adds what another consumer of the same queue saw.
+    pub fn merge(&mut self, other: &Tally) {
+        for (mine, theirs) in self.producers.iter_mut().zip(&other.producers) {
+            mine.merge(theirs);
+        }
+        self.foreign += other.foreign;
+        self.corrupt += other.corrupt;
+    }
+}
+
+/// What became of the messages of a run, over all queues.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Deliveries that had to be: published messages times the queues each went to.
+    pub expected: u64,
+    /// Of these, how many came at least once.
+    pub delivered: u64,
+    /// Of these, how many did not come until the end of the run.
+    pub lost: u64,
+    /// Deliveries beyond the first that were not marked as redelivered.
+    pub duplicated: u64,
+    /// Deliveries marked as redelivered, which may come again and out of order.
+    pub redelivered: u64,
+    /// Messages that came after a later one of the same producer to the same consumer.
+    pub reordered: u64,
+    /// Deliveries of what nobody published.
+    pub invented: u64,
+    /// Deliveries with a wrong checksum or length.
+    pub corrupt: u64,
+}
+
+impl Verdict {
+    /// Adds one queue: what its consumers saw, and how many messages each producer published to it.
+    pub fn add_queue(&mut self, tally: &Tally, published: &[u64]) {
+        for (seen, &published) in tally.producers.iter().zip(published) {
+            let delivered = seen.count_below(published);
+            self.expected += published;
+            self.delivered += delivered;
+            self.lost += published - delivered;
+            self.duplicated += seen.duplicated;
+            self.redelivered += seen.redelivered;
+            self.reordered += seen.reordered;
+            self.invented += seen.foreign + (seen.count() - delivered);
+        }
+        self.invented += tally.foreign;
+        self.corrupt += tally.corrupt;
+    }
+
+    /// Everything came, once, in order and unharmed.
+    pub fn is_clean(&self) -> bool {
+        self.lost + self.duplicated + self.reordered + self.invented + self.corrupt == 0
+    }
+}

@@ -1,0 +1,249 @@
+//! Scenarios of the verdict, the confirm window, the pace and the stamp, on values alone.
+
+use super::pace::Pace;
+use super::plan::{End, Plan};
+use super::stamp::{self, IDENTITY_BYTES, Stamp, TIMED_BYTES};
+use super::tally::{Tally, Verdict};
+use super::window::Window;
+
+/// One delivery: producer, sequence number, redelivered flag.
+type Delivery = (u32, u64, bool);
+
+/// Feeds the deliveries of each consumer of one queue and returns
+/// `[delivered, lost, duplicated, redelivered, reordered, invented]`.
+fn verdict(published: &[u64], consumers: &[&[Delivery]]) -> [u64; 6] {
+    let mut queue = Tally::new(published.len());
+    for deliveries in consumers {
+        let mut tally = Tally::new(published.len());
+        for &(producer, sequence, redelivered) in *deliveries {
+            let stamp = Stamp { producer, checksum: 0, sequence, sent_ns: 0 };
+            tally.record(&stamp, redelivered);
+        }
+        queue.merge(&tally);
+    }
+    let mut verdict = Verdict::default();
+    verdict.add_queue(&queue, published);
+    assert_eq!(verdict.expected, published.iter().sum::<u64>());
+    let Verdict { delivered, lost, duplicated, redelivered, reordered, invented, .. } = verdict;
+    [delivered, lost, duplicated, redelivered, reordered, invented]
+}
+
+fn plain(producer: u32, sequences: impl IntoIterator<Item = u64>) -> Vec<Delivery> {
+    sequences.into_iter().map(|sequence| (producer, sequence, false)).collect()
+}
+
+#[test]
+fn all_in_order_is_clean() {
+    assert_eq!(verdict(&[200], &[&plain(0, 0..200)]), [200, 0, 0, 0, 0, 0]);
+    assert_eq!(verdict(&[64], &[&plain(0, 0..64)]), [64, 0, 0, 0, 0, 0]);
+    assert_eq!(verdict(&[0], &[&[]]), [0, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn what_never_came_is_lost() {
+    assert_eq!(verdict(&[200], &[&plain(0, 0..199)]), [199, 1, 0, 0, 0, 0]);
+    assert_eq!(
+        verdict(&[200], &[&plain(0, (0..200).filter(|it| *it != 77))]),
+        [199, 1, 0, 0, 0, 0]
+    );
+    assert_eq!(verdict(&[10, 10], &[&plain(1, 0..10)]), [10, 10, 0, 0, 0, 0]);
+}
+
+#[test]
+fn a_second_unmarked_delivery_is_a_duplicate() {
+    assert_eq!(verdict(&[3], &[&plain(0, [0, 1, 1, 2])]), [3, 0, 1, 0, 0, 0]);
+    assert_eq!(verdict(&[3], &[&plain(0, [0, 1, 2, 0])]), [3, 0, 1, 0, 0, 0]);
+}
+
+#[test]
+fn a_marked_second_delivery_is_allowed() {
+    let deliveries = [(0, 0, false), (0, 1, false), (0, 0, true), (0, 2, false)];
+    assert_eq!(verdict(&[3], &[&deliveries]), [3, 0, 0, 1, 0, 0]);
+}
+
+#[test]
+fn a_message_after_a_later_one_is_reordered() {
+    assert_eq!(verdict(&[4], &[&plain(0, [0, 2, 1, 3])]), [4, 0, 0, 0, 1, 0]);
+}
+
+#[test]
+fn producers_are_ordered_each_by_itself() {
+    let deliveries = [(0, 0, false), (1, 0, false), (1, 1, false), (0, 1, false)];
+    assert_eq!(verdict(&[2, 2], &[&deliveries]), [4, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn competing_consumers_share_a_queue() {
+    let even = plain(0, (0..100).step_by(2));
+    let odd = plain(0, (1..100).step_by(2));
+    assert_eq!(verdict(&[100], &[&even, &odd]), [100, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn two_consumers_with_the_same_message_are_a_duplicate_unless_marked() {
+    assert_eq!(verdict(&[2], &[&plain(0, [0, 1]), &plain(0, [1])]), [2, 0, 1, 0, 0, 0]);
+    assert_eq!(verdict(&[2], &[&plain(0, [0, 1]), &[(0, 1, true)]]), [2, 0, 0, 1, 0, 0]);
+    assert_eq!(verdict(&[2], &[&[(0, 1, true)], &plain(0, [0, 1])]), [2, 0, 0, 1, 0, 0]);
+}
+
+#[test]
+fn what_nobody_published_is_invented() {
+    assert_eq!(verdict(&[2], &[&plain(0, [0, 1, 2])]), [2, 0, 0, 0, 0, 1]);
+    assert_eq!(verdict(&[2], &[&plain(7, [0])]), [0, 2, 0, 0, 0, 1]);
+    // A sequence number beyond all reason allocates nothing.
+    assert_eq!(verdict(&[2], &[&plain(0, [0, u64::MAX, 1])]), [2, 0, 0, 0, 0, 1]);
+}
+
+#[test]
+fn a_corrupt_delivery_makes_a_verdict_unclean() {
+    let mut tally = Tally::new(1);
+    tally.record(&Stamp { producer: 0, checksum: 0, sequence: 0, sent_ns: 0 }, false);
+    let mut clean = Verdict::default();
+    clean.add_queue(&tally, &[1]);
+    assert!(clean.is_clean());
+    tally.record_corrupt();
+    let mut corrupt = Verdict::default();
+    corrupt.add_queue(&tally, &[1]);
+    assert!(!corrupt.is_clean());
+}
+
+#[test]
+fn a_window_counts_single_confirms_in_any_order() {
+    let mut window = Window::new(4);
+    assert_eq!(window.room(), 4);
+    window.sent(4, 10);
+    assert_eq!(window.room(), 0);
+    assert_eq!(window.confirm(2, false, |_| {}), Some(1));
+    assert_eq!(window.room(), 0, "the first one still holds the window");
+    assert_eq!(window.confirm(1, false, |_| {}), Some(1));
+    assert_eq!(window.room(), 2);
+    assert_eq!(window.confirm(1, false, |_| {}), Some(0), "a second confirm counts nothing");
+    assert_eq!(window.confirm(4, true, |_| {}), Some(2));
+    assert!(window.is_empty());
+}
+
+#[test]
+fn a_window_takes_multiple_confirms_after_single_ones() {
+    let mut window = Window::new(8);
+    window.sent(5, 10);
+    assert_eq!(window.confirm(3, false, |_| {}), Some(1));
+    assert_eq!(window.confirm(4, true, |_| {}), Some(3));
+    assert_eq!(window.room(), 7);
+    assert_eq!(window.confirm(0, true, |_| {}), Some(1), "tag 0 means all of them");
+    assert!(window.is_empty());
+}
+
+#[test]
+fn a_window_refuses_confirms_of_what_was_not_sent() {
+    let mut window = Window::new(4);
+    window.sent(2, 0);
+    assert_eq!(window.confirm(3, false, |_| {}), None);
+    assert_eq!(window.confirm(u64::MAX, true, |_| {}), None);
+    assert_eq!(window.confirm(0, false, |_| {}), None);
+}
+
+#[test]
+fn a_window_gives_back_send_times() {
+    let mut window = Window::new(3);
+    let mut times = Vec::new();
+    for now_ns in 1..=50 {
+        window.sent(1, now_ns);
+        if window.room() == 0 {
+            window.confirm(now_ns, true, |sent_ns| times.push(sent_ns));
+        }
+    }
+    assert_eq!(times, (1..=48).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_pace_spreads_messages_evenly() {
+    let pace = Pace::of(1_000, 2, 5_000).expect("there is a rate");
+    assert_eq!(pace.due_ns(0), 5_000);
+    assert_eq!(pace.due_ns(3), 5_000 + 6_000_000);
+    assert_eq!(pace.due_by(4_999), 0);
+    assert_eq!(pace.due_by(5_000), 1);
+    assert_eq!(pace.due_by(5_000 + 6_000_000), 4);
+    assert_eq!(Pace::of(0, 2, 5_000), None);
+}
+
+#[test]
+fn a_stamp_survives_its_body() {
+    let stamp = Stamp { producer: 7, checksum: 0xDEAD_BEEF, sequence: u64::MAX - 1, sent_ns: 42 };
+    let mut body = [0; 100];
+    stamp.write(&mut body);
+    assert_eq!(Stamp::read(&body), Some(stamp));
+    assert_eq!(Stamp::read(&body[..TIMED_BYTES]), Some(stamp));
+    assert_eq!(Stamp::read(&body[..IDENTITY_BYTES]), Some(Stamp { sent_ns: 0, ..stamp }));
+    assert_eq!(Stamp::read(&body[..IDENTITY_BYTES - 1]), None);
+    let mut short = [0; IDENTITY_BYTES - 1];
+    stamp.write(&mut short);
+    assert_eq!(short, [0; IDENTITY_BYTES - 1]);
+}
+
+#[test]
+fn a_checksum_sees_every_field() {
+    let stamp = Stamp { producer: 7, checksum: 0, sequence: 9, sent_ns: 42 };
+    let rest = crc32fast::hash(b"the rest of the body");
+    let others = [
+        Stamp { producer: 8, ..stamp },
+        Stamp { sequence: 8, ..stamp },
+        Stamp { sent_ns: 43, ..stamp },
+    ];
+    for other in others {
+        assert_ne!(stamp::checksum(&stamp, rest), stamp::checksum(&other, rest));
+    }
+    assert_ne!(stamp::checksum(&stamp, rest), stamp::checksum(&stamp, rest ^ 1));
+}
+
+fn plan() -> Plan {
+    Plan {
+        uri: "amqp://127.0.0.1".parse().expect("it is one"),
+        producers: 3,
+        consumers: 2,
+        queues: 2,
+        fan_out: false,
+        size_bytes: 100,
+        persistent: false,
+        ack_every: 0,
+        prefetch: 0,
+        window: 0,
+        ahead: 0,
+        rate: 0,
+        end: End::Count(10),
+        drain: std::time::Duration::from_secs(1),
+        checksum: false,
+        latency: false,
+        queue_arguments: Vec::new(),
+    }
+}
+
+#[test]
+fn a_plan_shares_its_messages_out() {
+    let plan = plan();
+    assert_eq!([0, 1, 2].map(|producer| plan.share_of(producer)), [4, 3, 3]);
+    assert!(plan.routes(2, 0) && !plan.routes(2, 1));
+    assert_eq!(plan.copies(), 1);
+    let fan_out = Plan { fan_out: true, ..plan };
+    assert!(fan_out.routes(2, 0) && fan_out.routes(2, 1));
+    assert_eq!(fan_out.copies(), 2);
+}
+
+#[test]
+fn a_plan_that_cannot_work_is_refused() {
+    assert_eq!(plan().check(), Ok(()));
+    let refused = [
+        Plan { producers: 0, ..plan() },
+        Plan { producers: 1_001, ..plan() },
+        Plan { consumers: 1, ..plan() },
+        Plan { queues: 0, ..plan() },
+        Plan { size_bytes: (128 << 20) + 1, ..plan() },
+        Plan { window: (1 << 20) + 1, ..plan() },
+        Plan { checksum: true, size_bytes: 15, ..plan() },
+        Plan { latency: true, size_bytes: 23, ..plan() },
+        Plan { ack_every: 11, prefetch: 10, ..plan() },
+        Plan { ahead: 1, consumers: 0, ..plan() },
+    ];
+    for plan in refused {
+        assert!(plan.check().is_err(), "{plan:?}");
+    }
+}

@@ -1,0 +1,74 @@
+//! A producer's unconfirmed messages. Knows delivery tags, not sockets.
+
+/// The messages sent and not confirmed, in the order of their delivery tags, which start at 1.
+#[derive(Debug)]
+pub(super) struct Window {
+    /// Per unconfirmed tag, at `tag % slots.len()`: when it was sent, or `CONFIRMED`.
+    slots: Box<[u64]>,
+    confirmed_below: u64,
+    next: u64,
+}
+
+/// Marks a slot whose tag was confirmed out of turn.
+const CONFIRMED: u64 = u64::MAX;
+
+impl Window {
+    /// At most `size` messages unconfirmed.
+    pub(super) fn new(size: usize) -> Window {
+        Window { slots: vec![0; size.max(1)].into(), confirmed_below: 1, next: 1 }
+    }
+
+    /// How many more may be sent.
+    #[inline]
+    pub(super) fn room(&self) -> u64 {
+        self.slots.len() as u64 - (self.next - self.confirmed_below)
+    }
+
+    /// Whether all that was sent is confirmed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.next == self.confirmed_below
+    }
+
+    /// Notes that `count` messages were sent at `now_ns`; there must be room for them.
+    #[inline]
+    pub(super) fn sent(&mut self, count: u64, now_ns: u64) {
+        assert!(count <= self.room(), "no more is sent than the window has room for");
+        for tag in self.next..self.next + count {
+            self.slots[(tag % self.slots.len() as u64) as usize] = now_ns;
+        }
+        self.next += count;
+    }
+
+    /// Notes a confirm of `tag`, or of all up to `tag`, and calls `each` with the send time of every message
+    /// that it settles. Returns their count, or `None` for a tag that was never sent.
+    #[inline]
+    pub(super) fn confirm(
+        &mut self,
+        tag: u64,
+        multiple: bool,
+        mut each: impl FnMut(u64),
+    ) -> Option<u64> {
+        if tag >= self.next || tag == 0 && !multiple {
+            return None;
+        }
+        let size = self.slots.len() as u64;
+        let mut count = 0;
+        // Tag 0 with `multiple` means everything so far.
+        let last = if tag == 0 { self.next - 1 } else { tag };
+        let first = if multiple { self.confirmed_below } else { last.max(self.confirmed_below) };
+        for tag in first..=last {
+            let slot = &mut self.slots[(tag % size) as usize];
+            if *slot != CONFIRMED {
+                each(*slot);
+                *slot = CONFIRMED;
+                count += 1;
+            }
+        }
+        while self.confirmed_below < self.next
+            && self.slots[(self.confirmed_below % size) as usize] == CONFIRMED
+        {
+            self.confirmed_below += 1;
+        }
+        Some(count)
+    }
+}

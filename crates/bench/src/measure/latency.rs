@@ -1,0 +1,68 @@
+//! Latencies as a histogram and as the figures that a report prints.
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+/// The longest latency told apart from longer ones: a minute.
+const NS_MAX: u64 = 60_000_000_000;
+
+/// A histogram of nanoseconds with three significant digits.
+#[derive(Debug, Clone)]
+pub struct Latencies(Histogram<u64>);
+
+impl Default for Latencies {
+    fn default() -> Self {
+        Latencies::new()
+    }
+}
+
+impl Latencies {
+    /// An empty one.
+    pub fn new() -> Latencies {
+        Latencies(Histogram::new_with_max(NS_MAX, 3).expect("the bounds are constants that fit"))
+    }
+
+    /// Adds one latency.
+    #[inline]
+    pub fn record(&mut self, ns: u64) {
+        self.0.saturating_record(ns);
+    }
+
+    /// Adds all of another histogram.
+    pub fn merge(&mut self, other: &Latencies) {
+        self.0.add(&other.0).expect("both have the same bounds");
+    }
+
+    /// The figures; none where nothing was recorded.
+    pub fn summary(&self) -> Option<Summary> {
+        let at = |quantile: f64| self.0.value_at_quantile(quantile) as f64 / 1e3;
+        (!self.0.is_empty()).then(|| Summary {
+            count: self.0.len(),
+            mean_us: self.0.mean() / 1e3,
+            p50_us: at(0.5),
+            p90_us: at(0.9),
+            p99_us: at(0.99),
+            p999_us: at(0.999),
+            max_us: self.0.max() as f64 / 1e3,
+        })
+    }
+}
+
+/// Quantiles in microseconds.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// How many were taken.
+    pub count: u64,
+    /// Their mean.
+    pub mean_us: f64,
+    /// The median.
+    pub p50_us: f64,
+    /// 9 of 10 are below.
+    pub p90_us: f64,
+    /// 99 of 100 are below.
+    pub p99_us: f64,
+    /// 999 of 1,000 are below.
+    pub p999_us: f64,
+    /// The longest.
+    pub max_us: f64,
+}

@@ -1,0 +1,9 @@
+//! Measuring: processes, latencies, the disk and the sockets as they are without any broker.
+
+pub mod disk;
+pub mod latency;
+pub mod process;
+pub mod raw;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! What bare TCP sockets do on this machine, with a relay in the place of a broker: the limit of any broker.
+
+use super::latency::{Latencies, Summary};
+use super::process;
+use serde::{Deserialize, Serialize};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Octets that the relay and the receiver ask of one read.
+const READ_BYTES: usize = 64 * 1024;
+
+/// What the sockets did.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SocketSpeed {
+    /// Octets of a message.
+    pub size_bytes: u64,
+    /// Messages per second in one direction through the relay, sent in batches.
+    pub messages_per_s: f64,
+    /// Octets per second of the same.
+    pub bytes_per_s: f64,
+    /// CPU nanoseconds per message of all three parties together.
+    pub cpu_ns_per_message: f64,
+    /// Round trips of single messages through the relay.
+    pub round_trip: Option<Summary>,
+}
+
+/// Measures a stream through the relay, then single round trips, each for `span`.
+pub fn measure(size_bytes: usize, span: Duration) -> io::Result<SocketSpeed> {
+    let size_bytes = size_bytes.clamp(1, 1 << 20);
+    let (bytes_per_s, cpu_ns_per_byte) = stream(size_bytes, span)?;
+    Ok(SocketSpeed {
+        size_bytes: size_bytes as u64,
+        messages_per_s: bytes_per_s / size_bytes as f64,
+        bytes_per_s,
+        cpu_ns_per_message: cpu_ns_per_byte * size_bytes as f64,
+        round_trip: round_trips(size_bytes, span)?.summary(),
+    })
+}
+
+fn pair() -> io::Result<(TcpStream, TcpStream)> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let near = TcpStream::connect(listener.local_addr()?)?;
+    let (far, _) = listener.accept()?;
+    near.set_nodelay(true)?;
+    far.set_nodelay(true)?;
+    Ok((near, far))
+}
+
+/// Copies from one socket to the other until the end.
+fn relay(mut from: TcpStream, mut to: TcpStream) -> io::Result<()> {
+    let mut buffer = vec![0; READ_BYTES];
+    loop {
+        let count = from.read(&mut buffer)?;
+        if count == 0 {
+            return to.shutdown(Shutdown::Write);
+        }
+        to.write_all(&buffer[..count])?;
+    }
+}
+
+fn stream(size_bytes: usize, span: Duration) -> io::Result<(f64, f64)> {
+    let (mut sender, relay_in) = pair()?;
+    let (relay_out, mut receiver) = pair()?;
+    thread::scope(|scope| {
+        let relaying = scope.spawn(move || relay(relay_in, relay_out));
+        let sending = scope.spawn(move || {
+            let batch = vec![b'x'; size_bytes * (READ_BYTES / size_bytes).max(1)];
+            let start = Instant::now();
+            while start.elapsed() < span {
+                sender.write_all(&batch)?;
+            }
+            sender.shutdown(Shutdown::Write)
+        });
+        let mut buffer = vec![0; READ_BYTES];
+        let (start, cpu_ns, mut total) = (Instant::now(), process::own_cpu_ns(), 0u64);
+        loop {
+            let count = receiver.read(&mut buffer)?;
+            if count == 0 {
+                break;
+            }
+            total += count as u64;
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        let cpu_ns = process::own_cpu_ns() - cpu_ns;
+        sending.join().expect("the sender does not panic")?;
+        relaying.join().expect("the relay does not panic")?;
+        Ok((total as f64 / seconds, cpu_ns as f64 / total.max(1) as f64))
+    })
+}
+
+fn round_trips(size_bytes: usize, span: Duration) -> io::Result<Latencies> {
+    let (mut near, relay_near) = pair()?;
+    let (relay_far, mut far) = pair()?;
+    let (back_in, back_out) = (relay_far.try_clone()?, relay_near.try_clone()?);
+    let mut latencies = Latencies::new();
+    thread::scope(|scope| {
+        let there = scope.spawn(move || relay(relay_near, relay_far));
+        let back = scope.spawn(move || relay(back_in, back_out));
+        let echo = scope.spawn(move || {
+            let mut message = vec![0; size_bytes];
+            while far.read_exact(&mut message).is_ok() {
+                far.write_all(&message)?;
+            }
+            far.shutdown(Shutdown::Write)
+        });
+        let mut message = vec![b'x'; size_bytes];
+        let start = Instant::now();
+        while start.elapsed() < span {
+            let before = Instant::now();
+            near.write_all(&message)?;
+            near.read_exact(&mut message)?;
+            latencies.record(before.elapsed().as_nanos() as u64);
+        }
+        near.shutdown(Shutdown::Write)?;
+        echo.join().expect("the echo does not panic")?;
+        there.join().expect("the relay does not panic")?;
+        back.join().expect("the relay does not panic")?;
+        Ok(latencies)
+    })
+}

@@ -1,0 +1,185 @@
+//! Results as text for people. Knows no arithmetic beyond units.
+
+use crate::load::Outcome;
+use crate::load::idle::IdleCost;
+use crate::load::start::StartTime;
+use crate::measure::disk::DiskSpeed;
+use crate::measure::latency::Summary;
+use crate::measure::raw::SocketSpeed;
+use std::fmt::Write;
+
+/// A load.
+pub(crate) fn load(outcome: &Outcome) -> String {
+    let mut text = format!("{}\n", outcome.plan);
+    let rates = &outcome.rates;
+    let mut line = |name: &str, value: String| {
+        writeln!(text, "  {name:<12} {value}").expect("a String takes everything");
+    };
+    line("published", format!("{:>12} msgs/s", grouped(rates.published)));
+    if outcome.confirmed > 0 {
+        line("confirmed", format!("{:>12} msgs/s", grouped(rates.confirmed)));
+    }
+    if outcome.verdict.is_some() || rates.delivered > 0.0 {
+        let megabytes = rates.delivered_bytes / 1e6;
+        line("delivered", format!("{:>12} msgs/s  {megabytes:.1} MB/s", grouped(rates.delivered)));
+    }
+    if rates.second_max > 0.0 {
+        let (min, max) = (grouped(rates.second_min), grouped(rates.second_max));
+        line("seconds", format!("{min} to {max} msgs/s"));
+    }
+    if let Some(broker) = &outcome.broker {
+        let per_message = broker.cpu_ns_per_message;
+        let (share, rss_mib) = (broker.cpu_share * 100.0, broker.rss_kib as f64 / 1024.0);
+        let peak_mib = broker.rss_peak_kib as f64 / 1024.0;
+        let switches = grouped(broker.context_switches_per_s);
+        line("broker CPU", format!("{per_message:>12.0} ns/msg  {share:.0}% of a core"));
+        line(
+            "broker",
+            format!("{rss_mib:.1} MiB resident, {peak_mib:.1} at most, {switches} switches/s"),
+        );
+    }
+    let (tool_ns, tool_share) = (outcome.tool.cpu_ns_per_message, outcome.tool.cpu_share * 100.0);
+    line("tool CPU", format!("{tool_ns:>12.0} ns/msg  {tool_share:.0}% of a core"));
+    if let Some(latency) = &outcome.latency {
+        line("latency", quantiles(latency));
+    }
+    if let Some(latency) = &outcome.confirm_latency {
+        line("to confirm", quantiles(latency));
+    }
+    if outcome.refused > 0 {
+        line("refused", outcome.refused.to_string());
+    }
+    if let Some(verdict) = &outcome.verdict {
+        let state = if verdict.is_clean() { "clean" } else { "NOT CLEAN" };
+        let counts = format!(
+            "{} of {} delivered, {} lost, {} duplicated, {} reordered, {} redelivered, {} invented, {} corrupt",
+            verdict.delivered,
+            verdict.expected,
+            verdict.lost,
+            verdict.duplicated,
+            verdict.reordered,
+            verdict.redelivered,
+            verdict.invented,
+            verdict.corrupt
+        );
+        line("verdict", format!("{state}: {counts}"));
+    }
+    text
+}
+
+/// Idle connections.
+pub(crate) fn idle(cost: &IdleCost) -> String {
+    format!(
+        "{} idle connections, each with a queue and a consumer\n  broker memory {:.1} KiB each ({} KiB before, {} KiB after)\n  opened {}/s, {:.1}% of a core while idle\n",
+        cost.connections,
+        cost.kib_per_connection,
+        cost.rss_before_kib,
+        cost.rss_after_kib,
+        grouped(cost.opened_per_s),
+        cost.idle_cpu_share * 100.0
+    )
+}
+
+/// A start.
+pub(crate) fn start(time: &StartTime) -> String {
+    format!(
+        "accepts connections after {:.1} ms, first message delivered after {:.1} ms\n",
+        time.listening_ms, time.first_message_ms
+    )
+}
+
+/// The sockets' limit.
+pub(crate) fn sockets(speed: &SocketSpeed) -> String {
+    let mut text = format!(
+        "bare TCP through a relay, {} B: {} msgs/s, {:.0} MB/s, {:.0} ns of CPU a message in all\n",
+        speed.size_bytes,
+        grouped(speed.messages_per_s),
+        speed.bytes_per_s / 1e6,
+        speed.cpu_ns_per_message
+    );
+    if let Some(round_trip) = &speed.round_trip {
+        text += &format!("  round trip   {}\n", quantiles(round_trip));
+    }
+    text
+}
+
+/// The disk's limit.
+pub(crate) fn disk(speed: &DiskSpeed) -> String {
+    let mut text = format!(
+        "plain sequential writes of {} B with fdatasync: {}/s, {:.1} MB/s\n",
+        speed.flush_bytes,
+        grouped(speed.flushes_per_s),
+        speed.bytes_per_s / 1e6
+    );
+    if let Some(latency) = &speed.latency {
+        text += &format!("  each         {}\n", quantiles(latency));
+    }
+    text
+}
+
+fn quantiles(summary: &Summary) -> String {
+    format!(
+        "p50 {:.1}  p90 {:.1}  p99 {:.1}  p99.9 {:.1}  max {:.1} us",
+        summary.p50_us, summary.p90_us, summary.p99_us, summary.p999_us, summary.max_us
+    )
+}
+
+/// A whole number with commas between thousands.
+pub(crate) fn grouped(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0
+            && (digits.len() - index).is_multiple_of(3)
+            && digits.as_bytes()[index - 1] != b'-'
+        {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::{Rates, Verdict};
+
+    #[test]
+    fn thousands_are_grouped() {
+        for (value, text) in [
+            (0.0, "0"),
+            (999.4, "999"),
+            (1e3, "1,000"),
+            (1_234_567.0, "1,234,567"),
+            (-1e3, "-1,000"),
+        ] {
+            assert_eq!(grouped(value), text);
+        }
+    }
+
+    #[test]
+    fn a_load_says_what_is_wrong() {
+        let mut outcome = Outcome {
+            plan: "the plan".to_owned(),
+            rates: Rates { published: 1234.0, delivered: 1200.0, ..Rates::default() },
+            verdict: Some(Verdict { expected: 10, delivered: 10, ..Verdict::default() }),
+            ..Outcome::default()
+        };
+        let text = load(&outcome);
+        assert!(text.starts_with("the plan\n"));
+        assert!(text.contains("1,234 msgs/s") && text.contains("clean: 10 of 10"), "{text}");
+        assert!(!text.contains("confirmed") && !text.contains("broker"), "{text}");
+        outcome.verdict =
+            Some(Verdict { expected: 10, delivered: 9, lost: 1, ..Verdict::default() });
+        assert!(load(&outcome).contains("NOT CLEAN: 9 of 10 delivered, 1 lost"));
+    }
+
+    #[test]
+    fn json_comes_back_as_it_was() {
+        let outcome =
+            Outcome { messages: 3, broker: Some(Default::default()), ..Outcome::default() };
+        let json = serde_json::to_string(&outcome).expect("plain data");
+        assert_eq!(serde_json::from_str::<Outcome>(&json).expect("our own"), outcome);
+    }
+}
