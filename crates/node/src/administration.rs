@@ -2,23 +2,21 @@
 
 use crate::node::Node;
 use angarium_engine::{ConnectionId, Refusal, RefusalKind, Reply, Request, SessionId, Time};
-use angarium_protocol::{Peer, amqp091};
+use angarium_protocol::amqp091;
 use std::time::Duration;
 
 /// The slot in whose name administration asks.
 const OPERATOR: SessionId = SessionId { connection: ConnectionId(0), number: 1 };
 
 /// One connection in a listing.
-#[derive(Clone, Debug)]
-pub struct ConnectionInfo {
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectionInfo<'a> {
     /// Its slot, by which it can be closed.
     pub id: ConnectionId,
-    /// Where it comes from.
-    pub peer: Peer,
     /// How long it has been connected.
     pub age: Duration,
-    /// What its protocol session knows: user, virtual host, client, channels.
-    pub session: amqp091::Info,
+    /// What its protocol session knows: peer, user, virtual host, client, channels.
+    pub session: amqp091::ConnectionInfo<'a>,
     /// Bytes received from it.
     pub received_bytes: u64,
     /// Bytes sent to it.
@@ -45,12 +43,11 @@ impl Node {
     }
 
     /// Every client's connection.
-    pub fn connections(&self, now: Time) -> impl Iterator<Item = ConnectionInfo> {
+    pub fn connections(&self, now: Time) -> impl Iterator<Item = ConnectionInfo<'_>> {
         (0u32..).zip(&self.connections).filter_map(move |(slot, connection)| {
             let connection = connection.as_ref()?;
             Some(ConnectionInfo {
                 id: ConnectionId(slot),
-                peer: connection.peer.clone(),
                 age: now.since(connection.connected_at),
                 session: connection.session.info(),
                 received_bytes: connection.received_bytes,

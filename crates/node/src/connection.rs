@@ -6,7 +6,7 @@ use angarium_protocol::{Peer, amqp091};
 /// A connection as the node holds it; its output lies in the world, where the engine reaches it.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    pub(crate) session: amqp091::Session,
+    pub(crate) session: amqp091::Connection,
     pub(crate) peer: Peer,
     pub(crate) connected_at: Time,
     /// Tells it from earlier connections in the same slot.

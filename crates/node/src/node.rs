@@ -9,6 +9,7 @@ use angarium_engine::{ConnectionId, Engine, Position, StorageState, Time};
 use angarium_journal::{Done, Job, State, Storage};
 use angarium_protocol::{Authentication, Close, Peer, Session, Turn, amqp091};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How often idle connections are looked at: heartbeats, handshake timeouts, unused buffers.
@@ -26,7 +27,7 @@ pub struct Options {
     /// The journal's sizes.
     pub journal: angarium_journal::Options,
     /// What AMQP 0-9-1 connections are offered.
-    pub amqp091: amqp091::Settings,
+    pub amqp091: Arc<amqp091::Settings>,
     /// Unsent bytes beyond which a connection gets no further deliveries.
     pub egress_bytes_max: usize,
     /// Users that may only connect from this very host.
@@ -121,7 +122,7 @@ impl Node {
         self.serial += 1;
         self.stats.connections_total += 1;
         self.stats.connections += 1;
-        let session = amqp091::Session::new(id, peer.clone(), self.options.amqp091.clone(), now);
+        let session = amqp091::Connection::new(id, peer.clone(), self.options.amqp091.clone(), now);
         self.connections[id.0 as usize] = Some(Box::new(Connection {
             session,
             peer,
@@ -451,7 +452,8 @@ impl Node {
         self.world.touch(id);
     }
 
-    /// Looks at every connection: heartbeats, timeouts, buffers of idle ones.
+    /// Looks at every connection (heartbeats, timeouts, buffers of idle ones) and, if the disk is full,
+    /// whether it still is.
     fn sweep(&mut self, now: Time) {
         for slot in 1..self.connections.len() {
             let Some(connection) = self.connections[slot].as_mut() else { continue };
@@ -468,8 +470,12 @@ impl Node {
                 }
             }
         }
-        let has_connections = self.stats.connections > 0;
-        self.next_sweep = has_connections.then(|| now.plus(SWEEP_INTERVAL));
+        let is_full = *self.world.journal.state() == State::Full;
+        if is_full {
+            self.world.journal.retry();
+        }
+        let has_cause = is_full || self.stats.connections > 0;
+        self.next_sweep = has_cause.then(|| now.plus(SWEEP_INTERVAL));
     }
 
     /// Tells engine and clients when the journal's state changed.
@@ -478,6 +484,9 @@ impl Node {
             return;
         }
         self.storage_state = self.world.journal.state().clone();
+        if self.storage_state == State::Full && self.next_sweep.is_none() {
+            self.next_sweep = Some(now.plus(SWEEP_INTERVAL));
+        }
         let (state, why) = match &self.storage_state {
             State::Ready => (StorageState::Ready, None),
             State::Full => (StorageState::Full, Some("the disk is full".to_owned())),
