@@ -56,7 +56,7 @@ def headers_of_every_kind_arrive(world):
         "bytes": b"\x00\xff",
         "time": datetime.datetime(2024, 2, 29, 12, 0, 0, tzinfo=datetime.timezone.utc),
         "nothing": None,
-        "list": [1, "two", [3.0, {"four": 4}]],
+        "list": [1, "two", [3, {"four": 4}]],
         "table": {"deep": {"deeper": [True, None]}},
         "": "empty name",
     }
