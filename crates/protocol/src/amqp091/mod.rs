@@ -18,6 +18,8 @@ mod mapping;
 mod publish;
 mod session;
 mod settings;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use deliver::{write_cancelled, write_confirm, write_delivery, write_returned};
 pub use info::{ClientProperties, ConnectionInfo};

@@ -12,3 +12,6 @@ pub use method::{METHODS, Method, MethodInfo, MethodKind};
 pub use properties::Properties;
 pub use table::{Array, FieldValue, Table, put_table};
 pub use wire::Malformed;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,3 @@
+//! Sessions against the real engine: transcripts, fragmentation, and what the two need.
+
+pub(super) mod random;
