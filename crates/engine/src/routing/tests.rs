@@ -1,5 +1,6 @@
 //! Where messages go, as scenarios: what is declared and bound, and the queues that follow.
 
+mod cost;
 mod model;
 mod topology;
 
@@ -293,12 +294,13 @@ fn alternates_take_what_no_binding_takes() {
         ("one", &["k2", "k3"], &["b"]),
     ]);
     // An alternate that is declared later counts from then on, and one that goes no more.
-    world.declare("none", &options(Fanout));
-    world.bind(&[("none", "c", "")]);
-    world.check(&[("lost", &["k1"], &["c"])]);
+    world.check(&[("lost", &["k3"], &[])]);
+    world.declare("none", &with("three"));
+    world.check(&[("lost", &["k3"], &["c"])]);
     assert!(world.router.delete_exchange("none", false).unwrap().changed);
-    world.check(&[("lost", &["k1"], &[])]);
+    world.check(&[("lost", &["k3"], &[])]);
     // A queue that comes is found by its name, also through an alternate.
+    world.check(&[("named", &["d"], &[])]);
     world.queue("d");
     world.check(&[("named", &["d"], &["d"])]);
 }
@@ -321,6 +323,8 @@ fn remembered_routes_follow_every_change() {
     world.queue("c");
     assert!(world.router.generation() > before);
     world.check(&[("amq.fanout", fanout, &["a"]), ("", &["c"], &["c"])]);
+    // The route was remembered anew time and again, and counts once.
+    assert_eq!(world.router.cache.size(), (1, 1));
 }
 
 #[test]
@@ -368,6 +372,14 @@ fn a_message_passes_so_many_exchanges_and_no_more() {
     let last = ROUTE_EXCHANGES_MAX.to_string();
     world.bind(&[(&last, "q", "")]);
     world.check(&[("1", &["k"], &["q"]), ("0", &["k"], &[])]);
+
+    // One that leads to itself, however often, is passed once.
+    world.declare("self", &options(Fanout));
+    world.bind(&[("self", &format!(">{last}"), "")]);
+    for number in 0..ROUTE_EXCHANGES_MAX {
+        world.bind(&[("self", ">self", &number.to_string())]);
+    }
+    world.check(&[("self", &["k"], &["q"])]);
 }
 
 #[test]

@@ -54,6 +54,21 @@ fn a_binding_is_its_source_target_key_and_arguments() {
 }
 
 #[test]
+fn arguments_alone_tell_any_number_of_bindings_apart() {
+    let mut world = World::new(&["a"]);
+    let number = |number| arguments(&[("number", Value::Int(number))]);
+    for value in 0..5_000 {
+        let change = world.router.bind("amq.headers", &target("a"), "", number(value)).unwrap();
+        assert!(change.changed, "{value}");
+    }
+    for value in (0..5_000).rev() {
+        let change = world.router.unbind("amq.headers", &target("a"), "", &number(value)).unwrap();
+        assert!(change.changed, "{value}");
+    }
+    assert_eq!(world.binding_count(), 0);
+}
+
+#[test]
 fn declarations_have_to_agree() {
     let same = ExchangeOptions { alternate: Some("alt".into()), ..options(Direct) };
     let delaying = ExchangeOptions { delaying: true, ..same.clone() };
