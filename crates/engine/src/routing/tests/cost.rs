@@ -132,3 +132,19 @@ fn cost_of_unbinding() {
     let each = (ran() - start) / 200_000;
     println!("200000 at one leaf: unbind {each} ns each");
 }
+
+#[test]
+#[ignore = "a measurement, to be run alone"]
+fn cost_of_chained_wildcards() {
+    let key = vec!["a"; 128].join(".");
+    for chained in [2, 5, 60] {
+        let mut world = World::new(&["q"]);
+        world.bind(&[("amq.topic", "q", &vec!["#.a"; chained].join("."))]);
+        let mut out = Vec::new();
+        let keys = Keys { routing_key: &key, also_to: &[&key] };
+        let each = nanoseconds(1_000, || {
+            world.router.route("amq.topic", keys, &mut |_| (), &mut out);
+        });
+        println!("#.a {chained} times on 128 words: {} ns", each / 2);
+    }
+}
