@@ -1,10 +1,24 @@
-//! The engine's entry points: dispatch only, each rule lives in the module named after it.
+//! The engine's state and its entry points: dispatch only, each rule lives in the module named
+//! after it.
 
+use crate::access::Access;
+use crate::counters::Counters;
+use crate::delay::Delays;
 use crate::limits::Limits;
+use crate::publish::Placement;
+use crate::queue::Queue;
+use crate::queue::paging::Loading;
+use crate::random::Random;
+use crate::routing::{QueueKey, Router};
+use crate::session::{Connection, Session};
+use crate::slab::Slab;
+use crate::subscription::Subscription;
+use crate::timers::Timers;
 use crate::{
-    ConnectionId, Effects, LoadId, Loaded, Position, Publish, ReadHeaders, Refusal, Request,
-    SessionId, Settle, Time,
+    ConnectionId, Effects, LoadId, Loaded, Position, Publish, ReadHeaders, Refusal, RefusalKind,
+    Request, SessionId, Settle, Time,
 };
+use std::collections::BTreeMap;
 
 /// What an engine is made with.
 #[derive(Clone, Debug)]
@@ -28,17 +42,109 @@ pub enum StorageState {
     Failed,
 }
 
+/// A virtual host.
+#[derive(Debug)]
+pub(crate) struct Vhost {
+    pub(crate) name: String,
+    pub(crate) router: Router,
+    /// Its queues.
+    pub(crate) queues: usize,
+}
+
 /// One shard's messaging state.
 #[derive(Debug)]
 pub struct Engine {
-    options: Options,
+    pub(crate) options: Options,
+    pub(crate) access: Access,
+    pub(crate) vhosts: Slab<Vhost>,
+    pub(crate) vhost_slots: BTreeMap<String, u32>,
+    pub(crate) queues: Slab<Queue>,
+    /// Slots of queues by their number.
+    pub(crate) queue_slots: BTreeMap<u64, u32>,
+    pub(crate) next_queue_number: u64,
+    pub(crate) connections: Vec<Option<Connection>>,
+    pub(crate) sessions: Slab<Session>,
+    pub(crate) subscriptions: Slab<Subscription>,
+    pub(crate) next_incarnation: u32,
+    /// Session slots by inbox address.
+    pub(crate) inboxes: BTreeMap<String, u32>,
+    pub(crate) delays: Delays,
+
+    /// Queues to be served.
+    pub(crate) dirty: Vec<u32>,
+    /// Queues with settles that no record has yet.
+    pub(crate) unrecorded: Vec<u32>,
+    /// Sessions with confirms, or a commit, to tell or to wait for.
+    pub(crate) confirming: Vec<u32>,
+    /// Subscriptions that begin with the next dispatch.
+    pub(crate) starting: Vec<u32>,
+    pub(crate) timers: Timers,
+    pub(crate) loads: BTreeMap<LoadId, Loading>,
+    pub(crate) next_load: u64,
+    /// What messages take up in memory, all queues together.
+    pub(crate) resident: u64,
+    /// Live references to records that will not survive a restart, by segment.
+    pub(crate) transient_references: BTreeMap<u32, u64>,
+    pub(crate) storage: StorageState,
+    /// Dead letters that led to dead letters, so far in this call.
+    pub(crate) dead_letter_depth: u32,
+    /// Records are being appended that have to be recovered all or none: nothing else may come in
+    /// between.
+    pub(crate) in_group: bool,
+    /// Queues whose limits and pages are looked at once the group is complete.
+    pub(crate) overdue: Vec<u32>,
+    pub(crate) random: Random,
+    pub(crate) counters: Counters,
+
+    // Kept between calls for their memory.
+    pub(crate) targets: Vec<QueueKey>,
+    pub(crate) placements: Vec<Placement>,
+    pub(crate) record: Vec<u8>,
+    pub(crate) blob_head: Vec<u8>,
+    pub(crate) blob_tail: Vec<u8>,
 }
 
-#[allow(clippy::todo, unused_variables)]
 impl Engine {
     /// An engine with the virtual host `/` and nothing else.
     pub fn new(options: Options) -> Engine {
-        Engine { options }
+        let random = Random::new(options.seed);
+        let mut engine = Engine {
+            options,
+            access: Access::default(),
+            vhosts: Slab::default(),
+            vhost_slots: BTreeMap::new(),
+            queues: Slab::default(),
+            queue_slots: BTreeMap::new(),
+            next_queue_number: 1,
+            connections: Vec::new(),
+            sessions: Slab::default(),
+            subscriptions: Slab::default(),
+            next_incarnation: 1,
+            inboxes: BTreeMap::new(),
+            delays: Delays::default(),
+            dirty: Vec::new(),
+            unrecorded: Vec::new(),
+            confirming: Vec::new(),
+            starting: Vec::new(),
+            timers: Timers::default(),
+            loads: BTreeMap::new(),
+            next_load: 1,
+            resident: 0,
+            transient_references: BTreeMap::new(),
+            storage: StorageState::Ready,
+            dead_letter_depth: 0,
+            in_group: false,
+            overdue: Vec::new(),
+            random,
+            counters: Counters::default(),
+            targets: Vec::new(),
+            placements: Vec::new(),
+            record: Vec::new(),
+            blob_head: Vec::new(),
+            blob_tail: Vec::new(),
+        };
+        engine.add_vhost("/");
+        engine
     }
 
     // ---- recovery: restore, then replay in order, then recovered ----
@@ -46,7 +152,7 @@ impl Engine {
     /// Puts back what [`Engine::snapshot`] wrote. Does not call `retain`: the host keeps the counts.
     /// Errors: the text says what is wrong with the snapshot.
     pub fn restore(&mut self, snapshot: &[u8]) -> Result<(), String> {
-        todo!()
+        self.restore_snapshot(snapshot)
     }
     /// Applies one record appended after the snapshot.
     pub fn replay<F: Effects>(
@@ -55,16 +161,16 @@ impl Engine {
         record: &[u8],
         fx: &mut F,
     ) -> Result<(), String> {
-        todo!()
+        self.replay_record(position, record, fx)
     }
     /// Ends recovery: forgets what was not durable; every message that may have been delivered
     /// before is marked redelivered, all of them unless `clean`.
     pub fn recovered<F: Effects>(&mut self, now: Time, clean: bool, fx: &mut F) {
-        todo!()
+        self.end_recovery(now, clean, fx);
     }
     /// Appends the whole durable state to `out`; messages by position, not by content.
     pub fn snapshot(&self, out: &mut Vec<u8>) {
-        todo!()
+        self.write_snapshot(out);
     }
 
     // ---- who is there ----
@@ -77,19 +183,33 @@ impl Engine {
         user: &str,
         vhost: &str,
     ) -> Result<(), Refusal> {
-        todo!()
+        let slot = self.vhost_slot(vhost)?;
+        let grant = self.access.grant(user, vhost)?;
+        self.add_connection(connection, slot, Some(grant));
+        Ok(())
+    }
+    /// A connection of the host itself to `vhost` begins; it may do everything. Refused: unknown
+    /// vhost (`NotFound`).
+    pub fn connect_internal(
+        &mut self,
+        connection: ConnectionId,
+        vhost: &str,
+    ) -> Result<(), Refusal> {
+        let slot = self.vhost_slot(vhost)?;
+        self.add_connection(connection, slot, None);
+        Ok(())
     }
     /// It ends: sessions closed, exclusive queues deleted.
     pub fn disconnect<F: Effects>(&mut self, now: Time, connection: ConnectionId, fx: &mut F) {
-        todo!()
+        self.end_connection(now, connection, fx);
     }
     /// Opens a session; the host has made sure it is not open.
     pub fn open(&mut self, session: SessionId) {
-        todo!()
+        self.open_session(session);
     }
     /// Closes it: subscriptions end, unsettled deliveries are requeued, a transaction is forgotten.
     pub fn close<F: Effects>(&mut self, now: Time, session: SessionId, fx: &mut F) {
-        todo!()
+        self.close_session(now, session, fx);
     }
 
     // ---- messages ----
@@ -104,7 +224,7 @@ impl Engine {
         publish: &Publish<'_>,
         fx: &mut F,
     ) -> Result<(), Refusal> {
-        todo!()
+        self.take_publish(now, session, publish, fx)
     }
     /// Settles deliveries. Refused: unknown tag (`PreconditionFailed`).
     #[inline]
@@ -115,7 +235,7 @@ impl Engine {
         settle: Settle,
         fx: &mut F,
     ) -> Result<(), Refusal> {
-        todo!()
+        self.take_settle(now, session, settle, fx)
     }
     /// Everything else; answered by one [`Effects::reply`], at once or later.
     pub fn request<F: Effects>(
@@ -125,45 +245,97 @@ impl Engine {
         request: Request,
         fx: &mut F,
     ) {
-        todo!()
+        self.take_request(now, session, request, fx);
     }
     /// Serves subscriptions that became able to take messages in this turn. The host calls it at the
     /// end of each turn: replies and deliveries of one turn thus keep their order.
     pub fn dispatch<F: Effects>(&mut self, now: Time, fx: &mut F) {
-        todo!()
+        self.serve(now, fx);
+    }
+    /// Whether another [`Engine::dispatch`] would go on where the last one stopped for fairness: the
+    /// host then comes back without sleeping.
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        !self.dirty.is_empty() || !self.starting.is_empty()
     }
     /// The connection's output has room again.
     pub fn writable<F: Effects>(&mut self, now: Time, connection: ConnectionId, fx: &mut F) {
-        todo!()
+        let _ = (now, fx);
+        self.connection_writable(connection);
     }
 
     // ---- storage ----
 
     /// Every record before `position` is flushed: confirms and commits that waited for it go out.
     pub fn durable<F: Effects>(&mut self, now: Time, position: Position, fx: &mut F) {
-        todo!()
+        let _ = now;
+        self.flushed(position, fx);
     }
     /// The journal's state changed. On `Failed`, everything that waits for a flush is refused.
     pub fn storage<F: Effects>(&mut self, now: Time, state: StorageState, fx: &mut F) {
-        todo!()
+        let _ = now;
+        self.storage_changed(state, fx);
     }
     /// Answers a load.
     pub fn loaded<F: Effects>(&mut self, now: Time, id: LoadId, records: Loaded, fx: &mut F) {
-        todo!()
+        self.take_loaded(now, id, records, fx);
     }
     /// Appends anew whatever is still live in `segment`, so that it can be given back.
     pub fn relocate<F: Effects>(&mut self, now: Time, segment: u32, fx: &mut F) {
-        todo!()
+        self.relocate_segment(now, segment, fx);
     }
 
     // ---- time ----
 
     /// When [`Engine::expire`] next has something to do.
+    #[must_use]
     pub fn deadline(&self) -> Option<Time> {
-        todo!()
+        self.timers.first()
     }
     /// Does what has become due: message and queue expiry, delays, settle timeouts.
     pub fn expire<F: Effects>(&mut self, now: Time, fx: &mut F) {
-        todo!()
+        self.run_timers(now, fx);
+    }
+
+    // ---- what all modules use ----
+
+    /// The refusal for a session that is not open: a host that breaks the contract.
+    pub(crate) fn no_session(id: SessionId) -> Refusal {
+        let SessionId { connection, number } = id;
+        let text = format!("session {number} of connection {} is not open", connection.0);
+        Refusal::new(RefusalKind::Internal, text)
+    }
+
+    /// The slot of a session.
+    #[inline]
+    pub(crate) fn session_slot(&self, id: SessionId) -> Option<u32> {
+        let connection = self.connections.get(id.connection.0 as usize)?.as_ref()?;
+        let sessions = &connection.sessions;
+        if let Some((number, slot)) = sessions.first()
+            && *number == id.number
+        {
+            return Some(*slot);
+        }
+        let index = sessions.binary_search_by_key(&id.number, |(number, _)| *number).ok()?;
+        Some(sessions[index].1)
+    }
+
+    /// The slot of a virtual host.
+    pub(crate) fn vhost_slot(&self, name: &str) -> Result<u32, Refusal> {
+        self.vhost_slots
+            .get(name)
+            .copied()
+            .ok_or_else(|| Refusal::new(RefusalKind::NotFound, format!("no virtual host '{name}'")))
+    }
+
+    /// Has a queue served at the next dispatch.
+    #[inline]
+    pub(crate) fn mark_dirty(&mut self, slot: u32) {
+        if let Some(queue) = self.queues.get_mut(slot)
+            && !queue.is_dirty
+        {
+            queue.is_dirty = true;
+            self.dirty.push(slot);
+        }
     }
 }

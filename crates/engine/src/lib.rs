@@ -9,21 +9,40 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod access;
+mod codec;
+mod control;
+mod counters;
+mod delay;
 mod effect;
 mod engine;
 pub mod limits;
 mod message;
 mod names;
+mod publish;
+mod queue;
+mod random;
+mod record;
+mod recovery;
 mod refusal;
+mod relocate;
 mod request;
 mod routing;
+mod session;
+mod slab;
+mod snapshot;
+mod subscription;
 mod time;
+mod timers;
+mod topology;
 mod value;
+mod view;
 
+pub use counters::Counters;
 pub use effect::{Confirm, Delivery, Effects, Load, LoadId, Loaded, Returned};
 pub use engine::{Engine, Options, StorageState};
 pub use message::{Annotations, Content, Death, DeathReason, Format, MessageView, ReadHeaders};
 pub use names::{ConnectionId, Position, SessionId};
+pub use queue::QueueCounters;
 pub use refusal::{Refusal, RefusalKind};
 pub use request::{
     AlternateTarget, Arguments, BindingTarget, Credit, ExchangeDeclaration, ExchangeKind,

@@ -1,0 +1,34 @@
+//! Plain counters, read by whoever shows metrics.
+
+/// What happened since the engine was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Messages that clients published.
+    pub published: u64,
+    /// Of those, what no queue took.
+    pub unroutable: u64,
+    /// Of those, what went back because it was mandatory.
+    pub returned: u64,
+    /// Deliveries, redeliveries included.
+    pub delivered: u64,
+    /// Deliveries settled as accepted, presettled ones included.
+    pub accepted: u64,
+    /// Deliveries that went back to their queue.
+    pub requeued: u64,
+    /// Messages whose time to live passed.
+    pub expired: u64,
+    /// Messages that a queue's limit pushed out.
+    pub dropped: u64,
+    /// Messages that left a queue as dead letters.
+    pub dead_lettered: u64,
+    /// Dead letters that were dropped because they went round in a cycle.
+    pub dead_letter_cycles: u64,
+    /// Messages that were written for want of memory only.
+    pub spooled: u64,
+    /// Messages refused because the journal could not store them.
+    pub not_stored: u64,
+    /// Messages lost because their record could not be read back.
+    pub unreadable: u64,
+    /// Deliveries that returned because they were not settled in time.
+    pub settle_timeouts: u64,
+}

@@ -1,0 +1,421 @@
+//! The way of a message in: checked, routed, placed in queues or handed to a consumer at once.
+
+use crate::engine::Engine;
+use crate::limits::NAME_BYTES_MAX;
+use crate::queue::entry::{ENTRY_COST, Entry, NEVER, NOWHERE};
+use crate::queue::stored::{Incoming, NO_ANNOTATIONS};
+use crate::record::{self, Kind, Place};
+use crate::routing::{Keys, QueueKey};
+use crate::{
+    DeathReason, Effects, Overflow, Position, Publish, Refusal, RefusalKind, Returned, SessionId,
+    StorageState, Time,
+};
+use std::sync::Arc;
+
+/// What begins the address of an inbox.
+pub(crate) const INBOX_PREFIX: &str = "amq.rabbitmq.reply-to.";
+
+/// Where one queue puts a message that is being published.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placement {
+    queue: u32,
+    seq: u64,
+    expires: Time,
+    durable: bool,
+    /// The subscription that gets it at once.
+    taker: Option<u32>,
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Taken {
+    /// The record to be flushed before it is safe.
+    pub(crate) position: Option<Position>,
+    /// A queue did not want it, or it cannot be stored.
+    pub(crate) refused: bool,
+}
+
+impl Engine {
+    #[inline]
+    pub(crate) fn take_publish<F: Effects>(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        publish: &Publish<'_>,
+        fx: &mut F,
+    ) -> Result<(), Refusal> {
+        let slot = self.session_slot(id).ok_or_else(|| Engine::no_session(id))?;
+        self.check_publish(id, publish)?;
+        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
+        if session.transaction.is_some() {
+            return self.hold_publish(slot, publish);
+        }
+        self.carry_out_publish(now, slot, publish, fx)?;
+        self.run_overdue(now, fx);
+        Ok(())
+    }
+
+    /// Whether it may be published at all.
+    #[inline]
+    fn check_publish(&mut self, id: SessionId, publish: &Publish<'_>) -> Result<(), Refusal> {
+        let bytes = publish.content.body.len() as u64;
+        if bytes > self.options.limits.body_bytes_max {
+            let most = self.options.limits.body_bytes_max;
+            let text = format!("a message of {bytes} bytes is larger than the limit of {most}");
+            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+        }
+        if publish.routing_key.len() > NAME_BYTES_MAX || publish.also_to.len() > NAME_BYTES_MAX {
+            let text =
+                format!("more than {NAME_BYTES_MAX} bytes in a routing key, or further keys");
+            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+        }
+        if publish.also_to.iter().any(|key| key.len() > NAME_BYTES_MAX) {
+            let text = format!("a further routing key of more than {NAME_BYTES_MAX} bytes");
+            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+        }
+        let connection = self.connections[id.connection.0 as usize].as_mut();
+        let grant = connection.and_then(|connection| connection.grant.as_mut());
+        if let Some(grant) = grant
+            && !grant.may_publish(&self.access, publish.exchange)
+        {
+            return Err(grant.publish_refused(publish.exchange));
+        }
+        Ok(())
+    }
+
+    /// Routes and places a message, and has its publisher told.
+    #[inline]
+    pub(crate) fn carry_out_publish<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        publish: &Publish<'_>,
+        fx: &mut F,
+    ) -> Result<Taken, Refusal> {
+        let session = self.sessions.get(slot).expect("a session's slot is in use");
+        let vhost_slot = session.vhost;
+        let wants_flush = session.confirms.is_some() || session.transaction.is_some();
+        let mut targets = std::mem::take(&mut self.targets);
+        let routed = self.route(vhost_slot, publish, &mut targets);
+        let (taken, is_routed) = match routed {
+            Err(refusal) => {
+                self.targets = targets;
+                return Err(refusal);
+            }
+            Ok(Route::Delayed(delay)) => {
+                let due = now.plus(delay.min(self.options.limits.delay_max));
+                (self.delay(vhost_slot, due, publish, wants_flush, fx), true)
+            }
+            Ok(Route::Inbox(owner)) => {
+                self.deliver_to_inbox(owner, publish, fx);
+                (Taken::default(), true)
+            }
+            Ok(Route::Queues) if self.cannot_store(publish, &targets) => {
+                self.counters.not_stored += 1;
+                (Taken { position: None, refused: true }, true)
+            }
+            Ok(Route::Queues) if targets.is_empty() => (Taken::default(), false),
+            Ok(Route::Queues) => {
+                let incoming = Incoming {
+                    exchange: publish.exchange,
+                    routing_key: publish.routing_key,
+                    also_to: publish.also_to,
+                    content: publish.content,
+                    annotations: &NO_ANNOTATIONS,
+                };
+                (self.place(now, &incoming, &targets, wants_flush, fx), true)
+            }
+        };
+        self.targets = targets;
+        self.counters.published += 1;
+        if !is_routed {
+            self.give_back_unroutable(slot, publish, fx);
+        }
+        self.count_confirm(slot, taken, fx);
+        Ok(taken)
+    }
+
+    #[inline]
+    fn route(
+        &mut self,
+        vhost: u32,
+        publish: &Publish<'_>,
+        targets: &mut Vec<QueueKey>,
+    ) -> Result<Route, Refusal> {
+        let router = &mut self.vhosts.get_mut(vhost).expect("sessions end first").router;
+        let keys = Keys { routing_key: publish.routing_key, also_to: publish.also_to };
+        let read = self.options.read_headers;
+        let content = &publish.content;
+        let mut headers = |visit: &mut dyn FnMut(&str, crate::Value)| {
+            read(content.format, content.properties, visit);
+        };
+        let Some(routed) = router.route(publish.exchange, keys, &mut headers, targets) else {
+            return Err(router.no_exchange(publish.exchange));
+        };
+        if routed.internal {
+            let text = format!("exchange '{}' is internal", publish.exchange);
+            return Err(Refusal::new(RefusalKind::AccessRefused, text));
+        }
+        if let (true, Some(delay)) = (routed.delaying, publish.delay) {
+            return Ok(Route::Delayed(delay));
+        }
+        if targets.is_empty()
+            && publish.exchange.is_empty()
+            && publish.routing_key.starts_with(INBOX_PREFIX)
+            && let Some(owner) = self.inboxes.get(publish.routing_key)
+        {
+            return Ok(Route::Inbox(*owner));
+        }
+        Ok(Route::Queues)
+    }
+
+    #[cold]
+    fn give_back_unroutable<F: Effects>(&mut self, slot: u32, publish: &Publish<'_>, fx: &mut F) {
+        self.counters.unroutable += 1;
+        if !publish.mandatory {
+            return;
+        }
+        self.counters.returned += 1;
+        let incoming = Incoming {
+            exchange: publish.exchange,
+            routing_key: publish.routing_key,
+            also_to: &[],
+            content: publish.content,
+            annotations: &NO_ANNOTATIONS,
+        };
+        let session = self.sessions.get(slot).expect("a session's slot is in use");
+        fx.returned(session.id, &Returned { message: incoming.view() });
+    }
+
+    /// Gives a publish its number, in confirm mode, and has it told when it is safe.
+    #[inline]
+    fn count_confirm<F: Effects>(&mut self, slot: u32, taken: Taken, fx: &mut F) {
+        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
+        let Some(confirms) = &mut session.confirms else { return };
+        let number = confirms.count();
+        if taken.refused {
+            confirms.refused(number, session.id, fx);
+            return;
+        }
+        confirms.taken(number, taken.position);
+        if !confirms.is_listed {
+            confirms.is_listed = true;
+            self.confirming.push(slot);
+        }
+    }
+
+    /// Puts a message into queues, or hands it to their consumers. `wants_flush`: somebody waits
+    /// until it is safe.
+    #[inline]
+    pub(crate) fn place<F: Effects>(
+        &mut self,
+        now: Time,
+        incoming: &Incoming<'_>,
+        targets: &[QueueKey],
+        wants_flush: bool,
+        fx: &mut F,
+    ) -> Taken {
+        let mut taken = Taken::default();
+        let mut placements = std::mem::take(&mut self.placements);
+        placements.clear();
+        for key in targets {
+            if !self.choose_place(now, incoming, key.0, &mut placements, fx) {
+                taken.refused = true;
+            }
+        }
+        if !placements.is_empty() {
+            taken.position = self.store(now, incoming, &placements, wants_flush, fx);
+        }
+        self.placements = placements;
+        taken
+    }
+
+    /// Whether the message has to be stored and cannot be now.
+    #[inline]
+    fn cannot_store(&self, publish: &Publish<'_>, targets: &[QueueKey]) -> bool {
+        let is_durable = |key: &QueueKey| self.queues.get(key.0).is_some_and(|queue| queue.durable);
+        self.storage != StorageState::Ready
+            && publish.content.persistent
+            && targets.iter().any(is_durable)
+    }
+
+    /// Decides what one queue does with a message; false where it refuses it. A consumer that
+    /// takes it for settled gets it here.
+    #[inline]
+    fn choose_place<F: Effects>(
+        &mut self,
+        now: Time,
+        incoming: &Incoming<'_>,
+        slot: u32,
+        placements: &mut Vec<Placement>,
+        fx: &mut F,
+    ) -> bool {
+        let content = &incoming.content;
+        let bytes = content.body.len() as u32;
+        let Some(queue) = self.queues.get_mut(slot) else { return true };
+        let mut taker = None;
+        if queue.ready == 0 && !queue.able.is_empty() {
+            taker = self.taker(slot, bytes, fx);
+            if let Some(taker) = taker
+                && self.subscriptions.get(taker).is_some_and(|taker| taker.presettled)
+            {
+                self.hand_over(slot, taker, incoming, fx);
+                return true;
+            }
+        }
+        let queue = self.queues.get_mut(slot).expect("it was found just now");
+        if taker.is_none()
+            && queue.options.overflow != Overflow::DropHead
+            && queue.is_full_for(bytes.into())
+        {
+            if queue.options.overflow == Overflow::RejectPublishDeadLetter {
+                self.dead_letter_incoming(now, slot, incoming, DeathReason::MaxLength, fx);
+            }
+            return false;
+        }
+        let ttl = match (queue.options.message_ttl, content.ttl) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        let expires = ttl.map_or(NEVER, |ttl| now.plus(ttl));
+        let seq = queue.next_seq;
+        queue.next_seq += 1;
+        queue.counters.published += 1;
+        let durable = content.persistent && queue.durable;
+        placements.push(Placement { queue: slot, seq, expires, durable, taker });
+        true
+    }
+
+    /// Writes the message to the journal where it must be, and to memory where it may be.
+    fn store<F: Effects>(
+        &mut self,
+        now: Time,
+        incoming: &Incoming<'_>,
+        placements: &[Placement],
+        wants_flush: bool,
+        fx: &mut F,
+    ) -> Option<Position> {
+        let mut head = std::mem::take(&mut self.blob_head);
+        let mut tail = std::mem::take(&mut self.blob_tail);
+        head.clear();
+        tail.clear();
+        incoming.encode_around(&mut head, &mut tail);
+        let parts = [&head[..], incoming.content.properties, incoming.content.body, &tail[..]];
+        let durable = self.append_published(placements, &parts, wants_flush, fx);
+        let mut spooled = None;
+        let mut blob = None;
+        for placement in placements {
+            let position = if placement.durable { durable } else { spooled };
+            let fits = self.fits(placement, &parts);
+            let mut position = position.unwrap_or(NOWHERE);
+            if !fits && position == NOWHERE {
+                if self.storage != StorageState::Ready {
+                    self.counters.not_stored += 1;
+                    continue;
+                }
+                position = self.append_spooled(&parts, fx);
+                spooled = Some(position);
+            }
+            if position != NOWHERE && !placement.durable {
+                self.retain_transient(position, fx);
+            }
+            let message = fits.then(|| blob.get_or_insert_with(|| join(&parts)).clone());
+            self.enter(now, placement, position, message, incoming, fx);
+        }
+        self.blob_head = head;
+        self.blob_tail = tail;
+        durable
+    }
+
+    fn append_published<F: Effects>(
+        &mut self,
+        placements: &[Placement],
+        parts: &[&[u8]; 4],
+        wants_flush: bool,
+        fx: &mut F,
+    ) -> Option<Position> {
+        let count = placements.iter().filter(|placement| placement.durable).count();
+        if count == 0 {
+            return None;
+        }
+        let mut writer = record::start(&mut self.record, Kind::Published);
+        writer.varint(count as u64);
+        for placement in placements.iter().filter(|placement| placement.durable) {
+            let queue = self.queues.get(placement.queue).expect("placements name living queues");
+            let place =
+                Place { queue: queue.number, seq: placement.seq, expires: placement.expires };
+            record::write_place(&mut writer, place);
+        }
+        let [head, properties, body, tail] = *parts;
+        let position = fx.append(&[&self.record, head, properties, body, tail], wants_flush);
+        fx.retain(position, u32::try_from(count).expect("queues are counted in 32 bits"));
+        Some(position)
+    }
+
+    fn append_spooled<F: Effects>(&mut self, parts: &[&[u8]; 4], fx: &mut F) -> Position {
+        record::start(&mut self.record, Kind::Spooled);
+        let [head, properties, body, tail] = *parts;
+        self.counters.spooled += 1;
+        fx.append(&[&self.record, head, properties, body, tail], false)
+    }
+
+    /// Whether a message for that place may stay in memory.
+    fn fits(&self, placement: &Placement, parts: &[&[u8]; 4]) -> bool {
+        let queue = self.queues.get(placement.queue).expect("placements name living queues");
+        let lane = usize::from(queue.lane_of(parts[0][2]));
+        let cost = parts.iter().map(|part| part.len() as u64).sum::<u64>() + ENTRY_COST;
+        let limits = &self.options.limits;
+        !queue.lanes[lane].is_spooling()
+            && queue.resident + cost <= limits.queue_resident_bytes_max
+            && self.resident + cost <= limits.resident_bytes_max
+    }
+
+    /// Makes the message an entry of its queue, or of the consumer that gets it at once.
+    fn enter<F: Effects>(
+        &mut self,
+        now: Time,
+        placement: &Placement,
+        position: Position,
+        message: Option<Arc<[u8]>>,
+        incoming: &Incoming<'_>,
+        fx: &mut F,
+    ) {
+        let bytes = incoming.content.body.len() as u32;
+        let queue = self.queues.get_mut(placement.queue).expect("placements name living queues");
+        let entry = Entry {
+            seq: placement.seq,
+            position,
+            expires: placement.expires,
+            message,
+            bytes,
+            requeues: 0,
+            durable: placement.durable,
+            redelivered: false,
+            loading: false,
+            lane: queue.lane_of(incoming.content.priority),
+        };
+        self.resident += entry.resident_cost();
+        if let Some(taker) = placement.taker
+            && self.is_able(taker, bytes, fx)
+        {
+            self.hand_out(now, placement.queue, taker, entry, &incoming.view(), fx);
+            return;
+        }
+        let queue = self.queues.get_mut(placement.queue).expect("placements name living queues");
+        let is_first = queue.ready == 0;
+        queue.push(entry);
+        self.after_push(now, placement.queue, is_first, placement.expires, fx);
+    }
+}
+
+/// Where a message goes.
+enum Route {
+    Queues,
+    Inbox(u32),
+    Delayed(std::time::Duration),
+}
+
+/// One blob out of the parts of a message.
+fn join(parts: &[&[u8]; 4]) -> Arc<[u8]> {
+    parts.concat().into()
+}

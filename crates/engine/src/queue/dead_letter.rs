@@ -1,0 +1,180 @@
+//! What happens to messages that leave a queue without having been accepted.
+
+use super::entry::Entry;
+use super::paging::{Loading, Wanted};
+use super::stored::{Incoming, Stored};
+use crate::engine::Engine;
+use crate::routing::{Keys, QueueKey};
+use crate::{Annotations, Content, Death, DeathReason, Effects, Time};
+
+/// Dead letters that lead to dead letters at once, when full queues pass them on to each other.
+const DEPTH_MAX: u32 = 16;
+/// Bytes by which a record in a group may exceed its message: places, kind, history.
+const RECORD_EXTRA_BYTES: usize = 4096;
+
+impl Engine {
+    /// An entry has left its queue for `reason`: it goes where the queue says, or nowhere.
+    pub(crate) fn dead_letter<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        entry: Entry,
+        reason: DeathReason,
+        fx: &mut F,
+    ) {
+        let queue = self.queues.get_mut(slot).expect("entries come from living queues");
+        if queue.options.dead_letter_exchange.is_none() {
+            self.forget(slot, entry, fx);
+            return;
+        }
+        queue.counters.dead_lettered += 1;
+        self.counters.dead_lettered += 1;
+        let Some(blob) = entry.message.clone() else {
+            // It is still the queue's until its message is here.
+            let number = queue.number;
+            queue.unsettled += 1;
+            let position = entry.position;
+            let wanted = Wanted::DeadLetter { entry: Box::new(entry), reason };
+            self.load(slot, Loading { queue: slot, number, bytes: 0, wanted }, vec![position], fx);
+            return;
+        };
+        self.dead_letter_blob(now, slot, &blob, reason, entry, fx);
+    }
+
+    /// Publishes the dead letter and forgets its entry. Where that is durable, the records of both
+    /// are one group: the message is never in neither queue.
+    pub(crate) fn dead_letter_blob<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        blob: &[u8],
+        reason: DeathReason,
+        entry: Entry,
+        fx: &mut F,
+    ) {
+        let stored = Stored::parse(blob).expect("messages in memory were checked");
+        let annotations = stored.annotations(0).expect("messages in memory were checked");
+        let also_to = stored.also_to().expect("messages in memory were checked");
+        let opens_group = entry.durable && !self.in_group;
+        if opens_group {
+            self.record_settled_of(slot, fx);
+            fx.reserve((blob.len() + RECORD_EXTRA_BYTES) * 2, 3);
+            self.in_group = true;
+        }
+        let incoming = Incoming {
+            exchange: stored.exchange,
+            routing_key: stored.routing_key,
+            also_to: &also_to,
+            content: stored.content,
+            annotations: &annotations,
+        };
+        self.dead_letter_incoming(now, slot, &incoming, reason, fx);
+        self.forget(slot, entry, fx);
+        if opens_group {
+            self.record_settled_of(slot, fx);
+            self.in_group = false;
+        }
+    }
+
+    /// Publishes a dead letter of `slot`'s queue.
+    pub(crate) fn dead_letter_incoming<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        incoming: &Incoming<'_>,
+        reason: DeathReason,
+        fx: &mut F,
+    ) {
+        if self.dead_letter_depth >= DEPTH_MAX {
+            self.counters.dead_letter_cycles += 1;
+            return;
+        }
+        let queue = self.queues.get(slot).expect("entries come from living queues");
+        let Some(exchange) = queue.options.dead_letter_exchange.clone() else { return };
+        let own_key = queue.options.dead_letter_routing_key.clone();
+        let vhost = queue.vhost;
+        let annotations = died(incoming, &queue.name, reason, now);
+        let (key, also_to): (&str, &[&str]) = match &own_key {
+            Some(key) => (key, &[]),
+            None => (incoming.routing_key, incoming.also_to),
+        };
+        let content = Content {
+            ttl: incoming.content.ttl.filter(|_| !annotations.ttl_removed),
+            ..incoming.content
+        };
+        let mut targets = Vec::new();
+        let router = &mut self.vhosts.get_mut(vhost).expect("queues end first").router;
+        let read = self.options.read_headers;
+        let mut headers = |visit: &mut dyn FnMut(&str, crate::Value)| {
+            read(content.format, content.properties, visit);
+        };
+        let keys = Keys { routing_key: key, also_to };
+        if router.route(&exchange, keys, &mut headers, &mut targets).is_none() {
+            return;
+        }
+        self.leave_cycles(&annotations, &mut targets);
+        let letter = Incoming {
+            exchange: &exchange,
+            routing_key: key,
+            also_to,
+            content,
+            annotations: &annotations,
+        };
+        self.dead_letter_depth += 1;
+        // Placing uses the list of placements, which an outer publish may be using.
+        let outer = std::mem::take(&mut self.placements);
+        self.place(now, &letter, &targets, false, fx);
+        self.placements = outer;
+        self.dead_letter_depth -= 1;
+    }
+
+    /// Takes out queues the message has already left in a cycle without anybody having rejected it:
+    /// it would go round for ever.
+    fn leave_cycles(&mut self, annotations: &Annotations, targets: &mut Vec<QueueKey>) {
+        let deaths = &annotations.deaths;
+        let queues = &self.queues;
+        let before = targets.len();
+        targets.retain(|key| {
+            let Some(queue) = queues.get(key.0) else { return false };
+            // The most recent death is first. The cycle is what happened since it was last there.
+            match deaths.iter().position(|death| death.queue == queue.name) {
+                None => true,
+                Some(last) => {
+                    deaths[..=last].iter().any(|death| death.reason == DeathReason::Rejected)
+                }
+            }
+        });
+        self.counters.dead_letter_cycles += (before - targets.len()) as u64;
+    }
+}
+
+/// A message's history with one death more.
+fn died(incoming: &Incoming<'_>, queue: &str, reason: DeathReason, now: Time) -> Annotations {
+    let mut annotations = incoming.annotations.clone();
+    annotations.delivery_count = 0;
+    let known =
+        annotations.deaths.iter().position(|death| death.queue == queue && death.reason == reason);
+    let expired_own = reason == DeathReason::Expired && incoming.content.ttl.is_some();
+    let death = match known {
+        Some(index) => {
+            let mut death = annotations.deaths.remove(index);
+            death.count += 1;
+            death
+        }
+        None => Death {
+            reason,
+            queue: queue.to_owned(),
+            exchange: incoming.exchange.to_owned(),
+            routing_keys: std::iter::once(incoming.routing_key)
+                .chain(incoming.also_to.iter().copied())
+                .map(str::to_owned)
+                .collect(),
+            count: 1,
+            time: now,
+            original_ttl: incoming.content.ttl.filter(|_| expired_own),
+        },
+    };
+    annotations.deaths.insert(0, death);
+    annotations.ttl_removed |= incoming.content.ttl.is_some();
+    annotations
+}

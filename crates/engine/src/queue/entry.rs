@@ -1,0 +1,76 @@
+//! One message's place in one queue.
+
+use super::page::PageEntry;
+use crate::{Position, Time};
+use std::sync::Arc;
+
+/// The position of what is not in the journal.
+pub(crate) const NOWHERE: Position = Position(u64::MAX);
+/// The expiry of what never expires.
+pub(crate) const NEVER: Time = Time(u64::MAX);
+/// What an entry costs in memory beyond its blob.
+pub(crate) const ENTRY_COST: u64 = 64;
+
+/// One message in one queue. Its blob is shared with other queues, and absent where it has been left
+/// to the journal.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    /// Counted up per queue: the original order.
+    pub(crate) seq: u64,
+    /// Where the record with its message is, if anywhere.
+    pub(crate) position: Position,
+    pub(crate) expires: Time,
+    pub(crate) message: Option<Arc<[u8]>>,
+    /// Bytes of its body.
+    pub(crate) bytes: u32,
+    /// Times it was requeued.
+    pub(crate) requeues: u32,
+    /// Survives a restart: a persistent message in a durable queue.
+    pub(crate) durable: bool,
+    /// It may have been delivered before.
+    pub(crate) redelivered: bool,
+    /// Its message has been asked for.
+    pub(crate) loading: bool,
+    pub(crate) lane: u8,
+}
+
+const _: () = assert!(size_of::<Entry>() <= 64);
+
+impl Entry {
+    /// What its presence in memory counts for.
+    #[inline]
+    pub(crate) fn resident_cost(&self) -> u64 {
+        match &self.message {
+            Some(blob) => blob.len() as u64 + ENTRY_COST,
+            None => 0,
+        }
+    }
+
+    /// Whether the record at its position is all that is known of its message.
+    #[inline]
+    pub(crate) fn is_cold(&self) -> bool {
+        self.message.is_none()
+    }
+
+    /// Whether the journal has its message.
+    #[inline]
+    pub(crate) fn is_stored(&self) -> bool {
+        self.position != NOWHERE
+    }
+
+    /// An entry as a page brings it back.
+    pub(crate) fn from_page(entry: &PageEntry, lane: u8) -> Entry {
+        Entry {
+            seq: entry.seq,
+            position: entry.position,
+            expires: entry.expires,
+            message: None,
+            bytes: entry.bytes,
+            requeues: entry.requeues,
+            durable: entry.durable,
+            redelivered: entry.redelivered,
+            loading: false,
+            lane,
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Time to live: of messages, looked at where they reach the head, and of queues without use.
+
+use super::entry::NEVER;
+use super::lane::Front;
+use crate::engine::Engine;
+use crate::timers::Timer;
+use crate::{DeathReason, Effects, Time};
+
+/// Messages of one queue that expire before others get their turn.
+const EXPIRIES_MAX: usize = 256;
+
+impl Engine {
+    /// Follows a message's arrival (or return): limits, timers, consumers, pages.
+    pub(crate) fn after_push<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        is_first: bool,
+        expires: Time,
+        fx: &mut F,
+    ) {
+        let queue = self.queues.get_mut(slot).expect("a message was put into it just now");
+        if !queue.able.is_empty() || !queue.gets.is_empty() {
+            self.mark_dirty(slot);
+        }
+        if is_first && expires != NEVER {
+            self.set_head_timer(slot, expires);
+        } else if expires != NEVER {
+            self.watch_head(slot);
+        }
+        if self.in_group {
+            self.overdue.push(slot);
+            return;
+        }
+        self.enforce_limits(now, slot, fx);
+        self.page_out(slot, fx);
+    }
+
+    /// Does for queues what had to wait until a group of records was complete.
+    #[inline]
+    pub(crate) fn run_overdue<F: Effects>(&mut self, now: Time, fx: &mut F) {
+        while let Some(slot) = self.overdue.pop() {
+            self.enforce_limits(now, slot, fx);
+            self.page_out(slot, fx);
+        }
+    }
+
+    /// Makes sure that the expiry of the queue's head is noticed.
+    pub(crate) fn watch_head(&mut self, slot: u32) {
+        let Some(queue) = self.queues.get(slot) else { return };
+        if let Front::Entry(entry) = queue.front()
+            && entry.expires != NEVER
+        {
+            let expires = entry.expires;
+            self.set_head_timer(slot, expires);
+        }
+    }
+
+    fn set_head_timer(&mut self, slot: u32, at: Time) {
+        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+        if queue.head_timer.is_some_and(|timer| timer <= at) {
+            return;
+        }
+        if let Some(timer) = queue.head_timer.replace(at) {
+            self.timers.clear(timer, Timer::Head(slot));
+        }
+        self.timers.set(at, Timer::Head(slot));
+    }
+
+    /// The timer of a queue's head went off.
+    pub(crate) fn expire_messages<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
+        if let Some(queue) = self.queues.get_mut(slot) {
+            queue.head_timer = None;
+        }
+        for _ in 0..EXPIRIES_MAX {
+            let Some(queue) = self.queues.get(slot) else { return };
+            let Front::Entry(entry) = queue.front() else { break };
+            if entry.expires > now {
+                break;
+            }
+            self.expire_head(now, slot, fx);
+        }
+        self.refill(slot, fx);
+        self.watch_head(slot);
+    }
+
+    /// The first message of the queue, which is in memory, has expired.
+    pub(crate) fn expire_head<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
+        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+        let entry = queue.pop().expect("its front is an entry");
+        queue.counters.expired += 1;
+        self.counters.expired += 1;
+        self.dead_letter(now, slot, entry, DeathReason::Expired, fx);
+    }
+
+    /// The queue was used: its expiry begins anew, or stops while it has subscriptions.
+    pub(crate) fn queue_used(&mut self, now: Time, slot: u32) {
+        let Some(queue) = self.queues.get_mut(slot) else { return };
+        let Some(expires) = queue.options.expires else { return };
+        if let Some(at) = queue.expires_at.take() {
+            self.timers.clear(at, Timer::Queue(slot));
+        }
+        if queue.subscriptions.is_empty() {
+            let at = now.plus(expires);
+            queue.expires_at = Some(at);
+            self.timers.set(at, Timer::Queue(slot));
+        }
+    }
+
+    /// The timer of a queue's use went off.
+    pub(crate) fn expire_queue<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
+        let Some(queue) = self.queues.get_mut(slot) else { return };
+        if queue.expires_at.is_some_and(|at| at <= now) {
+            queue.expires_at = None;
+            self.delete_queue(now, slot, fx);
+        }
+    }
+
+    /// Runs what is due.
+    pub(crate) fn run_timers<F: Effects>(&mut self, now: Time, fx: &mut F) {
+        while let Some(timer) = self.timers.pop(now) {
+            match timer {
+                Timer::Head(slot) => self.expire_messages(now, slot, fx),
+                Timer::Queue(slot) => self.expire_queue(now, slot, fx),
+                Timer::Settle(slot) => self.time_out_settles(now, slot, fx),
+                Timer::Delay => self.release_delayed(now, fx),
+            }
+        }
+        self.run_overdue(now, fx);
+        self.record_settled(fx);
+    }
+}

@@ -1,0 +1,266 @@
+//! The messages of one priority in one queue, oldest first: a head in memory, pages in the journal,
+//! a tail in memory, and what came back.
+
+use super::entry::Entry;
+use super::page::{PAGE_ENTRIES, Page, PageEntry};
+use crate::Position;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// See the module. In order: `returned` (by sequence number, always before the head), `head`,
+/// `pages`, `tail`. Without pages the tail is empty, and the head takes new messages.
+#[derive(Debug, Default)]
+pub(crate) struct Lane {
+    returned: BTreeMap<u64, Entry>,
+    head: VecDeque<Entry>,
+    pages: VecDeque<Page>,
+    tail: VecDeque<Entry>,
+    /// Entries in memory whose message is not.
+    cold: usize,
+    /// How many entries at the newest end are cold, at most.
+    cold_back: usize,
+    /// Entries of the head before this sequence number are loaded or asked for.
+    asked: u64,
+}
+
+/// What a lane begins with.
+#[derive(Debug)]
+pub(crate) enum Front<'a> {
+    /// An entry, whose message may have to be loaded.
+    Entry(&'a Entry),
+    /// A page that has to be loaded.
+    Page(&'a Page),
+    /// Nothing.
+    Empty,
+}
+
+impl Lane {
+    /// What it begins with.
+    #[inline]
+    pub(crate) fn front(&self) -> Front<'_> {
+        if let Some((_, entry)) = self.returned.first_key_value() {
+            return Front::Entry(entry);
+        }
+        match (self.head.front(), self.pages.front()) {
+            (Some(entry), _) => Front::Entry(entry),
+            (None, Some(page)) => Front::Page(page),
+            (None, None) => Front::Empty,
+        }
+    }
+
+    /// Nothing in it.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.head.is_empty() && self.returned.is_empty() && self.pages.is_empty()
+    }
+
+    /// Whether any of its messages is in the journal only, so that newer ones go there too.
+    #[inline]
+    pub(crate) fn is_spooling(&self) -> bool {
+        self.cold > 0 || !self.pages.is_empty()
+    }
+
+    /// Takes a new message.
+    #[inline]
+    pub(crate) fn push(&mut self, entry: Entry) {
+        if entry.is_cold() {
+            self.cold += 1;
+            self.cold_back += 1;
+        } else {
+            self.cold_back = 0;
+        }
+        if self.pages.is_empty() { &mut self.head } else { &mut self.tail }.push_back(entry);
+    }
+
+    /// Takes the first entry; not one in a page.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<Entry> {
+        let entry = match self.returned.pop_first() {
+            Some((_, entry)) => entry,
+            None => {
+                let entry = self.head.pop_front()?;
+                self.settle_tail();
+                entry
+            }
+        };
+        self.cold -= usize::from(entry.is_cold());
+        Some(entry)
+    }
+
+    /// Takes an entry back to its place.
+    pub(crate) fn give_back(&mut self, entry: Entry) {
+        self.cold += usize::from(entry.is_cold());
+        self.returned.insert(entry.seq, entry);
+    }
+
+    /// Without pages, what is in the tail belongs to the head.
+    fn settle_tail(&mut self) {
+        if self.pages.is_empty() && !self.tail.is_empty() {
+            self.head.append(&mut self.tail);
+        }
+    }
+
+    /// Cuts a page's worth of cold entries off the newest end, if there is one.
+    pub(crate) fn take_cold_run(&mut self) -> Option<Vec<PageEntry>> {
+        if self.cold_back < PAGE_ENTRIES {
+            return None;
+        }
+        let newest = if self.pages.is_empty() { &mut self.head } else { &mut self.tail };
+        let run = newest
+            .iter()
+            .rev()
+            .take(self.cold_back)
+            .take_while(|entry| entry.is_cold() && !entry.loading)
+            .count();
+        self.cold_back = run;
+        if run < PAGE_ENTRIES {
+            return None;
+        }
+        self.cold_back = run - PAGE_ENTRIES;
+        self.cold -= PAGE_ENTRIES;
+        let from = newest.len() - PAGE_ENTRIES;
+        Some(newest.drain(from..).map(|entry| PageEntry::of(&entry)).collect())
+    }
+
+    /// Adds a page after all others; its entries were the newest in memory.
+    pub(crate) fn push_page(&mut self, page: Page) {
+        self.pages.push_back(page);
+    }
+
+    /// Puts back the entries of the first page, in place of it.
+    pub(crate) fn open_page(&mut self, position: Position, entries: Vec<Entry>) -> Option<Page> {
+        if self.pages.front()?.position != position {
+            return None;
+        }
+        let page = self.pages.pop_front()?;
+        self.cold += entries.len();
+        let is_newest = self.pages.is_empty() && self.tail.is_empty();
+        self.cold_back = if is_newest { entries.len() } else { self.cold_back };
+        self.head.extend(entries);
+        self.settle_tail();
+        Some(page)
+    }
+
+    /// The entry of that number, if it is in memory.
+    pub(crate) fn find(&mut self, seq: u64) -> Option<&mut Entry> {
+        if self.returned.contains_key(&seq) {
+            return self.returned.get_mut(&seq);
+        }
+        for run in [&mut self.head, &mut self.tail] {
+            if let Ok(index) = run.binary_search_by_key(&seq, |entry| entry.seq) {
+                return run.get_mut(index);
+            }
+        }
+        None
+    }
+
+    /// Takes the entry of that number out, if it is in memory.
+    pub(crate) fn remove(&mut self, seq: u64) -> Option<Entry> {
+        let mut removed = self.returned.remove(&seq);
+        for run in [&mut self.head, &mut self.tail] {
+            if removed.is_some() {
+                break;
+            }
+            if let Ok(index) = run.binary_search_by_key(&seq, |entry| entry.seq) {
+                removed = run.remove(index);
+            }
+        }
+        let entry = removed?;
+        self.cold -= usize::from(entry.is_cold());
+        self.settle_tail();
+        Some(entry)
+    }
+
+    /// Gives an entry its message; hands the message's cost back.
+    pub(crate) fn warm(&mut self, seq: u64, message: Arc<[u8]>) -> Option<u64> {
+        let entry = self.find(seq)?;
+        entry.loading = false;
+        if !entry.is_cold() {
+            return None;
+        }
+        entry.message = Some(message);
+        let cost = entry.resident_cost();
+        self.cold -= 1;
+        Some(cost)
+    }
+
+    /// The next cold entries to be asked for: at most `count_max`, of `bytes_max` in sum after the
+    /// first one.
+    pub(crate) fn ask(&mut self, count_max: usize, bytes_max: u64) -> Vec<(u64, u32, Position)> {
+        let mut asked = Vec::new();
+        if self.cold == 0 {
+            return asked;
+        }
+        let mut bytes = 0;
+        let from = self.head.partition_point(|entry| entry.seq < self.asked);
+        let candidates = self.returned.values_mut().chain(self.head.iter_mut().skip(from));
+        for entry in candidates {
+            if asked.len() == count_max || (bytes > 0 && bytes + u64::from(entry.bytes) > bytes_max)
+            {
+                break;
+            }
+            if entry.is_cold() && !entry.loading {
+                entry.loading = true;
+                bytes += u64::from(entry.bytes) + 1;
+                asked.push((entry.seq, entry.bytes, entry.position));
+            }
+            self.asked = self.asked.max(entry.seq + 1);
+        }
+        asked
+    }
+
+    /// The page that comes next, once the head has been asked for.
+    pub(crate) fn ask_page(&mut self) -> Option<Position> {
+        let is_asked = self.head.back().is_none_or(|entry| entry.seq < self.asked);
+        let page = self.pages.front_mut()?;
+        if !is_asked || page.loading {
+            return None;
+        }
+        page.loading = true;
+        Some(page.position)
+    }
+
+    /// Everything in memory, oldest first within each part.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.returned.values().chain(&self.head).chain(&self.tail)
+    }
+
+    /// Everything in memory.
+    pub(crate) fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.returned.values_mut().chain(&mut self.head).chain(&mut self.tail)
+    }
+
+    /// The pages, oldest first.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = &Page> {
+        self.pages.iter()
+    }
+
+    /// The pages, oldest first.
+    pub(crate) fn pages_mut(&mut self) -> impl Iterator<Item = &mut Page> {
+        self.pages.iter_mut()
+    }
+
+    /// Takes the first page out.
+    pub(crate) fn drop_page(&mut self) -> Option<Page> {
+        let page = self.pages.pop_front();
+        self.settle_tail();
+        page
+    }
+
+    /// Empties it.
+    pub(crate) fn take_all(&mut self) -> (Vec<Entry>, Vec<Page>) {
+        let lane = std::mem::take(self);
+        let entries = lane.returned.into_values().chain(lane.head).chain(lane.tail).collect();
+        (entries, lane.pages.into())
+    }
+
+    /// Takes an entry from a snapshot or a record: in order, after all others.
+    pub(crate) fn restore(&mut self, entry: Entry) {
+        let last = self.tail.back().or(self.head.back()).map(|entry| entry.seq);
+        if last.is_some_and(|last| last >= entry.seq) {
+            self.give_back(entry);
+        } else {
+            self.push(entry);
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Limits on what is ready in a queue.
+
+use super::lane::Front;
+use crate::engine::Engine;
+use crate::{DeathReason, Effects, Time};
+
+impl Engine {
+    /// Drops from the head while more is ready than the queue's limits allow. What is next in a page
+    /// goes once the page was read.
+    pub(crate) fn enforce_limits<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
+        loop {
+            let Some(queue) = self.queues.get_mut(slot) else { return };
+            if !queue.is_over_limit() {
+                return;
+            }
+            if let Front::Page(_) = queue.front() {
+                return self.refill(slot, fx);
+            }
+            let Some(entry) = queue.pop() else { return };
+            self.counters.dropped += 1;
+            self.dead_letter(now, slot, entry, DeathReason::MaxLength, fx);
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! Between memory and journal: what a long queue leaves there, and reading it back ahead of need.
+
+use super::entry::{ENTRY_COST, Entry};
+use super::lane::Front;
+use super::page::{Page, PageEntry};
+use super::stored::Stored;
+use crate::engine::Engine;
+use crate::record::{self, Record};
+use crate::{DeathReason, Effects, Load, LoadId, Loaded, Position, Time};
+use std::sync::Arc;
+
+/// Messages asked for in one load.
+const LOAD_MESSAGES_MAX: usize = 256;
+/// Body bytes asked for in one load, beyond its first message.
+const LOAD_BYTES_MAX: u64 = 256 << 10;
+/// Bytes of a queue's head that are kept in memory ahead of need.
+const AHEAD_BYTES: u64 = 1 << 20;
+/// The same while memory is scarce.
+const AHEAD_BYTES_SCARCE: u64 = 64 << 10;
+/// Loads of one queue at a time.
+const LOADS_MAX: u32 = 2;
+
+/// A load that was not answered yet.
+#[derive(Debug)]
+pub(crate) struct Loading {
+    /// The slot and number of the queue it is for.
+    pub(crate) queue: u32,
+    pub(crate) number: u64,
+    /// Body bytes asked for.
+    pub(crate) bytes: u64,
+    pub(crate) wanted: Wanted,
+}
+
+/// What was asked for.
+#[derive(Debug)]
+pub(crate) enum Wanted {
+    /// Messages of entries in a lane.
+    Messages { lane: usize, seqs: Vec<u64> },
+    /// A lane's first page.
+    Page { lane: usize, position: Position },
+    /// The message of an entry that has died.
+    DeadLetter { entry: Box<Entry>, reason: DeathReason },
+    /// A message whose delay is over.
+    Delayed { number: u64 },
+    /// The messages of a segment that is to be given back.
+    Relocation { segment: u32, positions: Vec<Position> },
+}
+
+impl Engine {
+    /// Leaves runs of cold entries at a queue's end to the journal.
+    pub(crate) fn page_out<F: Effects>(&mut self, slot: u32, fx: &mut F) {
+        if self.in_group {
+            return;
+        }
+        let Some(queue) = self.queues.get_mut(slot) else { return };
+        for lane in 0..queue.lanes.len() {
+            let Some(entries) = queue.lanes[lane].take_cold_run() else { continue };
+            let (number, durable) = (queue.number, queue.durable);
+            let page = Record::Page { queue: number, lane: lane as u8, durable, entries };
+            page.write(&mut self.record);
+            let position = fx.append(&[&self.record], false);
+            fx.retain(position, 1);
+            if !durable {
+                *self.transient_references.entry(position.segment()).or_default() += 1;
+            }
+            let Record::Page { entries, .. } = page else { unreachable!("it was made a page") };
+            queue.lanes[lane].push_page(Page::of(position, &entries));
+        }
+    }
+
+    /// Reads ahead where a queue's head is running out of messages in memory.
+    pub(crate) fn refill<F: Effects>(&mut self, slot: u32, fx: &mut F) {
+        let is_scarce = self.resident >= self.options.limits.resident_bytes_max;
+        let ahead = if is_scarce { AHEAD_BYTES_SCARCE } else { AHEAD_BYTES };
+        loop {
+            let Some(queue) = self.queues.get_mut(slot) else { return };
+            if queue.loads >= LOADS_MAX {
+                return;
+            }
+            let is_stuck = match queue.front() {
+                Front::Entry(entry) => entry.is_cold() && !entry.loading,
+                Front::Page(page) => !page.loading,
+                Front::Empty => return,
+            };
+            if !is_stuck && queue.resident + queue.loading_bytes >= ahead {
+                return;
+            }
+            let number = queue.number;
+            let Some((lane, asked)) =
+                queue.lanes.iter_mut().enumerate().rev().find_map(|(index, lane)| {
+                    let asked = lane.ask(LOAD_MESSAGES_MAX, LOAD_BYTES_MAX);
+                    (!asked.is_empty()).then_some((index, asked))
+                })
+            else {
+                return self.ask_page(slot, fx);
+            };
+            let bytes = asked.iter().map(|(_, bytes, _)| u64::from(*bytes)).sum();
+            let (seqs, positions) =
+                asked.into_iter().map(|(seq, _, position)| (seq, position)).unzip();
+            let wanted = Wanted::Messages { lane, seqs };
+            self.load(slot, Loading { queue: slot, number, bytes, wanted }, positions, fx);
+        }
+    }
+
+    fn ask_page<F: Effects>(&mut self, slot: u32, fx: &mut F) {
+        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+        let number = queue.number;
+        let asked = queue
+            .lanes
+            .iter_mut()
+            .enumerate()
+            .rev()
+            .find_map(|(index, lane)| Some((index, lane.ask_page()?)));
+        if let Some((lane, position)) = asked {
+            let wanted = Wanted::Page { lane, position };
+            let loading = Loading { queue: slot, number, bytes: 0, wanted };
+            self.load(slot, loading, vec![position], fx);
+        }
+    }
+
+    /// Asks the host for records.
+    pub(crate) fn load<F: Effects>(
+        &mut self,
+        slot: u32,
+        loading: Loading,
+        positions: Vec<Position>,
+        fx: &mut F,
+    ) {
+        if let Some(queue) = self.queues.get_mut(slot) {
+            queue.loads += 1;
+            queue.loading_bytes += loading.bytes;
+        }
+        let id = LoadId(self.next_load);
+        self.next_load += 1;
+        self.loads.insert(id, loading);
+        fx.load(Load { id, positions });
+    }
+
+    /// The host's answer.
+    pub(crate) fn take_loaded<F: Effects>(
+        &mut self,
+        now: Time,
+        id: LoadId,
+        records: Loaded,
+        fx: &mut F,
+    ) {
+        let Some(loading) = self.loads.remove(&id) else { return };
+        if let Wanted::Delayed { number } = loading.wanted {
+            return self.delayed_loaded(now, number, records, fx);
+        }
+        if let Wanted::Relocation { segment, positions } = loading.wanted {
+            return self.relocation_loaded(segment, &positions, records, fx);
+        }
+        let slot = loading.queue;
+        let is_there = match self.queues.get_mut(slot) {
+            Some(queue) if queue.number == loading.number => {
+                queue.loads -= 1;
+                queue.loading_bytes -= loading.bytes;
+                true
+            }
+            _ => false,
+        };
+        match loading.wanted {
+            Wanted::DeadLetter { entry, .. } if !is_there => self.drop_entry(*entry, fx),
+            _ if !is_there => return,
+            Wanted::Messages { lane, seqs } => self.messages_loaded(slot, lane, &seqs, records, fx),
+            Wanted::Page { lane, position } => self.page_loaded(slot, lane, position, records, fx),
+            Wanted::DeadLetter { entry, reason } => {
+                self.dead_letter_loaded(now, slot, *entry, reason, records, fx);
+            }
+            Wanted::Delayed { .. } | Wanted::Relocation { .. } => {}
+        }
+        self.enforce_limits(now, slot, fx);
+        self.run_overdue(now, fx);
+        self.refill(slot, fx);
+        self.watch_head(slot);
+        self.mark_dirty(slot);
+    }
+
+    fn messages_loaded<F: Effects>(
+        &mut self,
+        slot: u32,
+        lane: usize,
+        seqs: &[u64],
+        records: Loaded,
+        fx: &mut F,
+    ) {
+        let messages = records.unwrap_or_default();
+        for (index, seq) in seqs.iter().enumerate() {
+            let blob = messages.get(index).and_then(|record| checked_message(record));
+            let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+            let Some(blob) = blob else {
+                // What cannot be read back cannot be delivered; the host has reported why.
+                if let Some(entry) = queue.remove(*seq) {
+                    self.counters.unreadable += 1;
+                    self.forget(slot, entry, fx);
+                }
+                continue;
+            };
+            if let Some(cost) = queue.lanes[lane].warm(*seq, blob) {
+                queue.resident += cost;
+                self.resident += cost;
+            }
+        }
+    }
+
+    fn page_loaded<F: Effects>(
+        &mut self,
+        slot: u32,
+        lane: usize,
+        position: Position,
+        records: Loaded,
+        fx: &mut F,
+    ) {
+        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+        if !queue.has_page(lane, position) {
+            return;
+        }
+        let records = records.unwrap_or_default();
+        let entries = match records.first().map(|record| Record::parse(record)) {
+            Some(Ok(Record::Page { queue: number, entries, .. })) if number == queue.number => {
+                entries
+            }
+            _ => Vec::new(),
+        };
+        let is_recovered = queue.lanes[lane].pages().next().is_some_and(|page| page.recovered);
+        let settled = &queue.settled_in_pages;
+        let (live, gone): (Vec<PageEntry>, Vec<PageEntry>) = entries
+            .into_iter()
+            .filter(|entry| entry.durable || !is_recovered)
+            .partition(|entry| !settled.contains(entry.seq));
+        let mut live: Vec<Entry> =
+            live.iter().map(|entry| Entry::from_page(entry, lane as u8)).collect();
+        for entry in &mut live {
+            entry.redelivered |= entry.seq < queue.recovered_before;
+        }
+        let bytes: u64 = live.iter().map(|entry| u64::from(entry.bytes)).sum();
+        let count = live.len() as u64;
+        let page = queue.lanes[lane].open_page(position, live).expect("it was found just now");
+        // The page counted settled messages until it knew which they were.
+        queue.ready = (queue.ready + count).saturating_sub(page.count.into());
+        queue.ready_bytes = (queue.ready_bytes + bytes).saturating_sub(page.bytes);
+        for entry in gone {
+            fx.release(entry.position, 1);
+        }
+        self.release_page(slot, &page, fx);
+    }
+
+    /// A page's record is not needed any more.
+    pub(crate) fn release_page<F: Effects>(&mut self, slot: u32, page: &Page, fx: &mut F) {
+        let durable = self.queues.get(slot).is_some_and(|queue| queue.durable);
+        if durable {
+            fx.release(page.position, 1);
+        } else {
+            self.release_transient(page.position, 1, fx);
+        }
+    }
+
+    fn dead_letter_loaded<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        entry: Entry,
+        reason: DeathReason,
+        records: Loaded,
+        fx: &mut F,
+    ) {
+        self.queues.get_mut(slot).expect("the caller looked it up").unsettled -= 1;
+        let blob = records.ok().and_then(|records| checked_message(records.first()?));
+        match blob {
+            Some(blob) => self.dead_letter_blob(now, slot, &blob, reason, entry, fx),
+            None => {
+                self.counters.unreadable += 1;
+                self.forget(slot, entry, fx);
+            }
+        }
+    }
+
+    /// Durable messages of a queue that wait for being read to become dead letters.
+    pub(crate) fn dying_of(&self, slot: u32, number: u64) -> impl Iterator<Item = &Entry> {
+        self.loads.values().filter_map(move |loading| match &loading.wanted {
+            Wanted::DeadLetter { entry, .. }
+                if loading.queue == slot && loading.number == number =>
+            {
+                Some(&**entry)
+            }
+            _ => None,
+        })
+    }
+
+    /// One more reference to a record that does not outlive this process.
+    pub(crate) fn retain_transient<F: Effects>(&mut self, position: Position, fx: &mut F) {
+        fx.retain(position, 1);
+        *self.transient_references.entry(position.segment()).or_default() += 1;
+    }
+
+    /// References less to records that do not outlive this process.
+    pub(crate) fn release_transient<F: Effects>(
+        &mut self,
+        position: Position,
+        count: u32,
+        fx: &mut F,
+    ) {
+        fx.release(position, count);
+        if let Some(references) = self.transient_references.get_mut(&position.segment()) {
+            *references -= u64::from(count);
+            if *references == 0 {
+                self.transient_references.remove(&position.segment());
+            }
+        }
+    }
+
+    /// Gives back everything that a page refers to, and the page.
+    pub(crate) fn drop_page<F: Effects>(&mut self, slot: u32, page: &Page, fx: &mut F) {
+        for count in &page.segments {
+            let position = Position(u64::from(count.segment) << 32);
+            if count.durable > 0 {
+                fx.release(position, count.durable);
+            }
+            if count.transient > 0 {
+                self.release_transient(position, count.transient, fx);
+            }
+        }
+        self.release_page(slot, page, fx);
+    }
+}
+
+/// The message in a record, if it is sound.
+pub(crate) fn checked_message(record: &[u8]) -> Option<Arc<[u8]>> {
+    let blob = record::message_of(record).ok()?;
+    let stored = Stored::parse(blob).ok()?;
+    stored.annotations(0).ok()?;
+    stored.also_to().ok()?;
+    Some(blob.into())
+}
+
+/// What a blob of that length counts for in memory.
+pub(crate) fn resident_cost(blob: &[u8]) -> u64 {
+    blob.len() as u64 + ENTRY_COST
+}

@@ -1,0 +1,227 @@
+//! A message as it is kept: one blob, the same in memory and in the journal.
+//!
+//! ```text
+//! flags u8 | format u8 | priority u8 | exchange length u8 | key length u8 | further keys u8
+//! | 0 u16 | properties length u32 | body length u32 | time to live in microseconds u64
+//! | exchange | key | further keys, each length u8 + text | properties | body | deaths
+//! ```
+
+use crate::codec::{Malformed, Reader, Writer};
+use crate::{Annotations, Content, Death, DeathReason, Format, MessageView, Time};
+use std::time::Duration;
+
+const PERSISTENT: u8 = 1;
+const DEAD: u8 = 2;
+const TTL_REMOVED: u8 = 4;
+const KNOWN_FLAGS: u8 = PERSISTENT | DEAD | TTL_REMOVED;
+const NO_TTL: u64 = u64::MAX;
+
+/// A message on its way into queues, borrowed from wherever it comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Incoming<'a> {
+    pub(crate) exchange: &'a str,
+    pub(crate) routing_key: &'a str,
+    pub(crate) also_to: &'a [&'a str],
+    pub(crate) content: Content<'a>,
+    /// Dead-letter history, where it has one.
+    pub(crate) annotations: &'a Annotations,
+}
+
+/// What a message has that was never requeued or dead-lettered.
+pub(crate) static NO_ANNOTATIONS: Annotations =
+    Annotations { delivery_count: 0, deaths: Vec::new(), ttl_removed: false };
+
+impl<'a> Incoming<'a> {
+    /// As a delivery shows it.
+    #[inline]
+    pub(crate) fn view(&self) -> MessageView<'a> {
+        MessageView {
+            exchange: self.exchange,
+            routing_key: self.routing_key,
+            format: self.content.format,
+            properties: self.content.properties,
+            body: self.content.body,
+            persistent: self.content.persistent,
+            annotations: self.annotations,
+        }
+    }
+
+    /// Writes what comes before the properties to `head` and what follows the body to `tail`.
+    pub(crate) fn encode_around(&self, head: &mut Vec<u8>, tail: &mut Vec<u8>) {
+        let content = &self.content;
+        let dead = !self.annotations.deaths.is_empty();
+        let flags = u8::from(content.persistent) * PERSISTENT
+            + u8::from(dead) * DEAD
+            + u8::from(self.annotations.ttl_removed) * TTL_REMOVED;
+        let ttl = content.ttl.map_or(NO_TTL, micros);
+        let byte = |length: usize| u8::try_from(length).expect("names were checked to fit a byte");
+        let word = |length: usize| u32::try_from(length).expect("bodies were checked to be small");
+        head.extend_from_slice(&[
+            flags,
+            content.format as u8,
+            content.priority,
+            byte(self.exchange.len()),
+            byte(self.routing_key.len()),
+            byte(self.also_to.len()),
+            0,
+            0,
+        ]);
+        head.extend_from_slice(&word(content.properties.len()).to_le_bytes());
+        head.extend_from_slice(&word(content.body.len()).to_le_bytes());
+        head.extend_from_slice(&ttl.to_le_bytes());
+        head.extend_from_slice(self.exchange.as_bytes());
+        head.extend_from_slice(self.routing_key.as_bytes());
+        for key in self.also_to {
+            head.push(byte(key.len()));
+            head.extend_from_slice(key.as_bytes());
+        }
+        if dead {
+            write_deaths(&mut Writer(tail), &self.annotations.deaths);
+        }
+    }
+}
+
+/// A duration as records have it; the longest one there is stands for none.
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(NO_TTL - 1)
+}
+
+/// A stored message, taken apart.
+#[derive(Clone, Debug)]
+pub(crate) struct Stored<'a> {
+    pub(crate) exchange: &'a str,
+    pub(crate) routing_key: &'a str,
+    further_keys: u8,
+    further: &'a [u8],
+    pub(crate) content: Content<'a>,
+    deaths: &'a [u8],
+    flags: u8,
+}
+
+impl<'a> Stored<'a> {
+    /// Takes a blob apart.
+    #[inline]
+    pub(crate) fn parse(blob: &'a [u8]) -> Result<Stored<'a>, Malformed> {
+        let mut reader = Reader(blob);
+        let fixed: &[u8; 8] = reader.take(8)?.try_into().expect("eight bytes were taken");
+        let [flags, format, priority, exchange_length, key_length, further_keys, _, _] = *fixed;
+        if flags & !KNOWN_FLAGS != 0 {
+            return Err(format!("message flags {flags:#x} are unknown"));
+        }
+        let format = match format {
+            1 => Format::Amqp091,
+            other => return Err(format!("message format {other} is unknown")),
+        };
+        let properties_length = reader.u32()?;
+        let body_length = reader.u32()?;
+        let ttl = reader.u64()?;
+        let exchange = text(reader.take(exchange_length.into())?)?;
+        let routing_key = text(reader.take(key_length.into())?)?;
+        let mut rest = reader;
+        for _ in 0..further_keys {
+            let length = reader.u8()?;
+            reader.take(length.into())?;
+        }
+        let further = rest.take(rest.0.len() - reader.0.len())?;
+        let content = Content {
+            format,
+            properties: reader.take(properties_length as usize)?,
+            body: reader.take(body_length as usize)?,
+            persistent: flags & PERSISTENT != 0,
+            priority,
+            ttl: (ttl != NO_TTL).then(|| Duration::from_micros(ttl)),
+        };
+        if flags & DEAD == 0 && !reader.0.is_empty() {
+            return Err(format!("{} bytes too many after a message", reader.0.len()));
+        }
+        let deaths = reader.0;
+        Ok(Stored { exchange, routing_key, further_keys, further, content, deaths, flags })
+    }
+
+    /// The further routing keys.
+    pub(crate) fn also_to(&self) -> Result<Vec<&'a str>, Malformed> {
+        let mut reader = Reader(self.further);
+        let mut keys = Vec::with_capacity(self.further_keys.into());
+        for _ in 0..self.further_keys {
+            let length = reader.u8()?;
+            keys.push(text(reader.take(length.into())?)?);
+        }
+        Ok(keys)
+    }
+
+    /// What the broker knows about it.
+    #[inline]
+    pub(crate) fn annotations(&self, delivery_count: u32) -> Result<Annotations, Malformed> {
+        let deaths = if self.flags & DEAD == 0 {
+            Vec::new()
+        } else {
+            let mut reader = Reader(self.deaths);
+            let deaths = read_deaths(&mut reader)?;
+            reader.end()?;
+            deaths
+        };
+        Ok(Annotations { delivery_count, deaths, ttl_removed: self.flags & TTL_REMOVED != 0 })
+    }
+
+    /// As a delivery shows it.
+    #[inline]
+    pub(crate) fn view<'b>(&self, annotations: &'b Annotations) -> MessageView<'b>
+    where
+        'a: 'b,
+    {
+        MessageView {
+            exchange: self.exchange,
+            routing_key: self.routing_key,
+            format: self.content.format,
+            properties: self.content.properties,
+            body: self.content.body,
+            persistent: self.content.persistent,
+            annotations,
+        }
+    }
+}
+
+#[inline]
+fn text(bytes: &[u8]) -> Result<&str, Malformed> {
+    std::str::from_utf8(bytes).map_err(|error| error.to_string())
+}
+
+fn write_deaths(writer: &mut Writer<'_>, deaths: &[Death]) {
+    writer.varint(deaths.len() as u64);
+    for death in deaths {
+        writer.u8(death.reason as u8);
+        writer.text(&death.queue);
+        writer.text(&death.exchange);
+        writer.varint(death.routing_keys.len() as u64);
+        for key in &death.routing_keys {
+            writer.text(key);
+        }
+        writer.varint(death.count);
+        writer.u64(death.time.0);
+        writer.option(death.original_ttl, |writer, ttl| writer.u64(micros(ttl)));
+    }
+}
+
+fn read_deaths(reader: &mut Reader<'_>) -> Result<Vec<Death>, Malformed> {
+    let mut deaths = Vec::new();
+    for _ in 0..reader.count()? {
+        let reason = match reader.u8()? {
+            0 => DeathReason::Rejected,
+            1 => DeathReason::Expired,
+            2 => DeathReason::MaxLength,
+            3 => DeathReason::DeliveryLimit,
+            other => return Err(format!("reason of death {other} is unknown")),
+        };
+        let queue = reader.text()?.to_owned();
+        let exchange = reader.text()?.to_owned();
+        let mut routing_keys = Vec::new();
+        for _ in 0..reader.count()? {
+            routing_keys.push(reader.text()?.to_owned());
+        }
+        let count = reader.varint()?;
+        let time = Time(reader.u64()?);
+        let original_ttl = reader.option(|reader| Ok(Duration::from_micros(reader.u64()?)))?;
+        deaths.push(Death { reason, queue, exchange, routing_keys, count, time, original_ttl });
+    }
+    Ok(deaths)
+}

@@ -1,0 +1,578 @@
+//! What the engine writes to the journal: one byte of version, one of kind, then the fields.
+//!
+//! A layout that was released is never changed; a better one is a new kind. `tests::golden` keeps
+//! the bytes of each.
+
+use crate::codec::{Malformed, Reader, Writer};
+use crate::queue::page::{self, PageEntry};
+use crate::{
+    Arguments, BindingTarget, ExchangeKind, ExchangeOptions, Overflow, QueueOptions, Time, Value,
+};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The version of every record so far.
+pub(crate) const VERSION: u8 = 1;
+
+/// The kind of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    Nothing = 0,
+    Published = 1,
+    Spooled = 2,
+    Settled = 3,
+    Purged = 4,
+    Page = 5,
+    Moved = 6,
+    Delayed = 7,
+    DelayEnded = 8,
+    QueueDeclared = 16,
+    QueueDeleted = 17,
+    ExchangeDeclared = 18,
+    ExchangeDeleted = 19,
+    Bound = 20,
+    Unbound = 21,
+    VhostCreated = 22,
+    VhostDeleted = 23,
+    UserPut = 24,
+    UserDeleted = 25,
+    PermissionsSet = 26,
+    PermissionsCleared = 27,
+}
+
+/// Where in which queue a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) queue: u64,
+    pub(crate) seq: u64,
+    pub(crate) expires: Time,
+}
+
+/// A binding as records name it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct BindingRecord<'a> {
+    pub(crate) vhost: &'a str,
+    pub(crate) source: &'a str,
+    pub(crate) target: BindingTarget,
+    pub(crate) key: &'a str,
+    pub(crate) arguments: Arguments,
+}
+
+/// A record, taken apart.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Record<'a> {
+    /// Fills up a group.
+    Nothing,
+    /// A message that durable queues took.
+    Published { places: Vec<Place>, message: &'a [u8] },
+    /// A message that was written for want of memory only.
+    Spooled { message: &'a [u8] },
+    /// These messages, given by first and last number, are gone from a queue.
+    Settled { queue: u64, ranges: Vec<(u64, u64)> },
+    /// All before a number are gone from a queue, but for these, which were out.
+    Purged { queue: u64, before: u64, kept: Vec<u64> },
+    /// A run of a queue's index; it takes the place of an earlier one with the same numbers.
+    Page { queue: u64, lane: u8, durable: bool, entries: Vec<PageEntry> },
+    /// A message's new position.
+    Moved { places: Vec<Place>, message: &'a [u8] },
+    /// A message that is held back until it is due.
+    Delayed { number: u64, vhost: &'a str, due: Time, message: &'a [u8] },
+    /// It is held back no longer.
+    DelayEnded { number: u64 },
+    /// A durable queue.
+    QueueDeclared { number: u64, vhost: &'a str, name: &'a str, options: QueueOptions },
+    /// It is gone, and its messages with it.
+    QueueDeleted { number: u64 },
+    /// A durable exchange.
+    ExchangeDeclared { vhost: &'a str, name: &'a str, options: ExchangeOptions },
+    /// It is gone.
+    ExchangeDeleted { vhost: &'a str, name: &'a str },
+    /// A durable binding.
+    Bound(BindingRecord<'a>),
+    /// It is gone.
+    Unbound(BindingRecord<'a>),
+    /// A virtual host.
+    VhostCreated { name: &'a str },
+    /// It is gone, and all in it.
+    VhostDeleted { name: &'a str },
+    /// A user, new or changed.
+    UserPut { name: &'a str, password_hash: &'a str, administrator: bool },
+    /// It is gone, and its permissions.
+    UserDeleted { name: &'a str },
+    /// What a user may do.
+    PermissionsSet {
+        user: &'a str,
+        vhost: &'a str,
+        configure: &'a str,
+        write: &'a str,
+        read: &'a str,
+    },
+    /// It may no longer.
+    PermissionsCleared { user: &'a str, vhost: &'a str },
+}
+
+/// Starts a record of that kind.
+pub(crate) fn start(out: &mut Vec<u8>, kind: Kind) -> Writer<'_> {
+    out.clear();
+    out.extend_from_slice(&[VERSION, kind as u8]);
+    Writer(out)
+}
+
+/// What comes before the message in a record that places it in queues.
+pub(crate) fn write_places(writer: &mut Writer<'_>, places: &[Place]) {
+    writer.varint(places.len() as u64);
+    for place in places {
+        write_place(writer, *place);
+    }
+}
+
+/// One of the places that [`write_places`] counts.
+#[inline]
+pub(crate) fn write_place(writer: &mut Writer<'_>, place: Place) {
+    writer.u64(place.queue);
+    writer.u64(place.seq);
+    writer.u64(place.expires.0);
+}
+
+fn read_places(reader: &mut Reader<'_>) -> Result<Vec<Place>, Malformed> {
+    let mut places = Vec::new();
+    for _ in 0..reader.count()? {
+        let (queue, seq, expires) = (reader.u64()?, reader.u64()?, Time(reader.u64()?));
+        places.push(Place { queue, seq, expires });
+    }
+    Ok(places)
+}
+
+/// Just the message of a record that has one.
+pub(crate) fn message_of(record: &[u8]) -> Result<&[u8], Malformed> {
+    let mut reader = Reader(record);
+    let (version, kind) = (reader.u8()?, reader.u8()?);
+    if version != VERSION {
+        return Err(format!("record version {version} is unknown"));
+    }
+    if kind == Kind::Published as u8 || kind == Kind::Moved as u8 {
+        let places = reader.count()?;
+        reader.take(places.saturating_mul(24))?;
+    } else if kind == Kind::Delayed as u8 {
+        reader.u64()?;
+        reader.text()?;
+        reader.u64()?;
+    } else if kind != Kind::Spooled as u8 {
+        return Err(format!("a record of kind {kind} has no message"));
+    }
+    Ok(reader.0)
+}
+
+impl<'a> Record<'a> {
+    /// Takes a record apart.
+    pub(crate) fn parse(bytes: &'a [u8]) -> Result<Record<'a>, Malformed> {
+        let mut reader = Reader(bytes);
+        let version = reader.u8()?;
+        if version != VERSION {
+            return Err(format!("record version {version} is unknown"));
+        }
+        let kind = reader.u8()?;
+        let record = match kind {
+            1 => {
+                return Ok(Record::Published {
+                    places: read_places(&mut reader)?,
+                    message: reader.0,
+                });
+            }
+            2 => return Ok(Record::Spooled { message: reader.0 }),
+            6 => return Ok(Record::Moved { places: read_places(&mut reader)?, message: reader.0 }),
+            7 => {
+                let (number, vhost) = (reader.u64()?, reader.text()?);
+                let due = Time(reader.u64()?);
+                return Ok(Record::Delayed { number, vhost, due, message: reader.0 });
+            }
+            0 | 3 | 4 | 5 | 8 => Record::parse_messages(kind, &mut reader)?,
+            _ => Record::parse_topology(kind, &mut reader)?,
+        };
+        reader.end()?;
+        Ok(record)
+    }
+
+    fn parse_messages(kind: u8, reader: &mut Reader<'a>) -> Result<Record<'a>, Malformed> {
+        Ok(match kind {
+            0 => Record::Nothing,
+            3 => {
+                let queue = reader.u64()?;
+                let mut ranges = Vec::new();
+                for _ in 0..reader.count()? {
+                    let first = reader.varint()?;
+                    let more = reader.varint()?;
+                    let last = first.checked_add(more).ok_or("a range beyond 64 bits")?;
+                    ranges.push((first, last));
+                }
+                Record::Settled { queue, ranges }
+            }
+            4 => {
+                let (queue, before) = (reader.u64()?, reader.u64()?);
+                let mut kept = Vec::new();
+                for _ in 0..reader.count()? {
+                    kept.push(reader.varint()?);
+                }
+                Record::Purged { queue, before, kept }
+            }
+            5 => {
+                let (queue, lane, durable) = (reader.u64()?, reader.u8()?, reader.bool()?);
+                Record::Page { queue, lane, durable, entries: page::read_entries(reader)? }
+            }
+            _ => Record::DelayEnded { number: reader.u64()? },
+        })
+    }
+
+    fn parse_topology(kind: u8, reader: &mut Reader<'a>) -> Result<Record<'a>, Malformed> {
+        Ok(match kind {
+            16 => Record::QueueDeclared {
+                number: reader.u64()?,
+                vhost: reader.text()?,
+                name: reader.text()?,
+                options: read_queue_options(reader)?,
+            },
+            17 => Record::QueueDeleted { number: reader.u64()? },
+            18 => Record::ExchangeDeclared {
+                vhost: reader.text()?,
+                name: reader.text()?,
+                options: read_exchange_options(reader)?,
+            },
+            19 => Record::ExchangeDeleted { vhost: reader.text()?, name: reader.text()? },
+            20 => Record::Bound(read_binding(reader)?),
+            21 => Record::Unbound(read_binding(reader)?),
+            22 => Record::VhostCreated { name: reader.text()? },
+            23 => Record::VhostDeleted { name: reader.text()? },
+            24 => Record::UserPut {
+                name: reader.text()?,
+                password_hash: reader.text()?,
+                administrator: reader.bool()?,
+            },
+            25 => Record::UserDeleted { name: reader.text()? },
+            26 => Record::PermissionsSet {
+                user: reader.text()?,
+                vhost: reader.text()?,
+                configure: reader.text()?,
+                write: reader.text()?,
+                read: reader.text()?,
+            },
+            27 => Record::PermissionsCleared { user: reader.text()?, vhost: reader.text()? },
+            other => return Err(format!("record kind {other} is unknown")),
+        })
+    }
+}
+
+impl Record<'_> {
+    /// Writes the record over what `out` held.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let mut writer = start(out, self.kind());
+        match self {
+            Record::Nothing => {}
+            Record::Published { places, message } | Record::Moved { places, message } => {
+                write_places(&mut writer, places);
+                writer.0.extend_from_slice(message);
+            }
+            Record::Spooled { message } => writer.0.extend_from_slice(message),
+            Record::Settled { queue, ranges } => {
+                writer.u64(*queue);
+                writer.varint(ranges.len() as u64);
+                for (first, last) in ranges {
+                    writer.varint(*first);
+                    writer.varint(last - first);
+                }
+            }
+            Record::Purged { queue, before, kept } => {
+                writer.u64(*queue);
+                writer.u64(*before);
+                writer.varint(kept.len() as u64);
+                for seq in kept {
+                    writer.varint(*seq);
+                }
+            }
+            Record::Page { queue, lane, durable, entries } => {
+                writer.u64(*queue);
+                writer.u8(*lane);
+                writer.bool(*durable);
+                page::write_entries(&mut writer, entries);
+            }
+            Record::Delayed { number, vhost, due, message } => {
+                writer.u64(*number);
+                writer.text(vhost);
+                writer.u64(due.0);
+                writer.0.extend_from_slice(message);
+            }
+            Record::DelayEnded { number } | Record::QueueDeleted { number } => writer.u64(*number),
+            _ => self.write_topology(&mut writer),
+        }
+    }
+
+    fn write_topology(&self, writer: &mut Writer<'_>) {
+        match self {
+            Record::QueueDeclared { number, vhost, name, options } => {
+                writer.u64(*number);
+                writer.text(vhost);
+                writer.text(name);
+                write_queue_options(writer, options);
+            }
+            Record::ExchangeDeclared { vhost, name, options } => {
+                writer.text(vhost);
+                writer.text(name);
+                write_exchange_options(writer, options);
+            }
+            Record::ExchangeDeleted { vhost, name } => {
+                writer.text(vhost);
+                writer.text(name);
+            }
+            Record::Bound(binding) | Record::Unbound(binding) => write_binding(writer, binding),
+            Record::VhostCreated { name }
+            | Record::VhostDeleted { name }
+            | Record::UserDeleted { name } => writer.text(name),
+            Record::UserPut { name, password_hash, administrator } => {
+                writer.text(name);
+                writer.text(password_hash);
+                writer.bool(*administrator);
+            }
+            Record::PermissionsSet { user, vhost, configure, write, read } => {
+                for text in [user, vhost, configure, write, read] {
+                    writer.text(text);
+                }
+            }
+            Record::PermissionsCleared { user, vhost } => {
+                writer.text(user);
+                writer.text(vhost);
+            }
+            _ => unreachable!("records about messages are written by `write`"),
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            Record::Nothing => Kind::Nothing,
+            Record::Published { .. } => Kind::Published,
+            Record::Spooled { .. } => Kind::Spooled,
+            Record::Settled { .. } => Kind::Settled,
+            Record::Purged { .. } => Kind::Purged,
+            Record::Page { .. } => Kind::Page,
+            Record::Moved { .. } => Kind::Moved,
+            Record::Delayed { .. } => Kind::Delayed,
+            Record::DelayEnded { .. } => Kind::DelayEnded,
+            Record::QueueDeclared { .. } => Kind::QueueDeclared,
+            Record::QueueDeleted { .. } => Kind::QueueDeleted,
+            Record::ExchangeDeclared { .. } => Kind::ExchangeDeclared,
+            Record::ExchangeDeleted { .. } => Kind::ExchangeDeleted,
+            Record::Bound(_) => Kind::Bound,
+            Record::Unbound(_) => Kind::Unbound,
+            Record::VhostCreated { .. } => Kind::VhostCreated,
+            Record::VhostDeleted { .. } => Kind::VhostDeleted,
+            Record::UserPut { .. } => Kind::UserPut,
+            Record::UserDeleted { .. } => Kind::UserDeleted,
+            Record::PermissionsSet { .. } => Kind::PermissionsSet,
+            Record::PermissionsCleared { .. } => Kind::PermissionsCleared,
+        }
+    }
+}
+
+fn write_duration(writer: &mut Writer<'_>, duration: Duration) {
+    writer.u64(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX));
+}
+
+fn read_duration(reader: &mut Reader<'_>) -> Result<Duration, Malformed> {
+    Ok(Duration::from_micros(reader.u64()?))
+}
+
+/// Appends a queue's options. `exclusive` is not among them: what is exclusive is never recorded.
+pub(crate) fn write_queue_options(writer: &mut Writer<'_>, options: &QueueOptions) {
+    writer.bool(options.durable);
+    writer.bool(options.auto_delete);
+    writer.option(options.message_ttl, write_duration);
+    writer.option(options.expires, write_duration);
+    writer.option(options.length_max, Writer::u64);
+    writer.option(options.bytes_max, Writer::u64);
+    writer.u8(match options.overflow {
+        Overflow::DropHead => 0,
+        Overflow::RejectPublish => 1,
+        Overflow::RejectPublishDeadLetter => 2,
+    });
+    writer.option(options.dead_letter_exchange.as_deref(), Writer::text);
+    writer.option(options.dead_letter_routing_key.as_deref(), Writer::text);
+    writer.option(options.priority_max, Writer::u8);
+    writer.bool(options.single_active);
+    writer.option(options.delivery_limit, Writer::u32);
+    writer.option(options.settle_timeout, write_duration);
+    write_arguments(writer, &options.other);
+}
+
+/// Reads what [`write_queue_options`] wrote.
+pub(crate) fn read_queue_options(reader: &mut Reader<'_>) -> Result<QueueOptions, Malformed> {
+    Ok(QueueOptions {
+        durable: reader.bool()?,
+        exclusive: false,
+        auto_delete: reader.bool()?,
+        message_ttl: reader.option(read_duration)?,
+        expires: reader.option(read_duration)?,
+        length_max: reader.option(Reader::u64)?,
+        bytes_max: reader.option(Reader::u64)?,
+        overflow: match reader.u8()? {
+            0 => Overflow::DropHead,
+            1 => Overflow::RejectPublish,
+            2 => Overflow::RejectPublishDeadLetter,
+            other => return Err(format!("overflow {other} is unknown")),
+        },
+        dead_letter_exchange: reader.option(|reader| reader.text().map(str::to_owned))?,
+        dead_letter_routing_key: reader.option(|reader| reader.text().map(str::to_owned))?,
+        priority_max: reader.option(Reader::u8)?,
+        single_active: reader.bool()?,
+        delivery_limit: reader.option(Reader::u32)?,
+        settle_timeout: reader.option(read_duration)?,
+        other: read_arguments(reader)?,
+    })
+}
+
+/// Appends an exchange's options.
+pub(crate) fn write_exchange_options(writer: &mut Writer<'_>, options: &ExchangeOptions) {
+    writer.u8(match options.kind {
+        ExchangeKind::Direct => 0,
+        ExchangeKind::Fanout => 1,
+        ExchangeKind::Topic => 2,
+        ExchangeKind::Headers => 3,
+    });
+    writer.bool(options.delaying);
+    writer.bool(options.durable);
+    writer.bool(options.auto_delete);
+    writer.bool(options.internal);
+    writer.option(options.alternate.as_deref(), Writer::text);
+}
+
+/// Reads what [`write_exchange_options`] wrote.
+pub(crate) fn read_exchange_options(reader: &mut Reader<'_>) -> Result<ExchangeOptions, Malformed> {
+    Ok(ExchangeOptions {
+        kind: match reader.u8()? {
+            0 => ExchangeKind::Direct,
+            1 => ExchangeKind::Fanout,
+            2 => ExchangeKind::Topic,
+            3 => ExchangeKind::Headers,
+            other => return Err(format!("exchange kind {other} is unknown")),
+        },
+        delaying: reader.bool()?,
+        durable: reader.bool()?,
+        auto_delete: reader.bool()?,
+        internal: reader.bool()?,
+        alternate: reader.option(|reader| reader.text().map(str::to_owned))?,
+    })
+}
+
+/// Appends a binding.
+pub(crate) fn write_binding(writer: &mut Writer<'_>, binding: &BindingRecord<'_>) {
+    writer.text(binding.vhost);
+    writer.text(binding.source);
+    let (kind, name) = match &binding.target {
+        BindingTarget::Queue(name) => (0, name),
+        BindingTarget::Exchange(name) => (1, name),
+    };
+    writer.u8(kind);
+    writer.text(name);
+    writer.text(binding.key);
+    write_arguments(writer, &binding.arguments);
+}
+
+/// Reads what [`write_binding`] wrote.
+pub(crate) fn read_binding<'a>(reader: &mut Reader<'a>) -> Result<BindingRecord<'a>, Malformed> {
+    let (vhost, source) = (reader.text()?, reader.text()?);
+    let target = match (reader.u8()?, reader.text()?.to_owned()) {
+        (0, name) => BindingTarget::Queue(name),
+        (1, name) => BindingTarget::Exchange(name),
+        (other, _) => return Err(format!("binding target {other} is unknown")),
+    };
+    let key = reader.text()?;
+    let arguments = read_arguments(reader)?;
+    Ok(BindingRecord { vhost, source, target, key, arguments })
+}
+
+/// How deep values may be nested; deeper ones are refused before they are recorded.
+const VALUE_DEPTH_MAX: usize = 64;
+
+fn write_arguments(writer: &mut Writer<'_>, arguments: &Arguments) {
+    writer.varint(arguments.len() as u64);
+    for (name, value) in arguments {
+        writer.text(name);
+        write_value(writer, value);
+    }
+}
+
+fn read_arguments(reader: &mut Reader<'_>) -> Result<Arguments, Malformed> {
+    read_map(reader, 0)
+}
+
+fn write_value(writer: &mut Writer<'_>, value: &Value) {
+    match value {
+        Value::Null => writer.u8(0),
+        Value::Bool(value) => {
+            writer.u8(1);
+            writer.bool(*value);
+        }
+        Value::Int(value) => {
+            writer.u8(2);
+            writer.u64(value.cast_unsigned());
+        }
+        Value::Float(value) => {
+            writer.u8(3);
+            writer.u64(value.to_bits());
+        }
+        Value::Text(value) => {
+            writer.u8(4);
+            writer.text(value);
+        }
+        Value::Bytes(value) => {
+            writer.u8(5);
+            writer.bytes(value);
+        }
+        Value::Timestamp(value) => {
+            writer.u8(6);
+            writer.u64(*value);
+        }
+        Value::List(values) => {
+            writer.u8(7);
+            writer.varint(values.len() as u64);
+            for value in values {
+                write_value(writer, value);
+            }
+        }
+        Value::Map(values) => {
+            writer.u8(8);
+            write_arguments(writer, values);
+        }
+    }
+}
+
+fn read_value(reader: &mut Reader<'_>, depth: usize) -> Result<Value, Malformed> {
+    if depth > VALUE_DEPTH_MAX {
+        return Err(format!("values nested more than {VALUE_DEPTH_MAX} deep"));
+    }
+    Ok(match reader.u8()? {
+        0 => Value::Null,
+        1 => Value::Bool(reader.bool()?),
+        2 => Value::Int(reader.u64()?.cast_signed()),
+        3 => Value::Float(f64::from_bits(reader.u64()?)),
+        4 => Value::Text(reader.text()?.to_owned()),
+        5 => Value::Bytes(reader.bytes()?.to_owned()),
+        6 => Value::Timestamp(reader.u64()?),
+        7 => {
+            let mut values = Vec::new();
+            for _ in 0..reader.count()? {
+                values.push(read_value(reader, depth + 1)?);
+            }
+            Value::List(values)
+        }
+        8 => Value::Map(read_map(reader, depth + 1)?),
+        other => return Err(format!("value kind {other} is unknown")),
+    })
+}
+
+fn read_map(reader: &mut Reader<'_>, depth: usize) -> Result<BTreeMap<String, Value>, Malformed> {
+    let mut values = BTreeMap::new();
+    for _ in 0..reader.count()? {
+        let name = reader.text()?.to_owned();
+        values.insert(name, read_value(reader, depth)?);
+    }
+    Ok(values)
+}

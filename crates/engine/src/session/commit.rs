@@ -1,0 +1,150 @@
+//! Transactions: holding back, committing in one group, forgetting.
+
+use super::transaction::{self, Operation, OwnedPublish, Transaction};
+use crate::engine::Engine;
+use crate::routing::Keys;
+use crate::{
+    Effects, Position, Publish, Refusal, RefusalKind, Reply, SessionId, Settle, StorageState, Time,
+};
+
+/// Bytes by which a record may exceed its message: places, kind, history.
+const RECORD_EXTRA_BYTES: usize = 4096;
+
+impl Engine {
+    /// A publish waits for the commit. That its exchange is there is checked now.
+    pub(crate) fn hold_publish(&mut self, slot: u32, publish: &Publish<'_>) -> Result<(), Refusal> {
+        let session = self.sessions.get(slot).expect("a session's slot is in use");
+        let vhost = self.vhosts.get_mut(session.vhost).expect("sessions end first");
+        let mut targets = Vec::new();
+        let keys = Keys { routing_key: publish.routing_key, also_to: publish.also_to };
+        let routed = vhost.router.route(publish.exchange, keys, &mut |_| {}, &mut targets);
+        let Some(routed) = routed else { return Err(vhost.router.no_exchange(publish.exchange)) };
+        if routed.internal {
+            let text = format!("exchange '{}' is internal", publish.exchange);
+            return Err(Refusal::new(RefusalKind::AccessRefused, text));
+        }
+        let cost = transaction::cost(publish);
+        self.hold(slot, cost, || Operation::Publish(OwnedPublish::of(publish)))
+    }
+
+    /// A settle waits for the commit.
+    pub(crate) fn hold_settle(&mut self, slot: u32, settle: Settle) -> Result<(), Refusal> {
+        self.check_tag(slot, settle)?;
+        self.hold(slot, 0, || Operation::Settle(settle))
+    }
+
+    fn hold(
+        &mut self,
+        slot: u32,
+        bytes: u64,
+        operation: impl FnOnce() -> Operation,
+    ) -> Result<(), Refusal> {
+        let limits = &self.options.limits;
+        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
+        let transaction = session.transaction.as_mut().expect("the caller looked");
+        let limit_exceeded = |text| Err(Refusal::new(RefusalKind::LimitExceeded, text));
+        if transaction.operations.len() >= limits.transaction_operations_max {
+            let most = limits.transaction_operations_max;
+            return limit_exceeded(format!("more than {most} operations in one transaction"));
+        }
+        if transaction.bytes + bytes > limits.transaction_bytes_max {
+            let most = limits.transaction_bytes_max;
+            return limit_exceeded(format!("more than {most} bytes in one transaction"));
+        }
+        transaction.bytes += bytes;
+        transaction.operations.push(operation());
+        Ok(())
+    }
+
+    /// Carries out what waited, as one group of records.
+    pub(crate) fn commit<F: Effects>(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        slot: u32,
+        fx: &mut F,
+    ) -> Option<Result<Reply, Refusal>> {
+        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
+        let Some(transaction) = session.transaction.as_deref_mut() else {
+            let text = "the session has no transaction";
+            return Some(Err(Refusal::new(RefusalKind::PreconditionFailed, text)));
+        };
+        let Transaction { operations, .. } = std::mem::take(transaction);
+        if self.storage != StorageState::Ready && operations.iter().any(needs_storage) {
+            let text = "the journal cannot store the transaction's messages";
+            return Some(Err(Refusal::new(RefusalKind::StorageUnavailable, text)));
+        }
+        self.record_settled(fx);
+        let (bytes, records) = self.group_size(slot, &operations);
+        fx.reserve(bytes, records);
+        self.in_group = true;
+        let mut last: Option<Position> = None;
+        for operation in &operations {
+            let position = match operation {
+                Operation::Publish(publish) => publish.with(|publish| {
+                    // The exchange may have been deleted since; then the message is unroutable.
+                    self.carry_out_publish(now, slot, publish, fx).ok()?.position
+                }),
+                Operation::Settle(settle) => {
+                    // What is settled twice in one transaction was settled the first time.
+                    let _ = self.carry_out_settle(now, slot, *settle, fx);
+                    None
+                }
+            };
+            last = last.max(position);
+        }
+        let settled = self.record_settled_durably(fx);
+        self.in_group = false;
+        self.run_overdue(now, fx);
+        let session = self.sessions.get_mut(slot).expect("commits close no session");
+        session.commit = last.max(settled);
+        if session.commit.is_none() {
+            return Some(Ok(Reply::Done));
+        }
+        debug_assert_eq!(session.id, id);
+        self.confirming.push(slot);
+        None
+    }
+
+    /// At most how many bytes in how many records the operations lead to.
+    fn group_size(&self, slot: u32, operations: &[Operation]) -> (usize, usize) {
+        let session = self.sessions.get(slot).expect("a session's slot is in use");
+        let (mut bytes, mut records) = (RECORD_EXTRA_BYTES, 1);
+        let mut up_to = 0;
+        let mut settles = false;
+        for operation in operations {
+            match operation {
+                Operation::Publish(publish) => {
+                    publish.with(|publish| {
+                        bytes += 2 * (transaction::cost(publish) as usize + RECORD_EXTRA_BYTES);
+                    });
+                    records += 2;
+                }
+                Operation::Settle(settle) => {
+                    settles |= transaction::may_dead_letter(settle.outcome);
+                    up_to = if settle.tag == 0 { u64::MAX } else { settle.tag.max(up_to) };
+                }
+            }
+        }
+        for (tag, delivered) in session.unsettled.iter() {
+            if tag > up_to {
+                break;
+            }
+            bytes += 32;
+            records += 1;
+            if settles {
+                bytes += 2 * (delivered.entry.bytes as usize + RECORD_EXTRA_BYTES);
+                records += 2;
+            }
+        }
+        (bytes, records)
+    }
+}
+
+/// Whether it may have to be stored.
+fn needs_storage(operation: &Operation) -> bool {
+    match operation {
+        Operation::Publish(publish) => publish.is_persistent(),
+        Operation::Settle(_) => false,
+    }
+}

@@ -1,0 +1,141 @@
+//! Connections and sessions come and go.
+
+use super::{Connection, Session};
+use crate::access::Grant;
+use crate::engine::Engine;
+use crate::timers::Timer;
+use crate::{ConnectionId, Effects, Outcome, Position, SessionId, StorageState, Time};
+use crate::{Refusal, RefusalKind, Reply};
+
+impl Engine {
+    pub(crate) fn add_connection(&mut self, id: ConnectionId, vhost: u32, grant: Option<Grant>) {
+        let index = id.0 as usize;
+        if self.connections.len() <= index {
+            self.connections.resize_with(index + 1, || None);
+        }
+        debug_assert!(self.connections[index].is_none(), "the host reuses slots after disconnect");
+        self.connections[index] = Some(Connection { grant, vhost, sessions: Vec::new() });
+    }
+
+    pub(crate) fn end_connection<F: Effects>(&mut self, now: Time, id: ConnectionId, fx: &mut F) {
+        while let Some(Some(connection)) = self.connections.get(id.0 as usize) {
+            let Some((number, _)) = connection.sessions.last() else { break };
+            let number = *number;
+            self.close_session(now, SessionId { connection: id, number }, fx);
+        }
+        let owned: Vec<u32> = self
+            .queues
+            .iter()
+            .filter(|(_, queue)| queue.owner == Some(id))
+            .map(|(slot, _)| slot)
+            .collect();
+        for slot in owned {
+            self.delete_queue(now, slot, fx);
+        }
+        if let Some(connection) = self.connections.get_mut(id.0 as usize) {
+            *connection = None;
+        }
+        self.run_overdue(now, fx);
+    }
+
+    pub(crate) fn open_session(&mut self, id: SessionId) {
+        let Some(Some(connection)) = self.connections.get_mut(id.connection.0 as usize) else {
+            debug_assert!(false, "sessions are opened on connections that are there");
+            return;
+        };
+        let index =
+            match connection.sessions.binary_search_by_key(&id.number, |(number, _)| *number) {
+                Err(index) => index,
+                Ok(_) => {
+                    debug_assert!(false, "the host has made sure that the session is not open");
+                    return;
+                }
+            };
+        let slot = self.sessions.insert(Session::new(id, connection.vhost));
+        connection.sessions.insert(index, (id.number, slot));
+    }
+
+    pub(crate) fn close_session<F: Effects>(&mut self, now: Time, id: SessionId, fx: &mut F) {
+        let Some(slot) = self.session_slot(id) else { return };
+        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
+        session.transaction = None;
+        // Without flow nothing is delivered to it while what it had goes back.
+        session.flow = false;
+        let subscriptions = session.subscriptions.clone();
+        for subscription in subscriptions {
+            self.end_subscription(now, subscription, fx);
+        }
+        self.settle_up_to(now, slot, u64::MAX, Outcome::Requeue, fx);
+        for (_, queue) in self.queues.iter_mut().filter(|(_, queue)| !queue.gets.is_empty()) {
+            queue.gets.retain(|get| get.session != id);
+        }
+        if let Some(confirms) =
+            self.sessions.get_mut(slot).and_then(|session| session.confirms.as_mut())
+        {
+            confirms.tell(id, fx);
+        }
+        let session = self.sessions.remove(slot).expect("a session's slot is in use");
+        self.confirming.retain(|confirming| *confirming != slot);
+        if let Some(timer) = session.settle_timer {
+            self.timers.clear(timer, Timer::Settle(slot));
+        }
+        if let Some(inbox) = session.inbox {
+            self.inboxes.remove(&inbox.address);
+        }
+        if let Some(Some(connection)) = self.connections.get_mut(id.connection.0 as usize) {
+            connection.sessions.retain(|(number, _)| *number != id.number);
+        }
+        self.run_overdue(now, fx);
+    }
+
+    /// Tells confirms that are ready; keeps those in mind that wait for a flush.
+    pub(crate) fn tell_confirms<F: Effects>(&mut self, fx: &mut F) {
+        let mut confirming = std::mem::take(&mut self.confirming);
+        confirming.retain(|slot| {
+            let Some(session) = self.sessions.get_mut(*slot) else { return false };
+            let id = session.id;
+            let mut is_waiting = session.commit.is_some();
+            if let Some(confirms) = &mut session.confirms {
+                confirms.tell(id, fx);
+                is_waiting |= confirms.is_waiting();
+                confirms.is_listed = is_waiting;
+            }
+            is_waiting
+        });
+        self.confirming = confirming;
+    }
+
+    /// Everything before `position` is flushed.
+    pub(crate) fn flushed<F: Effects>(&mut self, position: Position, fx: &mut F) {
+        for slot in &self.confirming {
+            let Some(session) = self.sessions.get_mut(*slot) else { continue };
+            if let Some(confirms) = &mut session.confirms {
+                confirms.flushed(position);
+            }
+            if session.commit.is_some_and(|commit| commit < position) {
+                session.commit = None;
+                fx.reply(session.id, Ok(Reply::Done));
+            }
+        }
+        self.tell_confirms(fx);
+    }
+
+    /// The journal's state has changed.
+    pub(crate) fn storage_changed<F: Effects>(&mut self, state: StorageState, fx: &mut F) {
+        self.storage = state;
+        if state != StorageState::Failed {
+            return;
+        }
+        for slot in std::mem::take(&mut self.confirming) {
+            let Some(session) = self.sessions.get_mut(slot) else { continue };
+            if let Some(confirms) = &mut session.confirms {
+                confirms.fail(session.id, fx);
+                confirms.is_listed = false;
+            }
+            if session.commit.take().is_some() {
+                let text = "the journal failed: whether the transaction is stored is unknown";
+                fx.reply(session.id, Err(Refusal::new(RefusalKind::StorageUnavailable, text)));
+            }
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! The whole durable state as bytes: topology, users, queues with their messages by position.
+
+use crate::access::PermissionView;
+use crate::codec::{Malformed, Reader, Writer};
+use crate::delay::Held;
+use crate::engine::Engine;
+use crate::queue::Queue;
+use crate::queue::entry::Entry;
+use crate::queue::page::{self, PageEntry};
+use crate::record;
+use crate::routing::TargetView;
+use crate::{Arguments, BindingTarget, Position, Time};
+
+/// The version of the layout.
+const VERSION: u8 = 1;
+
+impl Engine {
+    pub(crate) fn write_snapshot(&self, out: &mut Vec<u8>) {
+        let mut writer = Writer(out);
+        writer.u8(VERSION);
+        writer.u64(self.next_queue_number);
+        writer.u64(self.delays.next_number);
+        self.write_access(&mut writer);
+        writer.varint(self.queues.iter().filter(|(_, queue)| queue.durable).count() as u64);
+        for (slot, queue) in self.queues.iter().filter(|(_, queue)| queue.durable) {
+            self.write_queue(&mut writer, slot, queue);
+        }
+        self.write_bindings(&mut writer);
+        self.write_delays(&mut writer);
+        writer.varint(self.transient_references.len() as u64);
+        for (segment, count) in &self.transient_references {
+            writer.u32(*segment);
+            writer.u64(*count);
+        }
+    }
+
+    fn write_access(&self, writer: &mut Writer<'_>) {
+        writer.varint(self.vhosts.len() as u64);
+        for (_, vhost) in self.vhosts.iter() {
+            writer.text(&vhost.name);
+            let durable = || vhost.router.exchanges().filter(|(_, options)| options.durable);
+            writer.varint(durable().count() as u64);
+            for (name, options) in durable() {
+                writer.text(name);
+                record::write_exchange_options(writer, options);
+            }
+        }
+        writer.varint(self.access.users().count() as u64);
+        for (name, user) in self.access.users() {
+            writer.text(name);
+            writer.text(&user.password_hash);
+            writer.bool(user.administrator);
+        }
+        writer.varint(self.access.permissions().count() as u64);
+        for permission in self.access.permissions() {
+            let PermissionView { user, vhost, configure, write, read } = permission;
+            for text in [user, vhost, configure, write, read] {
+                writer.text(text);
+            }
+        }
+    }
+
+    fn write_queue(&self, writer: &mut Writer<'_>, slot: u32, queue: &Queue) {
+        writer.u64(queue.number);
+        let vhost = self.vhosts.get(queue.vhost).expect("queues have a virtual host");
+        writer.text(&vhost.name);
+        writer.text(&queue.name);
+        record::write_queue_options(writer, &queue.options);
+        writer.u64(queue.next_seq);
+        let out = self.sessions.iter().flat_map(|(_, session)| session.unsettled.iter());
+        let out: Vec<&Entry> = out
+            .map(|(_, delivered)| delivered)
+            .filter(|delivered| delivered.queue == slot && delivered.queue_number == queue.number)
+            .map(|delivered| &delivered.entry)
+            .chain(self.dying_of(slot, queue.number))
+            .collect();
+        writer.varint(queue.lanes.len() as u64);
+        for (index, lane) in (0_u8..=u8::MAX).zip(&queue.lanes) {
+            let lane_out = out.iter().copied().filter(|entry| entry.lane == index);
+            let mut entries: Vec<PageEntry> = lane_out
+                .map(|entry| PageEntry { redelivered: true, ..PageEntry::of(entry) })
+                .chain(lane.entries().map(PageEntry::of))
+                .filter(|entry| entry.durable)
+                .collect();
+            entries.sort_unstable_by_key(|entry| entry.seq);
+            let first_page = lane.pages().next().map_or(u64::MAX, |page| page.first);
+            let tail = entries.split_off(entries.partition_point(|entry| entry.seq < first_page));
+            page::write_entries(writer, &entries);
+            let pages = || lane.pages().filter(|page| page.durable_count > 0);
+            writer.varint(pages().count() as u64);
+            for page in pages() {
+                page::write_page(writer, page);
+            }
+            page::write_entries(writer, &tail);
+        }
+        writer.varint(queue.settled_in_pages.len() as u64);
+        for (first, last) in queue.settled_in_pages.iter() {
+            writer.varint(first);
+            writer.varint(last - first);
+        }
+    }
+
+    fn write_bindings(&self, writer: &mut Writer<'_>) {
+        for (_, vhost) in self.vhosts.iter() {
+            let durable = || vhost.router.bindings().filter(|binding| binding.durable);
+            writer.varint(durable().count() as u64);
+            for binding in durable() {
+                let target = match binding.target {
+                    TargetView::Queue(name, _) => BindingTarget::Queue(name.to_owned()),
+                    TargetView::Exchange(name) => BindingTarget::Exchange(name.to_owned()),
+                };
+                let arguments = binding.arguments.cloned().unwrap_or_else(Arguments::new);
+                let binding = record::BindingRecord {
+                    vhost: &vhost.name,
+                    source: binding.source,
+                    target,
+                    key: binding.key,
+                    arguments,
+                };
+                record::write_binding(writer, &binding);
+            }
+        }
+    }
+
+    fn write_delays(&self, writer: &mut Writer<'_>) {
+        let persistent = || self.delays.held.iter().filter(|(_, held)| held.persistent);
+        writer.varint(persistent().count() as u64);
+        for (number, held) in persistent() {
+            writer.u64(*number);
+            let vhost = self.vhosts.get(held.vhost).expect("delays have a virtual host");
+            writer.text(&vhost.name);
+            writer.u64(held.due.0);
+            writer.u64(held.position.expect("persistent messages are in the journal").0);
+        }
+    }
+
+    pub(crate) fn restore_snapshot(&mut self, snapshot: &[u8]) -> Result<(), Malformed> {
+        let mut reader = Reader(snapshot);
+        let version = reader.u8()?;
+        if version != VERSION {
+            return Err(format!("snapshot version {version} is unknown"));
+        }
+        self.next_queue_number = reader.u64()?;
+        self.delays.next_number = reader.u64()?;
+        let vhosts = self.read_access(&mut reader)?;
+        for _ in 0..reader.count()? {
+            self.read_queue(&mut reader)?;
+        }
+        for _ in 0..vhosts {
+            for _ in 0..reader.count()? {
+                let binding = record::read_binding(&mut reader)?;
+                let slot = self.vhost_slot(binding.vhost).map_err(|refusal| refusal.text)?;
+                let router = &mut self.vhosts.get_mut(slot).expect("it was found just now").router;
+                router
+                    .bind(binding.source, &binding.target, binding.key, binding.arguments)
+                    .map_err(|refusal| refusal.text)?;
+            }
+        }
+        for _ in 0..reader.count()? {
+            let number = reader.u64()?;
+            let vhost = self.vhost_slot(reader.text()?).map_err(|refusal| refusal.text)?;
+            let due = Time(reader.u64()?);
+            let position = Some(Position(reader.u64()?));
+            let held = Held { vhost, due, position, persistent: true, message: None };
+            self.delays.insert(number, held);
+        }
+        for _ in 0..reader.count()? {
+            let segment = reader.u32()?;
+            let count = reader.u64()?;
+            self.transient_references.insert(segment, count);
+        }
+        reader.end()
+    }
+
+    fn read_access(&mut self, reader: &mut Reader<'_>) -> Result<usize, Malformed> {
+        let default: Vec<String> = self.vhost_slots.keys().cloned().collect();
+        for name in default {
+            let slot = self.vhost_slots.remove(&name).expect("it was listed just now");
+            self.vhosts.remove(slot);
+        }
+        let vhosts = reader.count()?;
+        for _ in 0..vhosts {
+            let slot = self.add_vhost(reader.text()?);
+            let router = &mut self.vhosts.get_mut(slot).expect("it was added just now").router;
+            router.hold_auto_delete(true);
+            for _ in 0..reader.count()? {
+                let name = reader.text()?;
+                let options = record::read_exchange_options(reader)?;
+                if router.exchange(name).is_err() {
+                    router.declare_exchange(name, &options).map_err(|refusal| refusal.text)?;
+                }
+            }
+        }
+        for _ in 0..reader.count()? {
+            let (name, password_hash) = (reader.text()?, reader.text()?);
+            self.access.put_user(name, password_hash, reader.bool()?);
+        }
+        for _ in 0..reader.count()? {
+            let (user, vhost, configure) = (reader.text()?, reader.text()?, reader.text()?);
+            let (write, read) = (reader.text()?, reader.text()?);
+            let set = PermissionView { user, vhost, configure, write, read };
+            self.access.set_permissions(set).map_err(|refusal| refusal.text)?;
+        }
+        Ok(vhosts)
+    }
+
+    fn read_queue(&mut self, reader: &mut Reader<'_>) -> Result<(), Malformed> {
+        let number = reader.u64()?;
+        let vhost = self.vhost_slot(reader.text()?).map_err(|refusal| refusal.text)?;
+        let name = reader.text()?.to_owned();
+        let options = record::read_queue_options(reader)?;
+        let mut queue = Queue::new(number, vhost, name, options);
+        queue.next_seq = reader.u64()?;
+        if reader.count()? != queue.lanes.len() {
+            return Err(format!("queue '{}' has another number of priorities", queue.name));
+        }
+        for lane in 0..queue.lanes.len() {
+            for entry in page::read_entries(reader)? {
+                queue.push(Entry::from_page(&entry, lane as u8));
+            }
+            for _ in 0..reader.count()? {
+                let page = page::read_page(reader)?;
+                queue.ready += u64::from(page.count);
+                queue.ready_bytes += page.bytes;
+                queue.lanes[lane].push_page(page);
+            }
+            for entry in page::read_entries(reader)? {
+                queue.push(Entry::from_page(&entry, lane as u8));
+            }
+        }
+        for _ in 0..reader.count()? {
+            let first = reader.varint()?;
+            let last = first.checked_add(reader.varint()?).ok_or("a range beyond 64 bits")?;
+            queue.settled_in_pages.insert_range(first, last);
+        }
+        self.restore_queue(queue).map(|_| ())
+    }
+}

@@ -1,0 +1,380 @@
+//! From queues to consumers: who is able to take a message, and handing it out.
+
+use crate::engine::Engine;
+use crate::queue::entry::{ENTRY_COST, Entry};
+use crate::queue::lane::Front;
+use crate::queue::stored::{Incoming, NO_ANNOTATIONS, Stored};
+use crate::subscription::unsettled::Delivered;
+use crate::timers::Timer;
+use crate::{ConnectionId, Delivery, Effects, MessageView, Publish, Reply, Time};
+
+/// Messages that one queue hands out before others get their turn.
+const DELIVERIES_MAX: usize = 256;
+
+/// Why a subscription cannot take a message now.
+enum HeldUp {
+    /// Its own credit is used up.
+    Itself,
+    /// Its session's credit, flow or connection.
+    Session,
+}
+
+impl Engine {
+    /// The end of a turn: records what was settled, tells confirms, serves queues.
+    pub(crate) fn serve<F: Effects>(&mut self, now: Time, fx: &mut F) {
+        for slot in std::mem::take(&mut self.starting) {
+            self.start_subscription(slot);
+        }
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for slot in &dirty {
+            if let Some(queue) = self.queues.get_mut(*slot) {
+                queue.is_dirty = false;
+                self.serve_queue(now, *slot, fx);
+            }
+        }
+        if self.dirty.is_empty() {
+            dirty.clear();
+            self.dirty = dirty;
+        }
+        self.record_settled(fx);
+        self.tell_confirms(fx);
+    }
+
+    /// Hands out what one queue has to those who can take it.
+    pub(crate) fn serve_queue<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
+        for _ in 0..DELIVERIES_MAX {
+            let Some(queue) = self.queues.get(slot) else { return };
+            let (expires, bytes, is_cold) = match queue.front() {
+                Front::Entry(entry) => (entry.expires, entry.bytes, entry.is_cold()),
+                Front::Page(_) => return self.refill(slot, fx),
+                Front::Empty => {
+                    return self.answer_gets_empty(slot, fx);
+                }
+            };
+            let wants = !queue.gets.is_empty() || !queue.able.is_empty();
+            if expires <= now {
+                self.expire_head(now, slot, fx);
+                continue;
+            }
+            if is_cold || !wants {
+                return self.refill(slot, fx);
+            }
+            if !queue.gets.is_empty() {
+                self.answer_get(now, slot, fx);
+                continue;
+            }
+            let Some(taker) = self.taker(slot, bytes, fx) else {
+                return self.refill(slot, fx);
+            };
+            let queue = self.queues.get_mut(slot).expect("it was found just now");
+            let entry = queue.pop().expect("its front is an entry");
+            self.hand_out_stored(now, slot, taker, entry, fx);
+        }
+        self.mark_dirty(slot);
+        self.refill(slot, fx);
+    }
+
+    /// The subscription whose turn it is to take a message of `bytes`, if any can.
+    #[inline]
+    pub(crate) fn taker<F: Effects>(&mut self, slot: u32, bytes: u32, fx: &F) -> Option<u32> {
+        loop {
+            let queue = self.queues.get_mut(slot)?;
+            let first = *queue.able.first()?;
+            let index = if queue.able.len() == 1 {
+                0
+            } else {
+                let highest = self.subscriptions.get(first)?.priority;
+                let equals = queue.able.partition_point(|other| {
+                    self.subscriptions.get(*other).is_some_and(|other| other.priority == highest)
+                });
+                if queue.turn >= equals {
+                    queue.turn = 0;
+                }
+                queue.turn
+            };
+            let candidate = queue.able[index];
+            match self.held_up(candidate, bytes, fx) {
+                None => {
+                    self.queues.get_mut(slot)?.turn = index + 1;
+                    return Some(candidate);
+                }
+                Some(why) => {
+                    let queue = self.queues.get_mut(slot)?;
+                    queue.able.remove(index);
+                    let subscription = self.subscriptions.get_mut(candidate)?;
+                    subscription.is_able = false;
+                    if let HeldUp::Session = why {
+                        self.sessions.get_mut(subscription.session)?.is_held_up = true;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether the subscription can take a message of `bytes`.
+    pub(crate) fn is_able<F: Effects>(&self, slot: u32, bytes: u32, fx: &F) -> bool {
+        self.held_up(slot, bytes, fx).is_none()
+    }
+
+    #[inline]
+    fn held_up<F: Effects>(&self, slot: u32, bytes: u32, fx: &F) -> Option<HeldUp> {
+        let subscription = self.subscriptions.get(slot)?;
+        let session = self.sessions.get(subscription.session)?;
+        if !session.flow || !fx.has_room(session.id.connection) {
+            return Some(HeldUp::Session);
+        }
+        if subscription.presettled {
+            return None;
+        }
+        if !subscription.account.allows(bytes) {
+            return Some(HeldUp::Itself);
+        }
+        let is_full = session.unsettled.len() >= self.options.limits.unsettled_max as usize;
+        (is_full || !session.account.allows(bytes)).then_some(HeldUp::Session)
+    }
+
+    /// A subscription may be able to take messages (again): lets its queue know.
+    pub(crate) fn reconsider(&mut self, slot: u32) {
+        let Some(subscription) = self.subscriptions.get_mut(slot) else { return };
+        if subscription.is_able || !subscription.is_started {
+            return;
+        }
+        let (queue_slot, priority) = (subscription.queue, subscription.priority);
+        let Some(queue) = self.queues.get_mut(queue_slot) else { return };
+        if queue.options.single_active && queue.subscriptions.first() != Some(&slot) {
+            return;
+        }
+        self.subscriptions.get_mut(slot).expect("it was found just now").is_able = true;
+        let queue = self.queues.get_mut(queue_slot).expect("it was found just now");
+        let index = queue.able.partition_point(|other| {
+            self.subscriptions.get(*other).is_some_and(|other| other.priority >= priority)
+        });
+        queue.able.insert(index, slot);
+        if queue.ready > 0 {
+            self.mark_dirty(queue_slot);
+        }
+    }
+
+    /// What held a whole session up may be over.
+    pub(crate) fn reconsider_session(&mut self, slot: u32) {
+        let Some(session) = self.sessions.get_mut(slot) else { return };
+        if !session.is_held_up {
+            return;
+        }
+        session.is_held_up = false;
+        let subscriptions = std::mem::take(&mut session.subscriptions);
+        for subscription in &subscriptions {
+            self.reconsider(*subscription);
+        }
+        if let Some(session) = self.sessions.get_mut(slot) {
+            session.subscriptions = subscriptions;
+        }
+    }
+
+    /// The connection has room again.
+    pub(crate) fn connection_writable(&mut self, connection: ConnectionId) {
+        let Some(Some(connection)) = self.connections.get(connection.0 as usize) else { return };
+        let slots: Vec<u32> = connection.sessions.iter().map(|(_, slot)| *slot).collect();
+        for slot in slots {
+            self.reconsider_session(slot);
+        }
+    }
+
+    /// Hands a message over to a subscription that counts it as settled.
+    #[inline]
+    pub(crate) fn hand_over<F: Effects>(
+        &mut self,
+        slot: u32,
+        taker: u32,
+        incoming: &Incoming<'_>,
+        fx: &mut F,
+    ) {
+        let subscription = self.subscriptions.get(taker).expect("takers exist");
+        let session = self.sessions.get_mut(subscription.session).expect("its session is open");
+        let tag = session.take_tag();
+        fx.deliver(&Delivery {
+            session: session.id,
+            subscription: &subscription.name,
+            tag,
+            redelivered: false,
+            messages_left: 0,
+            message: incoming.view(),
+        });
+        let counters = &mut self.queues.get_mut(slot).expect("takers have a queue").counters;
+        counters.published += 1;
+        counters.delivered += 1;
+        counters.accepted += 1;
+        self.counters.delivered += 1;
+        self.counters.accepted += 1;
+    }
+
+    /// Hands out an entry that was ready, and whose message is in memory.
+    fn hand_out_stored<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        taker: u32,
+        mut entry: Entry,
+        fx: &mut F,
+    ) {
+        let blob = entry.message.take().expect("only messages in memory are handed out");
+        let stored = Stored::parse(&blob).expect("messages in memory were checked");
+        let annotations =
+            stored.annotations(entry.requeues).expect("messages in memory were checked");
+        let view = stored.view(&annotations);
+        self.resident -= blob.len() as u64 + ENTRY_COST;
+        let subscription = self.subscriptions.get(taker).expect("takers exist");
+        if subscription.presettled || self.may_leave_to_journal(&entry) {
+            self.hand_out(now, slot, taker, entry, &view, fx);
+        } else {
+            self.resident += blob.len() as u64 + ENTRY_COST;
+            entry.message = Some(blob.clone());
+            self.hand_out(now, slot, taker, entry, &view, fx);
+        }
+    }
+
+    /// Whether memory is scarce enough for an unsettled message to be read back should it return.
+    fn may_leave_to_journal(&self, entry: &Entry) -> bool {
+        entry.is_stored() && self.resident > self.options.limits.resident_bytes_max / 2
+    }
+
+    /// Hands an entry out, which has left its queue.
+    pub(crate) fn hand_out<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        taker: u32,
+        entry: Entry,
+        message: &MessageView<'_>,
+        fx: &mut F,
+    ) {
+        let subscription = self.subscriptions.get_mut(taker).expect("takers exist");
+        let session_slot = subscription.session;
+        let session = self.sessions.get_mut(session_slot).expect("its session is open");
+        let queue = self.queues.get_mut(slot).expect("takers have a queue");
+        queue.counters.delivered += 1;
+        self.counters.delivered += 1;
+        let tag = session.take_tag();
+        fx.deliver(&Delivery {
+            session: session.id,
+            subscription: &subscription.name,
+            tag,
+            redelivered: entry.redelivered,
+            messages_left: 0,
+            message: *message,
+        });
+        if subscription.presettled {
+            queue.counters.accepted += 1;
+            self.counters.accepted += 1;
+            self.forget(slot, entry, fx);
+            return;
+        }
+        subscription.account.take(entry.bytes);
+        let whose = Some((taker, subscription.incarnation));
+        self.keep_unsettled(now, session_slot, slot, whose, tag, entry);
+    }
+
+    /// Remembers a delivery until it is settled.
+    fn keep_unsettled(
+        &mut self,
+        now: Time,
+        session_slot: u32,
+        slot: u32,
+        subscription: Option<(u32, u32)>,
+        tag: u64,
+        entry: Entry,
+    ) {
+        let session = self.sessions.get_mut(session_slot).expect("deliveries go to open sessions");
+        let queue = self.queues.get_mut(slot).expect("deliveries come from living queues");
+        queue.unsettled += 1;
+        if subscription.is_some() {
+            session.account.take(entry.bytes);
+        }
+        let timeout = queue.options.settle_timeout.unwrap_or(self.options.limits.settle_timeout);
+        let deadline = now.plus(timeout);
+        let queue_number = queue.number;
+        session
+            .unsettled
+            .push(tag, Delivered { entry, queue: slot, queue_number, subscription, deadline });
+        if session.settle_timer.is_none_or(|timer| deadline < timer) {
+            if let Some(timer) = session.settle_timer {
+                self.timers.clear(timer, Timer::Settle(session_slot));
+            }
+            session.settle_timer = Some(deadline);
+            self.timers.set(deadline, Timer::Settle(session_slot));
+        }
+    }
+
+    /// Answers the first of those who wait for one message with the front, which is in memory.
+    pub(crate) fn answer_get<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
+        let Some(queue) = self.queues.get_mut(slot) else { return };
+        let Some(get) = queue.gets.pop_front() else { return };
+        let Some(session_slot) = self.session_slot(get.session) else { return };
+        let queue = self.queues.get_mut(slot).expect("it was found just now");
+        let entry = queue.pop().expect("its front is an entry");
+        let left = queue.ready;
+        queue.counters.delivered += 1;
+        self.counters.delivered += 1;
+        let blob = entry.message.clone().expect("only messages in memory are handed out");
+        let stored = Stored::parse(&blob).expect("messages in memory were checked");
+        let annotations =
+            stored.annotations(entry.requeues).expect("messages in memory were checked");
+        let session = self.sessions.get_mut(session_slot).expect("a session's slot is in use");
+        let tag = session.take_tag();
+        fx.deliver(&Delivery {
+            session: get.session,
+            subscription: "",
+            tag,
+            redelivered: entry.redelivered,
+            messages_left: left,
+            message: stored.view(&annotations),
+        });
+        if get.presettled {
+            self.counters.accepted += 1;
+            self.resident -= entry.resident_cost();
+            self.queues.get_mut(slot).expect("it was found just now").counters.accepted += 1;
+            self.forget(slot, Entry { message: None, ..entry }, fx);
+        } else {
+            self.keep_unsettled(now, session_slot, slot, None, tag, entry);
+        }
+        fx.reply(get.session, Ok(Reply::Got { messages: left }));
+    }
+
+    /// The queue is empty: tells those who wait for one message.
+    fn answer_gets_empty<F: Effects>(&mut self, slot: u32, fx: &mut F) {
+        let Some(queue) = self.queues.get_mut(slot) else { return };
+        while let Some(get) = queue.gets.pop_front() {
+            fx.reply(get.session, Ok(Reply::Empty));
+        }
+    }
+
+    /// Delivers to the session that has opened the inbox.
+    #[cold]
+    pub(crate) fn deliver_to_inbox<F: Effects>(
+        &mut self,
+        owner: u32,
+        publish: &Publish<'_>,
+        fx: &mut F,
+    ) {
+        let Some(session) = self.sessions.get_mut(owner) else { return };
+        let tag = session.take_tag();
+        let Some(inbox) = &session.inbox else { return };
+        let incoming = Incoming {
+            exchange: publish.exchange,
+            routing_key: publish.routing_key,
+            also_to: publish.also_to,
+            content: publish.content,
+            annotations: &NO_ANNOTATIONS,
+        };
+        fx.deliver(&Delivery {
+            session: session.id,
+            subscription: &inbox.name,
+            tag,
+            redelivered: false,
+            messages_left: 0,
+            message: incoming.view(),
+        });
+        self.counters.delivered += 1;
+        self.counters.accepted += 1;
+    }
+}

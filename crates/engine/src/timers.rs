@@ -1,0 +1,43 @@
+//! What is to happen when, in one order.
+
+use crate::Time;
+use std::collections::BTreeSet;
+
+/// What a timer is for; numbers are slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Timer {
+    /// The head of a queue expires.
+    Head(u32),
+    /// A queue expires for want of use.
+    Queue(u32),
+    /// A session's unsettled deliveries return.
+    Settle(u32),
+    /// A delayed message is due.
+    Delay,
+}
+
+/// Timers by time. One that is no longer wanted may stay; who gets it looks again.
+#[derive(Debug, Default)]
+pub(crate) struct Timers {
+    due: BTreeSet<(Time, Timer)>,
+}
+
+impl Timers {
+    pub(crate) fn set(&mut self, at: Time, timer: Timer) {
+        self.due.insert((at, timer));
+    }
+
+    pub(crate) fn clear(&mut self, at: Time, timer: Timer) {
+        self.due.remove(&(at, timer));
+    }
+
+    pub(crate) fn first(&self) -> Option<Time> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// The first timer that is due.
+    pub(crate) fn pop(&mut self, now: Time) -> Option<Timer> {
+        let (at, _) = self.due.first()?;
+        if *at > now { None } else { self.due.pop_first().map(|(_, timer)| timer) }
+    }
+}
