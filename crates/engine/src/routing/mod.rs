@@ -173,7 +173,9 @@ impl Router {
     }
 
     /// While held, exchanges stay that lose their last binding: a replay of records must not decide
-    /// anew what was decided, and recorded, when not only the durable bindings were there.
+    /// anew what was decided, and recorded, when not only the durable bindings were there. For the
+    /// same reason exchanges and bindings are not counted against the limits: what was taken once
+    /// stays, also where an operator has lowered a limit since.
     pub(crate) fn hold_auto_delete(&mut self, hold: bool) {
         self.hold_auto_delete = hold;
     }

@@ -27,7 +27,7 @@ impl Router {
         }
         check_not_reserved(name)?;
         check_length("exchange name", name)?;
-        if self.exchanges.len() >= self.exchanges_max {
+        if !self.hold_auto_delete && self.exchanges.len() >= self.exchanges_max {
             let text = format!(
                 "cannot declare exchange '{name}' in vhost '{}': limit of {} exchanges reached",
                 self.vhost, self.exchanges_max
@@ -113,7 +113,7 @@ impl Router {
             ExchangeKind::Topic => check_pattern(key)?,
             ExchangeKind::Direct | ExchangeKind::Fanout => {}
         }
-        if self.bindings.len() >= self.bindings_max {
+        if !self.hold_auto_delete && self.bindings.len() >= self.bindings_max {
             let text = format!(
                 "cannot bind to exchange '{source}' in vhost '{}': limit of {} bindings reached",
                 self.vhost, self.bindings_max

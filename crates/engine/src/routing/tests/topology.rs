@@ -220,6 +220,14 @@ fn limits_hold_at_and_above() {
     assert_eq!(bind(&mut router, "amq.topic", &words(TOPIC_WORDS_MAX)), Ok(true));
     assert_eq!(bind(&mut router, "amq.topic", "fourth"), above);
     assert_eq!(bind(&mut router, "ninth", &long), Ok(false));
+
+    // What is put back after a restart was counted when it came.
+    router.hold_auto_delete(true);
+    assert_eq!(declare(&mut router, "tenth"), Ok(true));
+    assert_eq!(bind(&mut router, "amq.topic", "fourth"), Ok(true));
+    router.hold_auto_delete(false);
+    assert_eq!(declare(&mut router, "eleventh"), above);
+    assert_eq!(bind(&mut router, "amq.topic", "fifth"), above);
 }
 
 #[test]
