@@ -2,6 +2,7 @@
 
 use crate::client::amqp091::Uri;
 use crate::client::amqp091::wire::Field;
+use crate::compare::{self, CompareArguments};
 use crate::load::{self, End, Plan, idle, start};
 use crate::measure::{disk, process, raw};
 use crate::report;
@@ -37,6 +38,8 @@ enum BenchCommand {
     Raw(RawArguments),
     /// The limit of the disk: plain sequential writes, each with fdatasync
     Disk(DiskArguments),
+    /// Our broker beside RabbitMQ, under the same loads in turn
+    Compare(CompareArguments),
 }
 
 #[derive(Debug, Args)]
@@ -239,6 +242,10 @@ fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
             let span = seconds(disk.duration)?;
             let speed = disk::measure(&disk.folder, disk.flush_bytes, span).map_err(text)?;
             print(json, &speed, report::disk)?;
+        }
+        BenchCommand::Compare(arguments) => {
+            let met = compare::run(arguments)?;
+            return Ok(if met { ExitCode::SUCCESS } else { ExitCode::from(2) });
         }
     }
     Ok(ExitCode::SUCCESS)

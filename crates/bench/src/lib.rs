@@ -6,6 +6,7 @@
 //! | `load` | workloads: who publishes what to whom, and what became of it |
 //! | `measure` | processes, latencies, the bare disk and the bare sockets |
 //! | `peer` | how other brokers are started and stopped |
+//! | `compare` | our broker beside a peer, against targets |
 //! | `report` | text and JSON |
 //! | `arguments` | the command line |
 //!
@@ -13,6 +14,7 @@
 
 mod arguments;
 pub mod client;
+mod compare;
 pub mod load;
 pub mod measure;
 pub mod peer;

@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 /// How often a connection is tried.
 const RETRY: Duration = Duration::from_micros(200);
 
+/// The queue of the first message.
+const QUEUE: &str = "angarium-bench-start";
+
 /// How long it took.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StartTime {
@@ -56,17 +59,28 @@ fn first_message(
         thread::sleep(RETRY);
     };
     let listening_ms = start.elapsed().as_secs_f64() * 1e3;
-    let queue = "angarium-bench-start";
-    connection.declare_queue(queue, false, &[])?;
-    connection.consume(queue, true)?;
-    let channel = connection::CHANNEL;
-    let envelope = Envelope { channel, exchange: "", key: queue, persistent: false };
-    connection.publish(&envelope, b"first")?;
-    connection.expect(channel, method::BASIC_DELIVER)?;
+    pass_first(&mut connection)?;
     let first_message_ms = start.elapsed().as_secs_f64() * 1e3;
-    connection.delete_queue(queue)?;
+    connection.delete_queue(QUEUE)?;
     connection.close()?;
     Ok(StartTime { listening_ms, first_message_ms })
+}
+
+/// Sends one message through a new queue of a broker that is already there.
+pub fn deliver_first(uri: &Uri) -> Result<(), Error> {
+    let mut connection = Connection::open(uri)?;
+    pass_first(&mut connection)?;
+    connection.delete_queue(QUEUE)?;
+    connection.close()
+}
+
+fn pass_first(connection: &mut Connection) -> Result<(), Error> {
+    connection.declare_queue(QUEUE, false, &[])?;
+    connection.consume(QUEUE, true)?;
+    let channel = connection::CHANNEL;
+    let envelope = Envelope { channel, exchange: "", key: QUEUE, persistent: false };
+    connection.publish(&envelope, b"first")?;
+    connection.expect(channel, method::BASIC_DELIVER)
 }
 
 /// Ends a process that was started here: asks, and after ten seconds no longer asks.

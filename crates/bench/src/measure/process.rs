@@ -16,6 +16,10 @@ pub struct Usage {
     pub rss_peak_kib: u64,
     /// Context switches, voluntary and not.
     pub context_switches: u64,
+    /// Octets handed to the disk.
+    pub disk_bytes: u64,
+    /// Calls that wrote to files; sends on sockets are not among them.
+    pub write_calls: u64,
 }
 
 /// What a broker took over a measured span.
@@ -27,6 +31,10 @@ pub struct Cost {
     pub cpu_share: f64,
     /// Context switches per second.
     pub context_switches_per_s: f64,
+    /// Octets per second handed to the disk.
+    pub disk_bytes_per_s: f64,
+    /// Calls per second that wrote to files.
+    pub write_calls_per_s: f64,
     /// Resident memory at the end.
     pub rss_kib: u64,
     /// The most resident memory since it started.
@@ -36,12 +44,14 @@ pub struct Cost {
 impl Cost {
     /// The cost of `messages` between two usages.
     pub fn between(start: &Usage, end: &Usage, span_s: f64, messages: u64) -> Cost {
-        let cpu_ns = end.cpu_ns.saturating_sub(start.cpu_ns) as f64;
-        let switches = end.context_switches.saturating_sub(start.context_switches) as f64;
+        let grown = |field: fn(&Usage) -> u64| field(end).saturating_sub(field(start)) as f64;
+        let cpu_ns = grown(|usage| usage.cpu_ns);
         Cost {
             cpu_ns_per_message: cpu_ns / messages.max(1) as f64,
             cpu_share: cpu_ns / 1e9 / span_s,
-            context_switches_per_s: switches / span_s,
+            context_switches_per_s: grown(|usage| usage.context_switches) / span_s,
+            disk_bytes_per_s: grown(|usage| usage.disk_bytes) / span_s,
+            write_calls_per_s: grown(|usage| usage.write_calls) / span_s,
             rss_kib: end.rss_kib,
             rss_peak_kib: end.rss_peak_kib,
         }
@@ -59,6 +69,8 @@ impl Usage {
                 total.rss_kib += usage.rss_kib;
                 total.rss_peak_kib += usage.rss_peak_kib;
                 total.context_switches += usage.context_switches;
+                total.disk_bytes += usage.disk_bytes;
+                total.write_calls += usage.write_calls;
             }
         }
         Some(total)
@@ -68,11 +80,15 @@ impl Usage {
         let folder = Path::new("/proc").join(pid.to_string());
         let stat = fs::read_to_string(folder.join("stat")).ok()?;
         let status = fs::read_to_string(folder.join("status")).ok()?;
+        // Only its own user may read this one.
+        let io = fs::read_to_string(folder.join("io")).unwrap_or_default();
         let mut usage = Usage {
             cpu_ns: parse_stat(&stat)?.cpu_ns,
             rss_kib: status_field(&status, "VmRSS").unwrap_or(0),
             rss_peak_kib: status_field(&status, "VmHWM").unwrap_or(0),
             context_switches: 0,
+            disk_bytes: status_field(&io, "write_bytes").unwrap_or(0),
+            write_calls: status_field(&io, "syscw").unwrap_or(0),
         };
         for task in fs::read_dir(folder.join("task")).ok()?.flatten() {
             let Ok(status) = fs::read_to_string(task.path().join("status")) else { continue };

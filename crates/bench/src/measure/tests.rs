@@ -44,12 +44,20 @@ fn a_listener_is_told_from_a_connection_on_the_same_port() {
 
 #[test]
 fn a_cost_is_per_message_and_per_second() {
-    let start = Usage { cpu_ns: 1_000_000, rss_kib: 10, rss_peak_kib: 10, context_switches: 5 };
-    let end = Usage { cpu_ns: 1_001_000_000, rss_kib: 30, rss_peak_kib: 40, context_switches: 25 };
+    let start = Usage { cpu_ns: 1_000_000, context_switches: 5, ..Usage::default() };
+    let end = Usage {
+        cpu_ns: 1_001_000_000,
+        rss_kib: 30,
+        rss_peak_kib: 40,
+        context_switches: 25,
+        disk_bytes: 8_192,
+        write_calls: 4,
+    };
     let cost = Cost::between(&start, &end, 2.0, 1_000);
     assert_eq!(cost.cpu_ns_per_message, 1_000_000.0);
     assert_eq!(cost.cpu_share, 0.5);
     assert_eq!(cost.context_switches_per_s, 10.0);
+    assert_eq!((cost.disk_bytes_per_s, cost.write_calls_per_s), (4_096.0, 2.0));
     assert_eq!((cost.rss_kib, cost.rss_peak_kib), (30, 40));
 }
 

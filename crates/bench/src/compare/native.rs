@@ -1,0 +1,270 @@
+//! The loads of this crate's own generator, idle connections and starts, with their targets.
+
+use super::Effort;
+use super::side::{OURS, Side, our_command, text};
+use super::table::{Check, Report, Section, median, spread};
+use crate::load::{self, End, Outcome, Plan, idle, start};
+use crate::measure::{disk, raw};
+use crate::peer::RabbitMq;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// What all native loads need.
+pub(crate) struct Native<'a> {
+    /// The brokers.
+    pub(crate) sides: &'a [Side],
+    /// How long and how often.
+    pub(crate) effort: Effort,
+    /// Where the disk is measured.
+    pub(crate) folder: &'a Path,
+}
+
+/// What a native load is to reach on our side.
+#[derive(Debug, Clone, Copy, Default)]
+struct Target {
+    rate_min: Option<f64>,
+    cpu_ns_max: Option<f64>,
+    disk_share_min: Option<f64>,
+}
+
+struct Load {
+    name: &'static str,
+    target: Target,
+    shape: fn(&mut Plan),
+}
+
+/// The loads; the rest of their plans is as [`Native::plan`] has it.
+const LOADS: &[Load] = &[
+    Load {
+        name: "native 100 B auto-ack 1 pair",
+        target: Target { rate_min: Some(1.5e6), cpu_ns_max: Some(350.0), disk_share_min: None },
+        shape: |plan| plan.ahead = 50_000,
+    },
+    Load {
+        name: "native 100 B auto-ack 10 pairs",
+        target: Target { rate_min: None, cpu_ns_max: None, disk_share_min: None },
+        shape: |plan| {
+            (plan.producers, plan.queues, plan.consumers) = (10, 10, 10);
+            plan.ahead = 50_000;
+        },
+    },
+    Load {
+        name: "native 100 B fan-out 10",
+        target: Target { rate_min: None, cpu_ns_max: None, disk_share_min: None },
+        shape: |plan| {
+            (plan.fan_out, plan.queues, plan.consumers) = (true, 10, 10);
+            plan.ahead = 5_000;
+        },
+    },
+    Load {
+        name: "native 1 KiB persistent, 10 pairs, window 1,000",
+        target: Target { rate_min: Some(1e5), cpu_ns_max: None, disk_share_min: Some(0.6) },
+        shape: |plan| {
+            (plan.producers, plan.queues, plan.consumers) = (10, 10, 10);
+            (plan.size_bytes, plan.persistent, plan.window) = (1_024, true, 1_000);
+            (plan.ack_every, plan.prefetch) = (100, 2_000);
+        },
+    },
+    Load {
+        name: "native 1 KiB persistent, 10 producers, window 1,000, none consumes",
+        target: Target { rate_min: Some(1e5), cpu_ns_max: None, disk_share_min: Some(0.6) },
+        shape: |plan| {
+            (plan.producers, plan.queues, plan.consumers) = (10, 10, 0);
+            (plan.size_bytes, plan.persistent, plan.window) = (1_024, true, 1_000);
+        },
+    },
+];
+
+/// The idle connections of one run, and the most memory each may take.
+const IDLE_CONNECTIONS: usize = 1_000;
+const IDLE_KIB_MAX: f64 = 8.0;
+/// The longest start until the first message.
+const START_MS_MAX: f64 = 25.0;
+
+impl Native<'_> {
+    fn plan(&self, side: &Side) -> Plan {
+        Plan {
+            uri: side.uri.clone(),
+            producers: 1,
+            consumers: 1,
+            queues: 1,
+            fan_out: false,
+            size_bytes: 100,
+            persistent: false,
+            ack_every: 0,
+            prefetch: 0,
+            window: 0,
+            ahead: 0,
+            rate: 0,
+            end: End::After { warm_up: Duration::from_secs(1), measured: self.effort.native },
+            drain: Duration::from_secs(10),
+            checksum: false,
+            latency: false,
+            queue_arguments: Vec::new(),
+        }
+    }
+
+    /// Runs all loads that are wanted, then the idle connections and the bare limits.
+    pub(crate) fn loads(
+        &self,
+        report: &mut Report,
+        wanted: &dyn Fn(&str) -> bool,
+    ) -> Result<(), String> {
+        for load in LOADS.iter().filter(|load| wanted(load.name)) {
+            report.add(self.load(load)?);
+        }
+        if wanted("idle") {
+            report.add(self.idle()?);
+        }
+        if wanted("raw") {
+            let speed = raw::measure(100, Duration::from_secs(2)).map_err(text)?;
+            let rate = format!("{:.1} M msgs/s", speed.messages_per_s / 1e6);
+            let trip = speed.round_trip.map_or(0.0, |trip| trip.p50_us);
+            let mut section = Section::new("bare TCP through a relay, 100 B");
+            section.value("machine", "stream", rate);
+            section.value("machine", "round trip p50", format!("{trip:.1} us"));
+            report.add(section);
+        }
+        Ok(())
+    }
+
+    fn load(&self, load: &Load) -> Result<Section, String> {
+        let mut section = Section::new(load.name);
+        let mut outcomes: Vec<Vec<Outcome>> = self.sides.iter().map(|_| Vec::new()).collect();
+        for round in 1..=self.effort.rounds {
+            for (side, outcomes) in self.sides.iter().zip(&mut outcomes) {
+                let mut plan = self.plan(side);
+                (load.shape)(&mut plan);
+                plan.check()?;
+                let outcome = load::run(&plan, Some(side.pid()))
+                    .map_err(|error| format!("{} on {}: {error}", load.name, side.name))?;
+                eprintln!("{} round {round}: {}: {}", load.name, side.name, brief(&outcome));
+                outcomes.push(outcome);
+            }
+        }
+        for (side, outcomes) in self.sides.iter().zip(&outcomes) {
+            describe(&mut section, side.name, outcomes);
+            if side.name == OURS {
+                self.judge(&mut section, &load.target, outcomes)?;
+            }
+        }
+        Ok(section)
+    }
+
+    fn judge(
+        &self,
+        section: &mut Section,
+        target: &Target,
+        outcomes: &[Outcome],
+    ) -> Result<(), String> {
+        if let Some(least) = target.rate_min {
+            let rate = median(outcomes.iter().map(rate_of));
+            section.check(Check::at_least("msgs/s", rate, least));
+        }
+        if let Some(most) = target.cpu_ns_max {
+            let cpu_ns = median(outcomes.iter().map(broker_ns));
+            section.check(Check::at_most("ns of broker CPU a message", cpu_ns, most));
+        }
+        if let Some(least) = target.disk_share_min {
+            let cost = |field: fn(&crate::measure::process::Cost) -> f64| {
+                median(outcomes.iter().filter_map(|it| it.broker.as_ref()).map(field))
+            };
+            let (bytes, calls) = (cost(|it| it.disk_bytes_per_s), cost(|it| it.write_calls_per_s));
+            // The journal writes each flush by one call, so this is the size of a flush.
+            let flush_bytes = ((bytes / calls.max(1.0)) as u64).next_multiple_of(4096).max(4096);
+            let speed = disk::measure(self.folder, flush_bytes, Duration::from_secs(3));
+            let speed = speed.map_err(text)?;
+            let limit = format!(
+                "{:.0} flushes/s, {:.1} MB/s at {} KiB each",
+                speed.flushes_per_s,
+                speed.bytes_per_s / 1e6,
+                flush_bytes / 1024
+            );
+            section.value("plain disk", "same flush size", limit);
+            section.value(OURS, "to disk", format!("{:.1} MB/s", bytes / 1e6));
+            section.check(Check::at_least(
+                "of the plain disk's bytes/s",
+                bytes / speed.bytes_per_s,
+                least,
+            ));
+        }
+        let clean = outcomes.iter().flat_map(|it| &it.verdict).all(|verdict| verdict.is_clean());
+        section.check(Check::holds("nothing lost, duplicated or reordered", clean));
+        Ok(())
+    }
+
+    fn idle(&self) -> Result<Section, String> {
+        let mut section = Section::new("1,000 idle connections, each with a queue and a consumer");
+        for side in self.sides {
+            let settle = Duration::from_secs(2);
+            let cost =
+                idle::measure(&side.uri, side.pid(), IDLE_CONNECTIONS, settle).map_err(text)?;
+            section.value(side.name, "memory each", format!("{:.1} KiB", cost.kib_per_connection));
+            section.value(side.name, "opened", format!("{:.0}/s", cost.opened_per_s));
+            if side.name == OURS {
+                section.check(Check::at_most("KiB each", cost.kib_per_connection, IDLE_KIB_MAX));
+            }
+        }
+        Ok(section)
+    }
+}
+
+/// Starts each side on an empty store, ours several times.
+pub(crate) fn starts(
+    program: Option<&Path>,
+    rabbitmq: bool,
+    folder: &Path,
+    effort: Effort,
+) -> Result<Section, String> {
+    let mut section = Section::new("start to first message, empty store");
+    if let Some(program) = program {
+        let mut times = Vec::new();
+        for attempt in 0..effort.rounds.max(2) * 2 + 1 {
+            let data = folder.join(format!("start-{attempt}"));
+            let (command, uri) = our_command(program, &data)?;
+            let time = start::measure(&command, &uri, Duration::from_secs(20)).map_err(text)?;
+            times.push(time.first_message_ms);
+        }
+        section.value(OURS, "first message", format!("{} ms", spread(times.iter().copied(), 1)));
+        section.check(Check::at_most("ms", median(times), START_MS_MAX));
+    }
+    if rabbitmq {
+        let folder = folder.join("start-rabbitmq");
+        std::fs::create_dir_all(&folder).map_err(text)?;
+        let began = Instant::now();
+        let broker = RabbitMq::start(&folder).map_err(text)?;
+        start::deliver_first(broker.uri()).map_err(text)?;
+        let elapsed_ms = began.elapsed().as_secs_f64() * 1e3;
+        section.value(super::side::THEIRS, "first message", format!("{elapsed_ms:.0} ms"));
+    }
+    Ok(section)
+}
+
+fn rate_of(outcome: &Outcome) -> f64 {
+    match outcome.rates.delivered {
+        0.0 => outcome.rates.confirmed.max(outcome.rates.published),
+        delivered => delivered,
+    }
+}
+
+fn broker_ns(outcome: &Outcome) -> f64 {
+    outcome.broker.as_ref().map_or(0.0, |broker| broker.cpu_ns_per_message)
+}
+
+fn brief(outcome: &Outcome) -> String {
+    let clean = outcome.verdict.as_ref().is_none_or(|verdict| verdict.is_clean());
+    format!(
+        "{:.0} msgs/s, broker {:.0} ns, tool {:.0} ns a message{}",
+        rate_of(outcome),
+        broker_ns(outcome),
+        outcome.tool.cpu_ns_per_message,
+        if clean { "" } else { ", NOT CLEAN" }
+    )
+}
+
+fn describe(section: &mut Section, name: &'static str, outcomes: &[Outcome]) {
+    section.value(name, "msgs/s", spread(outcomes.iter().map(rate_of), 0));
+    section.value(name, "broker CPU", format!("{} ns", spread(outcomes.iter().map(broker_ns), 0)));
+    let tool = outcomes.iter().map(|outcome| outcome.tool.cpu_ns_per_message);
+    section.value(name, "tool CPU", format!("{} ns", spread(tool, 0)));
+}

@@ -1,0 +1,177 @@
+//! The report of a comparison as Markdown, and the arithmetic of medians and targets.
+
+use super::perftest::{Row, Run};
+use super::side::{OURS, THEIRS};
+use crate::report::grouped;
+use std::fmt::Write;
+
+/// A target and what was reached.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Check {
+    text: String,
+    met: bool,
+}
+
+impl Check {
+    /// `value` must not be below `least`.
+    pub(crate) fn at_least(unit: &str, value: f64, least: f64) -> Check {
+        let text = format!("{} {unit}, at least {}", short(value), short(least));
+        Check { text, met: value >= least }
+    }
+
+    /// `value` must not be above `most`.
+    pub(crate) fn at_most(unit: &str, value: f64, most: f64) -> Check {
+        Check {
+            text: format!("{} {unit}, at most {}", short(value), short(most)),
+            met: value <= most,
+        }
+    }
+
+    /// Something must hold.
+    pub(crate) fn holds(text: &str, met: bool) -> Check {
+        Check { text: text.to_owned(), met }
+    }
+}
+
+/// One load: what was seen of whom, and the targets.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Section {
+    name: String,
+    values: Vec<(&'static str, String, String)>,
+    checks: Vec<Check>,
+}
+
+impl Section {
+    /// An empty one.
+    pub(crate) fn new(name: &str) -> Section {
+        Section { name: name.to_owned(), values: Vec::new(), checks: Vec::new() }
+    }
+
+    /// Adds what was seen of `who`.
+    pub(crate) fn value(&mut self, who: &'static str, what: &str, value: String) {
+        self.values.push((who, what.to_owned(), value));
+    }
+
+    /// Adds a target.
+    pub(crate) fn check(&mut self, check: Check) {
+        self.checks.push(check);
+    }
+}
+
+/// All sections.
+#[derive(Debug, Default)]
+pub(crate) struct Report(Vec<Section>);
+
+impl Report {
+    /// Adds a section at the end.
+    pub(crate) fn add(&mut self, section: Section) {
+        self.0.push(section);
+    }
+
+    /// Whether no target was missed.
+    pub(crate) fn all_met(&self) -> bool {
+        self.0.iter().flat_map(|section| &section.checks).all(|check| check.met)
+    }
+
+    /// The table: a row for each load, a column for each side; median (least to most) of the rounds.
+    pub(crate) fn render(&self) -> String {
+        let mut text =
+            format!("| load | {OURS} | {THEIRS} | machine | targets |\n|---|---|---|---|---|\n");
+        for section in &self.0 {
+            let of = |wanted: &dyn Fn(&str) -> bool| {
+                let values = section.values.iter().filter(|(who, _, _)| wanted(who));
+                let cells: Vec<_> =
+                    values.map(|(_, what, value)| format!("{what} {value}")).collect();
+                cells.join("<br>")
+            };
+            let checks: Vec<_> = section
+                .checks
+                .iter()
+                .map(|check| {
+                    format!("{}: {}", if check.met { "met" } else { "**MISSED**" }, check.text)
+                })
+                .collect();
+            writeln!(
+                text,
+                "| {} | {} | {} | {} | {} |",
+                section.name,
+                of(&|who| who == OURS),
+                of(&|who| who == THEIRS),
+                of(&|who| who != OURS && who != THEIRS),
+                checks.join("<br>")
+            )
+            .expect("a String takes everything");
+        }
+        text
+    }
+}
+
+/// The section of a PerfTest scenario.
+pub(crate) fn perftest_row(row: &Row) -> Section {
+    let mut section = Section::new(&format!("PerfTest {}", row.scenario.name));
+    for (name, runs) in &row.runs {
+        let rates = runs.iter().map(|run| run.received_per_s);
+        section.value(name, "msgs/s", spread(rates, 0));
+        let broker = spread(runs.iter().map(|run| run.broker_us), 2);
+        section.value(name, "broker CPU", format!("{broker} us"));
+        let tool = spread(runs.iter().map(|run| run.tool_us), 2);
+        section.value(name, "tool CPU", format!("{tool} us"));
+    }
+    let of = |side: &str, field: fn(&Run) -> f64| {
+        let runs = row.runs.iter().find(|(name, _)| *name == side);
+        runs.map(|(_, runs)| median(runs.iter().map(field)))
+    };
+    let rate = |run: &Run| run.received_per_s;
+    if let (Some(least), Some(ours), Some(theirs)) =
+        (row.scenario.rate_min, of(OURS, rate), of(THEIRS, rate))
+    {
+        section.check(Check::at_least("times the msgs/s", ours / theirs, least));
+    }
+    let cpu = |run: &Run| run.broker_us;
+    if let (Some(least), Some(ours), Some(theirs)) =
+        (row.scenario.cpu_min, of(OURS, cpu), of(THEIRS, cpu))
+    {
+        section.check(Check::at_least("times less broker CPU a message", theirs / ours, least));
+    }
+    section
+}
+
+/// The middle value; the mean of the middle two of an even count; 0 of none.
+pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => 0.0,
+        count if count % 2 == 1 => values[count / 2],
+        count => (values[count / 2 - 1] + values[count / 2]) / 2.0,
+    }
+}
+
+/// The median, with the least and the most where there are several.
+pub(crate) fn spread(values: impl Iterator<Item = f64>, decimals: usize) -> String {
+    let values: Vec<f64> = values.collect();
+    let show = |value: f64| match decimals {
+        0 => grouped(value),
+        decimals => format!("{value:.decimals$}"),
+    };
+    let middle = show(median(values.iter().copied()));
+    if values.len() < 2 {
+        return middle;
+    }
+    let (least, most) =
+        values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), &it| {
+            (least.min(it), most.max(it))
+        });
+    format!("{middle} ({} to {})", show(least), show(most))
+}
+
+/// A figure with as many digits as tell something.
+fn short(value: f64) -> String {
+    if value.abs() >= 1_000.0 {
+        grouped(value)
+    } else if value.abs() >= 100.0 {
+        format!("{value:.0}")
+    } else {
+        format!("{value:.2}")
+    }
+}

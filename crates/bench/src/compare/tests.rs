@@ -1,0 +1,72 @@
+//! PerfTest's lines, medians, targets and the table, on values alone.
+
+use super::perftest::{Row, Run, Second, parse_second};
+use super::scenario;
+use super::side::{OURS, THEIRS};
+use super::table::{Check, Report, Section, median, perftest_row, spread};
+
+#[test]
+fn seconds_are_read_and_other_lines_are_not() {
+    let plain = "id: test-1, time 5.002 s, sent: 15020 msg/s, received: 12493 msg/s, \
+                 min/median/75th/95th/99th consumer latency: 165/16571/60483/188941/229084 us";
+    assert_eq!(parse_second(plain), Some(Second { time_s: 5.002, received_per_s: 12493.0 }));
+    let confirms = "id: test-1, time 3.000 s, sent: 1 msg/s, confirmed: 2 msg/s, nacked: 0 msg/s, \
+                    received: 7 msg/s, min/median";
+    assert_eq!(parse_second(confirms), Some(Second { time_s: 3.0, received_per_s: 7.0 }));
+    for other in ["", "id: test-1, receiving rate avg: 6457 msg/s", "id: x, starting consumer #0"] {
+        assert_eq!(parse_second(other), None, "{other}");
+    }
+}
+
+#[test]
+fn medians_and_spreads() {
+    assert_eq!(median([]), 0.0);
+    assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
+    assert_eq!(median([4.0, 1.0, 2.0, 3.0]), 2.5);
+    assert_eq!(spread([1234.0].into_iter(), 0), "1,234");
+    assert_eq!(spread([1.0, 3.0, 2.0].into_iter(), 1), "2.0 (1.0 to 3.0)");
+}
+
+fn row(ours: (f64, f64), theirs: (f64, f64)) -> Row {
+    let run =
+        |(received_per_s, broker_us): (f64, f64)| Run { received_per_s, broker_us, tool_us: 12.0 };
+    let scenario = scenario::all().swap_remove(0);
+    Row { scenario, runs: vec![(OURS, vec![run(ours)]), (THEIRS, vec![run(theirs)])] }
+}
+
+fn is_met(row: &Row) -> bool {
+    let mut report = Report::default();
+    report.add(perftest_row(row));
+    report.all_met()
+}
+
+#[test]
+fn a_target_is_met_at_its_value_and_missed_below() {
+    assert!(is_met(&row((150.0, 1.0), (100.0, 12.0))));
+    assert!(!is_met(&row((149.0, 1.0), (100.0, 12.0))));
+    assert!(!is_met(&row((150.0, 1.0), (100.0, 11.9))));
+}
+
+#[test]
+fn one_side_alone_has_no_target() {
+    let mut row = row((1.0, 1.0), (100.0, 1.0));
+    row.runs.remove(1);
+    assert!(is_met(&row));
+}
+
+#[test]
+fn the_table_names_what_was_missed() {
+    let mut section = Section::new("a load");
+    section.value(OURS, "msgs/s", "5".to_owned());
+    section.value(THEIRS, "msgs/s", "6".to_owned());
+    section.value("disk", "flushes/s", "7".to_owned());
+    section.check(Check::at_least("msgs/s", 5.0, 4.0));
+    section.check(Check::at_most("ns", 5000.0, 350.0));
+    section.check(Check::holds("clean", true));
+    let mut report = Report::default();
+    report.add(section);
+    let wanted = "| a load | msgs/s 5 | msgs/s 6 | flushes/s 7 | met: 5.00 msgs/s, at least 4.00<br>\
+                  **MISSED**: 5,000 ns, at most 350<br>met: clean |";
+    assert_eq!(report.render().lines().last(), Some(wanted));
+    assert!(!report.all_met());
+}
