@@ -2,8 +2,6 @@
 //!
 //! Knows no passwords: a password's hash is opaque here and is checked by whoever authenticates.
 
-#![allow(dead_code)]
-
 use crate::limits::{PERMISSION_PATTERN_BYTES_MAX, PERMISSION_PROGRAM_BYTES_MAX};
 use crate::{BindingTarget, Refusal, RefusalKind, Request};
 use regex::{Regex, RegexBuilder};
@@ -316,11 +314,6 @@ impl Grant {
             | Request::Commit
             | Request::Rollback => Ok(()),
         }
-    }
-
-    /// The user's name.
-    pub(crate) fn user(&self) -> &str {
-        &self.user
     }
 
     fn require(

@@ -2,8 +2,6 @@
 //!
 //! Knows queues only as keys that the caller chose, and nothing of what a queue holds.
 
-#![allow(dead_code)]
-
 mod bindings;
 mod cache;
 mod exchanges;
@@ -112,10 +110,10 @@ pub(crate) struct Router {
     exchanges_max: usize,
     bindings_max: usize,
     seed: u64,
+    /// Counts up with every change that can alter a remembered route. What only the default exchange
+    /// sees is none: routes through it are looked up, not remembered, so that queues may come and go
+    /// without disturbing others.
     generation: u64,
-    /// As `generation`, without the changes that only the default exchange sees: routes through it
-    /// are looked up, not remembered, so that queues may come and go without disturbing others.
-    bound_generation: u64,
     hold_auto_delete: bool,
     exchanges: Exchanges,
     queues: HashMap<QueueKey, QueueEntry, FixedState>,
@@ -156,7 +154,6 @@ impl Router {
             bindings_max: limits.bindings_max,
             seed,
             generation: 0,
-            bound_generation: 0,
             hold_auto_delete: false,
             exchanges,
             queues: HashMap::with_hasher(FixedState::with_seed(seed)),
@@ -165,11 +162,6 @@ impl Router {
             cache: RouteCache::new(seed),
             scratch: Scratch::new(seed),
         }
-    }
-
-    /// Counts up with every change that can alter where a message goes.
-    pub(crate) fn generation(&self) -> u64 {
-        self.generation
     }
 
     /// While held, exchanges stay that lose their last binding: a replay of records must not decide

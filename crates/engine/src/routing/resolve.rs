@@ -49,7 +49,7 @@ impl Router {
             return Some(Routed { internal: false, delaying: false });
         }
         if keys.also_to.is_empty() {
-            let known = self.cache.get(self.bound_generation, exchange, keys.routing_key, out);
+            let known = self.cache.get(self.generation, exchange, keys.routing_key, out);
             if known.is_some() {
                 return known;
             }
@@ -103,7 +103,7 @@ impl Router {
         }
         once_each(out);
         if headers.is_none() && !looked_up_name && keys.also_to.is_empty() {
-            self.cache.put(self.bound_generation, (name, keys.routing_key), routed, out);
+            self.cache.put(self.generation, (name, keys.routing_key), routed, out);
         }
         Some(routed)
     }

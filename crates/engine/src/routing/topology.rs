@@ -65,7 +65,6 @@ impl Router {
         let name: Arc<str> = name.into();
         self.queue_names.insert(Arc::clone(&name), queue);
         self.queues.insert(queue, QueueEntry { name, durable, incoming: NONE });
-        self.generation += 1;
     }
 
     /// A queue went, and its bindings with it.
@@ -84,7 +83,6 @@ impl Router {
         if let Some(entry) = self.queues.remove(&queue) {
             self.queue_names.remove(&entry.name);
         }
-        self.generation += 1;
         self.auto_delete(sources, &mut change);
         change
     }
@@ -171,7 +169,6 @@ impl Router {
 
     fn changed(&mut self) {
         self.generation += 1;
-        self.bound_generation += 1;
     }
 
     /// Puts a new binding on its lists.
