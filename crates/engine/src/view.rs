@@ -10,6 +10,12 @@ impl Engine {
         self.counters
     }
 
+    /// Bytes of messages that all queues hold in memory, as [`crate::limits::Limits`] counts them.
+    #[must_use]
+    pub fn resident_bytes(&self) -> u64 {
+        self.resident
+    }
+
     /// A user's password hash, as [`crate::Request::PutUser`] gave it.
     #[must_use]
     pub fn password_hash(&self, user: &str) -> Option<&str> {
