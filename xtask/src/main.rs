@@ -1,5 +1,6 @@
-//! Automation: `cargo xtask test | tidy`. Knows the workspace's layout, and none of its crates.
+//! Automation: `cargo xtask test | tidy | compare`. Knows the workspace's layout, and none of its crates.
 
+mod compare;
 mod process;
 mod test;
 mod tidy;
@@ -15,6 +16,8 @@ cargo xtask COMMAND
     --list            the steps and what they need
     --long            the long crash test: 200 rounds instead of 10
   tidy              check the rules of the source tree that the compiler does not
+  compare amqp091   Angarium beside RabbitMQ under the same loads, against the targets
+    --quick           one short round; more flags: angarium bench compare --help
   help              this text
 ";
 
@@ -38,6 +41,7 @@ fn run(command: &str, arguments: &[String]) -> Result<(), String> {
     match command {
         "test" => test::run(&root, arguments),
         "tidy" => tidy::run(&root),
+        "compare" => compare::run(&root, arguments),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(())

@@ -1,0 +1,108 @@
+//! `cargo xtask compare amqp091`: builds what is compared, fetches PerfTest, and hands over to the benchmark.
+//! Knows nothing of loads and targets.
+
+use crate::process;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// RabbitMQ's load tool.
+const PERF_TEST_VERSION: &str = "2.22.1";
+
+/// Runs the comparison; arguments after the protocol go to the benchmark as they are.
+pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
+    let Some((protocol, rest)) = arguments.split_first() else {
+        return Err("compare what? `cargo xtask compare amqp091`".to_string());
+    };
+    if protocol != "amqp091" {
+        return Err(format!("nothing to compare by '{protocol}'; there is: amqp091"));
+    }
+    let target = target_folder(root)?;
+    build(root)?;
+    let jars = fetch_perf_test(&target)?;
+    let status = Command::new(target.join("release/angarium-bench"))
+        .arg("compare")
+        .arg("--broker")
+        .arg(target.join("release/angarium"))
+        .arg("--perf-test")
+        .arg(&jars)
+        .arg("--folder")
+        .arg(target.join("compare"))
+        .args(rest)
+        .current_dir(root)
+        .status()
+        .map_err(|error| format!("the benchmark could not be started: {error}"))?;
+    match status.code() {
+        Some(0) => Ok(()),
+        Some(2) => Err("a target was missed".to_string()),
+        _ => Err(format!("the benchmark failed ({status})")),
+    }
+}
+
+/// Where Cargo builds to, which the environment may have changed.
+fn target_folder(root: &Path) -> Result<PathBuf, String> {
+    let metadata = ["metadata", "--no-deps", "--offline", "--format-version", "1"];
+    let text = process::output("cargo", &metadata, root)?;
+    let value: serde_json::Value = serde_json::from_str(&text)
+        .map_err(|error| format!("cargo metadata printed no JSON: {error}"))?;
+    let folder = value["target_directory"].as_str();
+    folder.map(PathBuf::from).ok_or_else(|| "cargo metadata names no target folder".to_string())
+}
+
+fn build(root: &Path) -> Result<(), String> {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--release", "-p", "angarium-server", "-p", "angarium-bench"]);
+    process::stream(cargo.current_dir(root), |_| {})
+}
+
+/// Copies PerfTest and what it needs into the target folder, unless it is there.
+fn fetch_perf_test(target: &Path) -> Result<PathBuf, String> {
+    let folder = target.join(format!("perf-test-{PERF_TEST_VERSION}"));
+    let jars = folder.join("lib");
+    if jars.join(format!("perf-test-{PERF_TEST_VERSION}.jar")).exists() {
+        return Ok(jars);
+    }
+    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+    std::fs::create_dir_all(&folder).map_err(failed)?;
+    std::fs::write(folder.join("pom.xml"), project(PERF_TEST_VERSION)).map_err(failed)?;
+    let mut maven = Command::new("mvn");
+    maven
+        .args(["--batch-mode", "--quiet", "dependency:copy-dependencies"])
+        .arg(format!("-DoutputDirectory={}", jars.display()))
+        .current_dir(&folder);
+    process::stream(&mut maven, |_| {})?;
+    Ok(jars)
+}
+
+/// A Maven project that needs nothing but PerfTest.
+fn project(version: &str) -> String {
+    format!(
+        "<project xmlns=\"http://maven.apache.org/POM/4.0.0\">\n\
+         <modelVersion>4.0.0</modelVersion>\n\
+         <groupId>angarium</groupId><artifactId>compare</artifactId><version>1</version>\n\
+         <packaging>pom</packaging>\n\
+         <dependencies><dependency><groupId>com.rabbitmq</groupId>\
+         <artifactId>perf-test</artifactId><version>{version}</version></dependency></dependencies>\n\
+         </project>\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_protocol_must_be_one_that_can_be_compared() {
+        let run = |arguments: &[&str]| {
+            let arguments: Vec<String> = arguments.iter().map(|it| (*it).to_string()).collect();
+            run(Path::new("."), &arguments)
+        };
+        assert!(run(&[]).is_err_and(|why| why.contains("amqp091")));
+        assert!(run(&["smtp"]).is_err_and(|why| why.contains("'smtp'")));
+    }
+
+    #[test]
+    fn the_project_names_the_version() {
+        let text = project("1.2.3");
+        assert!(text.contains("<artifactId>perf-test</artifactId><version>1.2.3</version>"));
+    }
+}
