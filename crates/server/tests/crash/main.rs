@@ -1,0 +1,149 @@
+//! The real program under load, killed, starved of disk and asked to end: nothing confirmed is lost.
+//! These tests are slow, so they are ignored unless asked for: `cargo xtask test --only crash`.
+
+mod broker;
+mod disk;
+mod drain;
+mod history;
+mod load;
+mod random;
+mod wire;
+
+use broker::Broker;
+use history::{History, Id};
+use load::Shared;
+use random::Random;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How many rounds of kill -9.
+const ROUNDS: &str = "ANGARIUM_CRASH_ROUNDS";
+/// The seed of a run that is to be repeated; moments are not exactly the same, choices are.
+const SEED: &str = "ANGARIUM_CRASH_SEED";
+
+fn seed() -> u64 {
+    let chosen = std::env::var(SEED).ok().and_then(|seed| seed.parse().ok());
+    chosen.unwrap_or_else(|| {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        now.map_or(0, |now| now.as_micros() as u64)
+    })
+}
+
+/// A folder for data, under target/ and not under a temporary folder, which may be memory.
+fn folder() -> tempfile::TempDir {
+    let base = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    tempfile::TempDir::with_prefix_in("crash-", base).expect("target/tmp can be written to")
+}
+
+fn shared(broker: &Broker) -> Shared {
+    Shared {
+        address: broker.address,
+        history: Arc::new(Mutex::new(History::default())),
+        ending: Arc::new(AtomicBool::new(false)),
+    }
+}
+
+/// Runs the load until `end` has returned; fails if a promise was broken meanwhile.
+fn under_load(shared: &Shared, random: &mut Random, end: impl FnOnce(&mut Random)) {
+    shared.ending.store(false, Ordering::SeqCst);
+    let parts = load::parts(shared, random);
+    let threads: Vec<_> = parts.into_iter().map(std::thread::spawn).collect();
+    end(random);
+    let failures: Vec<String> = threads
+        .into_iter()
+        .filter_map(|thread| thread.join().expect("a part of the load does not panic").err())
+        .collect();
+    assert!(failures.is_empty(), "under load:\n{}", failures.join("\n"));
+}
+
+/// Empties every queue and checks every promise.
+fn check(shared: &Shared) {
+    let mut failures = Vec::new();
+    let mut work: BTreeSet<Id> = BTreeSet::new();
+    for queue in load::QUEUES {
+        match load::drain(shared, queue) {
+            Ok(found) => {
+                failures.extend(shared.history().drained(queue, &found).err());
+                if *queue == "work" {
+                    work = found;
+                }
+            }
+            Err(text) => failures.push(text),
+        }
+    }
+    let history = shared.history();
+    failures.extend(history.transactions_are_whole().err());
+    failures.extend(history.moves_are_whole(&work).err());
+    drop(history);
+    assert!(failures.is_empty(), "after the restart:\n{}", failures.join("\n"));
+}
+
+#[test]
+#[ignore = "slow: cargo xtask test --only crash"]
+fn what_was_confirmed_survives_kill_9() {
+    let rounds: u64 = std::env::var(ROUNDS).ok().and_then(|text| text.parse().ok()).unwrap_or(10);
+    let seed = seed();
+    println!("{rounds} rounds, {SEED}={seed}");
+    let mut random = Random::new(seed);
+    let data = folder();
+    let mut broker = Broker::start(data.path());
+    let shared = shared(&broker);
+    load::prepare(&shared).expect("queues can be declared");
+    let mut slowest = Duration::ZERO;
+    for round in 1..=rounds {
+        let before = shared.history().confirmed();
+        under_load(&shared, &mut random, |random| {
+            // The moment of the kill is what varies from round to round.
+            std::thread::sleep(Duration::from_micros(20_000 + random.below(500_000)));
+            shared.ending.store(true, Ordering::SeqCst);
+            broker.kill();
+        });
+        let mut start = broker.restart();
+        if random.below(4) == 0 {
+            // Once more, right after (or within) the recovery.
+            start = start.max(broker.kill_and_restart());
+        }
+        slowest = slowest.max(start);
+        let checked = round == rounds || random.below(3) == 0;
+        if checked {
+            check(&shared);
+        }
+        let confirmed = shared.history().confirmed() - before;
+        let what = if checked { ", all queues emptied and checked" } else { "" };
+        println!("round {round}: {confirmed} confirmed, start in {} ms{what}", start.as_millis());
+    }
+    let history = shared.history();
+    let (confirmed, deliveries, repeated) =
+        (history.confirmed(), history.deliveries, history.repeated);
+    println!(
+        "{confirmed} confirmed, {deliveries} delivered, {repeated} of them repeated and marked, \
+         slowest start {} ms",
+        slowest.as_millis()
+    );
+    assert!(confirmed as u64 > 10 * rounds, "there was hardly any load");
+}
+
+#[test]
+#[ignore = "slow: cargo xtask test --only crash"]
+fn kills_during_recovery_change_nothing() {
+    let data = folder();
+    let mut broker = Broker::start(data.path());
+    let shared = shared(&broker);
+    let mut random = Random::new(seed());
+    load::prepare(&shared).expect("queues can be declared");
+    under_load(&shared, &mut random, |_| {
+        let begun = Instant::now();
+        while shared.history().confirmed() < 2000 && begun.elapsed() < wire::PATIENCE {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        shared.ending.store(true, Ordering::SeqCst);
+        broker.kill();
+    });
+    for _ in 0..20 {
+        broker.kill_and_restart_within(Duration::from_micros(random.below(15_000)));
+    }
+    check(&shared);
+}
