@@ -106,7 +106,8 @@ pub trait Session {
     ) -> Result<(), Close>;
     /// Whether an answer must come before more input can be taken.
     fn is_waiting(&self) -> bool;
-    /// The broker can (`None`) or cannot (why) take persistent messages now.
+    /// The broker can (`None`) or cannot (why) take persistent messages now. Called when that
+    /// changes, and for a connection that begins while the broker cannot.
     fn blocked<W: World>(&mut self, turn: &mut Turn<'_, W>, why: Option<&str>);
     /// The broker closes the connection: shutdown, or an operator's wish.
     fn close<W: World>(&mut self, turn: &mut Turn<'_, W>, why: &str);

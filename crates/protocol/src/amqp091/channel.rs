@@ -112,3 +112,12 @@ impl std::ops::IndexMut<usize> for Channels {
         &mut self.sorted[index]
     }
 }
+
+#[cfg(test)]
+impl Channels {
+    /// Memory that unfinished messages hold.
+    pub(super) fn gathered_bytes(&self) -> usize {
+        let contents = self.sorted.iter().filter_map(|channel| channel.content.as_ref());
+        contents.map(|c| c.method.capacity() + c.properties.capacity() + c.body.capacity()).sum()
+    }
+}

@@ -35,8 +35,8 @@ enum Answer {
     Purged,
     /// queue.delete-ok.
     Deleted,
-    /// basic.consume-ok.
-    Subscribed,
+    /// basic.consume-ok; the tag that was asked for.
+    Subscribed(String),
     /// basic.consume-ok with that tag.
     Inbox(String),
     /// basic.cancel-ok with that tag.
@@ -360,8 +360,9 @@ impl Connection {
                     credit: self.channels[index].consumer_credit,
                     queue,
                 };
+                let answer = Answer::Subscribed(subscribe.name.clone());
                 let request = Request::Subscribe(subscribe);
-                self.request(turn, index, request, Answer::Subscribed, no_wait)
+                self.request(turn, index, request, answer, no_wait)
             }
             Method::BasicCancel { consumer_tag, no_wait } => {
                 let answer = Answer::Cancelled(consumer_tag.to_owned());
@@ -546,7 +547,7 @@ fn response<'a>(answer: &'a Answer, reply: &'a Reply) -> Option<Method<'a>> {
         (Answer::Deleted, Reply::Messages(messages)) => {
             Method::QueueDeleteOk { message_count: count(*messages) }
         }
-        (Answer::Subscribed, Reply::Subscribed { name }) => {
+        (Answer::Subscribed(_), Reply::Subscribed { name }) => {
             Method::BasicConsumeOk { consumer_tag: name }
         }
         (Answer::Inbox(tag), _) => Method::BasicConsumeOk { consumer_tag: tag },
@@ -557,11 +558,11 @@ fn response<'a>(answer: &'a Answer, reply: &'a Reply) -> Option<Method<'a>> {
 }
 
 fn refused(refusal: Refusal, answer: &Answer) -> Fault {
-    let reused_tag = matches!(answer, Answer::Subscribed | Answer::Inbox(_))
-        && refusal.kind == RefusalKind::NotAllowed;
-    if reused_tag {
+    if let (Answer::Subscribed(tag) | Answer::Inbox(tag), RefusalKind::NotAllowed) =
+        (answer, refusal.kind)
+    {
         // A consumer tag that is taken ends the connection in RabbitMQ, and clients know it so.
-        return Fault::new(Code::NOT_ALLOWED, refusal.text);
+        return Fault::new(Code::NOT_ALLOWED, format!("attempt to reuse consumer tag '{tag}'"));
     }
     mapping::fault(refusal)
 }

@@ -149,6 +149,12 @@ impl Connection {
         }
     }
 
+    /// Memory that unfinished messages hold.
+    #[cfg(test)]
+    pub(super) fn gathered_bytes(&self) -> usize {
+        self.channels.gathered_bytes()
+    }
+
     pub(super) fn session(&self, number: u16) -> SessionId {
         SessionId { connection: self.id, number }
     }
@@ -217,6 +223,7 @@ impl Connection {
             frame::BODY => self.body_frame(turn, frame),
             _ if frame.channel == 0 => Ok(()),
             _ => {
+                self.current = (0, 0);
                 let text = format!("heartbeat on channel {}", frame.channel);
                 Err(Fault::new(Code::FRAME_ERROR, text))
             }

@@ -1,0 +1,262 @@
+//! What clients do with queues, exchanges and messages, as they see it on the wire.
+
+use super::check;
+
+#[test]
+fn publish_and_consume() {
+    check(
+        "> 1 queue.declare queue=q
+         < 1 queue.declare-ok queue=q
+         > 1 basic.publish routing_key=q | content_type=text/plain delivery_mode=2 \"first\"
+         > 1 basic.publish routing_key=q | \"\"
+         > 1 queue.declare queue=q passive=true
+         < 1 queue.declare-ok queue=q message_count=2
+         > 1 basic.qos prefetch_count=1
+         < 1 basic.qos-ok
+         > 1 basic.consume queue=q consumer_tag=c
+         < 1 basic.consume-ok consumer_tag=c
+         < 1 basic.deliver consumer_tag=c delivery_tag=1 routing_key=q | content_type=text/plain delivery_mode=2 \"first\"
+         > 1 basic.ack delivery_tag=1
+         < 1 basic.deliver consumer_tag=c delivery_tag=2 routing_key=q | \"\"
+         > 1 basic.reject delivery_tag=2 requeue=true
+         < 1 basic.deliver consumer_tag=c delivery_tag=3 redelivered=true routing_key=q | headers={x-delivery-count:1} \"\"
+         > 1 basic.nack delivery_tag=3
+         > 1 basic.cancel consumer_tag=c
+         < 1 basic.cancel-ok consumer_tag=c
+         > 1 queue.delete queue=q
+         < 1 queue.delete-ok",
+    );
+}
+
+#[test]
+fn get_and_recover() {
+    check(
+        "> 1 queue.declare queue=q
+         < 1 queue.declare-ok queue=q
+         > 1 basic.get queue=q
+         < 1 basic.get-empty
+         > 1 basic.publish routing_key=q | \"one\"
+         > 1 basic.publish routing_key=q | \"two\"
+         > 1 basic.get queue=q
+         < 1 basic.get-ok delivery_tag=1 routing_key=q message_count=1 | \"one\"
+         > 1 basic.get queue=q no_ack=true
+         < 1 basic.get-ok delivery_tag=2 routing_key=q | \"two\"
+         > 1 basic.recover requeue=true
+         < 1 basic.recover-ok
+         > 1 basic.recover-async requeue=true
+         > 1 queue.purge queue=q
+         < 1 queue.purge-ok message_count=1",
+    );
+}
+
+#[test]
+fn queues_are_remembered_and_no_wait_is_silent() {
+    check(
+        "> 1 queue.declare queue=q no_wait=true
+         > 1 exchange.declare exchange=e kind=fanout no_wait=true
+         > 1 queue.bind exchange=e no_wait=true
+         > 1 basic.publish exchange=e | \"x\"
+         > 1 queue.declare passive=true
+         < 1 queue.declare-ok queue=q message_count=1
+         > 1 queue.unbind exchange=e
+         < 1 queue.unbind-ok
+         > 1 basic.publish exchange=e mandatory=true | \"y\"
+         < 1 basic.return reply_code=312 reply_text=NO_ROUTE exchange=e | \"y\"
+         > 1 exchange.delete exchange=e no_wait=true
+         > 1 queue.purge no_wait=true
+         > 1 queue.delete no_wait=true
+         > 1 basic.get queue=q
+         < 1 channel.close reply_code=404 reply_text=\"NOT_FOUND - no queue 'q' in vhost '/'\" class_id=60 method_id=70",
+    );
+}
+
+#[test]
+fn exchanges_are_bound_to_exchanges() {
+    check(
+        "> 1 exchange.declare exchange=up kind=topic
+         < 1 exchange.declare-ok
+         > 1 exchange.declare exchange=down kind=headers
+         < 1 exchange.declare-ok
+         > 1 exchange.bind source=up destination=down routing_key=a.#
+         < 1 exchange.bind-ok
+         > 1 queue.declare queue=q
+         < 1 queue.declare-ok queue=q
+         > 1 queue.bind queue=q exchange=down arguments={x-match:all,kind:log}
+         < 1 queue.bind-ok
+         > 1 basic.publish exchange=up routing_key=a.b | headers={kind:log} \"yes\"
+         > 1 basic.publish exchange=up routing_key=a.b | headers={kind:other} \"no\"
+         > 1 basic.get queue=q
+         < 1 basic.get-ok delivery_tag=1 exchange=up routing_key=a.b | headers={kind:log} \"yes\"
+         > 1 basic.get queue=q
+         < 1 basic.get-empty
+         > 1 exchange.unbind source=up destination=down routing_key=a.#
+         < 1 exchange.unbind-ok
+         > 1 exchange.delete exchange=up
+         < 1 exchange.delete-ok",
+    );
+}
+
+#[test]
+fn publishes_are_confirmed() {
+    check(
+        "> 1 confirm.select
+         < 1 confirm.select-ok
+         > 1 basic.publish routing_key=nowhere mandatory=true | \"x\"
+         < 1 basic.return reply_code=312 reply_text=NO_ROUTE routing_key=nowhere | \"x\"
+         < 1 basic.ack delivery_tag=1
+         > 1 queue.declare queue=q durable=true arguments={x-max-length:1,x-overflow:reject-publish}
+         < 1 queue.declare-ok queue=q
+         > 1 basic.publish routing_key=q | delivery_mode=2 \"x\"
+         < 1 basic.ack delivery_tag=2
+         > 1 basic.publish routing_key=q | delivery_mode=2 \"x\"
+         < 1 basic.nack delivery_tag=3",
+    );
+}
+
+#[test]
+fn transactions_wait_for_commit() {
+    check(
+        "> 1 queue.declare queue=q
+         < 1 queue.declare-ok queue=q
+         > 1 tx.select
+         < 1 tx.select-ok
+         > 1 basic.publish routing_key=q | \"kept\"
+         > 1 basic.get queue=q
+         < 1 basic.get-empty
+         > 1 tx.commit
+         < 1 tx.commit-ok
+         > 1 basic.publish routing_key=q | \"dropped\"
+         > 1 tx.rollback
+         < 1 tx.rollback-ok
+         > 1 basic.get queue=q no_ack=true
+         < 1 basic.get-ok delivery_tag=1 routing_key=q | \"kept\"
+         > 1 basic.get queue=q
+         < 1 basic.get-empty",
+    );
+}
+
+#[test]
+fn carbon_copies_and_what_is_hidden() {
+    check(
+        "> 1 queue.declare queue=a
+         < 1 queue.declare-ok queue=a
+         > 1 queue.declare queue=b
+         < 1 queue.declare-ok queue=b
+         > 1 queue.declare queue=c
+         < 1 queue.declare-ok queue=c
+         > 1 basic.publish routing_key=a | headers={CC:[b],BCC:[c],k:v} \"x\"
+         > 1 basic.get queue=a
+         < 1 basic.get-ok delivery_tag=1 routing_key=a | headers={CC:[b],k:v} \"x\"
+         > 1 basic.get queue=b
+         < 1 basic.get-ok delivery_tag=2 routing_key=a | headers={CC:[b],k:v} \"x\"
+         > 1 basic.get queue=c
+         < 1 basic.get-ok delivery_tag=3 routing_key=a | headers={CC:[b],k:v} \"x\"",
+    );
+}
+
+#[test]
+fn dead_letters_say_why() {
+    check(
+        "> 1 queue.declare queue=graves
+         < 1 queue.declare-ok queue=graves
+         > 1 queue.declare queue=q arguments={x-dead-letter-exchange:,x-dead-letter-routing-key:graves}
+         < 1 queue.declare-ok queue=q
+         > 1 basic.publish routing_key=q | expiration=100 \"late\"
+         > wait 100
+         > 1 basic.get queue=graves
+         < 1 basic.get-ok delivery_tag=1 routing_key=graves | headers={x-death:[{count:1,reason:expired,queue:q,time:@1700000000,exchange:,routing-keys:[q],original-expiration:100}],x-first-death-reason:expired,x-first-death-queue:q,x-first-death-exchange:,x-last-death-reason:expired,x-last-death-queue:q,x-last-death-exchange:} \"late\"",
+    );
+}
+
+#[test]
+fn replies_go_straight_back() {
+    check(
+        "> 1 basic.consume queue=amq.rabbitmq.reply-to no_ack=true
+         < 1 basic.consume-ok consumer_tag=amq.ctag-0.1.1
+         > 1 queue.declare queue=amq.rabbitmq.reply-to passive=true
+         < 1 queue.declare-ok queue=amq.rabbitmq.reply-to consumer_count=1
+         b> 1 queue.declare queue=amq.rabbitmq.reply-to.gone passive=true
+         b< 1 channel.close reply_code=404 reply_text=\"NOT_FOUND - no queue 'amq.rabbitmq.reply-to.gone' in vhost '/'\" class_id=50 method_id=10
+         > 1 basic.consume queue=amq.rabbitmq.reply-to no_ack=true
+         < 1 channel.close reply_code=406 reply_text=\"PRECONDITION_FAILED - reply consumer already set\" class_id=60 method_id=20",
+    );
+}
+
+#[test]
+fn consumers_hear_that_their_queue_has_gone() {
+    check(
+        "> 1 queue.declare queue=q
+         < 1 queue.declare-ok queue=q
+         b> 1 basic.consume queue=q
+         b< 1 basic.consume-ok consumer_tag=amq.ctag-1.1.1
+         > 1 queue.delete queue=q
+         < 1 queue.delete-ok
+         b< 1 basic.cancel consumer_tag=amq.ctag-1.1.1 no_wait=true",
+    );
+}
+
+#[test]
+fn a_consumer_tag_is_used_once() {
+    check(
+        "> 1 queue.declare queue=q
+         < 1 queue.declare-ok queue=q
+         > 1 basic.consume queue=q consumer_tag=c no_wait=true
+         > 1 basic.cancel consumer_tag=unknown
+         < 1 basic.cancel-ok consumer_tag=unknown
+         > 1 basic.consume queue=q consumer_tag=c
+         < 0 connection.close reply_code=530 reply_text=\"NOT_ALLOWED - attempt to reuse consumer tag 'c'\" class_id=60 method_id=20",
+    );
+}
+
+#[test]
+fn exclusive_queues_belong_to_their_connection() {
+    check(
+        "> 1 queue.declare queue=mine exclusive=true
+         < 1 queue.declare-ok queue=mine
+         b> 1 basic.get queue=mine
+         b< 1 channel.close reply_code=405 reply_text=\"RESOURCE_LOCKED - queue 'mine' is exclusive to another connection\" class_id=60 method_id=70
+         > cut
+         < closed: cut
+         b> 1 channel.close-ok
+         b> 1 channel.open
+         b< 1 channel.open-ok
+         b> 1 queue.declare queue=mine passive=true
+         b< 1 channel.close reply_code=404 reply_text=\"NOT_FOUND - no queue 'mine' in vhost '/'\" class_id=50 method_id=10",
+    );
+}
+
+#[test]
+fn deliveries_stop_and_go_on() {
+    check(
+        "> 1 queue.declare queue=q
+         < 1 queue.declare-ok queue=q
+         > 1 basic.consume queue=q consumer_tag=c no_ack=true
+         < 1 basic.consume-ok consumer_tag=c
+         > 1 channel.flow
+         < 1 channel.flow-ok
+         > 1 basic.publish routing_key=q | \"x\"
+         > 1 channel.flow active=true
+         < 1 channel.flow-ok active=true
+         < 1 basic.deliver consumer_tag=c delivery_tag=1 routing_key=q | \"x\"
+         > 1 access.request realm=/data
+         < 1 access.request-ok ticket=1",
+    );
+}
+
+#[test]
+fn messages_are_delayed() {
+    check(
+        "> 1 exchange.declare exchange=later kind=x-delayed-message arguments={x-delayed-type:direct}
+         < 1 exchange.declare-ok
+         > 1 queue.declare queue=q
+         < 1 queue.declare-ok queue=q
+         > 1 queue.bind queue=q exchange=later routing_key=k
+         < 1 queue.bind-ok
+         > 1 basic.publish exchange=later routing_key=k | headers={x-delay:1000} \"x\"
+         > 1 basic.get queue=q
+         < 1 basic.get-empty
+         > wait 1000
+         > 1 basic.get queue=q
+         < 1 basic.get-ok delivery_tag=1 exchange=later routing_key=k | headers={x-delay:1000} \"x\"",
+    );
+}

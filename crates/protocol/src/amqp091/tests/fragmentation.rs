@@ -1,0 +1,85 @@
+//! However a session's bytes are cut into pieces, the output is the same.
+
+use super::random::Random;
+use super::{HELLO, Host, script};
+use crate::Peer;
+use crate::amqp091::Settings;
+use crate::amqp091::frame::PROTOCOL_HEADER;
+
+/// What a client does in one session; frames are small, so that bodies are split.
+const SESSION: &[&str] = &[
+    "1 queue.declare queue=q durable=true arguments={x-max-priority:3}",
+    "1 confirm.select",
+    "1 basic.publish routing_key=q | content_type=text/plain delivery_mode=2 \"small\"",
+    "1 basic.publish routing_key=q | \"\"",
+    "1 basic.publish routing_key=q | headers={BCC:[q],k:{deep:[a,b]}} priority=1 \"BODY\"",
+    "2 channel.open",
+    "2 basic.publish exchange=missing routing_key=q | \"lost\"",
+    "2 basic.publish routing_key=q | \"ignored\"",
+    "2 channel.close-ok",
+    "1 basic.get queue=q",
+    "1 basic.ack delivery_tag=1",
+    "1 basic.get queue=q",
+    "1 basic.nack delivery_tag=2 requeue=true",
+    "1 basic.get queue=q no_ack=true",
+    "1 basic.get queue=missing",
+    "0 connection.close reply_code=200 reply_text=bye",
+];
+
+/// A session's bytes: the handshake, and [`SESSION`] with bodies that take several frames.
+pub(super) fn recorded() -> Vec<u8> {
+    let mut bytes = PROTOCOL_HEADER.to_vec();
+    for line in HELLO.iter().chain(SESSION) {
+        let line = line.replace("BODY", &"long ".repeat(30));
+        bytes.extend_from_slice(&script::encode(&line, 64));
+    }
+    bytes
+}
+
+/// The output where the input comes in pieces of those sizes; a turn ends only where the session
+/// waits, so that cuts are the only difference.
+fn output(pieces: &[&[u8]]) -> Vec<u8> {
+    let mut host = Host::new(Settings::default());
+    let number = host.accept(Peer::default());
+    for piece in pieces {
+        host.receive(number, piece);
+    }
+    host.turn_ends();
+    assert_eq!(host.closed(number).as_deref(), Some("closed by the client: 200 bye"));
+    host.output(number)
+}
+
+#[test]
+fn a_cut_anywhere_changes_nothing() {
+    let bytes = recorded();
+    let whole = output(&[&bytes]);
+    let lines = script::decode(&whole, 0);
+    assert!(lines.iter().any(|line| line.contains("NOT_FOUND - no exchange")), "{lines:#?}");
+    for cut in 1..bytes.len() {
+        assert_eq!(output(&[&bytes[..cut], &bytes[cut..]]), whole, "cut at {cut}");
+    }
+}
+
+#[test]
+fn byte_by_byte_changes_nothing() {
+    let bytes = recorded();
+    let pieces: Vec<&[u8]> = bytes.chunks(1).collect();
+    assert_eq!(output(&pieces), output(&[&bytes]));
+}
+
+#[test]
+fn random_pieces_change_nothing() {
+    let bytes = recorded();
+    let whole = output(&[&bytes]);
+    let mut random = Random(3);
+    for _ in 0..50 {
+        let mut rest = &bytes[..];
+        let mut pieces = Vec::new();
+        while !rest.is_empty() {
+            let (piece, after) = rest.split_at(1 + random.below(rest.len().min(100)));
+            pieces.push(piece);
+            rest = after;
+        }
+        assert_eq!(output(&pieces), whole);
+    }
+}

@@ -1,0 +1,114 @@
+//! Hostile input: recorded sessions with their frames and bytes changed. Nothing panics, the output
+//! is whole frames, and memory stays bounded by what arrived.
+
+use super::fragmentation::recorded;
+use super::random::Random;
+use super::{HELLO, Host, script};
+use crate::Peer;
+use crate::amqp091::Settings;
+use crate::amqp091::codec::METHODS;
+use crate::amqp091::frame::{self, PROTOCOL_HEADER};
+use std::time::Duration;
+
+/// The frames of a recorded session, whole.
+fn frames() -> Vec<Vec<u8>> {
+    let bytes = recorded();
+    let mut rest = &bytes[PROTOCOL_HEADER.len()..];
+    let mut frames = Vec::new();
+    while let Ok(Some((_, used))) = frame::read(rest, 0) {
+        frames.push(rest[..used].to_vec());
+        rest = &rest[used..];
+    }
+    frames
+}
+
+/// Changes a frame in one of the ways in which peers get them wrong, on purpose or not.
+fn mutate(frame: &mut Vec<u8>, random: &mut Random) {
+    let at = random.below(frame.len());
+    match random.below(8) {
+        0 => frame[at] ^= 1 << random.below(8),
+        1 => frame[at] = [0, 1, 0x7f, 0x80, 0xff][random.below(5)],
+        2 => frame.truncate(at),
+        3 => frame[0] = [1, 2, 3, 8, 4][random.below(5)],
+        4 => frame[2] = random.below(4) as u8,
+        5 => {
+            // Another method with the same fields behind it; the size stays right.
+            if frame.len() > 11 {
+                let info = METHODS[random.below(METHODS.len())];
+                frame[7..9].copy_from_slice(&info.class.to_be_bytes());
+                frame[9..11].copy_from_slice(&info.id.to_be_bytes());
+            }
+        }
+        6 => {
+            // Payload cut or prolonged, the size made to fit.
+            frame.pop();
+            frame.resize(7 + random.below(frame.len() + 20), random.next() as u8);
+            let size = (frame.len() - 7) as u32;
+            frame[3..7].copy_from_slice(&size.to_be_bytes());
+            frame.push(frame::END);
+        }
+        _ => {
+            // A length inside of the payload becomes huge.
+            let end = (at + 4).min(frame.len());
+            frame[at..end].fill(0xff);
+        }
+    }
+}
+
+/// One session of changed frames, in random pieces.
+fn run(seed: u64, frames: &[Vec<u8>]) {
+    let mut random = Random(seed);
+    let mut bytes = PROTOCOL_HEADER.to_vec();
+    for line in &HELLO[..random.below(HELLO.len() + 1)] {
+        bytes.extend_from_slice(&script::encode(line, 0));
+    }
+    for _ in 0..random.below(30) {
+        let mut frame = frames[random.below(frames.len())].clone();
+        if random.below(3) == 0 {
+            mutate(&mut frame, &mut random);
+        }
+        bytes.extend_from_slice(&frame);
+    }
+    let mut host = Host::new(Settings { body_bytes_max: 1 << 40, ..Settings::default() });
+    let number = host.accept(Peer::default());
+    let mut rest = &bytes[..];
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at(1 + random.below(rest.len().min(200)));
+        host.receive(number, piece);
+        host.turn_ends();
+        rest = after;
+        let gathered = host.session(number).gathered_bytes();
+        assert!(gathered <= 2 * bytes.len() + 1024, "{gathered} bytes kept of {}", bytes.len());
+    }
+    host.wait(Duration::from_secs(3600));
+    // Decoding asserts that every frame is whole and every body complete.
+    script::decode(&host.output(number), 0);
+    assert!(host.unused_bytes(number) <= bytes.len());
+}
+
+#[test]
+fn changed_sessions_do_no_harm() {
+    let frames = frames();
+    for seed in 0..2_000 {
+        run(seed, &frames);
+    }
+}
+
+#[test]
+fn noise_does_no_harm() {
+    for seed in 0..500 {
+        let mut random = Random(seed);
+        let noise: Vec<Vec<u8>> =
+            (0..10).map(|_| (0..20).map(|_| random.next() as u8).collect()).collect();
+        run(seed, &noise);
+    }
+}
+
+#[test]
+#[ignore = "runs for minutes; cargo test --release -- --ignored fuzz_long"]
+fn fuzz_long() {
+    let frames = frames();
+    for seed in 0..2_000_000 {
+        run(seed, &frames);
+    }
+}

@@ -1,0 +1,280 @@
+//! A host for tests: the real engine, a journal that flushes at the end of each turn, and
+//! connections whose bytes are given and taken by hand.
+
+use crate::amqp091::{Connection, Settings, read_headers};
+use crate::{Authentication, Credentials, Identity, Outlet, Peer, Session, Turn, World};
+use angarium_engine::limits::Limits;
+use angarium_engine::{
+    Confirm, ConnectionId, Delivery, Effects, Engine, Load, Options, Position, Refusal, Reply,
+    Request, Returned, SessionId, Time,
+};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// 2023-11-14T22:13:20Z: every test begins then.
+pub(super) const START: Time = Time(1_700_000_000_000_000);
+/// The connection by which tests set up users; clients have lower numbers.
+const ADMIN: ConnectionId = ConnectionId(63);
+
+/// What the engine and the sessions call.
+#[derive(Debug, Default)]
+pub(super) struct Surroundings {
+    outlets: Vec<Outlet>,
+    replies: VecDeque<(SessionId, Result<Reply, Refusal>)>,
+    logins: VecDeque<(ConnectionId, Credentials)>,
+    records: BTreeMap<Position, Vec<u8>>,
+    loads: VecDeque<Load>,
+    next_position: u64,
+}
+
+impl Effects for Surroundings {
+    fn deliver(&mut self, delivery: &Delivery<'_>) {
+        self.outlet(delivery.session.connection).deliver(delivery);
+    }
+    fn confirm(&mut self, session: SessionId, confirm: Confirm) {
+        self.outlet(session.connection).confirm(session, confirm);
+    }
+    fn returned(&mut self, session: SessionId, returned: &Returned<'_>) {
+        self.outlet(session.connection).returned(session, returned);
+    }
+    fn cancelled(&mut self, session: SessionId, subscription: &str) {
+        self.outlet(session.connection).cancelled(session, subscription);
+    }
+    fn reply(&mut self, session: SessionId, reply: Result<Reply, Refusal>) {
+        self.replies.push_back((session, reply));
+    }
+    fn has_room(&self, _: ConnectionId) -> bool {
+        true
+    }
+    fn append(&mut self, parts: &[&[u8]], _: bool) -> Position {
+        self.next_position += 1;
+        let position = Position(self.next_position);
+        self.records.insert(position, parts.concat());
+        position
+    }
+    fn reserve(&mut self, _: usize, _: usize) {}
+    fn retain(&mut self, _: Position, _: u32) {}
+    fn release(&mut self, _: Position, _: u32) {}
+    fn load(&mut self, load: Load) {
+        self.loads.push_back(load);
+    }
+}
+
+impl World for Surroundings {
+    fn outlet(&mut self, connection: ConnectionId) -> &mut Outlet {
+        &mut self.outlets[connection.0 as usize]
+    }
+    fn authenticate(&mut self, connection: ConnectionId, credentials: Credentials) {
+        self.logins.push_back((connection, credentials));
+    }
+}
+
+/// One client's connection.
+#[derive(Debug)]
+struct Client {
+    session: Connection,
+    input: Vec<u8>,
+    /// Why it ended.
+    closed: Option<String>,
+}
+
+/// The engine and its connections.
+#[derive(Debug)]
+pub(super) struct Host {
+    engine: Engine,
+    world: Surroundings,
+    clients: Vec<Client>,
+    settings: Arc<Settings>,
+    pub(super) now: Time,
+}
+
+impl Host {
+    pub(super) fn new(settings: Settings) -> Host {
+        let options = Options { seed: 7, limits: Limits::default(), read_headers };
+        let mut host = Host {
+            engine: Engine::new(options),
+            world: Surroundings::default(),
+            clients: Vec::new(),
+            settings: Arc::new(settings),
+            now: START,
+        };
+        host.world.outlets.resize_with(64, Outlet::default);
+        host.add_users();
+        host
+    }
+
+    /// `guest` may do everything, `reader` may only read; `stranger` has no rights at all.
+    fn add_users(&mut self) {
+        self.engine.connect_internal(ADMIN, "/").unwrap();
+        let session = SessionId { connection: ADMIN, number: 1 };
+        self.engine.open(session);
+        for (user, configure, write, read) in
+            [("guest", ".*", ".*", ".*"), ("reader", "", "", ".*")]
+        {
+            let name = user.to_owned();
+            let password_hash = String::new();
+            self.admin(session, Request::PutUser { name, password_hash, administrator: false });
+            self.admin(
+                session,
+                Request::SetPermissions {
+                    user: user.to_owned(),
+                    vhost: "/".to_owned(),
+                    configure: configure.to_owned(),
+                    write: write.to_owned(),
+                    read: read.to_owned(),
+                },
+            );
+        }
+        self.turn_ends();
+    }
+
+    fn admin(&mut self, session: SessionId, request: Request) {
+        self.engine.request(self.now, session, request, &mut self.world);
+    }
+
+    /// Accepts a connection and returns its number.
+    pub(super) fn accept(&mut self, peer: Peer) -> usize {
+        let number = self.clients.len();
+        let id = ConnectionId(number as u32);
+        let session = Connection::new(id, peer, self.settings.clone(), self.now);
+        self.clients.push(Client { session, input: Vec::new(), closed: None });
+        number
+    }
+
+    /// Gives input to a connection; whenever it waits, a turn ends.
+    pub(super) fn receive(&mut self, number: usize, bytes: &[u8]) {
+        self.clients[number].input.extend_from_slice(bytes);
+        loop {
+            let client = &mut self.clients[number];
+            if client.closed.is_some() {
+                return;
+            }
+            let mut turn = Turn { now: self.now, engine: &mut self.engine, world: &mut self.world };
+            match client.session.receive(&mut turn, &client.input) {
+                Ok(used) => drop(client.input.drain(..used)),
+                Err(close) => return self.ended(number, close.reason),
+            }
+            if !client.session.is_waiting() {
+                return;
+            }
+            self.turn_ends();
+        }
+    }
+
+    fn with<T>(
+        &mut self,
+        number: usize,
+        act: impl FnOnce(&mut Connection, &mut Turn<'_, Surroundings>) -> T,
+    ) -> T {
+        let mut turn = Turn { now: self.now, engine: &mut self.engine, world: &mut self.world };
+        act(&mut self.clients[number].session, &mut turn)
+    }
+
+    fn ended(&mut self, number: usize, reason: String) {
+        self.with(number, |session, turn| session.disconnected(turn));
+        self.clients[number].closed = Some(reason);
+    }
+
+    /// Hands out answers, flushes, and serves consumers until nothing is left to do.
+    pub(super) fn turn_ends(&mut self) {
+        loop {
+            let mut idle = true;
+            while let Some((id, credentials)) = self.world.logins.pop_front() {
+                idle = false;
+                let number = id.0 as usize;
+                let answer = login(credentials);
+                let done = self.with(number, |session, turn| session.authenticated(turn, answer));
+                if let Err(close) = done {
+                    self.ended(number, close.reason);
+                }
+            }
+            while let Some((session, reply)) = self.world.replies.pop_front() {
+                idle = false;
+                let number = session.connection.0 as usize;
+                if session.connection == ADMIN {
+                    reply.unwrap();
+                } else {
+                    self.with(number, |s, turn| s.replied(turn, session, reply)).unwrap();
+                }
+            }
+            while let Some(load) = self.world.loads.pop_front() {
+                idle = false;
+                let records = load.positions.iter().map(|at| self.world.records[at].clone());
+                let records = Ok(records.collect());
+                self.engine.loaded(self.now, load.id, records, &mut self.world);
+            }
+            let flushed = Position(self.world.next_position + 1);
+            self.engine.durable(self.now, flushed, &mut self.world);
+            self.engine.dispatch(self.now, &mut self.world);
+            if idle && self.world.replies.is_empty() && self.world.loads.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Lets time pass.
+    pub(super) fn wait(&mut self, time: Duration) {
+        self.now = self.now.plus(time);
+        self.engine.expire(self.now, &mut self.world);
+        for number in 0..self.clients.len() {
+            let session = &self.clients[number].session;
+            let due = session.deadline().is_some_and(|deadline| deadline <= self.now);
+            if due
+                && self.clients[number].closed.is_none()
+                && let Err(close) = self.with(number, |session, turn| session.expire(turn))
+            {
+                self.ended(number, close.reason);
+            }
+        }
+        self.turn_ends();
+    }
+
+    /// The transport of a connection is gone.
+    pub(super) fn cut(&mut self, number: usize) {
+        self.ended(number, "cut".to_owned());
+        self.turn_ends();
+    }
+
+    pub(super) fn blocked(&mut self, why: Option<&str>) {
+        for number in 0..self.clients.len() {
+            self.with(number, |session, turn| session.blocked(turn, why));
+        }
+    }
+
+    pub(super) fn shut_down(&mut self, number: usize, why: &str) {
+        self.with(number, |session, turn| session.close(turn, why));
+        self.turn_ends();
+    }
+
+    pub(super) fn session(&self, number: usize) -> &Connection {
+        &self.clients[number].session
+    }
+
+    /// Input that the session has not used.
+    pub(super) fn unused_bytes(&self, number: usize) -> usize {
+        self.clients[number].input.len()
+    }
+
+    /// Takes what was written to a connection.
+    pub(super) fn output(&mut self, number: usize) -> Vec<u8> {
+        std::mem::take(&mut self.world.outlets[number].bytes)
+    }
+
+    /// Takes the reason why a connection ended, if it did since the last call.
+    pub(super) fn closed(&mut self, number: usize) -> Option<String> {
+        match &mut self.clients[number].closed {
+            Some(reason) if !reason.is_empty() => Some(std::mem::take(reason)),
+            _ => None,
+        }
+    }
+}
+
+/// The password is the name.
+fn login(credentials: Credentials) -> Authentication {
+    match credentials {
+        Credentials::Password { user, password } if user == password => Ok(Identity { user }),
+        Credentials::Password { user, .. } => Err(format!("wrong password for '{user}'")),
+        Credentials::Certificate { user } => Ok(Identity { user }),
+    }
+}
