@@ -58,14 +58,18 @@ pub struct Problem {
     pub(crate) kind: ProblemKind,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ProblemKind {
     /// The newest checkpoint cannot be used.
     Checkpoint,
     /// A segment with live records is gone or shorter than it was.
-    Segment,
-    /// The chain of blocks breaks at `at`, and goes on at `resumes`.
-    Gap { at: Position, resumes: Position },
+    Segment {
+        id: u32,
+        /// Bytes that it had; 0: not known.
+        bytes: u64,
+    },
+    /// The chain of blocks breaks where `walk` ended, and goes on with `resumes`.
+    Gap { walk: Walk, resumes: Block },
     /// Records before the checkpoint cannot be read; those who ask for one are told so.
     Unreadable,
 }
@@ -79,7 +83,9 @@ pub fn check(storage: &dyn Storage) -> Result<Report, String> {
     if let Some(newest) = &newest {
         for (id, offset, what) in recovery::missing(newest, &files) {
             let name = format::segment_name(id);
-            report.problems.push(Problem { name, offset, what, kind: ProblemKind::Segment });
+            let usage = newest.segments.iter().find(|usage| usage.id == id);
+            let kind = ProblemKind::Segment { id, bytes: usage.map_or(0, |usage| usage.bytes) };
+            report.problems.push(Problem { name, offset, what, kind });
         }
         check_chain(storage, newest, &files, &mut report)?;
     }
@@ -143,7 +149,7 @@ fn check_chain(
                 "{}, though it was flushed once; the log goes on in {to}: whatever was between is lost",
                 walk.end
             ),
-            kind: ProblemKind::Gap { at: walk.at, resumes: to },
+            kind: ProblemKind::Gap { walk: walk.clone(), resumes },
         });
         walk.at = to;
         walk.chain.sequence = resumes.header.sequence - 1;
@@ -158,7 +164,7 @@ fn cut_short(block: &Block, files: &[File]) -> Option<Problem> {
         name: format::segment_name(file.id),
         offset: file.bytes,
         what: format!("cut short: it had {had} bytes"),
-        kind: ProblemKind::Segment,
+        kind: ProblemKind::Segment { id: file.id, bytes: had.into() },
     })
 }
 

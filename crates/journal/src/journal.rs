@@ -383,7 +383,7 @@ impl Journal {
         match result {
             Ok(()) => self.segments.done(space),
             Err(SpaceError::Full) => {
-                self.segments.full();
+                self.segments.full(space);
                 self.fill();
             }
             Err(SpaceError::Failed(why)) => self.fail(why),

@@ -37,14 +37,15 @@ impl Recovery {
         let files = scan::files(storage, &names)?;
         let checkpoint =
             checkpoint::newest(storage, &names).map_err(|why| format!("{why}; {HINT}"))?;
-        let clean = checkpoint
-            .as_ref()
-            .is_some_and(|(newest, _)| checkpoint::is_clean(storage, &names, newest));
         let newest = checkpoint.as_ref().map(|(newest, _)| newest.clone()).unwrap_or_default();
         if let Some((id, offset, what)) = missing(&newest, &files).into_iter().next() {
             let name = format::segment_name(id);
             return Err(format!("{name} is damaged at offset {offset}: {what}; {HINT}"));
         }
+        let mut walk = Walk::new(files.clone(), newest.start, newest.chain, newest.epoch);
+        let clean = checkpoint.is_some()
+            && checkpoint::is_clean(storage, &names, &newest)
+            && walk.next(storage, &mut Vec::new())?.is_none();
         Ok(Recovery { options: options.rounded(), names, files, checkpoint, clean })
     }
 

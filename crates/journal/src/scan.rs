@@ -30,25 +30,43 @@ impl Block {
     pub(crate) fn end(&self) -> Position {
         Position(self.header.position().0 + self.header.padded() as u64)
     }
-    /// The chain behind this block. `bytes` are the block's.
-    pub(crate) fn chain(&self, bytes: &[u8]) -> Chain {
-        if self.header.flags & FLAG_HOLE == 0 {
-            Chain { sequence: self.header.sequence, checksum: self.checksum }
-        } else {
-            hole_chain(bytes)
+    /// Where and how the log goes on behind this block. `bytes` are the block's.
+    fn next(&self, bytes: &[u8]) -> (Position, Chain) {
+        let chain = Chain { sequence: self.header.sequence, checksum: self.checksum };
+        match bytes.get(HEADER_BYTES..HEADER_BYTES + HOLE_BYTES) {
+            Some(hole) if self.header.flags & FLAG_HOLE != 0 => (
+                Position(u64_at(hole, 0)),
+                Chain { sequence: u64_at(hole, 8), checksum: u32_at(hole, 16) },
+            ),
+            _ => (self.end(), chain),
         }
     }
 }
 
-/// Bytes that a hole's block needs behind its header.
-pub(crate) const HOLE_BYTES: usize = 12;
+/// Bytes that a hole's block has behind its header: where the log goes on, and the chain there.
+const HOLE_BYTES: usize = 20;
 
-/// What a hole says about how the chain goes on behind it.
-fn hole_chain(bytes: &[u8]) -> Chain {
-    match bytes.get(HEADER_BYTES..HEADER_BYTES + HOLE_BYTES) {
-        Some(next) => Chain { sequence: u64_at(next, 0), checksum: u32_at(next, 8) },
-        None => Chain::default(),
-    }
+/// A block without records that says where the log goes on.
+pub(crate) fn hole(at: Position, walk: &Walk, resumes: Position, chain: Chain) -> Vec<u8> {
+    let mut bytes = vec![0; BLOCK_ALIGN];
+    let content = &mut bytes[HEADER_BYTES..HEADER_BYTES + HOLE_BYTES];
+    content[..8].copy_from_slice(&resumes.0.to_le_bytes());
+    content[8..16].copy_from_slice(&chain.sequence.to_le_bytes());
+    content[16..].copy_from_slice(&chain.checksum.to_le_bytes());
+    let header = BlockHeader {
+        flags: FLAG_HOLE,
+        segment: at.segment(),
+        offset: at.offset(),
+        sequence: walk.chain.sequence + 1,
+        epoch: walk.epoch,
+        length: HOLE_BYTES as u32,
+        records: 0,
+        previous: walk.chain.checksum,
+        durable: at,
+        segment_bytes: 0,
+    };
+    format::seal_block(&mut bytes, &header);
+    bytes
 }
 
 /// Segment files among `names`, ascending. Files of size zero count: they are damage, not absence.
@@ -97,7 +115,7 @@ pub(crate) fn read_block(
 }
 
 /// A walk along the chain of blocks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Walk {
     files: Vec<File>,
     /// Where the next block should be.
@@ -133,8 +151,7 @@ impl Walk {
             let offset = if is_here { self.at.offset() } else { 0 };
             match read_block(storage, file, offset.into(), buffer)? {
                 Ok(block) if self.follows(&block.header) => {
-                    self.at = block.end();
-                    self.chain = block.chain(buffer);
+                    (self.at, self.chain) = block.next(buffer);
                     self.epoch = block.header.epoch;
                     self.durable = block.header.durable;
                     return Ok(Some(block));

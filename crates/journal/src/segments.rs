@@ -74,6 +74,8 @@ pub(crate) struct Segments {
     busy: bool,
     /// The last attempt found no space: wait for `retry` or for a file to reuse.
     waits: bool,
+    /// Not even a removal went through: wait for `retry`.
+    stuck: bool,
     readers: Arc<()>,
     retired: VecDeque<Retired>,
     free: VecDeque<(u32, u64)>,
@@ -269,6 +271,7 @@ impl Segments {
 
     pub(crate) fn retry(&mut self) {
         self.waits = false;
+        self.stuck = false;
     }
     pub(crate) fn has_reserve(&self) -> bool {
         self.next.len() >= READY_SEGMENTS
@@ -290,7 +293,7 @@ impl Segments {
 
     /// The next piece of work.
     pub(crate) fn next_job(&mut self) -> Option<Space> {
-        if self.busy {
+        if self.busy || self.stuck {
             return None;
         }
         self.collect();
@@ -383,11 +386,19 @@ impl Segments {
         }
     }
 
-    /// There was no space. What was begun is given up.
-    pub(crate) fn full(&mut self) {
+    /// There was no space. A segment that was begun is given up.
+    pub(crate) fn full(&mut self, space: &Space) {
         self.busy = false;
         self.waits = true;
-        self.abandoned = self.making.take().filter(|making| making.created).map(|made| made.id);
+        match space {
+            Space::Create { .. } => self.making = None,
+            Space::Zero { id, .. } => {
+                self.making = None;
+                self.abandoned = Some(*id);
+            }
+            // Renaming and removing hardly ever need space; where they do, trying at once is no use.
+            _ => self.stuck = true,
+        }
     }
 
     // ---- statistics ----

@@ -2,6 +2,9 @@
 
 mod basics;
 mod crash;
+mod damage;
+mod faults;
+mod golden;
 
 use std::collections::BTreeMap;
 

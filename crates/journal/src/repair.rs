@@ -1,0 +1,134 @@
+//! Makes a damaged journal startable again by giving up what is damaged, and says what that is.
+
+use std::io;
+
+use crate::check::ProblemKind;
+use crate::checkpoint::{Chain, Checkpoint, read_file};
+use crate::format::{self, BLOCK_ALIGN};
+use crate::scan::{self, Block, File, Walk};
+use crate::{Position, Report, Storage};
+
+/// Bytes copied at a time.
+const COPY_BYTES: u64 = 1 << 20;
+
+/// Gives up what `report` found damaged, and nothing else. Returns what was given up or left, one
+/// sentence each. Damage hidden behind a damaged checkpoint shows only now: check again afterwards.
+///
+/// # Errors
+/// What cannot be repaired, in words; what came before it in the report is done.
+pub fn repair(storage: &dyn Storage, report: &Report) -> Result<Vec<String>, String> {
+    let mut dropped = Vec::new();
+    for problem in &report.problems {
+        let name = &problem.name;
+        let failed = |error: io::Error| format!("cannot repair {name}: {error}");
+        dropped.push(match &problem.kind {
+            ProblemKind::Checkpoint => drop_checkpoint(storage, name)?,
+            ProblemKind::Segment { id, bytes } => {
+                fill_up(storage, *id, *bytes, problem.offset).map_err(failed)?
+            }
+            ProblemKind::Gap { walk, resumes } => bridge(storage, walk, resumes)?,
+            ProblemKind::Unreadable => format!(
+                "left as it is: {name} from offset {}; live records there that cannot be read are \
+                 lost, and reported when they are asked for",
+                problem.offset
+            ),
+        });
+    }
+    Ok(dropped)
+}
+
+/// Removes the newest checkpoint, if the log can be replayed without it.
+fn drop_checkpoint(storage: &dyn Storage, name: &str) -> Result<String, String> {
+    let names = storage.list().map_err(|error| error.to_string())?;
+    let older = names.iter().rev().find(|other| {
+        format::parse_checkpoint_name(other).is_some()
+            && *other != name
+            && read_file(storage, other).is_ok_and(|bytes| Checkpoint::decode(&bytes).is_ok())
+    });
+    let instead = match older {
+        Some(older) => format!("{older} takes its place, which needs no segment that is gone"),
+        None => {
+            let files = scan::files(storage, &names)?;
+            let mut walk = Walk::new(files, Position(0), Chain::default(), 0);
+            if walk.next(storage, &mut Vec::new())?.is_none() {
+                return Err(format!(
+                    "{name} cannot be repaired: there is no older checkpoint, and the beginning of \
+                     the log is no longer there; restore the data from a copy"
+                ));
+            }
+            "the log is there from its beginning and is replayed whole".to_owned()
+        }
+    };
+    storage.remove(name).map_err(|error| format!("cannot remove {name}: {error}"))?;
+    Ok(format!("dropped {name}: {instead}"))
+}
+
+/// Gives a segment the size that it had, with zeros for what is gone.
+fn fill_up(storage: &dyn Storage, id: u32, bytes: u64, there: u64) -> io::Result<String> {
+    let name = format::segment_name(id);
+    if bytes == 0 {
+        storage.remove(&name)?;
+        return Ok(format!("dropped {name}, which is empty"));
+    }
+    let preparing = format::preparing_name(id);
+    if storage.list()?.contains(&preparing) {
+        storage.remove(&preparing)?;
+    }
+    storage.create(&preparing, bytes)?;
+    let mut chunk = Vec::new();
+    let mut at = 0;
+    while at < there {
+        chunk.resize((there - at).min(COPY_BYTES) as usize, 0);
+        storage.read(&name, at, &mut chunk)?;
+        storage.write(&preparing, at, &chunk)?;
+        at += chunk.len() as u64;
+    }
+    storage.sync(&preparing)?;
+    storage.rename(&preparing, &name)?;
+    Ok(format!("gave up {name} from offset {there} to its end at {bytes}: records there are lost"))
+}
+
+/// Writes a block that leads over the gap.
+fn bridge(storage: &dyn Storage, walk: &Walk, resumes: &Block) -> Result<String, String> {
+    let to = resumes.header.position();
+    let chain = Chain { sequence: resumes.header.sequence - 1, checksum: resumes.header.previous };
+    let blocks = chain.sequence - walk.chain.sequence;
+    let at = place(storage, walk, to)?;
+    let name = format::segment_name(at.segment());
+    let hole = scan::hole(at, walk, to, chain);
+    storage
+        .write(&name, at.offset().into(), &hole)
+        .and_then(|()| storage.sync(&name))
+        .map_err(|error| format!("cannot repair {name}: {error}"))?;
+    Ok(format!(
+        "gave up everything from {} up to {to}: {blocks} blocks with their records",
+        walk.at
+    ))
+}
+
+/// Where there is room for a block within the gap that a walk comes to.
+fn place(storage: &dyn Storage, walk: &Walk, to: Position) -> Result<Position, String> {
+    let room = BLOCK_ALIGN as u64;
+    let fits = |file: &File, offset: u64| {
+        let end = if file.id == to.segment() { to.offset().into() } else { file.bytes };
+        offset + room <= end
+    };
+    let from = walk.at.segment();
+    let candidates = walk.files().iter().filter(|file| (from..=to.segment()).contains(&file.id));
+    for file in candidates {
+        let offset = if file.id == from { walk.at.offset() } else { 0 };
+        if fits(file, offset.into()) {
+            return Ok(Position::at(file.id, offset));
+        }
+    }
+    let is_there = |id: &u32| walk.files().iter().any(|file| file.id == *id && file.bytes > 0);
+    let id = (from + 1..to.segment())
+        .find(|id| !is_there(id))
+        .ok_or_else(|| format!("the gap between {} and {to} has no room for a repair", walk.at))?;
+    let preparing = format::preparing_name(id);
+    storage
+        .create(&preparing, room)
+        .and_then(|()| storage.rename(&preparing, &format::segment_name(id)))
+        .map_err(|error| format!("cannot create {}: {error}", format::segment_name(id)))?;
+    Ok(Position::at(id, 0))
+}

@@ -1,0 +1,211 @@
+//! Files changed behind the journal's back: a torn tail is dropped, anything else is told.
+
+use std::collections::BTreeMap;
+
+use super::{Host, encode, open, payload, small};
+use crate::format::{BLOCK_ALIGN, segment_name};
+use crate::{FaultyStorage, Position, Storage, check, repair};
+
+/// A log of `blocks` flushed blocks, each of three records; which numbers lie in which block.
+fn log(storage: &FaultyStorage, blocks: usize, length: usize) -> (Host, Vec<(Position, Vec<u64>)>) {
+    let mut host = Host::open(storage, small()).unwrap();
+    let mut written = Vec::new();
+    for _ in 0..blocks {
+        host.journal.reserve(3 * length, 3);
+        let records: Vec<_> = (0..3).map(|_| host.publish(length, true)).collect();
+        host.run(storage);
+        let first = records[0].1.0;
+        let start = Position(first / BLOCK_ALIGN as u64 * BLOCK_ALIGN as u64);
+        written.push((start, records.into_iter().map(|it| it.0).collect()));
+    }
+    (host, written)
+}
+
+fn refusal(storage: &FaultyStorage) -> String {
+    open(storage, small()).map(|_| ()).expect_err("the start must be refused")
+}
+
+#[test]
+fn a_torn_tail_is_dropped_wherever_it_is_cut() {
+    let storage = FaultyStorage::new(1);
+    let (host, blocks) = log(&storage, 12, 3000);
+    let (last, numbers) = blocks.last().unwrap();
+    let (before, _) = blocks[blocks.len() - 2];
+    let name = segment_name(last.segment());
+    for cut in (0..3 * BLOCK_ALIGN).step_by(512) {
+        let torn = storage.copy();
+        let at = last.offset() as usize + cut;
+        torn.edit(&name, |bytes| bytes[at..at + 3 * BLOCK_ALIGN].fill(0));
+        let (mut journal, live, _) = open(&torn, small()).unwrap();
+        let whole = cut >= 64 + 3 * 3008;
+        let lost = |number: &u64| !whole && numbers.contains(number);
+        let kept: BTreeMap<_, _> =
+            host.live.iter().filter(|it| !lost(it.0)).map(|(a, b)| (*a, *b)).collect();
+        assert_eq!(live, kept, "cut at {cut}");
+        assert!(check(&torn).unwrap().problems.is_empty());
+        // The next process writes over it, and its own log is whole.
+        let position = journal.append(&[&payload(9999, 100)], true);
+        assert!(position > before);
+        while let Some(job) = journal.next_job() {
+            journal.finished(job.run(&torn));
+        }
+        assert!(open(&torn, small()).unwrap().1.contains_key(&9999));
+    }
+}
+
+#[test]
+fn a_flipped_bit_before_valid_blocks_refuses_the_start_and_names_the_place() {
+    let storage = FaultyStorage::new(1);
+    let (_, blocks) = log(&storage, 12, 3000);
+    for (block, _) in &blocks[..blocks.len() - 2] {
+        // In the magic, the sequence number, the length, the checksum, a record's header, a record.
+        for offset in [0, 17, 29, 61, 66, 5000] {
+            let damaged = storage.copy();
+            damaged.flip(&segment_name(block.segment()), u64::from(block.offset()) + offset, 0x10);
+            let why = refusal(&damaged);
+            let expected =
+                format!("{} at offset {}", segment_name(block.segment()), block.offset());
+            let is_first = block.offset() == 0;
+            assert!(is_first || why.contains(&expected), "{why}: not {expected}");
+            assert!(why.contains("angarium journal check"), "{why}");
+        }
+    }
+}
+
+#[test]
+fn a_repair_gives_up_the_damaged_block_alone() {
+    let storage = FaultyStorage::new(1);
+    let (host, blocks) = log(&storage, 30, 3000);
+    for (at, (block, numbers)) in blocks[..blocks.len() - 2].iter().enumerate() {
+        let damaged = storage.copy();
+        damaged.flip(&segment_name(block.segment()), u64::from(block.offset()) + 100, 1);
+        let report = check(&damaged).unwrap();
+        assert_eq!(report.problems.len(), 1, "{report:?}");
+        let dropped = repair(&damaged, &report).unwrap();
+        assert!(dropped[0].contains("1 blocks"), "{dropped:?}");
+        assert!(check(&damaged).unwrap().problems.is_empty(), "block {at}");
+        let kept: BTreeMap<_, _> =
+            host.live.iter().filter(|it| !numbers.contains(it.0)).map(|(a, b)| (*a, *b)).collect();
+        assert_eq!(open(&damaged, small()).unwrap().1, kept, "block {at}");
+    }
+}
+
+#[test]
+fn a_lost_segment_refuses_the_start_and_can_be_given_up() {
+    let storage = FaultyStorage::new(1);
+    let (host, _) = log(&storage, 30, 3000);
+    let last = host.journal.durable().segment();
+    assert!(last >= 4);
+    for id in 1..last {
+        type Change = fn(&FaultyStorage, &str);
+        let changes: [Change; 3] = [
+            |storage, name| storage.remove(name).unwrap(),
+            |storage, name| storage.edit(name, |bytes| bytes.truncate(20_000)),
+            |storage, name| storage.edit(name, |bytes| bytes.clear()),
+        ];
+        for change in changes {
+            let damaged = storage.copy();
+            change(&damaged, &segment_name(id));
+            refusal(&damaged);
+            for _ in 0..3 {
+                let report = check(&damaged).unwrap();
+                repair(&damaged, &report).unwrap();
+            }
+            assert_eq!(check(&damaged).unwrap().problems, []);
+            let (_, live, _) = open(&damaged, small()).unwrap();
+            let elsewhere = host.live.iter().filter(|it| it.1.segment() != id);
+            for (number, _) in elsewhere {
+                assert!(live.contains_key(number), "{number} was not in segment {id}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_corrupt_checkpoint_is_never_an_empty_journal() {
+    let storage = FaultyStorage::new(1);
+    let (mut host, _) = log(&storage, 30, 3000);
+    host.checkpoint();
+    host.run(&storage);
+    let name = "checkpoint-00000001";
+    let bytes = storage.content(name).unwrap().len() as u64;
+    for offset in (0..bytes).step_by(7) {
+        let damaged = storage.copy();
+        damaged.flip(name, offset, 4);
+        let why = refusal(&damaged);
+        assert!(why.contains(name) && why.contains("angarium journal check"), "{why}");
+        assert!(!check(&damaged).unwrap().problems.is_empty());
+        // The log is there from its beginning: nothing is lost.
+        let report = check(&damaged).unwrap();
+        repair(&damaged, &report).unwrap();
+        assert_eq!(open(&damaged, small()).unwrap().1, host.live);
+    }
+    for length in [0, 1, 55, bytes as usize - 1] {
+        let damaged = storage.copy();
+        damaged.edit(name, |bytes| bytes.truncate(length));
+        refusal(&damaged);
+    }
+}
+
+#[test]
+fn a_checkpoint_that_is_gone_is_noticed_once_segments_went() {
+    let storage = FaultyStorage::new(1);
+    let (mut host, _) = log(&storage, 30, 3000);
+    let numbers: Vec<_> = host.live.keys().copied().take(60).collect();
+    for number in numbers {
+        host.settle(number);
+    }
+    host.run(&storage);
+    host.checkpoint();
+    host.run(&storage);
+    for _ in 0..60 {
+        host.publish(3000, true);
+        host.run(&storage);
+    }
+    storage.remove("checkpoint-00000001").unwrap();
+    assert!(refusal(&storage).contains("beginning of the journal is missing"));
+}
+
+#[test]
+fn a_live_segment_before_the_checkpoint_must_be_there_and_its_damage_is_reported() {
+    let storage = FaultyStorage::new(1);
+    let (mut host, _) = log(&storage, 30, 3000);
+    host.journal.close(encode(&host.live));
+    host.run(&storage);
+    let damaged = storage.copy();
+    damaged.remove(&segment_name(2)).unwrap();
+    assert!(refusal(&damaged).contains("00000002.segment"));
+
+    // Not read at the start; whoever reads the record is told.
+    storage.flip(&segment_name(2), 200, 1);
+    let report = check(&storage).unwrap();
+    assert_eq!(report.problems.len(), 1, "{:?}", report.problems);
+    assert_eq!(
+        (report.problems[0].name.as_str(), report.problems[0].offset),
+        ("00000002.segment", 0)
+    );
+    let (journal, live, clean) = open(&storage, small()).unwrap();
+    assert!(clean);
+    let broken = live.values().find(|position| position.segment() == 2).unwrap();
+    let why = journal.read(vec![*broken]).run(&storage).unwrap_err();
+    assert!(why.contains("00000002.segment at offset 64"), "{why}");
+}
+
+#[test]
+fn a_misplaced_block_or_another_version_is_not_taken() {
+    let storage = FaultyStorage::new(1);
+    let (_, blocks) = log(&storage, 12, 3000);
+    let (from, to) = (blocks[2].0, blocks[3].0);
+    let name = segment_name(1);
+    let block = storage.content(&name).unwrap()[from.offset() as usize..][..12_288].to_vec();
+    let damaged = storage.copy();
+    damaged.edit(&name, |bytes| {
+        bytes[to.offset() as usize..][..12_288].copy_from_slice(&block);
+    });
+    assert!(refusal(&damaged).contains(&format!("offset {}", to.offset())));
+
+    let later = storage.copy();
+    let (last, _) = blocks.last().unwrap();
+    later.edit(&segment_name(last.segment()), |bytes| bytes[last.offset() as usize + 4] = 9);
+    assert!(refusal(&later).contains("format version 9"));
+}

@@ -1,0 +1,240 @@
+//! Every I/O operation fails once, or from then on: nothing reported durable is lost. No space: told,
+//! survived, and over by itself.
+
+use std::collections::BTreeSet;
+
+use super::{Host, open, small};
+use crate::{Fault, FaultyStorage, JobKind, Journal, Options, Position, Recovery, State};
+
+fn tiny() -> Options {
+    Options { segment_bytes: 16 << 10, checkpoint_bytes: 32 << 10, ..small() }
+}
+
+/// A life that comes by every kind of operation. Returns what was reported durable, and what was
+/// perhaps settled.
+fn scenario(storage: &FaultyStorage) -> (BTreeSet<u64>, BTreeSet<u64>) {
+    let mut settled = BTreeSet::new();
+    let mut promised = BTreeSet::new();
+    let Ok(mut host) = Host::open(storage, tiny()) else {
+        return (promised, settled);
+    };
+    let mut published: Vec<(u64, Position)> = Vec::new();
+    for round in 0..24 {
+        for _ in 0..3 {
+            published.push(host.publish(1500, true));
+        }
+        if round % 6 == 5 {
+            let old: Vec<_> = host.live.keys().copied().take(14).collect();
+            for number in old {
+                settled.insert(number);
+                host.settle(number);
+            }
+            host.checkpoint();
+        }
+        host.run(storage);
+        let durable = host.journal.durable();
+        promised.extend(published.iter().filter(|it| it.1 < durable).map(|it| it.0));
+    }
+    let snapshot = super::encode(&host.live);
+    host.journal.close(snapshot);
+    host.run(storage);
+    (promised, settled)
+}
+
+#[test]
+fn nothing_durable_is_lost_whichever_operation_fails() {
+    let whole = FaultyStorage::new(1);
+    let (all, _) = scenario(&whole);
+    let operations = whole.operations();
+    assert!(operations > 80 && all.len() == 72, "{operations} operations");
+    for fault in [Fault::Io, Fault::Full] {
+        for sticky in [false, true] {
+            for at in 0..operations {
+                let storage = FaultyStorage::new(at + 1);
+                storage.fail_at(at, fault, sticky);
+                let (promised, settled) = scenario(&storage);
+                storage.crash();
+                let context = format!("{fault:?} at {at}, sticky {sticky}");
+                let (_, live, _) =
+                    open(&storage, tiny()).unwrap_or_else(|why| panic!("{context}: {why}"));
+                for number in promised.difference(&settled) {
+                    assert!(live.contains_key(number), "{context}: {number} is lost");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn recovery_itself_may_fail_at_any_operation_and_be_tried_again() {
+    let storage = FaultyStorage::new(3);
+    let (promised, settled) = {
+        storage.fail_at(70, Fault::Io, true);
+        scenario(&storage)
+    };
+    storage.crash();
+    for at in 0.. {
+        let before = storage.operations();
+        storage.fail_at(before + at, Fault::Io, true);
+        let result = open(&storage, tiny());
+        storage.crash();
+        if let Ok((_, live, _)) = result {
+            assert!(promised.difference(&settled).all(|number| live.contains_key(number)));
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_failed_flush_is_never_tried_again() {
+    let storage = FaultyStorage::new(1);
+    let mut host = Host::open(&storage, small()).unwrap();
+    host.publish(100, true);
+    host.run(&storage);
+    let durable = host.journal.durable();
+    host.publish(100, true);
+    storage.fail_sync(true);
+    host.run(&storage);
+    storage.heal();
+    assert!(matches!(host.journal.state(), State::Failed(why) if why.contains("00000001.segment")));
+    for _ in 0..10_000 {
+        host.publish(1000, true);
+        assert!(host.journal.next_job().is_none());
+    }
+    host.checkpoint();
+    host.journal.retry();
+    host.run(&storage);
+    assert_eq!(host.journal.durable(), durable);
+    assert!(!host.journal.checkpoint_due());
+    assert!(host.journal.stats().backlog_bytes < 1 << 20);
+}
+
+/// Publishes until there is no space; what stands in reserve still takes settles.
+fn fill(host: &mut Host, storage: &FaultyStorage) {
+    for _ in 0..1_000 {
+        if *host.journal.state() == State::Full {
+            return;
+        }
+        host.publish(5_000, true);
+        host.run(storage);
+        if host.journal.checkpoint_due() {
+            host.checkpoint();
+            host.run(storage);
+        }
+    }
+    panic!("there is always space");
+}
+
+#[test]
+fn without_space_settles_go_on_and_make_space() {
+    let storage = FaultyStorage::new(1);
+    storage.set_capacity(Some(20 * (64 << 10) + 10_000));
+    let mut host = Host::open(&storage, small()).unwrap();
+    for _ in 0..3 {
+        fill(&mut host, &storage);
+        let numbers: Vec<_> = host.live.keys().copied().collect();
+        assert!(numbers.len() > 100, "{} messages in 20 segments", numbers.len());
+        for number in numbers {
+            let position = host.settle(number);
+            host.run(&storage);
+            assert!(host.journal.durable() > position, "a settle waits for space");
+            host.checkpoint_if_due();
+            host.run(&storage);
+        }
+        for _ in 0..3 {
+            host.journal.retry();
+            host.checkpoint_if_due();
+            host.run(&storage);
+        }
+        assert_eq!(*host.journal.state(), State::Ready);
+    }
+    storage.crash();
+    assert_eq!(open(&storage, small()).unwrap().1, host.live);
+}
+
+#[test]
+fn space_that_comes_back_is_found_by_trying_again() {
+    let storage = FaultyStorage::new(1);
+    storage.set_capacity(Some(6 * (64 << 10)));
+    let mut host = Host::open(&storage, small()).unwrap();
+    fill(&mut host, &storage);
+    // Nobody tries before being asked to.
+    assert!(host.journal.next_job().is_none());
+    // Beyond the reserve records wait; none is reported durable.
+    for _ in 0..100 {
+        host.publish(5_000, true);
+    }
+    host.run(&storage);
+    host.journal.retry();
+    host.run(&storage);
+    assert_eq!(*host.journal.state(), State::Full);
+    let last = host.publish(10, true).1;
+    assert!(host.journal.durable() < last);
+    storage.set_capacity(None);
+    host.journal.retry();
+    host.run(&storage);
+    assert_eq!(*host.journal.state(), State::Ready);
+    assert!(host.journal.durable() > last);
+    storage.crash();
+    assert_eq!(open(&storage, small()).unwrap().1, host.live);
+}
+
+#[test]
+fn a_checkpoint_without_space_keeps_the_older_one_and_takes_the_reserve() {
+    let storage = FaultyStorage::new(1);
+    let mut host = Host::open(&storage, small()).unwrap();
+    for _ in 0..40 {
+        host.publish(5_000, true);
+    }
+    host.run(&storage);
+    storage.set_capacity(Some(storage.used()));
+    host.checkpoint();
+    host.run(&storage);
+    assert_eq!(*host.journal.state(), State::Full);
+    let numbers: Vec<_> = host.live.keys().copied().collect();
+    for number in numbers {
+        host.settle(number);
+    }
+    host.run(&storage);
+    assert!(host.journal.checkpoint_due());
+    host.checkpoint();
+    host.run(&storage);
+    host.journal.retry();
+    host.run(&storage);
+    assert_eq!(*host.journal.state(), State::Ready);
+    assert!(open(&storage, small()).unwrap().1.is_empty());
+}
+
+#[test]
+fn more_than_the_disk_takes_is_congestion() {
+    let storage = FaultyStorage::new(1);
+    let mut host = Host::open(&storage, small()).unwrap();
+    let backlog = |journal: &Journal| journal.stats().backlog_bytes;
+    while !host.journal.congested() {
+        host.publish(1000, true);
+    }
+    assert!(backlog(&host.journal) > small().backlog_bytes_max);
+    host.run(&storage);
+    assert!(!host.journal.congested());
+    assert_eq!(backlog(&host.journal), 0);
+}
+
+#[test]
+fn only_one_job_of_a_kind_is_out_and_late_results_are_taken() {
+    let storage = FaultyStorage::new(1);
+    let mut host = Host::open(&storage, small()).unwrap();
+    host.publish(1000, true);
+    host.run(&storage);
+    host.publish(1000, true);
+    host.checkpoint();
+    let flush = host.journal.next_job().unwrap();
+    assert_eq!(flush.kind(), JobKind::Flush);
+    // The checkpoint waits for the flush before it.
+    assert!(host.journal.next_job().is_none());
+    host.journal.close(super::encode(&host.live));
+    host.journal.finished(flush.run(&storage));
+    let checkpoint = host.journal.next_job().unwrap();
+    assert_eq!(checkpoint.kind(), JobKind::Checkpoint);
+    host.journal.finished(checkpoint.run(&storage));
+    assert!(Recovery::open(&storage, small()).unwrap().clean());
+}
