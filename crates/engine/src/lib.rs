@@ -51,3 +51,6 @@ pub use request::{
 };
 pub use time::Time;
 pub use value::Value;
+pub use view::{
+    BindingListing, ExchangeListing, PermissionListing, QueueListing, UserListing, VhostListing,
+};

@@ -1,7 +1,92 @@
 //! Read-only listings for administration and metrics.
 
-use crate::Counters;
 use crate::engine::Engine;
+use crate::routing::TargetView;
+use crate::{Arguments, Counters, ExchangeOptions, QueueCounters, QueueOptions};
+
+/// A virtual host.
+#[derive(Clone, Copy, Debug)]
+pub struct VhostListing<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// How many queues it has.
+    pub queues: usize,
+}
+
+/// A user.
+#[derive(Clone, Copy, Debug)]
+pub struct UserListing<'a> {
+    /// The user's name.
+    pub name: &'a str,
+    /// May administer.
+    pub administrator: bool,
+}
+
+/// What a user may do in a virtual host: patterns over names.
+#[derive(Clone, Copy, Debug)]
+pub struct PermissionListing<'a> {
+    /// The user.
+    pub user: &'a str,
+    /// The virtual host.
+    pub vhost: &'a str,
+    /// What it may create and delete.
+    pub configure: &'a str,
+    /// What it may put messages into.
+    pub write: &'a str,
+    /// What it may take messages out of.
+    pub read: &'a str,
+}
+
+/// An exchange.
+#[derive(Clone, Copy, Debug)]
+pub struct ExchangeListing<'a> {
+    /// Its virtual host.
+    pub vhost: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// What it was declared with.
+    pub options: &'a ExchangeOptions,
+}
+
+/// A queue.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueListing<'a> {
+    /// Its virtual host.
+    pub vhost: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// What it was declared with.
+    pub options: &'a QueueOptions,
+    /// Messages that wait for a consumer.
+    pub ready: u64,
+    /// Their payload bytes.
+    pub ready_bytes: u64,
+    /// Messages that are out and not settled.
+    pub unsettled: u64,
+    /// What it takes up in memory.
+    pub resident_bytes: u64,
+    /// Its subscriptions.
+    pub subscriptions: usize,
+    /// What happened to its messages.
+    pub counters: QueueCounters,
+}
+
+/// A binding.
+#[derive(Clone, Copy, Debug)]
+pub struct BindingListing<'a> {
+    /// Its virtual host.
+    pub vhost: &'a str,
+    /// The exchange it leads from.
+    pub source: &'a str,
+    /// The queue or exchange it leads to.
+    pub target: &'a str,
+    /// Whether that is a queue.
+    pub to_queue: bool,
+    /// Its key or pattern.
+    pub key: &'a str,
+    /// Its arguments, if it has any.
+    pub arguments: Option<&'a Arguments>,
+}
 
 impl Engine {
     /// What happened since the engine was made.
@@ -20,5 +105,79 @@ impl Engine {
     #[must_use]
     pub fn password_hash(&self, user: &str) -> Option<&str> {
         self.access.user(user).map(|user| user.password_hash.as_str())
+    }
+
+    /// All virtual hosts, by name.
+    pub fn list_vhosts(&self) -> impl Iterator<Item = VhostListing<'_>> {
+        self.vhost_slots
+            .values()
+            .filter_map(|slot| self.vhosts.get(*slot))
+            .map(|vhost| VhostListing { name: &vhost.name, queues: vhost.queues })
+    }
+
+    /// All users, by name.
+    pub fn list_users(&self) -> impl Iterator<Item = UserListing<'_>> {
+        self.access
+            .users()
+            .map(|(name, user)| UserListing { name, administrator: user.administrator })
+    }
+
+    /// All permissions, by user and virtual host.
+    pub fn list_permissions(&self) -> impl Iterator<Item = PermissionListing<'_>> {
+        self.access.permissions().map(|found| PermissionListing {
+            user: found.user,
+            vhost: found.vhost,
+            configure: found.configure,
+            write: found.write,
+            read: found.read,
+        })
+    }
+
+    /// All exchanges, by virtual host and name.
+    pub fn list_exchanges(&self) -> impl Iterator<Item = ExchangeListing<'_>> {
+        self.vhost_slots.values().filter_map(|slot| self.vhosts.get(*slot)).flat_map(|vhost| {
+            vhost.router.exchanges().map(|(name, options)| ExchangeListing {
+                vhost: &vhost.name,
+                name,
+                options,
+            })
+        })
+    }
+
+    /// All queues, in no particular order.
+    pub fn list_queues(&self) -> impl Iterator<Item = QueueListing<'_>> {
+        self.queues.iter().filter_map(|(_, queue)| {
+            Some(QueueListing {
+                vhost: &self.vhosts.get(queue.vhost)?.name,
+                name: &queue.name,
+                options: &queue.options,
+                ready: queue.ready,
+                ready_bytes: queue.ready_bytes,
+                unsettled: queue.unsettled,
+                resident_bytes: queue.resident,
+                subscriptions: queue.subscriptions.len(),
+                counters: queue.counters,
+            })
+        })
+    }
+
+    /// All bindings but those of default exchanges, by virtual host.
+    pub fn list_bindings(&self) -> impl Iterator<Item = BindingListing<'_>> {
+        self.vhost_slots.values().filter_map(|slot| self.vhosts.get(*slot)).flat_map(|vhost| {
+            vhost.router.bindings().map(|binding| {
+                let (target, to_queue) = match binding.target {
+                    TargetView::Queue(name, _) => (name, true),
+                    TargetView::Exchange(name) => (name, false),
+                };
+                BindingListing {
+                    vhost: &vhost.name,
+                    source: binding.source,
+                    target,
+                    to_queue,
+                    key: binding.key,
+                    arguments: binding.arguments,
+                }
+            })
+        })
     }
 }

@@ -2,4 +2,11 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod authenticate;
+pub mod commands;
+pub mod http;
+mod journal_threads;
+pub mod logs;
+pub mod reactor;
 pub mod settings;
+pub mod signals;

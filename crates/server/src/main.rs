@@ -1,2 +1,10 @@
-//! The process.
-fn main() {}
+//! The program: everything it does is in the library.
+
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    angarium_server::commands::run(std::env::args_os())
+}

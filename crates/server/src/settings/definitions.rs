@@ -160,7 +160,7 @@ settings! {
     http("http"): Listen = on([127, 0, 0, 1], 15672), Restart, any;
 
     /// Users let in from this host only, whatever their password.
-    loopback_users("loopback-users"): Vec<String> = vec!["guest".into()], Now, any;
+    loopback_users("loopback-users"): Vec<String> = vec!["guest".into()], Restart, any;
     /// Connections at once; further ones are closed as they come.
     connections_max("connections-max"): u64 = 20_000, Now, |v| between(*v, 1, 4_000_000);
     /// How long a client may take to complete the TLS handshake.
@@ -208,10 +208,10 @@ settings! {
     /// Size of a file of the journal: the unit in which disk space is taken and given back.
     segment_bytes("segment-bytes"): ByteCount = ByteCount(64 << 20), Restart,
         |v| at_least(*v, ByteCount(1 << 20)).and_then(|()| {
-            if v.0 <= 2 << 30 { Ok(()) } else { Err("must be at most 2GiB".into()) }
+            if v.0 <= 1 << 30 { Ok(()) } else { Err("must be at most 1GiB".into()) }
         });
     /// Bytes journalled after which a checkpoint is written. More means a slower start.
-    checkpoint_bytes("checkpoint-bytes"): ByteCount = ByteCount(256 << 20), Restart,
+    checkpoint_bytes("checkpoint-bytes"): ByteCount = ByteCount(128 << 20), Restart,
         |v| at_least(*v, ByteCount(1 << 20));
 
     /// How long a stop waits for clients to answer and for the disk.

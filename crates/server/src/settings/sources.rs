@@ -16,13 +16,8 @@ pub struct Sources {
 }
 
 /// Variables that begin with `ANGARIUM_` and are not settings: they belong to other commands.
-const OTHER_VARIABLES: [&str; 5] = [
-    "ANGARIUM_CONFIG",
-    "ANGARIUM_ADMIN",
-    "ANGARIUM_URI",
-    "ANGARIUM_USER",
-    "ANGARIUM_PASSWORD",
-];
+const OTHER_VARIABLES: [&str; 5] =
+    ["ANGARIUM_CONFIG", "ANGARIUM_ADMIN", "ANGARIUM_URI", "ANGARIUM_USER", "ANGARIUM_PASSWORD"];
 
 impl Sources {
     /// Reads everything. Errors name the place, the setting and what is wrong with it.
@@ -96,9 +91,8 @@ fn check_together(settings: &Settings) -> Result<(), String> {
     if settings.amqps.0.is_some() && !certified {
         return Err("amqps needs amqps-certificate and amqps-key: two PEM files".into());
     }
-    let listens = settings.amqp.0.is_some()
-        || settings.amqps.0.is_some()
-        || settings.amqp_socket.is_some();
+    let listens =
+        settings.amqp.0.is_some() || settings.amqps.0.is_some() || settings.amqp_socket.is_some();
     if !listens {
         return Err("nothing to serve: amqp, amqps and amqp-socket are all off".into());
     }

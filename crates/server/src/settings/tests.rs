@@ -43,7 +43,8 @@ fn a_flag_wins_over_the_environment_and_that_over_the_file() {
     std::fs::write(&file, "amqp = \":1\"\nhttp = \":1\"\nqueues_max = 1\nloopback_users = []\n")
         .unwrap();
     let mut sources = flags(&[("amqp", ":3")]);
-    sources.environment = environment(&[("ANGARIUM_AMQP", ":2"), ("ANGARIUM_HTTP", ":2")]).environment;
+    sources.environment =
+        environment(&[("ANGARIUM_AMQP", ":2"), ("ANGARIUM_HTTP", ":2")]).environment;
     sources.file = Some(file);
     let settings = sources.read().unwrap();
     assert_eq!(settings.amqp.to_string(), "0.0.0.0:3");
@@ -78,7 +79,10 @@ fn wrong_ones_are_named_with_the_nearest_right_name() {
         &flags(&[("amqps", ":5671")]),
         "amqps needs amqps-certificate and amqps-key: two PEM files",
     );
-    refused(&flags(&[("amqp", "off")]), "nothing to serve: amqp, amqps and amqp-socket are all off");
+    refused(
+        &flags(&[("amqp", "off")]),
+        "nothing to serve: amqp, amqps and amqp-socket are all off",
+    );
 }
 
 #[test]

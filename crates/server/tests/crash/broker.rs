@@ -43,6 +43,11 @@ impl Broker {
     pub fn kill(&mut self) {
         self.signal("KILL");
         self.child.wait().expect("a child can be waited for");
+        // Where a script started it, the script may be gone before the broker is.
+        let begun = Instant::now();
+        while TcpStream::connect(self.address).is_ok() {
+            assert!(begun.elapsed() < PATIENCE, "the broker survives kill -9");
+        }
     }
 
     /// Starts it again where it was.

@@ -1,0 +1,26 @@
+//! Passwords and their argon2 hashes, as PHC strings.
+
+use argon2::{Argon2, PasswordHasher, PasswordVerifier};
+
+/// The hash of `guest`, the default user's password. It is public, so that a work factor would
+/// protect nothing: the cheapest parameters let a fresh broker serve its first client at once.
+pub const GUEST: &str =
+    "$argon2id$v=19$m=8,t=1,p=1$Z3Vlc3QncyBzYWx0$XuJd3xyGGOrEFNvJWbWLJXSwVsRuTVCeaYuPHRAL7xA";
+
+/// What an unknown user's password is compared with, so that the answer takes as long as for a
+/// known one. No password has this hash: it is not an output of argon2.
+const NOBODY: &str =
+    "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5J3Mgc2FsdA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
+/// Hashes a new password with a random salt; takes tens of milliseconds.
+pub fn hash(password: &str) -> Result<String, String> {
+    let hashed = Argon2::default().hash_password(password.as_bytes());
+    hashed.map(|hash| hash.to_string()).map_err(|error| format!("cannot hash: {error}"))
+}
+
+/// Whether the password has this hash; takes as long where there is no hash.
+#[must_use]
+pub fn is_right(password: &str, stored: Option<&str>) -> bool {
+    let verified = Argon2::default().verify_password(password.as_bytes(), stored.unwrap_or(NOBODY));
+    verified.is_ok() && stored.is_some()
+}

@@ -1,0 +1,382 @@
+//! Commands that ask a running broker: `user`, `vhost`, `permission`, `queue`, `exchange`, `binding`,
+//! `connection`, `status`.
+
+use super::http_client::{Broker, escaped};
+use super::table::table;
+use crate::settings::Settings;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+
+/// The socket in the data folder through which the operator administers.
+pub(super) const SOCKET_NAME: &str = "admin.sock";
+
+/// All of them.
+pub(super) fn commands() -> Vec<Command> {
+    let group = |name: &'static str, about: &'static str| {
+        Command::new(name).about(about).subcommand_required(true).arg_required_else_help(true)
+    };
+    let commands = vec![
+        Command::new("status").about("What a running broker does, in short"),
+        group("user", "Users: list, add, delete")
+            .subcommand(list())
+            .subcommand(
+                verb("add", "Creates a user or sets its password, read from standard input")
+                    .arg(name("NAME"))
+                    .arg(flag("administrator", "May administer"))
+                    .arg(value("new-password", "PASSWORD", "Instead of standard input")),
+            )
+            .subcommand(verb("delete", "Deletes a user").arg(name("NAME"))),
+        group("vhost", "Virtual hosts: list, add, delete")
+            .subcommand(list())
+            .subcommand(verb("add", "Creates a virtual host").arg(name("NAME")))
+            .subcommand(verb("delete", "Deletes a virtual host and all in it").arg(name("NAME"))),
+        group("permission", "What users may do: list, set, clear")
+            .subcommand(list())
+            .subcommand(
+                verb("set", "Sets what a user may do in a virtual host, by patterns over names")
+                    .arg(name("USER"))
+                    .arg(vhost())
+                    .arg(value("configure", "PATTERN", "Declare and delete").default_value(".*"))
+                    .arg(value("write", "PATTERN", "Publish and bind").default_value(".*"))
+                    .arg(value("read", "PATTERN", "Consume and bind from").default_value(".*")),
+            )
+            .subcommand(
+                verb("clear", "Takes a user's permissions away").arg(name("USER")).arg(vhost()),
+            ),
+        queue_command(group("queue", "Queues: list, add, delete, purge")),
+        exchange_command(group("exchange", "Exchanges: list, add, delete")),
+        binding_command(group("binding", "Bindings: list, add, delete")),
+        group("connection", "Clients' connections: list, close").subcommand(list()).subcommand(
+            verb("close", "Closes a connection; its client is told why")
+                .arg(name("ID"))
+                .arg(value("reason", "TEXT", "What the client is told")),
+        ),
+    ];
+    commands.into_iter().map(with_broker).collect()
+}
+
+fn queue_command(group: Command) -> Command {
+    let add = verb("add", "Declares a queue")
+        .arg(name("NAME"))
+        .arg(vhost())
+        .arg(flag("transient", "Gone after a restart"))
+        .arg(flag("auto-delete", "Goes when its last consumer goes"))
+        .arg(value("message-ttl-ms", "MS", "Time to live of its messages"))
+        .arg(value("expires-ms", "MS", "Goes after this long without use"))
+        .arg(value("length-max", "N", "Most messages ready in it"))
+        .arg(value("bytes-max", "N", "Most bytes ready in it"))
+        .arg(value("overflow", "drop-head|reject-publish|reject-publish-dlx", "What happens then"))
+        .arg(value("dead-letter-exchange", "NAME", "Where dead letters go"))
+        .arg(value("dead-letter-routing-key", "KEY", "And with which key"))
+        .arg(value("priority-max", "N", "Highest priority it tells apart"))
+        .arg(flag("single-active", "One consumer gets everything until it goes"))
+        .arg(value("delivery-limit", "N", "Requeues after which a message is dead-lettered"));
+    group
+        .subcommand(list().arg(any_vhost()))
+        .subcommand(add)
+        .subcommand(
+            verb("delete", "Deletes a queue and its messages")
+                .arg(name("NAME"))
+                .arg(vhost())
+                .arg(flag("if-unused", "Only without consumers"))
+                .arg(flag("if-empty", "Only without messages")),
+        )
+        .subcommand(verb("purge", "Drops a queue's ready messages").arg(name("NAME")).arg(vhost()))
+}
+
+fn exchange_command(group: Command) -> Command {
+    let add = verb("add", "Declares an exchange")
+        .arg(name("NAME"))
+        .arg(vhost())
+        .arg(value("type", "direct|fanout|topic|headers", "How it routes").default_value("direct"))
+        .arg(flag("transient", "Gone after a restart"))
+        .arg(flag("auto-delete", "Goes when its last binding goes"))
+        .arg(flag("internal", "Only exchanges publish to it"))
+        .arg(flag("delaying", "Holds messages with x-delay back"))
+        .arg(value("alternate", "EXCHANGE", "Where messages go that no binding takes"));
+    group.subcommand(list().arg(any_vhost())).subcommand(add).subcommand(
+        verb("delete", "Deletes an exchange")
+            .arg(name("NAME"))
+            .arg(vhost())
+            .arg(flag("if-unused", "Only without bindings")),
+    )
+}
+
+fn binding_command(group: Command) -> Command {
+    let ends = |command: Command| {
+        command
+            .arg(name("SOURCE"))
+            .arg(vhost())
+            .arg(value("queue", "NAME", "It leads to this queue"))
+            .arg(value("exchange", "NAME", "It leads to this exchange"))
+            .arg(value("key", "KEY", "Its key or pattern").default_value(""))
+            .arg(
+                value("argument", "NAME=VALUE", "An argument, for headers exchanges")
+                    .action(ArgAction::Append),
+            )
+    };
+    group
+        .subcommand(list().arg(any_vhost()))
+        .subcommand(ends(verb("add", "Binds a queue or an exchange to an exchange")))
+        .subcommand(ends(verb("delete", "Takes a binding away")))
+}
+
+fn verb(name: &'static str, about: &'static str) -> Command {
+    Command::new(name).about(about)
+}
+fn list() -> Command {
+    verb("list", "Lists them")
+}
+fn name(shown: &'static str) -> Arg {
+    Arg::new("name").value_name(shown).required(true)
+}
+fn flag(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+}
+fn value(name: &'static str, shown: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(shown).help(help)
+}
+fn vhost() -> Arg {
+    value("vhost", "NAME", "The virtual host").default_value("/")
+}
+fn any_vhost() -> Arg {
+    value("vhost", "NAME", "Only this virtual host")
+}
+
+/// Adds what says which broker is meant and how to print.
+fn with_broker(command: Command) -> Command {
+    command
+        .arg(flag("json", "Print JSON").global(true))
+        .arg(value("data", "DIR", "The broker's data folder").env("ANGARIUM_DATA").global(true))
+        .arg(
+            value("admin", "URL", "The broker's HTTP address, such as http://127.0.0.1:15672")
+                .env("ANGARIUM_ADMIN")
+                .global(true),
+        )
+        .arg(value("user", "NAME", "An administrator").env("ANGARIUM_USER").global(true))
+        .arg(
+            value("password", "PASSWORD", "The administrator's password")
+                .env("ANGARIUM_PASSWORD")
+                .hide_env_values(true)
+                .global(true),
+        )
+}
+
+/// One request to the broker.
+#[derive(Debug, PartialEq)]
+pub(super) struct Call {
+    pub(super) method: &'static str,
+    pub(super) path: String,
+    pub(super) body: Option<Value>,
+    /// Columns of the listing; empty where it is none.
+    pub(super) columns: &'static [&'static str],
+}
+
+/// Carries a command out.
+pub(super) fn run(command: &str, matches: &ArgMatches) -> Result<(), String> {
+    let (verb, arguments) = matches.subcommand().unwrap_or(("", matches));
+    let call = call(command, verb, arguments, read_password)?;
+    let answer = broker(arguments)?.ask(call.method, &call.path, call.body.as_ref())?;
+    if arguments.get_flag("json") {
+        println!("{answer:#}");
+    } else if let (Some(rows), false) = (answer.as_array(), call.columns.is_empty()) {
+        print!("{}", table(rows, call.columns));
+    } else {
+        print!("{}", said(&answer));
+    }
+    Ok(())
+}
+
+/// Which broker the arguments mean.
+fn broker(matches: &ArgMatches) -> Result<Broker, String> {
+    let text = |name: &str| matches.get_one::<String>(name).cloned();
+    let Some(url) = text("admin") else {
+        let data = text("data").map_or_else(|| Settings::default().data, PathBuf::from);
+        return Ok(Broker::Socket(data.join(SOCKET_NAME)));
+    };
+    let address = url
+        .strip_prefix("http://")
+        .ok_or("--admin: expected an address such as http://127.0.0.1:15672")?;
+    Ok(Broker::Address {
+        address: address.trim_end_matches('/').to_owned(),
+        user: text("user").ok_or("--admin needs --user, or ANGARIUM_USER")?,
+        password: text("password").ok_or("--admin needs --password, or ANGARIUM_PASSWORD")?,
+    })
+}
+
+fn read_password() -> Result<String, String> {
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).map_err(|error| format!("no password: {error}"))?;
+    let password = line.trim_end_matches(['\r', '\n']).to_owned();
+    if password.is_empty() { Err("no password on standard input".into()) } else { Ok(password) }
+}
+
+/// What a command asks of the broker.
+pub(super) fn call(
+    command: &str,
+    verb: &str,
+    matches: &ArgMatches,
+    password: impl FnOnce() -> Result<String, String>,
+) -> Result<Call, String> {
+    let asked = Asked { command, verb, matches };
+    let resource = match command {
+        "status" => "overview".to_owned(),
+        _ => format!("{command}s"),
+    };
+    let named = |with_vhost: bool| {
+        let mut path = format!("/api/{resource}");
+        if with_vhost {
+            path += &format!("/{}", escaped(&asked.text("vhost").unwrap_or_default()));
+        }
+        path + &format!("/{}", escaped(&asked.text("name").unwrap_or_default()))
+    };
+    let call = |method, path, body| Ok(Call { method, path, body, columns: &[] });
+    let in_vhost = matches!(command, "queue" | "exchange" | "permission");
+    match (command, verb) {
+        (_, "list") | ("status", _) => {
+            let filter = match asked.text("vhost") {
+                Some(vhost) => format!("?vhost={}", escaped(&vhost)),
+                None => String::new(),
+            };
+            let path = format!("/api/{resource}{filter}");
+            Ok(Call { method: "GET", path, body: None, columns: columns(command) })
+        }
+        ("queue", "purge") => call("DELETE", named(true) + "/messages", None),
+        ("binding", _) => {
+            let path =
+                format!("/api/bindings/{}", escaped(&asked.text("vhost").unwrap_or_default()));
+            let method = if verb == "add" { "PUT" } else { "DELETE" };
+            call(method, path, Some(asked.binding()?))
+        }
+        ("connection", "close") => {
+            let reason = asked.text("reason").map(|reason| format!("?reason={}", escaped(&reason)));
+            call("DELETE", named(false) + &reason.unwrap_or_default(), None)
+        }
+        (_, "delete" | "clear") => call("DELETE", named(in_vhost) + &asked.conditions(), None),
+        ("user", "add") => {
+            let password = asked.text("new-password").map_or_else(password, Ok)?;
+            let administrator = asked.flag("administrator");
+            let body = json!({ "password": password, "administrator": administrator });
+            call("PUT", named(false), Some(body))
+        }
+        ("vhost", "add") => call("PUT", named(false), None),
+        _ => call("PUT", named(true), Some(asked.body()?)),
+    }
+}
+
+/// The arguments of one command.
+struct Asked<'a> {
+    command: &'a str,
+    verb: &'a str,
+    matches: &'a ArgMatches,
+}
+
+impl Asked<'_> {
+    fn text(&self, name: &str) -> Option<String> {
+        self.matches.try_get_one::<String>(name).ok().flatten().cloned()
+    }
+
+    fn flag(&self, name: &str) -> bool {
+        self.matches.try_get_one::<bool>(name).ok().flatten().copied().unwrap_or(false)
+    }
+
+    fn conditions(&self) -> String {
+        let set = ["if-unused", "if-empty"].into_iter().filter(|name| self.flag(name));
+        let pairs: Vec<String> = set.map(|name| name.replace('-', "_") + "=true").collect();
+        if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
+    }
+
+    /// The body of a declaration: a field for each flag, under the same name.
+    fn body(&self) -> Result<Value, String> {
+        const NUMBERS: [&str; 6] = [
+            "message-ttl-ms",
+            "expires-ms",
+            "length-max",
+            "bytes-max",
+            "priority-max",
+            "delivery-limit",
+        ];
+        const TEXTS: [&str; 8] = [
+            "overflow",
+            "dead-letter-exchange",
+            "dead-letter-routing-key",
+            "type",
+            "alternate",
+            "configure",
+            "write",
+            "read",
+        ];
+        const FLAGS: [&str; 4] = ["auto-delete", "single-active", "internal", "delaying"];
+        let mut body = Map::new();
+        for name in NUMBERS {
+            if let Some(text) = self.text(name) {
+                let number: u64 =
+                    text.parse().map_err(|_| format!("--{name}: expected a whole number"))?;
+                body.insert(name.replace('-', "_"), number.into());
+            }
+        }
+        for name in TEXTS {
+            if let Some(text) = self.text(name) {
+                body.insert(name.replace('-', "_"), text.into());
+            }
+        }
+        for name in FLAGS.into_iter().filter(|name| self.flag(name)) {
+            body.insert(name.replace('-', "_"), true.into());
+        }
+        if self.command != "permission" {
+            body.insert("durable".into(), (!self.flag("transient")).into());
+        }
+        Ok(Value::Object(body))
+    }
+
+    fn binding(&self) -> Result<Value, String> {
+        let (queue, exchange) = (self.text("queue"), self.text("exchange"));
+        if queue.is_some() == exchange.is_some() {
+            return Err(format!("binding {} needs either --queue or --exchange", self.verb));
+        }
+        let mut arguments = Map::new();
+        let given = self.matches.get_many::<String>("argument").into_iter().flatten();
+        for pair in given {
+            let (name, value) = pair.split_once('=').ok_or("--argument: expected NAME=VALUE")?;
+            arguments.insert(name.to_owned(), value.into());
+        }
+        let mut body = json!({
+            "source": self.text("name"),
+            "key": self.text("key").unwrap_or_default(),
+            "arguments": arguments,
+        });
+        if let Some(queue) = queue {
+            body["queue"] = queue.into();
+        }
+        if let Some(exchange) = exchange {
+            body["exchange"] = exchange.into();
+        }
+        Ok(body)
+    }
+}
+
+/// What a listing shows to people.
+fn columns(command: &str) -> &'static [&'static str] {
+    match command {
+        "user" => &["name", "administrator"],
+        "vhost" => &["name", "queues"],
+        "permission" => &["vhost", "user", "configure", "write", "read"],
+        "queue" => &["vhost", "name", "ready", "unsettled", "consumers", "bytes", "durable"],
+        "exchange" => &["vhost", "name", "type", "durable"],
+        "binding" => &["vhost", "source", "target_type", "target", "key", "arguments"],
+        "connection" => {
+            &["id", "peer", "user", "vhost", "state", "channels", "product", "name", "age_s"]
+        }
+        _ => &[],
+    }
+}
+
+/// An answer that is no listing, in words.
+fn said(answer: &Value) -> String {
+    let Some(fields) = answer.as_object() else { return format!("{answer}\n") };
+    if fields.get("done").is_some() {
+        return "done\n".into();
+    }
+    fields.iter().map(|(name, value)| format!("{name}: {value}\n")).collect()
+}

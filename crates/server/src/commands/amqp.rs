@@ -1,0 +1,402 @@
+//! A small AMQP 0-9-1 client, blocking, one channel: enough to publish and consume from a shell.
+
+use angarium_protocol::amqp091::codec::content::write_header;
+use angarium_protocol::amqp091::codec::{ContentHeader, Method, Properties, Table};
+use angarium_protocol::amqp091::frame;
+use clap::Args;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// How long the broker may take to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// Channel that everything goes over.
+const CHANNEL: u16 = 1;
+/// Largest frame we take.
+const FRAME_BYTES_MAX: u32 = 131_072;
+/// Largest message we take.
+const BODY_BYTES_MAX: u64 = 1 << 30;
+const DEFAULT_URI: &str = "amqp://guest:guest@127.0.0.1:5672/";
+
+/// Which broker to talk to.
+#[derive(Args, Clone, Debug)]
+pub(super) struct Target {
+    /// The broker: amqp://USER:PASSWORD@HOST:PORT/VHOST
+    #[arg(long, value_name = "URI", env = "ANGARIUM_URI", default_value = DEFAULT_URI)]
+    pub(super) uri: String,
+    /// Its Unix socket, instead of host and port
+    #[arg(long, value_name = "PATH")]
+    pub(super) socket: Option<std::path::PathBuf>,
+}
+
+/// The parts of an AMQP URI.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Uri {
+    pub(super) address: String,
+    pub(super) user: String,
+    pub(super) password: String,
+    pub(super) vhost: String,
+}
+
+impl Uri {
+    /// Reads `amqp://user:password@host:port/vhost`; every part but the scheme may be missing.
+    pub(super) fn parse(text: &str) -> Result<Uri, String> {
+        let rest = text.strip_prefix("amqp://").ok_or_else(|| {
+            if text.starts_with("amqps://") {
+                "amqps is for client libraries; this command talks to amqp://".to_owned()
+            } else {
+                format!("expected amqp://USER:PASSWORD@HOST:PORT/VHOST, not '{text}'")
+            }
+        })?;
+        let (authority, path) = rest.split_once('/').map_or((rest, None), |(a, p)| (a, Some(p)));
+        let (login, host) = authority.rsplit_once('@').unwrap_or(("guest:guest", authority));
+        let (user, password) = login.split_once(':').unwrap_or((login, ""));
+        let host = if host.is_empty() { "127.0.0.1" } else { host };
+        let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        Ok(Uri {
+            address: if has_port { host.to_owned() } else { format!("{host}:5672") },
+            user: unescaped(user)?,
+            password: unescaped(password)?,
+            vhost: match path {
+                None | Some("") => "/".to_owned(),
+                Some(path) => unescaped(path)?,
+            },
+        })
+    }
+}
+
+/// Undoes percent-encoding (RFC 3986 2.1).
+fn unescaped(text: &str) -> Result<String, String> {
+    let wrong = || format!("'{text}': wrong percent-encoding");
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        rest = after;
+        if first != b'%' {
+            bytes.push(first);
+            continue;
+        }
+        let digits = rest.get(..2).and_then(|two| std::str::from_utf8(two).ok());
+        let value = digits.and_then(|two| u8::from_str_radix(two, 16).ok()).ok_or_else(wrong)?;
+        bytes.push(value);
+        rest = &rest[2..];
+    }
+    String::from_utf8(bytes).map_err(|_| wrong())
+}
+
+trait Stream: Read + Write {
+    fn limit_reads(&self, timeout: Option<Duration>) -> std::io::Result<()>;
+}
+
+impl Stream for TcpStream {
+    fn limit_reads(&self, timeout: Option<Duration>) -> std::io::Result<()> {
+        self.set_read_timeout(timeout)
+    }
+}
+
+impl Stream for UnixStream {
+    fn limit_reads(&self, timeout: Option<Duration>) -> std::io::Result<()> {
+        self.set_read_timeout(timeout)
+    }
+}
+
+/// A connection with one open channel.
+pub(super) struct Client {
+    stream: Box<dyn Stream>,
+    input: Vec<u8>,
+    used: usize,
+    out: Vec<u8>,
+    frame_bytes_max: u32,
+}
+
+/// A message that came.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Message {
+    pub(super) delivery_tag: u64,
+    pub(super) redelivered: bool,
+    pub(super) exchange: String,
+    pub(super) routing_key: String,
+    pub(super) properties: Vec<u8>,
+    pub(super) body: Vec<u8>,
+}
+
+/// What the broker says when it is not answering.
+#[derive(Clone, Debug)]
+pub(super) enum Event {
+    /// A message for our consumer.
+    Delivered(Message),
+    /// Published messages up to this number are safe, or (second) this one alone.
+    Confirmed { number: u64, multiple: bool, accepted: bool },
+    /// A message that no queue takes.
+    Returned { code: u16, text: String },
+    /// The queue is gone.
+    Cancelled,
+    /// Any other method, by name.
+    Answer(&'static str, Vec<u8>),
+}
+
+impl Client {
+    /// Connects, logs in and opens a channel.
+    pub(super) fn connect(target: &Target) -> Result<Client, String> {
+        let uri = Uri::parse(&target.uri)?;
+        let stream: Box<dyn Stream> = match &target.socket {
+            Some(path) => Box::new(
+                UnixStream::connect(path)
+                    .map_err(|error| format!("no broker at '{}': {error}", path.display()))?,
+            ),
+            None => {
+                let stream = TcpStream::connect(&uri.address).map_err(|error| {
+                    format!("no broker at {}: {error} (start one with `angarium`)", uri.address)
+                })?;
+                stream.set_nodelay(true).map_err(|error| error.to_string())?;
+                Box::new(stream)
+            }
+        };
+        let mut client = Client {
+            stream,
+            input: Vec::new(),
+            used: 0,
+            out: frame::PROTOCOL_HEADER.to_vec(),
+            frame_bytes_max: FRAME_BYTES_MAX,
+        };
+        client.log_in(&uri)?;
+        Ok(client)
+    }
+
+    fn log_in(&mut self, uri: &Uri) -> Result<(), String> {
+        self.expect("connection.start")?;
+        let response = format!("\0{}\0{}", uri.user, uri.password);
+        self.put_on(
+            0,
+            &Method::ConnectionStartOk {
+                client_properties: Table::default(),
+                mechanism: "PLAIN",
+                response: response.as_bytes(),
+                locale: "en_US",
+            },
+        );
+        let tune = self.expect("connection.tune").map_err(|error| {
+            if error.starts_with("the broker closed") {
+                format!("cannot log in as '{}': wrong name or password?", uri.user)
+            } else {
+                error
+            }
+        })?;
+        let Ok(Method::ConnectionTune { channel_max, frame_max, .. }) = Method::decode(&tune)
+        else {
+            return Err("the broker's connection.tune is malformed".into());
+        };
+        let frame_max =
+            if frame_max == 0 { FRAME_BYTES_MAX } else { frame_max.min(FRAME_BYTES_MAX) };
+        self.frame_bytes_max = frame_max;
+        self.put_on(0, &Method::ConnectionTuneOk { channel_max, frame_max, heartbeat: 0 });
+        let virtual_host = uri.vhost.as_str();
+        self.put_on(0, &Method::ConnectionOpen { virtual_host, capabilities: "", insist: false });
+        self.expect("connection.open-ok")?;
+        self.put(&Method::ChannelOpen { out_of_band: "" });
+        self.expect("channel.open-ok")?;
+        Ok(())
+    }
+
+    /// Puts a method into the output.
+    pub(super) fn put(&mut self, method: &Method<'_>) {
+        self.put_on(CHANNEL, method);
+    }
+
+    fn put_on(&mut self, channel: u16, method: &Method<'_>) {
+        method.write_frame(channel, &mut self.out);
+    }
+
+    /// Puts a message into the output.
+    pub(super) fn put_message(
+        &mut self,
+        exchange: &str,
+        routing_key: &str,
+        properties: &Properties<'_>,
+        body: &[u8],
+    ) {
+        self.put(&Method::BasicPublish {
+            ticket: 0,
+            exchange,
+            routing_key,
+            mandatory: true,
+            immediate: false,
+        });
+        let mut encoded = Vec::new();
+        properties.encode(&mut encoded);
+        write_header(&mut self.out, CHANNEL, body.len() as u64, &encoded);
+        let piece = self.frame_bytes_max as usize - frame::OVERHEAD_BYTES;
+        for part in body.chunks(piece) {
+            let at = frame::begin(&mut self.out, frame::BODY, CHANNEL);
+            self.out.extend_from_slice(part);
+            frame::end(&mut self.out, at);
+        }
+    }
+
+    /// Sends the output.
+    pub(super) fn flush(&mut self) -> Result<(), String> {
+        let sent = self.stream.write_all(&self.out).and_then(|()| self.stream.flush());
+        self.out.clear();
+        sent.map_err(|error| format!("the connection broke: {error}"))
+    }
+
+    /// How many bytes wait to be sent.
+    pub(super) fn unsent(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Sends the output and waits for the method of that name; what else comes is dropped.
+    pub(super) fn expect(&mut self, name: &str) -> Result<Vec<u8>, String> {
+        self.flush()?;
+        let until = Instant::now() + ANSWER_TIMEOUT;
+        loop {
+            match self.next(Some(until))? {
+                Some(Event::Answer(method, payload)) if method == name => return Ok(payload),
+                Some(_) => {}
+                None => return Err(format!("the broker does not answer with {name}")),
+            }
+        }
+    }
+
+    /// The next event; `None`: none came until then.
+    pub(super) fn next(&mut self, until: Option<Instant>) -> Result<Option<Event>, String> {
+        let mut message: Option<(Event, Option<u64>)> = None;
+        loop {
+            let Some((kind, payload)) = self.frame(until)? else { return Ok(None) };
+            match (kind, &mut message) {
+                (frame::METHOD, _) => match self.method(&payload)? {
+                    event @ (Event::Delivered(_) | Event::Returned { .. }) => {
+                        message = Some((event, None));
+                    }
+                    event => return Ok(Some(event)),
+                },
+                (frame::HEADER, Some((event, left))) => {
+                    let header = ContentHeader::decode(&payload).map_err(|e| e.0.to_owned())?;
+                    if header.body_bytes > BODY_BYTES_MAX {
+                        return Err(format!(
+                            "a message of {} bytes is too large",
+                            header.body_bytes
+                        ));
+                    }
+                    *left = Some(header.body_bytes);
+                    if let Event::Delivered(message) = event {
+                        message.properties = header.properties.to_vec();
+                    }
+                }
+                (frame::BODY, Some((event, Some(left)))) => {
+                    *left = left.saturating_sub(payload.len() as u64);
+                    if let Event::Delivered(message) = event {
+                        message.body.extend_from_slice(&payload);
+                    }
+                }
+                _ => {}
+            }
+            if let Some((event, Some(0))) = message {
+                return Ok(Some(event));
+            }
+        }
+    }
+
+    fn method(&mut self, payload: &[u8]) -> Result<Event, String> {
+        let method = Method::decode(payload).map_err(|error| format!("malformed: {error:?}"))?;
+        let name = method.name();
+        Ok(match method {
+            Method::ConnectionClose { reply_code, reply_text, .. }
+            | Method::ChannelClose { reply_code, reply_text, .. } => {
+                return Err(format!("the broker refuses: {reply_code} {reply_text}"));
+            }
+            Method::BasicDeliver { delivery_tag, redelivered, exchange, routing_key, .. } => {
+                Event::Delivered(Message {
+                    delivery_tag,
+                    redelivered,
+                    exchange: exchange.to_owned(),
+                    routing_key: routing_key.to_owned(),
+                    ..Message::default()
+                })
+            }
+            Method::BasicReturn { reply_code, reply_text, .. } => {
+                Event::Returned { code: reply_code, text: reply_text.to_owned() }
+            }
+            Method::BasicAck { delivery_tag, multiple } => {
+                Event::Confirmed { number: delivery_tag, multiple, accepted: true }
+            }
+            Method::BasicNack { delivery_tag, multiple, .. } => {
+                Event::Confirmed { number: delivery_tag, multiple, accepted: false }
+            }
+            Method::BasicCancel { .. } => Event::Cancelled,
+            _ => Event::Answer(name, payload.to_vec()),
+        })
+    }
+
+    /// The next frame that is no heartbeat.
+    fn frame(&mut self, until: Option<Instant>) -> Result<Option<(u8, Vec<u8>)>, String> {
+        loop {
+            let read = frame::read(&self.input[self.used..], self.frame_bytes_max);
+            if let Some((frame, bytes)) = read.map_err(|error| error.to_string())? {
+                let taken = (frame.kind, frame.payload.to_vec());
+                self.used += bytes;
+                if taken.0 != frame::HEARTBEAT {
+                    return Ok(Some(taken));
+                }
+                continue;
+            }
+            self.input.drain(..self.used);
+            self.used = 0;
+            if !self.fill(until)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Reads once; `false`: nothing came until then.
+    fn fill(&mut self, until: Option<Instant>) -> Result<bool, String> {
+        let broken = |error: std::io::Error| format!("the connection broke: {error}");
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        // A timeout of zero would mean none at all.
+        let left = left.map(|left| left.max(Duration::from_micros(1)));
+        self.stream.limit_reads(left).map_err(broken)?;
+        let mut block = [0; 16 << 10];
+        match self.stream.read(&mut block) {
+            Ok(0) => Err("the broker closed the connection".into()),
+            Ok(count) => {
+                self.input.extend_from_slice(&block[..count]);
+                Ok(true)
+            }
+            Err(error) => match error.kind() {
+                ErrorKind::WouldBlock | ErrorKind::TimedOut => Ok(false),
+                ErrorKind::Interrupted => Ok(true),
+                _ => Err(broken(error)),
+            },
+        }
+    }
+
+    /// Declares a durable queue, where asked to.
+    pub(super) fn declare(&mut self, queue: &str) -> Result<(), String> {
+        self.put(&Method::QueueDeclare {
+            ticket: 0,
+            queue,
+            passive: false,
+            durable: true,
+            exclusive: false,
+            auto_delete: false,
+            no_wait: false,
+            arguments: Table::default(),
+        });
+        self.expect("queue.declare-ok").map(drop)
+    }
+
+    /// Ends in order.
+    pub(super) fn close(mut self) -> Result<(), String> {
+        self.put_on(
+            0,
+            &Method::ConnectionClose {
+                reply_code: 200,
+                reply_text: "done",
+                class_id: 0,
+                method_id: 0,
+            },
+        );
+        self.expect("connection.close-ok").map(drop)
+    }
+}

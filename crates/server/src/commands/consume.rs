@@ -1,0 +1,157 @@
+//! `angarium consume`: prints messages as they come, and settles them once they are printed.
+
+use super::amqp::{Client, Event, Message, Target};
+use angarium_protocol::amqp091::codec::{FieldValue, Method, Properties, Table};
+use clap::{Args, Command};
+use serde_json::{Map, Value, json};
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+/// Unsettled messages at once.
+const PREFETCH: u16 = 200;
+
+/// What to consume.
+#[derive(Args, Clone, Debug)]
+pub(super) struct Consume {
+    #[command(flatten)]
+    target: Target,
+    /// The queue
+    queue: String,
+    /// Declare the queue first: durable, without arguments
+    #[arg(long)]
+    declare: bool,
+    /// End after so many messages
+    #[arg(long, short)]
+    count: Option<u64>,
+    /// End when no message came for so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    idle: Option<f64>,
+    /// At most so many messages a second
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    rate: Option<u32>,
+    /// Leave the messages in the queue
+    #[arg(long)]
+    peek: bool,
+    /// Print one JSON object a message, with properties
+    #[arg(long)]
+    json: bool,
+}
+
+/// The command's head.
+pub(super) fn command() -> Command {
+    Command::new("consume")
+        .about("Prints a queue's messages, one a line, and settles them")
+        .after_help(
+            "Examples:\n  angarium consume hello\n  angarium consume hello --count 10 --json\n  \
+         angarium consume hello --idle 1 --peek",
+        )
+}
+
+/// Carries it out.
+pub(super) fn run(arguments: &Consume) -> Result<(), String> {
+    let mut client = Client::connect(&arguments.target)?;
+    if arguments.declare {
+        client.declare(&arguments.queue)?;
+    }
+    let most = arguments.count.unwrap_or(u64::MAX);
+    let prefetch_count = u16::try_from(most).unwrap_or(u16::MAX).clamp(1, PREFETCH);
+    if !arguments.peek {
+        client.put(&Method::BasicQos { prefetch_size: 0, prefetch_count, global: false });
+        client.expect("basic.qos-ok")?;
+    }
+    client.put(&Method::BasicConsume {
+        ticket: 0,
+        queue: &arguments.queue,
+        consumer_tag: "",
+        no_local: false,
+        no_ack: false,
+        exclusive: false,
+        no_wait: true,
+        arguments: Table::default(),
+    });
+    client.flush()?;
+    let idle = arguments.idle.map(Duration::try_from_secs_f64).transpose();
+    let idle = idle.map_err(|_| "--idle: expected seconds, such as 0.5")?;
+    let started = Instant::now();
+    let mut printed = 0;
+    while printed < most {
+        let message = match client.next(idle.map(|idle| Instant::now() + idle))? {
+            Some(Event::Delivered(message)) => message,
+            Some(Event::Cancelled) => return Err("the queue is gone".into()),
+            Some(_) => continue,
+            None => break,
+        };
+        if let Some(rate) = arguments.rate {
+            let due = started + Duration::from_secs_f64(printed as f64 / f64::from(rate));
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        }
+        print(&message, arguments.json)?;
+        printed += 1;
+        if !arguments.peek {
+            client.put(&Method::BasicAck { delivery_tag: message.delivery_tag, multiple: false });
+            client.flush()?;
+        }
+    }
+    client.close()
+}
+
+fn print(message: &Message, as_json: bool) -> Result<(), String> {
+    let mut line =
+        if as_json { described(message).to_string().into_bytes() } else { message.body.clone() };
+    line.push(b'\n');
+    let mut out = std::io::stdout().lock();
+    out.write_all(&line).and_then(|()| out.flush()).map_err(|e| format!("standard output: {e}"))
+}
+
+/// A message with all that is known about it.
+fn described(message: &Message) -> Value {
+    let mut all = json!({
+        "exchange": message.exchange,
+        "routing_key": message.routing_key,
+        "redelivered": message.redelivered,
+    });
+    match std::str::from_utf8(&message.body) {
+        Ok(text) => all["body"] = text.into(),
+        Err(_) => {
+            use base64::Engine as _;
+            all["body_base64"] = base64::prelude::BASE64_STANDARD.encode(&message.body).into();
+        }
+    }
+    let Ok(properties) = Properties::decode(&message.properties) else { return all };
+    let texts = [
+        ("content_type", properties.content_type),
+        ("correlation_id", properties.correlation_id),
+        ("reply_to", properties.reply_to),
+        ("expiration", properties.expiration),
+        ("message_id", properties.message_id),
+    ];
+    for (name, text) in texts {
+        if let Some(text) = text {
+            all[name] = text.into();
+        }
+    }
+    if let Some(mode) = properties.delivery_mode {
+        all["persistent"] = (mode == 2).into();
+    }
+    if let Some(priority) = properties.priority {
+        all["priority"] = priority.into();
+    }
+    if let Some(headers) = properties.headers {
+        all["headers"] = table(headers);
+    }
+    all
+}
+
+fn table(headers: Table<'_>) -> Value {
+    let entries = headers.entries().map(|entry| (entry.name.to_owned(), field(&entry.value)));
+    Value::Object(entries.collect::<Map<String, Value>>())
+}
+
+fn field(value: &FieldValue<'_>) -> Value {
+    match value {
+        FieldValue::LongStr(bytes) => String::from_utf8_lossy(bytes).into_owned().into(),
+        FieldValue::Bool(value) => (*value).into(),
+        FieldValue::Table(entries) => table(*entries),
+        other => format!("{other:?}").into(),
+    }
+}

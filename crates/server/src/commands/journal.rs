@@ -1,0 +1,66 @@
+//! `angarium journal`: looks at a data folder's journal while no broker uses it.
+
+use crate::settings::Settings;
+use angarium_journal::{Disk, Report, check};
+use clap::{Arg, ArgMatches, Command};
+use std::path::PathBuf;
+
+/// The folder of the journal within the data folder.
+pub(super) const FOLDER: &str = "journal";
+
+/// The command's head.
+pub(super) fn command() -> Command {
+    let data = Arg::new("data")
+        .long("data")
+        .value_name("DIR")
+        .env("ANGARIUM_DATA")
+        .global(true)
+        .help("The broker's data folder");
+    Command::new("journal")
+        .about("Checks a stopped broker's journal")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .arg(data)
+        .subcommand(Command::new("check").about("Says what is in it and what is wrong with it"))
+}
+
+/// Carries it out.
+pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
+    let (_, arguments) = matches.subcommand().unwrap_or(("", matches));
+    let data = arguments.get_one::<String>("data").map(PathBuf::from);
+    let folder = data.unwrap_or_else(|| Settings::default().data).join(FOLDER);
+    if !folder.is_dir() {
+        return Err(format!("no journal in '{}'", folder.display()));
+    }
+    let disk = Disk::open(&folder).map_err(|error| error.to_string())?;
+    let report = check(&disk)?;
+    print!("{}", shown(&report));
+    match report.problems.len() {
+        0 => Ok(()),
+        1 => Err("the journal has a problem".into()),
+        count => Err(format!("the journal has {count} problems")),
+    }
+}
+
+/// A report in words.
+pub(super) fn shown(report: &Report) -> String {
+    let mut text = String::new();
+    if let Some(checkpoint) = &report.checkpoint {
+        let end = if checkpoint.clean { "closed in order" } else { "not closed in order" };
+        text += &format!("{}: {} bytes, {end}\n", checkpoint.name, checkpoint.snapshot_bytes);
+    }
+    for segment in &report.segments {
+        text += &format!(
+            "{}: {} bytes, {} blocks, {} records, {} live references\n",
+            segment.name, segment.bytes, segment.blocks, segment.records, segment.live
+        );
+    }
+    for problem in &report.problems {
+        text +=
+            &format!("PROBLEM {} at offset {}: {}\n", problem.name, problem.offset, problem.what);
+    }
+    if report.problems.is_empty() {
+        text += "the journal is whole\n";
+    }
+    text
+}

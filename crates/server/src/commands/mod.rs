@@ -1,0 +1,127 @@
+//! The command line: what can be called, and which module carries it out.
+
+mod administer;
+mod amqp;
+mod consume;
+mod http_client;
+mod journal;
+mod publish;
+mod serve;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use crate::settings;
+
+const ABOUT: &str = "A message broker: AMQP 0-9-1 with RabbitMQ's extensions, on a journal that \
+                     keeps its word.\n\nWithout a command it serves, with sensible defaults.";
+
+const EXAMPLES: &str = "Examples:
+  angarium                                      serve on port 5672, data in the user's data folder
+  angarium serve --data /srv/mq --amqp :5673    another folder and port
+  angarium queue add hello                      declare a durable queue
+  angarium publish --queue hello 'good day'     send a message, wait until it is safe
+  angarium consume hello                        print messages as they come
+  angarium queue list --json                    what is there, for programs
+  angarium user add ada --administrator         a user; the password is read from standard input
+  angarium bench --help                         measure any broker
+
+Clients on this host connect as guest/guest to amqp://localhost:5672/.
+Commands find a running broker by its data folder (--data, ANGARIUM_DATA); over the network they
+take --admin http://HOST:15672 with --user and --password (or ANGARIUM_USER, ANGARIUM_PASSWORD).";
+
+/// Every command.
+#[must_use]
+pub fn command_line() -> Command {
+    Command::new("angarium")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(ABOUT)
+        .after_help(EXAMPLES)
+        .subcommand_required(true)
+        .max_term_width(100)
+        .subcommand(serve_command())
+        .subcommands(administer::commands())
+        .subcommand(publish::Publish::augment_args(publish::command()))
+        .subcommand(consume::Consume::augment_args(consume::command()))
+        .subcommand(journal::command())
+        .subcommand(angarium_bench::BenchArguments::augment_args(
+            Command::new("bench").about("Measures a broker, this one or another"),
+        ))
+}
+
+/// `serve`, with a flag for each setting.
+fn serve_command() -> Command {
+    let config = Arg::new("config")
+        .long("config")
+        .value_name("FILE")
+        .env("ANGARIUM_CONFIG")
+        .help("A TOML file with settings; flags and the environment win over it");
+    let flags = settings::definitions().iter().map(|definition| {
+        let text = definition.text.replace('\n', " ");
+        let default = (definition.default)();
+        Arg::new(definition.name).long(definition.name).value_name(definition.form).help(format!(
+            "{} [{}; default: {default}]",
+            text.trim(),
+            definition.variable()
+        ))
+    });
+    Command::new("serve")
+        .about("Runs the broker (also what `angarium` does without a command)")
+        .arg(config)
+        .args(flags)
+        .after_help(
+            "Sizes are written 64KiB, 128MiB, 2GiB; times 500ms, 30s, 10m. SIGTERM stops in order, \
+             SIGHUP reads file and environment again.",
+        )
+}
+
+/// Runs what the arguments say.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let matches = match command_line().try_get_matches_from(with_command(arguments)) {
+        Ok(matches) => matches,
+        Err(error) => error.exit(),
+    };
+    let Some((name, matches)) = matches.subcommand() else {
+        unreachable!("clap makes sure that there is a command")
+    };
+    let result = match name {
+        "serve" => serve::run(matches),
+        "publish" => parsed(matches).and_then(|arguments| publish::run(&arguments)),
+        "consume" => parsed(matches).and_then(|arguments| consume::run(&arguments)),
+        "journal" => journal::run(matches),
+        "bench" => match parsed(matches) {
+            Ok(arguments) => return angarium_bench::run(arguments),
+            Err(error) => Err(error),
+        },
+        _ => administer::run(name, matches),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("angarium: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parsed<T: FromArgMatches>(matches: &ArgMatches) -> Result<T, String> {
+    T::from_arg_matches(matches).map_err(|error| error.to_string())
+}
+
+/// Puts `serve` where no command is given: `angarium --amqp :5673` serves.
+fn with_command(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    const ALONE: [&str; 4] = ["--help", "-h", "--version", "-V"];
+    let mut arguments: Vec<OsString> = arguments.into_iter().collect();
+    let is_command = match arguments.get(1).and_then(|first| first.to_str()) {
+        Some(first) => !first.starts_with('-') || ALONE.contains(&first),
+        None => false,
+    };
+    if !is_command {
+        arguments.insert(1.min(arguments.len()), "serve".into());
+    }
+    arguments
+}

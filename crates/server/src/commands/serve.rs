@@ -1,0 +1,235 @@
+//! `angarium serve`: puts the process together and waits for its end.
+
+use super::administer::SOCKET_NAME;
+use super::journal;
+use crate::authenticate::GUEST;
+use crate::http::{self, Endpoints};
+use crate::logs::{self, LevelSwitch};
+use crate::reactor::{self, Mailbox, Start, listeners};
+use crate::settings::{self, Reload, Settings, Sources};
+use crate::signals::{self, Asked};
+use angarium_engine::limits::Limits;
+use angarium_engine::{Request, Time};
+use angarium_journal::{Disk, Storage};
+use angarium_node::{Node, Options};
+use angarium_protocol::amqp091;
+use clap::ArgMatches;
+use std::fs::{DirBuilder, Permissions};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Unsent bytes beyond which a connection gets no further deliveries.
+const EGRESS_BYTES_MAX: usize = 256 << 10;
+/// Appended and unwritten bytes beyond which producers wait for the disk.
+const BACKLOG_BYTES_MAX: u64 = 32 << 20;
+/// The user that exists from the first start on, and its virtual host.
+const DEFAULT_USER: &str = "guest";
+const DEFAULT_VHOST: &str = "/";
+
+/// Serves until it is told to stop.
+pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
+    let sources = sources(matches);
+    let settings = sources.read()?;
+    let level = logs::start(settings.log, settings.log_format);
+    let data = settings.data.clone();
+    make_private(&data)?;
+    let disk = Disk::open(data.join(journal::FOLDER))
+        .map_err(|error| format!("cannot use '{}': {error}", data.display()))?;
+    let tcp = match settings.http.0 {
+        Some(address) => Some(listeners::bind("http", address)?),
+        None => None,
+    };
+    let options = options(&settings)?;
+    let start = Start {
+        settings: settings.clone(),
+        storage: Arc::new(disk),
+        recover: Box::new(move |storage, now| recover(options, storage, now)),
+    };
+    let (mailbox, mut shown, shard) = reactor::start(start)?;
+    if let Some(address) = tcp.as_ref().and_then(|listener| listener.local_addr().ok()) {
+        shown.push(format!("http on {address}"));
+    }
+    let endpoints = Endpoints { tcp, unix: administration(&data) };
+    http::start(endpoints, mailbox.clone(), settings.loopback_users.clone())?;
+    listen_to_signals(sources, settings, level, mailbox)?;
+    print!("{}", welcome(&shown, &data));
+    let ended = shard.join().map_err(|_| "the shard's thread panicked".to_owned());
+    // Both are only there while a broker is.
+    let _ = std::fs::remove_file(data.join(SOCKET_NAME));
+    ended?;
+    println!("stopped in order");
+    Ok(())
+}
+
+/// What was said on the command line and in the environment.
+fn sources(matches: &ArgMatches) -> Sources {
+    let flag = |definition: &settings::Definition| {
+        let value = matches.get_one::<String>(definition.name)?;
+        Some((definition.name.to_owned(), value.clone()))
+    };
+    let text = |value: std::ffi::OsString| value.into_string().ok();
+    Sources {
+        file: matches.get_one::<String>("config").map(Into::into),
+        environment: std::env::vars_os()
+            .filter_map(|(name, value)| Some((text(name)?, text(value)?)))
+            .collect(),
+        flags: settings::definitions().iter().filter_map(flag).collect(),
+    }
+}
+
+fn make_private(folder: &Path) -> Result<(), String> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(|error| format!("cannot make the data folder '{}': {error}", folder.display()))
+}
+
+/// The socket for administration, which only the folder's owner can reach.
+fn administration(data: &Path) -> Option<UnixListener> {
+    let path = data.join(SOCKET_NAME);
+    let listener = listeners::unix(&path).and_then(|listener| {
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600))
+            .map(|()| listener)
+            .map_err(|error| format!("cannot protect '{}': {error}", path.display()))
+    });
+    match listener {
+        Ok(listener) => Some(listener),
+        Err(error) => {
+            tracing::warn!(%error, "no administration by socket");
+            None
+        }
+    }
+}
+
+/// The node's options, from the settings.
+pub(crate) fn options(settings: &Settings) -> Result<Options, String> {
+    let mut seed = [0; 8];
+    getrandom::fill(&mut seed).map_err(|error| format!("no random numbers: {error}"))?;
+    let count = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+    let narrow = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+    Ok(Options {
+        seed: u64::from_ne_bytes(seed),
+        limits: Limits {
+            vhosts_max: count(settings.vhosts_max),
+            queues_max: count(settings.queues_max),
+            exchanges_max: count(settings.exchanges_max),
+            bindings_max: count(settings.bindings_max),
+            subscriptions_max: count(settings.subscriptions_max),
+            unsettled_max: narrow(settings.unsettled_max),
+            body_bytes_max: settings.body_bytes_max.0,
+            transaction_operations_max: count(settings.transaction_operations_max),
+            transaction_bytes_max: settings.transaction_bytes_max.0,
+            resident_bytes_max: settings.resident_bytes_max.0,
+            queue_resident_bytes_max: settings.queue_resident_bytes_max.0,
+            delay_max: settings.delay_max.0,
+            settle_timeout: settings.settle_timeout.0,
+            delivery_limit: settings.delivery_limit.map(narrow),
+            ..Limits::default()
+        },
+        journal: angarium_journal::Options {
+            segment_bytes: narrow(settings.segment_bytes.0),
+            checkpoint_bytes: settings.checkpoint_bytes.0,
+            backlog_bytes_max: BACKLOG_BYTES_MAX,
+        },
+        amqp091: Arc::new(amqp091::Settings {
+            body_bytes_max: settings.body_bytes_max.0,
+            handshake_timeout: settings.handshake_timeout.0,
+            ..amqp091::Settings::default()
+        }),
+        egress_bytes_max: EGRESS_BYTES_MAX,
+        local_users: settings.loopback_users.clone(),
+    })
+}
+
+/// Recovers a node; one without any user gets the default one.
+pub(crate) fn recover(options: Options, storage: &dyn Storage, now: Time) -> Result<Node, String> {
+    let mut node = Node::recover(options, storage, now)?;
+    if node.engine().list_users().next().is_some() {
+        return Ok(node);
+    }
+    let user = DEFAULT_USER.to_owned();
+    let everything = || ".*".to_owned();
+    let requests = [
+        Request::PutUser {
+            name: user.clone(),
+            password_hash: GUEST.to_owned(),
+            administrator: true,
+        },
+        Request::SetPermissions {
+            user,
+            vhost: DEFAULT_VHOST.to_owned(),
+            configure: everything(),
+            write: everything(),
+            read: everything(),
+        },
+    ];
+    for request in requests {
+        node.administer(now, DEFAULT_VHOST, request)
+            .map_err(|refusal| format!("cannot make the default user: {}", refusal.text))?;
+    }
+    Ok(node)
+}
+
+/// Reacts to signals for the rest of the process's life.
+fn listen_to_signals(
+    sources: Sources,
+    mut settings: Settings,
+    level: LevelSwitch,
+    mailbox: Mailbox,
+) -> Result<(), String> {
+    signals::listen(move |asked| match asked {
+        Asked::Stop => {
+            // A shard that has ended has stopped already.
+            let _ = mailbox.tell(|shard| shard.drain());
+        }
+        Asked::Reload => match sources.read() {
+            Ok(after) => reload(&mut settings, after, &level, &mailbox),
+            Err(error) => tracing::warn!(%error, "settings not reloaded"),
+        },
+    })
+}
+
+fn reload(settings: &mut Settings, after: Settings, level: &LevelSwitch, mailbox: &Mailbox) {
+    level.set(after.log);
+    let (now, later): (Vec<_>, Vec<_>) = settings::changed(settings, &after)
+        .into_iter()
+        .partition(|(_, reload)| *reload == Reload::Now);
+    let names = |changes: Vec<(&'static str, Reload)>| {
+        changes.into_iter().map(|(name, _)| name).collect::<Vec<_>>().join(", ")
+    };
+    let taken_over = names(now);
+    if later.is_empty() {
+        tracing::info!(taken_over, "settings reloaded");
+    } else {
+        let need_a_restart = names(later);
+        tracing::warn!(taken_over, need_a_restart, "settings reloaded in part");
+    }
+    let reloaded = after.clone();
+    // Settings that need a restart stay as they were started with, and so are named again at the
+    // next reload; a shard that has ended needs none.
+    let _ = mailbox.tell(move |shard| shard.reload(reloaded));
+    for definition in settings::definitions() {
+        if definition.reload == Reload::Now {
+            let value = (definition.show)(&after);
+            (definition.set)(settings, &value).expect("a shown value reads back");
+        }
+    }
+}
+
+/// What the operator reads first.
+fn welcome(shown: &[String], data: &Path) -> String {
+    let mut text = format!("Angarium {} serves\n", env!("CARGO_PKG_VERSION"));
+    for listener in shown {
+        text += &format!("  {listener}\n");
+    }
+    text += &format!("  data in {}\n", data.display());
+    text += "Try next, in another terminal:\n  \
+             angarium publish --queue hello --declare 'good day'\n  \
+             angarium consume hello --count 1\n  \
+             angarium queue list\n\
+             Clients on this host connect as guest with password guest. `angarium help` tells more.\n";
+    text
+}

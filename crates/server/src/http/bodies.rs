@@ -1,0 +1,175 @@
+//! What requests to the administration API carry, and the engine's words for it.
+
+use angarium_engine::{
+    Arguments, BindingTarget, ExchangeKind, ExchangeOptions, Overflow, QueueOptions, Value,
+};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A user to be created or changed.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UserBody {
+    pub(super) password: String,
+    #[serde(default)]
+    pub(super) administrator: bool,
+}
+
+/// What a user may do in a virtual host.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PermissionBody {
+    #[serde(default)]
+    pub(super) configure: String,
+    #[serde(default)]
+    pub(super) write: String,
+    #[serde(default)]
+    pub(super) read: String,
+}
+
+/// An exchange to be declared.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ExchangeBody {
+    #[serde(rename = "type")]
+    kind: ExchangeKindBody,
+    #[serde(default = "yes")]
+    durable: bool,
+    #[serde(default)]
+    auto_delete: bool,
+    #[serde(default)]
+    internal: bool,
+    #[serde(default)]
+    delaying: bool,
+    alternate: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ExchangeKindBody {
+    Direct,
+    Fanout,
+    Topic,
+    Headers,
+}
+
+/// A queue to be declared.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct QueueBody {
+    #[serde(default = "yes")]
+    durable: bool,
+    #[serde(default)]
+    auto_delete: bool,
+    message_ttl_ms: Option<u64>,
+    expires_ms: Option<u64>,
+    length_max: Option<u64>,
+    bytes_max: Option<u64>,
+    #[serde(default)]
+    overflow: OverflowBody,
+    dead_letter_exchange: Option<String>,
+    dead_letter_routing_key: Option<String>,
+    priority_max: Option<u8>,
+    #[serde(default)]
+    single_active: bool,
+    delivery_limit: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum OverflowBody {
+    #[default]
+    DropHead,
+    RejectPublish,
+    RejectPublishDlx,
+}
+
+/// A binding to be made or taken away.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BindingBody {
+    pub(super) source: String,
+    queue: Option<String>,
+    exchange: Option<String>,
+    #[serde(default)]
+    pub(super) key: String,
+    #[serde(default)]
+    arguments: BTreeMap<String, serde_json::Value>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl ExchangeBody {
+    pub(super) fn options(self) -> ExchangeOptions {
+        ExchangeOptions {
+            kind: match self.kind {
+                ExchangeKindBody::Direct => ExchangeKind::Direct,
+                ExchangeKindBody::Fanout => ExchangeKind::Fanout,
+                ExchangeKindBody::Topic => ExchangeKind::Topic,
+                ExchangeKindBody::Headers => ExchangeKind::Headers,
+            },
+            delaying: self.delaying,
+            durable: self.durable,
+            auto_delete: self.auto_delete,
+            internal: self.internal,
+            alternate: self.alternate,
+        }
+    }
+}
+
+impl QueueBody {
+    pub(super) fn options(self) -> QueueOptions {
+        QueueOptions {
+            durable: self.durable,
+            auto_delete: self.auto_delete,
+            message_ttl: self.message_ttl_ms.map(Duration::from_millis),
+            expires: self.expires_ms.map(Duration::from_millis),
+            length_max: self.length_max,
+            bytes_max: self.bytes_max,
+            overflow: match self.overflow {
+                OverflowBody::DropHead => Overflow::DropHead,
+                OverflowBody::RejectPublish => Overflow::RejectPublish,
+                OverflowBody::RejectPublishDlx => Overflow::RejectPublishDeadLetter,
+            },
+            dead_letter_exchange: self.dead_letter_exchange,
+            dead_letter_routing_key: self.dead_letter_routing_key,
+            priority_max: self.priority_max,
+            single_active: self.single_active,
+            delivery_limit: self.delivery_limit,
+            ..QueueOptions::default()
+        }
+    }
+}
+
+impl BindingBody {
+    pub(super) fn target(&self) -> Result<BindingTarget, &'static str> {
+        match (&self.queue, &self.exchange) {
+            (Some(queue), None) => Ok(BindingTarget::Queue(queue.clone())),
+            (None, Some(exchange)) => Ok(BindingTarget::Exchange(exchange.clone())),
+            _ => Err("a binding leads to either a queue or an exchange"),
+        }
+    }
+
+    pub(super) fn arguments(&self) -> Arguments {
+        self.arguments.iter().map(|(name, value)| (name.clone(), engine_value(value))).collect()
+    }
+}
+
+fn engine_value(value: &serde_json::Value) -> Value {
+    match value {
+        serde_json::Value::Null => Value::Null,
+        serde_json::Value::Bool(value) => Value::Bool(*value),
+        serde_json::Value::Number(number) => match number.as_i64() {
+            Some(number) => Value::Int(number),
+            None => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        serde_json::Value::String(text) => Value::Text(text.clone()),
+        serde_json::Value::Array(items) => Value::List(items.iter().map(engine_value).collect()),
+        serde_json::Value::Object(entries) => Value::Map(
+            entries.iter().map(|(name, value)| (name.clone(), engine_value(value))).collect(),
+        ),
+    }
+}

@@ -1,0 +1,97 @@
+//! Metrics in Prometheus' text format: looked up on the shard's thread, written on this one.
+
+use super::State;
+use super::api::Failure;
+use super::views::{self, Measured};
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use std::fmt::Write;
+
+/// Answers `/metrics`.
+pub(super) async fn metrics(state: axum::extract::State<State>) -> Response {
+    match state.mailbox.ask(views::measured).await {
+        Ok(measured) => {
+            let text = written(&measured, resident_bytes());
+            ([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+        }
+        Err(gone) => Failure::gone(gone).into_response(),
+    }
+}
+
+/// Memory of the process, from the kernel.
+pub(super) fn resident_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or(0) * rustix::param::page_size() as u64
+}
+
+/// The page.
+pub(super) fn written(measured: &Measured, resident_bytes: u64) -> String {
+    let mut page = Page(String::with_capacity(4096 + measured.queues.len() * 512));
+    for (name, text, value) in &measured.counters {
+        page.head(name, "counter", text);
+        page.line(name, "", value);
+    }
+    for (name, text, value) in &measured.gauges {
+        page.head(name, "gauge", text);
+        page.line(name, "", value);
+    }
+    page.head("angarium_memory_resident_bytes", "gauge", "Memory of the process.");
+    page.line("angarium_memory_resident_bytes", "", &resident_bytes);
+    write_flush_times(&mut page, measured);
+    write_queues(&mut page, measured);
+    page.0
+}
+
+fn write_flush_times(page: &mut Page, measured: &Measured) {
+    const NAME: &str = "angarium_journal_flush_seconds";
+    page.head(NAME, "histogram", "How long flushes of the journal took.");
+    let times = &measured.flush_times;
+    for (bound, count) in times.cumulative() {
+        page.line(&format!("{NAME}_bucket"), &format!("{{le=\"{bound}\"}}"), &count);
+    }
+    page.line(&format!("{NAME}_bucket"), "{le=\"+Inf\"}", &times.total());
+    page.line(&format!("{NAME}_sum"), "", &times.sum_seconds());
+    page.line(&format!("{NAME}_count"), "", &times.total());
+}
+
+fn write_queues(page: &mut Page, measured: &Measured) {
+    let labels: Vec<String> = measured
+        .queues
+        .iter()
+        .map(|queue| {
+            format!("{{vhost=\"{}\",queue=\"{}\"}}", label(&queue.vhost), label(&queue.name))
+        })
+        .collect();
+    type Value = fn(&views::QueueView) -> u64;
+    let series: [(&str, &str, Value); 4] = [
+        ("angarium_queue_messages_ready", "Messages ready in a queue.", |queue| queue.ready),
+        ("angarium_queue_messages_unsettled", "Messages out and unsettled.", |q| q.unsettled),
+        ("angarium_queue_consumers", "Consumers of a queue.", |queue| queue.consumers),
+        ("angarium_queue_bytes", "Payload bytes ready in a queue.", |queue| queue.bytes),
+    ];
+    for (name, text, value) in series {
+        page.head(name, "gauge", text);
+        for (queue, labels) in measured.queues.iter().zip(&labels) {
+            page.line(name, labels, &value(queue));
+        }
+    }
+}
+
+struct Page(String);
+
+impl Page {
+    fn head(&mut self, name: &str, kind: &str, text: &str) {
+        writeln!(self.0, "# HELP {name} {text}\n# TYPE {name} {kind}")
+            .expect("writing to a String succeeds");
+    }
+
+    fn line(&mut self, name: &str, labels: &str, value: &dyn std::fmt::Display) {
+        writeln!(self.0, "{name}{labels} {value}").expect("writing to a String succeeds");
+    }
+}
+
+/// Escapes a label's value: a client chose it.
+pub(super) fn label(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}

@@ -1,0 +1,130 @@
+//! The control thread: listeners of the HTTP side, and the limits each connection has.
+
+use super::caller::Caller;
+use super::{State, router};
+use crate::reactor::Mailbox;
+use axum::Extension;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// HTTP connections at once.
+const CONNECTIONS_MAX: usize = 256;
+/// How long a client may take to send a request's head.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a request may take.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// Accepting rests this long after an error such as too many open files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Where HTTP is served; sockets are bound and non-blocking.
+#[derive(Debug, Default)]
+pub struct Endpoints {
+    /// For everybody who knows an administrator's password.
+    pub tcp: Option<std::net::TcpListener>,
+    /// For whoever may open the file.
+    pub unix: Option<std::os::unix::net::UnixListener>,
+}
+
+/// Serves on a thread of its own until the process ends.
+pub fn start(
+    endpoints: Endpoints,
+    mailbox: Mailbox,
+    loopback_users: Vec<String>,
+) -> Result<(), String> {
+    let state = State { mailbox, loopback_users: Arc::new(loopback_users) };
+    let run = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        match runtime {
+            Ok(runtime) => runtime.block_on(serve(endpoints, state)),
+            Err(error) => tracing::error!(%error, "cannot start the control thread"),
+        }
+    };
+    std::thread::Builder::new()
+        .name("control".into())
+        .spawn(run)
+        .map_err(|error| format!("cannot start a thread: {error}"))?;
+    Ok(())
+}
+
+async fn serve(endpoints: Endpoints, state: State) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut tasks = tokio::task::JoinSet::new();
+    if let Some(listener) = endpoints.tcp {
+        tasks.spawn(serve_tcp(listener, state.clone(), Arc::clone(&room)));
+    }
+    if let Some(listener) = endpoints.unix {
+        tasks.spawn(serve_unix(listener, state, room));
+    }
+    while tasks.join_next().await.is_some() {}
+}
+
+async fn serve_tcp(listener: std::net::TcpListener, state: State, room: Arc<Semaphore>) {
+    let listener = match tokio::net::TcpListener::from_std(listener) {
+        Ok(listener) => listener,
+        Err(error) => return tracing::error!(%error, "cannot serve HTTP"),
+    };
+    loop {
+        let permit = Arc::clone(&room).acquire_owned().await;
+        match listener.accept().await {
+            Ok((stream, address)) => {
+                let caller = Caller::Remote(address.ip().to_canonical());
+                tokio::spawn(connection(TokioIo::new(stream), state.clone(), caller, permit));
+            }
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+async fn serve_unix(
+    listener: std::os::unix::net::UnixListener,
+    state: State,
+    room: Arc<Semaphore>,
+) {
+    let listener = match tokio::net::UnixListener::from_std(listener) {
+        Ok(listener) => listener,
+        Err(error) => return tracing::error!(%error, "cannot serve administration"),
+    };
+    loop {
+        let permit = Arc::clone(&room).acquire_owned().await;
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let caller = Caller::Operator;
+                tokio::spawn(connection(TokioIo::new(stream), state.clone(), caller, permit));
+            }
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+async fn connection<S, P>(stream: TokioIo<S>, state: State, caller: Caller, permit: P)
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    P: Send + 'static,
+{
+    let service = TowerToHyperService::new(router(state).layer(Extension(caller)));
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .serve_connection(stream, service)
+        .await;
+    if let Err(error) = served {
+        tracing::debug!(%error, "HTTP connection");
+    }
+    drop(permit);
+}
+
+/// Ends a request that takes too long, its body included.
+pub(super) async fn limit_time(request: Request, next: Next) -> Response {
+    match tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => (StatusCode::REQUEST_TIMEOUT, "the request took too long\n").into_response(),
+    }
+}

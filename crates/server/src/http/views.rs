@@ -1,0 +1,246 @@
+//! What listings show, looked up on the shard's thread and put into plain values.
+
+use crate::reactor::{Histogram, Shard};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// One queue.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct QueueView {
+    pub(super) vhost: String,
+    pub(super) name: String,
+    pub(super) durable: bool,
+    pub(super) exclusive: bool,
+    pub(super) auto_delete: bool,
+    pub(super) ready: u64,
+    pub(super) unsettled: u64,
+    pub(super) consumers: u64,
+    pub(super) bytes: u64,
+}
+
+type Series = (&'static str, &'static str, u64);
+
+/// Everything that metrics show but for memory.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Measured {
+    pub(super) counters: Vec<Series>,
+    pub(super) gauges: Vec<Series>,
+    pub(super) flush_times: Histogram,
+    pub(super) queues: Vec<QueueView>,
+}
+
+/// Whether a user may administer.
+pub(super) fn is_administrator(shard: &mut Shard, user: &str) -> bool {
+    shard.node().engine().list_users().any(|found| found.name == user && found.administrator)
+}
+
+/// The broker in short.
+pub(super) fn overview(shard: &mut Shard) -> Value {
+    let is_serving = shard.is_serving();
+    let node = shard.node();
+    let stats = node.stats();
+    let counters = node.engine().counters();
+    let queues = node.engine().list_queues();
+    let (mut count, mut ready, mut unsettled) = (0u64, 0u64, 0u64);
+    for queue in queues {
+        count += 1;
+        ready += queue.ready;
+        unsettled += queue.unsettled;
+    }
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "serving": is_serving,
+        "journal": format!("{:?}", node.journal().state()),
+        "connections": stats.connections,
+        "queues": count,
+        "messages_ready": ready,
+        "messages_unsettled": unsettled,
+        "published_total": counters.published,
+        "delivered_total": counters.delivered,
+        "accepted_total": counters.accepted,
+    })
+}
+
+/// All virtual hosts.
+pub(super) fn vhosts(shard: &mut Shard) -> Value {
+    let engine = shard.node().engine();
+    let rows =
+        engine.list_vhosts().map(|vhost| json!({ "name": vhost.name, "queues": vhost.queues }));
+    rows.collect()
+}
+
+/// All users.
+pub(super) fn users(shard: &mut Shard) -> Value {
+    let engine = shard.node().engine();
+    let rows = engine
+        .list_users()
+        .map(|user| json!({ "name": user.name, "administrator": user.administrator }));
+    rows.collect()
+}
+
+/// All permissions.
+pub(super) fn permissions(shard: &mut Shard) -> Value {
+    let engine = shard.node().engine();
+    let rows = engine.list_permissions().map(|permission| {
+        json!({
+            "user": permission.user,
+            "vhost": permission.vhost,
+            "configure": permission.configure,
+            "write": permission.write,
+            "read": permission.read,
+        })
+    });
+    rows.collect()
+}
+
+fn is_meant(wanted: Option<&str>, vhost: &str) -> bool {
+    wanted.is_none_or(|wanted| wanted == vhost)
+}
+
+/// All exchanges, or those of one virtual host.
+pub(super) fn exchanges(shard: &mut Shard, vhost: Option<&str>) -> Value {
+    let engine = shard.node().engine();
+    let rows = engine.list_exchanges().filter(|exchange| is_meant(vhost, exchange.vhost));
+    let shown = rows.map(|exchange| {
+        json!({
+            "vhost": exchange.vhost,
+            "name": exchange.name,
+            "type": format!("{:?}", exchange.options.kind).to_lowercase(),
+            "durable": exchange.options.durable,
+            "auto_delete": exchange.options.auto_delete,
+            "internal": exchange.options.internal,
+            "delaying": exchange.options.delaying,
+            "alternate": exchange.options.alternate,
+        })
+    });
+    shown.collect()
+}
+
+fn queue_views(shard: &mut Shard) -> impl Iterator<Item = QueueView> {
+    shard.node().engine().list_queues().map(|queue| QueueView {
+        vhost: queue.vhost.to_owned(),
+        name: queue.name.to_owned(),
+        durable: queue.options.durable,
+        exclusive: queue.options.exclusive,
+        auto_delete: queue.options.auto_delete,
+        ready: queue.ready,
+        unsettled: queue.unsettled,
+        consumers: queue.subscriptions as u64,
+        bytes: queue.ready_bytes,
+    })
+}
+
+/// All queues, or those of one virtual host.
+pub(super) fn queues(shard: &mut Shard, vhost: Option<&str>) -> Value {
+    let rows = queue_views(shard).filter(|queue| is_meant(vhost, &queue.vhost));
+    rows.map(|queue| json!(queue)).collect()
+}
+
+/// All bindings, or those of one virtual host.
+pub(super) fn bindings(shard: &mut Shard, vhost: Option<&str>) -> Value {
+    let engine = shard.node().engine();
+    let rows = engine.list_bindings().filter(|binding| is_meant(vhost, binding.vhost));
+    let shown = rows.map(|binding| {
+        json!({
+            "vhost": binding.vhost,
+            "source": binding.source,
+            "target_type": if binding.to_queue { "queue" } else { "exchange" },
+            "target": binding.target,
+            "key": binding.key,
+            "arguments": json_arguments(binding.arguments),
+        })
+    });
+    shown.collect()
+}
+
+fn json_arguments(arguments: Option<&angarium_engine::Arguments>) -> Value {
+    arguments.into_iter().flatten().map(|(name, value)| (name.clone(), json_value(value))).collect()
+}
+
+fn json_value(value: &angarium_engine::Value) -> Value {
+    use angarium_engine::Value as Typed;
+    match value {
+        Typed::Null => Value::Null,
+        Typed::Bool(value) => (*value).into(),
+        Typed::Int(value) => (*value).into(),
+        Typed::Float(value) => (*value).into(),
+        Typed::Text(text) => text.as_str().into(),
+        Typed::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned().into(),
+        Typed::Timestamp(seconds) => (*seconds).into(),
+        Typed::List(items) => items.iter().map(json_value).collect(),
+        Typed::Map(entries) => {
+            entries.iter().map(|(name, value)| (name.clone(), json_value(value))).collect()
+        }
+    }
+}
+
+/// All clients' connections.
+pub(super) fn connections(shard: &mut Shard) -> Value {
+    let now = shard.now();
+    let rows = shard.node().connections(now).map(|connection| {
+        let session = connection.session;
+        json!({
+            "id": connection.id.0,
+            "peer": session.peer.address,
+            "encrypted": session.peer.encrypted,
+            "user": session.user,
+            "vhost": session.vhost,
+            "state": session.state,
+            "channels": session.channels,
+            "protocol": session.protocol,
+            "product": session.client.product,
+            "version": session.client.version,
+            "name": session.client.connection_name,
+            "heartbeat_s": session.heartbeat_seconds,
+            "age_s": connection.age.as_secs(),
+            "received_bytes": connection.received_bytes,
+            "sent_bytes": connection.sent_bytes,
+        })
+    });
+    rows.collect()
+}
+
+/// What metrics show.
+pub(super) fn measured(shard: &mut Shard) -> Measured {
+    let queues: Vec<QueueView> = queue_views(shard).collect();
+    let reactor = shard.counters().clone();
+    let node = shard.node();
+    let stats = node.stats();
+    let engine = node.engine().counters();
+    let journal = node.journal().stats();
+    Measured {
+        counters: vec![
+            ("angarium_connections_total", "Connections accepted.", stats.connections_total),
+            ("angarium_connections_refused_total", "Refused: too many.", reactor.refused),
+            ("angarium_tls_failures_total", "Failed handshakes.", reactor.handshakes_failed),
+            ("angarium_login_failures_total", "Wrong credentials.", stats.authentications_failed),
+            ("angarium_received_bytes_total", "Bytes from clients.", stats.received_bytes),
+            ("angarium_sent_bytes_total", "Bytes to clients.", stats.sent_bytes),
+            ("angarium_messages_published_total", "Messages in.", engine.published),
+            ("angarium_messages_unroutable_total", "No queue took them.", engine.unroutable),
+            ("angarium_messages_returned_total", "Given back: mandatory.", engine.returned),
+            ("angarium_messages_delivered_total", "Messages out.", engine.delivered),
+            ("angarium_messages_accepted_total", "Settled as accepted.", engine.accepted),
+            ("angarium_messages_requeued_total", "Back to their queue.", engine.requeued),
+            ("angarium_messages_expired_total", "Their time passed.", engine.expired),
+            ("angarium_messages_dropped_total", "Pushed out by limits.", engine.dropped),
+            ("angarium_messages_dead_lettered_total", "Dead letters.", engine.dead_lettered),
+            ("angarium_messages_spooled_total", "Written for memory.", engine.spooled),
+            ("angarium_messages_not_stored_total", "Refused by the disk.", engine.not_stored),
+            ("angarium_journal_records_total", "Records appended.", journal.records),
+            ("angarium_journal_flushes_total", "Flushes.", journal.flushes),
+            ("angarium_journal_flushed_bytes_total", "Bytes written.", journal.flushed_bytes),
+            ("angarium_journal_checkpoints_total", "Checkpoints.", journal.checkpoints),
+            ("angarium_reactor_turns_total", "Turns of the loop.", reactor.turns),
+        ],
+        gauges: vec![
+            ("angarium_connections", "Connections now.", stats.connections),
+            ("angarium_queues", "Queues now.", queues.len() as u64),
+            ("angarium_journal_backlog_bytes", "Not yet written.", journal.backlog_bytes),
+            ("angarium_journal_disk_bytes", "Size of its files.", journal.disk_bytes),
+            ("angarium_journal_segments", "Files with records.", journal.segments),
+        ],
+        flush_times: reactor.flush_times,
+        queues,
+    }
+}

@@ -1,0 +1,88 @@
+//! Threads that carry out a journal's work: one lane for each kind, so that neither a checkpoint nor
+//! a cold read ever stands before a flush that a producer waits for.
+
+use crate::reactor::{Letter, Mailbox};
+use angarium_journal::{Job, JobKind, Storage};
+use angarium_node::ReadJob;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Instant;
+
+enum Work {
+    Job(Job),
+    Read(ReadJob),
+}
+
+/// The lanes of one journal; each thread starts with its first work.
+pub(crate) struct JournalThreads {
+    storage: Arc<dyn Storage>,
+    mailbox: Mailbox,
+    lanes: [Option<Sender<Work>>; 4],
+    /// Jobs and reads whose results are not back.
+    outstanding: usize,
+}
+
+const LANES: [&str; 4] = ["journal-flush", "journal-space", "checkpoint", "journal-read"];
+
+impl JournalThreads {
+    pub(crate) fn new(storage: Arc<dyn Storage>, mailbox: Mailbox) -> JournalThreads {
+        JournalThreads { storage, mailbox, lanes: [const { None }; 4], outstanding: 0 }
+    }
+
+    /// Has a job carried out.
+    pub(crate) fn start(&mut self, job: Job) {
+        let lane = match job.kind() {
+            JobKind::Flush => 0,
+            JobKind::Space => 1,
+            JobKind::Checkpoint => 2,
+        };
+        self.hand_over(lane, Work::Job(job));
+    }
+
+    /// Has records read.
+    pub(crate) fn read(&mut self, read: ReadJob) {
+        self.hand_over(3, Work::Read(read));
+    }
+
+    /// A result came back.
+    pub(crate) fn came_back(&mut self) {
+        self.outstanding -= 1;
+    }
+
+    /// Whether nothing is under way.
+    pub(crate) fn are_idle(&self) -> bool {
+        self.outstanding == 0
+    }
+
+    fn hand_over(&mut self, lane: usize, work: Work) {
+        self.outstanding += 1;
+        let sender = self.lanes[lane].get_or_insert_with(|| {
+            let (sender, receiver) = channel();
+            let storage = Arc::clone(&self.storage);
+            let mailbox = self.mailbox.clone();
+            std::thread::Builder::new()
+                .name(LANES[lane].into())
+                .spawn(move || work_off(&receiver, &*storage, &mailbox))
+                .expect("the machine has room for one of four threads");
+            sender
+        });
+        sender.send(work).expect("a lane ends only after its sender");
+    }
+}
+
+fn work_off(receiver: &Receiver<Work>, storage: &dyn Storage, mailbox: &Mailbox) {
+    while let Ok(work) = receiver.recv() {
+        let letter = match work {
+            Work::Job(job) => {
+                let is_flush = job.kind() == JobKind::Flush;
+                let started = Instant::now();
+                let done = job.run(storage);
+                Letter::JobDone(done, is_flush.then(|| started.elapsed()))
+            }
+            Work::Read(read) => Letter::ReadDone(read.run(storage)),
+        };
+        if mailbox.send(letter).is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Logs: lines on standard error, text or JSON, as many as the setting says.
+//!
+//! What a client sent is logged through `Debug` or escaped, so that it cannot forge a line.
+
+use crate::settings::{LogFormat, LogLevel};
+use std::time::{Duration, Instant};
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::{Registry, fmt, reload};
+
+/// Changes the level of a running process.
+#[derive(Clone, Debug)]
+pub struct LevelSwitch(reload::Handle<LevelFilter, Registry>);
+
+impl LevelSwitch {
+    /// From now on, this level.
+    pub fn set(&self, level: LogLevel) {
+        if let Err(error) = self.0.reload(filter(level)) {
+            tracing::error!(%error, "cannot change the log level");
+        }
+    }
+}
+
+/// Starts logging; the first call of a process counts.
+pub fn start(level: LogLevel, format: LogFormat) -> LevelSwitch {
+    let (level, switch) = reload::Layer::new(filter(level));
+    let registry = tracing_subscriber::registry().with(level);
+    let started = match format {
+        LogFormat::Text => {
+            let lines = fmt::layer().with_writer(std::io::stderr).with_target(false);
+            tracing::subscriber::set_global_default(registry.with(lines.with_ansi(false)))
+        }
+        LogFormat::Json => {
+            let lines = fmt::layer().json().flatten_event(true).with_writer(std::io::stderr);
+            tracing::subscriber::set_global_default(registry.with(lines))
+        }
+    };
+    if started.is_err() {
+        tracing::debug!("logging was started before");
+    }
+    LevelSwitch(switch)
+}
+
+fn filter(level: LogLevel) -> LevelFilter {
+    match level {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+    }
+}
+
+/// Lets one line a second through, for what a client can cause at will.
+#[derive(Debug, Default)]
+pub struct OncePerSecond {
+    last: Option<Instant>,
+    held_back: u64,
+}
+
+impl OncePerSecond {
+    /// `Some(n)`: log now, and say that `n` lines were held back since the last one.
+    pub fn pass(&mut self, now: Instant) -> Option<u64> {
+        if self.last.is_some_and(|last| now < last + Duration::from_secs(1)) {
+            self.held_back += 1;
+            return None;
+        }
+        self.last = Some(now);
+        Some(std::mem::take(&mut self.held_back))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_a_second_passes() {
+        let start = Instant::now();
+        let mut gate = OncePerSecond::default();
+        assert_eq!(gate.pass(start), Some(0));
+        assert_eq!(gate.pass(start), None);
+        assert_eq!(gate.pass(start + Duration::from_millis(999)), None);
+        assert_eq!(gate.pass(start + Duration::from_millis(1000)), Some(2));
+    }
+}

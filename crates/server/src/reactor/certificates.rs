@@ -1,0 +1,136 @@
+//! The broker's certificate and the authorities it trusts: read from files, read again when these
+//! change, so that renewing a certificate needs no restart.
+
+use crate::settings::Settings;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, crypto::ring};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+/// The files are looked at not more often than this, when a client connects.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What TLS connections are accepted with.
+#[derive(Debug)]
+pub(crate) struct Certificates {
+    files: Files,
+    config: Arc<ServerConfig>,
+    /// When the files had been written that `config` was made from.
+    written: Vec<Option<SystemTime>>,
+    looked: Instant,
+}
+
+/// Which files those are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Files {
+    chain: PathBuf,
+    key: PathBuf,
+    authorities: Option<PathBuf>,
+}
+
+impl Files {
+    fn of(settings: &Settings) -> Option<Files> {
+        Some(Files {
+            chain: settings.amqps_certificate.clone()?,
+            key: settings.amqps_key.clone()?,
+            authorities: settings.amqps_client_authorities.clone(),
+        })
+    }
+
+    fn written(&self) -> Vec<Option<SystemTime>> {
+        let files = [Some(&self.chain), Some(&self.key), self.authorities.as_ref()];
+        let time = |path: &PathBuf| std::fs::metadata(path).and_then(|data| data.modified()).ok();
+        files.into_iter().flatten().map(time).collect()
+    }
+}
+
+impl Certificates {
+    /// Reads the files that the settings name; the error says which is wrong and how.
+    pub(crate) fn load(settings: &Settings) -> Result<Certificates, String> {
+        let files = Files::of(settings)
+            .ok_or("amqps needs amqps-certificate and amqps-key: two PEM files")?;
+        let written = files.written();
+        let config = Arc::new(configure(&files)?);
+        Ok(Certificates { files, config, written, looked: Instant::now() })
+    }
+
+    /// What the next connection is accepted with. Files that changed and are wrong are reported,
+    /// and the last right ones stay.
+    pub(crate) fn config(&mut self, now: Instant) -> Arc<ServerConfig> {
+        if now >= self.looked + LOOK_INTERVAL {
+            self.looked = now;
+            let written = self.files.written();
+            if written != self.written {
+                self.written = written;
+                self.replace();
+            }
+        }
+        Arc::clone(&self.config)
+    }
+
+    /// Takes changed settings over and reads the files anew.
+    pub(crate) fn reload(&mut self, settings: &Settings) {
+        if let Some(files) = Files::of(settings) {
+            self.files = files;
+        }
+        self.written = self.files.written();
+        self.replace();
+    }
+
+    fn replace(&mut self) {
+        match configure(&self.files) {
+            Ok(config) => {
+                self.config = Arc::new(config);
+                tracing::info!(file = ?self.files.chain, "new certificate in use");
+            }
+            Err(error) => tracing::warn!(%error, "certificate not replaced"),
+        }
+    }
+}
+
+fn configure(files: &Files) -> Result<ServerConfig, String> {
+    let chain = certificates(&files.chain)?;
+    let key = PrivateKeyDer::from_pem_file(&files.key)
+        .map_err(|error| format!("no private key in '{}': {error}", files.key.display()))?;
+    let provider = Arc::new(ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| format!("TLS: {error}"))?;
+    let builder = match &files.authorities {
+        None => builder.with_no_client_auth(),
+        Some(path) => {
+            let mut roots = RootCertStore::empty();
+            for certificate in certificates(path)? {
+                roots.add(certificate).map_err(|error| wrong(path, &error))?;
+            }
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+                .allow_unauthenticated()
+                .build()
+                .map_err(|error| format!("'{}': {error}", path.display()))?;
+            builder.with_client_cert_verifier(verifier)
+        }
+    };
+    let mut config =
+        builder.with_single_cert(chain, key).map_err(|error| wrong(&files.chain, &error))?;
+    config.alpn_protocols = vec![b"amqp".to_vec()];
+    Ok(config)
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
+    let chain: Vec<CertificateDer<'static>> =
+        read.map_err(|error| format!("cannot read '{}': {error}", path.display()))?;
+    if chain.is_empty() {
+        Err(format!("no certificate in '{}'", path.display()))
+    } else {
+        Ok(chain)
+    }
+}
+
+fn wrong(path: &Path, error: &rustls::Error) -> String {
+    format!("the certificate in '{}' cannot be used: {error}", path.display())
+}

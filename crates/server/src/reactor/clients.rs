@@ -1,0 +1,352 @@
+//! The shard's clients: taken in, read from, sent to, closed.
+
+use super::connection::{Connection, Phase};
+use super::listeners::Kind;
+use super::shard::{CLIENT, Shard};
+use super::socket::{Received, Sent, Socket};
+use super::tls::Tls;
+use angarium_engine::{ConnectionId, Time};
+use angarium_protocol::Peer;
+use rustix::event::epoll::{self, EventFlags};
+use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+/// How long a client that is done may take to end its side.
+const LINGER: Duration = Duration::from_secs(2);
+/// How long a client may take to read the last that is sent to it.
+const LAST_OUTPUT: Duration = Duration::from_secs(10);
+
+/// All clients, by slot.
+#[derive(Debug, Default)]
+pub(super) struct Clients {
+    slots: Vec<Option<Box<Connection>>>,
+    free: Vec<u32>,
+    /// Slot + 1 by the node's id; 0: none.
+    by_id: Vec<u32>,
+    /// Those that are closed unless they get on.
+    deadlines: BTreeSet<(Time, u32)>,
+    /// Those that are not read from at the moment.
+    paused: Vec<ConnectionId>,
+    count: usize,
+}
+
+impl Clients {
+    fn insert(&mut self, connection: Connection) -> usize {
+        self.count += 1;
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            u32::try_from(self.slots.len() - 1).expect("descriptors fit 32 bits")
+        });
+        if let Some(deadline) = connection.deadline {
+            self.deadlines.insert((deadline, slot));
+        }
+        self.slots[slot as usize] = Some(Box::new(connection));
+        slot as usize
+    }
+
+    fn get(&mut self, index: usize) -> Option<&mut Connection> {
+        self.slots.get_mut(index)?.as_deref_mut()
+    }
+
+    /// Where the node's connection is.
+    pub(super) fn index_of(&self, id: ConnectionId) -> Option<usize> {
+        let slot = self.by_id.get(id.0 as usize).copied()?;
+        slot.checked_sub(1).map(|slot| slot as usize)
+    }
+
+    fn name(&mut self, index: usize, id: ConnectionId) {
+        let at = id.0 as usize;
+        if at >= self.by_id.len() {
+            self.by_id.resize(at + 1, 0);
+        }
+        self.by_id[at] = slot_of(index) + 1;
+    }
+
+    fn unname(&mut self, id: ConnectionId) {
+        self.by_id[id.0 as usize] = 0;
+    }
+
+    fn set_deadline(&mut self, index: usize, deadline: Option<Time>) {
+        let Some(connection) = self.slots[index].as_mut() else { return };
+        let before = std::mem::replace(&mut connection.deadline, deadline);
+        if let Some(before) = before {
+            self.deadlines.remove(&(before, slot_of(index)));
+        }
+        if let Some(deadline) = deadline {
+            self.deadlines.insert((deadline, slot_of(index)));
+        }
+    }
+
+    /// When the next one is overdue.
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.deadlines.first().map(|(deadline, _)| *deadline)
+    }
+
+    /// One whose time is over.
+    pub(super) fn next_overdue(&self, now: Time) -> Option<usize> {
+        self.deadlines.first().filter(|(due, _)| *due <= now).map(|(_, slot)| *slot as usize)
+    }
+
+    fn remove(&mut self, index: usize) -> Option<Box<Connection>> {
+        self.set_deadline(index, None);
+        let connection = self.slots[index].take()?;
+        self.free.push(slot_of(index));
+        self.count -= 1;
+        Some(connection)
+    }
+}
+
+fn slot_of(index: usize) -> u32 {
+    u32::try_from(index).expect("slots are numbered with 32 bits")
+}
+
+impl Shard {
+    /// A client was accepted.
+    pub(super) fn accepted(&mut self, fd: OwnedFd, peer: Peer, kind: Kind) {
+        if self.clients.count as u64 >= self.settings.connections_max {
+            self.counters.refused += 1;
+            if let Some(held_back) = self.complaints.pass(Instant::now()) {
+                let most = self.settings.connections_max;
+                tracing::warn!(most, held_back, "connections-max is reached: refused a client");
+            }
+            return;
+        }
+        let tls = match (kind, &mut self.certificates) {
+            (Kind::Tls, Some(certificates)) => {
+                match Tls::new(certificates.config(Instant::now())) {
+                    Ok(tls) => Some(Box::new(tls)),
+                    Err(error) => {
+                        tracing::error!(%error, "cannot begin TLS");
+                        return;
+                    }
+                }
+            }
+            _ => None,
+        };
+        let is_plain = tls.is_none();
+        let connection = Connection {
+            socket: Socket::new(fd),
+            tls,
+            phase: Phase::Handshaking(Box::new(peer)),
+            watched: EventFlags::IN,
+            is_full: false,
+            deadline: Some(self.now.plus(self.settings.handshake_timeout.0)),
+        };
+        let index = self.clients.insert(connection);
+        let connection = self.clients.get(index).expect("just inserted");
+        let data = epoll::EventData::new_u64(CLIENT | index as u64);
+        if let Err(error) = epoll::add(&self.epoll, &connection.socket, data, EventFlags::IN) {
+            tracing::error!(%error, "cannot watch a connection");
+            self.clients.remove(index);
+            return;
+        }
+        if is_plain {
+            self.handshaken(index);
+        }
+    }
+
+    /// The transport stands: the node takes the client over.
+    fn handshaken(&mut self, index: usize) {
+        let Some(connection) = self.clients.get(index) else { return };
+        let Phase::Handshaking(peer) = &mut connection.phase else { return };
+        let mut peer = std::mem::take(&mut **peer);
+        peer.certificate_name = connection.tls.as_ref().and_then(|tls| tls.certificate_name());
+        tracing::debug!(peer = ?peer.address, encrypted = peer.encrypted, "connected");
+        let id = self.node.connected(self.now, peer);
+        connection.phase = Phase::Open(id);
+        self.clients.set_deadline(index, None);
+        self.clients.name(index, id);
+    }
+
+    /// epoll says that a client's socket can be read or written.
+    pub(super) fn client_ready(&mut self, index: usize, flags: EventFlags) {
+        let Some(connection) = self.clients.get(index) else { return };
+        if flags.contains(EventFlags::OUT) {
+            connection.is_full = false;
+            self.send(index);
+        }
+        if flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
+            self.receive(index, flags);
+        }
+    }
+
+    fn receive(&mut self, index: usize, flags: EventFlags) {
+        let Some(connection) = self.clients.get(index) else { return };
+        if !connection.watched.contains(EventFlags::IN) {
+            // Both halves are gone while we were not reading: nothing can be sent any more.
+            if flags.intersects(EventFlags::HUP | EventFlags::ERR) {
+                self.drop_client(index);
+            }
+            return;
+        }
+        if connection.id().is_some_and(|id| !self.node.wants_read(id)) {
+            self.watch(index);
+            return;
+        }
+        let Some(connection) = self.clients.get(index) else { return };
+        match connection.receive(&mut self.block, &mut self.plain) {
+            Ok(Received::Nothing) => {}
+            Ok(Received::Ended) => self.drop_client(index),
+            Ok(Received::Bytes(count)) => self.received(index, count),
+            Err(error) => {
+                if let Phase::Handshaking(peer) = &connection.phase {
+                    tracing::info!(peer = ?peer.address, %error, "TLS handshake failed");
+                    self.counters.handshakes_failed += 1;
+                }
+                self.drop_client(index);
+            }
+        }
+    }
+
+    fn received(&mut self, index: usize, count: usize) {
+        let Some(connection) = self.clients.get(index) else { return };
+        let handshake_ended = match (&connection.phase, &connection.tls) {
+            (Phase::Handshaking(_), Some(tls)) => !tls.is_handshaking(),
+            _ => false,
+        };
+        let is_encrypted = connection.tls.is_some();
+        if handshake_ended {
+            self.handshaken(index);
+        }
+        let Some(connection) = self.clients.get(index) else { return };
+        let Some(id) = connection.id() else {
+            self.watch(index);
+            return;
+        };
+        if is_encrypted {
+            if !self.plain.is_empty() {
+                self.node.received(self.now, id, &self.plain);
+            }
+        } else {
+            self.node.received(self.now, id, &self.block[..count]);
+        }
+        self.watch(index);
+    }
+
+    /// Reads again from those clients that the node wants more of.
+    pub(super) fn resume_paused(&mut self) {
+        let mut paused = std::mem::take(&mut self.clients.paused);
+        paused.retain(|id| {
+            let Some(index) = self.clients.index_of(*id) else { return false };
+            if !self.node.wants_read(*id) {
+                return true;
+            }
+            self.watch(index);
+            false
+        });
+        self.clients.paused.append(&mut paused);
+    }
+
+    /// Sends what there is for a client, and closes it where the node is done with it.
+    pub(super) fn send(&mut self, index: usize) {
+        loop {
+            let Some(connection) = self.clients.get(index) else { return };
+            let Some(id) = connection.id() else {
+                if connection.tls.is_some() && connection.send(&[]) == Sent::Ended {
+                    self.drop_client(index);
+                } else {
+                    self.watch(index);
+                }
+                return;
+            };
+            if connection.is_full {
+                break;
+            }
+            let bytes = self.node.outgoing(id);
+            let has_ciphertext = connection.tls.as_ref().is_some_and(|tls| !tls.is_flushed());
+            if bytes.is_empty() && !has_ciphertext {
+                break;
+            }
+            match connection.send(bytes) {
+                Sent::Ended => return self.drop_client(index),
+                Sent::Bytes(count) => {
+                    let is_done = !connection.is_full && count == bytes.len();
+                    self.node.sent(self.now, id, count);
+                    if is_done {
+                        break;
+                    }
+                }
+                Sent::Full => break,
+            }
+        }
+        self.watch(index);
+        self.close_if_done(index);
+    }
+
+    fn close_if_done(&mut self, index: usize) {
+        let Some(connection) = self.clients.get(index) else { return };
+        let Some(id) = connection.id() else { return };
+        if self.node.end_reason(id).is_none() {
+            return;
+        }
+        if connection.is_full || !self.node.should_close(id) {
+            if connection.deadline.is_none() {
+                self.clients.set_deadline(index, Some(self.now.plus(LAST_OUTPUT)));
+            }
+            return;
+        }
+        tracing::debug!(reason = ?self.node.end_reason(id), "connection ends");
+        connection.end_output();
+        connection.phase = Phase::Lingering;
+        self.node.disconnected(self.now, id);
+        self.clients.unname(id);
+        self.clients.set_deadline(index, Some(self.now.plus(LINGER)));
+        self.watch(index);
+    }
+
+    /// Tells epoll what to watch for a client, where that has changed.
+    fn watch(&mut self, index: usize) {
+        let Some(connection) = self.clients.get(index) else { return };
+        let mut flags = EventFlags::empty();
+        if connection.id().is_none_or(|id| self.node.wants_read(id)) {
+            flags |= EventFlags::IN;
+        }
+        if connection.is_full {
+            flags |= EventFlags::OUT;
+        }
+        if flags == connection.watched {
+            return;
+        }
+        let pauses = connection.watched.contains(EventFlags::IN) && !flags.contains(EventFlags::IN);
+        connection.watched = flags;
+        if let (true, Some(id)) = (pauses, connection.id()) {
+            self.clients.paused.push(id);
+        }
+        let Some(connection) = self.clients.get(index) else { return };
+        let data = epoll::EventData::new_u64(CLIENT | index as u64);
+        if let Err(error) = epoll::modify(&self.epoll, &connection.socket, data, flags) {
+            tracing::error!(%error, "cannot watch a connection");
+            self.drop_client(index);
+        }
+    }
+
+    /// A client has stayed too long in its phase.
+    pub(super) fn overdue(&mut self, index: usize) {
+        if let Some(connection) = self.clients.get(index) {
+            if let Phase::Handshaking(peer) = &connection.phase {
+                tracing::info!(peer = ?peer.address, "TLS handshake took too long");
+                self.counters.handshakes_failed += 1;
+            }
+        }
+        self.drop_client(index);
+    }
+
+    /// The transport is gone or given up.
+    fn drop_client(&mut self, index: usize) {
+        let Some(connection) = self.clients.remove(index) else { return };
+        if let Some(id) = connection.id() {
+            tracing::debug!("connection is gone");
+            self.node.disconnected(self.now, id);
+            self.clients.unname(id);
+        }
+        // Closing the descriptor takes it out of epoll.
+    }
+
+    /// Gives every client up.
+    pub(super) fn close_all(&mut self) {
+        for index in 0..self.clients.slots.len() {
+            self.drop_client(index);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! One accepted client as the reactor holds it: socket, TLS, and what epoll is told to watch.
+
+use super::socket::{Received, Sent, Socket};
+use super::tls::Tls;
+use angarium_engine::{ConnectionId, Time};
+use angarium_protocol::Peer;
+use rustix::event::epoll::EventFlags;
+
+/// One accepted client.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) socket: Socket,
+    pub(crate) tls: Option<Box<Tls>>,
+    pub(crate) phase: Phase,
+    /// What epoll watches for it.
+    pub(crate) watched: EventFlags,
+    /// The socket took not everything: nothing is sent before epoll says that it takes more.
+    pub(crate) is_full: bool,
+    /// When it is closed if it stays in its phase.
+    pub(crate) deadline: Option<Time>,
+}
+
+/// How far it has come.
+#[derive(Debug)]
+pub(crate) enum Phase {
+    /// Its TLS handshake runs; the node does not know it.
+    Handshaking(Box<Peer>),
+    /// The node has it.
+    Open(ConnectionId),
+    /// The node is done with it. What the client still sends is dropped until it ends, so that the
+    /// last bytes sent to it are not lost to a reset.
+    Lingering,
+}
+
+impl Connection {
+    /// The node's name for it.
+    pub(crate) fn id(&self) -> Option<ConnectionId> {
+        match self.phase {
+            Phase::Open(id) => Some(id),
+            Phase::Handshaking(_) | Phase::Lingering => None,
+        }
+    }
+
+    /// Reads what is there into `block`; with TLS, the plaintext of it into `plain`. The error says
+    /// what the client did wrong.
+    pub(crate) fn receive(
+        &mut self,
+        block: &mut [u8],
+        plain: &mut Vec<u8>,
+    ) -> Result<Received, String> {
+        let received = self.socket.receive(block);
+        if let (Some(tls), Received::Bytes(count)) = (&mut self.tls, &received) {
+            plain.clear();
+            let result = tls.receive(&block[..*count], plain);
+            // Handshake answers and alerts go out at once.
+            if let Sent::Ended = tls.send(&self.socket, &[]) {
+                return Ok(Received::Ended);
+            }
+            self.is_full = !tls.is_flushed();
+            result?;
+        }
+        Ok(received)
+    }
+
+    /// Sends as much as the peer takes.
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> Sent {
+        let sent = match &mut self.tls {
+            Some(tls) => {
+                let sent = tls.send(&self.socket, bytes);
+                self.is_full = !tls.is_flushed();
+                sent
+            }
+            None => {
+                let sent = self.socket.send(bytes);
+                self.is_full = match &sent {
+                    Sent::Bytes(count) => *count < bytes.len(),
+                    Sent::Full => true,
+                    Sent::Ended => false,
+                };
+                sent
+            }
+        };
+        sent
+    }
+
+    /// Ends the outgoing half in order.
+    pub(crate) fn end_output(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            tls.end_output(&self.socket);
+        }
+        self.socket.end_output();
+    }
+}

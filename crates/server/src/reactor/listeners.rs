@@ -1,0 +1,148 @@
+//! Sockets that clients connect to.
+
+use crate::settings::Settings;
+use angarium_protocol::Peer;
+use rustix::io::Errno;
+use rustix::net::{SocketAddrAny, SocketFlags, acceptfrom_with, sockopt};
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+/// One listening socket.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    fd: OwnedFd,
+    pub(crate) kind: Kind,
+    /// A Unix socket's file, removed when the broker stops.
+    file: Option<PathBuf>,
+    /// For people: `amqp on 0.0.0.0:5672`.
+    pub(crate) shown: String,
+}
+
+/// What is spoken on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Tcp,
+    Tls,
+    Unix,
+}
+
+/// Opens every listener that the settings ask for.
+pub(crate) fn open(settings: &Settings) -> Result<Vec<Listener>, String> {
+    let mut listeners = Vec::new();
+    if let Some(address) = settings.amqp.0 {
+        listeners.push(tcp(Kind::Tcp, "amqp", address)?);
+    }
+    if let Some(address) = settings.amqps.0 {
+        listeners.push(tcp(Kind::Tls, "amqps", address)?);
+    }
+    if let Some(path) = &settings.amqp_socket {
+        let socket = unix(path)?;
+        listeners.push(Listener {
+            fd: socket.into(),
+            kind: Kind::Unix,
+            file: Some(path.clone()),
+            shown: format!("amqp on {}", path.display()),
+        });
+    }
+    Ok(listeners)
+}
+
+fn tcp(kind: Kind, name: &str, address: SocketAddr) -> Result<Listener, String> {
+    let socket = bind(name, address)?;
+    let bound = socket.local_addr().map_err(|error| format!("--{name}: {error}"))?;
+    Ok(Listener { fd: socket.into(), kind, file: None, shown: format!("{name} on {bound}") })
+}
+
+/// Binds a TCP listener, non-blocking; the error says what an operator can do.
+pub(crate) fn bind(name: &str, address: SocketAddr) -> Result<TcpListener, String> {
+    let bound =
+        TcpListener::bind(address).and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
+    bound.map_err(|error| {
+        let hint = match error.kind() {
+            std::io::ErrorKind::AddrInUse => {
+                format!(
+                    "; another program listens there: choose another with --{name} ADDR:PORT, \
+                     or leave it out with --{name} off"
+                )
+            }
+            _ => String::new(),
+        };
+        format!("cannot listen on {address} ({name}): {error}{hint}")
+    })
+}
+
+/// Binds a Unix socket, non-blocking. A file left by a process that is gone is replaced.
+pub(crate) fn unix(path: &Path) -> Result<UnixListener, String> {
+    let shown = path.display();
+    if std::os::unix::net::UnixStream::connect(path).is_ok() {
+        return Err(format!("another program listens on '{shown}'"));
+    }
+    use std::os::unix::fs::FileTypeExt;
+    if std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket()) {
+        std::fs::remove_file(path).map_err(|error| format!("cannot remove '{shown}': {error}"))?;
+    }
+    UnixListener::bind(path)
+        .and_then(|socket| socket.set_nonblocking(true).map(|()| socket))
+        .map_err(|error| format!("cannot listen on '{shown}': {error}"))
+}
+
+/// What an accept came to.
+#[derive(Debug)]
+pub(crate) enum Accepted {
+    /// A client.
+    Client(OwnedFd, Peer),
+    /// Nobody waits.
+    Nobody,
+    /// The process or the machine has no descriptor or memory left.
+    Exhausted(Errno),
+}
+
+impl Listener {
+    /// Takes the next waiting client.
+    pub(crate) fn accept(&self) -> Accepted {
+        loop {
+            match acceptfrom_with(&self.fd, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+                Ok((fd, address)) => {
+                    let peer = self.peer(address);
+                    if self.kind != Kind::Unix {
+                        // Options that speed up or tidy up; without them it works as well.
+                        let _ = sockopt::set_tcp_nodelay(&fd, true);
+                        let _ = sockopt::set_socket_keepalive(&fd, true);
+                    }
+                    return Accepted::Client(fd, peer);
+                }
+                Err(Errno::INTR | Errno::CONNABORTED) => {}
+                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                    return Accepted::Exhausted(Errno::MFILE);
+                }
+                Err(_) => return Accepted::Nobody,
+            }
+        }
+    }
+
+    fn peer(&self, address: Option<SocketAddrAny>) -> Peer {
+        let address = address.and_then(|address| SocketAddr::try_from(address).ok());
+        let (shown, local) = match address {
+            Some(address) => (address.to_string(), address.ip().to_canonical().is_loopback()),
+            None => ("unix".into(), true),
+        };
+        Peer { address: shown, local, encrypted: self.kind == Kind::Tls, certificate_name: None }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Some(file) = &self.file {
+            // A file that stays is replaced at the next start.
+            let _ = std::fs::remove_file(file);
+        }
+    }
+}

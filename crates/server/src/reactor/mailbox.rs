@@ -1,0 +1,137 @@
+//! How other threads reach a shard: a queue of letters, and an event that wakes it if it sleeps.
+
+use angarium_journal::Done;
+use angarium_node::ReadDone;
+use rustix::event::{EventfdFlags, eventfd};
+use std::fmt;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use super::Shard;
+
+/// What a shard is told.
+pub(crate) enum Letter {
+    /// A disk job ended; how long it took, where it was a flush.
+    JobDone(Done, Option<Duration>),
+    /// A read ended.
+    ReadDone(ReadDone),
+    /// Something to be done on the shard's own thread.
+    Task(Box<dyn FnOnce(&mut Shard) + Send>),
+}
+
+/// Sends letters to a shard.
+#[derive(Clone)]
+pub struct Mailbox {
+    letters: Sender<Letter>,
+    waker: Arc<Waker>,
+}
+
+/// Takes a shard's letters.
+pub(crate) struct Inbox {
+    letters: Receiver<Letter>,
+    /// Found when the shard was about to sleep.
+    first: Option<Letter>,
+    waker: Arc<Waker>,
+}
+
+struct Waker {
+    event: OwnedFd,
+    is_asleep: AtomicBool,
+}
+
+/// The shard has ended; nobody reads the letter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gone;
+
+/// A shard's two ends of its mailbox.
+pub(crate) fn mailbox() -> Result<(Mailbox, Inbox), String> {
+    let event = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
+        .map_err(|error| format!("cannot make an eventfd: {error}"))?;
+    let waker = Arc::new(Waker { event, is_asleep: AtomicBool::new(false) });
+    let (sender, receiver) = channel();
+    let inbox = Inbox { letters: receiver, first: None, waker: Arc::clone(&waker) };
+    Ok((Mailbox { letters: sender, waker }, inbox))
+}
+
+impl Mailbox {
+    pub(crate) fn send(&self, letter: Letter) -> Result<(), Gone> {
+        self.letters.send(letter).map_err(|_| Gone)?;
+        // Pairs with the fence in `Inbox::fall_asleep`: either the shard sees the letter, or we see
+        // that it sleeps.
+        fence(Ordering::SeqCst);
+        if self.waker.is_asleep.swap(false, Ordering::SeqCst) {
+            // It can only fail when the counter is at its maximum: the shard is awake then.
+            let _ = rustix::io::write(&self.waker.event, &1u64.to_ne_bytes());
+        }
+        Ok(())
+    }
+
+    /// Has something done on the shard's own thread.
+    pub fn tell(&self, task: impl FnOnce(&mut Shard) + Send + 'static) -> Result<(), Gone> {
+        self.send(Letter::Task(Box::new(task)))
+    }
+
+    /// Has something looked up or done on the shard's own thread, and waits for the result.
+    pub async fn ask<T: Send + 'static>(
+        &self,
+        task: impl FnOnce(&mut Shard) -> T + Send + 'static,
+    ) -> Result<T, Gone> {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        self.tell(move |shard| {
+            // Nobody waits for the result any more where this fails.
+            let _ = sender.send(task(shard));
+        })?;
+        receiver.await.map_err(|_| Gone)
+    }
+}
+
+impl Inbox {
+    /// The next letter, if there is one.
+    pub(crate) fn next(&mut self) -> Option<Letter> {
+        self.first.take().or_else(|| self.letters.try_recv().ok())
+    }
+
+    /// Says that the shard is about to sleep; `false`: a letter is there, so it must not.
+    pub(crate) fn fall_asleep(&mut self) -> bool {
+        self.waker.is_asleep.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        self.first = self.next();
+        if self.first.is_some() {
+            self.wake_up();
+        }
+        self.first.is_none()
+    }
+
+    /// Says that it is awake.
+    pub(crate) fn wake_up(&self) {
+        self.waker.is_asleep.store(false, Ordering::SeqCst);
+    }
+
+    /// Clears the event that woke it.
+    pub(crate) fn clear(&self) {
+        let mut count = [0; 8];
+        // Nothing to read means that it is clear already.
+        let _ = rustix::io::read(&self.waker.event, &mut count);
+    }
+}
+
+impl AsFd for Inbox {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.waker.event.as_fd()
+    }
+}
+
+impl fmt::Debug for Mailbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Mailbox")
+    }
+}
+
+impl fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Inbox")
+    }
+}

@@ -1,0 +1,23 @@
+//! The shard's thread: a loop over epoll that owns a node, its clients' sockets and nothing else.
+//!
+//! A turn reads up to 64 KiB from each ready socket, lets the node work, and sends each connection's
+//! output once. It blocks in epoll alone: disk and password hashing have threads of their own, whose
+//! results come by mailbox.
+
+mod certificates;
+mod clients;
+mod clock;
+mod connection;
+mod histogram;
+pub(crate) mod listeners;
+mod mailbox;
+mod shard;
+mod socket;
+#[cfg(test)]
+mod tests;
+mod tls;
+
+pub use histogram::Histogram;
+pub(crate) use mailbox::Letter;
+pub use mailbox::{Gone, Mailbox};
+pub use shard::{Counters, Shard, Start, start};

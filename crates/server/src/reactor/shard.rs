@@ -1,0 +1,468 @@
+//! The shard: its turn, its start and its end.
+
+use super::certificates::Certificates;
+use super::clients::Clients;
+use super::clock::Clock;
+use super::histogram::Histogram;
+use super::listeners::{self, Listener};
+use super::mailbox::{Inbox, Letter, Mailbox, mailbox};
+use crate::authenticate::{Authenticator, Check, Checked, Next, Threads};
+use crate::journal_threads::JournalThreads;
+use crate::logs::OncePerSecond;
+use crate::settings::Settings;
+use angarium_engine::{ConnectionId, Time};
+use angarium_journal::Storage;
+use angarium_node::{Node, Verification};
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Most bytes read from one connection in one turn.
+const BLOCK_BYTES: usize = 64 << 10;
+/// Most sockets served in one turn.
+const EVENTS_MAX: usize = 1_024;
+/// Accepting rests this long when descriptors have run out.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What epoll reports an event for, in the upper half of its data.
+pub(super) const CLIENT: u64 = 0;
+const LISTENER: u64 = 1 << 32;
+const INBOX: u64 = 2 << 32;
+
+/// What a shard is started with.
+pub struct Start {
+    /// The settings.
+    pub settings: Settings,
+    /// Where the journal lies.
+    pub storage: Arc<dyn Storage>,
+    /// Makes the node; runs on the shard's thread.
+    pub recover: Box<dyn FnOnce(&dyn Storage, Time) -> Result<Node, String> + Send>,
+}
+
+/// What the reactor itself counts.
+#[derive(Clone, Debug, Default)]
+pub struct Counters {
+    /// Turns of the loop.
+    pub turns: u64,
+    /// Connections that were refused because there were too many.
+    pub refused: u64,
+    /// TLS handshakes that failed.
+    pub handshakes_failed: u64,
+    /// How long flushes of the journal took.
+    pub flush_times: Histogram,
+}
+
+/// One shard.
+pub struct Shard {
+    pub(super) node: Node,
+    pub(super) now: Time,
+    pub(super) settings: Settings,
+    pub(super) clients: Clients,
+    pub(super) counters: Counters,
+    pub(super) epoll: OwnedFd,
+    pub(super) block: Vec<u8>,
+    pub(super) plain: Vec<u8>,
+    pub(super) certificates: Option<Certificates>,
+    pub(super) complaints: OncePerSecond,
+    clock: Clock,
+    listeners: Vec<Listener>,
+    accept_again_at: Option<Time>,
+    inbox: Inbox,
+    mailbox: Mailbox,
+    journal: JournalThreads,
+    authenticator: Authenticator,
+    password_threads: Threads,
+    dirty: Vec<ConnectionId>,
+    flushing: Vec<ConnectionId>,
+    stage: Stage,
+}
+
+/// How far a shard's life has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Serving,
+    /// Clients were told to go; those still there at this time are cut off.
+    Draining(Time),
+    /// The last checkpoint is being written.
+    Closing,
+    Closed,
+}
+
+/// Starts a shard on a thread of its own and returns when it listens: how to reach it, where it
+/// listens, and the thread.
+pub fn start(start: Start) -> Result<(Mailbox, Vec<String>, std::thread::JoinHandle<()>), String> {
+    let (ready, is_ready) = std::sync::mpsc::channel();
+    let thread = std::thread::Builder::new()
+        .name("shard-0".into())
+        .spawn(move || match Shard::new(start) {
+            Ok(mut shard) => {
+                let shown = shard.listeners.iter().map(|l| l.shown.clone()).collect();
+                if ready.send(Ok((shard.mailbox.clone(), shown))).is_ok() {
+                    shard.run();
+                }
+            }
+            Err(error) => {
+                // The receiver waits for exactly this.
+                let _ = ready.send(Err(error));
+            }
+        })
+        .map_err(|error| format!("cannot start a thread: {error}"))?;
+    let (mailbox, shown) = is_ready.recv().map_err(|_| "the shard's thread ended")??;
+    Ok((mailbox, shown, thread))
+}
+
+impl Shard {
+    fn new(start: Start) -> Result<Shard, String> {
+        let Start { settings, storage, recover } = start;
+        let clock = Clock::start();
+        let certificates = match settings.amqps.0 {
+            Some(_) => Some(Certificates::load(&settings)?),
+            None => None,
+        };
+        // Ports are taken before the store is read: a port in use is told at once.
+        let listeners = listeners::open(&settings)?;
+        let now = clock.now();
+        let node = recover(&*storage, now)?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
+            .map_err(|error| format!("cannot make an epoll: {error}"))?;
+        let (mailbox, inbox) = mailbox()?;
+        let watch = |data| epoll::EventData::new_u64(data);
+        epoll::add(&epoll, &inbox, watch(INBOX), epoll::EventFlags::IN)
+            .map_err(|error| format!("cannot watch the mailbox: {error}"))?;
+        let password_checks_max = settings.password_checks_max;
+        let mut shard = Shard {
+            node,
+            now,
+            settings,
+            clients: Clients::default(),
+            counters: Counters::default(),
+            epoll,
+            block: vec![0; BLOCK_BYTES],
+            plain: Vec::new(),
+            certificates,
+            complaints: OncePerSecond::default(),
+            clock,
+            listeners,
+            accept_again_at: None,
+            inbox,
+            journal: JournalThreads::new(storage, mailbox.clone()),
+            mailbox,
+            authenticator: Authenticator::default(),
+            password_threads: Threads::new(password_checks_max),
+            dirty: Vec::new(),
+            flushing: Vec::new(),
+            stage: Stage::Serving,
+        };
+        shard.watch_listeners(true);
+        Ok(shard)
+    }
+
+    /// The node, for administration and views.
+    pub fn node(&mut self) -> &mut Node {
+        &mut self.node
+    }
+
+    /// The time of this turn.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// What the reactor counts.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Whether it takes clients.
+    pub fn is_serving(&self) -> bool {
+        self.stage == Stage::Serving
+    }
+
+    /// Begins to end: no more clients, those there are told why; then the last checkpoint.
+    pub fn drain(&mut self) {
+        if self.stage != Stage::Serving {
+            return;
+        }
+        self.watch_listeners(false);
+        self.listeners.clear();
+        self.stage = Stage::Draining(self.now.plus(self.settings.drain_timeout.0));
+        self.node.shutdown(self.now, "the broker is shutting down");
+    }
+
+    /// Takes changed settings over, those that can be.
+    pub fn reload(&mut self, settings: Settings) {
+        if let Some(certificates) = &mut self.certificates {
+            certificates.reload(&settings);
+        }
+        self.settings.connections_max = settings.connections_max;
+        self.settings.handshake_timeout = settings.handshake_timeout;
+        self.settings.drain_timeout = settings.drain_timeout;
+    }
+
+    fn run(&mut self) {
+        let mut events = Vec::with_capacity(EVENTS_MAX);
+        while self.stage != Stage::Closed {
+            self.wait(&mut events);
+            self.turn(&events);
+        }
+    }
+
+    /// Sleeps until something happens or is due.
+    fn wait(&mut self, events: &mut Vec<epoll::Event>) {
+        events.clear();
+        let is_busy = self.node.has_work() || !self.dirty.is_empty();
+        let timeout = match (is_busy || !self.inbox.fall_asleep(), self.deadline()) {
+            (true, _) => Some(Duration::ZERO),
+            (false, None) => None,
+            (false, Some(due)) => Some(due.since(self.clock.now())),
+        };
+        let timeout = timeout.map(|timeout| Timespec {
+            tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(timeout.subsec_nanos()),
+        });
+        match epoll::wait(&self.epoll, spare_capacity(events), timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => panic!("epoll_wait on an own descriptor: {error}"),
+        }
+        self.inbox.wake_up();
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        let drained_at = match self.stage {
+            Stage::Draining(at) => Some(at),
+            Stage::Serving | Stage::Closing | Stage::Closed => None,
+        };
+        [self.node.deadline(), self.clients.deadline(), self.accept_again_at, drained_at]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    fn turn(&mut self, events: &[epoll::Event]) {
+        self.now = self.clock.now();
+        self.counters.turns += 1;
+        while let Some(letter) = self.inbox.next() {
+            self.open_letter(letter);
+        }
+        for event in events {
+            let data = event.data.u64();
+            let index = (data & u64::from(u32::MAX)) as usize;
+            match data - index as u64 {
+                CLIENT => self.client_ready(index, event.flags),
+                LISTENER => self.accept(index),
+                _ => self.inbox.clear(),
+            }
+        }
+        self.do_what_is_due();
+        self.node.end_turn(self.now);
+        self.hand_out();
+        self.flush();
+        self.resume_paused();
+        self.go_on_ending();
+    }
+
+    fn open_letter(&mut self, letter: Letter) {
+        match letter {
+            Letter::JobDone(done, flush_took) => {
+                self.journal.came_back();
+                if let Some(took) = flush_took {
+                    self.counters.flush_times.count(took);
+                }
+                self.node.job_done(self.now, done);
+            }
+            Letter::ReadDone(done) => {
+                self.journal.came_back();
+                self.node.read_done(self.now, done);
+            }
+            Letter::Task(task) => task(self),
+        }
+    }
+
+    fn do_what_is_due(&mut self) {
+        if self.node.deadline().is_some_and(|due| due <= self.now) {
+            self.node.expire(self.now);
+        }
+        while let Some(index) = self.clients.next_overdue(self.now) {
+            self.overdue(index);
+        }
+        if self.accept_again_at.is_some_and(|due| due <= self.now) {
+            self.accept_again_at = None;
+            self.watch_listeners(true);
+        }
+    }
+
+    /// Hands work to the threads that may block.
+    fn hand_out(&mut self) {
+        while let Some(verification) = self.node.next_verification() {
+            self.verify(verification);
+        }
+        while let Some(job) = self.node.next_job() {
+            self.journal.start(job);
+        }
+        while let Some(read) = self.node.next_read() {
+            self.journal.read(read);
+        }
+    }
+
+    fn verify(&mut self, verification: Verification) {
+        let Verification { connection, serial, credentials, password_hash, address, .. } =
+            verification;
+        let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host).to_owned();
+        let since = Duration::from_micros(self.now.0);
+        let stored = password_hash.as_deref();
+        let answer = match self.authenticator.next(&credentials, &host, stored, since) {
+            Next::Answer(answer) => answer,
+            Next::Hash => {
+                let angarium_protocol::Credentials::Password { user, password } = credentials
+                else {
+                    unreachable!("only passwords are hashed");
+                };
+                let mailbox = self.mailbox.clone();
+                let then = move |checked: Checked| {
+                    // Without a shard nobody waits for the answer.
+                    let _ = mailbox
+                        .tell(move |shard| shard.checked(connection, serial, &checked, &host));
+                };
+                if self
+                    .password_threads
+                    .check(Check { user, password, stored: password_hash }, then)
+                {
+                    return;
+                }
+                Err("too many password checks wait already".into())
+            }
+        };
+        self.answer_credentials(connection, serial, answer);
+    }
+
+    fn checked(&mut self, connection: ConnectionId, serial: u64, checked: &Checked, host: &str) {
+        let since = Duration::from_micros(self.now.0);
+        let answer = self.authenticator.checked(checked, host, since);
+        self.answer_credentials(connection, serial, answer);
+    }
+
+    fn answer_credentials(
+        &mut self,
+        connection: ConnectionId,
+        serial: u64,
+        answer: angarium_protocol::Authentication,
+    ) {
+        if let Err(why) = &answer {
+            if let Some(held_back) = self.complaints.pass(Instant::now()) {
+                tracing::warn!(%why, held_back, "login refused");
+            }
+        }
+        self.node.verified(self.now, connection, serial, answer);
+    }
+
+    /// Checks a password as a client's would be, for the administration API; `then` gets whether it
+    /// was right, on some thread.
+    pub fn check_password(
+        &mut self,
+        address: &str,
+        user: String,
+        password: String,
+        then: impl FnOnce(bool) + Send + 'static,
+    ) {
+        let stored = self.node.engine().password_hash(&user).map(str::to_owned);
+        let credentials = angarium_protocol::Credentials::Password {
+            user: user.clone(),
+            password: password.clone(),
+        };
+        let since = Duration::from_micros(self.now.0);
+        match self.authenticator.next(&credentials, address, stored.as_deref(), since) {
+            Next::Answer(answer) => then(answer.is_ok()),
+            Next::Hash => {
+                let mailbox = self.mailbox.clone();
+                let address = address.to_owned();
+                self.password_threads.check(Check { user, password, stored }, move |checked| {
+                    then(checked.right);
+                    // Without a shard there is nothing to remember it.
+                    let _ = mailbox.tell(move |shard| {
+                        let since = Duration::from_micros(shard.now.0);
+                        // The caller has its answer; this one is for the memory's sake.
+                        let _ = shard.authenticator.checked(&checked, &address, since);
+                    });
+                });
+            }
+        }
+    }
+
+    /// Sends every connection's output once.
+    fn flush(&mut self) {
+        self.node.take_dirty(&mut self.dirty);
+        std::mem::swap(&mut self.dirty, &mut self.flushing);
+        let mut flushing = std::mem::take(&mut self.flushing);
+        for id in flushing.drain(..) {
+            if let Some(index) = self.clients.index_of(id) {
+                self.send(index);
+            }
+        }
+        self.flushing = flushing;
+        // What became sendable while others were sent goes in the next turn, at once.
+        self.node.take_dirty(&mut self.dirty);
+    }
+
+    fn go_on_ending(&mut self) {
+        if let Stage::Draining(until) = self.stage {
+            if !self.node.is_drained() && self.now < until {
+                return;
+            }
+            self.close_all();
+            self.node.close(self.now);
+            self.stage = Stage::Closing;
+        }
+        if self.stage == Stage::Closing {
+            self.hand_out();
+            if self.journal.are_idle() {
+                self.stage = Stage::Closed;
+            }
+        }
+    }
+
+    // ---- accepting ----
+
+    fn watch_listeners(&mut self, watched: bool) {
+        for (index, listener) in self.listeners.iter().enumerate() {
+            let data = epoll::EventData::new_u64(LISTENER | index as u64);
+            let result = if watched {
+                epoll::add(&self.epoll, listener, data, epoll::EventFlags::IN)
+            } else {
+                epoll::delete(&self.epoll, listener)
+            };
+            if let Err(error) = result {
+                tracing::debug!(%error, listener = listener.shown, "epoll");
+            }
+        }
+    }
+
+    fn accept(&mut self, index: usize) {
+        const ACCEPTS_PER_TURN: usize = 64;
+        for _ in 0..ACCEPTS_PER_TURN {
+            let Some(listener) = self.listeners.get(index) else { return };
+            match listener.accept() {
+                listeners::Accepted::Nobody => return,
+                listeners::Accepted::Client(fd, peer) => {
+                    let kind = listener.kind;
+                    self.accepted(fd, peer, kind);
+                }
+                listeners::Accepted::Exhausted(error) => {
+                    if let Some(held_back) = self.complaints.pass(Instant::now()) {
+                        tracing::error!(%error, held_back, "cannot accept connections");
+                    }
+                    self.watch_listeners(false);
+                    self.accept_again_at = Some(self.now.plus(ACCEPT_PAUSE));
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Shard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shard").field("stage", &self.stage).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,93 @@
+//! A non-blocking stream socket: what a read or a write can come to.
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, Shutdown};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// A TCP or Unix stream, non-blocking.
+#[derive(Debug)]
+pub(crate) struct Socket(OwnedFd);
+
+/// What a read came to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    /// So many bytes.
+    Bytes(usize),
+    /// Nothing is there.
+    Nothing,
+    /// The peer is gone, in order or not.
+    Ended,
+}
+
+/// What a write came to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// So many bytes.
+    Bytes(usize),
+    /// The peer does not take more now.
+    Full,
+    /// The peer is gone.
+    Ended,
+}
+
+impl Socket {
+    pub(crate) fn new(fd: OwnedFd) -> Socket {
+        Socket(fd)
+    }
+
+    /// Reads what is there, up to the block's length.
+    pub(crate) fn receive(&self, block: &mut [u8]) -> Received {
+        loop {
+            return match rustix::net::recv(&self.0, &mut *block, RecvFlags::empty()) {
+                Ok((_, 0)) => Received::Ended,
+                Ok((_, count)) => Received::Bytes(count),
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => Received::Nothing,
+                Err(_) => Received::Ended,
+            };
+        }
+    }
+
+    /// Writes as much as the peer takes.
+    pub(crate) fn send(&self, bytes: &[u8]) -> Sent {
+        loop {
+            return match rustix::net::send(&self.0, bytes, SendFlags::NOSIGNAL) {
+                Ok(count) => Sent::Bytes(count),
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => Sent::Full,
+                Err(_) => Sent::Ended,
+            };
+        }
+    }
+
+    /// Ends the outgoing half: the peer sees the end after all that was sent.
+    pub(crate) fn end_output(&self) {
+        // It fails only where the peer is gone already.
+        let _ = rustix::net::shutdown(&self.0, Shutdown::Write);
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl io::Write for &Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.send(bytes) {
+            Sent::Bytes(count) => Ok(count),
+            Sent::Full => Err(io::ErrorKind::WouldBlock.into()),
+            Sent::Ended => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    fn write_vectored(&mut self, slices: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        Ok(rustix::io::writev(&self.0, slices)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,119 @@
+//! TLS over a non-blocking socket: ciphertext in, plaintext out, and the reverse for whole batches
+//! of output.
+
+use super::socket::{Sent, Socket};
+use rustls::{ServerConfig, ServerConnection};
+use std::io::{ErrorKind, Read, Write};
+use std::sync::Arc;
+
+/// Plaintext that may lie encrypted and unsent in a connection.
+const BUFFERED_BYTES_MAX: usize = 64 << 10;
+
+/// The TLS side of one connection.
+#[derive(Debug)]
+pub(crate) struct Tls {
+    session: ServerConnection,
+}
+
+impl Tls {
+    pub(crate) fn new(config: Arc<ServerConfig>) -> Result<Tls, String> {
+        let mut session = ServerConnection::new(config).map_err(|error| error.to_string())?;
+        session.set_buffer_limit(Some(BUFFERED_BYTES_MAX));
+        Ok(Tls { session })
+    }
+
+    pub(crate) fn is_handshaking(&self) -> bool {
+        self.session.is_handshaking()
+    }
+
+    /// The name in the certificate that the client showed: common name, else alternative name.
+    pub(crate) fn certificate_name(&self) -> Option<String> {
+        let certificate = self.session.peer_certificates()?.first()?;
+        certificate_name(certificate)
+    }
+
+    /// Takes ciphertext and hands the plaintext in it to `plain`. The error says what the client
+    /// did wrong; an alert for it waits to be sent then.
+    pub(crate) fn receive(
+        &mut self,
+        mut ciphertext: &[u8],
+        plain: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        while !ciphertext.is_empty() {
+            let taken = self.session.read_tls(&mut ciphertext).map_err(|e| e.to_string())?;
+            let state = self.session.process_new_packets().map_err(|e| e.to_string())?;
+            let waiting = state.plaintext_bytes_to_read();
+            if waiting > 0 {
+                let from = plain.len();
+                plain.resize(from + waiting, 0);
+                let read = self.session.reader().read(&mut plain[from..]);
+                plain.truncate(from + read.map_err(|error| error.to_string())?);
+            }
+            if taken == 0 && waiting == 0 {
+                // After close_notify nothing is taken any more.
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Encrypts and sends; says how many bytes of `plain` it has taken over, or that the peer is
+    /// gone. With [`Tls::is_flushed`] false, the socket took no more.
+    pub(crate) fn send(&mut self, socket: &Socket, plain: &[u8]) -> Sent {
+        let mut taken = 0;
+        loop {
+            if taken < plain.len() {
+                match self.session.writer().write(&plain[taken..]) {
+                    Ok(count) => taken += count,
+                    Err(_) => return Sent::Ended,
+                }
+            }
+            match self.write_ciphertext(socket) {
+                Sent::Ended => return Sent::Ended,
+                Sent::Full if taken == 0 => return Sent::Full,
+                Sent::Full => return Sent::Bytes(taken),
+                Sent::Bytes(_) if taken == plain.len() => return Sent::Bytes(taken),
+                Sent::Bytes(_) => {}
+            }
+        }
+    }
+
+    fn write_ciphertext(&mut self, mut socket: &Socket) -> Sent {
+        while self.session.wants_write() {
+            match self.session.write_tls(&mut socket) {
+                Ok(0) => return Sent::Ended,
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Sent::Full,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return Sent::Ended,
+            }
+        }
+        Sent::Bytes(0)
+    }
+
+    /// Whether all ciphertext is sent.
+    pub(crate) fn is_flushed(&self) -> bool {
+        !self.session.wants_write()
+    }
+
+    /// Says goodbye as TLS wants it, so that the peer can tell the end from a cut.
+    pub(crate) fn end_output(&mut self, socket: &Socket) {
+        self.session.send_close_notify();
+        self.write_ciphertext(socket);
+    }
+}
+
+/// The subject's common name, else the first DNS name or mail address among its alternatives.
+fn certificate_name(der: &[u8]) -> Option<String> {
+    use x509_parser::extensions::GeneralName;
+    let (_, certificate) = x509_parser::parse_x509_certificate(der).ok()?;
+    let common = certificate.subject().iter_common_name().next();
+    if let Some(name) = common.and_then(|name| name.as_str().ok()) {
+        return Some(name.to_owned());
+    }
+    let alternatives = certificate.subject_alternative_name().ok()??;
+    alternatives.value.general_names.iter().find_map(|name| match name {
+        GeneralName::DNSName(name) | GeneralName::RFC822Name(name) => Some((*name).to_owned()),
+        _ => None,
+    })
+}
