@@ -15,11 +15,13 @@ fn publish_and_consume() {
          < 1 basic.qos-ok
          > 1 basic.consume queue=q consumer_tag=c
          < 1 basic.consume-ok consumer_tag=c
-         < 1 basic.deliver consumer_tag=c delivery_tag=1 routing_key=q | content_type=text/plain delivery_mode=2 \"first\"
+         < 1 basic.deliver consumer_tag=c delivery_tag=1 routing_key=q | content_type=text/plain \
+           delivery_mode=2 \"first\"
          > 1 basic.ack delivery_tag=1
          < 1 basic.deliver consumer_tag=c delivery_tag=2 routing_key=q | \"\"
          > 1 basic.reject delivery_tag=2 requeue=true
-         < 1 basic.deliver consumer_tag=c delivery_tag=3 redelivered=true routing_key=q | headers={x-delivery-count:1} \"\"
+         < 1 basic.deliver consumer_tag=c delivery_tag=3 redelivered=true routing_key=q | \
+           headers={x-delivery-count:1} \"\"
          > 1 basic.nack delivery_tag=3
          > 1 basic.cancel consumer_tag=c
          < 1 basic.cancel-ok consumer_tag=c
@@ -66,7 +68,8 @@ fn queues_are_remembered_and_no_wait_is_silent() {
          > 1 queue.purge no_wait=true
          > 1 queue.delete no_wait=true
          > 1 basic.get queue=q
-         < 1 channel.close reply_code=404 reply_text=\"NOT_FOUND - no queue 'q' in vhost '/'\" class_id=60 method_id=70",
+         < 1 channel.close reply_code=404 reply_text=\"NOT_FOUND - no queue 'q' in vhost '/'\" \
+           class_id=60 method_id=70",
     );
 }
 
@@ -159,12 +162,17 @@ fn dead_letters_say_why() {
     check(
         "> 1 queue.declare queue=graves
          < 1 queue.declare-ok queue=graves
-         > 1 queue.declare queue=q arguments={x-dead-letter-exchange:,x-dead-letter-routing-key:graves}
+         > 1 queue.declare queue=q arguments={x-dead-letter-exchange:,\
+           x-dead-letter-routing-key:graves}
          < 1 queue.declare-ok queue=q
          > 1 basic.publish routing_key=q | expiration=100 \"late\"
          > wait 100
          > 1 basic.get queue=graves
-         < 1 basic.get-ok delivery_tag=1 routing_key=graves | headers={x-death:[{count:1,reason:expired,queue:q,time:@1700000000,exchange:,routing-keys:[q],original-expiration:100}],x-first-death-reason:expired,x-first-death-queue:q,x-first-death-exchange:,x-last-death-reason:expired,x-last-death-queue:q,x-last-death-exchange:} \"late\"",
+         < 1 basic.get-ok delivery_tag=1 routing_key=graves | headers={x-death:[{count:1,\
+           reason:expired,queue:q,time:@1700000000,exchange:,routing-keys:[q],\
+           original-expiration:100}],x-first-death-reason:expired,x-first-death-queue:q,\
+           x-first-death-exchange:,x-last-death-reason:expired,x-last-death-queue:q,\
+           x-last-death-exchange:} \"late\"",
     );
 }
 
@@ -176,9 +184,11 @@ fn replies_go_straight_back() {
          > 1 queue.declare queue=amq.rabbitmq.reply-to passive=true
          < 1 queue.declare-ok queue=amq.rabbitmq.reply-to consumer_count=1
          b> 1 queue.declare queue=amq.rabbitmq.reply-to.gone passive=true
-         b< 1 channel.close reply_code=404 reply_text=\"NOT_FOUND - no queue 'amq.rabbitmq.reply-to.gone' in vhost '/'\" class_id=50 method_id=10
+         b< 1 channel.close reply_code=404 reply_text=\"NOT_FOUND - no queue \
+           'amq.rabbitmq.reply-to.gone' in vhost '/'\" class_id=50 method_id=10
          > 1 basic.consume queue=amq.rabbitmq.reply-to no_ack=true
-         < 1 channel.close reply_code=406 reply_text=\"PRECONDITION_FAILED - reply consumer already set\" class_id=60 method_id=20",
+         < 1 channel.close reply_code=406 reply_text=\"PRECONDITION_FAILED - reply consumer \
+           already set\" class_id=60 method_id=20",
     );
 }
 
@@ -204,7 +214,8 @@ fn a_consumer_tag_is_used_once() {
          > 1 basic.cancel consumer_tag=unknown
          < 1 basic.cancel-ok consumer_tag=unknown
          > 1 basic.consume queue=q consumer_tag=c
-         < 0 connection.close reply_code=530 reply_text=\"NOT_ALLOWED - attempt to reuse consumer tag 'c'\" class_id=60 method_id=20",
+         < 0 connection.close reply_code=530 reply_text=\"NOT_ALLOWED - attempt to reuse \
+           consumer tag 'c'\" class_id=60 method_id=20",
     );
 }
 
@@ -214,14 +225,16 @@ fn exclusive_queues_belong_to_their_connection() {
         "> 1 queue.declare queue=mine exclusive=true
          < 1 queue.declare-ok queue=mine
          b> 1 basic.get queue=mine
-         b< 1 channel.close reply_code=405 reply_text=\"RESOURCE_LOCKED - queue 'mine' is exclusive to another connection\" class_id=60 method_id=70
+         b< 1 channel.close reply_code=405 reply_text=\"RESOURCE_LOCKED - queue 'mine' is \
+           exclusive to another connection\" class_id=60 method_id=70
          > cut
          < closed: cut
          b> 1 channel.close-ok
          b> 1 channel.open
          b< 1 channel.open-ok
          b> 1 queue.declare queue=mine passive=true
-         b< 1 channel.close reply_code=404 reply_text=\"NOT_FOUND - no queue 'mine' in vhost '/'\" class_id=50 method_id=10",
+         b< 1 channel.close reply_code=404 reply_text=\"NOT_FOUND - no queue 'mine' in vhost \
+           '/'\" class_id=50 method_id=10",
     );
 }
 
@@ -246,7 +259,8 @@ fn deliveries_stop_and_go_on() {
 #[test]
 fn messages_are_delayed() {
     check(
-        "> 1 exchange.declare exchange=later kind=x-delayed-message arguments={x-delayed-type:direct}
+        "> 1 exchange.declare exchange=later kind=x-delayed-message \
+           arguments={x-delayed-type:direct}
          < 1 exchange.declare-ok
          > 1 queue.declare queue=q
          < 1 queue.declare-ok queue=q
@@ -257,6 +271,7 @@ fn messages_are_delayed() {
          < 1 basic.get-empty
          > wait 1000
          > 1 basic.get queue=q
-         < 1 basic.get-ok delivery_tag=1 exchange=later routing_key=k | headers={x-delay:1000} \"x\"",
+         < 1 basic.get-ok delivery_tag=1 exchange=later routing_key=k | headers={x-delay:1000} \
+           \"x\"",
     );
 }
