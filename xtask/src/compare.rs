@@ -1,6 +1,7 @@
 //! `cargo xtask compare amqp091`: builds what is compared, fetches PerfTest, and hands over to the benchmark.
 //! Knows nothing of loads and targets.
 
+use crate::layout::target_folder;
 use crate::process;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -36,16 +37,6 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
         Some(2) => Err("a target was missed".to_string()),
         _ => Err(format!("the benchmark failed ({status})")),
     }
-}
-
-/// Where Cargo builds to, which the environment may have changed.
-fn target_folder(root: &Path) -> Result<PathBuf, String> {
-    let metadata = ["metadata", "--no-deps", "--offline", "--format-version", "1"];
-    let text = process::output("cargo", &metadata, root)?;
-    let value: serde_json::Value = serde_json::from_str(&text)
-        .map_err(|error| format!("cargo metadata printed no JSON: {error}"))?;
-    let folder = value["target_directory"].as_str();
-    folder.map(PathBuf::from).ok_or_else(|| "cargo metadata names no target folder".to_string())
 }
 
 fn build(root: &Path) -> Result<(), String> {

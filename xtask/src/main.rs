@@ -1,11 +1,12 @@
-//! Automation: `cargo xtask test | tidy | compare`. Knows the workspace's layout, and none of its crates.
+//! Automation: `cargo xtask test | tidy | sim | compare`. Knows the workspace's layout, and none of its crates.
 
 mod compare;
+mod layout;
 mod process;
+mod simulate;
 mod test;
 mod tidy;
 
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const HELP: &str = "\
@@ -16,6 +17,8 @@ cargo xtask COMMAND
     --list            the steps and what they need
     --long            the long crash test: 200 rounds instead of 10
   tidy              check the rules of the source tree that the compiler does not
+  sim               run the simulator, seed after seed, until one fails
+    SEED              one seed again; more flags: angarium-sim
   compare amqp091   Angarium beside RabbitMQ under the same loads, against the targets
     --quick           one short round; more flags: angarium bench compare --help
   help              this text
@@ -37,10 +40,11 @@ fn main() -> ExitCode {
 }
 
 fn run(command: &str, arguments: &[String]) -> Result<(), String> {
-    let root = root();
+    let root = layout::root();
     match command {
         "test" => test::run(&root, arguments),
         "tidy" => tidy::run(&root),
+        "sim" => simulate::run(&root, arguments),
         "compare" => compare::run(&root, arguments),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
@@ -48,10 +52,4 @@ fn run(command: &str, arguments: &[String]) -> Result<(), String> {
         }
         other => Err(format!("unknown command '{other}'\n\n{HELP}")),
     }
-}
-
-/// The root of the repository: one above this crate.
-fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().expect("xtask lies one below the root").to_path_buf()
 }

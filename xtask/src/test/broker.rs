@@ -1,5 +1,6 @@
 //! The program as users start it: in a fresh data folder, on a free port of the loopback address.
 
+use crate::layout;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -19,21 +20,22 @@ pub(super) struct Broker {
 }
 
 impl Broker {
-    /// Starts the release build with its data under target/, or takes the one that the environment
+    /// Starts the release build with its data in the target folder, or takes the one that the environment
     /// names (to try the tests on another broker).
     pub(super) fn start(root: &Path, name: &str) -> Result<Broker, String> {
         if let Ok(url) = std::env::var(URL_VARIABLE) {
             println!("broker: {url} ({URL_VARIABLE})");
             return Ok(Broker { url, child: None });
         }
-        let data = root.join("target/clients/data").join(name);
+        let target = layout::target_folder(root)?;
+        let data = target.join("clients/data").join(name);
         if data.exists() {
             std::fs::remove_dir_all(&data)
                 .map_err(|error| format!("{}: {error}", data.display()))?;
         }
         std::fs::create_dir_all(&data).map_err(|error| format!("{}: {error}", data.display()))?;
         let address = free_address()?;
-        let program = root.join("target/release/angarium");
+        let program = target.join("release/angarium");
         let child = Command::new(&program)
             .args(["serve", "--http", "off", "--amqp", &address.to_string(), "--data"])
             .arg(&data)

@@ -2,14 +2,14 @@
 
 use super::broker::Broker;
 use super::count::Count;
-use crate::process;
+use crate::{layout, process};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Where the suites are.
 const SUITES: &str = "crates/server/tests/clients";
-/// Where everything goes that is fetched or built for them.
-const WORK: &str = "target/clients";
+/// Where everything goes that is fetched or built for them, in the target folder.
+const WORK: &str = "clients";
 
 /// Tests of amqp091-go itself that ask RabbitMQ's management interface to close a connection.
 const GO_OWN_SKIPPED: &str = "skipped_tests.txt";
@@ -137,7 +137,8 @@ fn with_broker(
 
 /// Where a suite is and where its work goes; the latter is created.
 fn folders(root: &Path, name: &str) -> Result<(PathBuf, PathBuf), String> {
-    let (suite, work) = (root.join(SUITES).join(name), root.join(WORK).join(name));
+    let suite = root.join(SUITES).join(name);
+    let work = layout::target_folder(root)?.join(WORK).join(name);
     std::fs::create_dir_all(&work).map_err(|error| format!("{}: {error}", work.display()))?;
     Ok((suite, work))
 }

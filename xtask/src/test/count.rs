@@ -92,7 +92,8 @@ mod tests {
 
     #[test]
     fn go_lines_are_counted() {
-        let text = "=== RUN A\n--- PASS: A (0.1s)\n    --- PASS: A/b (0s)\n--- FAIL: B (1s)\n--- SKIP: C (0s)\nPASS";
+        let text = "=== RUN A\n--- PASS: A (0.1s)\n    --- PASS: A/b (0s)\n\
+            --- FAIL: B (1s)\n--- SKIP: C (0s)\nPASS";
         check(Count::go_line, text, [1, 1, 1]);
     }
 }

@@ -93,6 +93,11 @@ mod tests {
             "//! x\nuse angarium_engine::Value;",
             &[2],
         );
+        check_one(
+            "crates/protocol/src/amqp091/codec/x.rs",
+            "//! x\n\nangarium_engine::Value",
+            &[3],
+        );
         check_one("crates/protocol/src/amqp091/mapping.rs", "use angarium_engine::Value;", &[]);
     }
 

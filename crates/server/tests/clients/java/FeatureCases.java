@@ -25,7 +25,8 @@ final class FeatureCases {
         Channel channel = world.confirming();
         BlockingQueue<String> events = new LinkedBlockingQueue<>();
         channel.addReturnListener((Return back) -> events.add("return " + back.getReplyCode()));
-        channel.addConfirmListener((tag, multiple) -> events.add("ack"), (tag, multiple) -> events.add("nack"));
+        channel.addConfirmListener(
+                (tag, multiple) -> events.add("ack"), (tag, multiple) -> events.add("nack"));
         channel.basicPublish("", World.name(), true, null, new byte[1]);
         World.same("return 312", World.take(events, "the return"), "first event");
         World.same("ack", World.take(events, "the confirm"), "second event");

@@ -146,7 +146,8 @@ def a_cycle_of_expiry_without_a_rejection_ends(world):
 def a_retry_by_way_of_a_waiting_queue_goes_round(world):
     channel = world.channel(confirms=True)
     main, waiting = world.name("q"), world.name("q")
-    channel.queue_declare(main, arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": waiting})
+    to_waiting = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": waiting}
+    channel.queue_declare(main, arguments=to_waiting)
     to_main = {"x-message-ttl": 10, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": main}
     channel.queue_declare(waiting, arguments=to_main)
     publish(channel, main, b"x")

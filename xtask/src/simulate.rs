@@ -1,0 +1,14 @@
+//! `cargo xtask sim`: the simulator, built for speed. Knows nothing of what it checks.
+
+use crate::process;
+use std::path::Path;
+use std::process::Command;
+
+/// Runs it without end, or as the arguments say.
+pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
+    let forever = ["--forever".to_string()];
+    let arguments = if arguments.is_empty() { &forever[..] } else { arguments };
+    let mut cargo = Command::new("cargo");
+    cargo.args(["run", "--quiet", "--release", "-p", "angarium-sim", "--"]).args(arguments);
+    process::stream(cargo.current_dir(root), |_| {})
+}
