@@ -383,6 +383,3 @@ impl Words {
         self.free.push(symbol);
     }
 }
-
-#[cfg(test)]
-pub(super) mod tests;

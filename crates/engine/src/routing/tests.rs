@@ -2,6 +2,7 @@
 
 mod cost;
 mod model;
+mod patterns;
 mod topology;
 
 use super::*;

@@ -1,5 +1,6 @@
-//! Measures what routing costs in time of this thread on a processor; asserts nothing about it. The figures of the decision on the topic
-//! index come from here:
+//! Measures what routing costs in time of this thread on a processor; asserts nothing about it.
+//!
+//! The figures of the decision on the topic index come from here:
 //! `cargo test --release -p angarium-engine --lib cost_of -- --ignored --nocapture --test-threads=1`
 
 #![expect(
@@ -7,8 +8,8 @@
     reason = "a measurement prints; nothing here runs unless asked for"
 )]
 
-use super::super::patterns::tests::naive;
 use super::super::patterns::{MatchScratch, TOPIC, Word};
+use super::patterns::naive;
 use super::*;
 use std::hint::black_box;
 

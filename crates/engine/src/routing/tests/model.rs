@@ -1,6 +1,6 @@
 //! Random changes and messages: the router against a model that is nothing but lists.
 
-use super::super::patterns::tests::{Random, naive_topic};
+use super::patterns::{Random, naive_topic};
 use super::*;
 use std::collections::{BTreeMap, BTreeSet};
 

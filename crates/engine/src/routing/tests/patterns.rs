@@ -1,35 +1,35 @@
 //! The index against a naive matcher, what a match costs, and what an unbind leaves behind.
 
-use super::*;
+use super::super::patterns::{MatchScratch, NONE, Patterns, Syntax, TOPIC, Word};
 
 /// Deterministic random numbers (xorshift), so that a failure can be repeated from its seed.
-pub(in crate::routing) struct Random(u64);
+pub(super) struct Random(u64);
 
 impl Random {
-    pub(in crate::routing) fn new(seed: u64) -> Random {
+    pub(super) fn new(seed: u64) -> Random {
         Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    pub(in crate::routing) fn below(&mut self, bound: usize) -> usize {
+    pub(super) fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         usize::try_from((self.0 >> 11) % bound as u64).unwrap()
     }
 
-    pub(in crate::routing) fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
+    pub(super) fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
         from[self.below(from.len())]
     }
 
     /// Up to `most` words of `from`, joined by dots.
-    pub(in crate::routing) fn words(&mut self, from: &[&str], most: usize) -> String {
+    pub(super) fn words(&mut self, from: &[&str], most: usize) -> String {
         let count = self.below(most + 1);
         (0..count).map(|_| self.pick(from)).collect::<Vec<_>>().join(".")
     }
 }
 
 /// The definition of a match, by recursion on the words; says nothing about cost.
-pub(in crate::routing) fn naive(pattern: &[Word<'_>], key: &[&str]) -> bool {
+pub(super) fn naive(pattern: &[Word<'_>], key: &[&str]) -> bool {
     match (pattern.split_first(), key.split_first()) {
         (None, None) => true,
         (None, Some(_)) => false,
@@ -42,7 +42,7 @@ pub(in crate::routing) fn naive(pattern: &[Word<'_>], key: &[&str]) -> bool {
     }
 }
 
-pub(in crate::routing) fn naive_topic(pattern: &str, key: &str) -> bool {
+pub(super) fn naive_topic(pattern: &str, key: &str) -> bool {
     let pattern: Vec<_> = TOPIC.pattern(pattern).collect();
     let key: Vec<_> = TOPIC.words(key).collect();
     naive(&pattern, &key)
