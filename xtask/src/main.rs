@@ -1,4 +1,4 @@
-//! Automation: `cargo xtask test | tidy | sim | compare`. Knows the workspace's layout, and none of its crates.
+//! Automation: `cargo xtask test | tidy | sim | compare`. Knows the workspace, and none of its crates.
 
 mod compare;
 mod layout;

@@ -33,8 +33,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
 }
 
 fn is_codec(path: &str) -> bool {
-    path.starts_with("crates/protocol/")
-        && (path.ends_with("/codec.rs") || path.ends_with("/frame.rs"))
+    let part = |name: &str| name == "codec" || name == "codec.rs" || name == "frame.rs";
+    path.starts_with("crates/protocol/src/") && path.split('/').any(part)
 }
 
 /// What is wrong with a line, if anything.
