@@ -1,0 +1,125 @@
+//! A confirmed message stays until a consumer has settled it, and no queue takes what none of its
+//! bindings leads to.
+
+use crate::history::{Ending, Event, History, MessageId, Outcome, Publish, QueueIndex};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is known of one run when it is over.
+#[derive(Default)]
+struct Ledger<'a> {
+    /// Publishes with the index of their event.
+    publishes: BTreeMap<MessageId, (usize, &'a Publish)>,
+    confirmed: BTreeSet<MessageId>,
+    /// Those that a consumer may have settled, or that were there at the end.
+    accounted: BTreeSet<(QueueIndex, MessageId)>,
+    /// Queues from which presettled deliveries may have got lost on their way.
+    spilled: BTreeSet<QueueIndex>,
+    last_restart: usize,
+    is_drained: bool,
+}
+
+pub(super) fn check(history: &History) -> Result<(), String> {
+    let ledger = ledger(history)?;
+    if !ledger.is_drained {
+        return Ok(());
+    }
+    for message in &ledger.confirmed {
+        let Some((at, publish)) = ledger.publishes.get(message) else { continue };
+        for queue in &publish.to {
+            if is_expected(history, &ledger, *at, publish, *queue) {
+                let reach = history.plan.reach(*queue);
+                if !reach.iter().any(|queue| ledger.accounted.contains(&(*queue, *message))) {
+                    let name = &history.plan.queues[*queue].name;
+                    return Err(format!("{message:?} was confirmed and is not in queue '{name}'"));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether nothing but a consumer may have taken the message out of the queue.
+fn is_expected(
+    history: &History,
+    ledger: &Ledger<'_>,
+    published_at: usize,
+    publish: &Publish,
+    queue: QueueIndex,
+) -> bool {
+    let plan = &history.plan;
+    let survives = publish.persistent && plan.queues[queue].durable;
+    let expires = publish.expires && plan.queues[queue].dead_letters_to.is_none();
+    !plan.loses(queue)
+        && !expires
+        && (survives || ledger.last_restart < published_at)
+        && !plan.reach(queue).iter().any(|queue| ledger.spilled.contains(queue))
+}
+
+fn ledger(history: &History) -> Result<Ledger<'_>, String> {
+    let mut ledger = Ledger::default();
+    let mut committed = BTreeMap::new();
+    let mut presettled = BTreeMap::new();
+    let mut rolled_back = BTreeSet::new();
+    let mut is_draining = false;
+    for (_, event) in &history.events {
+        if let Event::Transaction { transaction, ending: Ending::RolledBack } = event {
+            rolled_back.insert(*transaction);
+        }
+    }
+    for (at, (_, event)) in history.events.iter().enumerate() {
+        match event {
+            Event::Publish(publish) => {
+                ledger.publishes.insert(publish.message, (at, publish));
+                if let Some(transaction) = publish.transaction {
+                    committed.entry(transaction).or_insert_with(Vec::new).push(publish.message);
+                }
+            }
+            Event::Confirm { message, accepted: true } => {
+                ledger.confirmed.insert(*message);
+            }
+            Event::Return { message } => check_return(history, &ledger, *message)?,
+            Event::Transaction { transaction, ending: Ending::Committed } => {
+                ledger.confirmed.extend(committed.remove(transaction).unwrap_or_default());
+            }
+            Event::Subscribe(subscription) if subscription.presettled => {
+                presettled.insert(subscription.consumer, subscription.queue);
+            }
+            Event::Ended { consumer } => {
+                ledger.spilled.extend(presettled.get(consumer));
+            }
+            Event::Deliver(delivery) => {
+                let is_gone = is_draining || presettled.contains_key(&delivery.consumer);
+                if let (true, Some(message)) = (is_gone, delivery.message) {
+                    ledger.accounted.insert((delivery.queue, message));
+                }
+            }
+            Event::Settle { queue, message, outcome, transaction, .. } => {
+                let is_undone = transaction.is_some_and(|number| rolled_back.contains(&number));
+                let moves = *outcome == Outcome::Discard
+                    && history.plan.queues[*queue].dead_letters_to.is_some();
+                if *outcome != Outcome::Requeue && !is_undone && !moves {
+                    ledger.accounted.insert((*queue, *message));
+                }
+            }
+            Event::Crashed | Event::Closed => ledger.last_restart = at,
+            Event::Draining => is_draining = true,
+            Event::Drained => ledger.is_drained = true,
+            _ => {}
+        }
+    }
+    Ok(ledger)
+}
+
+/// A message is only given back where no queue was to take it.
+fn check_return(history: &History, ledger: &Ledger<'_>, message: MessageId) -> Result<(), String> {
+    let Some((_, publish)) = ledger.publishes.get(&message) else {
+        return Err(format!("{message:?} was returned and never published"));
+    };
+    match publish.to.iter().find(|queue| !history.plan.queues[**queue].lossy) {
+        Some(queue) => Err(format!(
+            "{message:?} was returned as unroutable although queue '{}' takes it",
+            history.plan.queues[*queue].name
+        )),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,51 @@
+//! Queues are never longer than they may be, nothing outlives its time, and nothing is requeued more
+//! often than its queue allows.
+
+use crate::history::{Event, History, Publish};
+use angarium_engine::Time;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Time that a delivery may be under way when it is due, while nothing is stalled.
+const UNDER_WAY: Duration = Duration::from_secs(5);
+
+pub(super) fn check(history: &History) -> Result<(), String> {
+    let mut publishes: BTreeMap<_, &Publish> = BTreeMap::new();
+    let mut draining: Option<Time> = None;
+    for (now, event) in &history.events {
+        match event {
+            Event::Publish(publish) => {
+                publishes.insert(publish.message, publish);
+            }
+            Event::Draining => draining = Some(*now),
+            Event::Depth { queue, messages } => {
+                let queue = &history.plan.queues[*queue];
+                if let Some(limit) = queue.length_max.filter(|limit| messages > limit) {
+                    let name = &queue.name;
+                    return Err(format!("queue '{name}' has {messages} of {limit} messages"));
+                }
+            }
+            Event::Deliver(delivery) => {
+                let queue = &history.plan.queues[delivery.queue];
+                let name = &queue.name;
+                let requeues = delivery.requeues;
+                if queue.delivery_limit.is_some_and(|limit| requeues > limit) {
+                    return Err(format!(
+                        "queue '{name}' delivered again after {requeues} requeues"
+                    ));
+                }
+                // Everything came in before the drain began, but for dead letters.
+                let is_direct = !history.plan.is_dead_letter_target(delivery.queue);
+                let due = draining
+                    .zip(queue.ttl)
+                    .map(|(start, ttl)| start.plus(Duration::from_millis(ttl) + UNDER_WAY));
+                if is_direct && due.is_some_and(|due| *now > due) {
+                    let message = delivery.message;
+                    return Err(format!("queue '{name}' delivered {message:?} after its time"));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

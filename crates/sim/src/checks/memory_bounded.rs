@@ -1,0 +1,27 @@
+//! What the node holds in memory stays within the sizes it was given, whatever clients and disk do.
+
+use crate::history::{Event, History};
+
+/// A control answer, or a batch of confirms, that may follow on a full outlet.
+const ANSWER_BYTES: u64 = 64 << 10;
+
+pub(super) fn check(history: &History) -> Result<(), String> {
+    let sizes = &history.plan.sizes;
+    // One message passes every limit, else it would never pass; one read of input may, too.
+    let slack = history.plan.body_max() + ANSWER_BYTES;
+    let bounds = [
+        ("resident", sizes.resident_bytes_max + 2 * slack),
+        ("outlet", sizes.egress_bytes_max as u64 + slack),
+        ("backlog", sizes.backlog_bytes_max + history.plan.clients.len() as u64 * slack),
+    ];
+    for (_, event) in &history.events {
+        let Event::Measured(sample) = event else { continue };
+        let values = [sample.resident_bytes, sample.outlet_bytes, sample.backlog_bytes];
+        for ((what, bound), value) in bounds.iter().zip(values) {
+            if value > *bound {
+                return Err(format!("{value} bytes of {what} exceed {bound}"));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,356 @@
+//! Each promise against histories made by hand: one that keeps it, and at least one that breaks it.
+
+use super::*;
+use crate::history::{Delivery, Ending, Event, MessageId, Outcome, Publish, Sample, Subscription};
+use crate::plan::{Exchange, Faults, Plan, Queue, Sizes};
+use angarium_engine::{ExchangeKind, Time};
+
+/// Queue 0 is durable and plain, 1 is limited to two messages and a second, 2 dead-letters into 3.
+fn plan() -> Plan {
+    let queue = |name: &str| Queue { name: name.to_owned(), durable: true, ..Queue::default() };
+    let limited = Queue {
+        length_max: Some(2),
+        ttl: Some(1_000),
+        delivery_limit: Some(1),
+        ..queue("limited")
+    };
+    let dying = Queue { dead_letters_to: Some(3), ttl: Some(1_000), ..queue("dying") };
+    Plan {
+        workload: "by hand",
+        exchanges: vec![Exchange {
+            name: "x".to_owned(),
+            kind: ExchangeKind::Fanout,
+            delaying: false,
+        }],
+        queues: vec![queue("plain"), limited, dying, queue("dead")],
+        bindings: Vec::new(),
+        clients: Vec::new(),
+        duration: 0,
+        sizes: Sizes {
+            resident_bytes_max: 1 << 20,
+            queue_resident_bytes_max: 1 << 20,
+            segment_bytes: 1 << 20,
+            checkpoint_bytes: 1 << 20,
+            backlog_bytes_max: 1 << 20,
+            egress_bytes_max: 1 << 20,
+            disk_bytes: 1 << 20,
+        },
+        faults: Faults::default(),
+        may_refuse: false,
+    }
+}
+
+fn id(sequence: u32) -> MessageId {
+    MessageId::new(1, sequence)
+}
+
+fn published(sequence: u32) -> Publish {
+    Publish {
+        message: id(sequence),
+        to: vec![0],
+        persistent: true,
+        priority: 0,
+        transaction: None,
+        expires: false,
+        delayed: false,
+    }
+}
+
+fn publish(sequence: u32) -> Event {
+    Event::Publish(published(sequence))
+}
+
+fn publish_to(sequence: u32, queue: usize) -> Event {
+    Event::Publish(Publish { to: vec![queue], ..published(sequence) })
+}
+
+fn publish_in(sequence: u32, transaction: u32) -> Event {
+    Event::Publish(Publish { transaction: Some(transaction), ..published(sequence) })
+}
+
+fn confirm(sequence: u32) -> Event {
+    Event::Confirm { message: id(sequence), accepted: true }
+}
+
+fn refuse(sequence: u32) -> Event {
+    Event::Confirm { message: id(sequence), accepted: false }
+}
+
+fn subscribe(consumer: u32, messages_max: u64, bytes_max: u64) -> Event {
+    let queue = 0;
+    Event::Subscribe(Subscription { consumer, queue, messages_max, bytes_max, presettled: false })
+}
+
+fn delivered(consumer: u32, sequence: u32) -> Delivery {
+    Delivery {
+        consumer,
+        queue: 0,
+        message: Some(id(sequence)),
+        redelivered: false,
+        bytes: 100,
+        requeues: 0,
+    }
+}
+
+fn deliver(consumer: u32, sequence: u32) -> Event {
+    Event::Deliver(delivered(consumer, sequence))
+}
+
+fn redeliver(consumer: u32, sequence: u32) -> Event {
+    Event::Deliver(Delivery { redelivered: true, ..delivered(consumer, sequence) })
+}
+
+fn deliver_from(queue: usize, sequence: u32) -> Event {
+    Event::Deliver(Delivery { queue, ..delivered(9, sequence) })
+}
+
+fn settle(consumer: u32, sequence: u32, outcome: Outcome) -> Event {
+    Event::Settle { consumer, queue: 0, message: id(sequence), outcome, transaction: None }
+}
+
+fn settle_in(sequence: u32, transaction: u32) -> Event {
+    Event::Settle {
+        consumer: 1,
+        queue: 0,
+        message: id(sequence),
+        outcome: Outcome::Accept,
+        transaction: Some(transaction),
+    }
+}
+
+fn ended(transaction: u32, ending: Ending) -> Event {
+    Event::Transaction { transaction, ending }
+}
+
+fn history(events: Vec<Event>) -> History {
+    let mut history = History::new(plan());
+    for (second, event) in events.into_iter().enumerate() {
+        history.note(Time(second as u64 * 1_000_000), event);
+    }
+    history
+}
+
+/// The named check says nothing about the history, nor does any other.
+fn kept(events: Vec<Event>) {
+    assert_eq!(all(&history(events)), Ok(()));
+}
+
+/// The named check finds the history broken, with a text that contains `says`.
+fn broken(name: &str, says: &str, events: Vec<Event>) {
+    let promise = ALL.iter().find(|check| check.name == name).expect("a check of that name");
+    let what = (promise.check)(&history(events)).expect_err("a broken history");
+    assert!(what.contains(says), "{what:?} does not say {says:?}");
+}
+
+fn drained(mut events: Vec<Event>, left: Vec<Event>) -> Vec<Event> {
+    events.push(Event::Draining);
+    events.extend(left);
+    events.push(Event::Drained);
+    events
+}
+
+#[test]
+fn an_orderly_history_keeps_everything() {
+    let settled = vec![
+        subscribe(1, 2, 0),
+        publish(1),
+        publish(2),
+        confirm(1),
+        deliver(1, 1),
+        settle(1, 1, Outcome::Accept),
+        Event::Synced { consumer: 1 },
+        confirm(2),
+        Event::Crashed,
+    ];
+    kept(drained(settled, vec![redeliver(2, 2)]));
+}
+
+#[test]
+fn confirmed_messages_that_are_gone_are_missed() {
+    let check = "confirmed is kept";
+    broken(check, "is not in queue", drained(vec![publish(1), confirm(1)], vec![]));
+    let requeued = vec![publish(1), confirm(1), deliver(1, 1), settle(1, 1, Outcome::Requeue)];
+    broken(check, "is not in queue", drained(requeued, vec![]));
+    let committed = vec![publish_in(1, 5), ended(5, Ending::Committed)];
+    broken(check, "is not in queue", drained(committed, vec![]));
+    let rolled_back = vec![publish(1), confirm(1), settle_in(1, 5), ended(5, Ending::RolledBack)];
+    broken(check, "is not in queue", drained(rolled_back, vec![]));
+    let discarded = Event::Settle {
+        consumer: 1,
+        queue: 2,
+        message: id(1),
+        outcome: Outcome::Discard,
+        transaction: None,
+    };
+    broken(check, "'dying'", drained(vec![publish_to(1, 2), confirm(1), discarded], vec![]));
+}
+
+#[test]
+fn what_may_go_is_not_missed() {
+    let transient = Event::Publish(Publish { persistent: false, ..published(1) });
+    kept(drained(vec![transient, confirm(1), Event::Crashed], vec![]));
+    kept(drained(vec![publish_to(1, 1), confirm(1)], vec![]));
+    kept(drained(vec![publish(1)], vec![]));
+    kept(drained(vec![publish_to(1, 2), confirm(1)], vec![deliver_from(3, 1)]));
+    kept(vec![publish(1), confirm(1)]);
+}
+
+#[test]
+fn transient_messages_must_outlast_all_but_a_restart() {
+    let transient = Event::Publish(Publish { persistent: false, ..published(1) });
+    let events = vec![Event::Crashed, transient, confirm(1)];
+    broken("confirmed is kept", "is not in queue", drained(events, vec![]));
+}
+
+#[test]
+fn routable_messages_must_not_be_returned() {
+    let events = vec![publish(1), Event::Return { message: id(1) }];
+    broken("confirmed is kept", "unroutable", events);
+    broken("confirmed is kept", "never published", vec![Event::Return { message: id(1) }]);
+}
+
+#[test]
+fn inventions_are_found() {
+    let check = "nothing invented";
+    broken(check, "nobody published", vec![deliver(1, 1)]);
+    let garbled = Event::Deliver(Delivery { message: None, ..delivered(1, 1) });
+    broken(check, "a body", vec![publish(1), garbled]);
+    broken(check, "not published to queue", vec![publish(1), deliver_from(1, 1)]);
+    let transient = Event::Publish(Publish { persistent: false, ..published(1) });
+    broken(check, "survive", vec![transient, Event::Crashed, redeliver(1, 1)]);
+    broken(check, "not committed", vec![publish_in(1, 5), deliver(1, 1)]);
+    let rolled_back = vec![publish_in(1, 5), ended(5, Ending::RolledBack), deliver(1, 1)];
+    broken(check, "not committed", rolled_back);
+    broken(check, "refused", vec![publish(1), refuse(1), deliver(1, 1)]);
+    kept(vec![publish(1), Event::Fault("the disk is full"), refuse(1), deliver(1, 1)]);
+}
+
+#[test]
+fn disorder_is_found() {
+    let check = "order kept";
+    broken(check, "before", vec![publish(1), publish(2), deliver(1, 2), deliver(1, 1)]);
+    // From two consumers nothing follows; from a redelivery neither.
+    kept(vec![publish(1), publish(2), deliver(1, 2), deliver(2, 1)]);
+    kept(vec![publish(1), publish(2), deliver(1, 2), redeliver(1, 1)]);
+    let last = vec![redeliver(3, 2), redeliver(3, 1)];
+    broken(check, "before", drained(vec![publish(1), publish(2)], last));
+}
+
+#[test]
+fn unmarked_duplicates_are_found() {
+    let check = "no unmarked duplicate";
+    broken(check, "twice", vec![publish(1), deliver(1, 1), deliver(2, 1)]);
+    broken(check, "twice", vec![publish(1), deliver(1, 1), Event::Crashed, deliver(2, 1)]);
+    kept(vec![publish(1), deliver(1, 1), redeliver(2, 1)]);
+}
+
+#[test]
+fn settled_messages_that_come_again_are_found() {
+    let check = "settled is gone";
+    let synced = || {
+        vec![
+            publish(1),
+            deliver(1, 1),
+            settle(1, 1, Outcome::Accept),
+            Event::Synced { consumer: 1 },
+        ]
+    };
+    let mut again = synced();
+    again.push(redeliver(2, 1));
+    broken(check, "again", again);
+    let mut crashed = synced();
+    crashed.extend([Event::Crashed, redeliver(2, 1)]);
+    kept(crashed);
+    let mut flushed = synced();
+    flushed.extend([publish(2), confirm(2), Event::Crashed, redeliver(2, 1)]);
+    broken(check, "flushed", flushed);
+    let committed = vec![
+        publish(1),
+        deliver(1, 1),
+        settle_in(1, 5),
+        ended(5, Ending::Committed),
+        Event::Crashed,
+        redeliver(2, 1),
+    ];
+    broken(check, "flushed", committed);
+    let unsure = vec![publish(1), deliver(1, 1), settle(1, 1, Outcome::Accept), redeliver(2, 1)];
+    kept(unsure);
+}
+
+#[test]
+fn too_much_credit_is_found() {
+    let check = "credit respected";
+    let two = || vec![publish(1), publish(2), deliver(1, 1)];
+    let begin = |messages, bytes| {
+        let mut events = vec![subscribe(1, messages, bytes)];
+        events.extend(two());
+        events
+    };
+    let with = |mut events: Vec<Event>, more: Vec<Event>| {
+        events.extend(more);
+        events
+    };
+    broken(check, "more than 1", with(begin(1, 0), vec![deliver(1, 2)]));
+    broken(check, "of 150 bytes", with(begin(0, 150), vec![deliver(1, 2)]));
+    let settled = || vec![settle(1, 1, Outcome::Accept), deliver(1, 2)];
+    kept(with(begin(1, 0), settled()));
+    // One always passes, however large.
+    kept(with(begin(0, 10), settled()));
+}
+
+#[test]
+fn torn_transactions_are_found() {
+    let check = "transactions atomic";
+    let asked = |events: Vec<Event>| {
+        let mut all = vec![publish(9), publish_in(1, 5), publish_in(2, 5)];
+        all.extend(events);
+        all.extend([Event::Committing { transaction: 5 }, Event::Crashed]);
+        all
+    };
+    broken(check, "is there and", drained(asked(vec![]), vec![redeliver(2, 1)]));
+    let both = || vec![redeliver(2, 1), redeliver(2, 2)];
+    kept(drained(asked(vec![]), both()));
+    kept(drained(asked(vec![]), vec![]));
+    let settled = vec![deliver(1, 9), settle_in(9, 5)];
+    let mut left = both();
+    left.push(redeliver(2, 9));
+    broken(check, "not settled", drained(asked(settled), left));
+}
+
+#[test]
+fn overrun_limits_are_found() {
+    let check = "limits kept";
+    broken(check, "3 of 2", vec![Event::Depth { queue: 1, messages: 3 }]);
+    kept(vec![Event::Depth { queue: 1, messages: 2 }]);
+    let requeued = Delivery { queue: 1, requeues: 2, redelivered: true, ..delivered(1, 1) };
+    broken(check, "requeues", vec![publish_to(1, 1), Event::Deliver(requeued)]);
+    let mut late = vec![publish_to(1, 1), Event::Draining];
+    late.extend((0..6).map(|_| Event::Depth { queue: 1, messages: 1 }));
+    late.push(deliver_from(1, 1));
+    broken(check, "after its time", late);
+}
+
+#[test]
+fn growing_memory_is_found() {
+    let check = "memory bounded";
+    let much = 10 << 20;
+    let samples = [
+        ("resident", Sample { resident_bytes: much, ..Sample::default() }),
+        ("outlet", Sample { outlet_bytes: much, ..Sample::default() }),
+        ("backlog", Sample { backlog_bytes: much, ..Sample::default() }),
+    ];
+    for (says, sample) in samples {
+        broken(check, says, vec![Event::Measured(sample)]);
+    }
+    kept(vec![Event::Measured(Sample::default())]);
+}
+
+#[test]
+fn wrong_refusals_are_found() {
+    let check = "refused rightly";
+    let refused = |code| Event::Refused { code, text: "why".to_owned() };
+    broken(check, "541", vec![Event::Fault("flushes fail"), refused(541)]);
+    broken(check, "404", vec![refused(404)]);
+    kept(vec![refused(320)]);
+    kept(vec![Event::Fault("flushes fail"), refused(406)]);
+}

@@ -1,0 +1,120 @@
+//! Declares the plan's exchanges, queues and bindings. Every client does so each time it connects:
+//! what exists is left as it is, what a restart took is there again.
+
+use super::Asked;
+use super::wire::{Wire, with_table};
+use crate::plan::{Plan, Queue};
+use angarium_engine::{ExchangeKind, Overflow};
+use angarium_protocol::amqp091::codec::table::TableWriter;
+use angarium_protocol::amqp091::codec::{Method, Table};
+use std::collections::VecDeque;
+
+/// Sends all declarations; `own_queue`, too, if it is one that only its consumer declares.
+pub(super) fn declare(
+    plan: &Plan,
+    own_queue: Option<usize>,
+    wire: &mut Wire,
+    asked: &mut VecDeque<Asked>,
+) {
+    for exchange in &plan.exchanges {
+        let kind = kind(exchange.kind);
+        let arguments = |table: &mut TableWriter<'_>| {
+            if exchange.delaying {
+                table.text("x-delayed-type", kind);
+            }
+        };
+        with_table(arguments, |arguments| {
+            wire.send(&Method::ExchangeDeclare {
+                ticket: 0,
+                exchange: &exchange.name,
+                kind: if exchange.delaying { "x-delayed-message" } else { kind },
+                passive: false,
+                durable: true,
+                auto_delete: false,
+                internal: false,
+                no_wait: false,
+                arguments,
+            });
+        });
+        asked.push_back(Asked::Done);
+    }
+    let is_declared = |index: usize| {
+        let queue = &plan.queues[index];
+        own_queue == Some(index) || !(queue.exclusive || queue.auto_delete)
+    };
+    for index in (0..plan.queues.len()).filter(|index| is_declared(*index)) {
+        declare_queue(plan, index, wire);
+        asked.push_back(Asked::Done);
+    }
+    for binding in plan.bindings.iter().filter(|binding| is_declared(binding.queue)) {
+        wire.send(&Method::QueueBind {
+            ticket: 0,
+            queue: &plan.queues[binding.queue].name,
+            exchange: &plan.exchanges[binding.exchange].name,
+            routing_key: &binding.key,
+            no_wait: false,
+            arguments: Table::default(),
+        });
+        asked.push_back(Asked::Done);
+    }
+}
+
+/// Sends one queue's declaration.
+pub(super) fn declare_queue(plan: &Plan, index: usize, wire: &mut Wire) {
+    let queue = &plan.queues[index];
+    with_table(
+        |table| arguments(plan, queue, table),
+        |arguments| {
+            wire.send(&Method::QueueDeclare {
+                ticket: 0,
+                queue: &queue.name,
+                passive: false,
+                durable: queue.durable,
+                exclusive: queue.exclusive,
+                auto_delete: queue.auto_delete,
+                no_wait: false,
+                arguments,
+            });
+        },
+    );
+}
+
+fn arguments(plan: &Plan, queue: &Queue, table: &mut TableWriter<'_>) {
+    let int = |number: u64| i64::try_from(number).expect("plans have small numbers");
+    if let Some(ttl) = queue.ttl {
+        table.int("x-message-ttl", int(ttl));
+    }
+    if let Some(limit) = queue.length_max {
+        table.int("x-max-length", int(limit));
+        table.text(
+            "x-overflow",
+            match queue.overflow {
+                Overflow::DropHead => "drop-head",
+                Overflow::RejectPublish => "reject-publish",
+                Overflow::RejectPublishDeadLetter => "reject-publish-dlx",
+            },
+        );
+    }
+    if let Some(target) = queue.dead_letters_to {
+        table.text("x-dead-letter-exchange", "");
+        table.text("x-dead-letter-routing-key", &plan.queues[target].name);
+    }
+    if let Some(priority) = queue.priority_max {
+        table.int("x-max-priority", i64::from(priority));
+    }
+    if queue.single_active {
+        table.bool("x-single-active-consumer", true);
+    }
+    if let Some(limit) = queue.delivery_limit {
+        table.int("x-delivery-limit", int(limit));
+    }
+}
+
+fn kind(kind: ExchangeKind) -> &'static str {
+    match kind {
+        ExchangeKind::Direct => "direct",
+        ExchangeKind::Fanout => "fanout",
+        ExchangeKind::Topic => "topic",
+        ExchangeKind::Headers => "headers",
+    }
+}

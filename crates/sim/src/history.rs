@@ -1,0 +1,222 @@
+//! What clients saw and did, and what was done to the world, in order: the material of every check.
+
+use crate::plan::Plan;
+use angarium_engine::Time;
+use std::fmt::Write;
+
+/// A message's number: its producer in the upper 32 bits, its place among that producer's messages in
+/// the lower.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MessageId(pub u64);
+
+impl MessageId {
+    /// The number of `producer`'s message `sequence`.
+    #[must_use]
+    pub fn new(producer: u32, sequence: u32) -> MessageId {
+        MessageId(u64::from(producer) << 32 | u64::from(sequence))
+    }
+
+    /// Who published it: a new number for each client, and for each of its channels.
+    #[must_use]
+    pub fn producer(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+}
+
+/// A queue's index in [`Plan::queues`].
+pub type QueueIndex = usize;
+
+/// How a client settled deliveries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// basic.ack.
+    Accept,
+    /// basic.nack with requeue.
+    Requeue,
+    /// basic.nack without requeue.
+    Discard,
+}
+
+/// A publish as its producer knows it.
+#[derive(Clone, Debug)]
+pub struct Publish {
+    /// The message.
+    pub message: MessageId,
+    /// The queues that the plan's bindings lead it to.
+    pub to: Vec<QueueIndex>,
+    /// Delivery mode 2.
+    pub persistent: bool,
+    /// Its priority property.
+    pub priority: u8,
+    /// The transaction it is part of.
+    pub transaction: Option<u32>,
+    /// It has a time to live of its own.
+    pub expires: bool,
+    /// It is held back before it is routed.
+    pub delayed: bool,
+}
+
+/// A delivery as its consumer sees it.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    /// The subscription (or getter) that took it, a new number for each.
+    pub consumer: u32,
+    /// Its queue.
+    pub queue: QueueIndex,
+    /// The message that the body names; `None` if the body is none that a producer makes.
+    pub message: Option<MessageId>,
+    /// As marked.
+    pub redelivered: bool,
+    /// Payload bytes.
+    pub bytes: u64,
+    /// How often the broker says it was requeued.
+    pub requeues: u64,
+}
+
+/// A subscription as its consumer asked for it.
+#[derive(Clone, Debug)]
+pub struct Subscription {
+    /// Its number.
+    pub consumer: u32,
+    /// Its queue.
+    pub queue: QueueIndex,
+    /// Prefetch count; 0 for none.
+    pub messages_max: u64,
+    /// Prefetch bytes; 0 for none.
+    pub bytes_max: u64,
+    /// Without acknowledgements.
+    pub presettled: bool,
+}
+
+/// How a transaction ended as its client knows it; without such an event it is unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// tx.commit-ok came.
+    Committed,
+    /// tx.rollback-ok came, or the client never asked to commit.
+    RolledBack,
+}
+
+/// What the host measured of the node after a turn.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sample {
+    /// Payload bytes that the engine holds in memory.
+    pub resident_bytes: u64,
+    /// Unsent bytes of the fullest connection.
+    pub outlet_bytes: u64,
+    /// Appended bytes that the disk has not taken.
+    pub backlog_bytes: u64,
+}
+
+/// One thing that happened.
+#[allow(missing_docs)]
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A producer sent a message.
+    Publish(Publish),
+    /// The broker confirmed it, or refused it.
+    Confirm { message: MessageId, accepted: bool },
+    /// The broker gave it back as unroutable; comes before its confirm.
+    Return { message: MessageId },
+    /// A client asked for a transaction to be committed.
+    Committing { transaction: u32 },
+    /// A transaction ended.
+    Transaction { transaction: u32, ending: Ending },
+    /// A subscription began (before its first delivery).
+    Subscribe(Subscription),
+    /// A message came.
+    Deliver(Delivery),
+    /// Its consumer settled it.
+    Settle {
+        consumer: u32,
+        queue: QueueIndex,
+        message: MessageId,
+        outcome: Outcome,
+        transaction: Option<u32>,
+    },
+    /// The broker has processed everything that this consumer sent before: it answered something
+    /// later on the same channel.
+    Synced { consumer: u32 },
+    /// The subscription ended with its connection or channel; what it had not settled goes back.
+    Ended { consumer: u32 },
+    /// The broker ended a channel or connection with an error.
+    Refused { code: u16, text: String },
+    /// The number of ready messages that the broker says a queue has.
+    Depth { queue: QueueIndex, messages: u64 },
+    /// What the host measured, whenever it is a new maximum.
+    Measured(Sample),
+    /// The node is gone, in whatever state it was.
+    Crashed,
+    /// It was closed in order.
+    Closed,
+    /// A new node runs on what was on the disk.
+    Recovered,
+    /// A fault was injected; for the reader.
+    Fault(&'static str),
+    /// Faults have ended, all clients are gone, and every queue is now emptied by one consumer.
+    Draining,
+    /// All queues are empty.
+    Drained,
+}
+
+/// All that happened in one run.
+#[derive(Clone, Debug)]
+pub struct History {
+    /// What was planned.
+    pub plan: Plan,
+    /// The events with their times.
+    pub events: Vec<(Time, Event)>,
+    /// A running hash of the events and of all bytes that travelled.
+    pub digest: Digest,
+}
+
+impl History {
+    /// An empty one.
+    #[must_use]
+    pub fn new(plan: Plan) -> History {
+        History { plan, events: Vec::new(), digest: Digest::default() }
+    }
+
+    /// Notes an event.
+    pub fn note(&mut self, now: Time, event: Event) {
+        write!(self.digest, "{} {event:?}", now.0).expect("hashing does not fail");
+        self.events.push((now, event));
+    }
+
+    /// The last `count` events, a line each.
+    #[must_use]
+    pub fn tail(&self, count: usize) -> String {
+        let start = self.events.len().saturating_sub(count);
+        let mut text = String::new();
+        for (time, event) in &self.events[start..] {
+            writeln!(text, "{:>12} {event:?}", time.0).expect("a string takes everything");
+        }
+        text
+    }
+}
+
+/// FNV-1a, 64 bits: enough to tell two runs apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digest(pub u64);
+
+impl Default for Digest {
+    fn default() -> Self {
+        Digest(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Digest {
+    /// Takes bytes in.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
+
+impl Write for Digest {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.bytes(text.as_bytes());
+        Ok(())
+    }
+}

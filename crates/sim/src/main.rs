@@ -1,0 +1,70 @@
+//! `angarium-sim`: runs one seed, or seeds without end.
+
+use angarium_sim::random::Random;
+use angarium_sim::run;
+use std::process::ExitCode;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+const USAGE: &str = "\
+Runs a whole node in a simulated world and checks what its clients saw.
+
+usage: angarium-sim [SEED]             one run; without a seed, of a seed drawn from the clock
+       angarium-sim --forever [SEED]   runs without end, from a seed on; ends at the first failure
+       angarium-sim --count N [SEED]   N runs, from a seed on; goes on after failures";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let number = |word: &str| word.parse::<u64>().ok();
+    let job = match words.as_slice() {
+        [] => Some((1, fresh_seed(), true)),
+        ["--forever"] => Some((u64::MAX, fresh_seed(), true)),
+        ["--forever", seed] => number(seed).map(|seed| (u64::MAX, seed, true)),
+        ["--count", count] => number(count).map(|count| (count, fresh_seed(), false)),
+        ["--count", count, seed] => {
+            number(count).zip(number(seed)).map(|(count, seed)| (count, seed, false))
+        }
+        [seed] => number(seed).map(|seed| (1, seed, true)),
+        _ => None,
+    };
+    match job {
+        Some((count, seed, stops)) => run_seeds(count, seed, stops),
+        None => {
+            println!("{USAGE}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Small enough to be typed.
+fn fresh_seed() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Random::new(since.as_nanos() as u64).below(1_000_000_000)
+}
+
+fn run_seeds(count: u64, first: u64, stops: bool) -> ExitCode {
+    let start = Instant::now();
+    let mut failed = 0u64;
+    for done in 0..count {
+        let seed = first.wrapping_add(done);
+        match run::run(seed) {
+            Ok(report) => {
+                let elapsed = start.elapsed().as_secs_f64();
+                let virtually = report.micros as f64 / 1e6;
+                let end = if report.is_refused { ", refused a damaged disk" } else { "" };
+                println!(
+                    "{elapsed:8.1} s  seed {seed:<12} {:<14} {:>6} events in {virtually:5.1} s{end}",
+                    report.workload, report.events
+                );
+            }
+            Err(failure) => {
+                println!("{failure}");
+                failed += 1;
+                if stops {
+                    return ExitCode::FAILURE;
+                }
+            }
+        }
+    }
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,29 @@
+//! Message bodies that prove themselves: a number, and a filling that follows from it and the length.
+
+use crate::history::MessageId;
+use crate::random::Random;
+
+/// Shortest body: a number, and as much filling that no other number has it.
+pub const BYTES_MIN: usize = 16;
+
+/// The body of message `id`, `length` bytes or [`BYTES_MIN`].
+#[must_use]
+pub fn make(id: MessageId, length: usize) -> Vec<u8> {
+    let length = length.max(BYTES_MIN);
+    let mut body = Vec::with_capacity(length);
+    body.extend_from_slice(&id.0.to_be_bytes());
+    let mut filling = Random::new(id.0 ^ (length as u64).rotate_left(32));
+    while body.len() < length {
+        let piece = filling.next().to_be_bytes();
+        let take = piece.len().min(length - body.len());
+        body.extend_from_slice(&piece[..take]);
+    }
+    body
+}
+
+/// The number in a body, if it is, byte for byte, one that [`make`] made.
+#[must_use]
+pub fn read(body: &[u8]) -> Option<MessageId> {
+    let id = MessageId(u64::from_be_bytes(body.get(..8)?.try_into().ok()?));
+    (make(id, body.len()) == body).then_some(id)
+}

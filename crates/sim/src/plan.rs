@@ -1,0 +1,329 @@
+//! What a run is going to do, as data: topology, clients, sizes and faults. A workload makes one from
+//! chance; checks read it to know what may be expected.
+
+use crate::history::QueueIndex;
+use angarium_engine::{ExchangeKind, Overflow};
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The workload that made it.
+    pub workload: &'static str,
+    /// Exchanges beside those that always exist.
+    pub exchanges: Vec<Exchange>,
+    /// Queues.
+    pub queues: Vec<Queue>,
+    /// Bindings of queues to exchanges.
+    pub bindings: Vec<Binding>,
+    /// Clients, a connection each.
+    pub clients: Vec<Role>,
+    /// Virtual microseconds for which clients work before everything is drained.
+    pub duration: u64,
+    /// The node's sizes.
+    pub sizes: Sizes,
+    /// What goes wrong.
+    pub faults: Faults,
+    /// Clients may be refused (a queue that another client deletes, say).
+    pub may_refuse: bool,
+}
+
+/// An exchange.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    /// Its name.
+    pub name: String,
+    /// How it routes.
+    pub kind: ExchangeKind,
+    /// Of type `x-delayed-message`.
+    pub delaying: bool,
+}
+
+/// A queue, and what it promises.
+#[derive(Clone, Debug, Default)]
+pub struct Queue {
+    /// Its name.
+    pub name: String,
+    /// Survives a restart.
+    pub durable: bool,
+    /// Only its consumer's connection declares and sees it.
+    pub exclusive: bool,
+    /// Goes with its last consumer.
+    pub auto_delete: bool,
+    /// `x-message-ttl` in milliseconds.
+    pub ttl: Option<u64>,
+    /// `x-max-length`.
+    pub length_max: Option<u64>,
+    /// `x-overflow`.
+    pub overflow: Overflow,
+    /// The queue that dead letters go to, through the default exchange.
+    pub dead_letters_to: Option<QueueIndex>,
+    /// `x-max-priority`.
+    pub priority_max: Option<u8>,
+    /// `x-single-active-consumer`.
+    pub single_active: bool,
+    /// `x-delivery-limit`.
+    pub delivery_limit: Option<u64>,
+    /// Clients purge or delete it, or it goes with its connection: it promises to keep nothing.
+    pub lossy: bool,
+}
+
+/// A binding.
+#[derive(Clone, Debug)]
+pub struct Binding {
+    /// An index in [`Plan::exchanges`].
+    pub exchange: usize,
+    /// The queue.
+    pub queue: QueueIndex,
+    /// Binding key or pattern.
+    pub key: String,
+}
+
+/// What a client does.
+#[derive(Clone, Debug)]
+pub enum Role {
+    /// Publishes.
+    Producer(Producer),
+    /// Consumes.
+    Consumer(Consumer),
+    /// Moves messages from one queue to others in transactions.
+    Relay(Relay),
+    /// Purges, deletes and declares again.
+    Meddler(Meddler),
+}
+
+/// How a producer learns what became of its messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Publisher confirms.
+    Confirm,
+    /// Not at all.
+    Plain,
+    /// Transactions of so many messages.
+    Transactional(u64),
+}
+
+/// A publishing client.
+#[derive(Clone, Debug)]
+pub struct Producer {
+    /// Index in [`Plan::exchanges`]; `None` for the default exchange.
+    pub exchange: Option<usize>,
+    /// Routing keys to choose from.
+    pub keys: Vec<String>,
+    /// Most messages.
+    pub messages: u32,
+    /// Most unconfirmed messages.
+    pub window: u32,
+    /// How it learns what became of them.
+    pub mode: Mode,
+    /// How many in a hundred are persistent.
+    pub persistent_percent: u64,
+    /// How many in a hundred are mandatory.
+    pub mandatory_percent: u64,
+    /// Longest body.
+    pub body_max: u64,
+    /// Highest priority.
+    pub priority_max: u8,
+    /// How many in a hundred have a time to live of their own, of up to so many milliseconds.
+    pub ttl: Option<(u64, u64)>,
+    /// Longest `x-delay` in milliseconds.
+    pub delay_max: Option<u64>,
+    /// Longest pause after a burst, in microseconds.
+    pub pause_max: u64,
+    /// Transactions: how many in a hundred are rolled back.
+    pub rollback_percent: u64,
+}
+
+/// How a consumer acknowledges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acks {
+    /// Not at all: settled once sent.
+    Auto,
+    /// Each delivery by itself, in any order.
+    Single,
+    /// Up to the newest, after so many.
+    Multiple(u64),
+}
+
+/// A consuming client.
+#[derive(Clone, Debug)]
+pub struct Consumer {
+    /// The queue.
+    pub queue: QueueIndex,
+    /// How it acknowledges.
+    pub acks: Acks,
+    /// Prefetch count; 0 for none.
+    pub prefetch: u64,
+    /// Prefetch bytes; 0 for none.
+    pub prefetch_bytes: u64,
+    /// How many in a hundred deliveries it requeues.
+    pub requeue_percent: u64,
+    /// How many in a hundred it discards.
+    pub discard_percent: u64,
+    /// Longest time it thinks about a delivery, in microseconds.
+    pub think_max: u64,
+    /// It takes messages one by one with basic.get instead of subscribing.
+    pub gets: bool,
+    /// It leaves and comes back after up to so many microseconds.
+    pub life_max: Option<u64>,
+}
+
+/// A client that consumes, publishes what it took anew, and commits both at once.
+#[derive(Clone, Debug)]
+pub struct Relay {
+    /// Where from.
+    pub from: QueueIndex,
+    /// Where to: a message into each.
+    pub to: Vec<QueueIndex>,
+    /// Deliveries in one transaction.
+    pub batch: u64,
+    /// How many in a hundred transactions are rolled back.
+    pub rollback_percent: u64,
+}
+
+/// A client that disturbs others.
+#[derive(Clone, Debug)]
+pub struct Meddler {
+    /// The queue it purges or deletes.
+    pub queue: QueueIndex,
+    /// How many in a hundred times it deletes instead of purging.
+    pub delete_percent: u64,
+    /// Longest pause, in microseconds.
+    pub pause_max: u64,
+}
+
+/// The node's sizes, small so that every boundary is met within seconds.
+#[derive(Clone, Debug)]
+pub struct Sizes {
+    /// `Limits::resident_bytes_max`.
+    pub resident_bytes_max: u64,
+    /// `Limits::queue_resident_bytes_max`.
+    pub queue_resident_bytes_max: u64,
+    /// `journal::Options::segment_bytes`.
+    pub segment_bytes: u32,
+    /// `journal::Options::checkpoint_bytes`.
+    pub checkpoint_bytes: u64,
+    /// `journal::Options::backlog_bytes_max`.
+    pub backlog_bytes_max: u64,
+    /// `node::Options::egress_bytes_max`.
+    pub egress_bytes_max: usize,
+    /// Bytes of the disk.
+    pub disk_bytes: u64,
+}
+
+/// How often what goes wrong.
+#[derive(Clone, Debug, Default)]
+pub struct Faults {
+    /// Times the node is dropped in the middle of everything.
+    pub crashes: u64,
+    /// Times it is closed in order and started again.
+    pub closes: u64,
+    /// Times a flush fails; the node is crashed some time after.
+    pub sync_errors: u64,
+    /// Times the disk has no space left for a while.
+    pub disk_fulls: u64,
+    /// One bit of what was flushed long ago is flipped while the node is down.
+    pub bit_flip: bool,
+    /// Times a connection is cut.
+    pub cuts: u64,
+    /// Times a client stops reading, or its bytes stop arriving, for a while.
+    pub stalls: u64,
+    /// Largest piece in which bytes arrive.
+    pub fragment_max: usize,
+    /// Longest way of a piece, in microseconds.
+    pub delay_max: u64,
+    /// Longest disk job, in microseconds.
+    pub disk_delay_max: u64,
+    /// What each direction of a connection buffers.
+    pub pipe_bytes: usize,
+}
+
+impl Plan {
+    /// The queues in which a message for `queue` may lie, by dead-lettering.
+    #[must_use]
+    pub fn reach(&self, queue: QueueIndex) -> Vec<QueueIndex> {
+        let mut reached = vec![queue];
+        while let Some(next) = self.queues[*reached.last().expect("never empty")].dead_letters_to {
+            if reached.contains(&next) {
+                break;
+            }
+            reached.push(next);
+        }
+        reached
+    }
+
+    /// Whether dead letters of another queue come into this one.
+    #[must_use]
+    pub fn is_dead_letter_target(&self, queue: QueueIndex) -> bool {
+        self.queues.iter().any(|other| other.dead_letters_to == Some(queue))
+    }
+
+    /// Whether a confirmed message for `queue` may go without a consumer having settled it.
+    #[must_use]
+    pub fn loses(&self, queue: QueueIndex) -> bool {
+        self.reach(queue).into_iter().any(|at| self.queues[at].drops())
+    }
+
+    /// Bytes of the longest message.
+    #[must_use]
+    pub fn body_max(&self) -> u64 {
+        let bodies = self.clients.iter().map(|client| match client {
+            Role::Producer(producer) => producer.body_max,
+            _ => 0,
+        });
+        bodies.max().unwrap_or(0)
+    }
+
+    /// The queues that a message published to `exchange` with `key` goes to.
+    #[must_use]
+    pub fn route(&self, exchange: Option<usize>, key: &str) -> Vec<QueueIndex> {
+        let Some(exchange) = exchange else {
+            return self.queues.iter().position(|queue| queue.name == key).into_iter().collect();
+        };
+        let kind = self.exchanges[exchange].kind;
+        let mut queues: Vec<QueueIndex> = self
+            .bindings
+            .iter()
+            .filter(|binding| binding.exchange == exchange && matches(kind, &binding.key, key))
+            .map(|binding| binding.queue)
+            .collect();
+        queues.sort_unstable();
+        queues.dedup();
+        queues
+    }
+}
+
+impl Queue {
+    /// Whether it drops messages of its own accord.
+    fn drops(&self) -> bool {
+        let by_rule = self.ttl.is_some()
+            || self.delivery_limit.is_some()
+            || (self.length_max.is_some() && self.overflow == Overflow::DropHead);
+        self.lossy || (by_rule && self.dead_letters_to.is_none())
+    }
+}
+
+/// Whether a binding key takes a routing key. Headers exchanges are not simulated.
+fn matches(kind: ExchangeKind, pattern: &str, key: &str) -> bool {
+    match kind {
+        ExchangeKind::Fanout => true,
+        ExchangeKind::Topic => {
+            let pattern: Vec<&str> = pattern.split('.').collect();
+            let words: Vec<&str> = key.split('.').collect();
+            words_match(&pattern, &words)
+        }
+        ExchangeKind::Direct | ExchangeKind::Headers => pattern == key,
+    }
+}
+
+/// Topic matching straight from its definition: `*` is one word, `#` any number.
+fn words_match(pattern: &[&str], words: &[&str]) -> bool {
+    match (pattern.split_first(), words.split_first()) {
+        (None, None) => true,
+        (Some((&"#", rest)), _) => {
+            words_match(rest, words) || (!words.is_empty() && words_match(pattern, &words[1..]))
+        }
+        (Some((&"*", rest)), Some((_, words))) => words_match(rest, words),
+        (Some((want, rest)), Some((word, words))) => want == word && words_match(rest, words),
+        _ => false,
+    }
+}

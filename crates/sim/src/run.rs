@@ -1,0 +1,94 @@
+//! A whole run from a seed: plan, world, checks.
+
+use crate::canary::Canary;
+use crate::checks;
+use crate::history::{Digest, History};
+use crate::plan::Plan;
+use crate::random::Random;
+use crate::workload;
+use crate::world::World;
+use angarium_engine::Time;
+
+/// Events of a failed run's history that are shown.
+const TAIL: usize = 25;
+
+/// How a run went.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Its seed.
+    pub seed: u64,
+    /// Which workload the seed chose.
+    pub workload: &'static str,
+    /// Of the whole history, and of every byte that travelled.
+    pub digest: Digest,
+    /// Events in the history.
+    pub events: usize,
+    /// Virtual time from its first event to its last, in microseconds.
+    pub micros: u64,
+    /// The node refused to start on a disk in which a bit was flipped.
+    pub is_refused: bool,
+}
+
+/// A run that broke a promise.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// Its seed.
+    pub seed: u64,
+    /// Which workload the seed chose.
+    pub workload: &'static str,
+    /// What was broken.
+    pub what: String,
+    /// The last events.
+    pub tail: String,
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Failure { seed, workload, what, tail } = self;
+        writeln!(f, "{tail}")?;
+        writeln!(f, "seed {seed} ({workload}): {what}")?;
+        write!(f, "again: cargo run -p angarium-sim -- {seed}")
+    }
+}
+
+/// Runs the seed.
+pub fn run(seed: u64) -> Result<Report, Box<Failure>> {
+    run_with(seed, None)
+}
+
+/// Runs the seed, with a rule broken on purpose.
+pub fn run_with(seed: u64, canary: Option<Canary>) -> Result<Report, Box<Failure>> {
+    run_plan(workload::plan(&mut Random::new(seed)), seed, canary)
+}
+
+/// Runs a plan.
+pub fn run_plan(plan: Plan, seed: u64, canary: Option<Canary>) -> Result<Report, Box<Failure>> {
+    let workload = plan.workload;
+    let mut world = World::new(plan, seed, canary);
+    let outcome = world.run();
+    let fail = |what: String, history: &History| {
+        Box::new(Failure { seed, workload, what, tail: history.tail(TAIL) })
+    };
+    match outcome {
+        Ok(finished) => {
+            let history = &finished.history;
+            checks::all(history).map_err(|what| fail(what, history))?;
+            let last = history.events.last().map_or(Time(0), |(time, _)| *time);
+            let first = history.events.first().map_or(Time(0), |(time, _)| *time);
+            Ok(Report {
+                seed,
+                workload,
+                digest: history.digest,
+                events: history.events.len(),
+                micros: last.0 - first.0,
+                is_refused: finished.is_refused,
+            })
+        }
+        Err(what) => {
+            let history = world.take_history();
+            // A broken promise says more than what came of it.
+            let what = checks::all(&history).err().unwrap_or(what);
+            Err(fail(what, &history))
+        }
+    }
+}

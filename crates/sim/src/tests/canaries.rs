@@ -1,0 +1,66 @@
+//! A rule is broken on purpose, and the simulator must find it.
+
+use crate::canary::Canary;
+use crate::run;
+
+/// Seeds within which each must be found.
+const SEEDS: u64 = 60;
+
+/// Some run notices, and says so by one of the promises named.
+fn found(canary: Canary, promises: &[&str]) {
+    for seed in 1000..1000 + SEEDS {
+        if let Err(failure) = run::run_with(seed, Some(canary)) {
+            let what = &failure.what;
+            let is_named = promises.iter().any(|promise| what.contains(promise));
+            assert!(is_named, "seed {seed} finds {canary:?} by another sign: {what}");
+            return;
+        }
+    }
+    panic!("{SEEDS} seeds do not find {canary:?}");
+}
+
+#[test]
+fn confirming_before_the_flush_is_found() {
+    let signs = ["confirmed is kept", "settled is gone", "transactions atomic", "does not start"];
+    found(Canary::SyncLies, &signs);
+}
+
+#[test]
+fn a_block_cut_out_of_the_log_is_found() {
+    found(Canary::LogCut, &["does not start", "confirmed is kept"]);
+}
+
+#[test]
+fn lost_settles_are_found() {
+    found(Canary::SettlesLost, &["settled is gone"]);
+}
+
+#[test]
+fn repeated_deliveries_are_found() {
+    found(Canary::DeliveriesRepeated, &["no unmarked duplicate", "settled is gone", "unknown"]);
+}
+
+#[test]
+fn swapped_deliveries_are_found() {
+    found(Canary::DeliveriesSwapped, &["order kept"]);
+}
+
+#[test]
+fn torn_transactions_are_found() {
+    found(Canary::TransactionsTorn, &["confirmed is kept", "transactions atomic"]);
+}
+
+#[test]
+fn rollbacks_that_commit_are_found() {
+    found(Canary::RollbacksCommitted, &["nothing invented", "confirmed is kept"]);
+}
+
+#[test]
+fn altered_bodies_are_found() {
+    found(Canary::BodiesAltered, &["nothing invented"]);
+}
+
+#[test]
+fn ignored_credit_is_found() {
+    found(Canary::CreditIgnored, &["credit respected"]);
+}

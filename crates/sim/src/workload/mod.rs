@@ -1,0 +1,157 @@
+//! The kinds of runs, one file each: from chance to a plan.
+
+mod backlog;
+mod delayed;
+mod limits;
+mod priorities;
+mod races;
+mod routing;
+mod transactions;
+mod work_queue;
+
+use crate::plan::{Acks, Consumer, Faults, Mode, Plan, Producer, Queue, Role, Sizes};
+use crate::random::Random;
+
+/// All kinds.
+const KINDS: &[fn(&mut Random) -> Plan] = &[
+    work_queue::plan,
+    routing::plan,
+    transactions::plan,
+    limits::plan,
+    races::plan,
+    backlog::plan,
+    priorities::plan,
+    delayed::plan,
+];
+
+/// The plan that follows from a seed's generator.
+#[must_use]
+pub fn plan(random: &mut Random) -> Plan {
+    // What a failed flush leaves unknown is the same for all kinds; so is everything here.
+    let kind = *random.pick(KINDS);
+    let mut plan = kind(random);
+    if random.percent(15) {
+        plan.faults = calm(random);
+    }
+    plan
+}
+
+/// A plan with nothing in it but sizes and faults.
+fn empty(workload: &'static str, random: &mut Random) -> Plan {
+    Plan {
+        workload,
+        exchanges: Vec::new(),
+        queues: Vec::new(),
+        bindings: Vec::new(),
+        clients: Vec::new(),
+        duration: random.between(1_000_000, 12_000_000),
+        sizes: sizes(random),
+        faults: faults(random),
+        may_refuse: false,
+    }
+}
+
+fn sizes(random: &mut Random) -> Sizes {
+    let resident = *random.pick(&[16 << 10, 128 << 10, 4 << 20]);
+    let segment_bytes = *random.pick(&[16 << 10, 64 << 10, 256 << 10]);
+    Sizes {
+        resident_bytes_max: resident,
+        queue_resident_bytes_max: (resident / *random.pick(&[1, 4])).max(4 << 10),
+        segment_bytes,
+        checkpoint_bytes: u64::from(segment_bytes) * random.between(1, 6),
+        backlog_bytes_max: *random.pick(&[16 << 10, 256 << 10, 4 << 20]),
+        egress_bytes_max: *random.pick(&[2 << 10, 32 << 10, 1 << 20]),
+        disk_bytes: 256 << 20,
+    }
+}
+
+/// A network that only delays.
+fn calm(random: &mut Random) -> Faults {
+    Faults {
+        fragment_max: 64 << 10,
+        delay_max: random.between(50, 2_000),
+        disk_delay_max: random.between(100, 20_000),
+        pipe_bytes: 64 << 10,
+        ..Faults::default()
+    }
+}
+
+fn faults(random: &mut Random) -> Faults {
+    Faults {
+        crashes: random.below(4),
+        closes: random.below(2),
+        sync_errors: u64::from(random.percent(15)),
+        disk_fulls: u64::from(random.percent(20)),
+        bit_flip: random.percent(10),
+        cuts: random.below(6),
+        stalls: random.below(6),
+        fragment_max: *random.pick(&[64, 1_500, 16 << 10, 64 << 10]),
+        delay_max: *random.pick(&[100, 1_000, 20_000]),
+        disk_delay_max: *random.pick(&[500, 10_000, 200_000]),
+        pipe_bytes: *random.pick(&[300, 4 << 10, 64 << 10]),
+    }
+}
+
+fn queue(name: impl Into<String>) -> Queue {
+    Queue { name: name.into(), durable: true, ..Queue::default() }
+}
+
+/// A producer of some kind for the named queues.
+fn producer(random: &mut Random, keys: Vec<String>) -> Producer {
+    let mode = match random.below(10) {
+        0 => Mode::Plain,
+        1 | 2 => Mode::Transactional(random.between(1, 12)),
+        _ => Mode::Confirm,
+    };
+    Producer {
+        exchange: None,
+        keys,
+        messages: u32::try_from(random.between(20, 400)).expect("small"),
+        window: u32::try_from(random.between(1, 100)).expect("small"),
+        mode,
+        persistent_percent: *random.pick(&[100, 100, 70, 0]),
+        mandatory_percent: *random.pick(&[0, 30]),
+        body_max: *random.pick(&[100, 2_000, 20_000]),
+        priority_max: 0,
+        ttl: None,
+        delay_max: None,
+        pause_max: random.between(1_000, 60_000),
+        rollback_percent: 20,
+    }
+}
+
+/// A consumer of some kind.
+fn consumer(random: &mut Random, queue: usize) -> Consumer {
+    let acks = match random.below(8) {
+        0 => Acks::Auto,
+        1 | 2 => Acks::Multiple(random.between(2, 20)),
+        _ => Acks::Single,
+    };
+    Consumer {
+        queue,
+        acks,
+        prefetch: *random.pick(&[1, 2, 10, 100, 0]),
+        prefetch_bytes: 0,
+        requeue_percent: *random.pick(&[0, 0, 10, 40]),
+        discard_percent: *random.pick(&[0, 0, 10]),
+        think_max: random.between(500, 40_000),
+        gets: random.percent(15),
+        life_max: random.percent(40).then(|| random.between(100_000, 4_000_000)),
+    }
+}
+
+/// Adds `producers` and, for each of `queues`, a few consumers.
+fn add_clients(
+    plan: &mut Plan,
+    random: &mut Random,
+    producers: Vec<Producer>,
+    queues: impl IntoIterator<Item = usize>,
+) {
+    plan.clients.extend(producers.into_iter().map(Role::Producer));
+    for queue in queues {
+        for _ in 0..random.below(3) {
+            let consumer = consumer(random, queue);
+            plan.clients.push(Role::Consumer(consumer));
+        }
+    }
+}

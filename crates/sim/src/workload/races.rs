@@ -1,0 +1,60 @@
+//! Queues that are purged and deleted under their users, exclusive and auto-delete ones among them;
+//! and a queue beside them that must not be touched by any of it.
+
+use super::{add_clients, consumer, empty, producer, queue};
+use crate::plan::{Binding, Exchange, Meddler, Plan, Role};
+use crate::random::Random;
+use angarium_engine::ExchangeKind;
+
+pub(super) fn plan(random: &mut Random) -> Plan {
+    let mut plan = empty("races", random);
+    plan.may_refuse = true;
+    plan.exchanges.push(Exchange {
+        name: "all".to_owned(),
+        kind: ExchangeKind::Fanout,
+        delaying: false,
+    });
+    plan.queues.push(queue("bystander"));
+    plan.bindings.push(Binding { exchange: 0, queue: 0, key: String::new() });
+    for number in 0..random.between(1, 3) {
+        let mut fleeting = queue(format!("fleeting.{number}"));
+        fleeting.durable = random.percent(60);
+        fleeting.lossy = true;
+        match random.below(4) {
+            0 => {
+                fleeting.exclusive = true;
+                fleeting.durable = false;
+            }
+            1 => fleeting.auto_delete = true,
+            _ => {}
+        }
+        plan.queues.push(fleeting);
+    }
+    for queue in 1..plan.queues.len() {
+        let is_own = plan.queues[queue].exclusive || plan.queues[queue].auto_delete;
+        if is_own {
+            plan.bindings.push(Binding { exchange: 0, queue, key: String::new() });
+            let owner = consumer(random, queue);
+            plan.clients.push(Role::Consumer(owner));
+        } else {
+            plan.clients.push(Role::Meddler(Meddler {
+                queue,
+                delete_percent: *random.pick(&[0, 50]),
+                pause_max: random.between(10_000, 600_000),
+            }));
+            let others = consumer(random, queue);
+            plan.clients.push(Role::Consumer(others));
+        }
+    }
+    let names: Vec<String> = plan.queues.iter().map(|queue| queue.name.clone()).collect();
+    let mut producers = Vec::new();
+    for _ in 0..random.between(1, 3) {
+        let mut producer = producer(random, names.clone());
+        if random.percent(50) {
+            producer.exchange = Some(0);
+        }
+        producers.push(producer);
+    }
+    add_clients(&mut plan, random, producers, [0]);
+    plan
+}

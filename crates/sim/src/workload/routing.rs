@@ -1,0 +1,42 @@
+//! One message, many queues: fanout, topic and direct exchanges.
+
+use super::{add_clients, empty, producer, queue};
+use crate::plan::{Binding, Exchange, Plan};
+use crate::random::Random;
+use angarium_engine::ExchangeKind;
+
+const PATTERNS: &[&str] = &["#", "a.*", "*.b", "a.#.c", "b.#", "a.b", "*"];
+const KEYS: &[&str] = &["a", "b", "a.b", "a.c", "a.b.c", "b.b", "c.c.c", "a.b.b.c"];
+
+pub(super) fn plan(random: &mut Random) -> Plan {
+    let mut plan = empty("routing", random);
+    let kinds = [ExchangeKind::Fanout, ExchangeKind::Topic, ExchangeKind::Direct];
+    for (number, kind) in kinds.into_iter().enumerate() {
+        plan.exchanges.push(Exchange { name: format!("x.{number}"), kind, delaying: false });
+    }
+    for number in 0..random.between(2, 7) {
+        let mut queue = queue(format!("route.{number}"));
+        queue.durable = random.percent(70);
+        plan.queues.push(queue);
+    }
+    for queue in 0..plan.queues.len() {
+        for exchange in 0..plan.exchanges.len() {
+            for _ in 0..random.below(3) {
+                let keys = if exchange == 1 { PATTERNS } else { KEYS };
+                let key = (*random.pick(keys)).to_owned();
+                plan.bindings.push(Binding { exchange, queue, key });
+            }
+        }
+    }
+    let keys: Vec<String> = KEYS.iter().map(|key| (*key).to_owned()).collect();
+    let mut producers = Vec::new();
+    for _ in 0..random.between(1, 4) {
+        let mut producer = producer(random, keys.clone());
+        producer.exchange = Some(random.index(plan.exchanges.len()));
+        producer.messages = producer.messages.min(150);
+        producers.push(producer);
+    }
+    let queues = 0..plan.queues.len();
+    add_clients(&mut plan, random, producers, queues);
+    plan
+}

@@ -1,0 +1,94 @@
+//! The node's work that takes time: disk jobs, reads, checks of credentials. Each takes place at a
+//! random time after it was asked for, and its result arrives at another.
+
+use super::{Happening, World};
+use crate::client::{PASSWORD, USER};
+use angarium_journal::{Done, Job};
+use angarium_node::{ReadDone, ReadJob, Verification};
+use angarium_protocol::{Authentication, Credentials, Identity};
+
+/// Work under way.
+#[derive(Debug)]
+pub(super) enum Flight {
+    Job(Job),
+    JobDone(Done),
+    Read(ReadJob),
+    ReadDone(ReadDone),
+    Verification(Verification),
+}
+
+impl World {
+    /// Takes all that the node has for the host.
+    pub(super) fn take_work(&mut self) {
+        let disk_delay = self.plan.faults.disk_delay_max;
+        let Some(node) = self.node.as_mut() else { return };
+        let mut flights = Vec::new();
+        while let Some(job) = node.next_job() {
+            flights.push(Flight::Job(job));
+        }
+        while let Some(read) = node.next_read() {
+            flights.push(Flight::Read(read));
+        }
+        while let Some(verification) = node.next_verification() {
+            flights.push(Flight::Verification(verification));
+        }
+        for flight in flights {
+            let number = self.number();
+            let is_verification = matches!(flight, Flight::Verification(_));
+            self.flights.insert(number, flight);
+            if is_verification {
+                let pause = self.random.below(100_000);
+                self.schedule(pause, Happening::Verified(number));
+            } else {
+                let pause = 1 + self.random.magnitude(disk_delay);
+                self.schedule(pause, Happening::Work(number));
+            }
+        }
+    }
+
+    /// Disk work takes place. Power may fail in the middle of it.
+    pub(super) fn work(&mut self, number: u64) -> Result<(), String> {
+        let done = match self.flights.remove(&number) {
+            Some(Flight::Job(job)) => Flight::JobDone(job.run(&self.disk)),
+            Some(Flight::Read(read)) => Flight::ReadDone(read.run(&self.disk)),
+            _ => return Ok(()),
+        };
+        if self.is_power_failing() {
+            self.crash();
+            return Ok(());
+        }
+        self.flights.insert(number, done);
+        let pause = 1 + self.random.below(200);
+        self.schedule(pause, Happening::Worked(number));
+        Ok(())
+    }
+
+    /// The result reaches the node.
+    pub(super) fn worked(&mut self, number: u64) {
+        let flight = self.flights.remove(&number);
+        let Some(node) = self.node.as_mut() else { return };
+        match flight {
+            Some(Flight::JobDone(done)) => node.job_done(self.now, done),
+            Some(Flight::ReadDone(done)) => node.read_done(self.now, done),
+            _ => return,
+        }
+        self.want_turn();
+    }
+
+    /// The answer to credentials reaches the node.
+    pub(super) fn verified(&mut self, number: u64) {
+        let Some(Flight::Verification(asked)) = self.flights.remove(&number) else { return };
+        let Some(node) = self.node.as_mut() else { return };
+        node.verified(self.now, asked.connection, asked.serial, answer(&asked));
+        self.want_turn();
+    }
+}
+
+fn answer(asked: &Verification) -> Authentication {
+    match &asked.credentials {
+        Credentials::Password { user, password } if user == USER && password == PASSWORD => {
+            Ok(Identity { user: user.clone() })
+        }
+        other => Err(format!("not the simulation's user: {other:?}")),
+    }
+}

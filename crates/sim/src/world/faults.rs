@@ -1,0 +1,325 @@
+//! What goes wrong, and the way back: crashes and restarts, a disk that fails, fills up or rots,
+//! connections that are cut or stall.
+
+use super::stages::Stage;
+use super::{Happening, START, World};
+use crate::canary::Canary;
+use crate::client::USER;
+use crate::history::Event;
+use angarium_engine::Request;
+use angarium_journal::{Fault as DiskFault, State, Storage};
+use angarium_node::Node;
+use std::time::Duration;
+
+/// Longest time that the node is down, in microseconds.
+const DOWN_MAX: u64 = 800_000;
+/// Times in a row that power fails while the node starts.
+const START_CRASHES_MAX: u64 = 2;
+/// Bytes of a block's header, and what blocks are aligned to (docs: journal format).
+const BLOCK_BYTES: u64 = 4096;
+
+/// Something that goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Fault {
+    /// The node is gone.
+    Crash,
+    /// Power fails during one of the next disk operations.
+    CrashInWork,
+    /// The node is closed in order.
+    Close,
+    /// Connections that did not end in time when it is closed are dropped.
+    CloseNow,
+    /// Flushes fail from now on.
+    SyncErrors,
+    /// The disk has no space left.
+    DiskFull,
+    /// It has some again.
+    DiskSpace,
+    /// A connection is cut.
+    Cut,
+    /// A connection stalls, one way.
+    Stall,
+}
+
+impl World {
+    /// Draws the times of all faults.
+    pub(super) fn schedule_faults(&mut self) {
+        let faults = self.plan.faults.clone();
+        let counts = [
+            (faults.crashes, None),
+            (faults.closes, Some(Fault::Close)),
+            (faults.sync_errors, Some(Fault::SyncErrors)),
+            (faults.disk_fulls, Some(Fault::DiskFull)),
+            (faults.cuts, Some(Fault::Cut)),
+            (faults.stalls, Some(Fault::Stall)),
+        ];
+        for (count, fault) in counts {
+            for _ in 0..count {
+                let at = self.random.below(self.plan.duration);
+                let is_in_work = self.random.percent(60);
+                let crash = if is_in_work { Fault::CrashInWork } else { Fault::Crash };
+                self.schedule(at, Happening::Fault(fault.unwrap_or(crash)));
+            }
+        }
+    }
+
+    pub(super) fn fault(&mut self, fault: Fault) -> Result<(), String> {
+        if self.stage != Stage::Working && !matches!(fault, Fault::CloseNow) {
+            return Ok(());
+        }
+        match fault {
+            Fault::Crash => self.crash(),
+            Fault::CrashInWork => {
+                let after = self.random.below(4);
+                let operation = self.disk.faulty.operations() + after;
+                self.disk.faulty.fail_at(operation, DiskFault::Io, true);
+                self.power_fails_at = Some(operation);
+            }
+            Fault::Close => self.shut_down(),
+            Fault::CloseNow => self.close_now()?,
+            Fault::SyncErrors => {
+                if self.node.is_some() {
+                    self.note(Event::Fault("flushes fail"));
+                    self.disk.faulty.fail_sync(true);
+                    let pause = self.random.below(2_000_000);
+                    self.schedule(pause, Happening::Fault(Fault::Crash));
+                }
+            }
+            Fault::DiskFull => {
+                self.note(Event::Fault("the disk is full"));
+                let used = self.disk.faulty.used();
+                self.disk.faulty.set_capacity(Some(used));
+                let pause = self.random.below(3_000_000);
+                self.schedule(pause, Happening::Fault(Fault::DiskSpace));
+            }
+            Fault::DiskSpace => self.disk.faulty.set_capacity(Some(self.plan.sizes.disk_bytes)),
+            Fault::Cut => {
+                if let Some(link) = self.any_link() {
+                    self.cut(link);
+                }
+            }
+            Fault::Stall => self.stall(),
+        }
+        Ok(())
+    }
+
+    fn any_link(&mut self) -> Option<u64> {
+        let links: Vec<u64> = self.links.keys().copied().collect();
+        (!links.is_empty()).then(|| *self.random.pick(&links))
+    }
+
+    fn stall(&mut self) {
+        let Some(number) = self.any_link() else { return };
+        let until = self.now.plus(Duration::from_micros(self.random.magnitude(8_000_000)));
+        let is_up = self.random.percent(50);
+        let Some(link) = self.links.get_mut(&number) else { return };
+        let pipe = if is_up { &mut link.up } else { &mut link.down };
+        pipe.stalled_until = until.max(pipe.stalled_until);
+    }
+
+    // ---- going down ----
+
+    /// Whether the operation at which power was to fail has been reached.
+    pub(super) fn is_power_failing(&self) -> bool {
+        self.power_fails_at.is_some_and(|at| self.disk.faulty.operations() > at)
+    }
+
+    /// The node is gone, with everything that was under way; of what was not flushed the disk keeps
+    /// what it likes.
+    pub(super) fn crash(&mut self) {
+        if self.node.take().is_some() {
+            self.power_fails_at = None;
+            self.note(Event::Crashed);
+            self.disk.faulty.crash();
+            self.went_down();
+        }
+    }
+
+    /// Begins to close the node in order: clients are told, and get some time.
+    pub(super) fn shut_down(&mut self) {
+        let Some(node) = self.node.as_mut() else { return };
+        if *node.journal().state() != State::Ready || self.power_fails_at.is_some() {
+            return;
+        }
+        node.shutdown(self.now, "the node is closed in order");
+        self.want_turn();
+        let pause = self.random.below(2_000_000);
+        self.schedule(pause, Happening::Fault(Fault::CloseNow));
+    }
+
+    /// Closes the node in order: whoever is still connected is dropped, the journal closed.
+    fn close_now(&mut self) -> Result<(), String> {
+        let Some(node) = self.node.as_mut() else { return Ok(()) };
+        if *node.journal().state() != State::Ready || self.power_fails_at.is_some() {
+            return Ok(());
+        }
+        for slot in std::mem::take(&mut self.by_slot).into_keys() {
+            node.disconnected(self.now, slot);
+        }
+        node.end_turn(self.now);
+        let flights: Vec<u64> = self.flights.keys().copied().collect();
+        for number in flights {
+            self.work(number)?;
+            self.worked(number);
+        }
+        if let Some(node) = self.node.as_mut() {
+            node.close(self.now);
+            while let Some(job) = node.next_job() {
+                node.job_done(self.now, job.run(&self.disk));
+            }
+        }
+        if self.node.take().is_some() {
+            self.note(Event::Closed);
+            // Nothing that an orderly end relies on may be lost with the power after it.
+            self.disk.faulty.crash();
+            self.went_down();
+        }
+        Ok(())
+    }
+
+    /// What every end of the node has in common.
+    fn went_down(&mut self) {
+        self.flights.clear();
+        self.by_slot.clear();
+        self.is_turn_due = false;
+        self.deadline_at = None;
+        let numbers: Vec<u64> = self.links.keys().copied().collect();
+        for number in numbers {
+            if let Some(link) = self.links.get_mut(&number) {
+                link.node = None;
+            }
+            let pause = self.random.below(300_000);
+            self.schedule(pause, Happening::ClientLost(number));
+        }
+        let pause = self.random.below(DOWN_MAX);
+        self.schedule(pause, Happening::Restart);
+    }
+
+    // ---- coming up ----
+
+    /// Starts a node on what is on the disk. Power may fail meanwhile, and the disk may have rotted.
+    pub(super) fn restart(&mut self) -> Result<(), String> {
+        if self.node.is_some() {
+            return Ok(());
+        }
+        if self.canary == Some(Canary::LogCut) {
+            self.cut_log();
+        }
+        if self.plan.faults.bit_flip && self.flipped.is_none() && self.random.percent(50) {
+            self.flip_bit()?;
+        }
+        for _ in 0..START_CRASHES_MAX {
+            if self.random.percent(15) {
+                let operation = self.disk.faulty.operations() + self.random.below(12);
+                self.disk.faulty.fail_at(operation, DiskFault::Io, true);
+                let outcome = self.recover();
+                let has_failed = self.disk.faulty.operations() > operation;
+                if outcome.is_ok() && has_failed {
+                    return Err("the node started although its disk failed meanwhile".to_owned());
+                }
+                self.disk.faulty.crash();
+            }
+        }
+        match self.recover() {
+            Ok(mut node) => {
+                self.note(Event::Recovered);
+                enter_user(&mut node, self.now)?;
+                self.node = Some(node);
+                self.highest = Default::default();
+                self.want_turn();
+                Ok(())
+            }
+            Err(why) => self.judge_refusal(&why),
+        }
+    }
+
+    fn recover(&mut self) -> Result<Node, String> {
+        let seed = self.random.next();
+        Node::recover(self.options(seed), &self.disk, self.now)
+    }
+
+    /// A node that does not start is right only where a bit was flipped, and if it says where.
+    fn judge_refusal(&mut self, why: &str) -> Result<(), String> {
+        match &self.flipped {
+            Some(name) if why.contains(name.as_str()) => {
+                self.stage = Stage::Refused;
+                Ok(())
+            }
+            Some(name) => Err(format!("a bit was flipped in {name}, and the node says: {why}")),
+            None => Err(format!("the node does not start: {why}")),
+        }
+    }
+
+    /// Flips a bit in a block that was flushed, is needed at the next start, and has other blocks after
+    /// it. (In the last block it cannot be told from a torn write. In what lies before the checkpoint
+    /// it is found when that record is read.)
+    fn flip_bit(&mut self) -> Result<(), String> {
+        let report = angarium_journal::check(&self.disk)?;
+        let start = report.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.start.0);
+        let (first, last) = ((start >> 32) as u32, (report.end.0 >> 32) as u32);
+        // The end's own segment may have a single block; the segments before it are followed by it.
+        let sealed = report.segments.iter().filter(|segment| {
+            let id = segment.name.split('.').next().and_then(|digits| digits.parse().ok());
+            id.is_some_and(|id: u32| id > first && id < last && segment.blocks > 0)
+        });
+        let sealed: Vec<String> = sealed.map(|segment| segment.name.clone()).collect();
+        if sealed.is_empty() {
+            return Ok(());
+        }
+        let name = self.random.pick(&sealed).clone();
+        let size = self.disk.size(&name).map_err(|error| error.to_string())?;
+        let offset = self.random.below(size);
+        let bit = 1 << self.random.below(8);
+        self.note(Event::Fault("a bit is flipped"));
+        self.disk.faulty.flip(&name, offset, bit);
+        self.flipped = Some(name);
+        Ok(())
+    }
+
+    /// The canary's deed: a block is cut out of the log, and what followed moves up.
+    fn cut_log(&mut self) {
+        let Ok(names) = self.disk.list() else { return };
+        for name in names.iter().filter(|name| name.ends_with(".segment")) {
+            self.disk.faulty.edit(name, |bytes| {
+                let block = BLOCK_BYTES as usize;
+                if bytes.len() > 3 * block && bytes[2 * block] != 0 && bytes[block] != 0 {
+                    bytes.drain(block..2 * block);
+                    bytes.extend(std::iter::repeat_n(0, block));
+                }
+            });
+        }
+    }
+
+    /// Whether no connections are taken any more.
+    pub(super) fn is_listening_over(&self) -> bool {
+        self.stage == Stage::Closing
+    }
+
+    /// How long the run lasts already.
+    pub(super) fn age(&self) -> Duration {
+        self.now.since(START)
+    }
+}
+
+/// Makes the simulation's user known: the node has none that it could check passwords of.
+fn enter_user(node: &mut Node, now: angarium_engine::Time) -> Result<(), String> {
+    let any = || ".*".to_owned();
+    let requests = [
+        Request::PutUser {
+            name: USER.to_owned(),
+            password_hash: "simulated".to_owned(),
+            administrator: false,
+        },
+        Request::SetPermissions {
+            user: USER.to_owned(),
+            vhost: "/".to_owned(),
+            configure: any(),
+            write: any(),
+            read: any(),
+        },
+    ];
+    for request in requests {
+        node.administer(now, "/", request).map_err(|refusal| refusal.text)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,314 @@
+//! The world of one run: virtual time, a node, its disk, clients and the connections between them.
+//! Whatever happens is an event in a queue; everything else follows.
+
+mod disk_work;
+mod faults;
+mod stages;
+mod traffic;
+
+use crate::canary::{Canary, Proxy};
+use crate::client::{Client, Numbers, Surroundings};
+use crate::disk::Disk;
+use crate::history::{Event, History, Sample};
+use crate::network::Link;
+use crate::plan::Plan;
+use crate::random::Random;
+use angarium_engine::limits::Limits;
+use angarium_engine::{ConnectionId, Time};
+use angarium_journal::FaultyStorage;
+use angarium_node::Node;
+use angarium_protocol::amqp091;
+use disk_work::Flight;
+use faults::Fault;
+use stages::Stage;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::time::Duration;
+
+/// When every run begins: 2026-01-01, since times are counted from 1970.
+const START: Time = Time(1_767_225_600_000_000);
+/// Events after which a run is given up: it does not come to rest.
+const EVENTS_MAX: u64 = 20_000_000;
+
+/// What happens next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Happening {
+    /// A client's time has come.
+    Client(usize),
+    /// Bytes arrive at the node.
+    Up(u64),
+    /// Bytes arrive at the client.
+    Down(u64),
+    /// The node's end of a connection learns that it is gone.
+    NodeLost(u64),
+    /// The client's end does.
+    ClientLost(u64),
+    /// Disk work takes place.
+    Work(u64),
+    /// Its result reaches the node.
+    Worked(u64),
+    /// The answer to credentials reaches the node.
+    Verified(u64),
+    /// The node ends its turn.
+    Turn,
+    /// The node's deadline.
+    Deadline,
+    /// Something goes wrong.
+    Fault(Fault),
+    /// The node starts again.
+    Restart,
+    /// The run's stages are looked at.
+    Stage,
+}
+
+/// One run.
+pub struct World {
+    now: Time,
+    random: Random,
+    plan: Plan,
+    /// Soonest first; of equal times, first come.
+    events: BinaryHeap<Reverse<(Time, u64, Happening)>>,
+    events_total: u64,
+    history: History,
+    numbers: Numbers,
+    disk: Disk,
+    node: Option<Node>,
+    /// Work in flight; gone when the node goes.
+    flights: BTreeMap<u64, Flight>,
+    clients: Vec<Client>,
+    links: BTreeMap<u64, Link>,
+    /// Links by their slot at the node.
+    by_slot: BTreeMap<ConnectionId, u64>,
+    next_number: u64,
+    is_turn_due: bool,
+    deadline_at: Option<Time>,
+    stage: Stage,
+    canary: Option<Canary>,
+    highest: Sample,
+    /// The disk operation at which power fails.
+    power_fails_at: Option<u64>,
+    /// The file in which a bit was flipped, if one was.
+    flipped: Option<String>,
+}
+
+/// How a run ended well.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// All that happened.
+    pub history: History,
+    /// The node refused to start on a damaged disk, as it should: there was no end to judge.
+    pub is_refused: bool,
+}
+
+impl World {
+    /// A world for `plan`.
+    #[must_use]
+    pub fn new(plan: Plan, seed: u64, canary: Option<Canary>) -> World {
+        let mut random = Random::new(seed ^ 0x5eed);
+        let faulty = FaultyStorage::new(random.next());
+        faulty.set_capacity(Some(plan.sizes.disk_bytes));
+        let disk = Disk { faulty, lies: canary == Some(Canary::SyncLies) };
+        let mut world = World {
+            now: START,
+            random,
+            history: History::new(plan.clone()),
+            plan,
+            events: BinaryHeap::new(),
+            events_total: 0,
+            numbers: Numbers::default(),
+            disk,
+            node: None,
+            flights: BTreeMap::new(),
+            clients: Vec::new(),
+            links: BTreeMap::new(),
+            by_slot: BTreeMap::new(),
+            next_number: 0,
+            is_turn_due: false,
+            deadline_at: None,
+            stage: Stage::Working,
+            canary,
+            highest: Sample::default(),
+            power_fails_at: None,
+            flipped: None,
+        };
+        world.begin();
+        world
+    }
+
+    fn begin(&mut self) {
+        for role in self.plan.clients.clone() {
+            let start = self.now.plus(Duration::from_micros(self.random.below(500_000)));
+            let random = self.random.fork();
+            self.add_client(Client::new(&role, start, random));
+        }
+        self.schedule_faults();
+        self.schedule(0, Happening::Restart);
+        self.schedule(self.plan.duration, Happening::Stage);
+    }
+
+    fn add_client(&mut self, mut client: Client) {
+        if let Some(canary) = self.canary {
+            client.put_behind(Proxy::new(canary, self.random.fork()));
+        }
+        self.clients.push(client);
+        self.schedule_client(self.clients.len() - 1);
+    }
+
+    /// Runs to the end. An error says what went wrong on the way; whether promises were kept is to be
+    /// judged by the history.
+    pub fn run(&mut self) -> Result<Finished, String> {
+        while let Some(Reverse((time, _, what))) = self.events.pop() {
+            debug_assert!(time >= self.now);
+            self.now = time;
+            self.events_total += 1;
+            if self.events_total > EVENTS_MAX {
+                return Err(format!("no end after {EVENTS_MAX} events"));
+            }
+            self.happen(what)?;
+            if self.stage == Stage::Over || self.stage == Stage::Refused {
+                break;
+            }
+        }
+        let history = std::mem::replace(&mut self.history, History::new(self.plan.clone()));
+        Ok(Finished { history, is_refused: self.stage == Stage::Refused })
+    }
+
+    /// What happened so far, for the report of a run that failed.
+    pub fn take_history(&mut self) -> History {
+        std::mem::replace(&mut self.history, History::new(self.plan.clone()))
+    }
+
+    fn happen(&mut self, what: Happening) -> Result<(), String> {
+        match what {
+            Happening::Client(client) => self.client_due(client)?,
+            Happening::Up(link) => self.up(link),
+            Happening::Down(link) => self.down(link)?,
+            Happening::NodeLost(link) => self.node_lost(link),
+            Happening::ClientLost(link) => self.client_lost(link),
+            Happening::Work(flight) => self.work(flight)?,
+            Happening::Worked(flight) => self.worked(flight),
+            Happening::Verified(flight) => self.verified(flight),
+            Happening::Turn => self.turn(),
+            Happening::Deadline => self.deadline(),
+            Happening::Fault(fault) => self.fault(fault)?,
+            Happening::Restart => self.restart()?,
+            Happening::Stage => self.stage()?,
+        }
+        Ok(())
+    }
+
+    /// Lets something happen so many microseconds from now.
+    fn schedule(&mut self, micros: u64, what: Happening) {
+        self.next_number += 1;
+        let due = self.now.plus(Duration::from_micros(micros));
+        self.events.push(Reverse((due, self.next_number, what)));
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next_number += 1;
+        self.next_number
+    }
+
+    fn note(&mut self, event: Event) {
+        self.history.note(self.now, event);
+    }
+
+    // ---- the node's turns ----
+
+    /// The node is to end its turn soon; what happens until then is part of it.
+    fn want_turn(&mut self) {
+        if self.node.is_some() && !self.is_turn_due {
+            self.is_turn_due = true;
+            let pause = self.random.below(60);
+            self.schedule(pause, Happening::Turn);
+        }
+    }
+
+    fn turn(&mut self) {
+        self.is_turn_due = false;
+        let Some(node) = self.node.as_mut() else { return };
+        node.end_turn(self.now);
+        let has_work = node.has_work();
+        self.take_work();
+        self.send_dirty();
+        self.read_on();
+        self.measure();
+        self.schedule_deadline();
+        if has_work {
+            self.want_turn();
+        }
+    }
+
+    fn schedule_deadline(&mut self) {
+        let Some(due) = self.node.as_ref().and_then(Node::deadline) else { return };
+        let is_covered = self.deadline_at.is_some_and(|at| at <= due && at >= self.now);
+        if !is_covered {
+            let at = due.max(self.now);
+            self.deadline_at = Some(at);
+            self.schedule(at.0 - self.now.0, Happening::Deadline);
+        }
+    }
+
+    fn deadline(&mut self) {
+        if self.deadline_at.is_some_and(|at| at <= self.now) {
+            self.deadline_at = None;
+        }
+        if let Some(node) = self.node.as_mut() {
+            node.expire(self.now);
+            self.want_turn();
+        }
+    }
+
+    /// Notes what the node holds in memory whenever it is clearly more than before.
+    fn measure(&mut self) {
+        let Some(node) = self.node.as_ref() else { return };
+        let outlets = self.by_slot.keys().map(|slot| node.outgoing(*slot).len() as u64);
+        let sample = Sample {
+            resident_bytes: node.engine().resident_bytes(),
+            outlet_bytes: outlets.max().unwrap_or(0),
+            backlog_bytes: node.journal().stats().backlog_bytes,
+        };
+        let grew = |before: u64, now: u64| now > before + before / 8;
+        if grew(self.highest.resident_bytes, sample.resident_bytes)
+            || grew(self.highest.outlet_bytes, sample.outlet_bytes)
+            || grew(self.highest.backlog_bytes, sample.backlog_bytes)
+        {
+            let highest = &mut self.highest;
+            highest.resident_bytes = highest.resident_bytes.max(sample.resident_bytes);
+            highest.outlet_bytes = highest.outlet_bytes.max(sample.outlet_bytes);
+            highest.backlog_bytes = highest.backlog_bytes.max(sample.backlog_bytes);
+            self.history.note(self.now, Event::Measured(sample));
+        }
+    }
+
+    /// A client's client-side call: hands it the surroundings.
+    fn with_client<T>(
+        &mut self,
+        client: usize,
+        act: impl FnOnce(&mut Client, &mut Surroundings<'_>) -> T,
+    ) -> T {
+        let mut at =
+            Surroundings { now: self.now, history: &mut self.history, numbers: &mut self.numbers };
+        act(&mut self.clients[client], &mut at)
+    }
+
+    fn options(&self, seed: u64) -> angarium_node::Options {
+        let sizes = &self.plan.sizes;
+        angarium_node::Options {
+            seed,
+            limits: Limits {
+                resident_bytes_max: sizes.resident_bytes_max,
+                queue_resident_bytes_max: sizes.queue_resident_bytes_max,
+                ..Limits::default()
+            },
+            journal: angarium_journal::Options {
+                segment_bytes: sizes.segment_bytes,
+                checkpoint_bytes: sizes.checkpoint_bytes,
+                backlog_bytes_max: sizes.backlog_bytes_max,
+            },
+            amqp091: amqp091::Settings::default().into(),
+            egress_bytes_max: sizes.egress_bytes_max,
+            local_users: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The course of a run: clients work among faults; then all faults end and what was begun is brought to
+//! its end; then, perhaps after a last restart, one client empties every queue.
+
+use super::{Happening, World};
+use crate::client::Client;
+use crate::history::Event;
+use angarium_engine::Time;
+use angarium_journal::State;
+use std::time::Duration;
+
+/// Microseconds between two looks.
+const LOOK: u64 = 100_000;
+/// Time within which clients must get their answers once nothing is wrong any more.
+const FINISH_MAX: Duration = Duration::from_secs(120);
+/// Time within which everything must be drained.
+const DRAIN_MAX: Duration = Duration::from_secs(900);
+
+/// Where a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Clients work, faults happen.
+    Working,
+    /// No more faults; clients finish what they began.
+    Finishing(Time),
+    /// Clients say goodbye.
+    Retiring(Time),
+    /// The node may be started a last time.
+    Closing,
+    /// One client empties the queues.
+    Draining(Time),
+    /// Done.
+    Over,
+    /// The node refused to start on a damaged disk, rightly.
+    Refused,
+}
+
+impl World {
+    pub(super) fn stage(&mut self) -> Result<(), String> {
+        match self.stage {
+            Stage::Working => self.heal(),
+            Stage::Finishing(since) => self.finish(since)?,
+            Stage::Retiring(since) => self.retire(since)?,
+            Stage::Closing => self.start_drain(),
+            Stage::Draining(since) => self.watch_drain(since)?,
+            Stage::Over | Stage::Refused => return Ok(()),
+        }
+        self.schedule(LOOK, Happening::Stage);
+        Ok(())
+    }
+
+    /// Ends all faults.
+    fn heal(&mut self) {
+        let has_failed = self
+            .node
+            .as_ref()
+            .is_some_and(|node| matches!(node.journal().state(), State::Failed(_)));
+        if has_failed || self.power_fails_at.is_some() {
+            self.crash();
+        }
+        self.power_fails_at = None;
+        self.disk.faulty.heal();
+        self.disk.faulty.set_capacity(None);
+        let now = self.now;
+        for (number, link) in &mut self.links {
+            // Cut ones stay so; the event that ends them is on its way.
+            for pipe in [&mut link.up, &mut link.down] {
+                let is_cut = pipe.stalled_until.since(now) > Duration::from_secs(60);
+                if !is_cut && pipe.stalled_until > now {
+                    pipe.stalled_until = now;
+                    pipe.is_scheduled = true;
+                    self.next_number += 1;
+                    let (up, down) = (Happening::Up(*number), Happening::Down(*number));
+                    for what in [up, down] {
+                        self.events.push(std::cmp::Reverse((now, self.next_number, what)));
+                    }
+                }
+            }
+        }
+        for client in &mut self.clients {
+            client.finish();
+        }
+        self.stage = Stage::Finishing(self.now);
+    }
+
+    /// Waits until every client has its answers.
+    fn finish(&mut self, since: Time) -> Result<(), String> {
+        let Some(busy) = self.clients.iter().position(|client| !client.is_done()) else {
+            for client in 0..self.clients.len() {
+                self.with_client(client, Client::retire);
+                self.after_client(client);
+            }
+            self.stage = Stage::Retiring(self.now);
+            return Ok(());
+        };
+        if self.now.since(since) < FINISH_MAX {
+            return Ok(());
+        }
+        let client = &self.clients[busy];
+        let link = self.link_of(busy).map(|number| format!("{:?}", self.links[&number].node));
+        let age = self.age();
+        Err(format!(
+            "client {busy} gets no answer ({}; connection {link:?}; {age:?})",
+            client.waits_for()
+        ))
+    }
+
+    /// Waits until every client is gone, and restarts the node or not.
+    fn retire(&mut self, since: Time) -> Result<(), String> {
+        let is_quiet = self.clients.iter().all(Client::is_gone) && self.by_slot.is_empty();
+        if !is_quiet {
+            let is_late = self.now.since(since) > FINISH_MAX;
+            return if is_late { Err("clients cannot say goodbye".to_owned()) } else { Ok(()) };
+        }
+        self.stage = Stage::Closing;
+        match self.random.below(3) {
+            0 => self.crash(),
+            1 => self.shut_down(),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn start_drain(&mut self) {
+        let is_ready = self.node.is_some() && self.flights.is_empty();
+        // A close in order takes up to two seconds to begin.
+        if !is_ready || self.random.percent(95) {
+            return;
+        }
+        self.note(Event::Draining);
+        self.stage = Stage::Draining(self.now);
+        let random = self.random.fork();
+        self.add_client(Client::drain(self.now, random));
+    }
+
+    fn watch_drain(&mut self, since: Time) -> Result<(), String> {
+        let client = self.clients.last().expect("the drain is a client");
+        if client.is_done() {
+            self.note(Event::Drained);
+            self.stage = Stage::Over;
+        } else if self.now.since(since) > DRAIN_MAX {
+            return Err(format!("queues do not get empty: {}", client.waits_for()));
+        }
+        Ok(())
+    }
+}
