@@ -1,7 +1,6 @@
 //! The command line of the benchmark, and what each of its commands runs.
 
-use crate::client::amqp091::Uri;
-use crate::client::amqp091::wire::Field;
+use crate::client::amqp091::{Argument, Uri};
 use crate::compare::{self, CompareArguments};
 use crate::load::{self, End, Plan, idle, start};
 use crate::measure::{disk, process, raw};
@@ -117,7 +116,7 @@ struct LoadArguments {
     latency: bool,
     /// An argument of the queues, such as x-queue-type=quorum; may be given several times
     #[arg(long = "queue-argument", value_name = "NAME=VALUE", value_parser = queue_argument)]
-    queue_arguments: Vec<(String, Field)>,
+    queue_arguments: Vec<(String, Argument)>,
 }
 
 impl LoadArguments {
@@ -200,7 +199,8 @@ struct DiskArguments {
     duration: f64,
 }
 
-/// Runs what the command line asks for and prints the result. Fails if the broker lost or harmed a message.
+/// Runs what the command line asks for and prints the result. Fails if the broker lost or harmed a
+/// message.
 pub fn run(arguments: BenchArguments) -> ExitCode {
     match execute(&arguments) {
         Ok(code) => code,
@@ -271,7 +271,7 @@ fn seconds(value: f64) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(value))
 }
 
-fn queue_argument(text: &str) -> Result<(String, Field), String> {
+fn queue_argument(text: &str) -> Result<(String, Argument), String> {
     let (name, value) = text.split_once('=').ok_or("an argument is NAME=VALUE")?;
-    Ok((name.to_owned(), Field::from_argument(value)))
+    Ok((name.to_owned(), Argument::from_text(value)))
 }

@@ -10,7 +10,8 @@
 //! | `report` | text and JSON |
 //! | `arguments` | the command line |
 //!
-//! It meets our own broker exactly as it meets the others: nothing of the node or the server is in here.
+//! It meets our own broker exactly as it meets the others: nothing of the node or the server is in
+//! here.
 
 mod arguments;
 pub mod client;

@@ -52,7 +52,8 @@ pub(crate) fn load(outcome: &Outcome) -> String {
     if let Some(verdict) = &outcome.verdict {
         let state = if verdict.is_clean() { "clean" } else { "NOT CLEAN" };
         let counts = format!(
-            "{} of {} delivered, {} lost, {} duplicated, {} reordered, {} redelivered, {} invented, {} corrupt",
+            "{} of {} delivered, {} lost, {} duplicated, {} reordered, {} redelivered, \
+             {} invented, {} corrupt",
             verdict.delivered,
             verdict.expected,
             verdict.lost,
@@ -70,7 +71,9 @@ pub(crate) fn load(outcome: &Outcome) -> String {
 /// Idle connections.
 pub(crate) fn idle(cost: &IdleCost) -> String {
     format!(
-        "{} idle connections, each with a queue and a consumer\n  broker memory {:.1} KiB each ({} KiB before, {} KiB after)\n  opened {}/s, {:.1}% of a core while idle\n",
+        "{} idle connections, each with a queue and a consumer\n  \
+         broker memory {:.1} KiB each ({} KiB before, {} KiB after)\n  \
+         opened {}/s, {:.1}% of a core while idle\n",
         cost.connections,
         cost.kib_per_connection,
         cost.rss_before_kib,

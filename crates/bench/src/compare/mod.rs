@@ -1,7 +1,7 @@
 //! Our broker beside RabbitMQ: the same loads, in turn, on the same machine, against the targets.
 //!
-//! The first section uses RabbitMQ's own load tool, PerfTest, for both; it is the limit on the faster side.
-//! The second uses the generator of this crate, which is not.
+//! The first section uses RabbitMQ's own load tool, PerfTest, for both; it is the limit on the
+//! faster side. The second uses the generator of this crate, which is not.
 
 mod native;
 mod perftest;

@@ -89,7 +89,8 @@ impl PerfTest<'_> {
         })
     }
 
-    /// Follows the lines: takes the usage of both processes when warm, and again with each line after.
+    /// Follows the lines: takes the usage of both processes when warm, and again with each line
+    /// after.
     fn watch(&self, child: &mut Child, side: &Side) -> Option<Run> {
         let lines = BufReader::new(child.stdout.take()?).lines().map_while(Result::ok);
         let usage = |pid| Usage::of_tree(pid).unwrap_or_default();

@@ -13,7 +13,8 @@ pub(crate) struct Scenario {
     pub(crate) cpu_min: Option<f64>,
 }
 
-/// All of them. Without confirms a backlog may build up, on both sides alike; `-c` is the confirm window.
+/// All of them. Without confirms a backlog may build up, on both sides alike; `-c` is the confirm
+/// window.
 pub(crate) fn all() -> Vec<Scenario> {
     let scenario =
         |name, arguments, rate_min, cpu_min| Scenario { name, arguments, rate_min, cpu_min };

@@ -62,7 +62,8 @@ impl Side {
     }
 }
 
-/// The command that starts our broker on a free port with its data in `data`, and where it will listen.
+/// The command that starts our broker on a free port with its data in `data`, and where it will
+/// listen.
 pub(crate) fn our_command(program: &Path, data: &Path) -> Result<(Vec<String>, Uri), String> {
     let port = free_port().map_err(text)?;
     let address = format!("127.0.0.1:{port}");

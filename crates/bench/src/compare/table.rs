@@ -73,7 +73,8 @@ impl Report {
         self.0.iter().flat_map(|section| &section.checks).all(|check| check.met)
     }
 
-    /// The table: a row for each load, a column for each side; median (least to most) of the rounds.
+    /// The table: a row for each load, a column for each side; median (least to most) of the
+    /// rounds.
     pub(crate) fn render(&self) -> String {
         let mut text =
             format!("| load | {OURS} | {THEIRS} | machine | targets |\n|---|---|---|---|---|\n");

@@ -4,15 +4,20 @@ use super::control::Control;
 use super::plan::Plan;
 use super::stamp::{self, Stamp, TIMED_BYTES};
 use super::tally::Tally;
-use crate::client::amqp091::wire::{self, Arguments, Frame, Malformed, method};
-use crate::client::amqp091::{Connection, Error, connection};
+use crate::client::amqp091::{Connection, Error, connection, write_ack};
 use crate::measure::latency::Latencies;
+use angarium_protocol::amqp091::codec::content::{self, ContentHeader};
+use angarium_protocol::amqp091::codec::wire::Reader;
+use angarium_protocol::amqp091::frame::{self, Frame};
 use std::io::{self, Write};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How long a read waits before the consumer looks whether the run is over.
 const IDLE: Duration = Duration::from_millis(50);
+
+/// The first octets of a channel.close-ok method.
+const CHANNEL_CLOSE_OK: [u8; 4] = [0, 20, 0, 41];
 
 /// What a consumer brings home.
 pub(super) struct Consumed {
@@ -58,7 +63,8 @@ impl<'a> Consumer<'a> {
         Ok(Consumer { control, index, connection, sink: Sink::new(plan) })
     }
 
-    /// Takes deliveries until told to stop, then closes the channel and takes what was still on its way.
+    /// Takes deliveries until told to stop, then closes the channel and takes what was still on its
+    /// way.
     pub(super) fn run(mut self) -> Result<Consumed, Error> {
         // Deliveries may have come with the answer to the subscription.
         self.parse()?;
@@ -106,7 +112,7 @@ impl<'a> Consumer<'a> {
         if self.sink.unacked > 0 {
             self.sink.unacked = 0;
             let mut ack = Vec::with_capacity(32);
-            wire::write_ack(&mut ack, connection::CHANNEL, self.sink.last_tag, true);
+            write_ack(&mut ack, connection::CHANNEL, self.sink.last_tag, true);
             self.connection.stream.write_all(&ack)?;
         }
         Ok(())
@@ -152,11 +158,9 @@ impl Sink {
     #[inline]
     fn frame(&mut self, frame: &Frame<'_>) -> Result<(), Error> {
         match frame.kind {
-            wire::BODY => self.body(frame.payload),
-            wire::HEADER => {
-                let size = frame.payload.get(4..12).and_then(|octets| octets.first_chunk());
-                let size = size.ok_or(Malformed("a content header cut short"))?;
-                self.content.expected = u64::from_be_bytes(*size);
+            frame::BODY => self.body(frame.payload),
+            frame::HEADER => {
+                self.content.expected = ContentHeader::decode(frame.payload)?.body_bytes;
                 if self.content.expected == 0 {
                     self.complete();
                 }
@@ -168,16 +172,16 @@ impl Sink {
 
     #[inline]
     fn method(&mut self, frame: &Frame<'_>) -> Result<(), Error> {
-        match frame.method() {
-            method::BASIC_DELIVER => {
-                let mut arguments: Arguments<'_> = frame.arguments();
-                arguments.short_string()?;
-                self.content.tag = arguments.long_long()?;
-                self.content.redelivered = arguments.octet()? & 1 != 0;
+        match frame.payload.split_first_chunk::<4>() {
+            Some((&content::DELIVER, fields)) => {
+                // What follows the flag is the exchange and the key, which matter to nobody here.
+                let mut fields = Reader::new(fields);
+                fields.short_bytes()?;
+                self.content.tag = fields.longlong()?;
+                self.content.redelivered = fields.octet()? & 1 != 0;
                 self.content.received = 0;
             }
-            method::CHANNEL_CLOSE_OK => self.closed = true,
-            method::BASIC_CANCEL => return Err(Malformed("basic.cancel: the queue is gone").into()),
+            Some((&CHANNEL_CLOSE_OK, _)) => self.closed = true,
             _ => connection::refusal(frame)?,
         }
         Ok(())
@@ -198,7 +202,7 @@ impl Sink {
         }
         content.received += octets.len() as u64;
         if content.received > content.expected {
-            return Err(Malformed("a body longer than its header said").into());
+            return Err(Error::Nonsense("a body longer than its header said".to_owned()));
         }
         if content.received == content.expected {
             self.complete();
@@ -232,7 +236,7 @@ impl Sink {
             self.unacked += 1;
             if self.unacked == self.ack_every {
                 let multiple = self.ack_every > 1;
-                wire::write_ack(&mut self.acks, connection::CHANNEL, self.last_tag, multiple);
+                write_ack(&mut self.acks, connection::CHANNEL, self.last_tag, multiple);
                 self.unacked = 0;
             }
         }

@@ -38,7 +38,8 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// For this many workers, and producers that stay at most `ahead` messages before the consumers.
+    /// For this many workers, and producers that stay at most `ahead` messages before the
+    /// consumers.
     pub(super) fn new(producers: usize, consumers: usize, ahead: u64, copies: u64) -> Control {
         let counters = |count| (0..count).map(|_| Counter::default()).collect();
         Control {
@@ -91,7 +92,8 @@ impl Control {
         sum(&self.consumers, |counter| &counter.second)
     }
 
-    /// How many of `wanted` messages may be published now. Waits until it is at least one, or until the run stops.
+    /// How many of `wanted` messages may be published now. Waits until it is at least one, or until
+    /// the run stops.
     #[inline]
     pub(super) fn allowance(&self, wanted: u64) -> u64 {
         if self.ahead == 0 {

@@ -69,7 +69,8 @@ pub fn measure(uri: &Uri, pid: u32, count: usize, settle: Duration) -> Result<Id
     })
 }
 
-/// Allows as many sockets as the run needs, as far as the system lets us; opening them says if it does not.
+/// Allows as many sockets as the run needs, as far as the system lets us; opening them says if it
+/// does not.
 fn raise_descriptor_limit(needed: u64) {
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= needed) {

@@ -1,4 +1,5 @@
-//! Runs a workload against a broker and says what happened. Knows AMQP 0-9-1 only through its client.
+//! Runs a workload against a broker and says what happened. Knows AMQP 0-9-1 only through its
+//! client.
 
 mod consumer;
 mod control;

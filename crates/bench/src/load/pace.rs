@@ -8,7 +8,8 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// The pace of one of `producers` that together send `rate` messages a second; `None` for no pace.
+    /// The pace of one of `producers` that together send `rate` messages a second; `None` for no
+    /// pace.
     pub(super) fn of(rate: u64, producers: usize, start_ns: u64) -> Option<Pace> {
         let interval_ns = 1e9 * producers as f64 / rate as f64;
         (rate > 0).then_some(Pace { start_ns, interval_ns })

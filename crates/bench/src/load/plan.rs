@@ -1,8 +1,7 @@
 //! A workload as a value: who publishes what to whom, and for how long.
 
 use super::stamp::{IDENTITY_BYTES, TIMED_BYTES};
-use crate::client::amqp091::Uri;
-use crate::client::amqp091::wire::Field;
+use crate::client::amqp091::{Argument, Uri};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -63,7 +62,7 @@ pub struct Plan {
     /// Whether latencies are taken.
     pub latency: bool,
     /// Arguments of every queue.
-    pub queue_arguments: Vec<(String, Field)>,
+    pub queue_arguments: Vec<(String, Argument)>,
 }
 
 impl Plan {

@@ -5,9 +5,9 @@ use super::pace::Pace;
 use super::plan::Plan;
 use super::stamp::{self, Stamp, TIMED_BYTES};
 use super::window::Window;
-use crate::client::amqp091::wire::{self, Envelope, Frame, Malformed, method};
-use crate::client::amqp091::{Connection, Error, connection};
+use crate::client::amqp091::{Connection, Envelope, Error, connection};
 use crate::measure::latency::Latencies;
+use angarium_protocol::amqp091::codec::content::{self, Tagged};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use std::io::Write;
@@ -29,10 +29,10 @@ struct Batch {
 }
 
 impl Batch {
-    fn new(plan: &Plan, producer: usize, envelope: &Envelope<'_>, frame_bytes_max: usize) -> Batch {
+    fn new(plan: &Plan, producer: usize, envelope: &Envelope<'_>, frame_bytes_max: u32) -> Batch {
         let body: Vec<u8> = (0..plan.size_bytes).map(|at| b'a' + (at % 26) as u8).collect();
         let mut bytes = Vec::new();
-        let body_at = wire::write_publish(&mut bytes, envelope, &body, frame_bytes_max);
+        let body_at = envelope.write(&mut bytes, &body, frame_bytes_max);
         let message_bytes = bytes.len();
         let capacity = (BATCH_BYTES / message_bytes).max(1);
         let message = bytes.clone();
@@ -141,7 +141,7 @@ impl<'a> Producer<'a> {
         }
         // Closing the channel makes sure that the broker has taken everything sent before.
         self.connection.send_channel_close()?;
-        self.connection.expect(connection::CHANNEL, method::CHANNEL_CLOSE_OK)?;
+        self.connection.expect_channel_closed()?;
         self.connection.close()?;
         Ok(Produced { published: self.published, confirm_latencies: self.latencies })
     }
@@ -149,8 +149,9 @@ impl<'a> Producer<'a> {
     #[inline]
     fn publish(&mut self, count: u64) -> Result<(), Error> {
         let (first, published) = (self.published, self.published + count);
-        // One clock for the batch, none at all unless latencies are asked for. With a pace, a message counts
-        // from when it was due: a stalled broker delays those behind it, and that must show.
+        // One clock for the batch, none at all unless latencies are asked for. With a pace, a
+        // message counts from when it was due: a stalled broker delays those behind it, and that
+        // must show.
         let now_ns = if self.plan.latency { self.control.now_ns() } else { 0 };
         let bytes = match (&self.pace, self.plan.latency) {
             (Some(pace), true) => {
@@ -169,7 +170,8 @@ impl<'a> Producer<'a> {
         Ok(())
     }
 
-    /// How many of `wanted` are due by the pace. With nothing due, sleeps or takes confirms until something is.
+    /// How many of `wanted` are due by the pace. With nothing due, sleeps or takes confirms until
+    /// something is.
     fn due(&mut self, wanted: u64) -> Result<u64, Error> {
         let Some(pace) = &self.pace else { return Ok(wanted) };
         let now_ns = self.control.now_ns();
@@ -198,21 +200,24 @@ impl<'a> Producer<'a> {
         let now_ns = if latencies.is_some() { self.control.now_ns() } else { 0 };
         let (mut confirmed, mut refused) = (0, 0);
         while let Some(frame) = self.connection.incoming.next_frame()? {
-            let settled = match frame.method() {
-                method::BASIC_ACK => &mut confirmed,
-                method::BASIC_NACK => &mut refused,
+            let method = frame.payload.split_first_chunk::<4>();
+            let (settled, fields) = match method {
+                Some((&content::ACK, fields)) => (&mut confirmed, fields),
+                Some((&content::NACK, fields)) => (&mut refused, fields),
                 _ => {
                     connection::refusal(&frame)?;
                     continue;
                 }
             };
-            let (tag, multiple) = read_confirm(&frame)?;
-            let count = window.confirm(tag, multiple, |sent_ns| {
+            let Tagged { delivery_tag, bits } = Tagged::decode(fields)?;
+            let count = window.confirm(delivery_tag, bits & 1 != 0, |sent_ns| {
                 if let Some(latencies) = &mut latencies {
                     latencies.record(now_ns.saturating_sub(sent_ns));
                 }
             });
-            *settled += count.ok_or(Malformed("a confirm of what was never published"))?;
+            *settled += count.ok_or_else(|| {
+                Error::Nonsense(format!("a confirm of tag {delivery_tag}, which was never sent"))
+            })?;
         }
         counter.second.fetch_add(confirmed, Ordering::Relaxed);
         counter.refused.fetch_add(refused, Ordering::Relaxed);
@@ -221,20 +226,15 @@ impl<'a> Producer<'a> {
 
     /// The reason the broker gave before it hung up, if it gave one.
     fn reason(&mut self, otherwise: Error) -> Error {
-        match self.connection.expect(connection::CHANNEL, method::CHANNEL_CLOSE_OK) {
+        match self.connection.expect_channel_closed() {
             Err(closed @ Error::Closed { .. }) => closed,
             _ => otherwise,
         }
     }
 }
 
-#[inline]
-fn read_confirm(frame: &Frame<'_>) -> Result<(u64, bool), Malformed> {
-    let mut arguments = frame.arguments();
-    Ok((arguments.long_long()?, arguments.octet()? & 1 != 0))
-}
-
-/// Waits for input as long as told, more exactly than a socket's read timeout, which counts in ticks.
+/// Waits for input as long as told, more exactly than a socket's read timeout, which counts in
+/// ticks.
 fn readable_within(connection: &Connection, wait_ns: u64) -> Result<bool, Error> {
     let timeout = Timespec {
         tv_sec: (wait_ns / 1_000_000_000) as i64,

@@ -1,7 +1,7 @@
 //! What every message carries in its first octets, so that a consumer can tell what became of it.
 //!
-//! `producer(4) checksum(4) sequence(8) sent_ns(8)`, least significant octet first. Messages too short
-//! for the first 16 octets are only counted.
+//! `producer(4) checksum(4) sequence(8) sent_ns(8)`, least significant octet first. Messages too
+//! short for the first 16 octets are only counted.
 
 /// Octets needed to tell messages apart.
 pub(super) const IDENTITY_BYTES: usize = 16;
@@ -52,8 +52,8 @@ impl Stamp {
     }
 }
 
-/// The checksum over the part of a body that changes from message to message (all of the stamp but the
-/// checksum itself) and `rest`, the checksum of what follows the stamp, which never changes.
+/// The checksum over the part of a body that changes from message to message (all of the stamp but
+/// the checksum itself) and `rest`, the checksum of what follows the stamp, which never changes.
 pub(super) fn checksum(stamp: &Stamp, rest: u32) -> u32 {
     let mut octets = [0; 20];
     octets[..4].copy_from_slice(&stamp.producer.to_le_bytes());

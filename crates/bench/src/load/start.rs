@@ -1,7 +1,6 @@
 //! How long a broker takes from its start to the first message at a consumer.
 
-use crate::client::amqp091::wire::{Envelope, method};
-use crate::client::amqp091::{Connection, Error, Uri, connection};
+use crate::client::amqp091::{Connection, Envelope, Error, Uri, connection};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -24,7 +23,8 @@ pub struct StartTime {
     pub first_message_ms: f64,
 }
 
-/// Starts `command`, which must listen at `uri` and stay in the foreground, measures, and ends it by SIGTERM.
+/// Starts `command`, which must listen at `uri` and stay in the foreground, measures, and ends it
+/// by SIGTERM.
 pub fn measure(command: &[String], uri: &Uri, patience: Duration) -> Result<StartTime, Error> {
     let (program, arguments) =
         command.split_first().ok_or_else(|| io::Error::other("there is no command to start"))?;
@@ -80,7 +80,7 @@ fn pass_first(connection: &mut Connection) -> Result<(), Error> {
     let channel = connection::CHANNEL;
     let envelope = Envelope { channel, exchange: "", key: QUEUE, persistent: false };
     connection.publish(&envelope, b"first")?;
-    connection.expect(channel, method::BASIC_DELIVER)
+    connection.expect_delivery()
 }
 
 /// Ends a process that was started here: asks, and after ten seconds no longer asks.

@@ -3,8 +3,9 @@
 use super::stamp::Stamp;
 use serde::{Deserialize, Serialize};
 
-/// A sequence number this far beyond the highest seen was never published by a producer of this run:
-/// it would mean that many lost messages at once. Bounds what a broken broker makes us allocate.
+/// A sequence number this far beyond the highest seen was never published by a producer of this
+/// run: it would mean that many lost messages at once. Bounds what a broken broker makes us
+/// allocate.
 const GAP_MAX: u64 = 1 << 26;
 
 /// What one consumer saw of one producer: one bit per message.

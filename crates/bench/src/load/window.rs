@@ -39,8 +39,8 @@ impl Window {
         self.next += count;
     }
 
-    /// Notes a confirm of `tag`, or of all up to `tag`, and calls `each` with the send time of every message
-    /// that it settles. Returns their count, or `None` for a tag that was never sent.
+    /// Notes a confirm of `tag`, or of all up to `tag`, and calls `each` with the send time of
+    /// every message that it settles. Returns their count, or `None` for a tag that was never sent.
     #[inline]
     pub(super) fn confirm(
         &mut self,

@@ -25,8 +25,8 @@ pub struct DiskSpeed {
     pub latency: Option<Summary>,
 }
 
-/// Writes `flush_bytes` at a time for `span`, with fdatasync after each, into a file in `folder` that was
-/// allocated and zeroed before, as a journal's segment is.
+/// Writes `flush_bytes` at a time for `span`, with fdatasync after each, into a file in `folder`
+/// that was allocated and zeroed before, as a journal's segment is.
 pub fn measure(folder: &Path, flush_bytes: u64, span: Duration) -> io::Result<DiskSpeed> {
     let flush_bytes = flush_bytes.clamp(512, FILE_BYTES);
     let path = folder.join(format!("angarium-bench-disk-{}", std::process::id()));

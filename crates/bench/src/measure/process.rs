@@ -1,4 +1,5 @@
-//! What processes take, as Linux tells it under `/proc`. Elsewhere nothing is seen and nothing reported.
+//! What processes take, as Linux tells it under `/proc`. Elsewhere nothing is seen and nothing
+//! reported.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -113,8 +114,8 @@ pub(super) struct Stat {
     pub(super) cpu_ns: u64,
 }
 
-/// Linux counts in ticks of 10 ms here whatever its own timer does (`getconf CLK_TCK`). The kernel scales
-/// user and system time to the precise run time, so only the rounding is lost.
+/// Linux counts in ticks of 10 ms here whatever its own timer does (`getconf CLK_TCK`). The kernel
+/// scales user and system time to the precise run time, so only the rounding is lost.
 const TICK_NS: u64 = 10_000_000;
 
 pub(super) fn parse_stat(stat: &str) -> Option<Stat> {

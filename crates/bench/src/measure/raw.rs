@@ -1,4 +1,5 @@
-//! What bare TCP sockets do on this machine, with a relay in the place of a broker: the limit of any broker.
+//! What bare TCP sockets do on this machine, with a relay in the place of a broker: the limit of
+//! any broker.
 
 use super::latency::{Latencies, Summary};
 use super::process;

@@ -35,9 +35,9 @@ fn descendants_are_children_of_children_and_cycles_end() {
 
 #[test]
 fn a_listener_is_told_from_a_connection_on_the_same_port() {
-    let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
-                 0: 0100007F:1628 0100007F:9C40 01 00000000:00000000 00:00000000 00000000     0        0 111 1\n\
-                 1: 0100007F:1628 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 222 1\n";
+    let table = "sl local_address rem_address st queues when retrnsmt uid timeout inode\n\
+                 0: 0100007F:1628 0100007F:9C40 01 0:0 0:0 0 0 0 111 1\n\
+                 1: 0100007F:1628 00000000:0000 0A 0:0 0:0 0 0 0 222 1\n";
     assert_eq!(listening_inode(table, 0x1628), Some(222));
     assert_eq!(listening_inode(table, 0x1629), None);
 }

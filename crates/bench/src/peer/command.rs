@@ -1,4 +1,5 @@
-//! A broker that is one program in the foreground, as Angarium is: started by a command line, stopped by SIGTERM.
+//! A broker that is one program in the foreground, as Angarium is: started by a command line,
+//! stopped by SIGTERM.
 
 use crate::client::amqp091::{Connection, Error, Uri};
 use crate::load::start;
@@ -45,7 +46,8 @@ impl Drop for CommandBroker {
     }
 }
 
-/// Tries a connection until one opens, patience ends, or `ended` gives the reason why none ever will.
+/// Tries a connection until one opens, patience ends, or `ended` gives the reason why none ever
+/// will.
 pub(super) fn wait_until_open(
     uri: &Uri,
     patience: Duration,

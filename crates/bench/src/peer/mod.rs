@@ -1,4 +1,5 @@
-//! Brokers that can be started and stopped here, each on a loopback port with a data folder of its own.
+//! Brokers that can be started and stopped here, each on a loopback port with a data folder of its
+//! own.
 
 mod command;
 mod rabbitmq;

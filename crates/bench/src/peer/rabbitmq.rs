@@ -1,6 +1,7 @@
 //! RabbitMQ as Debian packages it, on loopback, with all that it writes in one folder.
 //!
-//! Its start script forks and leaves a name server (`epmd`) behind, so what is stopped is found by the ports.
+//! Its start script forks and leaves a name server (`epmd`) behind, so what is stopped is found by
+//! the ports.
 
 use super::command::wait_until_open;
 use super::free_port;

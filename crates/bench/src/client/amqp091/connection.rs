@@ -1,7 +1,12 @@
 //! One connection with one channel: handshake, topology, and the socket itself for the hot loops.
 
-use super::wire::{self, Envelope, Field, Frame, Malformed, method};
-use super::{Incoming, Uri};
+use super::Uri;
+use super::incoming::{FRAME_BYTES_MAX, Incoming};
+use super::message::{Argument, Envelope, write_arguments};
+use angarium_protocol::amqp091::codec::method::DecodeError;
+use angarium_protocol::amqp091::codec::table;
+use angarium_protocol::amqp091::codec::{Malformed, Method, Table, put_table};
+use angarium_protocol::amqp091::frame::{self, Frame, FrameError, PROTOCOL_HEADER};
 use std::io::{self, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -9,13 +14,16 @@ use std::time::Duration;
 /// The only channel a load uses.
 pub const CHANNEL: u16 = 1;
 
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// Why a connection is of no use any more.
 #[derive(Debug)]
 pub enum Error {
     /// The socket failed or the broker hung up.
     Io(io::Error),
-    /// Bytes that are no AMQP 0-9-1.
-    Malformed(Malformed),
+    /// Bytes that make no sense, and which.
+    Nonsense(String),
     /// The broker closed the channel or the connection and said why.
     Closed {
         /// The reply code.
@@ -29,7 +37,7 @@ impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Error::Io(error) => write!(f, "{error}"),
-            Error::Malformed(malformed) => write!(f, "{malformed}"),
+            Error::Nonsense(what) => write!(f, "the broker sent {what}"),
             Error::Closed { code, text } => write!(f, "the broker closed it: {code} {text}"),
         }
     }
@@ -43,9 +51,21 @@ impl From<io::Error> for Error {
     }
 }
 
+impl From<FrameError> for Error {
+    fn from(error: FrameError) -> Error {
+        Error::Nonsense(format!("no frame: {error:?}"))
+    }
+}
+
+impl From<DecodeError> for Error {
+    fn from(error: DecodeError) -> Error {
+        Error::Nonsense(format!("no method: {error:?}"))
+    }
+}
+
 impl From<Malformed> for Error {
-    fn from(malformed: Malformed) -> Error {
-        Error::Malformed(malformed)
+    fn from(error: Malformed) -> Error {
+        Error::Nonsense(format!("a malformed frame: {}", error.0))
     }
 }
 
@@ -57,234 +77,226 @@ pub struct Connection {
     /// What came and is not parsed.
     pub incoming: Incoming,
     /// The negotiated largest frame.
-    pub frame_bytes_max: usize,
+    pub frame_bytes_max: u32,
 }
 
 impl Connection {
-    /// Connects, authenticates by PLAIN, opens the virtual host and channel 1. Asks for no heartbeats.
+    /// Connects, authenticates by PLAIN, opens the virtual host and channel 1. Asks for no
+    /// heartbeats.
     pub fn open(uri: &Uri) -> Result<Connection, Error> {
         let stream = TcpStream::connect((uri.host.as_str(), uri.port))?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
         let mut connection =
             Connection { stream, incoming: Incoming::default(), frame_bytes_max: 4096 };
-        connection.stream.write_all(b"AMQP\x00\x00\x09\x01")?;
-        connection.expect(0, method::CONNECTION_START)?;
-        connection.send(0, method::CONNECTION_START_OK, |out| {
-            let capability = |name: &str| (name.to_owned(), Field::Boolean(true));
-            let capabilities = vec![
-                capability("publisher_confirms"),
-                capability("basic.nack"),
-                capability("connection.blocked"),
-                capability("consumer_cancel_notify"),
-                capability("authentication_failure_close"),
-            ];
-            let properties = [
-                ("product".to_owned(), Field::Text("angarium-bench".to_owned())),
-                ("capabilities".to_owned(), Field::Table(capabilities)),
-            ];
-            wire::write_table(out, &properties);
-            wire::write_short_string(out, "PLAIN");
-            wire::write_long_string(out, format!("\0{}\0{}", uri.user, uri.password).as_bytes());
-            wire::write_short_string(out, "en_US");
-        })?;
+        connection.stream.write_all(&PROTOCOL_HEADER)?;
+        connection.authenticate(uri)?;
         connection.tune()?;
-        connection.call(
-            0,
-            method::CONNECTION_OPEN,
-            |out| {
-                wire::write_short_string(out, &uri.virtual_host);
-                out.extend_from_slice(&[0, 0]);
-            },
-            method::CONNECTION_OPEN_OK,
-        )?;
-        connection.call(
-            CHANNEL,
-            method::CHANNEL_OPEN,
-            |out| out.push(0),
-            method::CHANNEL_OPEN_OK,
-        )?;
+        let open = Method::ConnectionOpen {
+            virtual_host: &uri.virtual_host,
+            capabilities: "",
+            insist: false,
+        };
+        connection.call(0, &open, |answer| matches!(answer, Method::ConnectionOpenOk { .. }))?;
+        let open = Method::ChannelOpen { out_of_band: "" };
+        connection.call(CHANNEL, &open, |answer| matches!(answer, Method::ChannelOpenOk { .. }))?;
         Ok(connection)
     }
 
+    fn authenticate(&mut self, uri: &Uri) -> Result<(), Error> {
+        self.expect(0, |method| matches!(method, Method::ConnectionStart { .. }))?;
+        let mut properties = Vec::new();
+        put_table(&mut properties, |table| {
+            table.text("product", "angarium-bench");
+            table.table("capabilities", |table| {
+                table.bool("publisher_confirms", true);
+                table.bool("basic.nack", true);
+                table.bool("connection.blocked", true);
+                table.bool("consumer_cancel_notify", true);
+                table.bool("authentication_failure_close", true);
+            });
+        });
+        let response = format!("\0{}\0{}", uri.user, uri.password);
+        let start_ok = Method::ConnectionStartOk {
+            client_properties: table::checked(&properties[4..])?,
+            mechanism: "PLAIN",
+            response: response.as_bytes(),
+            locale: "en_US",
+        };
+        self.send(0, &start_ok)
+    }
+
     fn tune(&mut self) -> Result<(), Error> {
-        let mut frame_bytes_max = 0;
-        let mut channel_max = 0;
-        self.expect_with(0, method::CONNECTION_TUNE, |frame| {
-            let mut arguments = frame.arguments();
-            channel_max = arguments.short()?;
-            frame_bytes_max = arguments.long()? as usize;
-            Ok(())
+        let (mut channel_max, mut frame_max) = (0, 0);
+        self.expect(0, |method| {
+            let Method::ConnectionTune { channel_max: channels, frame_max: octets, .. } = method
+            else {
+                return false;
+            };
+            (channel_max, frame_max) = (*channels, *octets);
+            true
         })?;
         // Zero means no limit (1.4.2.6); ours is what the receive buffer takes.
-        self.frame_bytes_max = match frame_bytes_max {
-            0 => wire::FRAME_BYTES_MAX,
-            peer => peer.min(wire::FRAME_BYTES_MAX),
+        self.frame_bytes_max = match frame_max {
+            0 => FRAME_BYTES_MAX as u32,
+            octets => octets.min(FRAME_BYTES_MAX as u32),
         };
-        let frame_bytes_max = self.frame_bytes_max as u32;
-        self.send(0, method::CONNECTION_TUNE_OK, |out| {
-            out.extend_from_slice(&channel_max.to_be_bytes());
-            out.extend_from_slice(&frame_bytes_max.to_be_bytes());
-            out.extend_from_slice(&0u16.to_be_bytes());
-        })
+        let frame_max = self.frame_bytes_max;
+        self.send(0, &Method::ConnectionTuneOk { channel_max, frame_max, heartbeat: 0 })
     }
 
     /// Declares a queue; `durable` also means that it outlives a restart.
     pub fn declare_queue(
         &mut self,
-        name: &str,
+        queue: &str,
         durable: bool,
-        arguments: &[(String, Field)],
+        arguments: &[(String, Argument)],
     ) -> Result<(), Error> {
-        self.call(
-            CHANNEL,
-            method::QUEUE_DECLARE,
-            |out| {
-                out.extend_from_slice(&[0, 0]);
-                wire::write_short_string(out, name);
-                out.push(u8::from(durable) << 1);
-                wire::write_table(out, arguments);
-            },
-            method::QUEUE_DECLARE_OK,
-        )
+        let mut table = Vec::new();
+        write_arguments(&mut table, arguments);
+        let declare = Method::QueueDeclare {
+            ticket: 0,
+            queue,
+            passive: false,
+            durable,
+            exclusive: false,
+            auto_delete: false,
+            no_wait: false,
+            arguments: table::checked(&table[4..])?,
+        };
+        self.call(CHANNEL, &declare, |answer| matches!(answer, Method::QueueDeclareOk { .. }))
     }
 
     /// Declares an exchange of the given type.
-    pub fn declare_exchange(&mut self, name: &str, kind: &str) -> Result<(), Error> {
-        self.call(
-            CHANNEL,
-            method::EXCHANGE_DECLARE,
-            |out| {
-                out.extend_from_slice(&[0, 0]);
-                wire::write_short_string(out, name);
-                wire::write_short_string(out, kind);
-                out.push(0);
-                wire::write_table(out, &[]);
-            },
-            method::EXCHANGE_DECLARE_OK,
-        )
+    pub fn declare_exchange(&mut self, exchange: &str, kind: &str) -> Result<(), Error> {
+        let declare = Method::ExchangeDeclare {
+            ticket: 0,
+            exchange,
+            kind,
+            passive: false,
+            durable: false,
+            auto_delete: false,
+            internal: false,
+            no_wait: false,
+            arguments: Table::default(),
+        };
+        self.call(CHANNEL, &declare, |answer| matches!(answer, Method::ExchangeDeclareOk {}))
     }
 
     /// Binds a queue to an exchange.
-    pub fn bind_queue(&mut self, queue: &str, exchange: &str, key: &str) -> Result<(), Error> {
-        self.call(
-            CHANNEL,
-            method::QUEUE_BIND,
-            |out| {
-                out.extend_from_slice(&[0, 0]);
-                for text in [queue, exchange, key] {
-                    wire::write_short_string(out, text);
-                }
-                out.push(0);
-                wire::write_table(out, &[]);
-            },
-            method::QUEUE_BIND_OK,
-        )
+    pub fn bind_queue(
+        &mut self,
+        queue: &str,
+        exchange: &str,
+        routing_key: &str,
+    ) -> Result<(), Error> {
+        let arguments = Table::default();
+        let bind = Method::QueueBind {
+            ticket: 0,
+            queue,
+            exchange,
+            routing_key,
+            no_wait: false,
+            arguments,
+        };
+        self.call(CHANNEL, &bind, |answer| matches!(answer, Method::QueueBindOk {}))
     }
 
     /// Deletes a queue with what is in it.
-    pub fn delete_queue(&mut self, name: &str) -> Result<(), Error> {
-        self.call(
-            CHANNEL,
-            method::QUEUE_DELETE,
-            |out| {
-                out.extend_from_slice(&[0, 0]);
-                wire::write_short_string(out, name);
-                out.push(0);
-            },
-            method::QUEUE_DELETE_OK,
-        )
+    pub fn delete_queue(&mut self, queue: &str) -> Result<(), Error> {
+        let delete = Method::QueueDelete {
+            ticket: 0,
+            queue,
+            if_unused: false,
+            if_empty: false,
+            no_wait: false,
+        };
+        self.call(CHANNEL, &delete, |answer| matches!(answer, Method::QueueDeleteOk { .. }))
     }
 
     /// Deletes an exchange.
-    pub fn delete_exchange(&mut self, name: &str) -> Result<(), Error> {
-        self.call(
-            CHANNEL,
-            method::EXCHANGE_DELETE,
-            |out| {
-                out.extend_from_slice(&[0, 0]);
-                wire::write_short_string(out, name);
-                out.push(0);
-            },
-            method::EXCHANGE_DELETE_OK,
-        )
+    pub fn delete_exchange(&mut self, exchange: &str) -> Result<(), Error> {
+        let delete =
+            Method::ExchangeDelete { ticket: 0, exchange, if_unused: false, no_wait: false };
+        self.call(CHANNEL, &delete, |answer| matches!(answer, Method::ExchangeDeleteOk {}))
     }
 
     /// Turns publisher confirms on.
     pub fn select_confirms(&mut self) -> Result<(), Error> {
-        self.call(CHANNEL, method::CONFIRM_SELECT, |out| out.push(0), method::CONFIRM_SELECT_OK)
+        let select = Method::ConfirmSelect { no_wait: false };
+        self.call(CHANNEL, &select, |answer| matches!(answer, Method::ConfirmSelectOk {}))
     }
 
     /// Limits the unacknowledged deliveries of the consumers that follow; 0 is no limit.
-    pub fn set_prefetch(&mut self, count: u16) -> Result<(), Error> {
-        self.call(
-            CHANNEL,
-            method::BASIC_QOS,
-            |out| {
-                out.extend_from_slice(&0u32.to_be_bytes());
-                out.extend_from_slice(&count.to_be_bytes());
-                out.push(0);
-            },
-            method::BASIC_QOS_OK,
-        )
+    pub fn set_prefetch(&mut self, prefetch_count: u16) -> Result<(), Error> {
+        let qos = Method::BasicQos { prefetch_size: 0, prefetch_count, global: false };
+        self.call(CHANNEL, &qos, |answer| matches!(answer, Method::BasicQosOk {}))
     }
 
     /// Starts a consumer. Deliveries may follow at once.
     pub fn consume(&mut self, queue: &str, auto_ack: bool) -> Result<(), Error> {
-        self.call(
-            CHANNEL,
-            method::BASIC_CONSUME,
-            |out| {
-                out.extend_from_slice(&[0, 0]);
-                wire::write_short_string(out, queue);
-                wire::write_short_string(out, "");
-                out.push(u8::from(auto_ack) << 1);
-                wire::write_table(out, &[]);
-            },
-            method::BASIC_CONSUME_OK,
-        )
+        let consume = Method::BasicConsume {
+            ticket: 0,
+            queue,
+            consumer_tag: "",
+            no_local: false,
+            no_ack: auto_ack,
+            exclusive: false,
+            no_wait: false,
+            arguments: Table::default(),
+        };
+        self.call(CHANNEL, &consume, |answer| matches!(answer, Method::BasicConsumeOk { .. }))
     }
 
     /// Publishes one message.
     pub fn publish(&mut self, envelope: &Envelope<'_>, body: &[u8]) -> Result<(), Error> {
         let mut out = Vec::new();
-        wire::write_publish(&mut out, envelope, body, self.frame_bytes_max);
+        envelope.write(&mut out, body, self.frame_bytes_max);
         Ok(self.stream.write_all(&out)?)
     }
 
-    /// Asks for the end of the connection without waiting for the answer, which a reader takes.
-    pub fn send_close(&mut self) -> Result<(), Error> {
-        self.send(0, method::CONNECTION_CLOSE, write_farewell)
+    /// Waits for a delivery; its content is left to come.
+    pub fn expect_delivery(&mut self) -> Result<(), Error> {
+        self.expect(CHANNEL, |method| matches!(method, Method::BasicDeliver { .. }))
     }
 
-    /// Asks for the end of the channel without waiting for the answer. All that was sent on it before is
-    /// processed before the broker answers.
+    /// Asks for the end of the channel without waiting for the answer. All that was sent on it
+    /// before is processed before the broker answers.
     pub fn send_channel_close(&mut self) -> Result<(), Error> {
-        self.send(CHANNEL, method::CHANNEL_CLOSE, write_farewell)
+        let reply_text = "done";
+        let close = Method::ChannelClose { reply_code: 200, reply_text, class_id: 0, method_id: 0 };
+        self.send(CHANNEL, &close)
+    }
+
+    /// Waits for the answer to that.
+    pub fn expect_channel_closed(&mut self) -> Result<(), Error> {
+        self.expect(CHANNEL, |method| matches!(method, Method::ChannelCloseOk {}))
     }
 
     /// Ends the connection as the specification asks. Frames still on their way are dropped.
     pub fn close(mut self) -> Result<(), Error> {
-        self.call(0, method::CONNECTION_CLOSE, write_farewell, method::CONNECTION_CLOSE_OK)
+        let reply_text = "done";
+        let close =
+            Method::ConnectionClose { reply_code: 200, reply_text, class_id: 0, method_id: 0 };
+        self.call(0, &close, |answer| matches!(answer, Method::ConnectionCloseOk {}))
     }
 
-    /// Waits until `number` arrives on `channel`; other frames before it are dropped.
-    pub fn expect(&mut self, channel: u16, number: u32) -> Result<(), Error> {
-        self.expect_with(channel, number, |_| Ok(()))
-    }
-
-    fn expect_with(
+    /// Waits for the method on `channel` that `wanted` takes; other frames before it are dropped.
+    fn expect(
         &mut self,
         channel: u16,
-        number: u32,
-        read: impl FnOnce(&Frame<'_>) -> Result<(), Malformed>,
+        mut wanted: impl FnMut(&Method<'_>) -> bool,
     ) -> Result<(), Error> {
         loop {
             while let Some(frame) = self.incoming.next_frame()? {
-                if frame.channel == channel && frame.method() == number {
-                    return Ok(read(&frame)?);
+                if frame.kind == frame::METHOD && frame.channel == channel {
+                    refusal(&frame)?;
+                    if wanted(&Method::decode(frame.payload)?) {
+                        return Ok(());
+                    }
+                } else {
+                    refusal(&frame)?;
                 }
-                refusal(&frame)?;
             }
             if self.incoming.fill(&mut self.stream)? == 0 {
                 return Err(hung_up());
@@ -292,25 +304,19 @@ impl Connection {
         }
     }
 
-    fn send(
-        &mut self,
-        channel: u16,
-        number: u32,
-        arguments: impl FnOnce(&mut Vec<u8>),
-    ) -> Result<(), Error> {
+    fn send(&mut self, channel: u16, method: &Method<'_>) -> Result<(), Error> {
         let mut out = Vec::with_capacity(256);
-        wire::write_method(&mut out, channel, number, arguments);
+        method.write_frame(channel, &mut out);
         Ok(self.stream.write_all(&out)?)
     }
 
     fn call(
         &mut self,
         channel: u16,
-        number: u32,
-        arguments: impl FnOnce(&mut Vec<u8>),
-        answer: u32,
+        method: &Method<'_>,
+        answer: impl FnMut(&Method<'_>) -> bool,
     ) -> Result<(), Error> {
-        self.send(channel, number, arguments)?;
+        self.send(channel, method)?;
         self.expect(channel, answer)
     }
 }
@@ -320,20 +326,20 @@ pub fn hung_up() -> Error {
     Error::Io(io::Error::new(io::ErrorKind::UnexpectedEof, "the broker hung up"))
 }
 
-/// Turns `channel.close` and `connection.close` into the error they are.
+/// Turns `channel.close`, `connection.close` and `basic.cancel` into the errors they are; other
+/// frames, and methods that matter to nobody here, pass.
 pub fn refusal(frame: &Frame<'_>) -> Result<(), Error> {
-    if !matches!(frame.method(), method::CHANNEL_CLOSE | method::CONNECTION_CLOSE) {
+    if frame.kind != frame::METHOD {
         return Ok(());
     }
-    let mut arguments = frame.arguments();
-    let code = arguments.short()?;
-    let text = String::from_utf8_lossy(arguments.short_string()?).into_owned();
-    Err(Error::Closed { code, text })
-}
-
-/// Reply code 200 and no failing method.
-fn write_farewell(out: &mut Vec<u8>) {
-    out.extend_from_slice(&200u16.to_be_bytes());
-    wire::write_short_string(out, "done");
-    out.extend_from_slice(&[0; 4]);
+    match Method::decode(frame.payload)? {
+        Method::ChannelClose { reply_code, reply_text, .. }
+        | Method::ConnectionClose { reply_code, reply_text, .. } => {
+            Err(Error::Closed { code: reply_code, text: reply_text.to_owned() })
+        }
+        Method::BasicCancel { .. } => {
+            Err(Error::Closed { code: 0, text: "the queue of a consumer is gone".to_owned() })
+        }
+        _ => Ok(()),
+    }
 }

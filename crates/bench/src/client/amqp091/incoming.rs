@@ -1,9 +1,12 @@
 //! The bytes that came from one socket and are not parsed yet. Knows frames, not methods.
 
-use super::wire::{self, FRAME_BYTES_MAX, Frame, Malformed};
+use angarium_protocol::amqp091::frame::{self, Frame, FrameError};
 use std::io::{self, Read};
 
-/// Octets asked of the socket by one read: large enough that the cost of a call is shared by many messages.
+/// The largest frame this client takes.
+pub const FRAME_BYTES_MAX: usize = 128 * 1024;
+/// Octets asked of the socket by one read: large enough that the cost of a call is shared by many
+/// messages.
 pub(super) const READ_BYTES: usize = 128 * 1024;
 
 /// A receive buffer that holds at most one partial frame beside what one read brought.
@@ -35,8 +38,9 @@ impl Incoming {
 
     /// The next whole frame, if there is one.
     #[inline]
-    pub fn next_frame(&mut self) -> Result<Option<Frame<'_>>, Malformed> {
-        let Some((frame, used)) = wire::parse(&self.buffer[self.start..self.end])? else {
+    pub fn next_frame(&mut self) -> Result<Option<Frame<'_>>, FrameError> {
+        let bytes = &self.buffer[self.start..self.end];
+        let Some((frame, used)) = frame::read(bytes, FRAME_BYTES_MAX as u32)? else {
             return Ok(None);
         };
         self.start += used;
