@@ -196,6 +196,10 @@ impl Engine {
         name: String,
         options: Option<&QueueOptions>,
     ) -> Result<Reply, Refusal> {
+        // Whoever answers a request may ask whether anybody still waits for it.
+        if options.is_none() && self.inboxes.contains_key(&name) {
+            return Ok(Reply::Queue { name, messages: 0, subscriptions: 1 });
+        }
         let queue_slot = self.queue_for(id, slot, &name)?;
         let queue = self.queues.get(queue_slot).expect("it was found just now");
         if let Some(options) = options

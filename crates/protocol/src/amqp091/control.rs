@@ -296,6 +296,7 @@ impl Connection {
         let declaration = if asks {
             QueueDeclaration { name: self.queue_name(index, queue)?, options: None }
         } else {
+            not_reserved(queue)?;
             let mut options = mapping::queue_options(queue, &self.vhost, arguments)?;
             options.durable = durable;
             options.exclusive = exclusive;
@@ -570,6 +571,16 @@ fn refused(refusal: Refusal, answer: &Answer) -> Fault {
 /// A method that only brokers send, or that makes no sense where it came.
 fn misdirected(method: &Method<'_>) -> Fault {
     Fault::new(Code::COMMAND_INVALID, format!("{} cannot come from a client", method.name()))
+}
+
+/// Names with this prefix are the broker's (spec, queue.declare); those it made up may be declared
+/// again.
+fn not_reserved(queue: &str) -> Result<(), Fault> {
+    if queue.starts_with("amq.") && !queue.starts_with("amq.gen-") {
+        let text = format!("queue name '{queue}' contains reserved prefix 'amq.*'");
+        return Err(Fault::new(Code::ACCESS_REFUSED, text));
+    }
+    Ok(())
 }
 
 fn is_inbox(queue: &str) -> bool {

@@ -133,8 +133,10 @@ pub(super) fn queue_options(
             }
             "x-consumer-timeout" => options.settle_timeout = Some(what.millis(entry, 1)?),
             "x-queue-type" => {
-                what.queue_type(entry)?;
-                options.other.insert(entry.name.to_owned(), value(entry.value));
+                // Classic is what a queue is where nothing is said, so it is not kept.
+                if what.queue_type(entry)? == "quorum" {
+                    options.other.insert(entry.name.to_owned(), value(entry.value));
+                }
             }
             _ => {
                 options.other.insert(entry.name.to_owned(), value(entry.value));
@@ -232,9 +234,10 @@ impl Declared<'_> {
             }
         }
     }
-    fn queue_type(&self, entry: &Entry<'_>) -> Result<(), Fault> {
+    fn queue_type(&self, entry: &Entry<'_>) -> Result<&'static str, Fault> {
         match self.text(entry)?.as_str() {
-            "classic" | "quorum" => Ok(()),
+            "classic" => Ok("classic"),
+            "quorum" => Ok("quorum"),
             "stream" => {
                 let text = format!("queues of type stream are not offered (queue '{}')", self.name);
                 Err(Fault::new(Code::NOT_IMPLEMENTED, text))

@@ -200,6 +200,8 @@ fn refusals_of_the_engine() {
         text,
         " class_id=40 method_id=10",
     );
+    let text = "ACCESS_REFUSED - queue name 'amq.mine' contains reserved prefix 'amq.*'";
+    check_soft("1 queue.declare queue=amq.mine", 403, text, declare);
     let text = "ACCESS_REFUSED - operation not permitted on the default exchange";
     check_soft("1 queue.bind queue=q routing_key=k", 403, text, " class_id=50 method_id=20");
     check_soft("1 exchange.delete", 403, text, " class_id=40 method_id=20");

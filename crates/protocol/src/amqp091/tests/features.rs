@@ -275,3 +275,89 @@ fn messages_are_delayed() {
            \"x\"",
     );
 }
+
+#[test]
+fn a_queue_without_a_type_is_classic() {
+    check(
+        "> 1 queue.declare queue=q arguments={x-queue-type:classic}
+         < 1 queue.declare-ok queue=q
+         > 1 queue.declare queue=q
+         < 1 queue.declare-ok queue=q",
+    );
+}
+
+#[test]
+fn made_up_names_are_remembered() {
+    check(
+        "> 1 queue.declare no_wait=true exclusive=true
+         > 1 queue.bind exchange=amq.topic routing_key=a.*
+         < 1 queue.bind-ok
+         > 1 basic.publish exchange=amq.topic routing_key=a.b | \"x\"
+         > 1 basic.get no_ack=true
+         < 1 basic.get-ok delivery_tag=1 exchange=amq.topic routing_key=a.b | \"x\"",
+    );
+}
+
+#[test]
+fn credit_is_per_consumer_or_per_channel() {
+    check(
+        "> 1 queue.declare queue=q
+         < 1 queue.declare-ok queue=q
+         > 1 basic.publish routing_key=q | \"1\"
+         > 1 basic.publish routing_key=q | \"2\"
+         > 1 basic.publish routing_key=q | \"3\"
+         > 1 basic.qos prefetch_count=2
+         < 1 basic.qos-ok
+         > 1 basic.qos prefetch_count=1 global=true
+         < 1 basic.qos-ok
+         > 1 basic.consume queue=q consumer_tag=c
+         < 1 basic.consume-ok consumer_tag=c
+         < 1 basic.deliver consumer_tag=c delivery_tag=1 routing_key=q | \"1\"
+         > 1 basic.qos global=true
+         < 1 basic.qos-ok
+         < 1 basic.deliver consumer_tag=c delivery_tag=2 routing_key=q | \"2\"
+         > 1 basic.ack delivery_tag=2 multiple=true
+         < 1 basic.deliver consumer_tag=c delivery_tag=3 routing_key=q | \"3\"",
+    );
+}
+
+#[test]
+fn a_request_and_its_reply() {
+    use super::{Host, open, script};
+    let mut host = Host::new(crate::amqp091::Settings::default());
+    let (asks, answers) = (open(&mut host), open(&mut host));
+    let send = |host: &mut Host, number, line: &str| {
+        host.receive(number, &script::encode(line, 0));
+        host.turn_ends();
+        script::decode(&host.output(number), 0)
+    };
+    send(&mut host, answers, "1 queue.declare queue=rpc");
+    send(&mut host, answers, "1 basic.consume queue=rpc consumer_tag=c no_ack=true");
+    let consume = "1 basic.consume queue=amq.rabbitmq.reply-to consumer_tag=replies no_ack=true";
+    assert_eq!(send(&mut host, asks, consume), ["1 basic.consume-ok consumer_tag=replies"]);
+    let publish = "1 basic.publish routing_key=rpc | reply_to=amq.rabbitmq.reply-to \"question\"";
+    send(&mut host, asks, publish);
+    let got = script::decode(&host.output(answers), 0).join("");
+    let address = got.split("reply_to=").nth(1).unwrap().split(' ').next().unwrap();
+    assert!(address.starts_with("amq.rabbitmq.reply-to."), "{got}");
+    let exists = send(&mut host, answers, &format!("1 queue.declare queue={address} passive=true"));
+    assert!(exists[0].starts_with("1 queue.declare-ok"), "{exists:?}");
+    send(&mut host, answers, &format!("1 basic.publish routing_key={address} | \"answer\""));
+    let reply = script::decode(&host.output(asks), 0);
+    assert_eq!(
+        reply,
+        [format!(
+            "1 basic.deliver consumer_tag=replies delivery_tag=1 routing_key={address} | \"answer\""
+        )]
+    );
+    send(&mut host, asks, "1 basic.cancel consumer_tag=replies");
+    let gone = send(&mut host, answers, &format!("1 queue.declare queue={address} passive=true"));
+    assert!(gone[0].contains("reply_code=404"), "{gone:?}");
+}
+
+#[test]
+fn a_connection_and_a_channel_are_small() {
+    let bytes =
+        size_of::<crate::amqp091::Connection>() + size_of::<super::super::channel::Channel>();
+    assert!(bytes <= 768, "{bytes} bytes");
+}

@@ -29,6 +29,18 @@ const HELLO: &[&str] = &[
     "1 channel.open",
 ];
 
+/// A connection that has shaken hands and has channel 1.
+fn open(host: &mut Host) -> usize {
+    let number = host.accept(Peer { local: true, ..Peer::default() });
+    host.receive(number, &PROTOCOL_HEADER);
+    for line in HELLO {
+        host.receive(number, &script::encode(line, 0));
+        host.turn_ends();
+    }
+    host.output(number);
+    number
+}
+
 /// A transcript that is being played.
 struct Play {
     host: Host,
@@ -43,17 +55,12 @@ impl Play {
         if let Some(&number) = self.numbers.get(&name) {
             return number;
         }
-        let peer = Peer { local: true, ..Peer::default() };
-        let number = self.host.accept(peer);
+        let number = if self.greeted {
+            open(&mut self.host)
+        } else {
+            self.host.accept(Peer { local: true, ..Peer::default() })
+        };
         self.numbers.insert(name, number);
-        if self.greeted {
-            self.host.receive(number, &PROTOCOL_HEADER);
-            for line in HELLO {
-                self.host.receive(number, &script::encode(line, 0));
-                self.host.turn_ends();
-            }
-            self.host.output(number);
-        }
         number
     }
 
