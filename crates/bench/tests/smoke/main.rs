@@ -1,0 +1,92 @@
+//! The load generator over real sockets against a fake broker, honest and not.
+
+mod fake;
+
+use angarium_bench::load::{self, End, Plan, Verdict};
+use fake::Fault;
+use std::time::Duration;
+
+fn plan(fault: Fault) -> Plan {
+    let port = fake::start(fault);
+    Plan {
+        uri: format!("amqp://127.0.0.1:{port}").parse().expect("it is an address"),
+        producers: 2,
+        consumers: 2,
+        queues: 2,
+        fan_out: false,
+        size_bytes: 100,
+        persistent: false,
+        ack_every: 0,
+        prefetch: 0,
+        window: 0,
+        ahead: 0,
+        rate: 0,
+        end: End::Count(5_000),
+        drain: Duration::from_millis(300),
+        checksum: true,
+        latency: false,
+        queue_arguments: Vec::new(),
+    }
+}
+
+fn verdict(plan: &Plan) -> Verdict {
+    let outcome = load::run(plan, None).expect("the fake answers");
+    assert_eq!(outcome.published, 5_000);
+    outcome.verdict.expect("there are consumers")
+}
+
+#[test]
+fn an_honest_broker_is_clean() {
+    let plan = plan(Fault::None);
+    let verdict = verdict(&plan);
+    assert!(verdict.is_clean(), "{verdict:?}");
+    assert_eq!((verdict.expected, verdict.delivered), (5_000, 5_000));
+}
+
+#[test]
+fn confirms_acknowledgements_latencies_and_large_bodies_work_together() {
+    let plan = Plan {
+        window: 50,
+        ack_every: 7,
+        prefetch: 100,
+        ahead: 500,
+        size_bytes: 20_000,
+        latency: true,
+        ..plan(Fault::None)
+    };
+    let outcome = load::run(&plan, None).expect("the fake answers");
+    assert_eq!((outcome.published, outcome.confirmed, outcome.refused), (5_000, 5_000, 0));
+    assert!(outcome.verdict.is_some_and(|verdict| verdict.is_clean()));
+    assert!(outcome.latency.is_some() && outcome.confirm_latency.is_some());
+}
+
+#[test]
+fn a_broker_that_drops_is_found_out() {
+    let verdict = verdict(&plan(Fault::Drop));
+    assert_eq!((verdict.lost, verdict.duplicated, verdict.reordered), (50, 0, 0));
+}
+
+#[test]
+fn a_broker_that_duplicates_is_found_out() {
+    let verdict = verdict(&plan(Fault::Duplicate));
+    assert_eq!((verdict.lost, verdict.duplicated, verdict.reordered), (0, 50, 0));
+}
+
+#[test]
+fn a_broker_that_reorders_is_found_out() {
+    let verdict = verdict(&plan(Fault::Swap));
+    // The last one of each queue is struck and never followed by another.
+    assert_eq!((verdict.lost, verdict.duplicated, verdict.reordered), (2, 0, 48));
+}
+
+#[test]
+fn a_broker_that_flips_bits_is_found_out() {
+    let verdict = verdict(&plan(Fault::FlipBit));
+    assert_eq!((verdict.lost, verdict.corrupt), (0, 50));
+}
+
+#[test]
+fn nobody_listening_is_an_error() {
+    let uri = "amqp://127.0.0.1:1".parse().expect("it is an address");
+    assert!(load::run(&Plan { uri, ..plan(Fault::None) }, None).is_err());
+}
