@@ -11,6 +11,8 @@ use rustix::fs::{FallocateFlags, FlockOperation};
 
 use crate::Storage;
 
+/// Files kept open. The coldest ones, those of the lowest segments, are closed first.
+const FILES_MAX: usize = 128;
 const LOCK_NAME: &str = "lock";
 /// Data of a broker is its owner's alone.
 const FILE_MODE: u32 = 0o600;
@@ -63,6 +65,9 @@ impl Disk {
         }
         let path = self.folder.join(name);
         let file = Arc::new(OpenOptions::new().read(true).write(true).open(path)?);
+        if files.len() >= FILES_MAX {
+            files.pop_first();
+        }
         files.insert(name.to_owned(), Arc::clone(&file));
         Ok(file)
     }

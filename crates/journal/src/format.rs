@@ -167,11 +167,12 @@ fn block_checksum(bytes: &[u8], length: usize) -> u32 {
     crc32c::crc32c_append(header, &bytes[HEADER_BYTES..HEADER_BYTES + length])
 }
 
+/// Begins with a mix of position and length in place of zero: one pass over the bytes, where two
+/// would cost as much again for small records.
 fn record_checksum(position: Position, bytes: &[u8]) -> u32 {
-    let mut place = [0; 12];
-    place[..8].copy_from_slice(&position.0.to_le_bytes());
-    place[8..].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
-    crc32c::crc32c_append(crc32c::crc32c(&place), bytes)
+    let place = position.0 ^ (bytes.len() as u64).rotate_left(48);
+    let mixed = place.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    crc32c::crc32c_append((mixed >> 32) as u32, bytes)
 }
 
 /// Writes the header and every checksum into a block whose records are in place with their lengths.

@@ -487,7 +487,7 @@ impl Journal {
     }
 
     /// A segment so sparsely live that its records are worth moving, if any; each one is named once
-    /// between two checkpoints.
+    /// between two checkpoints. Looks at every segment: ask after a checkpoint, not every turn.
     pub fn straggling(&mut self) -> Option<u32> {
         self.segments.straggling()
     }

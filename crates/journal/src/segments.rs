@@ -65,6 +65,8 @@ pub(crate) struct Segments {
     free_max: usize,
     /// Ascending ids; the last one is being written.
     used: Vec<Used>,
+    /// How many of them have no live references.
+    dead: usize,
     next: VecDeque<Next>,
     next_id: u32,
     making: Option<Making>,
@@ -99,6 +101,7 @@ impl Segments {
     /// A segment that exists; ids must ascend.
     pub(crate) fn restore(&mut self, usage: Usage) {
         self.next_id = self.next_id.max(usage.id + 1);
+        self.dead += usize::from(usage.live == 0);
         self.used.push(Used { usage, made: true, moving: false });
     }
     /// A segment that exists and that nothing was written to yet.
@@ -135,6 +138,7 @@ impl Segments {
                 moving: false,
             });
             self.next_id += 1;
+            self.dead += 1;
             return self.next_id - 1;
         }
         if block > self.segment_bytes {
@@ -156,6 +160,7 @@ impl Segments {
             made: next.made,
             moving: false,
         });
+        self.dead += 1;
         next.id
     }
 
@@ -176,8 +181,10 @@ impl Segments {
     #[inline]
     pub(crate) fn retain(&mut self, id: u32, count: u64) {
         if let Some(at) = self.find(id) {
-            self.used[at].usage.live += count;
-            self.used[at].usage.total += count;
+            let usage = &mut self.used[at].usage;
+            self.dead -= usize::from(usage.live == 0 && count > 0);
+            usage.live += count;
+            usage.total += count;
         } else {
             debug_assert!(false, "retained in segment {id}, which does not exist");
         }
@@ -187,6 +194,7 @@ impl Segments {
         if let Some(at) = self.find(id) {
             let live = &mut self.used[at].usage.live;
             debug_assert!(*live >= count, "released more than was retained in segment {id}");
+            self.dead += usize::from(*live > 0 && *live <= count);
             *live = live.saturating_sub(count);
         } else {
             debug_assert!(false, "released in segment {id}, which does not exist");
@@ -199,7 +207,8 @@ impl Segments {
     }
     /// Segments without live references, the one being written among them.
     pub(crate) fn dead(&self) -> usize {
-        self.used.iter().filter(|used| used.usage.live == 0).count()
+        debug_assert_eq!(self.dead, self.used.iter().filter(|it| it.usage.live == 0).count());
+        self.dead
     }
 
     /// A checkpoint with these counts that starts in segment `start` is durable: segments before it
@@ -219,6 +228,7 @@ impl Segments {
             }
             !goes
         });
+        self.dead -= files.len();
         if !files.is_empty() {
             let readers = std::mem::take(&mut self.readers);
             self.retired.push_back(Retired { readers, files });

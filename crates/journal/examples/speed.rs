@@ -1,0 +1,150 @@
+//! How fast the journal is on this disk, beside plain sequential writes with the same flush size:
+//! `cargo run --release -p angarium-journal --example speed -- FOLDER`.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_macros)]
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+use std::time::Instant;
+
+use angarium_journal::{Disk, Journal, Options, Recovery, Storage};
+
+/// Flushes per measurement.
+const FLUSHES: usize = 150;
+
+fn main() -> Result<(), String> {
+    let folder = std::env::args().nth(1).ok_or("name a folder on the disk to measure")?;
+    let folder = std::path::PathBuf::from(folder).join("journal-speed");
+    let disk = Disk::open(&folder).map_err(|error| error.to_string())?;
+    let recovery = Recovery::open(&disk, Options::default())?;
+    let mut journal = recovery.replay(&disk, |_, _, _| Ok(()))?;
+    append(&mut journal, &disk);
+    for flush_bytes in [4 << 10, 64 << 10, 1 << 20] {
+        for round in 0..3 {
+            let ours = flush(&mut journal, &disk, flush_bytes);
+            let plain = plain(&folder, flush_bytes).map_err(|error| error.to_string())?;
+            println!(
+                "flush of {:4} KiB, round {round}: journal {ours:6.1} MB/s, plain {plain:6.1} MB/s, {:3.0}%",
+                flush_bytes >> 10,
+                100.0 * ours / plain
+            );
+        }
+    }
+    drop(disk);
+    std::fs::remove_dir_all(&folder).map_err(|error| error.to_string())
+}
+
+fn run(journal: &mut Journal, storage: &dyn Storage) {
+    while let Some(job) = journal.next_job() {
+        journal.finished(job.run(storage));
+    }
+}
+
+/// Nanoseconds per append, and per record what the journal's thread computes, without the disk.
+fn append(journal: &mut Journal, disk: &Disk) {
+    let record = [7; 100];
+    journal.append(&[&record], true);
+    run(journal, disk);
+    for round in 0..4 {
+        let mut appending = 0.0;
+        let mut finishing = 0.0;
+        let (batches, count) = (50, 5_000);
+        for _ in 0..batches {
+            let begin = Instant::now();
+            for _ in 0..count {
+                journal.append(&[&record[..20], &record[20..]], true);
+            }
+            appending += begin.elapsed().as_secs_f64();
+            let job = journal.next_job().expect("there is something to write");
+            let begin = Instant::now();
+            journal.finished(job.run(&Nowhere));
+            finishing += begin.elapsed().as_secs_f64();
+        }
+        let records = f64::from(batches * count) / 1e9;
+        println!(
+            "100 B records, round {round}: append {:.1} ns; checksums on the journal's thread {:.1} ns",
+            appending / records,
+            finishing / records
+        );
+        run(journal, disk);
+    }
+}
+
+/// MB/s of records of 1 KiB, flushed whenever `bytes` have come together.
+fn flush(journal: &mut Journal, disk: &Disk, bytes: usize) -> f64 {
+    // Segments made ahead of need are not part of it: a running broker reuses those it has.
+    let record = vec![7; 1024 - 8];
+    let total = FLUSHES * bytes;
+    let mut spent = 0.0;
+    let mut done = 0;
+    while done < total {
+        let mut batch = 64;
+        while batch + 1024 <= bytes {
+            journal.append(&[&record], true);
+            batch += 1024;
+        }
+        let begin = Instant::now();
+        let job = journal.next_job().expect("there is something to write");
+        journal.finished(job.run(disk));
+        spent += begin.elapsed().as_secs_f64();
+        done += bytes;
+        run(journal, disk);
+        if journal.checkpoint_due() {
+            journal.checkpoint(Vec::new());
+            run(journal, disk);
+        }
+    }
+    total as f64 / 1e6 / spent
+}
+
+/// The same with nothing but a written file of zeros to overwrite.
+fn plain(folder: &std::path::Path, bytes: usize) -> std::io::Result<f64> {
+    let total = FLUSHES * bytes;
+    let size = 64 << 20;
+    let path = folder.join("plain");
+    let file = OpenOptions::new().write(true).create(true).truncate(true).open(&path)?;
+    file.write_all_at(&vec![0; size], 0)?;
+    file.sync_all()?;
+    let buffer = vec![7; bytes];
+    let begin = Instant::now();
+    for at in (0..total).step_by(bytes) {
+        file.write_all_at(&buffer, (at % size) as u64)?;
+        file.sync_data()?;
+    }
+    let spent = begin.elapsed().as_secs_f64();
+    std::fs::remove_file(&path)?;
+    Ok(total as f64 / 1e6 / spent)
+}
+
+/// Takes everything and keeps nothing.
+struct Nowhere;
+
+impl Storage for Nowhere {
+    fn list(&self) -> std::io::Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+    fn size(&self, _: &str) -> std::io::Result<u64> {
+        Ok(0)
+    }
+    fn create(&self, _: &str, _: u64) -> std::io::Result<()> {
+        Ok(())
+    }
+    fn write(&self, _: &str, _: u64, _: &[u8]) -> std::io::Result<()> {
+        Ok(())
+    }
+    fn sync(&self, _: &str) -> std::io::Result<()> {
+        Ok(())
+    }
+    fn read(&self, _: &str, _: u64, _: &mut [u8]) -> std::io::Result<()> {
+        Err(std::io::ErrorKind::NotFound.into())
+    }
+    fn replace(&self, _: &str, _: &[u8]) -> std::io::Result<()> {
+        Ok(())
+    }
+    fn rename(&self, _: &str, _: &str) -> std::io::Result<()> {
+        Ok(())
+    }
+    fn remove(&self, _: &str) -> std::io::Result<()> {
+        Ok(())
+    }
+}
