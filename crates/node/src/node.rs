@@ -122,7 +122,12 @@ impl Node {
         self.serial += 1;
         self.stats.connections_total += 1;
         self.stats.connections += 1;
-        let session = amqp091::Connection::new(id, peer.clone(), self.options.amqp091.clone(), now);
+        let settings = self.options.amqp091.clone();
+        let mut session = amqp091::Connection::new(id, peer.clone(), settings, now);
+        if let Some(why) = why_blocked(&self.storage_state) {
+            let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
+            session.blocked(&mut turn, Some(&why));
+        }
         self.connections[id.0 as usize] = Some(Box::new(Connection {
             session,
             peer,
@@ -487,11 +492,12 @@ impl Node {
         if self.storage_state == State::Full && self.next_sweep.is_none() {
             self.next_sweep = Some(now.plus(SWEEP_INTERVAL));
         }
-        let (state, why) = match &self.storage_state {
-            State::Ready => (StorageState::Ready, None),
-            State::Full => (StorageState::Full, Some("the disk is full".to_owned())),
-            State::Failed(why) => (StorageState::Failed, Some(format!("the disk failed: {why}"))),
+        let state = match &self.storage_state {
+            State::Ready => StorageState::Ready,
+            State::Full => StorageState::Full,
+            State::Failed(_) => StorageState::Failed,
         };
+        let why = why_blocked(&self.storage_state);
         self.engine.storage(now, state, &mut self.world);
         for connection in self.connections.iter_mut().flatten() {
             if connection.ended.is_none() {
@@ -516,5 +522,14 @@ impl Node {
 fn shrink(buffer: &mut Vec<u8>) {
     if buffer.is_empty() && buffer.capacity() > IDLE_BUFFER_BYTES_MAX {
         *buffer = Vec::new();
+    }
+}
+
+/// Why persistent messages cannot be taken, as clients hear of it.
+fn why_blocked(state: &State) -> Option<String> {
+    match state {
+        State::Ready => None,
+        State::Full => Some("the disk is full".to_owned()),
+        State::Failed(why) => Some(format!("the disk failed: {why}")),
     }
 }
