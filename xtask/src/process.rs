@@ -26,6 +26,17 @@ pub(crate) fn output<S: AsRef<OsStr>>(
 
 /// Runs a command, shows what it prints, and hands each line of its standard output to `watch`.
 pub(crate) fn stream(command: &mut Command, mut watch: impl FnMut(&str)) -> Result<(), String> {
+    stream_some(command, |line| {
+        watch(line);
+        true
+    })
+}
+
+/// As [`stream`], and shows only the lines for which `watch` says so.
+pub(crate) fn stream_some(
+    command: &mut Command,
+    mut watch: impl FnMut(&str) -> bool,
+) -> Result<(), String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let mut child = command
         .stdin(Stdio::null())
@@ -36,8 +47,9 @@ pub(crate) fn stream(command: &mut Command, mut watch: impl FnMut(&str)) -> Resu
     for line in BufReader::new(stdout).split(b'\n') {
         let line = line.map_err(|error| format!("'{program}': {error}"))?;
         let line = String::from_utf8_lossy(&line);
-        println!("{line}");
-        watch(&line);
+        if watch(&line) {
+            println!("{line}");
+        }
     }
     let status = child.wait().map_err(|error| format!("'{program}': {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("'{program}' failed ({status})")) }

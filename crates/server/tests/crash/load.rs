@@ -4,7 +4,7 @@
 use crate::history::{History, Id, Session, Settled, body, identify};
 use crate::random::Random;
 use crate::wire::{Client, Event, PATIENCE};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -167,8 +167,8 @@ fn confirm(
 ) -> Result<(), Stop> {
     let (tag, multiple) = match event {
         Event::Confirm { tag, multiple, positive: true } => (tag, multiple),
-        Event::Closed { .. } if shared.ending.load(Ordering::SeqCst) => {
-            return Err(io::Error::other("closed").into());
+        Event::Closed { code, text } => {
+            return Err(io::Error::other(format!("{code} {text}")).into());
         }
         other => return Err(format!("unexpected: {other:?}").into()),
     };
@@ -229,19 +229,20 @@ fn consume(shared: &Shared, queue: &'static str, mut random: Random) -> Result<(
 }
 
 /// Enters a delivery.
-pub fn note(
+fn note(
     shared: &Shared,
     session: &mut Session,
     queue: &'static str,
     event: Event,
-) -> Result<(u64, Id), String> {
+) -> Result<(u64, Id), Stop> {
     match event {
         Event::Delivery { tag, redelivered, body } => {
             let id = identify(&body).map_err(|text| format!("{queue}: {text}"))?;
             shared.history().delivered(session, queue, id, redelivered)?;
             Ok((tag, id))
         }
-        other => Err(format!("{queue}: unexpected: {other:?}")),
+        Event::Closed { code, text } => Err(io::Error::other(format!("{code} {text}")).into()),
+        other => Err(format!("{queue}: unexpected: {other:?}").into()),
     }
 }
 
@@ -303,28 +304,32 @@ fn move_work(shared: &Shared) -> Result<(), Stop> {
 }
 
 /// Empties a queue, with every acknowledgement in a committed transaction; returns what was in it.
-pub fn drain(
-    shared: &Shared,
-    queue: &'static str,
-) -> Result<std::collections::BTreeSet<Id>, String> {
-    let lost = |error: io::Error| format!("draining {queue}: {error}");
-    let mut client = Client::connect(shared.address).map_err(lost)?;
-    client.select_transactions().map_err(lost)?;
-    let ready = client.declare_queue(queue).map_err(lost)?;
-    client.prefetch(1000).map_err(lost)?;
-    client.consume(queue).map_err(lost)?;
+pub fn drain(shared: &Shared, queue: &'static str) -> Result<BTreeSet<Id>, String> {
+    take_all(shared, queue).map_err(|stop| match stop {
+        Stop::Lost(error) => format!("emptying {queue}: {error}"),
+        Stop::Broken(text) => text,
+    })
+}
+
+fn take_all(shared: &Shared, queue: &'static str) -> Result<BTreeSet<Id>, Stop> {
+    let mut client = Client::connect(shared.address)?;
+    client.select_transactions()?;
+    let ready = client.declare_queue(queue)?;
+    client.prefetch(1000)?;
+    client.consume(queue)?;
     let mut session = Session::strict();
     let mut found = Vec::new();
     let mut committed = 0;
     for count in 1..=ready {
-        let event = client.next_within(PATIENCE).map_err(lost)?;
-        let event =
-            event.ok_or_else(|| format!("{queue}: {ready} messages said, {count} - 1 came"))?;
+        let Some(event) = client.next_within(PATIENCE)? else {
+            let came = found.len();
+            return Err(format!("{queue}: {ready} messages were announced, {came} came").into());
+        };
         let (tag, id) = note(shared, &mut session, queue, event)?;
         found.push(id);
         if count % 500 == 0 || count == ready {
             client.ack(tag, true);
-            client.commit().map_err(lost)?;
+            client.commit()?;
             let mut history = shared.history();
             for id in &found[committed..] {
                 history.settled(queue, *id, Settled::Surely);
@@ -332,8 +337,8 @@ pub fn drain(
             committed = found.len();
         }
     }
-    match client.declare_queue(queue).map_err(lost)? {
+    match client.declare_queue(queue)? {
         0 => Ok(found.into_iter().collect()),
-        more => Err(format!("{queue}: {more} messages more than it said")),
+        more => Err(format!("{queue}: {more} messages more than it announced").into()),
     }
 }
