@@ -21,8 +21,8 @@ pub struct Peer {
     pub certificate_name: Option<String>,
 }
 
-/// How a client says who it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How a client says who it is. Its debug form leaves secrets out.
+#[derive(Clone, PartialEq, Eq)]
 pub enum Credentials {
     /// Name and password.
     Password {
@@ -36,6 +36,16 @@ pub enum Credentials {
         /// The name in the certificate.
         user: String,
     },
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (kind, user) = match self {
+            Credentials::Password { user, .. } => ("Password", user),
+            Credentials::Certificate { user } => ("Certificate", user),
+        };
+        f.debug_struct(kind).field("user", user).finish_non_exhaustive()
+    }
 }
 
 /// A client whose credentials were right.

@@ -307,3 +307,10 @@ fn a_connection_that_ends_frees_its_channels() {
     assert_eq!(host.session(number).info().channels, 0);
     assert!(!host.session(number).is_waiting());
 }
+
+#[test]
+fn passwords_are_not_shown() {
+    let (user, password) = ("guest".to_owned(), "secret".to_owned());
+    let shown = format!("{:?}", crate::Credentials::Password { user, password });
+    assert!(shown.contains("guest") && !shown.contains("secret"), "{shown}");
+}
