@@ -68,9 +68,6 @@ impl<'a> Reader<'a> {
             other => Err(format!("{other} is no truth value")),
         }
     }
-    pub(crate) fn u16(&mut self) -> Result<u16, Malformed> {
-        Ok(u16::from_le_bytes(self.take(2)?.try_into().expect("two bytes were taken")))
-    }
     pub(crate) fn u32(&mut self) -> Result<u32, Malformed> {
         Ok(u32::from_le_bytes(self.take(4)?.try_into().expect("four bytes were taken")))
     }

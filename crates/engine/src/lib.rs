@@ -15,6 +15,8 @@ mod counters;
 mod delay;
 mod effect;
 mod engine;
+#[cfg(test)]
+mod invariants;
 pub mod limits;
 mod message;
 mod names;
@@ -36,6 +38,9 @@ mod timers;
 mod topology;
 mod value;
 mod view;
+
+#[cfg(test)]
+mod tests;
 
 pub use counters::Counters;
 pub use effect::{Confirm, Delivery, Effects, Load, LoadId, Loaded, Returned};

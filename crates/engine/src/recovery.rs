@@ -48,10 +48,11 @@ impl Engine {
             Record::Delayed { number, vhost, due, message } => {
                 Stored::parse(message)?;
                 let vhost = self.vhost_slot(vhost).map_err(text)?;
-                let position = Some(position);
-                let held = Held { vhost, due, position, persistent: true, message: None };
+                let stored_at = Some(position);
+                let held =
+                    Held { vhost, due, position: stored_at, persistent: true, message: None };
                 self.delays.insert(number, held);
-                fx.retain(position.expect("it was made just now"), 1);
+                fx.retain(position, 1);
                 Ok(())
             }
             Record::DelayEnded { number } => {
@@ -240,11 +241,44 @@ impl Engine {
             let queue = self.queues.get_mut(slot).expect("numbers name living queues");
             if let Some(entry) = queue.remove(seq) {
                 self.drop_entry(entry, fx);
-            } else if queue.is_in_page(seq) && !queue.settled_in_pages.contains(seq) {
-                queue.settled_in_pages.insert(seq);
+            } else {
+                self.settle_in_page(slot, seq, fx);
             }
         }
         Ok(())
+    }
+
+    /// A message in a page is gone. Which record it was in is only known once the page is read: its
+    /// reference stays until then, or until all in the page are gone.
+    fn settle_in_page<F: Effects>(&mut self, slot: u32, seq: u64, fx: &mut F) {
+        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+        let Some((lane, page)) = queue.page_of(seq) else { return };
+        if queue.settled_in_pages.contains(seq) {
+            return;
+        }
+        queue.settled_in_pages.insert(seq);
+        if queue.lanes.len() > 1 {
+            // Pages of several priorities overlap: which of them it is in is not known either.
+            return;
+        }
+        queue.ready -= 1;
+        let page = &mut queue.lanes[lane].pages_mut()[page];
+        page.count -= 1;
+        page.durable_count -= 1;
+        if page.count == 0 {
+            let position = page.position;
+            self.drop_page_at(slot, lane, position, fx);
+        }
+    }
+
+    /// Gives a page back wherever in its lane it is.
+    fn drop_page_at<F: Effects>(&mut self, slot: u32, lane: usize, at: Position, fx: &mut F) {
+        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+        let Some(page) = queue.lanes[lane].remove_page(at) else { return };
+        queue.ready -= u64::from(page.count);
+        queue.ready_bytes -= page.bytes;
+        queue.forget_settled_in(&page);
+        self.drop_page(slot, &page, fx);
     }
 
     fn replay_purged<F: Effects>(&mut self, number: u64, before: u64, kept: &[u64], fx: &mut F) {
@@ -261,24 +295,48 @@ impl Engine {
                 self.drop_entry(entry, fx);
             }
         }
-        let queue = self.queues.get_mut(slot).expect("numbers name living queues");
-        for lane in 0..queue.lanes.len() {
-            loop {
-                let queue = self.queues.get_mut(slot).expect("numbers name living queues");
-                let is_gone = queue.lanes[lane].pages().next().is_some_and(|page| {
-                    // A page that holds a message which was out is kept whole: to deliver a purged
-                    // message is allowed where an accepted one is not lost.
-                    let from = kept.partition_point(|seq| *seq < page.first);
-                    page.last < before && kept.get(from).is_none_or(|seq| *seq > page.last)
-                });
-                if !is_gone {
-                    break;
-                }
-                let page = queue.lanes[lane].drop_page().expect("it was found just now");
-                queue.ready -= u64::from(page.count);
-                queue.ready_bytes -= page.bytes;
-                self.drop_page(slot, &page, fx);
+        let queue = self.queues.get(slot).expect("numbers name living queues");
+        let mut pages = Vec::new();
+        for (index, lane) in queue.lanes.iter().enumerate() {
+            let purged = lane.pages().filter(|page| page.first < before);
+            pages.extend(purged.map(|page| (index, page.position)));
+        }
+        for (lane, position) in pages {
+            self.purge_page(slot, lane, position, kept, fx);
+        }
+    }
+
+    /// Leaves only those messages in a page that were out when the queue was purged.
+    fn purge_page<F: Effects>(
+        &mut self,
+        slot: u32,
+        lane: usize,
+        position: Position,
+        kept: &[u64],
+        fx: &mut F,
+    ) {
+        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+        let is_only_lane = queue.lanes.len() == 1;
+        let pages = queue.lanes[lane].pages_mut();
+        let Some(page) = pages.iter_mut().find(|page| page.position == position) else { return };
+        let from = kept.partition_point(|seq| *seq < page.first);
+        let to = kept.partition_point(|seq| *seq <= page.last);
+        if from == to {
+            self.drop_page_at(slot, lane, position, fx);
+            return;
+        }
+        let mut next = page.first;
+        for seq in kept[from..to].iter().copied().chain([page.last + 1]) {
+            if seq > next {
+                queue.settled_in_pages.insert_range(next, seq - 1);
             }
+            next = seq + 1;
+        }
+        if is_only_lane {
+            let count = page.count.min((to - from) as u32);
+            queue.ready -= u64::from(page.count - count);
+            page.count = count;
+            page.durable_count = count;
         }
     }
 
@@ -300,24 +358,25 @@ impl Engine {
         let Some(target) = queue.lanes.get_mut(usize::from(lane)) else {
             return Err(format!("queue '{}' has no priority {lane}", queue.name));
         };
-        let live: Vec<PageEntry> = entries
-            .iter()
-            .filter(|entry| entry.durable && target.remove(entry.seq).is_some())
-            .cloned()
-            .collect();
-        // What was settled before the page was written is in none of the counts.
-        for entry in entries.iter().filter(|entry| entry.durable) {
-            if live.binary_search_by_key(&entry.seq, |live| live.seq).is_err() {
+        let entries: Vec<PageEntry> =
+            entries.iter().filter(|entry| entry.durable).cloned().collect();
+        let mut page = Page::of(position, &entries);
+        page.recovered = true;
+        for entry in &entries {
+            if target.remove(entry.seq).is_none() {
+                // Settled already. The page counts on a reference to it until it is read.
                 queue.settled_in_pages.insert(entry.seq);
+                fx.retain(entry.position, 1);
+                page.count -= 1;
+                page.durable_count -= 1;
+                queue.ready_bytes += u64::from(entry.bytes);
             }
         }
-        if live.is_empty() {
-            return Ok(());
-        }
-        let mut page = Page::of(position, &live);
-        page.recovered = true;
-        target.push_page(page);
         fx.retain(position, 1);
+        target.restore_page(page);
+        if queue.lanes[usize::from(lane)].pages().last().is_some_and(|page| page.count == 0) {
+            self.drop_page_at(slot, lane.into(), position, fx);
+        }
         Ok(())
     }
 

@@ -182,6 +182,7 @@ pub struct Subscribe {
 /// Control requests: everything that is not publish or settle. Each gets exactly one
 /// [`crate::Effects::reply`].
 #[derive(Clone, Debug)]
+#[allow(missing_docs)] // Each variant's sentence speaks of its fields.
 pub enum Request {
     /// Declares an exchange, or asks whether it exists. Reply: `Done`.
     DeclareExchange(ExchangeDeclaration),
@@ -237,6 +238,7 @@ pub enum Request {
 
 /// What a [`Request`] that was granted answers.
 #[derive(Clone, Debug)]
+#[allow(missing_docs)] // Each variant's sentence speaks of its fields.
 pub enum Reply {
     /// Done.
     Done,

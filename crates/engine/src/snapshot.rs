@@ -216,16 +216,16 @@ impl Engine {
         }
         for lane in 0..queue.lanes.len() {
             for entry in page::read_entries(reader)? {
-                queue.push(Entry::from_page(&entry, lane as u8));
+                queue.restore(Entry::from_page(&entry, lane as u8));
             }
             for _ in 0..reader.count()? {
                 let page = page::read_page(reader)?;
                 queue.ready += u64::from(page.count);
                 queue.ready_bytes += page.bytes;
-                queue.lanes[lane].push_page(page);
+                queue.lanes[lane].restore_page(page);
             }
             for entry in page::read_entries(reader)? {
-                queue.push(Entry::from_page(&entry, lane as u8));
+                queue.restore(Entry::from_page(&entry, lane as u8));
             }
         }
         for _ in 0..reader.count()? {

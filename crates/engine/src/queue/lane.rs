@@ -7,8 +7,8 @@ use crate::Position;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// See the module. In order: `returned` (by sequence number, always before the head), `head`,
-/// `pages`, `tail`. Without pages the tail is empty, and the head takes new messages.
+/// See the module. In order: `head`, `pages`, `tail`; `returned` is apart and goes where its numbers
+/// belong. Without pages the tail is empty, and the head takes new messages.
 #[derive(Debug, Default)]
 pub(crate) struct Lane {
     returned: BTreeMap<u64, Entry>,
@@ -38,7 +38,7 @@ impl Lane {
     /// What it begins with.
     #[inline]
     pub(crate) fn front(&self) -> Front<'_> {
-        if let Some((_, entry)) = self.returned.first_key_value() {
+        if let Some(entry) = self.first_returned() {
             return Front::Entry(entry);
         }
         match (self.head.front(), self.pages.front()) {
@@ -46,6 +46,15 @@ impl Lane {
             (None, Some(page)) => Front::Page(page),
             (None, None) => Front::Empty,
         }
+    }
+
+    /// The first of what came back, where it is before all else.
+    #[inline]
+    fn first_returned(&self) -> Option<&Entry> {
+        let (seq, entry) = self.returned.first_key_value()?;
+        let head = self.head.front().map(|entry| entry.seq);
+        let next = head.or_else(|| self.pages.front().map(|page| page.first));
+        next.is_none_or(|next| *seq < next).then_some(entry)
     }
 
     /// Nothing in it.
@@ -75,13 +84,12 @@ impl Lane {
     /// Takes the first entry; not one in a page.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Entry> {
-        let entry = match self.returned.pop_first() {
-            Some((_, entry)) => entry,
-            None => {
-                let entry = self.head.pop_front()?;
-                self.settle_tail();
-                entry
-            }
+        let entry = if self.first_returned().is_some() {
+            self.returned.pop_first()?.1
+        } else {
+            let entry = self.head.pop_front()?;
+            self.settle_tail();
+            entry
         };
         self.cold -= usize::from(entry.is_cold());
         Some(entry)
@@ -125,6 +133,25 @@ impl Lane {
     /// Adds a page after all others; its entries were the newest in memory.
     pub(crate) fn push_page(&mut self, page: Page) {
         self.pages.push_back(page);
+    }
+
+    /// Adds a page that a record or a snapshot names. Older entries may be left in the tail, which
+    /// had been in the head when the page was written.
+    pub(crate) fn restore_page(&mut self, page: Page) {
+        while self.tail.front().is_some_and(|entry| entry.seq < page.first) {
+            let entry = self.tail.pop_front().expect("it was seen just now");
+            self.returned.insert(entry.seq, entry);
+        }
+        self.pages.push_back(page);
+    }
+
+    /// Takes an entry that a snapshot names; older ones than the last page may follow it.
+    pub(crate) fn restore(&mut self, entry: Entry) {
+        if self.pages.back().is_some_and(|page| entry.seq < page.first) {
+            self.give_back(entry);
+        } else {
+            self.push(entry);
+        }
     }
 
     /// Puts back the entries of the first page, in place of it.
@@ -192,19 +219,28 @@ impl Lane {
             return asked;
         }
         let mut bytes = 0;
-        let from = self.head.partition_point(|entry| entry.seq < self.asked);
-        let candidates = self.returned.values_mut().chain(self.head.iter_mut().skip(from));
-        for entry in candidates {
-            if asked.len() == count_max || (bytes > 0 && bytes + u64::from(entry.bytes) > bytes_max)
-            {
-                break;
+        // False once it is enough.
+        let mut consider = |entry: &mut Entry| {
+            let is_full = bytes > 0 && bytes + u64::from(entry.bytes) > bytes_max;
+            if is_full || asked.len() == count_max {
+                return false;
             }
             if entry.is_cold() && !entry.loading {
                 entry.loading = true;
                 bytes += u64::from(entry.bytes) + 1;
                 asked.push((entry.seq, entry.bytes, entry.position));
             }
-            self.asked = self.asked.max(entry.seq + 1);
+            true
+        };
+        if !self.returned.values_mut().take(count_max).all(&mut consider) {
+            return asked;
+        }
+        let from = self.head.partition_point(|entry| entry.seq < self.asked);
+        for entry in self.head.iter_mut().skip(from) {
+            if !consider(entry) {
+                break;
+            }
+            self.asked = entry.seq + 1;
         }
         asked
     }
@@ -236,13 +272,21 @@ impl Lane {
     }
 
     /// The pages, oldest first.
-    pub(crate) fn pages_mut(&mut self) -> impl Iterator<Item = &mut Page> {
-        self.pages.iter_mut()
+    pub(crate) fn pages_mut(&mut self) -> &mut VecDeque<Page> {
+        &mut self.pages
     }
 
-    /// Takes the first page out.
-    pub(crate) fn drop_page(&mut self) -> Option<Page> {
-        let page = self.pages.pop_front();
+    /// Which page has that number among its own, if it is still in it.
+    pub(crate) fn find_page(&self, seq: u64) -> Option<usize> {
+        let after = self.pages.partition_point(|page| page.first <= seq);
+        let index = after.checked_sub(1)?;
+        (self.pages[index].last >= seq).then_some(index)
+    }
+
+    /// Takes the page out whose record is at that position.
+    pub(crate) fn remove_page(&mut self, position: Position) -> Option<Page> {
+        let index = self.pages.iter().position(|page| page.position == position)?;
+        let page = self.pages.remove(index);
         self.settle_tail();
         page
     }
@@ -254,13 +298,14 @@ impl Lane {
         (entries, lane.pages.into())
     }
 
-    /// Takes an entry from a snapshot or a record: in order, after all others.
-    pub(crate) fn restore(&mut self, entry: Entry) {
-        let last = self.tail.back().or(self.head.back()).map(|entry| entry.seq);
-        if last.is_some_and(|last| last >= entry.seq) {
-            self.give_back(entry);
-        } else {
-            self.push(entry);
-        }
+    /// Checks its order and its count of cold entries.
+    #[cfg(test)]
+    pub(crate) fn check(&self, cold: usize) {
+        assert_eq!(self.cold, cold, "cold entries");
+        assert!(self.tail.is_empty() || !self.pages.is_empty(), "a tail without pages");
+        let pages = self.pages.iter().flat_map(|page| [page.first, page.last]);
+        let seqs = self.head.iter().map(|entry| entry.seq).chain(pages);
+        let seqs: Vec<u64> = seqs.chain(self.tail.iter().map(|entry| entry.seq)).collect();
+        assert!(seqs.is_sorted(), "out of order: {seqs:?}");
     }
 }

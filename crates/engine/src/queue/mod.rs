@@ -7,9 +7,236 @@ pub(crate) mod lane;
 mod overflow;
 pub(crate) mod page;
 pub(crate) mod paging;
-mod queue;
 pub(crate) mod ranges;
 pub(crate) mod stored;
 
-pub use queue::QueueCounters;
-pub(crate) use queue::{Get, Queue};
+use self::entry::Entry;
+use self::lane::{Front, Lane};
+use self::page::Page;
+use self::ranges::Ranges;
+use crate::{ConnectionId, Position, QueueOptions, SessionId, Time};
+use std::collections::VecDeque;
+
+/// A queue. Its rules are in the modules beside this one.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    /// Names it in records; never used again.
+    pub(crate) number: u64,
+    /// The slot of its virtual host.
+    pub(crate) vhost: u32,
+    pub(crate) name: String,
+    pub(crate) options: QueueOptions,
+    /// It survives a restart: declared so, and not one connection's own.
+    pub(crate) durable: bool,
+    /// The connection that has it to itself.
+    pub(crate) owner: Option<ConnectionId>,
+    pub(crate) lanes: Vec<Lane>,
+    pub(crate) next_seq: u64,
+    /// Messages that wait for a consumer, and their body bytes.
+    pub(crate) ready: u64,
+    pub(crate) ready_bytes: u64,
+    /// Messages that are out and not settled.
+    pub(crate) unsettled: u64,
+    /// What is in memory of it: blobs and entries of messages ready.
+    pub(crate) resident: u64,
+    /// Body bytes asked for and not yet here.
+    pub(crate) loading_bytes: u64,
+    pub(crate) loads: u32,
+    /// Every subscription to it, by priority and age.
+    pub(crate) subscriptions: Vec<u32>,
+    /// Those that can take messages, as far as is known, by priority and age.
+    pub(crate) able: Vec<u32>,
+    /// Where the round among equals goes on.
+    pub(crate) turn: usize,
+    /// It has, or had, a subscription: auto-delete applies.
+    pub(crate) was_used: bool,
+    /// In the list of queues to be served.
+    pub(crate) is_dirty: bool,
+    /// Sessions that wait for one message, which is being loaded.
+    pub(crate) gets: VecDeque<Get>,
+    /// Settled since the last record that said so.
+    pub(crate) settled: Ranges,
+    pub(crate) settled_count: u32,
+    /// Settles of messages that are in pages; known only to have happened, after a restart.
+    pub(crate) settled_in_pages: Ranges,
+    /// Messages before this one come from before an unclean restart.
+    pub(crate) recovered_before: u64,
+    /// When the timer for the head's expiry goes off.
+    pub(crate) head_timer: Option<Time>,
+    /// When it goes for want of use.
+    pub(crate) expires_at: Option<Time>,
+    pub(crate) counters: QueueCounters,
+}
+
+/// A session that waits for one message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Get {
+    pub(crate) session: SessionId,
+    pub(crate) presettled: bool,
+}
+
+/// What happened to a queue's messages since it exists or was recovered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueCounters {
+    /// Came in.
+    pub published: u64,
+    /// Went out, redeliveries included.
+    pub delivered: u64,
+    /// Settled as accepted, presettled ones included.
+    pub accepted: u64,
+    /// Came back.
+    pub requeued: u64,
+    /// Left as dead letters or were dropped as such.
+    pub dead_lettered: u64,
+    /// Their time to live passed.
+    pub expired: u64,
+}
+
+impl Queue {
+    pub(crate) fn new(number: u64, vhost: u32, name: String, options: QueueOptions) -> Queue {
+        let lanes = usize::from(options.priority_max.unwrap_or(0)) + 1;
+        Queue {
+            number,
+            vhost,
+            name,
+            durable: options.durable && !options.exclusive,
+            options,
+            owner: None,
+            lanes: std::iter::repeat_with(Lane::default).take(lanes).collect(),
+            next_seq: 1,
+            ready: 0,
+            ready_bytes: 0,
+            unsettled: 0,
+            resident: 0,
+            loading_bytes: 0,
+            loads: 0,
+            subscriptions: Vec::new(),
+            able: Vec::new(),
+            turn: 0,
+            was_used: false,
+            is_dirty: false,
+            gets: VecDeque::new(),
+            settled: Ranges::default(),
+            settled_count: 0,
+            settled_in_pages: Ranges::default(),
+            recovered_before: 0,
+            head_timer: None,
+            expires_at: None,
+            counters: QueueCounters::default(),
+        }
+    }
+
+    /// Which lane a message of that priority belongs to.
+    #[inline]
+    pub(crate) fn lane_of(&self, priority: u8) -> u8 {
+        match self.options.priority_max {
+            None => 0,
+            Some(highest) => priority.min(highest),
+        }
+    }
+
+    /// The lane that is served next.
+    #[inline]
+    pub(crate) fn first_lane(&self) -> Option<usize> {
+        self.lanes.iter().rposition(|lane| !lane.is_empty())
+    }
+
+    /// What is served next.
+    #[inline]
+    pub(crate) fn front(&self) -> Front<'_> {
+        match self.first_lane() {
+            Some(lane) => self.lanes[lane].front(),
+            None => Front::Empty,
+        }
+    }
+
+    /// Takes a new message.
+    #[inline]
+    pub(crate) fn push(&mut self, entry: Entry) {
+        self.ready += 1;
+        self.ready_bytes += u64::from(entry.bytes);
+        self.resident += entry.resident_cost();
+        self.lanes[usize::from(entry.lane)].push(entry);
+    }
+
+    /// Takes an entry that a snapshot names, in order.
+    pub(crate) fn restore(&mut self, entry: Entry) {
+        self.ready += 1;
+        self.ready_bytes += u64::from(entry.bytes);
+        self.lanes[usize::from(entry.lane)].restore(entry);
+    }
+
+    /// Takes what is served next, where it is in memory.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<Entry> {
+        let lane = self.first_lane()?;
+        let entry = self.lanes[lane].pop()?;
+        self.left(&entry);
+        Some(entry)
+    }
+
+    /// Takes an entry back to its place.
+    pub(crate) fn give_back(&mut self, entry: Entry) {
+        self.ready += 1;
+        self.ready_bytes += u64::from(entry.bytes);
+        self.resident += entry.resident_cost();
+        self.lanes[usize::from(entry.lane)].give_back(entry);
+    }
+
+    /// Takes the entry of that number out, wherever in memory it is ready.
+    pub(crate) fn remove(&mut self, seq: u64) -> Option<Entry> {
+        let entry = self.lanes.iter_mut().find_map(|lane| lane.remove(seq))?;
+        self.left(&entry);
+        Some(entry)
+    }
+
+    #[inline]
+    fn left(&mut self, entry: &Entry) {
+        self.ready -= 1;
+        self.ready_bytes -= u64::from(entry.bytes);
+        self.resident -= entry.resident_cost();
+    }
+
+    /// Whether another message of `bytes` is more than its limits allow.
+    pub(crate) fn is_full_for(&self, bytes: u64) -> bool {
+        self.options.length_max.is_some_and(|most| self.ready >= most)
+            || self.options.bytes_max.is_some_and(|most| self.ready_bytes + bytes > most)
+    }
+
+    /// Whether more is ready than its limits allow.
+    pub(crate) fn is_over_limit(&self) -> bool {
+        self.options.length_max.is_some_and(|most| self.ready > most)
+            || self.options.bytes_max.is_some_and(|most| self.ready_bytes > most)
+    }
+
+    /// Marks everything as perhaps delivered before.
+    pub(crate) fn mark_redelivered(&mut self) {
+        for entry in self.lanes.iter_mut().flat_map(Lane::entries_mut) {
+            entry.redelivered = true;
+        }
+        self.recovered_before = self.next_seq;
+    }
+
+    /// A page is gone: which of its messages were settled need not be known any more. Pages of several
+    /// priorities overlap, so there it stays.
+    pub(crate) fn forget_settled_in(&mut self, page: &Page) {
+        if self.lanes.len() == 1 {
+            self.settled_in_pages.remove_range(page.first, page.last);
+        }
+    }
+
+    /// The lane and the page that hold the message of that number, if one may.
+    pub(crate) fn page_of(&self, seq: u64) -> Option<(usize, usize)> {
+        self.lanes.iter().enumerate().find_map(|(index, lane)| {
+            let page = lane.find_page(seq)?;
+            Some((index, page))
+        })
+    }
+
+    /// The first page of a lane, if it is the one at `position`.
+    pub(crate) fn has_page(&self, lane: usize, position: Position) -> bool {
+        self.lanes
+            .get(lane)
+            .is_some_and(|lane| lane.pages().next().is_some_and(|page| page.position == position))
+    }
+}

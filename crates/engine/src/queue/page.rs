@@ -102,16 +102,6 @@ impl Page {
             count.transient += 1;
         }
     }
-
-    /// Leaves only what survives a restart.
-    pub(crate) fn recover(&mut self) {
-        self.recovered = true;
-        self.count = self.durable_count;
-        self.bytes = self.durable_bytes;
-        for count in &mut self.segments {
-            count.transient = 0;
-        }
-    }
 }
 
 impl PageEntry {

@@ -1,6 +1,6 @@
 //! Between memory and journal: what a long queue leaves there, and reading it back ahead of need.
 
-use super::entry::{ENTRY_COST, Entry};
+use super::entry::Entry;
 use super::lane::Front;
 use super::page::{Page, PageEntry};
 use super::stored::Stored;
@@ -237,9 +237,10 @@ impl Engine {
         let bytes: u64 = live.iter().map(|entry| u64::from(entry.bytes)).sum();
         let count = live.len() as u64;
         let page = queue.lanes[lane].open_page(position, live).expect("it was found just now");
-        // The page counted settled messages until it knew which they were.
-        queue.ready = (queue.ready + count).saturating_sub(page.count.into());
-        queue.ready_bytes = (queue.ready_bytes + bytes).saturating_sub(page.bytes);
+        // Unreadable ones are lost; the bytes of settled ones were not known until now.
+        queue.ready = queue.ready + count - u64::from(page.count);
+        queue.ready_bytes = queue.ready_bytes + bytes - page.bytes;
+        queue.forget_settled_in(&page);
         for entry in gone {
             fx.release(entry.position, 1);
         }
@@ -288,6 +289,15 @@ impl Engine {
         })
     }
 
+    /// All of those, whosever they are.
+    #[cfg(test)]
+    pub(crate) fn dying(&self) -> impl Iterator<Item = &Entry> {
+        self.loads.values().filter_map(|loading| match &loading.wanted {
+            Wanted::DeadLetter { entry, .. } => Some(&**entry),
+            _ => None,
+        })
+    }
+
     /// One more reference to a record that does not outlive this process.
     pub(crate) fn retain_transient<F: Effects>(&mut self, position: Position, fx: &mut F) {
         fx.retain(position, 1);
@@ -332,9 +342,4 @@ pub(crate) fn checked_message(record: &[u8]) -> Option<Arc<[u8]>> {
     stored.annotations(0).ok()?;
     stored.also_to().ok()?;
     Some(blob.into())
-}
-
-/// What a blob of that length counts for in memory.
-pub(crate) fn resident_cost(blob: &[u8]) -> u64 {
-    blob.len() as u64 + ENTRY_COST
 }

@@ -36,28 +36,25 @@ impl Ranges {
         self.ranges.insert(first, last);
     }
 
-    /// Adds a range that touches none of those that are there.
+    /// Adds every number from `first` to `last`, both included.
     pub(crate) fn insert_range(&mut self, first: u64, last: u64) {
+        self.remove_range(first, last);
         self.ranges.insert(first, last);
     }
 
-    /// How many of the numbers lie between `first` and `last`, both included.
-    pub(crate) fn count_within(&self, first: u64, last: u64) -> u64 {
-        let before = self.ranges.range(..first).next_back();
-        before
-            .into_iter()
-            .chain(self.ranges.range(first..=last))
-            .map(|(from, to)| (to.min(&last) + 1).saturating_sub(*from.max(&first)))
-            .sum()
-    }
-
-    /// Forgets every number up to and including `last`.
-    pub(crate) fn forget_until(&mut self, last: u64) {
-        while let Some((&from, &to)) = self.ranges.first_key_value() {
-            if from > last {
+    /// Forgets every number from `first` to `last`, both included.
+    pub(crate) fn remove_range(&mut self, first: u64, last: u64) {
+        if let Some((&from, &to)) = self.ranges.range(..first).next_back()
+            && to >= first
+        {
+            self.ranges.insert(from, first - 1);
+            if to > last {
+                self.ranges.insert(last + 1, to);
                 return;
             }
-            self.ranges.pop_first();
+        }
+        while let Some((&from, &to)) = self.ranges.range(first..=last).next() {
+            self.ranges.remove(&from);
             if to > last {
                 self.ranges.insert(last + 1, to);
             }
@@ -101,14 +98,18 @@ mod tests {
     }
 
     #[test]
-    fn counting_and_forgetting_cut_ranges() {
-        let mut ranges = check(&[2, 3, 4, 8, 9], &[(2, 4), (8, 9)]);
-        assert_eq!(ranges.count_within(0, 20), 5);
-        assert_eq!(ranges.count_within(3, 8), 3);
-        assert_eq!(ranges.count_within(5, 7), 0);
-        ranges.forget_until(3);
-        assert_eq!(ranges.iter().collect::<Vec<_>>(), [(4, 4), (8, 9)]);
-        ranges.forget_until(9);
-        assert!(ranges.is_empty());
+    fn removing_cuts_ranges() {
+        for (first, last, expect) in [
+            (0, 1, &[(2, 4), (8, 9)][..]),
+            (2, 4, &[(8, 9)]),
+            (3, 3, &[(2, 2), (4, 4), (8, 9)]),
+            (3, 8, &[(2, 2), (9, 9)]),
+            (0, u64::MAX, &[]),
+            (5, 7, &[(2, 4), (8, 9)]),
+        ] {
+            let mut ranges = check(&[2, 3, 4, 8, 9], &[(2, 4), (8, 9)]);
+            ranges.remove_range(first, last);
+            assert_eq!(ranges.iter().collect::<Vec<_>>(), expect, "without {first} to {last}");
+        }
     }
 }

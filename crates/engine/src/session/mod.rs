@@ -3,7 +3,85 @@
 mod commit;
 pub(crate) mod confirms;
 mod lifecycle;
-mod session;
 pub(crate) mod transaction;
 
-pub(crate) use session::{Connection, Inbox, Session};
+use self::confirms::Confirms;
+use self::transaction::Transaction;
+use crate::access::Grant;
+use crate::subscription::credit::Account;
+use crate::subscription::unsettled::Unsettled;
+use crate::{Position, SessionId, Time};
+use std::collections::BTreeSet;
+
+/// A connection: who it is, and its sessions.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    /// What it may do; `None` for the host's own, which may do everything.
+    pub(crate) grant: Option<Grant>,
+    /// The slot of its virtual host.
+    pub(crate) vhost: u32,
+    /// Its sessions: number and slot, by number.
+    pub(crate) sessions: Vec<(u16, u32)>,
+}
+
+/// One session.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) id: SessionId,
+    /// The slot of its connection's virtual host.
+    pub(crate) vhost: u32,
+    pub(crate) next_tag: u64,
+    pub(crate) unsettled: Unsettled,
+    /// Credit over all its subscriptions.
+    pub(crate) account: Account,
+    /// Deliveries may go out.
+    pub(crate) flow: bool,
+    pub(crate) subscriptions: Vec<u32>,
+    /// A subscription was held up by something that concerns the whole session.
+    pub(crate) is_held_up: bool,
+    pub(crate) confirms: Option<Confirms>,
+    pub(crate) transaction: Option<Box<Transaction>>,
+    /// The commit that is answered once this is flushed.
+    pub(crate) commit: Option<Position>,
+    pub(crate) inbox: Option<Box<Inbox>>,
+    /// Tags that went back for want of a settle; a late settle of one is ignored.
+    pub(crate) timed_out: BTreeSet<u64>,
+    /// When the timer for settles goes off.
+    pub(crate) settle_timer: Option<Time>,
+}
+
+/// A session's own address.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    pub(crate) address: String,
+    /// The subscription name that deliveries carry.
+    pub(crate) name: String,
+}
+
+impl Session {
+    pub(crate) fn new(id: SessionId, vhost: u32) -> Session {
+        Session {
+            id,
+            vhost,
+            next_tag: 1,
+            unsettled: Unsettled::default(),
+            account: Account::default(),
+            flow: true,
+            subscriptions: Vec::new(),
+            is_held_up: false,
+            confirms: None,
+            transaction: None,
+            commit: None,
+            inbox: None,
+            timed_out: BTreeSet::new(),
+            settle_timer: None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn take_tag(&mut self) -> u64 {
+        let tag = self.next_tag;
+        self.next_tag += 1;
+        tag
+    }
+}

@@ -162,6 +162,10 @@ impl Engine {
             return;
         }
         session.is_held_up = false;
+        // Another one is first each time, so that none lives on what the others leave.
+        if session.subscriptions.len() > 1 {
+            session.subscriptions.rotate_left(1);
+        }
         let subscriptions = std::mem::take(&mut session.subscriptions);
         for subscription in &subscriptions {
             self.reconsider(*subscription);

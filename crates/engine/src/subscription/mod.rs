@@ -4,7 +4,26 @@ pub(crate) mod credit;
 mod dispatch;
 mod settle;
 mod subscribe;
-mod subscription;
 pub(crate) mod unsettled;
 
-pub(crate) use subscription::Subscription;
+use self::credit::Account;
+
+/// A session's wish to take messages from a queue.
+#[derive(Debug)]
+pub(crate) struct Subscription {
+    /// Tells it from others that had its slot.
+    pub(crate) incarnation: u32,
+    /// The slot of its session.
+    pub(crate) session: u32,
+    /// The slot of its queue.
+    pub(crate) queue: u32,
+    pub(crate) name: String,
+    pub(crate) presettled: bool,
+    pub(crate) exclusive: bool,
+    pub(crate) priority: i32,
+    pub(crate) account: Account,
+    /// It is in its queue's list of those able to take messages.
+    pub(crate) is_able: bool,
+    /// It is served from the next dispatch on, so that the answer to its request comes first.
+    pub(crate) is_started: bool,
+}

@@ -111,11 +111,12 @@ impl Engine {
         if let Some((whose, incarnation)) = subscription {
             let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
             session.account.give_back(entry.bytes);
+            let is_held_up = session.is_held_up;
             if let Some(subscription) = self.subscriptions.get_mut(whose)
                 && subscription.incarnation == incarnation
             {
                 subscription.account.give_back(entry.bytes);
-                if !subscription.is_able {
+                if !subscription.is_able && !is_held_up {
                     self.reconsider(whose);
                 }
             }

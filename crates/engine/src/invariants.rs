@@ -1,0 +1,94 @@
+//! What must hold between calls; looked at by tests after every step.
+
+use crate::engine::Engine;
+use std::collections::BTreeMap;
+
+impl Engine {
+    /// Compares every count with what it counts, and the references with the host's.
+    pub(crate) fn check_invariants(&self, references: &BTreeMap<u32, i64>) {
+        let mut expected: BTreeMap<u32, i64> = BTreeMap::new();
+        let mut transient: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut resident = 0;
+        for (slot, queue) in self.queues.iter() {
+            let (mut ready, mut bytes, mut queue_resident) = (0, 0, 0);
+            for lane in &queue.lanes {
+                let mut cold = 0;
+                for entry in lane.entries() {
+                    ready += 1;
+                    bytes += u64::from(entry.bytes);
+                    queue_resident += entry.resident_cost();
+                    cold += usize::from(entry.is_cold());
+                }
+                lane.check(cold);
+                for page in lane.pages() {
+                    ready += u64::from(page.count);
+                    bytes += page.bytes;
+                    *expected.entry(page.position.segment()).or_default() += 1;
+                    for count in &page.segments {
+                        *expected.entry(count.segment).or_default() +=
+                            i64::from(count.durable) + i64::from(count.transient);
+                        *transient.entry(count.segment).or_default() += u64::from(count.transient);
+                    }
+                    if !queue.durable {
+                        *transient.entry(page.position.segment()).or_default() += 1;
+                    }
+                }
+            }
+            assert_eq!(queue.ready, ready, "ready in {}", queue.name);
+            assert_eq!(queue.ready_bytes, bytes, "ready bytes in {}", queue.name);
+            assert_eq!(queue.resident, queue_resident, "resident in {}", queue.name);
+            resident += queue_resident;
+            let out = self.sessions.iter().flat_map(|(_, session)| session.unsettled.iter());
+            let out = out.filter(|(_, delivered)| {
+                delivered.queue == slot && delivered.queue_number == queue.number
+            });
+            let dying = self.dying_of(slot, queue.number).count();
+            assert_eq!(
+                queue.unsettled,
+                (out.count() + dying) as u64,
+                "unsettled of {}",
+                queue.name
+            );
+            assert!(!queue.is_over_limit() || queue.loads > 0, "{} is over its limit", queue.name);
+        }
+        let ready = self.queues.iter().flat_map(|(_, queue)| &queue.lanes);
+        let ready = ready.flat_map(|lane| lane.entries());
+        let out = self.sessions.iter().flat_map(|(_, session)| session.unsettled.iter());
+        let out: Vec<_> = out.map(|(_, delivered)| &delivered.entry).chain(self.dying()).collect();
+        resident += out.iter().map(|entry| entry.resident_cost()).sum::<u64>();
+        for entry in ready.chain(out).filter(|entry| entry.is_stored()) {
+            *expected.entry(entry.position.segment()).or_default() += 1;
+            if !entry.durable {
+                *transient.entry(entry.position.segment()).or_default() += 1;
+            }
+        }
+        for held in self.delays.held.values() {
+            resident += held.message.as_ref().map_or(0, |blob| blob.len() as u64);
+            let Some(position) = held.position else { continue };
+            *expected.entry(position.segment()).or_default() += 1;
+            if !held.persistent {
+                *transient.entry(position.segment()).or_default() += 1;
+            }
+        }
+        expected.retain(|_, count| *count > 0);
+        transient.retain(|_, count| *count > 0);
+        assert_eq!(self.resident, resident, "resident bytes");
+        assert_eq!(&expected, references, "references by segment");
+        assert_eq!(transient, self.transient_references, "transient references by segment");
+        for (_, session) in self.sessions.iter() {
+            let counted = session.unsettled.iter().filter(|(_, out)| out.subscription.is_some());
+            assert_eq!(session.account.messages as usize, counted.count(), "session credit");
+        }
+    }
+
+    /// Bytes of messages in memory.
+    pub(crate) fn resident(&self) -> u64 {
+        self.resident
+    }
+
+    /// Entries in memory.
+    pub(crate) fn entries_in_memory(&self) -> usize {
+        let lanes = self.queues.iter().flat_map(|(_, queue)| &queue.lanes);
+        lanes.map(|lane| lane.entries().count()).sum()
+    }
+}

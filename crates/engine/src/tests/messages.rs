@@ -1,0 +1,411 @@
+//! Publish, deliver, settle, confirm.
+
+use super::check;
+
+#[test]
+fn a_waiting_consumer_gets_messages_at_once() {
+    check(
+        "a queue q
+         > a queue q 0 0
+         b subscribe q c presettled
+         > b subscribed c
+         a publish - q one
+         > b deliver c #1 one
+         a publish - q two persistent
+         > b deliver c #2 two
+         a passive q
+         > a queue q 0 1",
+    );
+}
+
+#[test]
+fn messages_wait_in_order_for_a_consumer() {
+    check(
+        "a queue q
+         > a queue q 0 0
+         a publish - q one
+         a publish - q two
+         a subscribe q c
+         > a subscribed c
+         > a deliver c #1 one
+         > a deliver c #2 two
+         a accept 2 multiple
+         a accept 2
+         > a refused PreconditionFailed: unknown delivery tag 2
+         a accept 3
+         > a refused PreconditionFailed: unknown delivery tag 3
+         a accept 0 multiple",
+    );
+}
+
+#[test]
+fn credit_bounds_what_is_out() {
+    check(
+        "a queue q
+         > a queue q 0 0
+         a subscribe q c credit=2
+         > a subscribed c
+         a publish - q one
+         > a deliver c #1 one
+         a publish - q two
+         > a deliver c #2 two
+         a publish - q three
+         a publish - q four
+         a accept 2
+         > a deliver c #3 three
+         a accept 3 multiple
+         > a deliver c #4 four",
+    );
+}
+
+#[test]
+fn credit_in_bytes_lets_one_message_pass() {
+    check(
+        "a queue q
+         > a queue q 0 0
+         a subscribe q c bytes=4
+         > a subscribed c
+         a publish - q 123456
+         > a deliver c #1 123456
+         a publish - q 12
+         a accept 1
+         > a deliver c #2 12
+         a publish - q 34
+         > a deliver c #3 34
+         a publish - q 5
+         a accept 2
+         > a deliver c #4 5",
+    );
+}
+
+#[test]
+fn a_sessions_credit_spans_its_subscriptions() {
+    check(
+        "a queue q
+         > a queue q 0 0
+         a queue r
+         > a queue r 0 0
+         a credit messages=1
+         > a ok
+         a subscribe q c
+         > a subscribed c
+         a subscribe r d
+         > a subscribed d
+         a publish - q one
+         > a deliver c #1 one
+         a publish - r two
+         a publish - q three
+         a accept 1
+         > a deliver d #2 two
+         a credit messages=0
+         > a ok
+         > a deliver c #3 three",
+    );
+}
+
+#[test]
+fn a_closed_flow_stops_deliveries() {
+    check(
+        "a queue q
+         > a queue q 0 0
+         a subscribe q c presettled
+         > a subscribed c
+         a flow off
+         > a ok
+         a publish - q one
+         a flow on
+         > a ok
+         > a deliver c #1 one",
+    );
+}
+
+#[test]
+fn a_full_connection_holds_its_own_deliveries_up() {
+    check(
+        "a queue q
+         > a queue q 0 0
+         b subscribe q b
+         > b subscribed b
+         c subscribe q c
+         > c subscribed c
+         room b off
+         a publish - q one
+         > c deliver c #1 one
+         a publish - q two
+         > c deliver c #2 two
+         room c off
+         a publish - q three
+         room b on
+         > b deliver b #1 three",
+    );
+}
+
+#[test]
+fn equals_take_turns_and_the_higher_priority_comes_first() {
+    check(
+        "a queue q
+         > a queue q 0 0
+         a subscribe q low
+         > a subscribed low
+         b subscribe q x priority=5 credit=1
+         > b subscribed x
+         b subscribe q y priority=5 credit=1
+         > b subscribed y
+         a publish - q 1
+         > b deliver x #1 1
+         a publish - q 2
+         > b deliver y #2 2
+         a publish - q 3
+         > a deliver low #1 3
+         b accept 1
+         a publish - q 4
+         > b deliver x #3 4",
+    );
+}
+
+#[test]
+fn a_single_active_subscription_gets_everything_until_it_goes() {
+    check(
+        "a queue q single-active
+         > a queue q 0 0
+         a subscribe q first credit=1
+         > a subscribed first
+         b subscribe q second priority=9
+         > b subscribed second
+         a publish - q 1
+         > a deliver first #1 1
+         a publish - q 2
+         a unsubscribe first
+         > a ok
+         > b deliver second #1 2
+         a requeue 1
+         > b deliver second #2 1 redelivered count=1",
+    );
+}
+
+#[test]
+fn requeued_messages_return_to_their_place() {
+    check(
+        "a queue q
+         > a queue q 0 0
+         a publish - q 1
+         a publish - q 2
+         a publish - q 3
+         a publish - q 4
+         a subscribe q c credit=3
+         > a subscribed c
+         > a deliver c #1 1
+         > a deliver c #2 2
+         > a deliver c #3 3
+         a unsubscribe c
+         > a ok
+         a requeue 3 multiple
+         b subscribe q d presettled
+         > b subscribed d
+         > b deliver d #1 1 redelivered count=1
+         > b deliver d #2 2 redelivered count=1
+         > b deliver d #3 3 redelivered count=1
+         > b deliver d #4 4",
+    );
+}
+
+#[test]
+fn recover_and_close_requeue_what_is_out() {
+    check(
+        "a queue q
+         > a queue q 0 0
+         a publish - q 1
+         a get q
+         > a deliver  #1 1
+         > a got, 0 left
+         a recover
+         > a ok
+         a get q
+         > a deliver  #2 1 redelivered count=1
+         > a got, 0 left
+         a close
+         b get q presettled
+         > b deliver  #1 1 redelivered count=2
+         > b got, 0 left
+         b get q
+         > b empty
+         b get nowhere
+         > b refused NotFound: no queue 'nowhere' in vhost '/'",
+    );
+}
+
+#[test]
+fn confirms_tell_several_at_once() {
+    check(
+        "a queue q durable
+         > a queue q 0 0
+         a confirms
+         > a ok
+         a publish - q 1
+         > a confirm 1
+         a publish - q 2 persistent
+         a publish - q 3 persistent
+         a publish - q 4
+         flush
+         > a confirm 4 multiple
+         a publish - nowhere 5 mandatory
+         > a returned 5
+         > a confirm 5
+         a publish nowhere q 6
+         > a refused NotFound: no exchange 'nowhere' in vhost '/'
+         a publish - q 6 persistent
+         flush
+         > a confirm 6",
+    );
+}
+
+#[test]
+fn a_persistent_message_that_a_presettled_consumer_has_is_confirmed_at_once() {
+    check(
+        "a queue q durable
+         > a queue q 0 0
+         b subscribe q c presettled
+         > b subscribed c
+         a confirms
+         > a ok
+         a publish - q 1 persistent
+         > b deliver c #1 1
+         > a confirm 1",
+    );
+}
+
+#[test]
+fn an_unsettled_persistent_message_is_confirmed_when_flushed() {
+    check(
+        "a queue q durable
+         > a queue q 0 0
+         b subscribe q c
+         > b subscribed c
+         a confirms
+         > a ok
+         a publish - q 1 persistent
+         > b deliver c #1 1
+         b accept 1
+         flush
+         > a confirm 1",
+    );
+}
+
+#[test]
+fn refused_publishes_are_told_singly() {
+    check(
+        "a queue q durable length=2 overflow=reject
+         > a queue q 0 0
+         a confirms
+         > a ok
+         a publish - q 1 persistent
+         a publish - q 2 persistent
+         a publish - q 3 persistent
+         > a nack 3
+         flush
+         > a confirm 2 multiple
+         b get q presettled
+         > b deliver  #1 1
+         > b got, 1 left
+         a publish - q 4 persistent
+         a publish - q 5
+         > a nack 5
+         flush
+         > a confirm 4 multiple",
+    );
+}
+
+#[test]
+fn what_cannot_be_stored_is_refused_and_the_rest_goes_on() {
+    check(
+        "a queue q durable
+         > a queue q 0 0
+         a confirms
+         > a ok
+         a publish - q 1 persistent
+         storage full
+         a publish - q 2 persistent
+         > a nack 2
+         a publish - q 3
+         flush
+         > a confirm 3 multiple
+         b get q presettled
+         > b deliver  #1 1
+         > b got, 1 left
+         storage ready
+         a publish - q 4 persistent
+         storage failed
+         > a nack 4 multiple
+         a publish - q 5 persistent
+         > a nack 5",
+    );
+}
+
+#[test]
+fn inboxes_get_replies_and_are_gone_with_their_session() {
+    let mut world = super::World::new();
+    let lines = world.run("a inbox replies");
+    let address = lines[0].strip_prefix("a inbox ").unwrap().to_owned();
+    assert_eq!(
+        world.run(&format!("b publish - {address} answer")),
+        ["a deliver replies #1 answer"]
+    );
+    world.run("a close");
+    let lines = world.run(&format!("b publish - {address} late mandatory"));
+    assert_eq!(lines, ["b returned late"]);
+}
+
+#[test]
+fn transactions_wait_for_the_commit() {
+    check(
+        "a queue q durable
+         > a queue q 0 0
+         b publish - q zero
+         a transactions
+         > a ok
+         a get q
+         > a deliver  #1 zero
+         > a got, 0 left
+         a accept 1
+         a publish - q one
+         a publish - q two persistent
+         b get q
+         > b empty
+         a commit
+         flush
+         > a ok
+         b get q presettled
+         > b deliver  #1 one
+         > b got, 1 left
+         a publish - q three
+         a rollback
+         > a ok
+         a commit
+         > a ok
+         b passive q
+         > b queue q 1 0
+         a publish nowhere q x
+         > a refused NotFound: no exchange 'nowhere' in vhost '/'",
+    );
+}
+
+#[test]
+fn a_rolled_back_settle_leaves_the_delivery_unsettled() {
+    check(
+        "a queue q
+         > a queue q 0 0
+         a transactions
+         > a ok
+         b publish - q one
+         a get q
+         > a deliver  #1 one
+         > a got, 0 left
+         a accept 1
+         a rollback
+         > a ok
+         a close
+         b get q
+         > b deliver  #1 one redelivered count=1
+         > b got, 0 left",
+    );
+}

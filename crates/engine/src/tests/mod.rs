@@ -1,0 +1,51 @@
+//! Tests of the engine as a whole: scenarios in text, effects in text, one [`check`].
+//!
+//! A line is an input; the lines after it that begin with `>` are the effects it must have, in
+//! order. Names of sessions are made up: `a` and `a2` are two sessions of connection `a`. After each
+//! input the engine dispatches until it has no more work, and loads are answered.
+
+mod limits;
+mod messages;
+mod model;
+mod recorder;
+mod recovery;
+mod topology;
+mod world;
+
+pub(crate) use world::World;
+
+/// Runs a scenario and compares each line's effects.
+pub(crate) fn check(scenario: &str) {
+    check_in(World::new(), scenario);
+}
+
+/// As [`check`], in a world that was prepared.
+pub(crate) fn check_in(mut world: World, scenario: &str) -> World {
+    let mut transcript = String::new();
+    let mut expected: Vec<&str> = Vec::new();
+    let mut actual: Vec<String> = Vec::new();
+    let mut failed = false;
+    for line in scenario.lines().chain(["end"]) {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with("//") {
+            continue;
+        }
+        if let Some(effect) = line.strip_prefix('>') {
+            expected.push(effect.trim());
+            continue;
+        }
+        let differs = expected != actual;
+        failed |= differs;
+        for effect in &actual {
+            transcript.push_str(&format!("    > {effect}\n"));
+        }
+        if differs {
+            transcript.push_str(&format!("    EXPECTED {expected:#?}\n"));
+        }
+        expected.clear();
+        actual = if line == "end" { Vec::new() } else { world.run(line) };
+        transcript.push_str(&format!("{line}\n"));
+    }
+    assert!(!failed, "\n{transcript}");
+    world
+}

@@ -1,0 +1,148 @@
+//! A host in memory: what the engine asks for becomes text, records and reference counts.
+
+use crate::{
+    Confirm, ConnectionId, Delivery, Effects, Load, Loaded, Position, Refusal, Reply, Returned,
+    SessionId,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+/// Records of a segment.
+const SEGMENT_RECORDS: usize = 16;
+
+/// What the engine did, in order, as text, and the journal it wrote.
+#[derive(Debug, Default)]
+pub(crate) struct Recorder {
+    /// Effects since they were last taken.
+    pub(crate) lines: Vec<String>,
+    /// Every record.
+    pub(crate) records: Vec<Vec<u8>>,
+    /// Whether somebody waits for each to be flushed.
+    pub(crate) durable: Vec<bool>,
+    /// First records of groups, and how many they may have.
+    pub(crate) groups: Vec<(usize, usize, usize)>,
+    /// Live references by segment.
+    pub(crate) references: BTreeMap<u32, i64>,
+    pub(crate) loads: Vec<Load>,
+    pub(crate) full: BTreeSet<ConnectionId>,
+    /// Names of sessions.
+    pub(crate) names: BTreeMap<SessionId, String>,
+    /// Leave deliveries and confirms out of the text, and count them.
+    pub(crate) quiet: bool,
+    pub(crate) delivered: Vec<(SessionId, u64, String, bool)>,
+}
+
+impl Recorder {
+    pub(crate) fn position_of(index: usize) -> Position {
+        let segment = (index / SEGMENT_RECORDS) as u64 + 1;
+        Position((segment << 32) + (index % SEGMENT_RECORDS) as u64 * 8)
+    }
+
+    pub(crate) fn index_of(position: Position) -> usize {
+        let offset = (position.0 & u64::from(u32::MAX)) / 8;
+        (position.segment() as usize - 1) * SEGMENT_RECORDS + offset as usize
+    }
+
+    /// The position after every record.
+    pub(crate) fn end(&self) -> Position {
+        Recorder::position_of(self.records.len())
+    }
+
+    pub(crate) fn answer(&self, load: &Load) -> Loaded {
+        Ok(load
+            .positions
+            .iter()
+            .map(|position| self.records[Recorder::index_of(*position)].clone())
+            .collect())
+    }
+
+    fn line(&mut self, session: SessionId, text: &str) {
+        let name = self.names.get(&session).map_or("?", String::as_str);
+        self.lines.push(format!("{name} {text}"));
+    }
+
+    fn count(&mut self, position: Position, change: i64) {
+        let count = self.references.entry(position.segment()).or_default();
+        *count += change;
+        assert!(*count >= 0, "segment {} was released too often", position.segment());
+        if *count == 0 {
+            self.references.remove(&position.segment());
+        }
+    }
+}
+
+impl Effects for Recorder {
+    fn deliver(&mut self, delivery: &Delivery<'_>) {
+        let body = String::from_utf8_lossy(delivery.message.body).into_owned();
+        let redelivered = delivery.redelivered;
+        self.delivered.push((delivery.session, delivery.tag, body.clone(), redelivered));
+        if self.quiet {
+            return;
+        }
+        let mut text = format!("deliver {} #{} {body}", delivery.subscription, delivery.tag);
+        if redelivered {
+            text.push_str(" redelivered");
+        }
+        let annotations = delivery.message.annotations;
+        if annotations.delivery_count > 0 {
+            write!(text, " count={}", annotations.delivery_count).unwrap();
+        }
+        for death in &annotations.deaths {
+            write!(text, " died={:?}:{}:{}", death.reason, death.queue, death.count).unwrap();
+        }
+        self.line(delivery.session, &text);
+    }
+    fn confirm(&mut self, session: SessionId, confirm: Confirm) {
+        let kind = if confirm.accepted { "confirm" } else { "nack" };
+        let multiple = if confirm.multiple { " multiple" } else { "" };
+        self.line(session, &format!("{kind} {}{multiple}", confirm.number));
+    }
+    fn returned(&mut self, session: SessionId, returned: &Returned<'_>) {
+        let body = String::from_utf8_lossy(returned.message.body).into_owned();
+        self.line(session, &format!("returned {body}"));
+    }
+    fn cancelled(&mut self, session: SessionId, subscription: &str) {
+        self.line(session, &format!("cancelled {subscription}"));
+    }
+    fn reply(&mut self, session: SessionId, reply: Result<Reply, Refusal>) {
+        let text = match reply {
+            Ok(Reply::Done) => "ok".to_owned(),
+            Ok(Reply::Queue { name, messages, subscriptions }) => {
+                format!("queue {name} {messages} {subscriptions}")
+            }
+            Ok(Reply::Messages(messages)) => format!("messages {messages}"),
+            Ok(Reply::Subscribed { name }) => format!("subscribed {name}"),
+            Ok(Reply::Inbox { address }) => format!("inbox {address}"),
+            Ok(Reply::Got { messages }) => format!("got, {messages} left"),
+            Ok(Reply::Empty) => "empty".to_owned(),
+            Err(refusal) => format!("refused {:?}: {}", refusal.kind, refusal.text),
+        };
+        self.line(session, &text);
+    }
+    fn has_room(&self, connection: ConnectionId) -> bool {
+        !self.full.contains(&connection)
+    }
+    fn append(&mut self, parts: &[&[u8]], durable: bool) -> Position {
+        self.records.push(parts.concat());
+        self.durable.push(durable);
+        if let Some((first, records, bytes)) = self.groups.last()
+            && self.records.len() <= first + records
+        {
+            let sum: usize = self.records[*first..].iter().map(Vec::len).sum();
+            assert!(sum <= *bytes, "{sum} bytes in a group of {bytes}");
+        }
+        Recorder::position_of(self.records.len() - 1)
+    }
+    fn reserve(&mut self, bytes: usize, records: usize) {
+        self.groups.push((self.records.len(), records, bytes));
+    }
+    fn retain(&mut self, position: Position, count: u32) {
+        self.count(position, count.into());
+    }
+    fn release(&mut self, position: Position, count: u32) {
+        self.count(position, -i64::from(count));
+    }
+    fn load(&mut self, load: Load) {
+        self.loads.push(load);
+    }
+}

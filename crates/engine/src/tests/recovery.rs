@@ -1,0 +1,353 @@
+//! What a restart brings back, from records alone and from a snapshot with the records after it.
+
+use super::{World, check, check_in};
+use crate::limits::Limits;
+
+/// Runs the scenario with `restart` as it is, and with a snapshot in the middle of the records.
+fn check_both(before: &str, after: &str) {
+    check(&format!("{before}\nrestart\n{after}"));
+    check(&format!("{before}\nsnapshot\nrestart\n{after}"));
+    let lines: Vec<&str> = before.lines().collect();
+    for middle in 1..lines.len() {
+        if lines[middle].trim_start().starts_with('>') {
+            continue;
+        }
+        let (first, second) = (lines[..middle].join("\n"), lines[middle..].join("\n"));
+        check(&format!("{first}\nsnapshot\n{second}\nrestart\n{after}"));
+    }
+}
+
+#[test]
+fn durable_things_come_back_and_others_do_not() {
+    check_both(
+        "a queue q durable
+         > a queue q 0 0
+         a queue gone
+         > a queue gone 0 0
+         a queue mine durable exclusive
+         > a queue mine 0 0
+         a exchange x fanout durable
+         > a ok
+         a exchange y fanout
+         > a ok
+         a bind x q k
+         > a ok
+         a publish x k 1 persistent
+         a publish x k 2
+         a publish - q 3 persistent
+         a user me hash
+         > a ok",
+        "a passive q
+         > a queue q 2 0
+         a passive gone
+         > a refused NotFound: no queue 'gone' in vhost '/'
+         a passive mine
+         > a refused NotFound: no queue 'mine' in vhost '/'
+         a publish y k 4
+         > a refused NotFound: no exchange 'y' in vhost '/'
+         a publish x k 5
+         a subscribe q c presettled
+         > a subscribed c
+         > a deliver c #1 1 redelivered
+         > a deliver c #2 3 redelivered
+         > a deliver c #3 5",
+    );
+}
+
+#[test]
+fn what_was_settled_stays_settled_and_what_was_out_returns() {
+    check_both(
+        "a queue q durable
+         > a queue q 0 0
+         a publish - q 1 persistent
+         a publish - q 2 persistent
+         a publish - q 3 persistent
+         a publish - q 4 persistent
+         b subscribe q c credit=3
+         > b subscribed c
+         > b deliver c #1 1
+         > b deliver c #2 2
+         > b deliver c #3 3
+         b accept 2
+         > b deliver c #4 4
+         b discard 4",
+        "a subscribe q c presettled
+         > a subscribed c
+         > a deliver c #1 1 redelivered
+         > a deliver c #2 3 redelivered",
+    );
+}
+
+#[test]
+fn a_clean_restart_remembers_what_was_not_delivered() {
+    check(
+        "a queue q durable
+         > a queue q 0 0
+         a publish - q 1 persistent
+         a publish - q 2 persistent
+         a get q
+         > a deliver  #1 1
+         > a got, 1 left
+         restart clean
+         a subscribe q c presettled
+         > a subscribed c
+         > a deliver c #1 1 redelivered
+         > a deliver c #2 2",
+    );
+}
+
+#[test]
+fn a_message_in_several_queues_is_stored_once() {
+    let mut world = check_in(
+        World::new(),
+        "a exchange x fanout
+         > a ok
+         a queue q durable
+         > a queue q 0 0
+         a queue r durable
+         > a queue r 0 0
+         a queue s
+         > a queue s 0 0
+         a bind x q k
+         > a ok
+         a bind x r k
+         > a ok
+         a bind x s k
+         > a ok",
+    );
+    let before = world.fx.records.len();
+    world.run("a publish x k message persistent");
+    assert_eq!(world.fx.records.len(), before + 1);
+    assert_eq!(world.fx.references.values().sum::<i64>(), 2);
+}
+
+#[test]
+fn deleted_things_stay_deleted() {
+    check_both(
+        "a queue q durable
+         > a queue q 0 0
+         a exchange x fanout durable
+         > a ok
+         a exchange z direct durable auto-delete
+         > a ok
+         a bind x q k
+         > a ok
+         a bind z q k
+         > a ok
+         a publish x k 1 persistent
+         a delete q
+         > a messages 1
+         a queue q durable
+         > a queue q 0 0
+         a publish - q 2 persistent
+         a create-vhost v
+         > a ok
+         a delete-vhost v
+         > a ok",
+        "a publish x k 3 mandatory
+         > a returned 3
+         a publish z k 4
+         > a refused NotFound: no exchange 'z' in vhost '/'
+         a get q presettled
+         > a deliver  #1 2 redelivered
+         > a got, 0 left
+         a delete-vhost v
+         > a refused NotFound: no virtual host 'v'",
+    );
+}
+
+#[test]
+fn dead_letters_are_in_one_queue_at_any_time() {
+    check_both(
+        "a queue dead durable
+         > a queue dead 0 0
+         a queue q durable dlx=- dlk=dead
+         > a queue q 0 0
+         a publish - q 1 persistent
+         a get q
+         > a deliver  #1 1
+         > a got, 0 left
+         a discard 1",
+        "a passive q
+         > a queue q 0 0
+         a get dead presettled
+         > a deliver  #1 1 redelivered died=Rejected:q:1
+         > a got, 0 left",
+    );
+    let mut world = World::new();
+    for line in [
+        "a queue dead durable",
+        "a queue q durable dlx=- dlk=dead",
+        "a publish - q 1 persistent",
+        "a get q",
+        "a discard 1",
+    ] {
+        world.run(line);
+    }
+    let (first, records, _) = *world.fx.groups.last().unwrap();
+    assert!(first + records >= world.fx.records.len(), "both records are in the group");
+    assert_eq!(first + 2, world.fx.records.len());
+}
+
+#[test]
+fn delays_survive() {
+    check_both(
+        "a exchange x direct durable delaying
+         > a ok
+         a queue q durable
+         > a queue q 0 0
+         a bind x q k
+         > a ok
+         a publish x k 1 persistent delay=100
+         a publish x k 2 delay=100
+         a publish x k 3 persistent delay=10
+         time 10",
+        "time 90
+         a subscribe q c presettled
+         > a subscribed c
+         > a deliver c #1 3 redelivered
+         > a deliver c #2 1",
+    );
+}
+
+#[test]
+fn times_to_live_go_on_over_a_restart() {
+    check_both(
+        "a queue q durable ttl=100
+         > a queue q 0 0
+         a publish - q 1 persistent
+         time 60
+         a publish - q 2 persistent",
+        "time 40
+         a passive q
+         > a queue q 1 0
+         time 60
+         a passive q
+         > a queue q 0 0",
+    );
+}
+
+#[test]
+fn a_committed_transaction_is_one_group() {
+    let mut world = World::new();
+    for line in [
+        "a queue q durable",
+        "a queue r durable",
+        "a publish - q old persistent",
+        "a transactions",
+        "a get q",
+        "a accept 1",
+        "a publish - q 1 persistent",
+        "a publish - r 2 persistent",
+    ] {
+        world.run(line);
+    }
+    let before = world.fx.records.len();
+    assert!(world.run("a commit").is_empty(), "the answer waits for the flush");
+    assert_eq!(world.run("flush"), ["a ok"]);
+    let (first, records, _) = *world.fx.groups.last().unwrap();
+    assert_eq!(first, before);
+    assert_eq!(world.fx.records.len(), before + 3);
+    assert!(records >= 3);
+    assert_eq!(world.fx.durable[before..], [true; 3]);
+}
+
+/// Messages by the hundred, with memory for a handful.
+fn small() -> World {
+    World::with(Limits {
+        queue_resident_bytes_max: 2_000,
+        resident_bytes_max: 5_000,
+        ..Limits::default()
+    })
+}
+
+fn fill(world: &mut World, from: usize, to: usize, options: &str) {
+    for number in from..to {
+        world.act_on(&format!("a publish - q message-{number} {options}"));
+    }
+    world.settle_down();
+}
+
+fn drain(world: &mut World) -> Vec<String> {
+    world.fx.delivered.clear();
+    world.fx.quiet = true;
+    world.run("z subscribe q z presettled");
+    let delivered = std::mem::take(&mut world.fx.delivered);
+    delivered.into_iter().map(|(_, _, body, _)| body).collect()
+}
+
+fn expected(from: usize, to: usize) -> Vec<String> {
+    (from..to).map(|number| format!("message-{number}")).collect()
+}
+
+#[test]
+fn long_queues_leave_memory_and_come_back_in_order() {
+    for options in ["", "persistent"] {
+        let mut world = small();
+        world.run("a queue q durable");
+        fill(&mut world, 0, 5_000, options);
+        assert!(world.engine.resident() <= 5_000, "{}", world.engine.resident());
+        assert!(world.engine.entries_in_memory() < 1_100, "most of the index is in pages");
+        assert_eq!(drain(&mut world), expected(0, 5_000));
+        assert!(world.fx.references.is_empty(), "{:?}", world.fx.references);
+        assert_eq!(world.engine.resident(), 0);
+    }
+}
+
+#[test]
+fn long_queues_survive_a_restart() {
+    for with_snapshot in [false, true] {
+        let mut world = small();
+        world.run("a queue q durable");
+        fill(&mut world, 0, 3_000, "persistent");
+        fill(&mut world, 3_000, 3_100, "");
+        world.run("b subscribe q c credit=100");
+        world.run("b accept 50 multiple");
+        if with_snapshot {
+            world.run("snapshot");
+        }
+        world.run("b accept 100 multiple");
+        fill(&mut world, 3_100, 5_000, "persistent");
+        world.run("restart");
+        let all = expected(100, 3_000).into_iter().chain(expected(3_100, 5_000));
+        assert_eq!(drain(&mut world), all.collect::<Vec<_>>());
+        assert!(world.fx.references.is_empty(), "{:?}", world.fx.references);
+    }
+}
+
+#[test]
+fn long_queues_are_purged_and_deleted_without_being_read() {
+    for command in ["a purge q", "a delete q"] {
+        let mut world = small();
+        world.run("a queue q durable");
+        world.run("loads hold");
+        fill(&mut world, 0, 2_500, "persistent");
+        fill(&mut world, 2_500, 5_000, "");
+        assert_eq!(world.run(command), ["a messages 5000"]);
+        assert!(world.fx.references.is_empty(), "{:?}", world.fx.references);
+    }
+}
+
+#[test]
+fn the_head_of_a_long_queue_is_dropped_dead_lettered_and_expired() {
+    let mut world = small();
+    world.run("a queue dead durable");
+    world.run("a queue q durable length=2500 ttl=1000 dlx=- dlk=dead");
+    fill(&mut world, 0, 3_000, "persistent");
+    assert_eq!(world.run("a passive dead"), ["a queue dead 500 0"]);
+    world.run("time 1000");
+    assert_eq!(world.run("a passive q"), ["a queue q 0 0"]);
+    assert_eq!(world.run("a passive dead"), ["a queue dead 3000 0"]);
+    world.run("restart");
+    assert_eq!(world.run("a passive dead"), ["a queue dead 3000 0"]);
+}
+
+#[test]
+fn a_spooled_message_returns_to_its_place() {
+    let mut world = small();
+    world.run("a queue q");
+    fill(&mut world, 0, 2_000, "");
+    world.run("b subscribe q c credit=500");
+    world.run("b close");
+    assert_eq!(drain(&mut world), expected(0, 2_000));
+}

@@ -1,0 +1,242 @@
+//! Queues and exchanges come and go; what that does to messages and consumers.
+
+use super::check;
+
+#[test]
+fn declaring_again_must_agree() {
+    check(
+        "a queue q length=3
+         > a queue q 0 0
+         a publish - q 1
+         a queue q length=3
+         > a queue q 1 0
+         a queue q length=4
+         > a refused PreconditionFailed: queue 'q' exists with other maximum length
+         a passive r
+         > a refused NotFound: no queue 'r' in vhost '/'",
+    );
+}
+
+#[test]
+fn a_deleted_queue_cancels_its_subscriptions() {
+    check(
+        "a queue q durable
+         > a queue q 0 0
+         b subscribe q c credit=1
+         > b subscribed c
+         a publish - q 1 persistent
+         > b deliver c #1 1
+         a publish - q 2 persistent
+         a delete q if-unused
+         > a refused PreconditionFailed: queue 'q' has subscriptions
+         a delete q if-empty
+         > a refused PreconditionFailed: queue 'q' holds 1 messages
+         a delete q
+         > b cancelled c
+         > a messages 1
+         b accept 1
+         a delete q
+         > a messages 0",
+    );
+}
+
+#[test]
+fn a_new_queue_of_the_same_name_knows_nothing_of_the_old_one() {
+    check(
+        "a queue q durable
+         > a queue q 0 0
+         a publish - q 1 persistent
+         b get q
+         > b deliver  #1 1
+         > b got, 0 left
+         a delete q
+         > a messages 0
+         a queue q durable
+         > a queue q 0 0
+         b requeue 1
+         a passive q
+         > a queue q 0 0",
+    );
+}
+
+#[test]
+fn exclusive_queues_are_locked_and_go_with_their_connection() {
+    check(
+        "a queue q exclusive
+         > a queue q 0 0
+         b passive q
+         > b refused ResourceLocked: queue 'q' is exclusive to another connection
+         b subscribe q c
+         > b refused ResourceLocked: queue 'q' is exclusive to another connection
+         a2 passive q
+         > a2 queue q 0 0
+         a close
+         a2 passive q
+         > a2 queue q 0 0
+         a2 disconnect
+         b passive q
+         > b refused NotFound: no queue 'q' in vhost '/'",
+    );
+}
+
+#[test]
+fn auto_delete_queues_go_with_their_last_subscription() {
+    check(
+        "a queue q auto-delete
+         > a queue q 0 0
+         b subscribe q c
+         > b subscribed c
+         c subscribe q d
+         > c subscribed d
+         b unsubscribe c
+         > b ok
+         a passive q
+         > a queue q 0 1
+         c close
+         a passive q
+         > a refused NotFound: no queue 'q' in vhost '/'",
+    );
+}
+
+#[test]
+fn an_exclusive_subscription_stays_alone() {
+    check(
+        "a queue q
+         > a queue q 0 0
+         a subscribe q c exclusive
+         > a subscribed c
+         b subscribe q d
+         > b refused AccessRefused: queue 'q' has another, or an exclusive, subscription
+         a unsubscribe c
+         > a ok
+         b subscribe q d
+         > b subscribed d
+         b subscribe q d
+         > b refused NotAllowed: subscription 'd' exists in this session
+         a subscribe q c exclusive
+         > a refused AccessRefused: queue 'q' has another, or an exclusive, subscription",
+    );
+}
+
+#[test]
+fn purging_leaves_what_is_out() {
+    check(
+        "a queue q durable
+         > a queue q 0 0
+         a publish - q 1 persistent
+         a publish - q 2 persistent
+         a publish - q 3
+         b get q
+         > b deliver  #1 1
+         > b got, 2 left
+         a purge q
+         > a messages 2
+         a purge q
+         > a messages 0
+         b requeue 1
+         a passive q
+         > a queue q 1 0
+         a publish - q 4 persistent
+         restart
+         a get q
+         > a deliver  #1 1 redelivered
+         > a got, 1 left
+         a get q
+         > a deliver  #2 4 redelivered
+         > a got, 0 left",
+    );
+}
+
+#[test]
+fn exchanges_route_to_queues_and_other_exchanges() {
+    check(
+        "a exchange in topic
+         > a ok
+         a exchange out fanout internal
+         > a ok
+         a queue q
+         > a queue q 0 0
+         a queue r
+         > a queue r 0 0
+         a bind in q orders.*
+         > a ok
+         a bind in @out #
+         > a ok
+         a bind out r x
+         > a ok
+         a publish in orders.new 1
+         a publish in other 2
+         a publish out x 3
+         > a refused AccessRefused: exchange 'out' is internal
+         a get q presettled
+         > a deliver  #1 1
+         > a got, 0 left
+         a get r presettled
+         > a deliver  #2 1
+         > a got, 1 left
+         a unbind in @out #
+         > a ok
+         a publish in other 4 mandatory
+         > a returned 4
+         a delete-exchange in
+         > a ok
+         a publish in orders.new 5
+         > a refused NotFound: no exchange 'in' in vhost '/'",
+    );
+}
+
+#[test]
+fn copies_for_further_keys_go_once_to_each_queue() {
+    check(
+        "a queue q
+         > a queue q 0 0
+         a queue r
+         > a queue r 0 0
+         a publish - q 1 cc=r
+         a publish - q 2 cc=q
+         a get r presettled
+         > a deliver  #1 1
+         > a got, 0 left
+         a get q presettled
+         > a deliver  #2 1
+         > a got, 1 left",
+    );
+}
+
+#[test]
+fn higher_priorities_go_first_and_each_keeps_its_order() {
+    check(
+        "a queue q priorities=5
+         > a queue q 0 0
+         a publish - q 1
+         a publish - q 2 priority=3
+         a publish - q 3 priority=200
+         a publish - q 4 priority=5
+         a publish - q 5 priority=3
+         a get q
+         > a deliver  #1 3
+         > a got, 4 left
+         a requeue 1
+         b subscribe q c presettled
+         > b subscribed c
+         > b deliver c #1 3 redelivered count=1
+         > b deliver c #2 4
+         > b deliver c #3 2
+         > b deliver c #4 5
+         > b deliver c #5 1",
+    );
+}
+
+#[test]
+fn a_virtual_host_goes_with_all_in_it() {
+    check(
+        "a create-vhost v
+         > a ok
+         a delete-vhost v
+         > a ok
+         a delete-vhost v
+         > a refused NotFound: no virtual host 'v'
+         a delete-vhost /
+         > a refused PreconditionFailed: virtual host '/' is in use by connections",
+    );
+}

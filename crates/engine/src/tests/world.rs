@@ -1,0 +1,351 @@
+//! An engine, its host, and what a line of a scenario means.
+
+use super::recorder::Recorder;
+use crate::limits::Limits;
+use crate::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// An engine with a host in memory.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) engine: Engine,
+    pub(crate) fx: Recorder,
+    pub(crate) now: Time,
+    limits: Limits,
+    sessions: BTreeMap<String, SessionId>,
+    connected: BTreeSet<ConnectionId>,
+    hold_loads: bool,
+    /// A snapshot, the number of records before it, and the references at that time.
+    snapshot: Option<(Vec<u8>, usize, BTreeMap<u32, i64>)>,
+}
+
+fn no_headers(_: Format, _: &[u8], _: &mut dyn FnMut(&str, Value)) {}
+
+fn engine(limits: &Limits) -> Engine {
+    Engine::new(Options { seed: 7, limits: limits.clone(), read_headers: no_headers })
+}
+
+/// `key=value` and plain words of a line.
+struct Words<'a>(Vec<&'a str>);
+
+impl<'a> Words<'a> {
+    fn has(&self, word: &str) -> bool {
+        self.0.contains(&word)
+    }
+    fn value(&self, key: &str) -> Option<&'a str> {
+        self.0.iter().find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
+    }
+    fn number<T: std::str::FromStr>(&self, key: &str) -> Option<T>
+    where
+        T::Err: std::fmt::Debug,
+    {
+        self.value(key).map(|value| value.parse().unwrap())
+    }
+    fn millis(&self, key: &str) -> Option<Duration> {
+        self.number(key).map(Duration::from_millis)
+    }
+}
+
+impl World {
+    pub(crate) fn new() -> World {
+        World::with(Limits::default())
+    }
+
+    pub(crate) fn with(limits: Limits) -> World {
+        World {
+            engine: engine(&limits),
+            fx: Recorder::default(),
+            now: Time(1_000_000_000),
+            limits,
+            sessions: BTreeMap::new(),
+            connected: BTreeSet::new(),
+            hold_loads: false,
+            snapshot: None,
+        }
+    }
+
+    /// The session of that name, opened at its first mention.
+    pub(crate) fn session(&mut self, name: &str) -> SessionId {
+        if let Some(session) = self.sessions.get(name) {
+            return *session;
+        }
+        let letter = name.chars().next().unwrap();
+        let connection = ConnectionId(u32::from(letter) - u32::from('a'));
+        let number = name[1..].parse().unwrap_or(1);
+        if self.connected.insert(connection) {
+            self.engine.connect_internal(connection, "/").unwrap();
+        }
+        let session = SessionId { connection, number };
+        self.engine.open(session);
+        self.sessions.insert(name.to_owned(), session);
+        self.fx.names.insert(session, name.to_owned());
+        session
+    }
+
+    /// Runs a line and returns its effects.
+    pub(crate) fn run(&mut self, line: &str) -> Vec<String> {
+        let mut words = line.split_whitespace();
+        let first = words.next().unwrap();
+        let rest = Words(words.collect());
+        match first {
+            "time" => self.now = self.now.plus(Duration::from_millis(rest.0[0].parse().unwrap())),
+            "flush" => {
+                let end = self.fx.end();
+                self.engine.durable(self.now, end, &mut self.fx);
+            }
+            "storage" => {
+                let state = match rest.0[0] {
+                    "full" => StorageState::Full,
+                    "failed" => StorageState::Failed,
+                    _ => StorageState::Ready,
+                };
+                self.engine.storage(self.now, state, &mut self.fx);
+            }
+            "room" => {
+                let connection = self.session(rest.0[0]).connection;
+                if rest.has("off") {
+                    self.fx.full.insert(connection);
+                } else {
+                    self.fx.full.remove(&connection);
+                    self.engine.writable(self.now, connection, &mut self.fx);
+                }
+            }
+            "loads" => self.hold_loads = rest.has("hold"),
+            "snapshot" => self.take_snapshot(),
+            "restart" => self.restart(&rest),
+            "relocate" => {
+                let segment = rest.0[0].parse().unwrap();
+                self.engine.relocate(self.now, segment, &mut self.fx);
+            }
+            _ => self.act_on(line),
+        }
+        self.settle_down();
+        std::mem::take(&mut self.fx.lines)
+    }
+
+    /// Dispatches, expires and answers loads until nothing is left to do.
+    pub(crate) fn settle_down(&mut self) {
+        loop {
+            if self.engine.deadline().is_some_and(|at| at <= self.now) {
+                self.engine.expire(self.now, &mut self.fx);
+            }
+            self.engine.dispatch(self.now, &mut self.fx);
+            if !self.hold_loads && !self.fx.loads.is_empty() {
+                let load = self.fx.loads.remove(0);
+                let answer = self.fx.answer(&load);
+                self.engine.loaded(self.now, load.id, answer, &mut self.fx);
+            } else if !self.engine.has_work() {
+                break;
+            }
+        }
+        self.engine.check_invariants(&self.fx.references);
+    }
+
+    pub(crate) fn take_snapshot(&mut self) {
+        let mut bytes = Vec::new();
+        self.engine.snapshot(&mut bytes);
+        self.snapshot = Some((bytes, self.fx.records.len(), self.fx.references.clone()));
+    }
+
+    /// Drops the engine and makes it again from what was stored.
+    fn restart(&mut self, words: &Words<'_>) {
+        if words.has("clean") {
+            self.take_snapshot();
+        }
+        let lost: usize = words.number("lose").unwrap_or(0);
+        let kept = self.fx.records.len() - lost;
+        self.fx.records.truncate(kept);
+        self.sessions.clear();
+        self.connected.clear();
+        self.fx.loads.clear();
+        self.fx.full.clear();
+        self.fx.references.clear();
+        self.engine = engine(&self.limits);
+        let mut from = 0;
+        if let Some((snapshot, records, references)) = &self.snapshot {
+            self.engine.restore(snapshot).unwrap();
+            from = *records;
+            self.fx.references = references.clone();
+        }
+        for index in from..kept {
+            let record = self.fx.records[index].clone();
+            let position = Recorder::position_of(index);
+            self.engine.replay(position, &record, &mut self.fx).unwrap();
+            assert_eq!(self.fx.records.len(), kept, "a replay appends nothing");
+        }
+        self.engine.recovered(self.now, words.has("clean"), &mut self.fx);
+    }
+
+    /// Has a session do something, and nothing else happen.
+    pub(crate) fn act_on(&mut self, line: &str) {
+        let mut words = line.split_whitespace();
+        let name = words.next().unwrap();
+        self.act(name, &Words(words.collect()));
+    }
+
+    fn act(&mut self, name: &str, words: &Words<'_>) {
+        let session = self.session(name);
+        let arguments = &words.0[1..];
+        match words.0[0] {
+            "publish" => self.publish(name, arguments),
+            "accept" | "requeue" | "discard" => {
+                let outcome = match words.0[0] {
+                    "accept" => Outcome::Accept,
+                    "requeue" => Outcome::Requeue,
+                    _ => Outcome::Discard,
+                };
+                let tag = arguments[0].parse().unwrap();
+                let settle = Settle { tag, multiple: words.has("multiple"), outcome };
+                if let Err(refusal) = self.engine.settle(self.now, session, settle, &mut self.fx) {
+                    self.fx.reply(session, Err(refusal));
+                }
+            }
+            "close" => {
+                self.engine.close(self.now, session, &mut self.fx);
+                self.sessions.remove(name);
+            }
+            "disconnect" => {
+                self.engine.disconnect(self.now, session.connection, &mut self.fx);
+                self.connected.remove(&session.connection);
+                self.sessions.retain(|_, other| other.connection != session.connection);
+            }
+            _ => {
+                let request = request(words);
+                self.engine.request(self.now, session, request, &mut self.fx);
+            }
+        }
+    }
+
+    /// `publish EXCHANGE KEY BODY...`; `-` is the default exchange.
+    fn publish(&mut self, name: &str, arguments: &[&str]) {
+        let session = self.session(name);
+        let words = Words(arguments[3..].to_vec());
+        let also_to: Vec<&str> = words.value("cc").into_iter().collect();
+        let publish = Publish {
+            exchange: if arguments[0] == "-" { "" } else { arguments[0] },
+            routing_key: arguments[1],
+            also_to: &also_to,
+            mandatory: words.has("mandatory"),
+            delay: words.millis("delay"),
+            content: Content {
+                format: Format::Amqp091,
+                properties: b"properties",
+                body: arguments[2].as_bytes(),
+                persistent: words.has("persistent"),
+                priority: words.number("priority").unwrap_or(0),
+                ttl: words.millis("ttl"),
+            },
+        };
+        if let Err(refusal) = self.engine.publish(self.now, session, &publish, &mut self.fx) {
+            self.fx.reply(session, Err(refusal));
+        }
+    }
+}
+
+/// Any other request.
+fn request(words: &Words<'_>) -> Request {
+    let text = |index: usize| words.0[index].to_owned();
+    match words.0[0] {
+        "queue" => Request::DeclareQueue(QueueDeclaration {
+            name: text(1),
+            options: Some(queue_options(words)),
+        }),
+        "passive" => Request::DeclareQueue(QueueDeclaration { name: text(1), options: None }),
+        "exchange" => Request::DeclareExchange(ExchangeDeclaration {
+            name: text(1),
+            options: Some(ExchangeOptions {
+                kind: match words.0[2] {
+                    "direct" => ExchangeKind::Direct,
+                    "fanout" => ExchangeKind::Fanout,
+                    "topic" => ExchangeKind::Topic,
+                    _ => ExchangeKind::Headers,
+                },
+                delaying: words.has("delaying"),
+                durable: words.has("durable"),
+                auto_delete: words.has("auto-delete"),
+                internal: words.has("internal"),
+                alternate: words.value("alternate").map(str::to_owned),
+            }),
+        }),
+        "delete-exchange" => {
+            Request::DeleteExchange { name: text(1), if_unused: words.has("if-unused") }
+        }
+        "delete" => Request::DeleteQueue {
+            name: text(1),
+            if_unused: words.has("if-unused"),
+            if_empty: words.has("if-empty"),
+        },
+        "purge" => Request::PurgeQueue { name: text(1) },
+        "bind" | "unbind" => {
+            let (source, key, arguments) = (text(1), text(3), Arguments::new());
+            let target = match words.0[2].strip_prefix('@') {
+                Some(exchange) => BindingTarget::Exchange(exchange.to_owned()),
+                None => BindingTarget::Queue(text(2)),
+            };
+            if words.0[0] == "bind" {
+                Request::Bind { source, target, key, arguments }
+            } else {
+                Request::Unbind { source, target, key, arguments }
+            }
+        }
+        "subscribe" => Request::Subscribe(Subscribe {
+            queue: text(1),
+            name: text(2),
+            presettled: words.has("presettled"),
+            exclusive: words.has("exclusive"),
+            priority: words.number("priority").unwrap_or(0),
+            credit: Credit {
+                messages: words.number("credit").unwrap_or(0),
+                bytes: words.number("bytes").unwrap_or(0),
+            },
+        }),
+        "unsubscribe" => Request::Unsubscribe { name: text(1) },
+        "get" => Request::Get { queue: text(1), presettled: words.has("presettled") },
+        "inbox" => Request::OpenInbox { name: text(1) },
+        "credit" => Request::SetSessionCredit(Credit {
+            messages: words.number("messages").unwrap_or(0),
+            bytes: words.number("bytes").unwrap_or(0),
+        }),
+        "flow" => Request::SetFlow(words.has("on")),
+        "recover" => Request::Recover,
+        "confirms" => Request::SelectConfirms,
+        "transactions" => Request::SelectTransactions,
+        "commit" => Request::Commit,
+        "rollback" => Request::Rollback,
+        "create-vhost" => Request::CreateVhost { name: text(1) },
+        "delete-vhost" => Request::DeleteVhost { name: text(1) },
+        "user" => Request::PutUser {
+            name: text(1),
+            password_hash: text(2),
+            administrator: words.has("administrator"),
+        },
+        other => panic!("unknown request '{other}'"),
+    }
+}
+
+fn queue_options(words: &Words<'_>) -> QueueOptions {
+    QueueOptions {
+        durable: words.has("durable"),
+        exclusive: words.has("exclusive"),
+        auto_delete: words.has("auto-delete"),
+        message_ttl: words.millis("ttl"),
+        expires: words.millis("expires"),
+        length_max: words.number("length"),
+        bytes_max: words.number("bytes"),
+        overflow: match words.value("overflow") {
+            Some("reject") => Overflow::RejectPublish,
+            Some("reject-dead-letter") => Overflow::RejectPublishDeadLetter,
+            _ => Overflow::DropHead,
+        },
+        dead_letter_exchange: words
+            .value("dlx")
+            .map(|name| if name == "-" { "" } else { name }.to_owned()),
+        dead_letter_routing_key: words.value("dlk").map(str::to_owned),
+        priority_max: words.number("priorities"),
+        single_active: words.has("single-active"),
+        delivery_limit: words.number("limit"),
+        settle_timeout: words.millis("timeout"),
+        other: Arguments::new(),
+    }
+}
