@@ -1,5 +1,6 @@
 //! The program as users start it: in a fresh data folder, on a free port of the loopback address.
 
+use super::certificates;
 use crate::layout;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -14,37 +15,50 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A running broker; stopped when dropped.
 #[derive(Debug)]
 pub(super) struct Broker {
-    /// Where clients find it.
-    pub(super) url: String,
+    /// What clients need to know, as variables of their environment.
+    pub(super) environment: Vec<(&'static str, String)>,
     child: Option<Child>,
 }
 
 impl Broker {
     /// Starts the release build with its data in the target folder, or takes the one that the environment
     /// names (to try the tests on another broker).
-    pub(super) fn start(root: &Path, name: &str) -> Result<Broker, String> {
+    pub(super) fn start(root: &Path, name: &str, tls: bool) -> Result<Broker, String> {
         if let Ok(url) = std::env::var(URL_VARIABLE) {
             println!("broker: {url} ({URL_VARIABLE})");
-            return Ok(Broker { url, child: None });
+            return Ok(Broker { environment: vec![("AMQP_URL", url)], child: None });
         }
         let target = layout::target_folder(root)?;
         let data = target.join("clients/data").join(name);
-        if data.exists() {
-            std::fs::remove_dir_all(&data)
-                .map_err(|error| format!("{}: {error}", data.display()))?;
-        }
-        std::fs::create_dir_all(&data).map_err(|error| format!("{}: {error}", data.display()))?;
+        fresh(&data)?;
         let address = free_address()?;
         let program = target.join("release/angarium");
-        let child = Command::new(&program)
-            .args(["serve", "--http", "off", "--amqp", &address.to_string(), "--data"])
-            .arg(&data)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
+        let mut command = Command::new(&program);
+        command.args(["serve", "--http", "off", "--amqp", &address.to_string(), "--data"]);
+        command.arg(&data).stdin(Stdio::null()).stdout(Stdio::null());
+        let mut environment = vec![
+            ("AMQP_URL", format!("amqp://guest:guest@{address}/%2f")),
+            ("ANGARIUM_TEST_PROGRAM", program.display().to_string()),
+            ("ANGARIUM_TEST_DATA", data.display().to_string()),
+        ];
+        if tls {
+            let folder = target.join("clients/certificates");
+            fresh(&folder)?;
+            certificates::make(&folder)?;
+            let address = free_address()?;
+            command.args(["--amqps", &address.to_string(), "--amqps-certificate"]);
+            command
+                .arg(folder.join("server.pem"))
+                .arg("--amqps-key")
+                .arg(folder.join("server.key"));
+            command.arg("--amqps-client-authorities").arg(folder.join("authority.pem"));
+            environment.push(("ANGARIUM_TEST_TLS_PORT", address.port().to_string()));
+            environment.push(("ANGARIUM_TEST_CERTIFICATES", folder.display().to_string()));
+        }
+        let child = command
             .spawn()
             .map_err(|error| format!("cannot start {}: {error}", program.display()))?;
-        let url = format!("amqp://guest:guest@{address}/%2f");
-        let mut broker = Broker { url, child: Some(child) };
+        let mut broker = Broker { environment, child: Some(child) };
         broker.wait_until_it_listens(address)?;
         Ok(broker)
     }
@@ -99,6 +113,15 @@ impl Drop for Broker {
             let _ = child.wait();
         }
     }
+}
+
+/// An empty folder, whatever was there.
+fn fresh(folder: &Path) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+    if folder.exists() {
+        std::fs::remove_dir_all(folder).map_err(failed)?;
+    }
+    std::fs::create_dir_all(folder).map_err(failed)
 }
 
 fn free_address() -> Result<SocketAddr, String> {

@@ -19,7 +19,7 @@ pub(super) fn rust_manifest() -> &'static str {
     "crates/server/tests/clients/rust/Cargo.toml"
 }
 
-/// pika.
+/// pika, also over TLS.
 pub(super) fn python(root: &Path, count: &mut Count) -> Result<(), String> {
     let (suite, work) = folders(root, "python")?;
     let requirements = read(&suite.join("requirements.txt"))?;
@@ -146,8 +146,8 @@ fn with_broker(
     tests: &mut Command,
     watch: impl FnMut(&str) -> bool,
 ) -> Result<(), String> {
-    let broker = Broker::start(root, name)?;
-    tests.env("AMQP_URL", &broker.url);
+    let broker = Broker::start(root, name, name == "python")?;
+    tests.envs(broker.environment.iter().map(|(name, value)| (name, value)));
     let tested = process::stream_some(tests, watch);
     let stopped = broker.stop();
     tested.and(stopped)

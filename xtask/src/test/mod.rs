@@ -1,6 +1,7 @@
 //! `cargo xtask test`: every check and every test, in order, each with its time, and one summary.
 
 mod broker;
+mod certificates;
 mod clients;
 mod count;
 mod steps;

@@ -63,7 +63,7 @@ pub(super) const STEPS: &[Step] = &[
     Step {
         name: "python",
         what: "pika, against the program: every feature",
-        needs: &[Tool::Python],
+        needs: &[Tool::Python, Tool::Openssl],
         after: Some("build"),
         run: |root, _, count| clients::python(root, count),
     },

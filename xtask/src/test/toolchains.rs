@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Tool {
     Git,
+    Openssl,
     Rustfmt,
     Clippy,
     Python,
@@ -42,6 +43,13 @@ impl Tool {
             Tool::Git => {
                 row("git", &["git", "--version"], "lists the files of the tree", "", &["git"])
             }
+            Tool::Openssl => row(
+                "openssl",
+                &["openssl", "version"],
+                "makes certificates for the TLS tests",
+                "",
+                &["openssl"],
+            ),
             Tool::Rustfmt => row(
                 "rustfmt",
                 &["cargo", "fmt", "--version"],
@@ -164,8 +172,8 @@ mod tests {
 
     #[test]
     fn every_tool_can_be_had_somehow() {
-        use Tool::{Clippy, Git, Go, Java, Maven, Node, Npm, Python, Rustfmt};
-        for tool in [Git, Rustfmt, Clippy, Python, Java, Maven, Node, Npm, Go] {
+        use Tool::{Clippy, Git, Go, Java, Maven, Node, Npm, Openssl, Python, Rustfmt};
+        for tool in [Git, Openssl, Rustfmt, Clippy, Python, Java, Maven, Node, Npm, Go] {
             let row = tool.row();
             assert!(row.packages.is_empty() != row.install.is_empty(), "{}", row.name);
         }

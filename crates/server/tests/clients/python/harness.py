@@ -2,6 +2,7 @@
 
 import os
 import socket
+import subprocess
 import sys
 import time
 import traceback
@@ -13,6 +14,12 @@ from pika.exceptions import AMQPError
 URL = os.environ.get("AMQP_URL", "amqp://guest:guest@127.0.0.1:5672/%2f")
 # Another broker than Angarium: what only Angarium has is then skipped.
 PEER = os.environ.get("ANGARIUM_TEST_PEER", "")
+# The program under test and its data folder, to administer it as an operator does.
+PROGRAM = os.environ.get("ANGARIUM_TEST_PROGRAM", "")
+DATA = os.environ.get("ANGARIUM_TEST_DATA", "")
+# Where it takes TLS, and a folder with certificates: authority.pem, ada.pem, ada.key.
+TLS_PORT = os.environ.get("ANGARIUM_TEST_TLS_PORT", "")
+CERTIFICATES = os.environ.get("ANGARIUM_TEST_CERTIFICATES", "")
 # The longest wait for anything that must come.
 PATIENCE_S = 10.0
 # How long nothing must come before it counts as "does not come".
@@ -21,11 +28,12 @@ SILENCE_S = 0.2
 CASES = []
 
 
-def case(ours=False):
-    """Registers a function as a test case; `ours`: no other broker offers what it shows."""
+def case(ours=False, needs=True):
+    """Registers a test case; `ours`: no other broker offers what it shows; `needs`: what it needs is there."""
 
     def register(function):
-        CASES.append((f"{function.__module__}.{function.__name__}", function, ours))
+        reason = f"not offered by {PEER}" if ours and PEER else "" if needs else "the environment lacks it"
+        CASES.append((f"{function.__module__}.{function.__name__}", function, reason))
         return function
 
     return register
@@ -133,6 +141,14 @@ class Inbox:
         self.channel.basic_ack(self.got[-1][0].delivery_tag, multiple=True)
 
 
+def administer(*arguments):
+    """Runs a command of the program against the running broker."""
+    command = [PROGRAM, *arguments, "--data", DATA]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert result.returncode == 0, f"{arguments}: {result.stderr.strip()}"
+    return result.stdout
+
+
 def wait_for(connection, condition, what):
     """Serves the connection until the condition holds, at most PATIENCE_S."""
     end = time.monotonic() + PATIENCE_S
@@ -194,11 +210,11 @@ def run():
     """Runs all cases, or those whose name contains an argument; returns the number that failed."""
     failed = 0
     chosen = sys.argv[1:]
-    for name, function, ours in CASES:
+    for name, function, reason in CASES:
         if chosen and not any(part in name for part in chosen):
             continue
-        if ours and PEER:
-            print(f"skip {name}: not offered by {PEER}")
+        if reason:
+            print(f"skip {name}: {reason}")
             continue
         world = World()
         try:

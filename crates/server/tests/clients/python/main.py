@@ -2,7 +2,8 @@
 
 import sys
 
-import basic  # noqa: F401  (each module registers its cases)
+import access  # noqa: F401  (each module registers its cases)
+import basic  # noqa: F401
 import confirms  # noqa: F401
 import consumers  # noqa: F401
 import contents  # noqa: F401
@@ -13,6 +14,7 @@ import exchanges  # noqa: F401
 import limits  # noqa: F401
 import queues  # noqa: F401
 import replies  # noqa: F401
+import tls  # noqa: F401
 import transactions  # noqa: F401
 from harness import run
 

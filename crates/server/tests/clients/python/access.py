@@ -1,0 +1,79 @@
+"""Users, permissions and virtual hosts, administered by the program's own commands."""
+
+import pika
+from harness import PROGRAM, administer, case, get_until, publish, refused
+from pika.exceptions import AMQPConnectionError, ChannelClosedByBroker
+
+
+def add_user(world):
+    """A user of a fresh name; returns its credentials."""
+    name = world.name("user")
+    administer("user", "add", name, "--new-password", "secret")
+    return pika.PlainCredentials(name, "secret")
+
+
+@case(ours=True, needs=PROGRAM)
+def a_user_without_permissions_is_not_let_into_a_virtual_host(world):
+    credentials = add_user(world)
+    try:
+        world.connect(credentials=credentials)
+    except AMQPConnectionError as error:
+        assert "530" in repr(error) or "403" in repr(error), f"{error!r}"
+        return
+    raise AssertionError("was let in")
+
+
+@case(ours=True, needs=PROGRAM)
+def permissions_part_configure_write_and_read(world):
+    credentials = add_user(world)
+    patterns = ("--configure", "^mine-", "--write", "^(mine-|amq.default$)", "--read", "^mine-")
+    administer("permission", "set", credentials.username, *patterns)
+    connection = world.connect(credentials=credentials)
+    mine, other = world.name("mine"), world.queue(world.channel())
+    channel = connection.channel()
+    channel.confirm_delivery()
+    channel.queue_declare(mine)
+    publish(channel, mine, b"x")
+    assert get_until(channel, mine)[2] == b"x"
+    channel.queue_delete(mine)
+    for action in (
+        lambda c: c.queue_declare(world.name("other")),
+        lambda c: c.basic_get(other),
+        lambda c: c.queue_purge(other),
+        lambda c: c.queue_delete(other),
+        lambda c: c.basic_consume(other, lambda *_: None),
+        lambda c: c.queue_bind(other, "amq.direct", "k"),
+    ):
+        refused(403, ChannelClosedByBroker, lambda: action(connection.channel()))
+    confirming = connection.channel()
+    confirming.confirm_delivery()
+    refused(403, ChannelClosedByBroker, lambda: confirming.basic_publish("amq.fanout", "", b"x"))
+
+
+@case(ours=True, needs=PROGRAM)
+def virtual_hosts_keep_apart(world):
+    host = world.name("host")
+    administer("vhost", "add", host)
+    administer("permission", "set", "guest", "--vhost", host)
+    name = world.queue(world.channel())
+    inside = world.connect(virtual_host=host).channel()
+    refused(404, ChannelClosedByBroker, lambda: inside.queue_declare(name, passive=True))
+    again = world.connect(virtual_host=host).channel()
+    again.queue_declare(name)
+    publish(again, name, b"inside")
+    assert world.channel().basic_get(name)[0] is None
+    assert get_until(again, name)[2] == b"inside"
+    administer("vhost", "delete", host)
+
+
+@case(ours=True, needs=PROGRAM)
+def a_deleted_user_cannot_log_in(world):
+    credentials = add_user(world)
+    administer("permission", "set", credentials.username)
+    world.connect(credentials=credentials).close()
+    administer("user", "delete", credentials.username)
+    try:
+        world.connect(credentials=credentials)
+    except AMQPConnectionError:
+        return
+    raise AssertionError("was let in")
