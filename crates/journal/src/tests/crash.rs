@@ -139,3 +139,46 @@ fn crash_after_crash(seeds: std::ops::Range<u64>) {
         }
     }
 }
+
+#[test]
+fn a_block_left_behind_the_end_is_never_taken_up_later() {
+    let storage = FaultyStorage::new(1);
+    let mut host = Host::open(&storage, small()).unwrap();
+    host.publish(100, true);
+    host.run(&storage);
+    let (_, lost) = host.publish(100, false);
+    host.run(&storage);
+    host.publish(100, false);
+    host.run(&storage);
+    // Of two blocks never flushed the second alone reached the disk.
+    let at = lost.offset() as usize - 64;
+    storage.edit("00000001.segment", |bytes| bytes[at..at + 4096].fill(0));
+    let mut host = Host::open(&storage, small()).unwrap();
+    assert_eq!(host.live.len(), 1);
+    // The next process writes a block as long as the lost one: right before the one left behind.
+    host.publish(100, true);
+    host.run(&storage);
+    storage.crash();
+    assert_eq!(open(&storage, small()).unwrap().1, host.live);
+}
+
+#[test]
+fn what_only_the_page_cache_has_is_written_again_before_it_counts() {
+    for seed in 1..30 {
+        let storage = FaultyStorage::new(seed);
+        let mut host = Host::open(&storage, small()).unwrap();
+        host.publish(100, true);
+        host.run(&storage);
+        host.publish(3000, true);
+        storage.fail_sync(true);
+        host.run(&storage);
+        storage.heal();
+        // The process starts anew, the machine does not: it reads what the disk may not have.
+        let mut host = Host::open(&storage, small()).unwrap();
+        assert_eq!(host.live.len(), 2);
+        host.publish(100, true);
+        host.run(&storage);
+        storage.crash();
+        assert_eq!(open(&storage, small()).unwrap().1, host.live, "seed {seed}");
+    }
+}
