@@ -54,7 +54,10 @@ impl Engine {
         let ready = self.queues.iter().flat_map(|(_, queue)| &queue.lanes);
         let ready = ready.flat_map(|lane| lane.entries());
         let out = self.sessions.iter().flat_map(|(_, session)| session.unsettled.iter());
-        let out: Vec<_> = out.map(|(_, delivered)| &delivered.entry).chain(self.dying()).collect();
+        let out: Vec<_> = out
+            .map(|(_, delivered)| &delivered.entry)
+            .chain(self.dying().map(|(_, entry)| entry))
+            .collect();
         resident += out.iter().map(|entry| entry.resident_cost()).sum::<u64>();
         for entry in ready.chain(out).filter(|entry| entry.is_stored()) {
             *expected.entry(entry.position.segment()).or_default() += 1;
@@ -90,5 +93,25 @@ impl Engine {
     pub(crate) fn entries_in_memory(&self) -> usize {
         let lanes = self.queues.iter().flat_map(|(_, queue)| &queue.lanes);
         lanes.map(|lane| lane.entries().count()).sum()
+    }
+
+    /// Who refers to a segment, in words.
+    pub(crate) fn uses_of(&self, segment: u32) -> Vec<String> {
+        let mut uses = Vec::new();
+        for lane in self.queues.iter().flat_map(|(_, queue)| &queue.lanes) {
+            for entry in lane.entries().filter(|it| it.position.segment() == segment) {
+                uses.push(format!("ready {} durable={}", entry.seq, entry.durable));
+            }
+            for page in lane.pages() {
+                let counts = page.segments.iter().filter(|count| count.segment == segment);
+                uses.extend(counts.map(|count| format!("page {} {count:?}", page.first)));
+            }
+        }
+        for (_, session) in self.sessions.iter() {
+            let out = session.unsettled.iter().map(|(_, delivered)| &delivered.entry);
+            let out = out.filter(|it| it.position.segment() == segment);
+            uses.extend(out.map(|it| format!("out {} durable={}", it.seq, it.durable)));
+        }
+        uses
     }
 }

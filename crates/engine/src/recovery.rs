@@ -51,6 +51,10 @@ impl Engine {
                 let stored_at = Some(position);
                 let held =
                     Held { vhost, due, position: stored_at, persistent: true, message: None };
+                // It has been there before where its segment was given back.
+                if let Some(Held { position: Some(before), .. }) = self.delays.remove(number) {
+                    fx.release(before, 1);
+                }
                 self.delays.insert(number, held);
                 fx.retain(position, 1);
                 Ok(())
@@ -362,6 +366,9 @@ impl Engine {
             entries.iter().filter(|entry| entry.durable).cloned().collect();
         let mut page = Page::of(position, &entries);
         page.recovered = true;
+        if let Some(index) = target.find_page(page.first) {
+            return self.replay_moved_page(slot, lane.into(), index, page, &entries, fx);
+        }
         for entry in &entries {
             if target.remove(entry.seq).is_none() {
                 // Settled already. The page counts on a reference to it until it is read.
@@ -377,6 +384,35 @@ impl Engine {
         if queue.lanes[usize::from(lane)].pages().last().is_some_and(|page| page.count == 0) {
             self.drop_page_at(slot, lane.into(), position, fx);
         }
+        Ok(())
+    }
+
+    /// A page was written anew, with those of its messages that were in it still; they may lie
+    /// elsewhere.
+    fn replay_moved_page<F: Effects>(
+        &mut self,
+        slot: u32,
+        lane: usize,
+        index: usize,
+        page: Page,
+        entries: &[PageEntry],
+        fx: &mut F,
+    ) -> Result<(), String> {
+        for entry in entries {
+            fx.retain(entry.position, 1);
+        }
+        fx.retain(page.position, 1);
+        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+        let known = &mut queue.lanes[lane].pages_mut()[index];
+        if known.last < page.last {
+            return Err(format!("a page of queue '{}' overlaps another", queue.name));
+        }
+        let old = std::mem::replace(known, page);
+        let new = &*known;
+        queue.ready = queue.ready + u64::from(new.count) - u64::from(old.count);
+        queue.ready_bytes = queue.ready_bytes + new.bytes - old.bytes;
+        queue.forget_settled_in(&old);
+        self.drop_page(slot, &old, fx);
         Ok(())
     }
 

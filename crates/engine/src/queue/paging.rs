@@ -6,6 +6,7 @@ use super::page::{Page, PageEntry};
 use super::stored::Stored;
 use crate::engine::Engine;
 use crate::record::{self, Record};
+use crate::relocate::MovingPage;
 use crate::{DeathReason, Effects, Load, LoadId, Loaded, Position, Time};
 use std::sync::Arc;
 
@@ -44,6 +45,8 @@ pub(crate) enum Wanted {
     Delayed { number: u64 },
     /// The messages of a segment that is to be given back.
     Relocation { segment: u32, positions: Vec<Position> },
+    /// A page of such a segment, or the messages of a page.
+    MovingPage(Box<MovingPage>),
 }
 
 impl Engine {
@@ -149,7 +152,7 @@ impl Engine {
             return self.delayed_loaded(now, number, records, fx);
         }
         if let Wanted::Relocation { segment, positions } = loading.wanted {
-            return self.relocation_loaded(segment, &positions, records, fx);
+            return self.relocation_loaded(now, segment, &positions, records, fx);
         }
         let slot = loading.queue;
         let is_there = match self.queues.get_mut(slot) {
@@ -168,6 +171,7 @@ impl Engine {
             Wanted::DeadLetter { entry, reason } => {
                 self.dead_letter_loaded(now, slot, *entry, reason, records, fx);
             }
+            Wanted::MovingPage(page) => self.moving_page_loaded(now, slot, *page, records, fx),
             Wanted::Delayed { .. } | Wanted::Relocation { .. } => {}
         }
         self.enforce_limits(now, slot, fx);
@@ -289,11 +293,10 @@ impl Engine {
         })
     }
 
-    /// All of those, whosever they are.
-    #[cfg(test)]
-    pub(crate) fn dying(&self) -> impl Iterator<Item = &Entry> {
+    /// All of those, with the numbers of their queues.
+    pub(crate) fn dying(&self) -> impl Iterator<Item = (u64, &Entry)> {
         self.loads.values().filter_map(|loading| match &loading.wanted {
-            Wanted::DeadLetter { entry, .. } => Some(&**entry),
+            Wanted::DeadLetter { entry, .. } => Some((loading.number, &**entry)),
             _ => None,
         })
     }

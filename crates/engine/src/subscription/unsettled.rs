@@ -118,4 +118,11 @@ impl Unsettled {
             (self.base..).zip(&self.ring).filter_map(|(tag, slot)| Some((tag, slot.as_ref()?)));
         self.old.iter().map(|(tag, delivered)| (*tag, delivered)).chain(ring)
     }
+
+    /// All of them, by tag.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut Delivered)> {
+        let ring =
+            (self.base..).zip(&mut self.ring).filter_map(|(tag, slot)| Some((tag, slot.as_mut()?)));
+        self.old.iter_mut().map(|(tag, delivered)| (*tag, delivered)).chain(ring)
+    }
 }

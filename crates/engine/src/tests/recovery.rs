@@ -351,3 +351,30 @@ fn a_spooled_message_returns_to_its_place() {
     world.run("b close");
     assert_eq!(drain(&mut world), expected(0, 2_000));
 }
+
+#[test]
+fn segments_are_given_back() {
+    for with_snapshot in [false, true] {
+        let mut world = small();
+        world.run("a exchange x direct durable delaying");
+        world.run("a queue q durable");
+        world.run("a bind x q later");
+        world.run("a publish x later message-4000 persistent delay=1000");
+        world.run("b subscribe q c credit=10");
+        fill(&mut world, 0, 4_000, "persistent");
+        if with_snapshot {
+            world.run("snapshot");
+        }
+        for segment in 0..300 {
+            world.run(&format!("relocate {segment}"));
+            // What was in a page that was being read is in memory now.
+            world.run(&format!("relocate {segment}"));
+            let left = world.fx.references.get(&segment);
+            assert_eq!(left, None, "in segment {segment}: {:?}", world.engine.uses_of(segment));
+        }
+        world.run("restart");
+        world.run("time 1000");
+        assert_eq!(drain(&mut world), expected(0, 4_001));
+        assert!(world.fx.references.is_empty(), "{:?}", world.fx.references);
+    }
+}
