@@ -1,1 +1,204 @@
 //! Scenarios against a whole node: bytes in, bytes out, over a disk in memory.
+
+mod host;
+
+use host::{Host, Said};
+
+fn confirming(host: &mut Host) -> usize {
+    let client = host.client();
+    host.declare(client, "q");
+    host.confirm_select(client);
+    client
+}
+
+#[test]
+fn a_client_connects_declares_and_says_goodbye() {
+    let mut host = Host::new();
+    let client = host.client();
+    host.declare(client, "q");
+    host.goodbye(client);
+    assert!(host.heard(client).contains(&Said::Goodbye));
+    assert!(host.is_closed(client));
+    assert!(host.node().is_drained());
+}
+
+#[test]
+fn a_wrong_password_is_refused() {
+    let mut host = Host::new();
+    let client = host.connect("wrong");
+    host.settle_down();
+    // It did not say that it understands a reason, so it gets none (spec 4.2.2).
+    assert_eq!(host.heard(client), []);
+    assert!(host.is_closed(client));
+    assert_eq!(host.node().stats().authentications_failed, 1);
+}
+
+#[test]
+fn a_persistent_message_is_confirmed_only_after_its_flush() {
+    let mut host = Host::new();
+    let client = confirming(&mut host);
+    host.settle_down();
+    host.heard(client);
+    host.holds_jobs = true;
+    host.publish(client, "q", b"kept", true);
+    host.turns();
+    assert_eq!(host.heard(client), []);
+    host.holds_jobs = false;
+    host.settle_down();
+    assert_eq!(host.heard(client), [Said::Confirm(1, true)]);
+}
+
+#[test]
+fn a_transient_message_is_confirmed_without_the_disk() {
+    let mut host = Host::new();
+    let client = confirming(&mut host);
+    host.settle_down();
+    host.heard(client);
+    host.holds_jobs = true;
+    host.publish(client, "q", b"light", false);
+    host.turns();
+    assert_eq!(host.heard(client), [Said::Confirm(1, true)]);
+}
+
+#[test]
+fn a_confirmed_message_is_there_after_a_crash_and_marked_if_it_was_delivered() {
+    let mut host = Host::new();
+    let client = confirming(&mut host);
+    host.publish(client, "q", b"first", true);
+    host.publish(client, "q", b"second", true);
+    host.settle_down();
+    host.consume(client, "q", 1);
+    let heard = host.heard(client);
+    assert!(heard.contains(&Said::Delivered(b"first".to_vec(), false)), "{heard:?}");
+    host.crash();
+    let client = host.client();
+    host.consume(client, "q", 0);
+    let heard = host.heard(client);
+    assert!(heard.contains(&Said::Delivered(b"first".to_vec(), true)), "{heard:?}");
+    assert!(heard.iter().any(|said| matches!(said, Said::Delivered(body, _) if body == b"second")));
+}
+
+#[test]
+fn what_was_acknowledged_and_flushed_stays_away() {
+    let mut host = Host::new();
+    let client = confirming(&mut host);
+    host.publish(client, "q", b"done", true);
+    host.settle_down();
+    host.consume(client, "q", 0);
+    host.ack(client, 1);
+    host.publish(client, "q", b"later", true);
+    host.settle_down();
+    host.crash();
+    let client = host.client();
+    assert_eq!(host.count(client, "q"), 1);
+}
+
+#[test]
+fn a_full_disk_refuses_what_it_cannot_keep_and_takes_more_when_there_is_space() {
+    let mut host = Host::new();
+    let client = confirming(&mut host);
+    host.settle_down();
+    host.heard(client);
+    let used = host.disk.used();
+    host.disk.set_capacity(Some(used));
+    let mut refused = false;
+    for _ in 0..200 {
+        host.publish(client, "q", &[7; 2_000], true);
+        host.settle_down();
+        let heard = host.heard(client);
+        if heard.iter().any(|said| matches!(said, Said::Confirm(_, false))) {
+            refused = true;
+            break;
+        }
+    }
+    assert!(refused, "nothing was refused");
+    host.disk.set_capacity(None);
+    host.pass(3_000);
+    host.heard(client);
+    host.publish(client, "q", b"again", true);
+    host.settle_down();
+    let heard = host.heard(client);
+    assert!(matches!(heard.as_slice(), [.., Said::Confirm(_, true)]), "{heard:?}");
+}
+
+#[test]
+fn a_failed_flush_refuses_what_waited_and_everything_after() {
+    let mut host = Host::new();
+    let client = confirming(&mut host);
+    host.settle_down();
+    host.heard(client);
+    host.disk.fail_sync(true);
+    host.publish(client, "q", b"lost", true);
+    host.settle_down();
+    let heard = host.heard(client);
+    assert!(heard.contains(&Said::Confirm(1, false)), "{heard:?}");
+    host.disk.fail_sync(false);
+    host.publish(client, "q", b"too late", true);
+    host.settle_down();
+    assert!(host.heard(client).contains(&Said::Confirm(2, false)));
+}
+
+#[test]
+fn storing_connections_are_not_read_while_the_journal_is_congested() {
+    let mut host = Host::new();
+    let client = confirming(&mut host);
+    let idle = host.client();
+    host.settle_down();
+    host.holds_jobs = true;
+    for _ in 0..40 {
+        host.publish(client, "q", &[1; 10_000], true);
+    }
+    host.turns();
+    assert!(!host.wants_read(client));
+    assert!(host.wants_read(idle));
+    host.holds_jobs = false;
+    host.settle_down();
+    assert!(host.wants_read(client));
+}
+
+#[test]
+fn a_closed_node_starts_again_with_everything() {
+    let mut host = Host::new();
+    let client = confirming(&mut host);
+    for number in 0..100u8 {
+        host.publish(client, "q", &[number; 1_000], true);
+        host.settle_down();
+    }
+    assert!(host.node().journal().stats().checkpoints > 0, "nothing to recover from");
+    host.close();
+    let client = host.client();
+    assert_eq!(host.count(client, "q"), 100);
+    host.consume(client, "q", 0);
+    let bodies: Vec<u8> = host
+        .heard(client)
+        .into_iter()
+        .filter_map(|said| match said {
+            Said::Delivered(body, false) => Some(body[0]),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(bodies, (0..100).collect::<Vec<u8>>());
+}
+
+#[test]
+fn messages_beyond_memory_are_read_back_in_order() {
+    let mut host = Host::new();
+    let client = confirming(&mut host);
+    for number in 0..200u8 {
+        host.publish(client, "q", &[number; 2_000], true);
+    }
+    host.settle_down();
+    // One at most is above the limit.
+    assert!(host.node().engine().resident_bytes() <= host::RESIDENT_BYTES_MAX + 3_000);
+    host.consume(client, "q", 0);
+    host.settle_down();
+    let heard = host.heard(client);
+    let bodies: Vec<u8> = heard
+        .iter()
+        .filter_map(|said| match said {
+            Said::Delivered(body, _) => Some(body[0]),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(bodies, (0..200).collect::<Vec<u8>>());
+}

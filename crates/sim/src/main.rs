@@ -1,5 +1,7 @@
 //! `angarium-sim`: runs one seed, or seeds without end.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The program has a clock and a terminal; runs have neither.
+
 use angarium_sim::random::Random;
 use angarium_sim::run;
 use std::process::ExitCode;
@@ -10,11 +12,16 @@ Runs a whole node in a simulated world and checks what its clients saw.
 
 usage: angarium-sim [SEED]             one run; without a seed, of a seed drawn from the clock
        angarium-sim --forever [SEED]   runs without end, from a seed on; ends at the first failure
+       angarium-sim --history SEED     one run; prints its whole history instead of a judgement
        angarium-sim --count N [SEED]   N runs, from a seed on; goes on after failures";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    if let ["--history", seed] = words.as_slice() {
+        print!("{}", run::history(seed.parse().unwrap_or_default()));
+        return ExitCode::SUCCESS;
+    }
     let number = |word: &str| word.parse::<u64>().ok();
     let job = match words.as_slice() {
         [] => Some((1, fresh_seed(), true)),

@@ -61,6 +61,17 @@ pub fn run_with(seed: u64, canary: Option<Canary>) -> Result<Report, Box<Failure
     run_plan(workload::plan(&mut Random::new(seed)), seed, canary)
 }
 
+/// The whole history of a run, a line for each event; the judgement is not part of it.
+#[must_use]
+pub fn history(seed: u64) -> String {
+    let mut world = World::new(workload::plan(&mut Random::new(seed)), seed, None);
+    let history = match world.run() {
+        Ok(finished) => finished.history,
+        Err(_) => world.take_history(),
+    };
+    history.tail(usize::MAX)
+}
+
 /// Runs a plan.
 pub fn run_plan(plan: Plan, seed: u64, canary: Option<Canary>) -> Result<Report, Box<Failure>> {
     let workload = plan.workload;

@@ -4,13 +4,16 @@ use crate::history::{Event, History};
 
 /// A control answer, or a batch of confirms, that may follow on a full outlet.
 const ANSWER_BYTES: u64 = 64 << 10;
+/// What each queue may read ahead of need where memory is scarce, and one answer to a read.
+const AHEAD_BYTES: u64 = (64 << 10) + (256 << 10);
 
 pub(super) fn check(history: &History) -> Result<(), String> {
     let sizes = &history.plan.sizes;
     // One message passes every limit, else it would never pass; one read of input may, too.
     let slack = history.plan.body_max() + ANSWER_BYTES;
+    let queues = history.plan.queues.len() as u64;
     let bounds = [
-        ("resident", sizes.resident_bytes_max + 2 * slack),
+        ("resident", sizes.resident_bytes_max + slack + queues * AHEAD_BYTES),
         ("outlet", sizes.egress_bytes_max as u64 + slack),
         ("backlog", sizes.backlog_bytes_max + history.plan.clients.len() as u64 * slack),
     ];

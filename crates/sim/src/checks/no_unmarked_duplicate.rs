@@ -1,23 +1,31 @@
-//! A message that was delivered before is marked as redelivered when it comes again.
+//! A message that was delivered before is marked as redelivered when it comes again: of all deliveries
+//! of one message from one queue, at most one is not marked. (The unmarked one need not arrive first:
+//! it may have been under way on a connection that stalled.)
 
 use crate::history::{Event, History};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn check(history: &History) -> Result<(), String> {
-    let mut seen = BTreeSet::new();
+    let mut unmarked = BTreeSet::new();
+    let mut crashes = 0;
+    let mut epochs = BTreeMap::new();
     for (_, event) in &history.events {
         match event {
-            Event::Deliver(delivery) => {
-                let is_again = !seen.insert((delivery.queue, delivery.message));
-                if is_again && !delivery.redelivered {
+            Event::Crashed => crashes += 1,
+            Event::Subscribe(subscription) => {
+                epochs.insert(subscription.consumer, crashes);
+            }
+            Event::Deliver(delivery) if !delivery.redelivered => {
+                // A move into a dead-letter queue that was not flushed is undone by a crash; made
+                // again, it puts a new message there.
+                let is_target = history.plan.is_dead_letter_target(delivery.queue);
+                let epoch = epochs.get(&delivery.consumer).copied().filter(|_| is_target);
+                if !unmarked.insert((delivery.queue, delivery.message, epoch)) {
                     let name = &history.plan.queues[delivery.queue].name;
                     let message = delivery.message;
                     return Err(format!("{message:?} came twice from '{name}', unmarked"));
                 }
             }
-            // A move into a dead-letter queue that was not flushed is undone by a crash; made again, it
-            // puts a new message there.
-            Event::Crashed => seen.retain(|(queue, _)| !history.plan.is_dead_letter_target(*queue)),
             _ => {}
         }
     }

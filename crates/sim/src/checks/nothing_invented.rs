@@ -12,6 +12,8 @@ struct Known<'a> {
     rolled_back: BTreeSet<u32>,
     refused: BTreeSet<MessageId>,
     last_restart: usize,
+    /// When each subscription began: one of before a restart gets what was under way to it.
+    subscribed: BTreeMap<u32, usize>,
     /// A refusal may mean that the disk failed, after which the message may exist or not.
     has_failed: bool,
 }
@@ -31,6 +33,9 @@ pub(super) fn check(history: &History) -> Result<(), String> {
             }
             Event::Confirm { message, accepted: false } => {
                 known.refused.insert(*message);
+            }
+            Event::Subscribe(subscription) => {
+                known.subscribed.insert(subscription.consumer, at);
             }
             Event::Crashed | Event::Closed => known.last_restart = at,
             Event::Fault(_) => known.has_failed = true,
@@ -55,7 +60,8 @@ fn check_delivery(history: &History, known: &Known<'_>, delivery: &Delivery) -> 
         return Err(format!("{message:?} was not published to queue '{name}'"));
     };
     let survives = publish.persistent && history.plan.queues[*origin].durable;
-    if !survives && *at < known.last_restart {
+    let is_new = known.subscribed.get(&delivery.consumer).is_none_or(|at| *at > known.last_restart);
+    if !survives && is_new && *at < known.last_restart {
         return Err(format!("{message:?} in '{name}' was not to survive a restart, and did"));
     }
     if let Some(transaction) = publish.transaction {

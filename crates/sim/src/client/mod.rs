@@ -347,7 +347,7 @@ impl Client {
             }
             Incoming::ChannelClosed { code, text } => {
                 at.history.note(at.now, Event::Refused { code, text });
-                if self.phase == Phase::Working {
+                if self.phase != Phase::Leaving {
                     self.wire.send(&Method::ChannelCloseOk {});
                     self.role.ended(at.history, at.now, false);
                     self.say_goodbye();

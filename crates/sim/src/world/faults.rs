@@ -69,6 +69,7 @@ impl World {
         }
         match fault {
             Fault::Crash => self.crash(),
+            Fault::CrashInWork if self.node.is_none() => {}
             Fault::CrashInWork => {
                 let after = self.random.below(4);
                 let operation = self.disk.faulty.operations() + after;

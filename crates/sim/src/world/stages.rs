@@ -10,6 +10,9 @@ use std::time::Duration;
 
 /// Microseconds between two looks.
 const LOOK: u64 = 100_000;
+/// Pieces and their delay once nothing is wrong any more: what is left goes quickly.
+pub(super) const CALM_FRAGMENT: usize = 64 << 10;
+pub(super) const CALM_DELAY: u64 = 300;
 /// Time within which clients must get their answers once nothing is wrong any more.
 const FINISH_MAX: Duration = Duration::from_secs(120);
 /// Time within which everything must be drained.
@@ -62,6 +65,8 @@ impl World {
         self.disk.faulty.set_capacity(None);
         let now = self.now;
         for (number, link) in &mut self.links {
+            link.fragment_max = CALM_FRAGMENT;
+            link.delay_max = CALM_DELAY;
             // Cut ones stay so; the event that ends them is on its way.
             for pipe in [&mut link.up, &mut link.down] {
                 let is_cut = pipe.stalled_until.since(now) > Duration::from_secs(60);
@@ -135,6 +140,10 @@ impl World {
     fn watch_drain(&mut self, since: Time) -> Result<(), String> {
         let client = self.clients.last().expect("the drain is a client");
         if client.is_done() {
+            let lost = self.node.as_ref().map_or(0, |node| node.engine().counters().unreadable);
+            if lost > 0 && self.flipped.is_none() {
+                return Err(format!("{lost} messages could not be read back"));
+            }
             self.note(Event::Drained);
             self.stage = Stage::Over;
         } else if self.now.since(since) > DRAIN_MAX {

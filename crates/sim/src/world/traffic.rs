@@ -1,5 +1,6 @@
 //! Bytes between clients and node: connections begin, carry, stall and end.
 
+use super::stages::{CALM_DELAY, CALM_FRAGMENT, Stage};
 use super::{Happening, World};
 use crate::client::Client;
 use crate::network::{Link, Pipe};
@@ -51,6 +52,10 @@ impl World {
         let fragment_max = usize::try_from(fragment_max).expect("small").max(1);
         let delay_max = 20 + self.random.below(faults.delay_max);
         let pipe = || Pipe::new(faults.pipe_bytes);
+        let (fragment_max, delay_max) = match self.stage {
+            Stage::Working => (fragment_max, delay_max),
+            _ => (CALM_FRAGMENT, CALM_DELAY),
+        };
         let link = Link {
             client,
             node: None,

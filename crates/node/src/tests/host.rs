@@ -1,0 +1,412 @@
+//! The smallest host: one thread, no network, a disk in memory, and clients that are only their bytes.
+
+use crate::{Node, Options, ReadJob};
+use angarium_engine::limits::Limits;
+use angarium_engine::{ConnectionId, Request, Time};
+use angarium_journal::{FaultyStorage, Job};
+use angarium_protocol::amqp091::codec::{ContentHeader, Method, Properties, Table, content};
+use angarium_protocol::amqp091::{self, frame};
+use angarium_protocol::{Credentials, Identity, Peer};
+use std::time::Duration;
+
+pub(super) const RESIDENT_BYTES_MAX: u64 = 64 << 10;
+const FRAME_MAX: u32 = 131_072;
+
+/// What a client heard that a scenario may ask about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    Confirm(u64, bool),
+    Delivered(Vec<u8>, bool),
+    Count(u32),
+    Closed(u16),
+    Goodbye,
+    Ok,
+}
+
+struct Client {
+    slot: Option<ConnectionId>,
+    input: Vec<u8>,
+    said: Vec<Said>,
+    /// A delivery of which the content is not complete: marked, announced length, bytes so far.
+    partial: Option<(bool, u64, Vec<u8>)>,
+    password: &'static str,
+}
+
+/// A node and what surrounds it.
+pub(super) struct Host {
+    node: Option<Node>,
+    pub(super) disk: FaultyStorage,
+    now: Time,
+    clients: Vec<Client>,
+    jobs: Vec<Job>,
+    reads: Vec<ReadJob>,
+    /// Jobs are taken from the node and not carried out.
+    pub(super) holds_jobs: bool,
+}
+
+fn options() -> Options {
+    Options {
+        seed: 1,
+        limits: Limits {
+            resident_bytes_max: RESIDENT_BYTES_MAX,
+            queue_resident_bytes_max: RESIDENT_BYTES_MAX,
+            ..Limits::default()
+        },
+        journal: angarium_journal::Options {
+            segment_bytes: 64 << 10,
+            checkpoint_bytes: 64 << 10,
+            backlog_bytes_max: 128 << 10,
+        },
+        amqp091: amqp091::Settings::default().into(),
+        egress_bytes_max: 1 << 20,
+        local_users: Vec::new(),
+    }
+}
+
+impl Host {
+    pub(super) fn new() -> Host {
+        let mut host = Host {
+            node: None,
+            disk: FaultyStorage::new(1),
+            now: Time(1_000_000_000),
+            clients: Vec::new(),
+            jobs: Vec::new(),
+            reads: Vec::new(),
+            holds_jobs: false,
+        };
+        host.start();
+        host
+    }
+
+    fn start(&mut self) {
+        let mut node = Node::recover(options(), &self.disk, self.now).expect("it starts");
+        let any = || ".*".to_owned();
+        let put = Request::PutUser {
+            name: "user".to_owned(),
+            password_hash: "secret".to_owned(),
+            administrator: false,
+        };
+        let permit = Request::SetPermissions {
+            user: "user".to_owned(),
+            vhost: "/".to_owned(),
+            configure: any(),
+            write: any(),
+            read: any(),
+        };
+        for request in [put, permit] {
+            node.administer(self.now, "/", request).expect("operators may");
+        }
+        self.node = Some(node);
+        self.settle_down();
+    }
+
+    pub(super) fn node(&mut self) -> &mut Node {
+        self.node.as_mut().expect("it runs")
+    }
+
+    pub(super) fn crash(&mut self) {
+        self.node = None;
+        self.went();
+    }
+
+    pub(super) fn close(&mut self) {
+        let now = self.now;
+        for client in &mut self.clients {
+            if let (Some(node), Some(slot)) = (self.node.as_mut(), client.slot.take()) {
+                node.disconnected(now, slot);
+            }
+        }
+        self.settle_down();
+        self.node().close(now);
+        self.settle_down();
+        self.node = None;
+        self.went();
+    }
+
+    fn went(&mut self) {
+        self.disk.crash();
+        self.jobs.clear();
+        self.reads.clear();
+        self.clients.clear();
+        self.start();
+    }
+
+    /// Lets time pass, in steps in which a node would be woken.
+    pub(super) fn pass(&mut self, millis: u64) {
+        for _ in 0..millis / 100 {
+            self.now = self.now.plus(Duration::from_millis(100));
+            let now = self.now;
+            self.node().expire(now);
+            self.settle_down();
+        }
+    }
+
+    // ---- turns ----
+
+    /// Turns until nothing happens any more.
+    pub(super) fn settle_down(&mut self) {
+        while self.turn() {}
+    }
+
+    /// The same, in a scenario that holds jobs back.
+    pub(super) fn turns(&mut self) {
+        self.settle_down();
+    }
+
+    fn turn(&mut self) -> bool {
+        let now = self.now;
+        let node = self.node.as_mut().expect("it runs");
+        node.end_turn(now);
+        let mut is_busy = node.has_work();
+        self.jobs.extend(std::iter::from_fn(|| node.next_job()));
+        self.reads.extend(std::iter::from_fn(|| node.next_read()));
+        while let Some(asked) = node.next_verification() {
+            let Credentials::Password { user, password } = asked.credentials else { continue };
+            let is_right = asked.password_hash.as_deref() == Some(password.as_str());
+            let answer = if is_right { Ok(Identity { user }) } else { Err("wrong".to_owned()) };
+            node.verified(now, asked.connection, asked.serial, answer);
+            is_busy = true;
+        }
+        if !self.holds_jobs {
+            for job in self.jobs.drain(..) {
+                node.job_done(now, job.run(&self.disk));
+                is_busy = true;
+            }
+            for read in self.reads.drain(..) {
+                node.read_done(now, read.run(&self.disk));
+                is_busy = true;
+            }
+        }
+        node.take_dirty(&mut Vec::new());
+        for client in &mut self.clients {
+            let Some(slot) = client.slot else { continue };
+            let bytes = node.outgoing(slot).to_vec();
+            if !bytes.is_empty() {
+                node.sent(now, slot, bytes.len());
+                client.input.extend(bytes);
+                is_busy = true;
+            }
+            if node.should_close(slot) {
+                node.disconnected(now, slot);
+                client.slot = None;
+                is_busy = true;
+            }
+        }
+        for client in 0..self.clients.len() {
+            is_busy |= self.read(client);
+        }
+        is_busy
+    }
+
+    // ---- clients ----
+
+    /// A client that is connected and has a channel.
+    pub(super) fn client(&mut self) -> usize {
+        let client = self.connect("secret");
+        self.send(client, 1, &Method::ChannelOpen { out_of_band: "" });
+        self.settle_down();
+        self.heard(client);
+        client
+    }
+
+    pub(super) fn connect(&mut self, password: &'static str) -> usize {
+        let now = self.now;
+        let peer = Peer { address: "here".to_owned(), local: true, ..Peer::default() };
+        let slot = self.node().connected(now, peer);
+        self.clients.push(Client {
+            slot: Some(slot),
+            input: Vec::new(),
+            said: Vec::new(),
+            partial: None,
+            password,
+        });
+        self.node().received(now, slot, &frame::PROTOCOL_HEADER);
+        self.settle_down();
+        self.clients.len() - 1
+    }
+
+    pub(super) fn is_closed(&self, client: usize) -> bool {
+        self.clients[client].slot.is_none()
+    }
+
+    pub(super) fn wants_read(&mut self, client: usize) -> bool {
+        let slot = self.clients[client].slot.expect("connected");
+        self.node().wants_read(slot)
+    }
+
+    /// What the client heard since the last time.
+    pub(super) fn heard(&mut self, client: usize) -> Vec<Said> {
+        let said = std::mem::take(&mut self.clients[client].said);
+        said.into_iter().filter(|said| *said != Said::Ok).collect()
+    }
+
+    fn send(&mut self, client: usize, channel: u16, method: &Method<'_>) {
+        let mut bytes = Vec::new();
+        method.write_frame(channel, &mut bytes);
+        self.send_bytes(client, &bytes);
+    }
+
+    fn send_bytes(&mut self, client: usize, bytes: &[u8]) {
+        let now = self.now;
+        if let Some(slot) = self.clients[client].slot {
+            self.node().received(now, slot, bytes);
+        }
+    }
+
+    pub(super) fn declare(&mut self, client: usize, queue: &str) {
+        self.declare_with(client, queue, false);
+    }
+
+    /// The number of ready messages.
+    pub(super) fn count(&mut self, client: usize, queue: &str) -> u32 {
+        self.declare_with(client, queue, true);
+        let said = std::mem::take(&mut self.clients[client].said);
+        let count = said.iter().rev().find_map(|said| match said {
+            Said::Count(count) => Some(*count),
+            _ => None,
+        });
+        count.unwrap_or_else(|| panic!("no count in {said:?}"))
+    }
+
+    fn declare_with(&mut self, client: usize, queue: &str, passive: bool) {
+        let method = Method::QueueDeclare {
+            ticket: 0,
+            queue,
+            passive,
+            durable: true,
+            exclusive: false,
+            auto_delete: false,
+            no_wait: false,
+            arguments: Table::default(),
+        };
+        self.send(client, 1, &method);
+        self.settle_down();
+    }
+
+    pub(super) fn confirm_select(&mut self, client: usize) {
+        self.send(client, 1, &Method::ConfirmSelect { no_wait: false });
+        self.settle_down();
+    }
+
+    pub(super) fn publish(&mut self, client: usize, queue: &str, body: &[u8], persistent: bool) {
+        let mut bytes = Vec::new();
+        let method = content::PublishMethod {
+            exchange: "",
+            routing_key: queue,
+            mandatory: false,
+            immediate: false,
+        };
+        method.write_frame(1, &mut bytes);
+        let mode = if persistent { 2 } else { 1 };
+        let mut properties = Vec::new();
+        Properties { delivery_mode: Some(mode), ..Properties::default() }.encode(&mut properties);
+        content::write_header(&mut bytes, 1, body.len() as u64, &properties);
+        frame::write_body(&mut bytes, 1, body, FRAME_MAX);
+        self.send_bytes(client, &bytes);
+    }
+
+    pub(super) fn consume(&mut self, client: usize, queue: &str, prefetch_count: u16) {
+        let qos = Method::BasicQos { prefetch_size: 0, prefetch_count, global: false };
+        self.send(client, 1, &qos);
+        let method = Method::BasicConsume {
+            ticket: 0,
+            queue,
+            consumer_tag: "c",
+            no_local: false,
+            no_ack: false,
+            exclusive: false,
+            no_wait: false,
+            arguments: Table::default(),
+        };
+        self.send(client, 1, &method);
+        self.settle_down();
+    }
+
+    pub(super) fn ack(&mut self, client: usize, delivery_tag: u64) {
+        self.send(client, 1, &Method::BasicAck { delivery_tag, multiple: false });
+        self.settle_down();
+    }
+
+    pub(super) fn goodbye(&mut self, client: usize) {
+        let method =
+            Method::ConnectionClose { reply_code: 200, reply_text: "", class_id: 0, method_id: 0 };
+        self.send(client, 0, &method);
+        self.settle_down();
+    }
+
+    /// Takes in what came for the client, and answers the handshake; says whether it answered.
+    fn read(&mut self, client: usize) -> bool {
+        let mut answer = Vec::new();
+        let input = std::mem::take(&mut self.clients[client].input);
+        let mut used = 0;
+        while let Some((frame, length)) = frame::read(&input[used..], 0).expect("sound frames") {
+            used += length;
+            self.clients[client].frame(frame, &mut answer);
+        }
+        self.clients[client].input = input[used..].to_vec();
+        self.send_bytes(client, &answer);
+        !answer.is_empty()
+    }
+}
+
+impl Client {
+    fn frame(&mut self, frame: frame::Frame<'_>, answer: &mut Vec<u8>) {
+        match frame.kind {
+            frame::METHOD => {
+                let method = Method::decode(frame.payload).expect("a sound method");
+                self.method(&method, answer);
+            }
+            frame::HEADER => {
+                let header = ContentHeader::decode(frame.payload).expect("a sound header");
+                self.partial.as_mut().expect("content after a method").1 = header.body_bytes;
+            }
+            frame::BODY => {
+                let (redelivered, length, body) = self.partial.as_mut().expect("a body in order");
+                body.extend_from_slice(frame.payload);
+                if body.len() as u64 == *length {
+                    let said = Said::Delivered(std::mem::take(body), *redelivered);
+                    self.said.push(said);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn method(&mut self, method: &Method<'_>, answer: &mut Vec<u8>) {
+        let said = match *method {
+            Method::ConnectionStart { .. } => {
+                let response = format!("\0user\0{}", self.password);
+                let start_ok = Method::ConnectionStartOk {
+                    client_properties: Table::default(),
+                    mechanism: "PLAIN",
+                    response: response.as_bytes(),
+                    locale: "en_US",
+                };
+                return start_ok.write_frame(0, answer);
+            }
+            Method::ConnectionTune { channel_max, .. } => {
+                let frame_max = FRAME_MAX;
+                Method::ConnectionTuneOk { channel_max, frame_max, heartbeat: 0 }
+                    .write_frame(0, answer);
+                let open =
+                    Method::ConnectionOpen { virtual_host: "/", capabilities: "", insist: false };
+                return open.write_frame(0, answer);
+            }
+            Method::BasicAck { delivery_tag, .. } => Said::Confirm(delivery_tag, true),
+            Method::BasicNack { delivery_tag, .. } => Said::Confirm(delivery_tag, false),
+            Method::BasicDeliver { redelivered, .. } => {
+                self.partial = Some((redelivered, 0, Vec::new()));
+                return;
+            }
+            Method::QueueDeclareOk { message_count, .. } => Said::Count(message_count),
+            Method::ConnectionClose { reply_code, .. } => {
+                Method::ConnectionCloseOk {}.write_frame(0, answer);
+                Said::Closed(reply_code)
+            }
+            Method::ChannelClose { reply_code, .. } => Said::Closed(reply_code),
+            Method::ConnectionCloseOk {} => Said::Goodbye,
+            _ => Said::Ok,
+        };
+        self.said.push(said);
+    }
+}
