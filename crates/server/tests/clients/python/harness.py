@@ -29,7 +29,7 @@ CASES = []
 
 
 def case(ours=False, needs=True):
-    """Registers a test case; `ours`: no other broker offers what it shows; `needs`: what it needs is there."""
+    """Registers a test case; `ours`: only Angarium has what it shows; `needs`: what it needs is there."""
 
     def register(function):
         reason = f"not offered by {PEER}" if ours and PEER else "" if needs else "the environment lacks it"
