@@ -23,6 +23,8 @@ pub(crate) struct Held {
     pub(crate) position: Option<Position>,
     pub(crate) persistent: bool,
     pub(crate) message: Option<Arc<[u8]>>,
+    /// It was due before the broker went down: it may have been published, and delivered, already.
+    pub(crate) redelivered: bool,
 }
 
 /// All of them, by number and by time.
@@ -67,6 +69,7 @@ impl Engine {
             routing_key: publish.routing_key,
             also_to: publish.also_to,
             content: publish.content,
+            redelivered: false,
             annotations: &NO_ANNOTATIONS,
         };
         let mut blob = Vec::new();
@@ -98,7 +101,8 @@ impl Engine {
         let message = fits.then(|| Arc::from(blob));
         self.resident += message.as_ref().map_or(0, |blob: &Arc<[u8]>| blob.len() as u64);
         let waits_for = position.filter(|_| persistent);
-        self.delays.insert(number, Held { vhost, due, position, persistent, message });
+        self.delays
+            .insert(number, Held { vhost, due, position, persistent, message, redelivered: false });
         self.timers.set(due, Timer::Delay);
         Taken { position: waits_for, refused: false }
     }
@@ -168,6 +172,7 @@ impl Engine {
             routing_key: stored.routing_key,
             also_to: &also_to,
             content,
+            redelivered: held.redelivered,
             annotations: &NO_ANNOTATIONS,
         };
         if held.persistent {

@@ -121,6 +121,7 @@ impl Engine {
                     routing_key: publish.routing_key,
                     also_to: publish.also_to,
                     content: publish.content,
+                    redelivered: false,
                     annotations: &NO_ANNOTATIONS,
                 };
                 (self.place(now, &incoming, &targets, wants_flush, fx), true)
@@ -181,6 +182,7 @@ impl Engine {
             routing_key: publish.routing_key,
             also_to: &[],
             content: publish.content,
+            redelivered: false,
             annotations: &NO_ANNOTATIONS,
         };
         let session = self.sessions.get(slot).expect("a session's slot is in use");
@@ -390,7 +392,7 @@ impl Engine {
             bytes,
             requeues: 0,
             durable: placement.durable,
-            redelivered: false,
+            redelivered: incoming.redelivered,
             loading: false,
             lane: queue.lane_of(incoming.content.priority),
         };

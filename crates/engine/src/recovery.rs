@@ -49,8 +49,14 @@ impl Engine {
                 Stored::parse(message)?;
                 let vhost = self.vhost_slot(vhost).map_err(text)?;
                 let stored_at = Some(position);
-                let held =
-                    Held { vhost, due, position: stored_at, persistent: true, message: None };
+                let held = Held {
+                    vhost,
+                    due,
+                    position: stored_at,
+                    persistent: true,
+                    message: None,
+                    redelivered: false,
+                };
                 // It has been there before where its segment was given back.
                 if let Some(Held { position: Some(before), .. }) = self.delays.remove(number) {
                     fx.release(before, 1);
@@ -433,6 +439,9 @@ impl Engine {
             self.queue_used(now, slot);
             self.watch_head(slot);
             self.refill(slot, fx);
+        }
+        for held in self.delays.held.values_mut() {
+            held.redelivered = !clean && held.due <= now;
         }
         if let Some(((due, _), ())) = self.delays.due.first_key_value() {
             self.timers.set(*due, Timer::Delay);

@@ -161,7 +161,8 @@ impl Engine {
             let vhost = self.vhost_slot(reader.text()?).map_err(|refusal| refusal.text)?;
             let due = Time(reader.u64()?);
             let position = Some(Position(reader.u64()?));
-            let held = Held { vhost, due, position, persistent: true, message: None };
+            let held =
+                Held { vhost, due, position, persistent: true, message: None, redelivered: false };
             self.delays.insert(number, held);
         }
         for _ in 0..reader.count()? {

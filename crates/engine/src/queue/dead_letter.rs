@@ -55,6 +55,9 @@ impl Engine {
         let stored = Stored::parse(blob).expect("messages in memory were checked");
         let annotations = stored.annotations(0).expect("messages in memory were checked");
         let also_to = stored.also_to().expect("messages in memory were checked");
+        // The same dead letter may have been delivered, unflushed, before the broker went down.
+        let queue = self.queues.get(slot).expect("entries come from living queues");
+        let redelivered = entry.seq < queue.recovered_before;
         let opens_group = entry.durable && !self.in_group;
         if opens_group {
             self.record_settled_of(slot, fx);
@@ -66,6 +69,7 @@ impl Engine {
             routing_key: stored.routing_key,
             also_to: &also_to,
             content: stored.content,
+            redelivered,
             annotations: &annotations,
         };
         self.dead_letter_incoming(now, slot, &incoming, reason, fx);
@@ -118,6 +122,7 @@ impl Engine {
             routing_key: key,
             also_to,
             content,
+            redelivered: incoming.redelivered,
             annotations: &annotations,
         };
         self.dead_letter_depth += 1;

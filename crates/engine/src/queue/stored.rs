@@ -23,6 +23,8 @@ pub(crate) struct Incoming<'a> {
     pub(crate) routing_key: &'a str,
     pub(crate) also_to: &'a [&'a str],
     pub(crate) content: Content<'a>,
+    /// It may have been delivered before, by way of where it comes from.
+    pub(crate) redelivered: bool,
     /// Dead-letter history, where it has one.
     pub(crate) annotations: &'a Annotations,
 }

@@ -200,7 +200,7 @@ impl Engine {
             session: session.id,
             subscription: &subscription.name,
             tag,
-            redelivered: false,
+            redelivered: incoming.redelivered,
             messages_left: 0,
             message: incoming.view(),
         });
@@ -368,6 +368,7 @@ impl Engine {
             routing_key: publish.routing_key,
             also_to: publish.also_to,
             content: publish.content,
+            redelivered: false,
             annotations: &NO_ANNOTATIONS,
         };
         fx.deliver(&Delivery {
