@@ -1,8 +1,8 @@
 //! `angarium journal`: looks at a data folder's journal while no broker uses it.
 
 use crate::settings::Settings;
-use angarium_journal::{Disk, Report, check};
-use clap::{Arg, ArgMatches, Command};
+use angarium_journal::{Disk, Report, check, repair};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::path::PathBuf;
 
 /// The folder of the journal within the data folder.
@@ -17,16 +17,27 @@ pub(super) fn command() -> Command {
         .global(true)
         .help("The broker's data folder");
     Command::new("journal")
-        .about("Checks a stopped broker's journal")
+        .about("Checks or repairs a stopped broker's journal")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .arg(data)
         .subcommand(Command::new("check").about("Says what is in it and what is wrong with it"))
+        .subcommand(repair_command())
+}
+
+fn repair_command() -> Command {
+    let confirmed = Arg::new("drop-damaged")
+        .long("drop-damaged")
+        .action(ArgAction::SetTrue)
+        .help("Really give up what is damaged; without it, only says what that would be");
+    Command::new("repair")
+        .about("Gives up what is damaged, and says what that was; copy the folder first")
+        .arg(confirmed)
 }
 
 /// Carries it out.
 pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
-    let (_, arguments) = matches.subcommand().unwrap_or(("", matches));
+    let (verb, arguments) = matches.subcommand().unwrap_or(("", matches));
     let data = arguments.get_one::<String>("data").map(PathBuf::from);
     let folder = data.unwrap_or_else(|| Settings::default().data).join(FOLDER);
     if !folder.is_dir() {
@@ -35,6 +46,16 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
     let disk = Disk::open(&folder).map_err(|error| error.to_string())?;
     let report = check(&disk)?;
     print!("{}", shown(&report));
+    if verb == "repair" && !report.problems.is_empty() {
+        if !arguments.get_flag("drop-damaged") {
+            return Err("nothing was changed; --drop-damaged gives up what is damaged".into());
+        }
+        for dropped in repair(&disk, &report)? {
+            println!("{dropped}");
+        }
+        println!("check again: what lay behind the damage shows only now");
+        return Ok(());
+    }
     match report.problems.len() {
         0 => Ok(()),
         1 => Err("the journal has a problem".into()),

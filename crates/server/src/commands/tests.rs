@@ -1,1 +1,320 @@
+//! What arguments mean, and commands against a broker in this process.
 
+use super::amqp::{Client, Event, Target, Uri};
+use super::http_client::{Broker, escaped, read_answer};
+use super::*;
+use crate::http::{self, Endpoints};
+use crate::reactor::{self, Mailbox, Start};
+use crate::settings::{Settings, Sources};
+use angarium_journal::Disk;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// A broker on free ports of this host; ends with its value.
+struct Running {
+    mailbox: Mailbox,
+    thread: Option<std::thread::JoinHandle<()>>,
+    amqp: String,
+    http: String,
+    folder: tempfile::TempDir,
+}
+
+impl Running {
+    fn start() -> Running {
+        Running::start_in(tempfile::tempdir().unwrap())
+    }
+
+    fn start_in(folder: tempfile::TempDir) -> Running {
+        let flags = [("amqp", "127.0.0.1:0"), ("segment-bytes", "1MiB")];
+        let flags = flags.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let sources = Sources { flags: flags.into(), ..Sources::default() };
+        let settings: Settings = sources.read().unwrap();
+        let options = serve::options(&settings).unwrap();
+        let start = Start {
+            settings,
+            storage: Arc::new(Disk::open(folder.path().join("journal")).unwrap()),
+            recover: Box::new(move |storage, now| serve::recover(options, storage, now)),
+        };
+        let (mailbox, shown, thread) = reactor::start(start).unwrap();
+        let amqp = shown[0].strip_prefix("amqp on ").unwrap().to_owned();
+        let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        tcp.set_nonblocking(true).unwrap();
+        let http = tcp.local_addr().unwrap().to_string();
+        let endpoints = Endpoints { tcp: Some(tcp), unix: None };
+        http::start(endpoints, mailbox.clone(), vec!["guest".into()]).unwrap();
+        Running { mailbox, thread: Some(thread), amqp, http, folder }
+    }
+
+    fn uri(&self) -> String {
+        format!("amqp://guest:guest@{}/", self.amqp)
+    }
+
+    fn client(&self) -> Client {
+        Client::connect(&Target { uri: self.uri(), socket: None }).unwrap()
+    }
+
+    fn broker(&self, password: &str) -> Broker {
+        Broker::Address {
+            address: self.http.clone(),
+            user: "guest".into(),
+            password: password.into(),
+        }
+    }
+
+    fn stop(&mut self) {
+        self.mailbox.tell(|shard| shard.drain()).unwrap();
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            self.stop();
+        }
+    }
+}
+
+fn arguments(line: &str) -> Vec<OsString> {
+    with_command(line.split(' ').map(OsString::from))
+}
+
+fn call_of(line: &str) -> Result<administer::Call, String> {
+    let matches = command_line().try_get_matches_from(arguments(line)).unwrap();
+    let (command, matches) = matches.subcommand().unwrap();
+    let (verb, matches) = matches.subcommand().unwrap_or(("", matches));
+    administer::call(command, verb, matches, || Ok("from-stdin".into()))
+}
+
+#[track_caller]
+fn asks(line: &str, method: &str, path: &str, body: Option<Value>) {
+    let call = call_of(line).unwrap();
+    assert_eq!((call.method, call.path.as_str(), call.body), (method, path, body), "{line}");
+}
+
+#[test]
+fn the_command_line_is_consistent() {
+    command_line().debug_assert();
+}
+
+#[test]
+fn without_a_command_it_serves() {
+    for (line, second) in [
+        ("angarium", "serve"),
+        ("angarium --amqp off", "serve"),
+        ("angarium serve --data x", "serve"),
+        ("angarium queue list", "queue"),
+        ("angarium --help", "--help"),
+        ("angarium help", "help"),
+    ] {
+        assert_eq!(arguments(line)[1], *second, "{line}");
+    }
+}
+
+#[test]
+fn commands_become_requests() {
+    asks("angarium status", "GET", "/api/overview", None);
+    asks("angarium queue list --vhost /", "GET", "/api/queues?vhost=%2F", None);
+    asks("angarium queue purge a/b", "DELETE", "/api/queues/%2F/a%2Fb/messages", None);
+    asks("angarium queue delete q --if-empty", "DELETE", "/api/queues/%2F/q?if_empty=true", None);
+    asks("angarium vhost add v", "PUT", "/api/vhosts/v", None);
+    asks("angarium connection close 7", "DELETE", "/api/connections/7", None);
+    asks("angarium permission clear u --vhost v", "DELETE", "/api/permissions/v/u", None);
+    asks(
+        "angarium queue add q --length-max 3 --transient",
+        "PUT",
+        "/api/queues/%2F/q",
+        Some(json!({ "length_max": 3, "durable": false })),
+    );
+    asks(
+        "angarium user add ada --administrator",
+        "PUT",
+        "/api/users/ada",
+        Some(json!({ "password": "from-stdin", "administrator": true })),
+    );
+    asks(
+        "angarium exchange add e --type topic",
+        "PUT",
+        "/api/exchanges/%2F/e",
+        Some(json!({ "type": "topic", "durable": true })),
+    );
+    asks(
+        "angarium binding add e --queue q --key a.#",
+        "PUT",
+        "/api/bindings/%2F",
+        Some(json!({ "source": "e", "queue": "q", "key": "a.#", "arguments": {} })),
+    );
+    let error = call_of("angarium binding add e").unwrap_err();
+    assert_eq!(error, "binding add needs either --queue or --exchange");
+    assert!(call_of("angarium queue add q --length-max x").is_err());
+}
+
+#[test]
+fn uris_have_defaults_for_every_part() {
+    let uri = |text: &str| {
+        let uri = Uri::parse(text).unwrap();
+        [uri.address, uri.user, uri.password, uri.vhost]
+    };
+    assert_eq!(uri("amqp://"), ["127.0.0.1:5672", "guest", "guest", "/"]);
+    assert_eq!(uri("amqp://h/%2Fv"), ["h:5672", "guest", "guest", "/v"]);
+    assert_eq!(uri("amqp://u:p%40@h:1/v"), ["h:1", "u", "p@", "v"]);
+    for wrong in ["http://h", "amqps://h", "amqp://u:%zz@h", "amqp://h/%f"] {
+        assert!(Uri::parse(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn answers_are_taken_apart() {
+    let ok = read_answer(b"HTTP/1.1 200 OK\r\nx: y\r\n\r\n{\"a\":1}").unwrap();
+    assert_eq!(ok, json!({ "a": 1 }));
+    let error = read_answer(b"HTTP/1.1 404 Not Found\r\n\r\n{\"error\":\"no queue 'q'\"}");
+    assert_eq!(error.unwrap_err(), "no queue 'q'");
+    for strange in [&b""[..], b"SSH-2.0\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n<html>"] {
+        assert!(read_answer(strange).is_err());
+    }
+    assert_eq!(escaped("a/b ü"), "a%2Fb%20%C3%BC");
+}
+
+#[test]
+fn tables_align_and_escape() {
+    let rows = [json!({ "name": "a\u{1b}[31m", "ready": 5 }), json!({ "name": "", "ready": null })];
+    let text = table::table(&rows, &["name", "ready"]);
+    assert_eq!(text, "NAME         READY\na\\u{1b}[31m  5\n''           -\n");
+}
+
+#[test]
+fn a_message_goes_through_and_survives_a_stop() {
+    let mut running = Running::start();
+    let mut client = running.client();
+    client.declare("hello").unwrap();
+    client.close().unwrap();
+    let line = format!("angarium publish --uri {} --queue hello one two", running.uri());
+    let matches = command_line().try_get_matches_from(arguments(&line)).unwrap();
+    publish::run(&parsed(matches.subcommand().unwrap().1).unwrap()).unwrap();
+    running.stop();
+
+    let folder = std::mem::replace(&mut running.folder, tempfile::tempdir().unwrap());
+    let running = Running::start_in(folder);
+    let mut client = running.client();
+    client.put(&angarium_protocol::amqp091::codec::Method::BasicConsume {
+        ticket: 0,
+        queue: "hello",
+        consumer_tag: "",
+        no_local: false,
+        no_ack: true,
+        exclusive: false,
+        no_wait: true,
+        arguments: Default::default(),
+    });
+    client.flush().unwrap();
+    for expected in ["one", "two"] {
+        let Some(Event::Delivered(message)) = client.next(None).unwrap() else { panic!() };
+        assert_eq!(message.body, expected.as_bytes());
+    }
+}
+
+#[test]
+fn an_unroutable_message_is_an_error() {
+    let running = Running::start();
+    let line = format!("angarium publish --uri {} --queue nowhere x", running.uri());
+    let matches = command_line().try_get_matches_from(arguments(&line)).unwrap();
+    let result = publish::run(&parsed(matches.subcommand().unwrap().1).unwrap());
+    assert!(result.unwrap_err().contains("1 returned"));
+}
+
+#[test]
+fn a_wrong_password_is_refused() {
+    let running = Running::start();
+    let uri = format!("amqp://guest:wrong@{}/", running.amqp);
+    let error = Client::connect(&Target { uri, socket: None }).err().unwrap();
+    assert!(error.contains("ACCESS_REFUSED") || error.contains("cannot log in"), "{error}");
+    let error = running.broker("wrong").ask("GET", "/api/queues", None).unwrap_err();
+    assert_eq!(error, "wrong user name or password");
+}
+
+#[test]
+fn draining_tells_clients_why() {
+    let mut running = Running::start();
+    let mut client = running.client();
+    running.mailbox.tell(|shard| shard.drain()).unwrap();
+    let error = client.next(None).unwrap_err();
+    assert!(error.contains("320"), "{error}");
+    drop(client);
+    running.thread.take().unwrap().join().unwrap();
+}
+
+#[test]
+fn everything_can_be_administered() {
+    let running = Running::start();
+    let broker = running.broker("guest");
+    let ask = |method: &str, path: &str, body: Value| {
+        let body = Some(&body).filter(|body| !body.is_null());
+        broker.ask(method, path, body)
+    };
+    ask("PUT", "/api/vhosts/v", json!(null)).unwrap();
+    ask("PUT", "/api/users/ada", json!({ "password": "secret" })).unwrap();
+    ask("PUT", "/api/permissions/v/ada", json!({ "read": ".*" })).unwrap();
+    ask("PUT", "/api/exchanges/v/e", json!({ "type": "topic" })).unwrap();
+    ask("PUT", "/api/queues/v/q", json!({ "length_max": 3 })).unwrap();
+    ask("PUT", "/api/bindings/v", json!({ "source": "e", "queue": "q", "key": "a.#" })).unwrap();
+    let names = |path: &str, field: &str| -> Vec<String> {
+        let rows = ask("GET", path, json!(null)).unwrap();
+        let text = |row: &Value| row[field].as_str().unwrap().to_owned();
+        rows.as_array().unwrap().iter().map(text).collect()
+    };
+    assert_eq!(names("/api/vhosts", "name"), ["/", "v"]);
+    assert_eq!(names("/api/users", "name"), ["ada", "guest"]);
+    assert_eq!(names("/api/queues?vhost=v", "name"), ["q"]);
+    assert_eq!(names("/api/bindings?vhost=v", "key"), ["a.#"]);
+    assert!(names("/api/exchanges?vhost=v", "name").contains(&"e".to_owned()));
+    let client = running.client();
+    assert_eq!(names("/api/connections", "user"), ["guest"]);
+    client.close().unwrap();
+    ask("DELETE", "/api/queues/v/q/messages", json!(null)).unwrap();
+    ask("DELETE", "/api/vhosts/v", json!(null)).unwrap();
+    assert_eq!(names("/api/queues", "name"), Vec::<String>::new());
+    let unknown = ask("PUT", "/api/queues/%2F/q", json!({ "lenght_max": 3 })).unwrap_err();
+    assert!(unknown.contains("lenght_max"), "{unknown}");
+    let missing = ask("DELETE", "/api/queues/none/q", json!(null)).unwrap_err();
+    assert!(missing.contains("none"), "{missing}");
+}
+
+#[test]
+fn only_administrators_administer_and_web_pages_never() {
+    let running = Running::start();
+    let body = json!({ "password": "secret" });
+    running.broker("guest").ask("PUT", "/api/users/ada", Some(&body)).unwrap();
+    let ada = Broker::Address {
+        address: running.http.clone(),
+        user: "ada".into(),
+        password: "secret".into(),
+    };
+    let error = ada.ask("GET", "/api/users", None).unwrap_err();
+    assert_eq!(error, "only administrators may");
+}
+
+#[test]
+fn health_and_metrics_are_open() {
+    let running = Running::start();
+    let text = |path: &str| {
+        use std::io::{Read, Write};
+        let mut stream = std::net::TcpStream::connect(&running.http).unwrap();
+        let head = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    assert!(text("/health").starts_with("HTTP/1.1 200"));
+    assert!(text("/ready").ends_with("ready\n"));
+    running.client().declare("q\"uoted").unwrap();
+    let metrics = text("/metrics");
+    assert!(metrics.contains("angarium_connections_total 1\n"), "{metrics}");
+    assert!(
+        metrics.contains("angarium_queue_messages_ready{vhost=\"/\",queue=\"q\\\"uoted\"} 0\n"),
+        "{metrics}"
+    );
+    assert!(metrics.contains("angarium_journal_flush_seconds_count"));
+    assert!(text("/api/queues").starts_with("HTTP/1.1 401"));
+    assert!(text("/nothing").starts_with("HTTP/1.1 404"));
+}

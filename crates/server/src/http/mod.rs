@@ -7,8 +7,6 @@ mod bodies;
 mod caller;
 mod metrics;
 mod serve;
-#[cfg(test)]
-mod tests;
 mod views;
 
 pub use serve::{Endpoints, start};

@@ -1,1 +1,179 @@
+//! TLS: handshakes over memory, names in certificates, certificates that change.
 
+use super::certificates::Certificates;
+use super::tls::Tls;
+use crate::settings::{Settings, Sources};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    fn new() -> Authority {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Authority(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    /// A certificate for `localhost` whose subject has that common name, and its key.
+    fn issue(&self, common_name: Option<&str>) -> (CertificateDer<'static>, KeyPair) {
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        if let Some(name) = common_name {
+            params.distinguished_name.push(DnType::CommonName, name);
+        }
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.0).unwrap();
+        (certificate.der().clone(), key)
+    }
+}
+
+fn pem(certificate: &CertificateDer<'_>) -> String {
+    use base64::Engine as _;
+    let body = base64::prelude::BASE64_STANDARD.encode(certificate);
+    format!("-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----\n")
+}
+
+fn write(folder: &Path, authority: &Authority, common_name: &str) -> CertificateDer<'static> {
+    let (certificate, key) = authority.issue(Some(common_name));
+    std::fs::write(folder.join("chain.pem"), pem(&certificate)).unwrap();
+    std::fs::write(folder.join("key.pem"), key.serialize_pem()).unwrap();
+    std::fs::write(folder.join("ca.pem"), pem(authority.0.der())).unwrap();
+    certificate
+}
+
+fn settings(folder: &Path) -> Settings {
+    let path = |name: &str| folder.join(name).display().to_string();
+    let flags = [
+        ("amqps-certificate", path("chain.pem")),
+        ("amqps-key", path("key.pem")),
+        ("amqps-client-authorities", path("ca.pem")),
+    ];
+    let flags = flags.map(|(name, value)| (name.to_owned(), value));
+    Sources { flags: flags.into(), ..Sources::default() }.read().unwrap()
+}
+
+fn client(
+    authority: &Authority,
+    identity: Option<(CertificateDer<'static>, KeyPair)>,
+) -> ClientConnection {
+    let mut roots = RootCertStore::empty();
+    roots.add(authority.0.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots);
+    let config = match identity {
+        None => builder.with_no_client_auth(),
+        Some((certificate, key)) => {
+            let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+            builder.with_client_auth_cert(vec![certificate], key).unwrap()
+        }
+    };
+    ClientConnection::new(Arc::new(config), ServerName::try_from("localhost").unwrap()).unwrap()
+}
+
+/// Runs both sides until neither has more to say; returns what the broker's side read.
+fn converse(client: &mut ClientConnection, tls: &mut Tls) -> Result<Vec<u8>, String> {
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    theirs.set_nonblocking(true).unwrap();
+    let socket = super::socket::Socket::new(ours.into());
+    let mut plain = Vec::new();
+    for _ in 0..10 {
+        let mut ciphertext = Vec::new();
+        while client.wants_write() {
+            client.write_tls(&mut ciphertext).unwrap();
+        }
+        tls.receive(&ciphertext, &mut plain)?;
+        tls.send(&socket, &[]);
+        while client.read_tls(&mut &theirs).is_ok_and(|count| count > 0) {
+            client.process_new_packets().map_err(|error| error.to_string())?;
+        }
+    }
+    Ok(plain)
+}
+
+#[test]
+fn plaintext_comes_out_of_ciphertext() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    write(folder.path(), &authority, "broker");
+    let mut certificates = Certificates::load(&settings(folder.path())).unwrap();
+    let mut tls = Tls::new(certificates.config(Instant::now())).unwrap();
+    let mut client = client(&authority, None);
+    let sent = vec![7; 100_000];
+    let mut received = converse(&mut client, &mut tls).unwrap();
+    assert!(!tls.is_handshaking());
+    assert_eq!(tls.certificate_name(), None);
+    for part in sent.chunks(10_000) {
+        client.writer().write_all(part).unwrap();
+        received.extend(converse(&mut client, &mut tls).unwrap());
+    }
+    assert_eq!(received, sent);
+}
+
+#[test]
+fn a_certificate_says_who_a_client_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    write(folder.path(), &authority, "broker");
+    let mut certificates = Certificates::load(&settings(folder.path())).unwrap();
+    for (common_name, expected) in [(Some("ada"), "ada"), (None, "localhost")] {
+        let mut tls = Tls::new(certificates.config(Instant::now())).unwrap();
+        let mut client = client(&authority, Some(authority.issue(common_name)));
+        converse(&mut client, &mut tls).unwrap();
+        assert_eq!(tls.certificate_name().as_deref(), Some(expected));
+    }
+}
+
+#[test]
+fn a_certificate_of_a_stranger_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    write(folder.path(), &authority, "broker");
+    let mut certificates = Certificates::load(&settings(folder.path())).unwrap();
+    let mut tls = Tls::new(certificates.config(Instant::now())).unwrap();
+    let mut client = client(&authority, Some(Authority::new().issue(Some("eve"))));
+    assert!(converse(&mut client, &mut tls).is_err());
+    let mut tls = Tls::new(certificates.config(Instant::now())).unwrap();
+    assert!(tls.receive(b"AMQP\0\0\x09\x01 is no TLS at all", &mut Vec::new()).is_err());
+}
+
+#[test]
+fn a_changed_certificate_is_used_and_a_broken_one_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    let first = write(folder.path(), &authority, "first");
+    let mut certificates = Certificates::load(&settings(folder.path())).unwrap();
+    let mut now = Instant::now();
+    let mut shown = |certificates: &mut Certificates| {
+        now += Duration::from_secs(2);
+        let mut tls = Tls::new(certificates.config(now)).unwrap();
+        let mut client = client(&authority, None);
+        converse(&mut client, &mut tls).unwrap();
+        client.peer_certificates().unwrap()[0].clone().into_owned()
+    };
+    assert_eq!(shown(&mut certificates), first);
+    std::fs::write(folder.path().join("chain.pem"), "broken").unwrap();
+    assert_eq!(shown(&mut certificates), first);
+    let second = write(folder.path(), &authority, "second");
+    assert_eq!(shown(&mut certificates), second);
+}
+
+#[test]
+fn wrong_files_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = Certificates::load(&settings(folder.path())).unwrap_err();
+    assert!(error.contains("chain.pem"), "{error}");
+    write(folder.path(), &Authority::new(), "broker");
+    std::fs::write(folder.path().join("key.pem"), "").unwrap();
+    let error = Certificates::load(&settings(folder.path())).unwrap_err();
+    assert!(error.contains("key.pem"), "{error}");
+}
