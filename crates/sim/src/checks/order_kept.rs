@@ -30,8 +30,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
                 let queue = &plan.queues[delivery.queue];
                 let priority = queue.priority_max.map_or(0, |max| max.min(publish.priority));
                 let key = (delivery.consumer, message.producer(), priority);
-                if let Some(before) =
-                    newest.insert(key, message).filter(|before| *before >= message)
+                if let Some(before) = newest.insert(key, message).filter(|before| *before > message)
                 {
                     let name = &queue.name;
                     return Err(format!("queue '{name}' delivered {before:?} before {message:?}"));

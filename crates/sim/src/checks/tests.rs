@@ -307,8 +307,9 @@ fn torn_transactions_are_found() {
         all.extend([Event::Committing { transaction: 5 }, Event::Crashed]);
         all
     };
-    broken(check, "is there and", drained(asked(vec![]), vec![redeliver(2, 1)]));
-    let both = || vec![redeliver(2, 1), redeliver(2, 2)];
+    let one = vec![subscribe(2, 0, 0), redeliver(2, 1)];
+    broken(check, "is there and", drained(asked(vec![]), one));
+    let both = || vec![subscribe(2, 0, 0), redeliver(2, 1), redeliver(2, 2)];
     kept(drained(asked(vec![]), both()));
     kept(drained(asked(vec![]), vec![]));
     let settled = vec![deliver(1, 9), settle_in(9, 5)];

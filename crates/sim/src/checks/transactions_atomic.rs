@@ -6,10 +6,12 @@
 use crate::history::{Event, History, MessageId, Outcome, QueueIndex};
 use std::collections::{BTreeMap, BTreeSet};
 
+type Copy = (QueueIndex, MessageId);
+
 #[derive(Default)]
 struct Transaction {
-    published: Vec<(QueueIndex, MessageId)>,
-    settled: Vec<(QueueIndex, MessageId)>,
+    published: Vec<Copy>,
+    settled: Vec<Copy>,
     is_asked: bool,
 }
 
@@ -18,8 +20,19 @@ pub(super) fn check(history: &History) -> Result<(), String> {
     let mut removed = BTreeSet::new();
     let mut alive = BTreeSet::new();
     let mut is_drained = false;
+    // Subscriptions since the last restart: others get what was under way before it.
+    let mut subscribed = BTreeSet::new();
+    let mut presettled = BTreeMap::new();
+    let mut spilled: BTreeSet<QueueIndex> = BTreeSet::new();
     for (_, event) in &history.events {
         match event {
+            Event::Subscribe(subscription) => {
+                subscribed.insert(subscription.consumer);
+                if subscription.presettled {
+                    presettled.insert(subscription.consumer, subscription.queue);
+                }
+            }
+            Event::Ended { consumer } => spilled.extend(presettled.get(consumer)),
             Event::Publish(publish) => {
                 // Only those whose absence can be told: nothing but consumers takes them.
                 let Some(number) = publish.transaction.filter(|_| publish.persistent) else {
@@ -47,9 +60,18 @@ pub(super) fn check(history: &History) -> Result<(), String> {
                 }
                 None => {}
             },
-            Event::Crashed | Event::Closed => alive.clear(),
+            Event::Crashed | Event::Closed => {
+                alive.clear();
+                subscribed.clear();
+            }
             Event::Deliver(delivery) => {
-                alive.extend(delivery.message.map(|message| (delivery.queue, message)));
+                let copy = delivery.message.map(|message| (delivery.queue, message));
+                if presettled.contains_key(&delivery.consumer) {
+                    removed.extend(copy);
+                }
+                if subscribed.contains(&delivery.consumer) {
+                    alive.extend(copy);
+                }
             }
             Event::Drained => is_drained = true,
             _ => {}
@@ -59,6 +81,8 @@ pub(super) fn check(history: &History) -> Result<(), String> {
     let mut taken = removed;
     for transaction in transactions.values() {
         taken.extend(&transaction.settled);
+        let is_spilled = |copy: &&Copy| spilled.contains(&copy.0);
+        taken.extend(transaction.published.iter().filter(is_spilled));
     }
     for (number, transaction) in &transactions {
         if is_drained && transaction.is_asked {
@@ -71,8 +95,8 @@ pub(super) fn check(history: &History) -> Result<(), String> {
 fn judge(
     number: u32,
     transaction: &Transaction,
-    alive: &BTreeSet<(QueueIndex, MessageId)>,
-    taken: &BTreeSet<(QueueIndex, MessageId)>,
+    alive: &BTreeSet<Copy>,
+    taken: &BTreeSet<Copy>,
 ) -> Result<(), String> {
     let present = transaction.published.iter().find(|copy| alive.contains(copy));
     let absent =

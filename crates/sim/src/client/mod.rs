@@ -154,7 +154,8 @@ pub struct Client {
     leave: Leave,
     /// Declared by this client alone: what is exclusive to it.
     own_queue: Option<usize>,
-    is_finishing: bool,
+    /// It will not come back once its connection has ended.
+    is_retiring: bool,
 }
 
 impl Client {
@@ -195,7 +196,7 @@ impl Client {
             next_heartbeat: None,
             leave: Leave::No,
             own_queue,
-            is_finishing: false,
+            is_retiring: false,
         }
     }
 
@@ -245,7 +246,6 @@ impl Client {
 
     /// From now on it only brings to an end what it began.
     pub fn finish(&mut self) {
-        self.is_finishing = true;
         self.role.finish();
     }
 
@@ -266,17 +266,15 @@ impl Client {
     pub fn lost(&mut self, at: &mut Surroundings<'_>) {
         if !matches!(self.phase, Phase::Away(_) | Phase::Gone) {
             self.role.ended(at.history, at.now, false);
-            self.not_reachable(at.now);
+            self.stay_away(at.now);
         }
     }
 
     /// Says goodbye for good.
     pub fn retire(&mut self, at: &mut Surroundings<'_>) {
+        self.is_retiring = true;
         match self.phase {
-            Phase::Working => {
-                self.is_finishing = true;
-                self.say_goodbye();
-            }
+            Phase::Working => self.say_goodbye(),
             Phase::Leaving | Phase::Gone => {}
             _ => {
                 self.role.ended(at.history, at.now, false);
@@ -290,11 +288,6 @@ impl Client {
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.phase == Phase::Gone
-    }
-
-    /// It is gone if it said goodbye, and else for good from now on.
-    pub fn gone(&mut self) {
-        self.phase = Phase::Gone;
     }
 
     fn say_goodbye(&mut self) {
@@ -370,7 +363,12 @@ impl Client {
 
     fn away(&mut self, now: Time) {
         self.leave = Leave::Abruptly;
-        if self.is_finishing && self.role.is_done() {
+        self.stay_away(now);
+    }
+
+    /// For a while, or for good.
+    fn stay_away(&mut self, now: Time) {
+        if self.is_retiring {
             self.phase = Phase::Gone;
         } else {
             self.not_reachable(now);
