@@ -8,6 +8,7 @@ mod limits;
 mod messages;
 mod model;
 mod recorder;
+mod records;
 mod recovery;
 mod topology;
 mod world;

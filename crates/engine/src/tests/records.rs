@@ -1,0 +1,192 @@
+//! The bytes of records and snapshots: known ones stay readable, nonsense is refused.
+
+use super::World;
+use crate::queue::page::PageEntry;
+use crate::queue::stored::{Incoming, NO_ANNOTATIONS, Stored};
+use crate::record::{BindingRecord, Place, Record, message_of};
+use crate::*;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").unwrap();
+        text
+    })
+}
+
+/// The record's bytes are those, and mean that record.
+fn golden(record: &Record<'_>, expect: &str) {
+    let mut bytes = Vec::new();
+    record.write(&mut bytes);
+    assert_eq!(hex(&bytes), expect, "{record:?}");
+    assert_eq!(&Record::parse(&bytes).unwrap(), record);
+    for length in 0..bytes.len() {
+        // A record cut short is an error or, where a message is its rest, another message.
+        let _ = Record::parse(&bytes[..length]);
+    }
+}
+
+fn blob() -> Vec<u8> {
+    let incoming = Incoming {
+        exchange: "x",
+        routing_key: "key",
+        also_to: &["cc"],
+        content: Content {
+            format: Format::Amqp091,
+            properties: b"pp",
+            body: b"body",
+            persistent: true,
+            priority: 3,
+            ttl: Some(Duration::from_micros(9)),
+        },
+        redelivered: false,
+        annotations: &NO_ANNOTATIONS,
+    };
+    let mut blob = Vec::new();
+    incoming.encode_around(&mut blob, &mut Vec::new());
+    blob.extend_from_slice(b"ppbody");
+    blob
+}
+
+#[test]
+fn golden_messages() {
+    let blob = blob();
+    assert_eq!(
+        hex(&blob),
+        "010103010301000002000000040000000900000000000000786b6579026363 7070626f6479"
+            .replace(' ', "")
+    );
+    let place = Place { queue: 1, seq: 2, expires: Time(3) };
+    let places = "0101000000000000000200000000000000 0300000000000000".replace(' ', "");
+    let rest = hex(&blob);
+    golden(
+        &Record::Published { places: vec![place], message: &blob },
+        &format!("0101{places}{rest}"),
+    );
+    golden(&Record::Moved { places: vec![place], message: &blob }, &format!("0106{places}{rest}"));
+    golden(&Record::Spooled { message: &blob }, &format!("0102{rest}"));
+    golden(
+        &Record::Delayed { number: 1, vhost: "/", due: Time(2), message: &blob },
+        &format!("01070100000000000000012f0200000000000000{rest}"),
+    );
+    let mut record = Vec::new();
+    Record::Published { places: vec![place, place], message: &blob }.write(&mut record);
+    assert_eq!(message_of(&record), Ok(&blob[..]));
+}
+
+#[test]
+fn golden_changes() {
+    golden(&Record::Nothing, "0100");
+    golden(
+        &Record::Settled { queue: 1, ranges: vec![(2, 2), (300, 310)] },
+        "01030100000000000000020200ac020a",
+    );
+    golden(
+        &Record::Purged { queue: 1, before: 9, kept: vec![2] },
+        "0104010000000000000009000000000000000102",
+    );
+    let entry = PageEntry {
+        seq: 5,
+        position: Position(7),
+        expires: Time(u64::MAX),
+        bytes: 4,
+        requeues: 0,
+        durable: true,
+        redelivered: false,
+    };
+    let next = PageEntry {
+        seq: 6,
+        position: Position(200),
+        expires: Time(1),
+        requeues: 2,
+        redelivered: true,
+        ..entry.clone()
+    };
+    golden(
+        &Record::Page { queue: 1, lane: 2, durable: true, entries: vec![entry, next] },
+        "010501000000000000000201020105070 40f01c10104010000000000000002".replace(' ', "").as_str(),
+    );
+    golden(&Record::DelayEnded { number: 1 }, "01080100000000000000");
+    golden(&Record::QueueDeleted { number: 1 }, "01110100000000000000");
+}
+
+#[test]
+fn golden_topology() {
+    let options = QueueOptions {
+        durable: true,
+        message_ttl: Some(Duration::from_micros(5)),
+        length_max: Some(6),
+        dead_letter_exchange: Some("d".to_owned()),
+        ..QueueOptions::default()
+    };
+    golden(
+        &Record::QueueDeclared { number: 1, vhost: "/", name: "q", options },
+        "01100100000000000000012f01710100010500000000000000000106000000000000000000010164000000 000000"
+            .replace(' ', "")
+            .as_str(),
+    );
+    golden(&Record::ExchangeDeleted { vhost: "/", name: "x" }, "0113012f0178");
+    let binding = BindingRecord {
+        vhost: "/",
+        source: "x",
+        target: BindingTarget::Queue("q".to_owned()),
+        key: "k",
+        arguments: Arguments::from([("a".to_owned(), Value::Int(1))]),
+    };
+    let bytes = "012f0178000171016b01016102 0100000000000000".replace(' ', "");
+    golden(&Record::Bound(binding.clone()), &format!("0114{bytes}"));
+    golden(&Record::Unbound(binding), &format!("0115{bytes}"));
+    golden(&Record::VhostCreated { name: "v" }, "01160176");
+    golden(&Record::VhostDeleted { name: "v" }, "01170176");
+    golden(
+        &Record::UserPut { name: "u", password_hash: "h", administrator: true },
+        "01180175016801",
+    );
+    golden(&Record::UserDeleted { name: "u" }, "01190175");
+    let (user, vhost) = ("u", "/");
+    golden(
+        &Record::PermissionsSet { user, vhost, configure: "c", write: "w", read: "r" },
+        "011a0175012f016301770172",
+    );
+    golden(&Record::PermissionsCleared { user, vhost }, "011b0175012f");
+}
+
+#[test]
+fn nonsense_is_refused() {
+    for bytes in [&[][..], &[1], &[2, 0], &[1, 99], &[1, 0, 0], &[1, 3, 1], &[1, 1, 255, 255]] {
+        assert!(Record::parse(bytes).is_err(), "{bytes:?}");
+    }
+    for length in 0..blob().len() {
+        assert!(Stored::parse(&blob()[..length]).is_err(), "{length}");
+    }
+    assert!(message_of(&[1, 3]).is_err());
+}
+
+#[test]
+fn a_damaged_snapshot_is_refused_and_never_panics() {
+    let mut world = World::new();
+    for line in [
+        "a queue q durable priorities=2 dlx=x",
+        "a exchange x direct durable",
+        "a bind x q k",
+        "a publish - q 1 persistent",
+        "a user me hash",
+    ] {
+        world.run(line);
+    }
+    let mut snapshot = Vec::new();
+    world.engine.snapshot(&mut snapshot);
+    let restore = |bytes: &[u8]| World::new().engine.restore(bytes);
+    assert_eq!(restore(&snapshot), Ok(()));
+    for length in 0..snapshot.len() {
+        assert!(restore(&snapshot[..length]).is_err(), "{length}");
+    }
+    for index in 0..snapshot.len() {
+        for change in [1, 0x80, 0xff] {
+            let mut damaged = snapshot.clone();
+            damaged[index] ^= change;
+            let _ = restore(&damaged);
+        }
+    }
+}
