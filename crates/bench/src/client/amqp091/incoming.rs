@@ -4,7 +4,7 @@ use angarium_protocol::amqp091::frame::{self, Frame, FrameError};
 use std::io::{self, Read};
 
 /// The largest frame this client takes.
-pub const FRAME_BYTES_MAX: usize = 128 * 1024;
+pub(super) const FRAME_BYTES_MAX: usize = 128 * 1024;
 /// Octets asked of the socket by one read: large enough that the cost of a call is shared by many
 /// messages.
 pub(super) const READ_BYTES: usize = 128 * 1024;
