@@ -1,0 +1,109 @@
+//! What one message costs in the engine alone: published and delivered at once, no sockets, no disk.
+//! `cargo run --release -p angarium-engine --example cost`
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // A measurement reads the clock.
+
+use angarium_engine::*;
+use std::time::Instant;
+
+/// A host that does as little as it can.
+#[derive(Default)]
+struct Sink {
+    tag: u64,
+    bytes: usize,
+    next: u64,
+}
+
+impl Effects for Sink {
+    fn deliver(&mut self, delivery: &Delivery<'_>) {
+        self.tag = delivery.tag;
+        self.bytes += delivery.message.body.len();
+    }
+    fn confirm(&mut self, _: SessionId, _: Confirm) {}
+    fn returned(&mut self, _: SessionId, _: &Returned<'_>) {}
+    fn cancelled(&mut self, _: SessionId, _: &str) {}
+    fn reply(&mut self, _: SessionId, reply: Result<Reply, Refusal>) {
+        reply.expect("the requests are granted");
+    }
+    fn has_room(&self, _: ConnectionId) -> bool {
+        true
+    }
+    fn append(&mut self, parts: &[&[u8]], _: bool) -> Position {
+        self.next += parts.iter().map(|part| part.len() as u64).sum::<u64>();
+        Position(self.next)
+    }
+    fn reserve(&mut self, _: usize, _: usize) {}
+    fn retain(&mut self, _: Position, _: u32) {}
+    fn release(&mut self, _: Position, _: u32) {}
+    fn load(&mut self, _: Load) {}
+}
+
+fn no_headers(_: Format, _: &[u8], _: &mut dyn FnMut(&str, Value)) {}
+
+fn measure(name: &str, body: usize, persistent: bool, presettled: bool) {
+    let limits = limits::Limits::default();
+    let mut engine = Engine::new(Options { seed: 1, limits, read_headers: no_headers });
+    let mut fx = Sink::default();
+    let now = Time(1);
+    let session = |connection| SessionId { connection: ConnectionId(connection), number: 1 };
+    for connection in [0, 1] {
+        engine.connect_internal(ConnectionId(connection), "/").expect("the virtual host is there");
+        engine.open(session(connection));
+    }
+    let options = Some(QueueOptions { durable: true, ..QueueOptions::default() });
+    let declare = QueueDeclaration { name: "queue".to_owned(), options };
+    engine.request(now, session(0), Request::DeclareQueue(declare), &mut fx);
+    let subscribe = Subscribe {
+        queue: "queue".to_owned(),
+        name: "consumer".to_owned(),
+        presettled,
+        exclusive: false,
+        priority: 0,
+        credit: Credit::default(),
+    };
+    engine.request(now, session(1), Request::Subscribe(subscribe), &mut fx);
+    if persistent {
+        engine.request(now, session(0), Request::SelectConfirms, &mut fx);
+    }
+    engine.dispatch(now, &mut fx);
+    let body = vec![0; body];
+    let publish = Publish {
+        exchange: "",
+        routing_key: "queue",
+        also_to: &[],
+        mandatory: false,
+        delay: None,
+        content: Content {
+            format: Format::Amqp091,
+            properties: &[0, 0],
+            body: &body,
+            persistent,
+            priority: 0,
+            ttl: None,
+        },
+    };
+    const TURNS: u32 = 20_000;
+    const BATCH: u32 = 100;
+    let start = Instant::now();
+    for _ in 0..TURNS {
+        for _ in 0..BATCH {
+            engine.publish(now, session(0), &publish, &mut fx).expect("the publish is granted");
+        }
+        if !presettled {
+            let settle = Settle { tag: fx.tag, multiple: true, outcome: Outcome::Accept };
+            engine.settle(now, session(1), settle, &mut fx).expect("the tag is known");
+        }
+        engine.dispatch(now, &mut fx);
+        let end = Position(fx.next + 1);
+        engine.durable(now, end, &mut fx);
+    }
+    let nanos = start.elapsed().as_nanos() / u128::from(TURNS * BATCH);
+    println!("{name:<40} {nanos:>5} ns a message ({} bytes delivered)", fx.bytes);
+}
+
+fn main() {
+    measure("100 B transient, presettled", 100, false, true);
+    measure("100 B transient, settled in batches", 100, false, false);
+    measure("100 B persistent, confirmed, settled", 100, true, false);
+    measure("1 KiB persistent, confirmed, settled", 1024, true, false);
+}
