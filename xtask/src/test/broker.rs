@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Where a broker of the user's choice is, instead of one that is started here.
-const URL_VARIABLE: &str = "ANGARIUM_TEST_URL";
+const URL_VARIABLE: &str = "BROKER_TEST_URL";
 /// How long a start or a stop may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -38,8 +38,8 @@ impl Broker {
         command.arg(&data).stdin(Stdio::null()).stdout(Stdio::null());
         let mut environment = vec![
             ("AMQP_URL", format!("amqp://guest:guest@{address}/%2f")),
-            ("ANGARIUM_TEST_PROGRAM", program.display().to_string()),
-            ("ANGARIUM_TEST_DATA", data.display().to_string()),
+            ("BROKER_TEST_PROGRAM", program.display().to_string()),
+            ("BROKER_TEST_DATA", data.display().to_string()),
         ];
         if tls {
             let folder = target.join("clients/certificates");
@@ -52,8 +52,8 @@ impl Broker {
                 .arg("--amqps-key")
                 .arg(folder.join("server.key"));
             command.arg("--amqps-client-authorities").arg(folder.join("authority.pem"));
-            environment.push(("ANGARIUM_TEST_TLS_PORT", address.port().to_string()));
-            environment.push(("ANGARIUM_TEST_CERTIFICATES", folder.display().to_string()));
+            environment.push(("BROKER_TEST_TLS_PORT", address.port().to_string()));
+            environment.push(("BROKER_TEST_CERTIFICATES", folder.display().to_string()));
         }
         let child = command
             .spawn()

@@ -162,7 +162,7 @@ fn crash(root: &Path, long: bool, count: &mut Count) -> Result<(), String> {
     cargo_test(
         root,
         &[&arguments[..], &["--test-threads=1"]].concat(),
-        &[("ANGARIUM_CRASH_ROUNDS", rounds)],
+        &[("CRASH_ROUNDS", rounds)],
         count,
     )
 }

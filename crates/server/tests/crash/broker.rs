@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A shell command that starts another broker on port 15999, to try these tests on it.
-const COMMAND: &str = "ANGARIUM_CRASH_COMMAND";
+const COMMAND: &str = "CRASH_COMMAND";
 
 /// A running broker. It is killed when dropped.
 #[derive(Debug)]

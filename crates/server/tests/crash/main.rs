@@ -20,9 +20,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How many rounds of kill -9.
-const ROUNDS: &str = "ANGARIUM_CRASH_ROUNDS";
+const ROUNDS: &str = "CRASH_ROUNDS";
 /// The seed of a run that is to be repeated; moments are not exactly the same, choices are.
-const SEED: &str = "ANGARIUM_CRASH_SEED";
+const SEED: &str = "CRASH_SEED";
 
 fn seed() -> u64 {
     let chosen = std::env::var(SEED).ok().and_then(|seed| seed.parse().ok());

@@ -13,13 +13,13 @@ from pika.exceptions import AMQPError
 
 URL = os.environ.get("AMQP_URL", "amqp://guest:guest@127.0.0.1:5672/%2f")
 # Another broker than Angarium: what only Angarium has is then skipped.
-PEER = os.environ.get("ANGARIUM_TEST_PEER", "")
+PEER = os.environ.get("BROKER_TEST_PEER", "")
 # The program under test and its data folder, to administer it as an operator does.
-PROGRAM = os.environ.get("ANGARIUM_TEST_PROGRAM", "")
-DATA = os.environ.get("ANGARIUM_TEST_DATA", "")
+PROGRAM = os.environ.get("BROKER_TEST_PROGRAM", "")
+DATA = os.environ.get("BROKER_TEST_DATA", "")
 # Where it takes TLS, and a folder with certificates: authority.pem, ada.pem, ada.key.
-TLS_PORT = os.environ.get("ANGARIUM_TEST_TLS_PORT", "")
-CERTIFICATES = os.environ.get("ANGARIUM_TEST_CERTIFICATES", "")
+TLS_PORT = os.environ.get("BROKER_TEST_TLS_PORT", "")
+CERTIFICATES = os.environ.get("BROKER_TEST_CERTIFICATES", "")
 # The longest wait for anything that must come.
 PATIENCE_S = 10.0
 # How long nothing must come before it counts as "does not come".
