@@ -61,7 +61,7 @@ pub fn run_with(seed: u64, canary: Option<Canary>) -> Result<Report, Box<Failure
     run_plan(workload::plan(&mut Random::new(seed)), seed, canary)
 }
 
-/// The whole history of a run, a line for each event; the judgement is not part of it.
+/// The plan and the whole history of a run, a line for each event; the judgement is not part of it.
 #[must_use]
 pub fn history(seed: u64) -> String {
     let mut world = World::new(workload::plan(&mut Random::new(seed)), seed, None);
@@ -69,7 +69,7 @@ pub fn history(seed: u64) -> String {
         Ok(finished) => finished.history,
         Err(_) => world.take_history(),
     };
-    history.tail(usize::MAX)
+    format!("{:#?}\n{}", history.plan, history.tail(usize::MAX))
 }
 
 /// Runs a plan.
@@ -98,7 +98,10 @@ pub fn run_plan(plan: Plan, seed: u64, canary: Option<Canary>) -> Result<Report,
         Err(what) => {
             let history = world.take_history();
             // A broken promise says more than what came of it.
-            let what = checks::all(&history).err().unwrap_or(what);
+            let what = match checks::all(&history) {
+                Ok(()) => what,
+                Err(broken) => format!("{broken}; and {what}"),
+            };
             Err(fail(what, &history))
         }
     }

@@ -1,9 +1,9 @@
 //! Queues are never longer than they may be, nothing outlives its time, and nothing is requeued more
 //! often than its queue allows.
 
-use crate::history::{Event, History, Publish};
-use angarium_engine::Time;
-use std::collections::BTreeMap;
+use crate::history::{Event, History, Outcome, Publish};
+use angarium_engine::{Overflow, Time};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Time that a delivery may be under way when it is due, while nothing is stalled.
@@ -12,14 +12,29 @@ const UNDER_WAY: Duration = Duration::from_secs(5);
 pub(super) fn check(history: &History) -> Result<(), String> {
     let mut publishes: BTreeMap<_, &Publish> = BTreeMap::new();
     let mut draining: Option<Time> = None;
+    let mut consumers = BTreeMap::new();
+    let mut has_returned = BTreeSet::new();
     for (now, event) in &history.events {
         match event {
             Event::Publish(publish) => {
                 publishes.insert(publish.message, publish);
             }
+            Event::Subscribe(subscription) => {
+                consumers.insert(subscription.consumer, subscription.queue);
+            }
+            Event::Settle { queue, outcome: Outcome::Requeue, .. } => {
+                has_returned.insert(*queue);
+            }
+            Event::Ended { consumer } => has_returned.extend(consumers.get(consumer)),
+            Event::Crashed | Event::Closed => has_returned.extend(consumers.values()),
             Event::Draining => draining = Some(*now),
             Event::Depth { queue, messages } => {
+                let has_grown = has_returned.contains(queue);
                 let queue = &history.plan.queues[*queue];
+                // Where new messages are refused instead, what comes back may exceed the limit.
+                if has_grown && queue.overflow != Overflow::DropHead {
+                    continue;
+                }
                 if let Some(limit) = queue.length_max.filter(|limit| messages > limit) {
                     let name = &queue.name;
                     return Err(format!("queue '{name}' has {messages} of {limit} messages"));

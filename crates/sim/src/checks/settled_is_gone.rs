@@ -2,7 +2,8 @@
 //!
 //! Sure until the next crash: once the broker has answered something later on the same channel. Sure
 //! for good: once a commit said so, or once a persistent message that was published after that answer
-//! was confirmed, because the journal is flushed in order.
+//! was confirmed, because the journal is flushed in order. (What was under way on a connection that is
+//! cut may arrive late; only a consumer that is answered later still can be sure of what it got.)
 
 use crate::history::{Ending, Event, History, MessageId, Outcome, QueueIndex};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,11 +19,22 @@ struct Settled {
     arrived: Vec<(usize, Copy)>,
     until_crash: BTreeSet<Copy>,
     for_good: BTreeSet<Copy>,
+    /// The event since which either is so.
+    since: BTreeMap<Copy, usize>,
 }
 
 pub(super) fn check(history: &History) -> Result<(), String> {
     let mut settled = Settled::default();
     let mut published_at = BTreeMap::new();
+    let mut last_synced = BTreeMap::new();
+    let mut subscribed = BTreeMap::new();
+    for (at, (_, event)) in history.events.iter().enumerate() {
+        match event {
+            Event::Synced { consumer } => last_synced.insert(*consumer, at),
+            Event::Subscribe(subscription) => subscribed.insert(subscription.consumer, at),
+            _ => None,
+        };
+    }
     for (at, (_, event)) in history.events.iter().enumerate() {
         match event {
             Event::Publish(publish) if publish.persistent => {
@@ -49,6 +61,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
             Event::Synced { consumer } => settled.synced(at, *consumer),
             Event::Transaction { transaction, ending: Ending::Committed } => {
                 let copies = settled.in_transaction.remove(transaction).unwrap_or_default();
+                settled.since.extend(copies.iter().map(|copy| (*copy, at)));
                 settled.for_good.extend(copies);
             }
             Event::Crashed => {
@@ -59,6 +72,11 @@ pub(super) fn check(history: &History) -> Result<(), String> {
             Event::Deliver(delivery) => {
                 let Some(message) = delivery.message else { continue };
                 let copy = (delivery.queue, message);
+                let is_live = last_synced.get(&delivery.consumer).is_some_and(|last| *last > at);
+                let began = subscribed.get(&delivery.consumer).copied().unwrap_or(usize::MAX);
+                if !is_live && settled.since.get(&copy).is_none_or(|since| *since >= began) {
+                    continue;
+                }
                 let name = &history.plan.queues[delivery.queue].name;
                 if settled.for_good.contains(&copy) {
                     return Err(format!(
@@ -80,6 +98,7 @@ impl Settled {
         for copy in self.sent.remove(&consumer).unwrap_or_default() {
             self.arrived.push((at, copy));
             self.until_crash.insert(copy);
+            self.since.entry(copy).or_insert(at);
         }
     }
 

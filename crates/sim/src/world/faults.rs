@@ -143,6 +143,7 @@ impl World {
             return;
         }
         node.shutdown(self.now, "the node is closed in order");
+        self.is_shutting_down = true;
         self.want_turn();
         let pause = self.random.below(2_000_000);
         self.schedule(pause, Happening::Fault(Fault::CloseNow));
@@ -150,6 +151,7 @@ impl World {
 
     /// Closes the node in order: whoever is still connected is dropped, the journal closed.
     fn close_now(&mut self) -> Result<(), String> {
+        self.is_shutting_down = false;
         let Some(node) = self.node.as_mut() else { return Ok(()) };
         if *node.journal().state() != State::Ready || self.power_fails_at.is_some() {
             return Ok(());

@@ -81,6 +81,8 @@ pub struct World {
     by_slot: BTreeMap<ConnectionId, u64>,
     next_number: u64,
     is_turn_due: bool,
+    /// The node has been asked to close in order.
+    is_shutting_down: bool,
     deadline_at: Option<Time>,
     stage: Stage,
     canary: Option<Canary>,
@@ -124,6 +126,7 @@ impl World {
             by_slot: BTreeMap::new(),
             next_number: 0,
             is_turn_due: false,
+            is_shutting_down: false,
             deadline_at: None,
             stage: Stage::Working,
             canary,

@@ -126,9 +126,8 @@ impl World {
     }
 
     fn start_drain(&mut self) {
-        let is_ready = self.node.is_some() && self.flights.is_empty();
-        // A close in order takes up to two seconds to begin.
-        if !is_ready || self.random.percent(95) {
+        let is_ready = self.node.is_some() && self.flights.is_empty() && !self.is_shutting_down;
+        if !is_ready || self.random.percent(90) {
             return;
         }
         self.note(Event::Draining);
