@@ -4,7 +4,7 @@
 use crate::broker::Broker;
 use crate::random::Random;
 use crate::wire::{Client, Event};
-use crate::{check, folder, load, seed, shared, under_load};
+use crate::{check, folder, load, seed, shared, under_load, wait_for_confirms};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -17,9 +17,11 @@ fn sigterm_drains() {
     let mut random = Random::new(seed());
     load::prepare(&shared).expect("queues can be declared");
     for _ in 0..3 {
+        let before = shared.history().confirmed();
         let mut witness = Client::connect(broker.address).expect("the broker listens");
         under_load(&shared, &mut random, |random| {
-            std::thread::sleep(Duration::from_micros(20_000 + random.below(200_000)));
+            wait_for_confirms(&shared, before + 1);
+            std::thread::sleep(Duration::from_micros(random.below(200_000)));
             shared.ending.store(true, Ordering::SeqCst);
             broker.terminate();
         });

@@ -56,13 +56,15 @@ def virtual_hosts_keep_apart(world):
     administer("vhost", "add", host)
     administer("permission", "set", "guest", "--vhost", host)
     name = world.queue(world.channel())
-    inside = world.connect(virtual_host=host).channel()
+    connection = world.connect(virtual_host=host)
+    inside = connection.channel()
     refused(404, ChannelClosedByBroker, lambda: inside.queue_declare(name, passive=True))
-    again = world.connect(virtual_host=host).channel()
+    again = connection.channel()
     again.queue_declare(name)
     publish(again, name, b"inside")
     assert world.channel().basic_get(name)[0] is None
     assert get_until(again, name)[2] == b"inside"
+    connection.close()
     administer("vhost", "delete", host)
 
 

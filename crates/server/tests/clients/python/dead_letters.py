@@ -119,19 +119,6 @@ def without_the_exchange_a_dead_letter_is_gone(world):
 
 
 @case()
-def a_repeated_death_is_counted(world):
-    channel = world.channel(confirms=True)
-    queue, exchange, letters = with_dead_letters(world, channel)
-    publish(channel, queue, b"x")
-    for count in (1, 2, 3):
-        method, properties, body = get_until(channel, queue, auto_ack=False)
-        channel.basic_reject(method.delivery_tag, requeue=False)
-        _, properties, body = get_until(channel, letters)
-        assert death_of(properties)["count"] == count, f"{properties.headers}"
-        channel.basic_publish("", queue, body, properties)
-
-
-@case()
 def a_cycle_of_expiry_without_a_rejection_ends(world):
     channel = world.channel(confirms=True)
     queue = world.name("q")

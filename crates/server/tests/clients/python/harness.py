@@ -209,6 +209,12 @@ def refused(code, exception, action):
 def run():
     """Runs all cases, or those whose name contains an argument; returns the number that failed."""
     failed = 0
+    # Where no broker can be reached, one plain line says more than that of every case.
+    try:
+        pika.BlockingConnection(pika.URLParameters(URL)).close()
+    except AMQPError as error:
+        print(f"FAIL cannot use the broker at {URL}: {error!r}")
+        return 1
     chosen = sys.argv[1:]
     for name, function, reason in CASES:
         if chosen and not any(part in name for part in chosen):
