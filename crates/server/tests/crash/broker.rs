@@ -39,8 +39,11 @@ impl Broker {
         self.restart()
     }
 
-    /// kill -9.
+    /// kill -9, unless it was killed already.
     pub fn kill(&mut self) {
+        if matches!(self.child.try_wait(), Ok(Some(_))) {
+            return;
+        }
         self.signal("KILL");
         self.child.wait().expect("a child can be waited for");
         // Where a script started it, the script may be gone before the broker is.
