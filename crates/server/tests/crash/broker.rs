@@ -14,16 +14,16 @@ const COMMAND: &str = "CRASH_COMMAND";
 
 /// A running broker. It is killed when dropped.
 #[derive(Debug)]
-pub struct Broker {
+pub(crate) struct Broker {
     /// Where it listens.
-    pub address: SocketAddr,
+    pub(crate) address: SocketAddr,
     data: PathBuf,
     child: Child,
 }
 
 impl Broker {
     /// Starts it with its data in `data`.
-    pub fn start(data: &Path) -> Broker {
+    pub(crate) fn start(data: &Path) -> Broker {
         let foreign = std::env::var(COMMAND).ok();
         let port = if foreign.is_some() { 15_999 } else { free_port() };
         let address = SocketAddr::from(([127, 0, 0, 1], port));
@@ -34,13 +34,13 @@ impl Broker {
     }
 
     /// kill -9, and a new start; returns how long the start took.
-    pub fn kill_and_restart(&mut self) -> Duration {
+    pub(crate) fn kill_and_restart(&mut self) -> Duration {
         self.kill();
         self.restart()
     }
 
     /// kill -9, unless it was killed already.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         if matches!(self.child.try_wait(), Ok(Some(_))) {
             return;
         }
@@ -54,7 +54,7 @@ impl Broker {
     }
 
     /// Starts it again where it was.
-    pub fn restart(&mut self) -> Duration {
+    pub(crate) fn restart(&mut self) -> Duration {
         let begun = Instant::now();
         self.child = spawn(std::env::var(COMMAND).ok().as_deref(), &self.data, self.address);
         self.wait_until_it_listens();
@@ -62,7 +62,7 @@ impl Broker {
     }
 
     /// kill -9, a start, and kill -9 again after `delay`, wherever it is then; and a start.
-    pub fn kill_and_restart_within(&mut self, delay: Duration) {
+    pub(crate) fn kill_and_restart_within(&mut self, delay: Duration) {
         self.kill();
         self.child = spawn(std::env::var(COMMAND).ok().as_deref(), &self.data, self.address);
         std::thread::sleep(delay);
@@ -71,12 +71,12 @@ impl Broker {
     }
 
     /// Asks it to end.
-    pub fn terminate(&self) {
+    pub(crate) fn terminate(&self) {
         self.signal("TERM");
     }
 
     /// Waits for its end.
-    pub fn wait(&mut self) -> ExitStatus {
+    pub(crate) fn wait(&mut self) -> ExitStatus {
         let begun = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().expect("a child can be waited for") {

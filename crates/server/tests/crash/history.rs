@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A message: its producer, and its number there.
-pub type Id = (u32, u64);
+pub(crate) type Id = (u32, u64);
 
 /// What a consumer did with a message, as far as the broker's answer tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Settled {
+pub(crate) enum Settled {
     /// Nothing yet, or it was put back.
     No,
     /// It was acknowledged, and nobody knows whether that arrived.
@@ -19,20 +19,20 @@ pub enum Settled {
 
 /// A producer: what it tried and what the broker confirmed.
 #[derive(Debug, Default)]
-pub struct Producer {
+pub(crate) struct Producer {
     /// The queues that each of its messages goes to.
-    pub queues: Vec<&'static str>,
+    pub(crate) queues: Vec<&'static str>,
     /// Messages 0 to this number (excluded) may have reached the broker.
-    pub attempted: u64,
+    pub(crate) attempted: u64,
     /// Confirmed messages.
-    pub confirmed: BTreeSet<u64>,
+    pub(crate) confirmed: BTreeSet<u64>,
     /// How many of its messages form one transaction; 0: none do.
-    pub transaction: u64,
+    pub(crate) transaction: u64,
 }
 
 /// The order that one consumer sees.
 #[derive(Debug, Default)]
-pub struct Session {
+pub(crate) struct Session {
     last: BTreeMap<u32, u64>,
     strict: bool,
 }
@@ -40,28 +40,28 @@ pub struct Session {
 impl Session {
     /// The order of an only consumer that puts nothing back: all deliveries are in order, also
     /// repeated ones.
-    pub fn strict() -> Session {
+    pub(crate) fn strict() -> Session {
         Session { strict: true, ..Session::default() }
     }
 }
 
 /// Everything that happened.
 #[derive(Debug, Default)]
-pub struct History {
+pub(crate) struct History {
     /// Producers by number.
-    pub producers: BTreeMap<u32, Producer>,
+    pub(crate) producers: BTreeMap<u32, Producer>,
     /// What was moved by a committed transaction from `work` to `done`.
-    pub moved: BTreeSet<Id>,
+    pub(crate) moved: BTreeSet<Id>,
     seen: BTreeMap<&'static str, BTreeMap<Id, Settled>>,
     /// Deliveries so far.
-    pub deliveries: u64,
+    pub(crate) deliveries: u64,
     /// Those of them that were repeated.
-    pub repeated: u64,
+    pub(crate) repeated: u64,
 }
 
 impl History {
     /// A message was delivered.
-    pub fn delivered(
+    pub(crate) fn delivered(
         &mut self,
         session: &mut Session,
         queue: &'static str,
@@ -95,12 +95,12 @@ impl History {
     }
 
     /// A message was settled.
-    pub fn settled(&mut self, queue: &'static str, id: Id, how: Settled) {
+    pub(crate) fn settled(&mut self, queue: &'static str, id: Id, how: Settled) {
         self.seen.entry(queue).or_default().insert(id, how);
     }
 
     /// A queue was emptied, and these messages were in it: is everything there that must be?
-    pub fn drained(&self, queue: &'static str, found: &BTreeSet<Id>) -> Result<(), String> {
+    pub(crate) fn drained(&self, queue: &'static str, found: &BTreeSet<Id>) -> Result<(), String> {
         let before = self.seen.get(queue);
         let settled = |id: &Id| {
             let how = before.and_then(|seen| seen.get(id)).copied().unwrap_or(Settled::No);
@@ -127,7 +127,7 @@ impl History {
     }
 
     /// After all queues were emptied: are transactions whole, in every queue?
-    pub fn transactions_are_whole(&self) -> Result<(), String> {
+    pub(crate) fn transactions_are_whole(&self) -> Result<(), String> {
         for (number, producer) in &self.producers {
             if producer.transaction == 0 {
                 continue;
@@ -151,7 +151,7 @@ impl History {
     }
 
     /// After all queues were emptied: what went from `work` to `done` in a transaction is in one of them.
-    pub fn moves_are_whole(&self, work: &BTreeSet<Id>) -> Result<(), String> {
+    pub(crate) fn moves_are_whole(&self, work: &BTreeSet<Id>) -> Result<(), String> {
         match work.iter().find(|id| self.was_seen("done", **id)) {
             Some(id) => Err(format!("{id:?} is in work and in done")),
             None => Ok(()),
@@ -163,13 +163,13 @@ impl History {
     }
 
     /// How many messages were confirmed so far.
-    pub fn confirmed(&self) -> usize {
+    pub(crate) fn confirmed(&self) -> usize {
         self.producers.values().map(|producer| producer.confirmed.len()).sum()
     }
 }
 
 /// The body of a message: who it is, then bytes that follow from that.
-pub fn body((producer, number): Id) -> Vec<u8> {
+pub(crate) fn body((producer, number): Id) -> Vec<u8> {
     let mut bytes = Vec::new();
     bytes.extend_from_slice(&producer.to_be_bytes());
     bytes.extend_from_slice(&number.to_be_bytes());
@@ -180,7 +180,7 @@ pub fn body((producer, number): Id) -> Vec<u8> {
 }
 
 /// Who a body says it is; an error if it is not that message's body to the last byte.
-pub fn identify(bytes: &[u8]) -> Result<Id, String> {
+pub(crate) fn identify(bytes: &[u8]) -> Result<Id, String> {
     let id = bytes.split_first_chunk::<4>().and_then(|(producer, rest)| {
         let (number, _) = rest.split_first_chunk::<8>()?;
         Some((u32::from_be_bytes(*producer), u64::from_be_bytes(*number)))

@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// The queues, all durable.
-pub const QUEUES: &[&str] = &["plain", "backlog", "fan0", "fan1", "tx0", "tx1", "work", "done"];
+pub(crate) const QUEUES: &[&str] =
+    &["plain", "backlog", "fan0", "fan1", "tx0", "tx1", "work", "done"];
 /// The exchange that copies to `fan0` and `fan1`.
 const FAN: &str = "fan";
 /// Producers with confirms: number, exchange, routing key, queues.
@@ -30,13 +31,13 @@ const TRANSACTION: u64 = 3;
 
 /// What all threads share.
 #[derive(Clone, Debug)]
-pub struct Shared {
+pub(crate) struct Shared {
     /// Where the broker is.
-    pub address: SocketAddr,
+    pub(crate) address: SocketAddr,
     /// What happened.
-    pub history: Arc<Mutex<History>>,
+    pub(crate) history: Arc<Mutex<History>>,
     /// The broker may vanish from now on.
-    pub ending: Arc<AtomicBool>,
+    pub(crate) ending: Arc<AtomicBool>,
 }
 
 /// Why a thread stopped.
@@ -61,7 +62,7 @@ impl From<String> for Stop {
 
 impl Shared {
     /// The history, for a moment.
-    pub fn history(&self) -> MutexGuard<'_, History> {
+    pub(crate) fn history(&self) -> MutexGuard<'_, History> {
         self.history.lock().expect("no thread panics while it holds the history")
     }
 
@@ -77,7 +78,7 @@ impl Shared {
 }
 
 /// Declares everything and enters the producers into the history.
-pub fn prepare(shared: &Shared) -> io::Result<()> {
+pub(crate) fn prepare(shared: &Shared) -> io::Result<()> {
     let mut client = Client::connect(shared.address)?;
     for queue in QUEUES {
         client.declare_queue(queue)?;
@@ -96,10 +97,10 @@ pub fn prepare(shared: &Shared) -> io::Result<()> {
 }
 
 /// A part of the load, to be run on a thread of its own.
-pub type Part = Box<dyn FnOnce() -> Result<(), String> + Send>;
+pub(crate) type Part = Box<dyn FnOnce() -> Result<(), String> + Send>;
 
 /// All parts of the load.
-pub fn parts(shared: &Shared, random: &mut Random) -> Vec<Part> {
+pub(crate) fn parts(shared: &Shared, random: &mut Random) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for (number, exchange, key, _) in PRODUCERS {
         let (shared, random) = (shared.clone(), random.fork());
@@ -304,7 +305,7 @@ fn move_work(shared: &Shared) -> Result<(), Stop> {
 }
 
 /// Empties a queue, with every acknowledgement in a committed transaction; returns what was in it.
-pub fn drain(shared: &Shared, queue: &'static str) -> Result<BTreeSet<Id>, String> {
+pub(crate) fn drain(shared: &Shared, queue: &'static str) -> Result<BTreeSet<Id>, String> {
     take_all(shared, queue).map_err(|stop| match stop {
         Stop::Lost(error) => format!("emptying {queue}: {error}"),
         Stop::Broken(text) => text,

@@ -7,14 +7,14 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// The longest silence on a connection that waits for something.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 const CHANNEL: u16 = 1;
 const FRAME_BYTES_MAX: u32 = 128 << 10;
 
 /// What the broker says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub(crate) enum Event {
     /// A message for the consumer, or one that was asked for.
     Delivery { tag: u64, redelivered: bool, body: Vec<u8> },
     /// A confirm: positive or negative.
@@ -31,7 +31,7 @@ pub enum Event {
 
 /// One connection.
 #[derive(Debug)]
-pub struct Client {
+pub(crate) struct Client {
     input: BufReader<TcpStream>,
     output: Vec<u8>,
     waiting: VecDeque<Event>,
@@ -39,7 +39,7 @@ pub struct Client {
 
 impl Client {
     /// Connects as guest, opens the virtual host `/` and one channel.
-    pub fn connect(address: SocketAddr) -> io::Result<Client> {
+    pub(crate) fn connect(address: SocketAddr) -> io::Result<Client> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -79,7 +79,7 @@ impl Client {
     }
 
     /// Declares a durable queue; returns how many messages are ready in it.
-    pub fn declare_queue(&mut self, name: &str) -> io::Result<u32> {
+    pub(crate) fn declare_queue(&mut self, name: &str) -> io::Result<u32> {
         self.method(CHANNEL, 50, 10, |out| {
             out.extend_from_slice(&[0, 0]);
             short_string(out, name);
@@ -93,7 +93,7 @@ impl Client {
     }
 
     /// Declares a durable fanout exchange.
-    pub fn declare_fanout(&mut self, name: &str) -> io::Result<()> {
+    pub(crate) fn declare_fanout(&mut self, name: &str) -> io::Result<()> {
         self.method(CHANNEL, 40, 10, |out| {
             out.extend_from_slice(&[0, 0]);
             short_string(out, name);
@@ -105,7 +105,7 @@ impl Client {
     }
 
     /// Binds a queue to an exchange.
-    pub fn bind(&mut self, queue: &str, exchange: &str) -> io::Result<()> {
+    pub(crate) fn bind(&mut self, queue: &str, exchange: &str) -> io::Result<()> {
         self.method(CHANNEL, 50, 20, |out| {
             out.extend_from_slice(&[0, 0]);
             short_string(out, queue);
@@ -118,25 +118,25 @@ impl Client {
     }
 
     /// Asks for confirms.
-    pub fn select_confirms(&mut self) -> io::Result<()> {
+    pub(crate) fn select_confirms(&mut self) -> io::Result<()> {
         self.method(CHANNEL, 85, 10, |out| out.push(0));
         self.expect(85, 11).map(drop)
     }
 
     /// Starts transactions.
-    pub fn select_transactions(&mut self) -> io::Result<()> {
+    pub(crate) fn select_transactions(&mut self) -> io::Result<()> {
         self.method(CHANNEL, 90, 10, |_| {});
         self.expect(90, 11).map(drop)
     }
 
     /// Commits; returns once the broker says that it is done.
-    pub fn commit(&mut self) -> io::Result<()> {
+    pub(crate) fn commit(&mut self) -> io::Result<()> {
         self.method(CHANNEL, 90, 20, |_| {});
         self.expect(90, 21).map(drop)
     }
 
     /// Bounds what is delivered and not settled.
-    pub fn prefetch(&mut self, count: u16) -> io::Result<()> {
+    pub(crate) fn prefetch(&mut self, count: u16) -> io::Result<()> {
         self.method(CHANNEL, 60, 10, |out| {
             out.extend_from_slice(&[0; 4]);
             out.extend_from_slice(&count.to_be_bytes());
@@ -146,7 +146,7 @@ impl Client {
     }
 
     /// Starts to consume with manual acknowledgement.
-    pub fn consume(&mut self, queue: &str) -> io::Result<()> {
+    pub(crate) fn consume(&mut self, queue: &str) -> io::Result<()> {
         self.method(CHANNEL, 60, 20, |out| {
             out.extend_from_slice(&[0, 0]);
             short_string(out, queue);
@@ -158,7 +158,7 @@ impl Client {
     }
 
     /// Takes one message, if there is one.
-    pub fn get(&mut self, queue: &str) -> io::Result<Option<Event>> {
+    pub(crate) fn get(&mut self, queue: &str) -> io::Result<Option<Event>> {
         self.method(CHANNEL, 60, 70, |out| {
             out.extend_from_slice(&[0, 0]);
             short_string(out, queue);
@@ -175,7 +175,7 @@ impl Client {
     }
 
     /// Buffers a persistent publish.
-    pub fn publish(&mut self, exchange: &str, key: &str, body: &[u8]) {
+    pub(crate) fn publish(&mut self, exchange: &str, key: &str, body: &[u8]) {
         self.method(CHANNEL, 60, 40, |out| {
             out.extend_from_slice(&[0, 0]);
             short_string(out, exchange);
@@ -194,7 +194,7 @@ impl Client {
     }
 
     /// Buffers an acknowledgement.
-    pub fn ack(&mut self, tag: u64, multiple: bool) {
+    pub(crate) fn ack(&mut self, tag: u64, multiple: bool) {
         self.method(CHANNEL, 60, 80, |out| {
             out.extend_from_slice(&tag.to_be_bytes());
             out.push(u8::from(multiple));
@@ -202,7 +202,7 @@ impl Client {
     }
 
     /// Buffers a negative acknowledgement that puts the message back.
-    pub fn requeue(&mut self, tag: u64) {
+    pub(crate) fn requeue(&mut self, tag: u64) {
         self.method(CHANNEL, 60, 120, |out| {
             out.extend_from_slice(&tag.to_be_bytes());
             out.push(0b10);
@@ -210,19 +210,19 @@ impl Client {
     }
 
     /// Buffers the answer to the broker's close.
-    pub fn accept_close(&mut self) {
+    pub(crate) fn accept_close(&mut self) {
         self.method(0, 10, 51, |_| {});
     }
 
     /// Sends what is buffered.
-    pub fn flush(&mut self) -> io::Result<()> {
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.input.get_mut().write_all(&self.output)?;
         self.output.clear();
         Ok(())
     }
 
     /// Sends what is buffered and waits for what the broker says next.
-    pub fn next(&mut self) -> io::Result<Event> {
+    pub(crate) fn next(&mut self) -> io::Result<Event> {
         self.flush()?;
         match self.waiting.pop_front() {
             Some(event) => Ok(event),
@@ -232,7 +232,7 @@ impl Client {
 
     /// As [`Client::next`], and `None` if nothing came within `silence`. What is under way is waited
     /// for, so a frame is never left half read.
-    pub fn next_within(&mut self, silence: Duration) -> io::Result<Option<Event>> {
+    pub(crate) fn next_within(&mut self, silence: Duration) -> io::Result<Option<Event>> {
         self.flush()?;
         if let Some(event) = self.waiting.pop_front() {
             return Ok(Some(event));
@@ -254,7 +254,7 @@ impl Client {
     }
 
     /// Whether the transport ends here, at the end of a frame.
-    pub fn ends_cleanly(&mut self) -> bool {
+    pub(crate) fn ends_cleanly(&mut self) -> bool {
         let mut byte = [0];
         match self.input.read(&mut byte) {
             Ok(count) => count == 0,
