@@ -171,8 +171,10 @@ impl World {
                 node.job_done(self.now, job.run(&self.disk));
             }
         }
-        if self.node.take().is_some() {
-            self.note(Event::Closed);
+        if let Some(node) = self.node.take() {
+            // Where its last flush failed, it was no end in order.
+            let is_clean = *node.journal().state() == State::Ready;
+            self.note(if is_clean { Event::Closed } else { Event::Crashed });
             // Nothing that an orderly end relies on may be lost with the power after it.
             self.disk.faulty.crash();
             self.went_down();
