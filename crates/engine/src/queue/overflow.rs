@@ -2,7 +2,7 @@
 
 use super::lane::Front;
 use crate::engine::Engine;
-use crate::{DeathReason, Effects, Time};
+use crate::{DeathReason, Effects, Overflow, Time};
 
 impl Engine {
     /// Drops from the head while more is ready than the queue's limits allow. What is next in a page
@@ -10,7 +10,8 @@ impl Engine {
     pub(crate) fn enforce_limits<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
         loop {
             let Some(queue) = self.queues.get_mut(slot) else { return };
-            if !queue.is_over_limit() {
+            // Where the new ones are refused, what was taken stays: a requeue may exceed the limit.
+            if queue.options.overflow != Overflow::DropHead || !queue.is_over_limit() {
                 return;
             }
             if let Front::Page(_) = queue.front() {
