@@ -14,7 +14,7 @@ pub fn make(id: MessageId, length: usize) -> Vec<u8> {
     body.extend_from_slice(&id.0.to_be_bytes());
     let mut filling = Random::new(id.0 ^ (length as u64).rotate_left(32));
     while body.len() < length {
-        let piece = filling.next().to_be_bytes();
+        let piece = filling.draw().to_be_bytes();
         let take = piece.len().min(length - body.len());
         body.extend_from_slice(&piece[..take]);
     }

@@ -23,7 +23,7 @@ impl Random {
     }
 
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         let result = self.state[1].wrapping_mul(5).rotate_left(7).wrapping_mul(9);
         let shifted = self.state[1] << 17;
         self.state[2] ^= self.state[0];
@@ -38,7 +38,7 @@ impl Random {
     /// A number below `bound`; 0 where that is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         // The bias of the remainder is below 2^-32 for every bound that is used here.
-        if bound == 0 { 0 } else { self.next() % bound }
+        if bound == 0 { 0 } else { self.draw() % bound }
     }
 
     /// A number from `low` to `high`, both included.
@@ -70,6 +70,6 @@ impl Random {
     /// A generator of its own for a part of the world, so that one part's draws do not shift another's.
     #[must_use]
     pub fn fork(&mut self) -> Random {
-        Random::new(self.next())
+        Random::new(self.draw())
     }
 }

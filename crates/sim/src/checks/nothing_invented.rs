@@ -64,10 +64,10 @@ fn check_delivery(history: &History, known: &Known<'_>, delivery: &Delivery) -> 
     if !survives && is_new && *at < known.last_restart {
         return Err(format!("{message:?} in '{name}' was not to survive a restart, and did"));
     }
-    if let Some(transaction) = publish.transaction {
-        if !known.committing.contains(&transaction) || known.rolled_back.contains(&transaction) {
-            return Err(format!("{message:?} was delivered and its transaction not committed"));
-        }
+    if let Some(transaction) = publish.transaction
+        && (!known.committing.contains(&transaction) || known.rolled_back.contains(&transaction))
+    {
+        return Err(format!("{message:?} was delivered and its transaction not committed"));
     }
     let is_only_copy = publish.to.len() == 1 && *origin == delivery.queue;
     if is_only_copy && !known.has_failed && known.refused.contains(&message) {

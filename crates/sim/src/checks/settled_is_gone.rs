@@ -5,7 +5,7 @@
 //! was confirmed, because the journal is flushed in order. (What was under way on a connection that is
 //! cut may arrive late; only a consumer that is answered later still can be sure of what it got.)
 
-use crate::history::{Ending, Event, History, MessageId, Outcome, QueueIndex};
+use crate::history::{Ending, Event, History, MessageId, Outcome, Publish, QueueIndex};
 use std::collections::{BTreeMap, BTreeSet};
 
 type Copy = (QueueIndex, MessageId);
@@ -37,25 +37,20 @@ pub(super) fn check(history: &History) -> Result<(), String> {
     }
     for (at, (_, event)) in history.events.iter().enumerate() {
         match event {
-            Event::Publish(publish) if publish.persistent => {
-                if publish.to.iter().any(|queue| history.plan.queues[*queue].durable) {
-                    published_at.insert(publish.message, at);
-                }
+            Event::Publish(publish) if is_lasting(history, publish) => {
+                published_at.insert(publish.message, at);
             }
             Event::Confirm { message, accepted: true } => {
                 if let Some(published) = published_at.remove(message) {
                     settled.flushed(published);
                 }
             }
-            Event::Settle { consumer, queue, message, outcome, transaction } => {
-                if *outcome != Outcome::Requeue {
-                    let copy = (*queue, *message);
-                    match transaction {
-                        Some(number) => {
-                            settled.in_transaction.entry(*number).or_default().push(copy)
-                        }
-                        None => settled.sent.entry(*consumer).or_default().push(copy),
-                    }
+            Event::Settle { outcome: Outcome::Requeue, .. } => {}
+            Event::Settle { consumer, queue, message, transaction, .. } => {
+                let copy = (*queue, *message);
+                match transaction {
+                    Some(number) => settled.in_transaction.entry(*number).or_default().push(copy),
+                    None => settled.sent.entry(*consumer).or_default().push(copy),
                 }
             }
             Event::Synced { consumer } => settled.synced(at, *consumer),
@@ -91,6 +86,10 @@ pub(super) fn check(history: &History) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+fn is_lasting(history: &History, publish: &Publish) -> bool {
+    publish.persistent && publish.to.iter().any(|queue| history.plan.queues[*queue].durable)
 }
 
 impl Settled {

@@ -230,7 +230,7 @@ impl Client {
     /// It is connected and speaks first.
     pub fn connected(&mut self) {
         self.phase = Phase::Greeting;
-        self.wire = self.wire.next();
+        self.wire = self.wire.renewed();
         self.wire.output.extend_from_slice(&frame::PROTOCOL_HEADER);
         self.asked.clear();
         self.wake_at = None;

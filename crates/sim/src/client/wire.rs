@@ -100,7 +100,7 @@ impl Wire {
 
     /// The next connection, behind the same proxy.
     #[must_use]
-    pub fn next(&mut self) -> Wire {
+    pub fn renewed(&mut self) -> Wire {
         Wire::behind(self.proxy.take())
     }
 

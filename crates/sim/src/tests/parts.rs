@@ -12,7 +12,7 @@ use angarium_engine::ExchangeKind;
 fn the_same_seed_gives_the_same_numbers() {
     let draw = |seed| {
         let mut random = Random::new(seed);
-        (0..100).map(|_| random.next()).collect::<Vec<_>>()
+        (0..100).map(|_| random.draw()).collect::<Vec<_>>()
     };
     assert_eq!(draw(7), draw(7));
     assert_ne!(draw(7), draw(8));

@@ -45,7 +45,7 @@ pub(super) fn plan(random: &mut Random) -> Plan {
             // What a full queue does to a transaction is for the engine's own tests.
             producer.mode = Mode::Plain;
         }
-        producer.ttl = random.percent(30).then(|| (50, 2_000));
+        producer.ttl = random.percent(30).then_some((50, 2_000));
         plan.clients.push(Role::Producer(producer));
     }
     for queue in limited {

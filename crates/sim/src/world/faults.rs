@@ -239,7 +239,7 @@ impl World {
     }
 
     fn recover(&mut self) -> Result<Node, String> {
-        let seed = self.random.next();
+        let seed = self.random.draw();
         Node::recover(self.options(seed), &self.disk, self.now)
     }
 

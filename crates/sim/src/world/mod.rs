@@ -107,7 +107,7 @@ impl World {
     #[must_use]
     pub fn new(plan: Plan, seed: u64, canary: Option<Canary>) -> World {
         let mut random = Random::new(seed ^ 0x5eed);
-        let faulty = FaultyStorage::new(random.next());
+        let faulty = FaultyStorage::new(random.draw());
         faulty.set_capacity(Some(plan.sizes.disk_bytes));
         let disk = Disk { faulty, lies: canary == Some(Canary::SyncLies) };
         let mut world = World {

@@ -273,7 +273,7 @@ impl World {
     /// Cuts a connection: both ends learn it, each at its time; what is under way is lost.
     pub(super) fn cut(&mut self, number: u64) {
         let Some(link) = self.links.get_mut(&number) else { return };
-        let lost = usize::try_from(self.random.next() % 4096).expect("small");
+        let lost = usize::try_from(self.random.draw() % 4096).expect("small");
         link.up.read(lost);
         link.up.stalled_until = self.now.plus(Duration::from_secs(3600));
         link.down.stalled_until = link.up.stalled_until;
