@@ -41,8 +41,9 @@ pub struct Stats {
     pub connections_total: u64,
     /// Connections now.
     pub connections: u64,
-    /// Bytes received and sent, of connections that have ended and those that live.
+    /// Bytes received from connections that have ended and those that live.
     pub received_bytes: u64,
+    /// Bytes sent to them.
     pub sent_bytes: u64,
     /// Clients whose credentials were wrong.
     pub authentications_failed: u64,

@@ -45,6 +45,32 @@ fn a_limit_counts_what_is_ready() {
 }
 
 #[test]
+fn what_comes_back_to_a_full_queue_that_refuses_is_kept() {
+    check(
+        "a queue q length=1 overflow=reject
+         > a queue q 0 0
+         a confirms
+         > a ok
+         a publish - q 1
+         > a confirm 1
+         b get q
+         > b deliver  #1 1
+         > b got, 0 left
+         a publish - q 2
+         > a confirm 2
+         b requeue 1
+         a publish - q 3
+         > a nack 3
+         a get q presettled
+         > a deliver  #1 1 redelivered count=1
+         > a got, 1 left
+         a get q presettled
+         > a deliver  #2 2
+         > a got, 0 left",
+    );
+}
+
+#[test]
 fn bytes_are_limited_too() {
     check(
         "a queue q bytes=6
