@@ -73,9 +73,7 @@ impl Engine {
             annotations: &NO_ANNOTATIONS,
         };
         let mut blob = Vec::new();
-        incoming.encode_around(&mut blob, &mut Vec::new());
-        blob.extend_from_slice(publish.content.properties);
-        blob.extend_from_slice(publish.content.body);
+        incoming.encode(&mut blob);
         let number = self.delays.next_number;
         let fits = self.resident + blob.len() as u64 <= self.options.limits.resident_bytes_max;
         let mut position = None;

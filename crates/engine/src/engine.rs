@@ -100,8 +100,7 @@ pub struct Engine {
     pub(crate) targets: Vec<QueueKey>,
     pub(crate) placements: Vec<Placement>,
     pub(crate) record: Vec<u8>,
-    pub(crate) blob_head: Vec<u8>,
-    pub(crate) blob_tail: Vec<u8>,
+    pub(crate) blob: Vec<u8>,
 }
 
 impl Engine {
@@ -140,8 +139,7 @@ impl Engine {
             targets: Vec::new(),
             placements: Vec::new(),
             record: Vec::new(),
-            blob_head: Vec::new(),
-            blob_tail: Vec::new(),
+            blob: Vec::new(),
         };
         engine.add_vhost("/");
         engine

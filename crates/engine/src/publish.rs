@@ -15,6 +15,9 @@ use std::sync::Arc;
 /// What begins the address of an inbox.
 pub(crate) const INBOX_PREFIX: &str = "amq.rabbitmq.reply-to.";
 
+/// Room for encoding a message that is kept for the next one.
+const KEPT_BLOB_BYTES_MAX: usize = 64 << 10;
+
 /// Where one queue puts a message that is being published.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Placement {
@@ -297,42 +300,40 @@ impl Engine {
         wants_flush: bool,
         fx: &mut F,
     ) -> Option<Position> {
-        let mut head = std::mem::take(&mut self.blob_head);
-        let mut tail = std::mem::take(&mut self.blob_tail);
-        head.clear();
-        tail.clear();
-        incoming.encode_around(&mut head, &mut tail);
-        let parts = [&head[..], incoming.content.properties, incoming.content.body, &tail[..]];
-        let durable = self.append_published(placements, &parts, wants_flush, fx);
+        let mut encoded = std::mem::take(&mut self.blob);
+        encoded.clear();
+        incoming.encode(&mut encoded);
+        let durable = self.append_published(placements, &encoded, wants_flush, fx);
         let mut spooled = None;
-        let mut blob = None;
+        let mut blob: Option<Arc<[u8]>> = None;
         for placement in placements {
             let position = if placement.durable { durable } else { spooled };
-            let fits = self.fits(placement, &parts);
+            let fits = self.fits(placement, incoming, encoded.len());
             let mut position = position.unwrap_or(NOWHERE);
             if !fits && position == NOWHERE {
                 if self.storage != StorageState::Ready {
                     self.counters.not_stored += 1;
                     continue;
                 }
-                position = self.append_spooled(&parts, fx);
+                position = self.append_spooled(&encoded, fx);
                 spooled = Some(position);
             }
             if position != NOWHERE && !placement.durable {
                 self.retain_transient(position, fx);
             }
-            let message = fits.then(|| blob.get_or_insert_with(|| join(&parts)).clone());
+            let message = fits.then(|| blob.get_or_insert_with(|| Arc::from(&encoded[..])).clone());
             self.enter(now, placement, position, message, incoming, fx);
         }
-        self.blob_head = head;
-        self.blob_tail = tail;
+        if encoded.capacity() <= KEPT_BLOB_BYTES_MAX {
+            self.blob = encoded;
+        }
         durable
     }
 
     fn append_published<F: Effects>(
         &mut self,
         placements: &[Placement],
-        parts: &[&[u8]; 4],
+        blob: &[u8],
         wants_flush: bool,
         fx: &mut F,
     ) -> Option<Position> {
@@ -348,24 +349,22 @@ impl Engine {
                 Place { queue: queue.number, seq: placement.seq, expires: placement.expires };
             record::write_place(&mut writer, place);
         }
-        let [head, properties, body, tail] = *parts;
-        let position = fx.append(&[&self.record, head, properties, body, tail], wants_flush);
+        let position = fx.append(&[&self.record, blob], wants_flush);
         fx.retain(position, u32::try_from(count).expect("queues are counted in 32 bits"));
         Some(position)
     }
 
-    fn append_spooled<F: Effects>(&mut self, parts: &[&[u8]; 4], fx: &mut F) -> Position {
+    fn append_spooled<F: Effects>(&mut self, blob: &[u8], fx: &mut F) -> Position {
         record::start(&mut self.record, Kind::Spooled);
-        let [head, properties, body, tail] = *parts;
         self.counters.spooled += 1;
-        fx.append(&[&self.record, head, properties, body, tail], false)
+        fx.append(&[&self.record, blob], false)
     }
 
     /// Whether a message for that place may stay in memory.
-    fn fits(&self, placement: &Placement, parts: &[&[u8]; 4]) -> bool {
+    fn fits(&self, placement: &Placement, incoming: &Incoming<'_>, blob_bytes: usize) -> bool {
         let queue = self.queues.get(placement.queue).expect("placements name living queues");
-        let lane = usize::from(queue.lane_of(parts[0][2]));
-        let cost = parts.iter().map(|part| part.len() as u64).sum::<u64>() + ENTRY_COST;
+        let lane = usize::from(queue.lane_of(incoming.content.priority));
+        let cost = blob_bytes as u64 + ENTRY_COST;
         let limits = &self.options.limits;
         !queue.lanes[lane].is_spooling()
             && queue.resident + cost <= limits.queue_resident_bytes_max
@@ -415,9 +414,4 @@ enum Route {
     Queues,
     Inbox(u32),
     Delayed(std::time::Duration),
-}
-
-/// One blob out of the parts of a message.
-fn join(parts: &[&[u8]; 4]) -> Arc<[u8]> {
-    parts.concat().into()
 }

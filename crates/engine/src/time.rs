@@ -14,8 +14,8 @@ impl Time {
     /// The instant `after` later; saturates at the end of time.
     #[must_use]
     pub fn plus(self, after: Duration) -> Time {
-        let micros = u64::try_from(after.as_micros()).unwrap_or(u64::MAX);
-        Time(self.0.saturating_add(micros))
+        let micros = after.as_secs().saturating_mul(1_000_000);
+        Time(self.0.saturating_add(micros).saturating_add(after.subsec_micros().into()))
     }
 
     /// How long ago `earlier` was; zero if it lies ahead.

@@ -2,73 +2,116 @@
 
 use std::collections::BTreeMap;
 
-/// Disjoint, non-adjacent ranges by their first number.
+/// Disjoint, non-adjacent ranges. Numbers mostly come in order, so that the last range grows: it is
+/// kept apart, and a set that is one range costs no allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ranges {
-    /// First number to last number, both included.
-    ranges: BTreeMap<u64, u64>,
+    /// First number to last number, both included; all before `newest`.
+    older: BTreeMap<u64, u64>,
+    /// The range of the highest numbers; there is one unless the set is empty.
+    newest: Option<(u64, u64)>,
 }
 
 impl Ranges {
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.ranges.is_empty()
+        self.newest.is_none()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.older.clear();
+        self.newest = None;
     }
 
     pub(crate) fn contains(&self, number: u64) -> bool {
-        self.ranges.range(..=number).next_back().is_some_and(|(_, last)| *last >= number)
+        match self.newest {
+            None => false,
+            Some((first, last)) if number >= first => number <= last,
+            Some(_) => {
+                self.older.range(..=number).next_back().is_some_and(|(_, last)| *last >= number)
+            }
+        }
     }
 
     /// Adds one number.
+    #[inline]
     pub(crate) fn insert(&mut self, number: u64) {
+        match &mut self.newest {
+            Some((_, last)) if last.checked_add(1) == Some(number) => *last = number,
+            None => self.newest = Some((number, number)),
+            Some(_) => self.insert_apart(number),
+        }
+    }
+
+    /// Adds a number that does not just follow the highest one.
+    fn insert_apart(&mut self, number: u64) {
         if self.contains(number) {
             return;
         }
-        let mut first = number;
-        let mut last = number;
-        if let Some((before, end)) = self.ranges.range(..number).next_back()
-            && *end + 1 == number
-        {
-            first = *before;
-        }
-        if let Some(end) = number.checked_add(1).and_then(|next| self.ranges.remove(&next)) {
-            last = end;
-        }
-        self.ranges.insert(first, last);
+        self.change(|ranges| {
+            let mut first = number;
+            let mut last = number;
+            if let Some((before, end)) = ranges.range(..number).next_back()
+                && *end + 1 == number
+            {
+                first = *before;
+            }
+            if let Some(end) = number.checked_add(1).and_then(|next| ranges.remove(&next)) {
+                last = end;
+            }
+            ranges.insert(first, last);
+        });
     }
 
     /// Adds every number from `first` to `last`, both included.
     pub(crate) fn insert_range(&mut self, first: u64, last: u64) {
-        self.remove_range(first, last);
-        self.ranges.insert(first, last);
+        self.change(|ranges| {
+            remove(ranges, first, last);
+            ranges.insert(first, last);
+        });
     }
 
     /// Forgets every number from `first` to `last`, both included.
     pub(crate) fn remove_range(&mut self, first: u64, last: u64) {
-        if let Some((&from, &to)) = self.ranges.range(..first).next_back()
-            && to >= first
-        {
-            self.ranges.insert(from, first - 1);
-            if to > last {
-                self.ranges.insert(last + 1, to);
-                return;
-            }
+        if self.newest.is_some_and(|(_, highest)| highest >= first) {
+            self.change(|ranges| remove(ranges, first, last));
         }
-        while let Some((&from, &to)) = self.ranges.range(first..=last).next() {
-            self.ranges.remove(&from);
-            if to > last {
-                self.ranges.insert(last + 1, to);
-            }
-        }
+    }
+
+    /// Changes the ranges as one map.
+    fn change(&mut self, change: impl FnOnce(&mut BTreeMap<u64, u64>)) {
+        self.older.extend(self.newest.take());
+        change(&mut self.older);
+        self.newest = self.older.pop_last();
     }
 
     /// First and last number of each range, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.ranges.iter().map(|(first, last)| (*first, *last))
+        self.older.iter().map(|(first, last)| (*first, *last)).chain(self.newest)
     }
 
     /// How many ranges.
     pub(crate) fn len(&self) -> usize {
-        self.ranges.len()
+        self.older.len() + usize::from(self.newest.is_some())
+    }
+}
+
+/// Takes every number from `first` to `last` out of ranges.
+fn remove(ranges: &mut BTreeMap<u64, u64>, first: u64, last: u64) {
+    if let Some((&from, &to)) = ranges.range(..first).next_back()
+        && to >= first
+    {
+        ranges.insert(from, first - 1);
+        if to > last {
+            ranges.insert(last + 1, to);
+            return;
+        }
+    }
+    while let Some((&from, &to)) = ranges.range(first..=last).next() {
+        ranges.remove(&from);
+        if to > last {
+            ranges.insert(last + 1, to);
+        }
     }
 }
 

@@ -15,6 +15,8 @@ const DEAD: u8 = 2;
 const TTL_REMOVED: u8 = 4;
 const KNOWN_FLAGS: u8 = PERSISTENT | DEAD | TTL_REMOVED;
 const NO_TTL: u64 = u64::MAX;
+/// Bytes before the exchange's name.
+const FIXED_BYTES: usize = 24;
 
 /// A message on its way into queues, borrowed from wherever it comes from.
 #[derive(Clone, Copy, Debug)]
@@ -48,37 +50,36 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    /// Writes what comes before the properties to `head` and what follows the body to `tail`.
-    pub(crate) fn encode_around(&self, head: &mut Vec<u8>, tail: &mut Vec<u8>) {
+    /// Appends the blob.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         let content = &self.content;
         let dead = !self.annotations.deaths.is_empty();
         let flags = u8::from(content.persistent) * PERSISTENT
             + u8::from(dead) * DEAD
             + u8::from(self.annotations.ttl_removed) * TTL_REMOVED;
-        let ttl = content.ttl.map_or(NO_TTL, micros);
         let byte = |length: usize| u8::try_from(length).expect("names were checked to fit a byte");
         let word = |length: usize| u32::try_from(length).expect("bodies were checked to be small");
-        head.extend_from_slice(&[
-            flags,
-            content.format as u8,
-            content.priority,
-            byte(self.exchange.len()),
-            byte(self.routing_key.len()),
-            byte(self.also_to.len()),
-            0,
-            0,
-        ]);
-        head.extend_from_slice(&word(content.properties.len()).to_le_bytes());
-        head.extend_from_slice(&word(content.body.len()).to_le_bytes());
-        head.extend_from_slice(&ttl.to_le_bytes());
-        head.extend_from_slice(self.exchange.as_bytes());
-        head.extend_from_slice(self.routing_key.as_bytes());
+        let mut fixed = [0; FIXED_BYTES];
+        fixed[0] = flags;
+        fixed[1] = content.format as u8;
+        fixed[2] = content.priority;
+        fixed[3] = byte(self.exchange.len());
+        fixed[4] = byte(self.routing_key.len());
+        fixed[5] = byte(self.also_to.len());
+        fixed[8..12].copy_from_slice(&word(content.properties.len()).to_le_bytes());
+        fixed[12..16].copy_from_slice(&word(content.body.len()).to_le_bytes());
+        fixed[16..].copy_from_slice(&content.ttl.map_or(NO_TTL, micros).to_le_bytes());
+        out.extend_from_slice(&fixed);
+        out.extend_from_slice(self.exchange.as_bytes());
+        out.extend_from_slice(self.routing_key.as_bytes());
         for key in self.also_to {
-            head.push(byte(key.len()));
-            head.extend_from_slice(key.as_bytes());
+            out.push(byte(key.len()));
+            out.extend_from_slice(key.as_bytes());
         }
+        out.extend_from_slice(content.properties);
+        out.extend_from_slice(content.body);
         if dead {
-            write_deaths(&mut Writer(tail), &self.annotations.deaths);
+            write_deaths(&mut Writer(out), &self.annotations.deaths);
         }
     }
 }

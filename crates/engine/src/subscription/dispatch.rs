@@ -156,11 +156,15 @@ impl Engine {
     }
 
     /// What held a whole session up may be over.
+    #[inline]
     pub(crate) fn reconsider_session(&mut self, slot: u32) {
-        let Some(session) = self.sessions.get_mut(slot) else { return };
-        if !session.is_held_up {
-            return;
+        if self.sessions.get(slot).is_some_and(|session| session.is_held_up) {
+            self.reconsider_all(slot);
         }
+    }
+
+    fn reconsider_all(&mut self, slot: u32) {
+        let Some(session) = self.sessions.get_mut(slot) else { return };
         session.is_held_up = false;
         // Another one is first each time, so that none lives on what the others leave.
         if session.subscriptions.len() > 1 {
@@ -243,6 +247,7 @@ impl Engine {
     }
 
     /// Hands an entry out, which has left its queue.
+    #[inline]
     pub(crate) fn hand_out<F: Effects>(
         &mut self,
         now: Time,
@@ -279,6 +284,7 @@ impl Engine {
     }
 
     /// Remembers a delivery until it is settled.
+    #[inline]
     fn keep_unsettled(
         &mut self,
         now: Time,

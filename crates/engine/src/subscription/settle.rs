@@ -54,7 +54,9 @@ impl Engine {
             return Ok(());
         }
         let up_to = if settle.tag == 0 { u64::MAX } else { settle.tag };
-        session.timed_out = session.timed_out.split_off(&up_to.saturating_add(1));
+        if !session.timed_out.is_empty() {
+            session.timed_out = session.timed_out.split_off(&up_to.saturating_add(1));
+        }
         self.settle_up_to(now, slot, up_to, settle.outcome, fx);
         Ok(())
     }
@@ -99,6 +101,7 @@ impl Engine {
     }
 
     /// Gives credit back and does with the message what was asked.
+    #[inline]
     pub(crate) fn settle_one<F: Effects>(
         &mut self,
         now: Time,
@@ -163,6 +166,7 @@ impl Engine {
     }
 
     /// An entry whose message memory does not hold any more has left its queue for good.
+    #[inline]
     pub(crate) fn forget<F: Effects>(&mut self, slot: u32, entry: Entry, fx: &mut F) {
         if entry.durable {
             self.note_settled(slot, entry.seq, fx);
@@ -171,6 +175,7 @@ impl Engine {
     }
 
     /// Gives back what an entry holds in memory and in the journal.
+    #[inline]
     pub(crate) fn drop_entry<F: Effects>(&mut self, entry: Entry, fx: &mut F) {
         self.resident -= entry.resident_cost();
         if entry.durable {
@@ -181,6 +186,7 @@ impl Engine {
     }
 
     /// A durable message is gone; the record that says so is written at the end of the turn.
+    #[inline]
     fn note_settled<F: Effects>(&mut self, slot: u32, seq: u64, fx: &mut F) {
         let Some(queue) = self.queues.get_mut(slot) else { return };
         if queue.settled.is_empty() {
@@ -231,7 +237,7 @@ impl Engine {
             writer.varint(first);
             writer.varint(last - first);
         }
-        queue.settled = crate::queue::ranges::Ranges::default();
+        queue.settled.clear();
         queue.settled_count = 0;
         Some(fx.append(&[&self.record], wants_flush))
     }

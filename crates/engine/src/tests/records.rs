@@ -44,8 +44,7 @@ fn blob() -> Vec<u8> {
         annotations: &NO_ANNOTATIONS,
     };
     let mut blob = Vec::new();
-    incoming.encode_around(&mut blob, &mut Vec::new());
-    blob.extend_from_slice(b"ppbody");
+    incoming.encode(&mut blob);
     blob
 }
 
