@@ -52,7 +52,7 @@ fn measure(wish: &Wish, name: &str, body: usize, persistent: bool, presettled: b
         return;
     }
     let limits = limits::Limits::default();
-    let mut engine = Engine::new(Options { seed: 1, limits, read_headers: no_headers });
+    let mut engine = Engine::new(Options { seed: [1; 32], limits, read_headers: no_headers });
     let mut fx = Sink::default();
     let now = Time(1);
     let session = |connection| SessionId { connection: ConnectionId(connection), number: 1 };

@@ -23,8 +23,9 @@ use std::collections::BTreeMap;
 /// What an engine is made with.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Seeds every random choice: made-up names, hash functions.
-    pub seed: u64,
+    /// Seeds every random choice: made-up names, inbox addresses, hash functions. Addresses are only
+    /// as hard to guess as this is.
+    pub seed: [u8; 32],
     /// The limits.
     pub limits: Limits,
     /// How to look at headers.

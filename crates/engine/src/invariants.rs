@@ -39,16 +39,9 @@ impl Engine {
             assert_eq!(queue.resident, queue_resident, "resident in {}", queue.name);
             resident += queue_resident;
             let out = self.sessions.iter().flat_map(|(_, session)| session.unsettled.iter());
-            let out = out.filter(|(_, delivered)| {
-                delivered.queue == slot && delivered.queue_number == queue.number
-            });
-            let dying = self.dying_of(slot, queue.number).count();
-            assert_eq!(
-                queue.unsettled,
-                (out.count() + dying) as u64,
-                "unsettled of {}",
-                queue.name
-            );
+            let out = out.filter(|(_, out)| out.queue == slot && out.queue_number == queue.number);
+            let out = out.count() + self.dying_of(slot, queue.number).count();
+            assert_eq!(queue.unsettled, out as u64, "unsettled of {}", queue.name);
             let drops = queue.options.overflow == crate::Overflow::DropHead && queue.loads == 0;
             assert!(!drops || !queue.is_over_limit(), "{} is over its limit", queue.name);
         }
@@ -79,6 +72,10 @@ impl Engine {
         assert_eq!(self.resident, resident, "resident bytes");
         assert_eq!(&expected, references, "references by segment");
         assert_eq!(transient, self.transient_references, "transient references by segment");
+        self.check_credit();
+    }
+
+    fn check_credit(&self) {
         for (_, session) in self.sessions.iter() {
             let counted = session.unsettled.iter().filter(|(_, out)| out.subscription.is_some());
             assert_eq!(session.account.messages as usize, counted.count(), "session credit");

@@ -372,6 +372,7 @@ impl Engine {
     }
 
     /// Makes the message an entry of its queue, or of the consumer that gets it at once.
+    #[inline]
     fn enter<F: Effects>(
         &mut self,
         now: Time,

@@ -20,8 +20,8 @@ const IDLE_BUFFER_BYTES_MAX: usize = 0;
 /// What a node is made with.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Seeds every random choice.
-    pub seed: u64,
+    /// Seeds every random choice; drawn anew for each run from what nobody can guess.
+    pub seed: [u8; 32],
     /// The engine's limits.
     pub limits: Limits,
     /// The journal's sizes.

@@ -92,10 +92,7 @@ impl Engine {
     ) {
         loop {
             let Some(session) = self.sessions.get_mut(slot) else { return };
-            let Some(first) = session.unsettled.first().filter(|first| *first <= up_to) else {
-                return;
-            };
-            let delivered = session.unsettled.take(first).expect("the first one is there");
+            let Some(delivered) = session.unsettled.take_first(up_to) else { return };
             self.settle_one(now, slot, delivered, outcome, fx);
         }
     }

@@ -75,11 +75,30 @@ impl Unsettled {
             return self.old.remove(&tag);
         }
         let index = usize::try_from(tag - self.base).ok()?;
+        if index == 0 {
+            return self.take_front();
+        }
         let taken = self.ring.get_mut(index)?.take()?;
         self.in_ring -= 1;
-        if index == 0 {
-            self.drop_empty_front();
+        Some(taken)
+    }
+
+    /// Takes the delivery of the lowest tag, unless that is above `up_to`.
+    #[inline]
+    pub(crate) fn take_first(&mut self, up_to: u64) -> Option<Delivered> {
+        if let Some(oldest) = self.old.first_entry() {
+            return (*oldest.key() <= up_to).then(|| oldest.remove());
         }
+        if self.base > up_to { None } else { self.take_front() }
+    }
+
+    /// Takes the front of the ring, which is there unless the ring is empty.
+    #[inline]
+    fn take_front(&mut self) -> Option<Delivered> {
+        let taken = self.ring.pop_front()??;
+        self.base += 1;
+        self.in_ring -= 1;
+        self.drop_empty_front();
         Some(taken)
     }
 

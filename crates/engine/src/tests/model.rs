@@ -55,10 +55,12 @@ impl Run {
         world.fx.quiet = true;
         world.run("a queue q durable");
         let consumers = BTreeSet::new();
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&seed.to_le_bytes());
         Run {
             world,
             model: Model::default(),
-            random: Random::new(seed),
+            random: Random::new(key),
             consumers,
             lines: Vec::new(),
         }

@@ -23,7 +23,7 @@ pub(crate) struct World {
 fn no_headers(_: Format, _: &[u8], _: &mut dyn FnMut(&str, Value)) {}
 
 fn engine(limits: &Limits) -> Engine {
-    Engine::new(Options { seed: 7, limits: limits.clone(), read_headers: no_headers })
+    Engine::new(Options { seed: [7; 32], limits: limits.clone(), read_headers: no_headers })
 }
 
 /// `key=value` and plain words of a line.
@@ -254,19 +254,7 @@ fn request(words: &Words<'_>) -> Request {
         "passive" => Request::DeclareQueue(QueueDeclaration { name: text(1), options: None }),
         "exchange" => Request::DeclareExchange(ExchangeDeclaration {
             name: text(1),
-            options: Some(ExchangeOptions {
-                kind: match words.0[2] {
-                    "direct" => ExchangeKind::Direct,
-                    "fanout" => ExchangeKind::Fanout,
-                    "topic" => ExchangeKind::Topic,
-                    _ => ExchangeKind::Headers,
-                },
-                delaying: words.has("delaying"),
-                durable: words.has("durable"),
-                auto_delete: words.has("auto-delete"),
-                internal: words.has("internal"),
-                alternate: words.value("alternate").map(str::to_owned),
-            }),
+            options: Some(exchange_options(words)),
         }),
         "delete-exchange" => {
             Request::DeleteExchange { name: text(1), if_unused: words.has("if-unused") }
@@ -289,17 +277,7 @@ fn request(words: &Words<'_>) -> Request {
                 Request::Unbind { source, target, key, arguments }
             }
         }
-        "subscribe" => Request::Subscribe(Subscribe {
-            queue: text(1),
-            name: text(2),
-            presettled: words.has("presettled"),
-            exclusive: words.has("exclusive"),
-            priority: words.number("priority").unwrap_or(0),
-            credit: Credit {
-                messages: words.number("credit").unwrap_or(0),
-                bytes: words.number("bytes").unwrap_or(0),
-            },
-        }),
+        "subscribe" => Request::Subscribe(subscribe(words)),
         "unsubscribe" => Request::Unsubscribe { name: text(1) },
         "get" => Request::Get { queue: text(1), presettled: words.has("presettled") },
         "inbox" => Request::OpenInbox { name: text(1) },
@@ -321,6 +299,37 @@ fn request(words: &Words<'_>) -> Request {
             administrator: words.has("administrator"),
         },
         other => panic!("unknown request '{other}'"),
+    }
+}
+
+fn subscribe(words: &Words<'_>) -> Subscribe {
+    let text = |index: usize| words.0[index].to_owned();
+    Subscribe {
+        queue: text(1),
+        name: text(2),
+        presettled: words.has("presettled"),
+        exclusive: words.has("exclusive"),
+        priority: words.number("priority").unwrap_or(0),
+        credit: Credit {
+            messages: words.number("credit").unwrap_or(0),
+            bytes: words.number("bytes").unwrap_or(0),
+        },
+    }
+}
+
+fn exchange_options(words: &Words<'_>) -> ExchangeOptions {
+    ExchangeOptions {
+        kind: match words.0[2] {
+            "direct" => ExchangeKind::Direct,
+            "fanout" => ExchangeKind::Fanout,
+            "topic" => ExchangeKind::Topic,
+            _ => ExchangeKind::Headers,
+        },
+        delaying: words.has("delaying"),
+        durable: words.has("durable"),
+        auto_delete: words.has("auto-delete"),
+        internal: words.has("internal"),
+        alternate: words.value("alternate").map(str::to_owned),
     }
 }
 

@@ -46,7 +46,7 @@ pub(super) struct Host {
 
 fn options() -> Options {
     Options {
-        seed: 1,
+        seed: [1; 32],
         limits: Limits {
             resident_bytes_max: RESIDENT_BYTES_MAX,
             queue_resident_bytes_max: RESIDENT_BYTES_MAX,

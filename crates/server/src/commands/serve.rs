@@ -5,6 +5,7 @@ use super::journal;
 use crate::authenticate::GUEST;
 use crate::http::{self, Endpoints};
 use crate::logs::{self, LevelSwitch};
+use crate::reactor::listeners::{Bound, Kind};
 use crate::reactor::{self, Mailbox, Start, listeners};
 use crate::settings::{self, Reload, Settings, Sources};
 use crate::signals::{self, Asked};
@@ -38,7 +39,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
     let disk = Disk::open(data.join(journal::FOLDER))
         .map_err(|error| format!("cannot use '{}': {error}", data.display()))?;
     let tcp = match settings.http.0 {
-        Some(address) => Some(listeners::bind("http", address)?),
+        Some(address) => Some(listeners::bind(Kind::Tcp, "http", address)?),
         None => None,
     };
     let options = options(&settings)?;
@@ -48,6 +49,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
         recover: Box::new(move |storage, now| recover(options, storage, now)),
     };
     let (mailbox, mut shown, shard) = reactor::start(start)?;
+    let tcp = tcp.map(Bound::listen).transpose()?;
     if let Some(address) = tcp.as_ref().and_then(|listener| listener.local_addr().ok()) {
         shown.push(format!("http on {address}"));
     }
@@ -106,12 +108,12 @@ fn administration(data: &Path) -> Option<UnixListener> {
 
 /// The node's options, from the settings.
 pub(crate) fn options(settings: &Settings) -> Result<Options, String> {
-    let mut seed = [0; 8];
+    let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(|error| format!("no random numbers: {error}"))?;
     let count = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
     let narrow = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
     Ok(Options {
-        seed: u64::from_ne_bytes(seed),
+        seed,
         limits: Limits {
             vhosts_max: count(settings.vhosts_max),
             queues_max: count(settings.queues_max),

@@ -297,8 +297,10 @@ impl World {
 
     fn options(&self, seed: u64) -> angarium_node::Options {
         let sizes = &self.plan.sizes;
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&seed.to_le_bytes());
         angarium_node::Options {
-            seed,
+            seed: key,
             limits: Limits {
                 resident_bytes_max: sizes.resident_bytes_max,
                 queue_resident_bytes_max: sizes.queue_resident_bytes_max,

@@ -91,7 +91,7 @@ pub(super) struct Host {
 
 impl Host {
     pub(super) fn new(settings: Settings) -> Host {
-        let options = Options { seed: 7, limits: Limits::default(), read_headers };
+        let options = Options { seed: [7; 32], limits: Limits::default(), read_headers };
         let mut host = Host {
             engine: Engine::new(options),
             world: Surroundings::default(),
