@@ -1,8 +1,9 @@
 //! The checkpoint file: an opaque snapshot, the live references of each segment, where replay starts.
 //!
 //! ```text
-//!  0      4        6        8       12      16       24          32        36       40          48
-//!  | AGJC | version| unused | number| epoch | start  | sequence  | previous| count  | snapshot n| checksum, unused
+//!  0      4        6        8       12      16       24          32        36       40
+//!  | AGJC | version| unused | number| epoch | start  | sequence  | previous| count  | snapshot n|
+//!  48: checksum u32, unused u32
 //!  56: count * | segment u32 | unused u32 | bytes u64 | live u64 | total u64 |, then the snapshot
 //! ```
 //!

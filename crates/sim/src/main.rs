@@ -1,6 +1,7 @@
 //! `angarium-sim`: runs one seed, or seeds without end.
 
-#![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The program has a clock and a terminal; runs have neither.
+// The program has a clock and a terminal; runs have neither.
+#![allow(clippy::disallowed_methods, clippy::disallowed_macros)]
 
 use angarium_sim::random::Random;
 use angarium_sim::run;

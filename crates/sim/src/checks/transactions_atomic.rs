@@ -3,7 +3,7 @@
 //! (That committed ones are kept, and rolled back ones never seen, other checks say.) Judged by what is
 //! there after the last restart, since deliveries may go out before the flush that makes them last.
 
-use crate::history::{Event, History, MessageId, Outcome, QueueIndex};
+use crate::history::{Event, History, MessageId, Outcome, Publish, QueueIndex};
 use std::collections::{BTreeMap, BTreeSet};
 
 type Copy = (QueueIndex, MessageId);
@@ -15,81 +15,97 @@ struct Transaction {
     is_asked: bool,
 }
 
+/// What the history says, as far as it is read.
+#[derive(Default)]
+struct Seen {
+    /// Those whose end their client does not know.
+    transactions: BTreeMap<u32, Transaction>,
+    /// Taken by a settle of its own.
+    removed: BTreeSet<Copy>,
+    /// Delivered since the last restart.
+    alive: BTreeSet<Copy>,
+    /// Subscriptions since the last restart: others get what was under way before it.
+    subscribed: BTreeSet<u32>,
+    /// Subscriptions whose deliveries are settled as they go out.
+    presettled: BTreeMap<u32, QueueIndex>,
+    /// Queues of which such a subscription ended, perhaps with deliveries under way.
+    spilled: BTreeSet<QueueIndex>,
+    is_drained: bool,
+}
+
 pub(super) fn check(history: &History) -> Result<(), String> {
-    let mut transactions: BTreeMap<u32, Transaction> = BTreeMap::new();
-    let mut removed = BTreeSet::new();
-    let mut alive = BTreeSet::new();
-    let mut is_drained = false;
-    // Subscriptions since the last restart: others get what was under way before it.
-    let mut subscribed = BTreeSet::new();
-    let mut presettled = BTreeMap::new();
-    let mut spilled: BTreeSet<QueueIndex> = BTreeSet::new();
+    let mut seen = Seen::default();
     for (_, event) in &history.events {
+        seen.read(history, event);
+    }
+    // What another transaction, or a settle by itself, may have taken says nothing.
+    let mut taken = seen.removed;
+    for transaction in seen.transactions.values() {
+        taken.extend(&transaction.settled);
+        let is_spilled = |copy: &&Copy| seen.spilled.contains(&copy.0);
+        taken.extend(transaction.published.iter().filter(is_spilled));
+    }
+    for (number, transaction) in &seen.transactions {
+        if seen.is_drained && transaction.is_asked {
+            judge(*number, transaction, &seen.alive, &taken)?;
+        }
+    }
+    Ok(())
+}
+
+impl Seen {
+    fn read(&mut self, history: &History, event: &Event) {
         match event {
             Event::Subscribe(subscription) => {
-                subscribed.insert(subscription.consumer);
+                self.subscribed.insert(subscription.consumer);
                 if subscription.presettled {
-                    presettled.insert(subscription.consumer, subscription.queue);
+                    self.presettled.insert(subscription.consumer, subscription.queue);
                 }
             }
-            Event::Ended { consumer } => spilled.extend(presettled.get(consumer)),
-            Event::Publish(publish) => {
-                // Only those whose absence can be told: nothing but consumers takes them.
-                let Some(number) = publish.transaction.filter(|_| publish.persistent) else {
-                    continue;
-                };
-                let transaction = transactions.entry(number).or_default();
-                let safe = |queue: &&QueueIndex| {
-                    history.plan.queues[**queue].durable && !history.plan.loses(**queue)
-                };
-                let copies = publish.to.iter().filter(safe).map(|queue| (*queue, publish.message));
-                transaction.published.extend(copies);
-            }
+            Event::Ended { consumer } => self.spilled.extend(self.presettled.get(consumer)),
+            Event::Publish(publish) => self.published(history, publish),
             Event::Committing { transaction } => {
-                transactions.entry(*transaction).or_default().is_asked = true;
+                self.transactions.entry(*transaction).or_default().is_asked = true;
             }
             Event::Transaction { transaction, .. } => {
-                transactions.remove(transaction);
+                self.transactions.remove(transaction);
             }
             Event::Settle { queue, message, outcome, transaction, .. } => match transaction {
                 Some(number) => {
-                    transactions.entry(*number).or_default().settled.push((*queue, *message));
+                    self.transactions.entry(*number).or_default().settled.push((*queue, *message));
                 }
                 None if *outcome != Outcome::Requeue => {
-                    removed.insert((*queue, *message));
+                    self.removed.insert((*queue, *message));
                 }
                 None => {}
             },
             Event::Crashed | Event::Closed => {
-                alive.clear();
-                subscribed.clear();
+                self.alive.clear();
+                self.subscribed.clear();
             }
             Event::Deliver(delivery) => {
                 let copy = delivery.message.map(|message| (delivery.queue, message));
-                if presettled.contains_key(&delivery.consumer) {
-                    removed.extend(copy);
+                if self.presettled.contains_key(&delivery.consumer) {
+                    self.removed.extend(copy);
                 }
-                if subscribed.contains(&delivery.consumer) {
-                    alive.extend(copy);
+                if self.subscribed.contains(&delivery.consumer) {
+                    self.alive.extend(copy);
                 }
             }
-            Event::Drained => is_drained = true,
+            Event::Drained => self.is_drained = true,
             _ => {}
         }
     }
-    // What another transaction, or a settle by itself, may have taken says nothing.
-    let mut taken = removed;
-    for transaction in transactions.values() {
-        taken.extend(&transaction.settled);
-        let is_spilled = |copy: &&Copy| spilled.contains(&copy.0);
-        taken.extend(transaction.published.iter().filter(is_spilled));
+
+    /// Keeps only publishes whose absence can be told: nothing but consumers takes them.
+    fn published(&mut self, history: &History, publish: &Publish) {
+        let Some(number) = publish.transaction.filter(|_| publish.persistent) else { return };
+        let safe = |queue: &&QueueIndex| {
+            history.plan.queues[**queue].durable && !history.plan.loses(**queue)
+        };
+        let copies = publish.to.iter().filter(safe).map(|queue| (*queue, publish.message));
+        self.transactions.entry(number).or_default().published.extend(copies);
     }
-    for (number, transaction) in &transactions {
-        if is_drained && transaction.is_asked {
-            judge(*number, transaction, &alive, &taken)?;
-        }
-    }
-    Ok(())
 }
 
 fn judge(
