@@ -27,7 +27,8 @@ pub struct Counters {
     pub spooled: u64,
     /// Messages refused because the journal could not store them.
     pub not_stored: u64,
-    /// Messages lost because their record could not be read back.
+    /// Records found that cannot be read back: messages, or runs of a queue's index. A queue stops at
+    /// such a one.
     pub unreadable: u64,
     /// Deliveries that returned because they were not settled in time.
     pub settle_timeouts: u64,

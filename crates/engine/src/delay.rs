@@ -140,10 +140,8 @@ impl Engine {
     ) {
         match records.ok().and_then(|records| checked_message(records.first()?)) {
             Some(blob) => self.publish_delayed(now, number, &blob, fx),
-            None => {
-                self.counters.unreadable += 1;
-                self.end_delay(number, fx);
-            }
+            // It stays, due no more; another start of the broker asks for it again.
+            None => self.counters.unreadable += 1,
         }
         self.run_overdue(now, fx);
     }

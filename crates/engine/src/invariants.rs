@@ -42,7 +42,9 @@ impl Engine {
             let out = out.filter(|(_, out)| out.queue == slot && out.queue_number == queue.number);
             let out = out.count() + self.dying_of(slot, queue.number).count();
             assert_eq!(queue.unsettled, out as u64, "unsettled of {}", queue.name);
-            let drops = queue.options.overflow == crate::Overflow::DropHead && queue.loads == 0;
+            let drops = queue.options.overflow == crate::Overflow::DropHead
+                && queue.loads == 0
+                && queue.unreadable().is_none();
             assert!(!drops || !queue.is_over_limit(), "{} is over its limit", queue.name);
         }
         let ready = self.queues.iter().flat_map(|(_, queue)| &queue.lanes);

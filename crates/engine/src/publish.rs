@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::limits::NAME_BYTES_MAX;
-use crate::queue::entry::{ENTRY_COST, Entry, NEVER, NOWHERE};
+use crate::queue::entry::{ENTRY_COST, Entry, Fetch, NEVER, NOWHERE};
 use crate::queue::stored::{Incoming, NO_ANNOTATIONS};
 use crate::record::{self, Kind, Place};
 use crate::routing::{Keys, QueueKey};
@@ -393,7 +393,7 @@ impl Engine {
             requeues: 0,
             durable: placement.durable,
             redelivered: incoming.redelivered,
-            loading: false,
+            fetch: Fetch::Idle,
             lane: queue.lane_of(incoming.content.priority),
         };
         self.resident += entry.resident_cost();

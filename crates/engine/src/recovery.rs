@@ -5,7 +5,7 @@ use crate::access::PermissionView;
 use crate::delay::Held;
 use crate::engine::Engine;
 use crate::queue::Queue;
-use crate::queue::entry::{Entry, NOWHERE};
+use crate::queue::entry::{Entry, Fetch, NOWHERE};
 use crate::queue::page::{Page, PageEntry};
 use crate::queue::stored::Stored;
 use crate::record::{Place, Record};
@@ -213,7 +213,7 @@ impl Engine {
                 requeues: 0,
                 durable: true,
                 redelivered: false,
-                loading: false,
+                fetch: Fetch::Idle,
                 lane,
             });
             fx.retain(position, 1);
@@ -282,7 +282,13 @@ impl Engine {
     }
 
     /// Gives a page back wherever in its lane it is.
-    fn drop_page_at<F: Effects>(&mut self, slot: u32, lane: usize, at: Position, fx: &mut F) {
+    pub(crate) fn drop_page_at<F: Effects>(
+        &mut self,
+        slot: u32,
+        lane: usize,
+        at: Position,
+        fx: &mut F,
+    ) {
         let queue = self.queues.get_mut(slot).expect("the caller looked it up");
         let Some(page) = queue.lanes[lane].remove_page(at) else { return };
         queue.ready -= u64::from(page.count);

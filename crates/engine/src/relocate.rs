@@ -5,7 +5,7 @@
 
 use crate::delay::Held;
 use crate::engine::Engine;
-use crate::queue::entry::Entry;
+use crate::queue::entry::{Entry, Fetch};
 use crate::queue::page::{Page, PageEntry};
 use crate::queue::paging::{Loading, Wanted};
 use crate::record::{Place, Record, message_of};
@@ -80,8 +80,8 @@ impl Engine {
         };
         self.queues.iter().filter(|(_, queue)| queue.durable).find_map(|(slot, queue)| {
             queue.lanes.iter().enumerate().find_map(|(index, lane)| {
-                // One that is being read for its queue leaves the page soon.
-                let page = lane.pages().find(|page| !page.loading && is_in(page))?;
+                // One that is being read for its queue leaves the page soon, or cannot be read.
+                let page = lane.pages().find(|page| page.fetch == Fetch::Idle && is_in(page))?;
                 Some((slot, index, page.position))
             })
         })
@@ -202,7 +202,7 @@ impl Engine {
         let Some(known) = queue.lanes[page.lane].pages().find(is_same) else {
             return self.relocate_segment(now, page.segment, fx);
         };
-        if known.loading {
+        if known.fetch != Fetch::Idle {
             // Its queue is about to need it: what is in it goes soon by itself.
             return self.relocate_segment(now, page.segment, fx);
         }

@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::routing::TargetView;
-use crate::{Arguments, Counters, ExchangeOptions, QueueCounters, QueueOptions};
+use crate::{Arguments, Counters, ExchangeOptions, Position, QueueCounters, QueueOptions};
 
 /// A virtual host.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +67,9 @@ pub struct QueueListing<'a> {
     pub resident_bytes: u64,
     /// Its subscriptions.
     pub subscriptions: usize,
+    /// Where the record is that cannot be read back, at which deliveries have stopped until the queue
+    /// is purged or deleted.
+    pub unreadable: Option<Position>,
     /// What happened to its messages.
     pub counters: QueueCounters,
 }
@@ -156,6 +159,7 @@ impl Engine {
                 unsettled: queue.unsettled,
                 resident_bytes: queue.resident,
                 subscriptions: queue.subscriptions.len(),
+                unreadable: queue.unreadable(),
                 counters: queue.counters,
             })
         })

@@ -13,7 +13,8 @@ const DEPTH_MAX: u32 = 16;
 const RECORD_EXTRA_BYTES: usize = 4096;
 
 impl Engine {
-    /// An entry has left its queue for `reason`: it goes where the queue says, or nowhere.
+    /// An entry has left its queue for `reason`: it goes where the queue says, or nowhere. One that
+    /// cannot be read goes nowhere; only a full queue pushes such a one out.
     pub(crate) fn dead_letter<F: Effects>(
         &mut self,
         now: Time,
@@ -23,7 +24,7 @@ impl Engine {
         fx: &mut F,
     ) {
         let queue = self.queues.get_mut(slot).expect("entries come from living queues");
-        if queue.options.dead_letter_exchange.is_none() {
+        if queue.options.dead_letter_exchange.is_none() || entry.is_unreadable() {
             self.forget(slot, entry, fx);
             return;
         }

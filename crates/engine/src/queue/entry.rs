@@ -11,6 +11,18 @@ pub(crate) const NEVER: Time = Time(u64::MAX);
 /// What an entry costs in memory beyond its blob.
 pub(crate) const ENTRY_COST: u64 = 64;
 
+/// Whether what only the journal holds has been asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fetch {
+    /// It has not, or it has come.
+    Idle,
+    /// It is on its way.
+    Asked,
+    /// It cannot be read. The queue goes no further until it is purged: what is damaged is never
+    /// skipped.
+    Failed,
+}
+
 /// One message in one queue. Its blob is shared with other queues, and absent where it has been left
 /// to the journal.
 #[derive(Clone, Debug)]
@@ -29,8 +41,7 @@ pub(crate) struct Entry {
     pub(crate) durable: bool,
     /// It may have been delivered before.
     pub(crate) redelivered: bool,
-    /// Its message has been asked for.
-    pub(crate) loading: bool,
+    pub(crate) fetch: Fetch,
     pub(crate) lane: u8,
 }
 
@@ -52,6 +63,12 @@ impl Entry {
         self.message.is_none()
     }
 
+    /// Whether its message cannot be read back.
+    #[inline]
+    pub(crate) fn is_unreadable(&self) -> bool {
+        self.fetch == Fetch::Failed
+    }
+
     /// Whether the journal has its message.
     #[inline]
     pub(crate) fn is_stored(&self) -> bool {
@@ -69,7 +86,7 @@ impl Entry {
             requeues: entry.requeues,
             durable: entry.durable,
             redelivered: entry.redelivered,
-            loading: false,
+            fetch: Fetch::Idle,
             lane,
         }
     }

@@ -50,6 +50,7 @@ impl Engine {
         let Some(queue) = self.queues.get(slot) else { return };
         if let Front::Entry(entry) = queue.front()
             && entry.expires != NEVER
+            && !entry.is_unreadable()
         {
             let expires = entry.expires;
             self.set_head_timer(slot, expires);
@@ -75,7 +76,7 @@ impl Engine {
         for _ in 0..EXPIRIES_MAX {
             let Some(queue) = self.queues.get(slot) else { return };
             let Front::Entry(entry) = queue.front() else { break };
-            if entry.expires > now {
+            if entry.expires > now || entry.is_unreadable() {
                 break;
             }
             self.expire_head(now, slot, fx);

@@ -1,7 +1,7 @@
 //! The messages of one priority in one queue, oldest first: a head in memory, pages in the journal,
 //! a tail in memory, and what came back.
 
-use super::entry::Entry;
+use super::entry::{Entry, Fetch};
 use super::page::{PAGE_ENTRIES, Page, PageEntry};
 use crate::Position;
 use std::collections::{BTreeMap, VecDeque};
@@ -118,7 +118,7 @@ impl Lane {
             .iter()
             .rev()
             .take(self.cold_back)
-            .take_while(|entry| entry.is_cold() && !entry.loading)
+            .take_while(|entry| entry.is_cold() && entry.fetch == Fetch::Idle)
             .count();
         self.cold_back = run;
         if run < PAGE_ENTRIES {
@@ -201,7 +201,7 @@ impl Lane {
     /// Gives an entry its message; hands the message's cost back.
     pub(crate) fn warm(&mut self, seq: u64, message: Arc<[u8]>) -> Option<u64> {
         let entry = self.find(seq)?;
-        entry.loading = false;
+        entry.fetch = Fetch::Idle;
         if !entry.is_cold() {
             return None;
         }
@@ -225,8 +225,8 @@ impl Lane {
             if is_full || asked.len() == count_max {
                 return false;
             }
-            if entry.is_cold() && !entry.loading {
-                entry.loading = true;
+            if entry.is_cold() && entry.fetch == Fetch::Idle {
+                entry.fetch = Fetch::Asked;
                 bytes += u64::from(entry.bytes) + 1;
                 asked.push((entry.seq, entry.bytes, entry.position));
             }
@@ -249,10 +249,10 @@ impl Lane {
     pub(crate) fn ask_page(&mut self) -> Option<Position> {
         let is_asked = self.head.back().is_none_or(|entry| entry.seq < self.asked);
         let page = self.pages.front_mut()?;
-        if !is_asked || page.loading {
+        if !is_asked || page.fetch != Fetch::Idle {
             return None;
         }
-        page.loading = true;
+        page.fetch = Fetch::Asked;
         Some(page.position)
     }
 

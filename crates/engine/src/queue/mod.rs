@@ -209,6 +209,25 @@ impl Queue {
             || self.options.bytes_max.is_some_and(|most| self.ready_bytes > most)
     }
 
+    /// Whether as much or more would be ready than its limits allow if a page were gone.
+    pub(crate) fn is_over_limit_without(&self, page: &Page) -> bool {
+        let (count, bytes) = (u64::from(page.count), page.bytes);
+        self.options.length_max.is_some_and(|most| self.ready >= most.saturating_add(count))
+            || self
+                .options
+                .bytes_max
+                .is_some_and(|most| bytes > 0 && self.ready_bytes >= most.saturating_add(bytes))
+    }
+
+    /// Where the record is at which it has stopped because that cannot be read back.
+    pub(crate) fn unreadable(&self) -> Option<Position> {
+        match self.front() {
+            Front::Entry(entry) => entry.is_unreadable().then_some(entry.position),
+            Front::Page(page) => page.is_unreadable().then_some(page.position),
+            Front::Empty => None,
+        }
+    }
+
     /// Marks everything as perhaps delivered before.
     pub(crate) fn mark_redelivered(&mut self) {
         for entry in self.lanes.iter_mut().flat_map(Lane::entries_mut) {

@@ -14,8 +14,19 @@ impl Engine {
             if queue.options.overflow != Overflow::DropHead || !queue.is_over_limit() {
                 return;
             }
-            if let Front::Page(_) = queue.front() {
-                return self.refill(slot, fx);
+            if let Front::Page(page) = queue.front() {
+                if !page.is_unreadable() {
+                    return self.refill(slot, fx);
+                }
+                // Nobody knows its messages one by one: they go together once all of them must.
+                let page = page.clone();
+                if !queue.is_over_limit_without(&page) {
+                    return;
+                }
+                self.counters.dropped += u64::from(page.count);
+                let lane = queue.first_lane().expect("its front is in a lane");
+                self.drop_page_at(slot, lane, page.position, fx);
+                continue;
             }
             let Some(entry) = queue.pop() else { return };
             self.counters.dropped += 1;

@@ -1,7 +1,7 @@
 //! Runs of a queue's index that were left to the journal: what the record holds, and what memory
 //! keeps of it.
 
-use super::entry::{Entry, NEVER};
+use super::entry::{Entry, Fetch, NEVER};
 use crate::codec::{Malformed, Reader, Writer};
 use crate::{Position, Time};
 
@@ -33,8 +33,7 @@ pub(crate) struct Page {
     pub(crate) segments: Vec<SegmentCount>,
     /// It comes from before a restart: what was not durable in it is gone.
     pub(crate) recovered: bool,
-    /// It has been asked for.
-    pub(crate) loading: bool,
+    pub(crate) fetch: Fetch,
 }
 
 /// How many of a page's messages one segment holds.
@@ -71,7 +70,7 @@ impl Page {
             expired_by: Time(0),
             segments: Vec::new(),
             recovered: false,
-            loading: false,
+            fetch: Fetch::Idle,
         };
         for entry in entries {
             page.count += 1;
@@ -84,6 +83,11 @@ impl Page {
             page.count_segment(entry);
         }
         page
+    }
+
+    /// Whether its record cannot be read back.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        self.fetch == Fetch::Failed
     }
 
     fn count_segment(&mut self, entry: &PageEntry) {
@@ -217,6 +221,6 @@ pub(crate) fn read_page(reader: &mut Reader<'_>) -> Result<Page, Malformed> {
         expired_by,
         segments,
         recovered: true,
-        loading: false,
+        fetch: Fetch::Idle,
     })
 }

@@ -1,6 +1,6 @@
 //! Between memory and journal: what a long queue leaves there, and reading it back ahead of need.
 
-use super::entry::Entry;
+use super::entry::{Entry, Fetch};
 use super::lane::Front;
 use super::page::{Page, PageEntry};
 use super::stored::Stored;
@@ -81,8 +81,8 @@ impl Engine {
                 return;
             }
             let is_stuck = match queue.front() {
-                Front::Entry(entry) => entry.is_cold() && !entry.loading,
-                Front::Page(page) => !page.loading,
+                Front::Entry(entry) => entry.is_cold() && entry.fetch == Fetch::Idle,
+                Front::Page(page) => page.fetch == Fetch::Idle,
                 Front::Empty => return,
             };
             if !is_stuck && queue.resident + queue.loading_bytes >= ahead {
@@ -189,15 +189,21 @@ impl Engine {
         records: Loaded,
         fx: &mut F,
     ) {
+        if records.is_err() && seqs.len() > 1 {
+            // One of them cannot be read, which says nothing about the others.
+            let (first, second) = seqs.split_at(seqs.len() / 2);
+            self.ask_again(slot, lane, first, fx);
+            self.ask_again(slot, lane, second, fx);
+            return;
+        }
         let messages = records.unwrap_or_default();
         for (index, seq) in seqs.iter().enumerate() {
             let blob = messages.get(index).and_then(|record| checked_message(record));
             let queue = self.queues.get_mut(slot).expect("the caller looked it up");
             let Some(blob) = blob else {
-                // What cannot be read back cannot be delivered; the host has reported why.
-                if let Some(entry) = queue.remove(*seq) {
+                if let Some(entry) = queue.lanes[lane].find(*seq) {
+                    entry.fetch = Fetch::Failed;
                     self.counters.unreadable += 1;
-                    self.forget(slot, entry, fx);
                 }
                 continue;
             };
@@ -205,6 +211,26 @@ impl Engine {
                 queue.resident += cost;
                 self.resident += cost;
             }
+        }
+    }
+
+    /// Asks for messages of a load that failed as a whole, where they are in the queue still.
+    fn ask_again<F: Effects>(&mut self, slot: u32, lane: usize, seqs: &[u64], fx: &mut F) {
+        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+        let number = queue.number;
+        let mut bytes = 0;
+        let (mut left, mut positions) = (Vec::new(), Vec::new());
+        for seq in seqs {
+            let Some(entry) = queue.lanes[lane].find(*seq).filter(|entry| entry.is_cold()) else {
+                continue;
+            };
+            bytes += u64::from(entry.bytes);
+            left.push(*seq);
+            positions.push(entry.position);
+        }
+        if !left.is_empty() {
+            let wanted = Wanted::Messages { lane, seqs: left };
+            self.load(slot, Loading { queue: slot, number, bytes, wanted }, positions, fx);
         }
     }
 
@@ -225,7 +251,11 @@ impl Engine {
             Some(Ok(Record::Page { queue: number, entries, .. })) if number == queue.number => {
                 entries
             }
-            _ => Vec::new(),
+            _ => {
+                queue.lanes[lane].pages_mut()[0].fetch = Fetch::Failed;
+                self.counters.unreadable += 1;
+                return;
+            }
         };
         let is_recovered = queue.lanes[lane].pages().next().is_some_and(|page| page.recovered);
         let settled = &queue.settled_in_pages;
@@ -241,7 +271,7 @@ impl Engine {
         let bytes: u64 = live.iter().map(|entry| u64::from(entry.bytes)).sum();
         let count = live.len() as u64;
         let page = queue.lanes[lane].open_page(position, live).expect("it was found just now");
-        // Unreadable ones are lost; the bytes of settled ones were not known until now.
+        // Which of its messages are settled, and their bytes, was not known until now.
         queue.ready = queue.ready + count - u64::from(page.count);
         queue.ready_bytes = queue.ready_bytes + bytes - page.bytes;
         queue.forget_settled_in(&page);
@@ -270,13 +300,14 @@ impl Engine {
         records: Loaded,
         fx: &mut F,
     ) {
-        self.queues.get_mut(slot).expect("the caller looked it up").unsettled -= 1;
+        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+        queue.unsettled -= 1;
         let blob = records.ok().and_then(|records| checked_message(records.first()?));
         match blob {
             Some(blob) => self.dead_letter_blob(now, slot, &blob, reason, entry, fx),
             None => {
                 self.counters.unreadable += 1;
-                self.forget(slot, entry, fx);
+                queue.give_back(Entry { fetch: Fetch::Failed, ..entry });
             }
         }
     }

@@ -6,7 +6,9 @@ use crate::queue::lane::Front;
 use crate::queue::stored::{Incoming, NO_ANNOTATIONS, Stored};
 use crate::subscription::unsettled::Delivered;
 use crate::timers::Timer;
-use crate::{ConnectionId, Delivery, Effects, MessageView, Publish, Reply, Time};
+use crate::{
+    ConnectionId, Delivery, Effects, MessageView, Publish, Refusal, RefusalKind, Reply, Time,
+};
 
 /// Messages that one queue hands out before others get their turn.
 const DELIVERIES_MAX: usize = 256;
@@ -45,7 +47,9 @@ impl Engine {
         for _ in 0..DELIVERIES_MAX {
             let Some(queue) = self.queues.get(slot) else { return };
             let (expires, bytes, is_cold) = match queue.front() {
+                Front::Entry(entry) if entry.is_unreadable() => return self.halt(slot, fx),
                 Front::Entry(entry) => (entry.expires, entry.bytes, entry.is_cold()),
+                Front::Page(page) if page.is_unreadable() => return self.halt(slot, fx),
                 Front::Page(_) => return self.refill(slot, fx),
                 Front::Empty => {
                     return self.answer_gets_empty(slot, fx);
@@ -355,6 +359,23 @@ impl Engine {
         let Some(queue) = self.queues.get_mut(slot) else { return };
         while let Some(get) = queue.gets.pop_front() {
             fx.reply(get.session, Ok(Reply::Empty));
+        }
+    }
+
+    /// What is next cannot be read back: tells those who wait for one message.
+    #[cold]
+    fn halt<F: Effects>(&mut self, slot: u32, fx: &mut F) {
+        let Some(queue) = self.queues.get_mut(slot) else { return };
+        let Some(position) = queue.unreadable() else { return };
+        let (segment, offset) = (position.segment(), position.0 & u64::from(u32::MAX));
+        let text = format!(
+            "queue '{}' has stopped at a message that cannot be read back from segment {segment} \
+             at {offset}: purge or delete it",
+            queue.name
+        );
+        while let Some(get) = queue.gets.pop_front() {
+            let refusal = Refusal::new(RefusalKind::StorageUnavailable, text.as_str());
+            fx.reply(get.session, Err(refusal));
         }
     }
 

@@ -1,5 +1,6 @@
 //! A host in memory: what the engine asks for becomes text, records and reference counts.
 
+use crate::record::Kind;
 use crate::{
     Confirm, ConnectionId, Delivery, Effects, Load, Loaded, Position, Refusal, Reply, Returned,
     SessionId,
@@ -24,6 +25,8 @@ pub(crate) struct Recorder {
     /// Live references by segment.
     pub(crate) references: BTreeMap<u32, i64>,
     pub(crate) loads: Vec<Load>,
+    /// Records that cannot be read back, by index.
+    pub(crate) damaged: BTreeSet<usize>,
     pub(crate) full: BTreeSet<ConnectionId>,
     /// Names of sessions.
     pub(crate) names: BTreeMap<SessionId, String>,
@@ -49,11 +52,30 @@ impl Recorder {
     }
 
     pub(crate) fn answer(&self, load: &Load) -> Loaded {
-        Ok(load
-            .positions
-            .iter()
-            .map(|position| self.records[Recorder::index_of(*position)].clone())
-            .collect())
+        let read = |position: &Position| {
+            let index = Recorder::index_of(*position);
+            let is_damaged = self.damaged.contains(&index);
+            if is_damaged {
+                Err(format!("record {index}"))
+            } else {
+                Ok(self.records[index].clone())
+            }
+        };
+        load.positions.iter().map(read).collect()
+    }
+
+    /// Damages every record so far that ends with `text`.
+    pub(crate) fn damage(&mut self, text: &str) {
+        let records = self.records.iter().enumerate();
+        let found = records.filter(|(_, record)| record.ends_with(text.as_bytes()));
+        self.damaged.extend(found.map(|(index, _)| index));
+    }
+
+    /// Damages every page so far.
+    pub(crate) fn damage_pages(&mut self) {
+        let records = self.records.iter().enumerate();
+        let found = records.filter(|(_, record)| record[1] == Kind::Page as u8);
+        self.damaged.extend(found.map(|(index, _)| index));
     }
 
     fn line(&mut self, session: SessionId, text: &str) {

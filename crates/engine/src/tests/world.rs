@@ -112,6 +112,9 @@ impl World {
                 }
             }
             "loads" => self.hold_loads = rest.has("hold"),
+            "damage" if rest.has("pages") => self.fx.damage_pages(),
+            "damage" => self.fx.damage(rest.0[0]),
+            "repair" => self.fx.damaged.clear(),
             "snapshot" => self.take_snapshot(),
             "restart" => self.restart(&rest),
             "relocate" => {
