@@ -323,11 +323,11 @@ impl Shard {
 
     /// A client has stayed too long in its phase.
     pub(super) fn overdue(&mut self, index: usize) {
-        if let Some(connection) = self.clients.get(index) {
-            if let Phase::Handshaking(peer) = &connection.phase {
-                tracing::info!(peer = ?peer.address, "TLS handshake took too long");
-                self.counters.handshakes_failed += 1;
-            }
+        if let Some(connection) = self.clients.get(index)
+            && let Phase::Handshaking(peer) = &connection.phase
+        {
+            tracing::info!(peer = ?peer.address, "TLS handshake took too long");
+            self.counters.handshakes_failed += 1;
         }
         self.drop_client(index);
     }

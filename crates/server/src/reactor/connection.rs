@@ -64,7 +64,7 @@ impl Connection {
 
     /// Sends as much as the peer takes.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Sent {
-        let sent = match &mut self.tls {
+        match &mut self.tls {
             Some(tls) => {
                 let sent = tls.send(&self.socket, bytes);
                 self.is_full = !tls.is_flushed();
@@ -79,8 +79,7 @@ impl Connection {
                 };
                 sent
             }
-        };
-        sent
+        }
     }
 
     /// Ends the outgoing half in order.

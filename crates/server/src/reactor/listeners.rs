@@ -3,11 +3,16 @@
 use crate::settings::Settings;
 use angarium_protocol::Peer;
 use rustix::io::Errno;
-use rustix::net::{SocketAddrAny, SocketFlags, acceptfrom_with, sockopt};
+use rustix::net::{
+    AddressFamily, SocketAddrAny, SocketFlags, SocketType, acceptfrom_with, sockopt,
+};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+
+/// Connections that wait to be accepted, at most.
+const BACKLOG: i32 = 1_024;
 
 /// One listening socket.
 #[derive(Debug)]
@@ -28,14 +33,27 @@ pub(crate) enum Kind {
     Unix,
 }
 
-/// Opens every listener that the settings ask for.
-pub(crate) fn open(settings: &Settings) -> Result<Vec<Listener>, String> {
-    let mut listeners = Vec::new();
+/// Takes every TCP port that the settings ask for. Nobody can connect before [`listen`].
+pub(crate) fn bind_all(settings: &Settings) -> Result<Vec<Bound>, String> {
+    let mut bound = Vec::new();
     if let Some(address) = settings.amqp.0 {
-        listeners.push(tcp(Kind::Tcp, "amqp", address)?);
+        bound.push(bind(Kind::Tcp, "amqp", address)?);
     }
     if let Some(address) = settings.amqps.0 {
-        listeners.push(tcp(Kind::Tls, "amqps", address)?);
+        bound.push(bind(Kind::Tls, "amqps", address)?);
+    }
+    Ok(bound)
+}
+
+/// Lets clients connect: to the ports that were taken, and to the Unix socket of the settings.
+pub(crate) fn listen_all(bound: Vec<Bound>, settings: &Settings) -> Result<Vec<Listener>, String> {
+    let mut listeners = Vec::new();
+    for bound in bound {
+        let (kind, name) = (bound.kind, bound.name);
+        let socket = bound.listen()?;
+        let address = socket.local_addr().map_err(|error| format!("--{name}: {error}"))?;
+        let shown = format!("{name} on {address}");
+        listeners.push(Listener { fd: socket.into(), kind, file: None, shown });
     }
     if let Some(path) = &settings.amqp_socket {
         let socket = unix(path)?;
@@ -55,22 +73,15 @@ fn tcp(kind: Kind, name: &str, address: SocketAddr) -> Result<Listener, String> 
     Ok(Listener { fd: socket.into(), kind, file: None, shown: format!("{name} on {bound}") })
 }
 
-/// Binds a TCP listener, non-blocking; the error says what an operator can do.
-pub(crate) fn bind(name: &str, address: SocketAddr) -> Result<TcpListener, String> {
-    let bound =
-        TcpListener::bind(address).and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
-    bound.map_err(|error| {
-        let hint = match error.kind() {
-            std::io::ErrorKind::AddrInUse => {
-                format!(
-                    "; another program listens there: choose another with --{name} ADDR:PORT, \
-                     or leave it out with --{name} off"
-                )
-            }
-            _ => String::new(),
-        };
-        format!("cannot listen on {address} ({name}): {error}{hint}")
-    })
+fn complaint(name: &str, address: SocketAddr, error: Errno) -> String {
+    let hint = match error {
+        Errno::ADDRINUSE => format!(
+            "; another program listens there: choose another with --{name} ADDR:PORT, \
+             or leave it out with --{name} off"
+        ),
+        _ => String::new(),
+    };
+    format!("cannot listen on {address} ({name}): {error}{hint}")
 }
 
 /// Binds a Unix socket, non-blocking. A file left by a process that is gone is replaced.

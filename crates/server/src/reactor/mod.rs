@@ -20,4 +20,4 @@ mod tls;
 pub use histogram::Histogram;
 pub(crate) use mailbox::Letter;
 pub use mailbox::{Gone, Mailbox};
-pub use shard::{Counters, Shard, Start, start};
+pub use shard::{Counters, Recover, Shard, Start, start};

@@ -33,13 +33,16 @@ const LISTENER: u64 = 1 << 32;
 const INBOX: u64 = 2 << 32;
 
 /// What a shard is started with.
+/// Makes the node from what is stored.
+pub type Recover = Box<dyn FnOnce(&dyn Storage, Time) -> Result<Node, String> + Send>;
+
 pub struct Start {
     /// The settings.
     pub settings: Settings,
     /// Where the journal lies.
     pub storage: Arc<dyn Storage>,
     /// Makes the node; runs on the shard's thread.
-    pub recover: Box<dyn FnOnce(&dyn Storage, Time) -> Result<Node, String> + Send>,
+    pub recover: Recover,
 }
 
 /// What the reactor itself counts.
@@ -122,12 +125,14 @@ impl Shard {
             Some(_) => Some(Certificates::load(&settings)?),
             None => None,
         };
-        // Ports are taken before the store is read: a port in use is told at once.
-        let listeners = listeners::open(&settings)?;
+        // Ports are taken before the store is read, so that one in use is told at once, and opened
+        // after it, so that no client is cut off by a store that cannot be read.
+        let bound = listeners::bind_all(&settings)?;
         let now = clock.now();
         let node = recover(&*storage, now)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
             .map_err(|error| format!("cannot make an epoll: {error}"))?;
+        let listeners = listeners::listen_all(bound, &settings)?;
         let (mailbox, inbox) = mailbox()?;
         let watch = |data| epoll::EventData::new_u64(data);
         epoll::add(&epoll, &inbox, watch(INBOX), epoll::EventFlags::IN)
@@ -349,10 +354,10 @@ impl Shard {
         serial: u64,
         answer: angarium_protocol::Authentication,
     ) {
-        if let Err(why) = &answer {
-            if let Some(held_back) = self.complaints.pass(Instant::now()) {
-                tracing::warn!(%why, held_back, "login refused");
-            }
+        if let Err(why) = &answer
+            && let Some(held_back) = self.complaints.pass(Instant::now())
+        {
+            tracing::warn!(%why, held_back, "login refused");
         }
         self.node.verified(self.now, connection, serial, answer);
     }

@@ -51,7 +51,10 @@ impl Definition {
 type Check<T> = fn(&T) -> Result<(), String>;
 
 macro_rules! settings {
-    ($( $(#[doc = $text:literal])+ $field:ident ($name:literal): $type:ty = $default:expr, $reload:ident, $check:expr; )+) => {
+    ($(
+        $(#[doc = $text:literal])+
+        $field:ident ($name:literal): $type:ty = $default:expr, $reload:ident, $check:expr;
+    )+) => {
         /// All settings with their values.
         #[derive(Clone, Debug, PartialEq)]
         pub struct Settings { $( $(#[doc = $text])+ pub $field: $type, )+ }

@@ -73,7 +73,7 @@ impl SettingValue for ByteCount {
     }
 
     fn show(&self) -> String {
-        let fits = |(_, factor): &&(&str, u64)| self.0 != 0 && self.0 % factor == 0;
+        let fits = |(_, factor): &&(&str, u64)| self.0 != 0 && self.0.is_multiple_of(*factor);
         match BYTE_UNITS.iter().filter(|(name, _)| name.len() == 3).find(fits) {
             Some((name, factor)) => format!("{}{name}", self.0 / factor),
             None => self.0.to_string(),
