@@ -67,10 +67,37 @@ pub(crate) fn listen_all(bound: Vec<Bound>, settings: &Settings) -> Result<Vec<L
     Ok(listeners)
 }
 
-fn tcp(kind: Kind, name: &str, address: SocketAddr) -> Result<Listener, String> {
-    let socket = bind(name, address)?;
-    let bound = socket.local_addr().map_err(|error| format!("--{name}: {error}"))?;
-    Ok(Listener { fd: socket.into(), kind, file: None, shown: format!("{name} on {bound}") })
+/// A TCP port that is ours, and refuses connections until it listens.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    fd: OwnedFd,
+    kind: Kind,
+    name: &'static str,
+    address: SocketAddr,
+}
+
+/// Takes a TCP port, non-blocking; the error says what an operator can do.
+pub(crate) fn bind(kind: Kind, name: &'static str, address: SocketAddr) -> Result<Bound, String> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let bound = rustix::net::socket_with(family, SocketType::STREAM, flags, None).and_then(|fd| {
+        // Connections of an earlier broker that linger do not keep the port.
+        sockopt::set_socket_reuseaddr(&fd, true)?;
+        rustix::net::bind(&fd, &address).map(|()| fd)
+    });
+    match bound {
+        Ok(fd) => Ok(Bound { fd, kind, name, address }),
+        Err(error) => Err(complaint(name, address, error)),
+    }
+}
+
+impl Bound {
+    /// Lets clients connect.
+    pub(crate) fn listen(self) -> Result<TcpListener, String> {
+        rustix::net::listen(&self.fd, BACKLOG)
+            .map_err(|error| complaint(self.name, self.address, error))?;
+        Ok(self.fd.into())
+    }
 }
 
 fn complaint(name: &str, address: SocketAddr, error: Errno) -> String {
