@@ -32,10 +32,10 @@ pub(super) const CLIENT: u64 = 0;
 const LISTENER: u64 = 1 << 32;
 const INBOX: u64 = 2 << 32;
 
-/// What a shard is started with.
 /// Makes the node from what is stored.
 pub type Recover = Box<dyn FnOnce(&dyn Storage, Time) -> Result<Node, String> + Send>;
 
+/// What a shard is started with.
 pub struct Start {
     /// The settings.
     pub settings: Settings,
@@ -130,9 +130,9 @@ impl Shard {
         let bound = listeners::bind_all(&settings)?;
         let now = clock.now();
         let node = recover(&*storage, now)?;
+        let listeners = listeners::listen_all(bound, &settings)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
             .map_err(|error| format!("cannot make an epoll: {error}"))?;
-        let listeners = listeners::listen_all(bound, &settings)?;
         let (mailbox, inbox) = mailbox()?;
         let watch = |data| epoll::EventData::new_u64(data);
         epoll::add(&epoll, &inbox, watch(INBOX), epoll::EventFlags::IN)
