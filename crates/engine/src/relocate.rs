@@ -212,10 +212,10 @@ impl Engine {
             else {
                 return;
             };
-            let (live, gone): (Vec<PageEntry>, Vec<PageEntry>) = entries
-                .into_iter()
-                .filter(|entry| entry.durable || !known.recovered)
-                .partition(|entry| !queue.settled_in_pages.contains(entry.seq));
+            let (live, gone): (Vec<PageEntry>, Vec<PageEntry>) =
+                entries.into_iter().filter(|entry| entry.durable || !known.recovered).partition(
+                    |entry| known.holds(entry.seq) && !queue.settled_in_pages.contains(entry.seq),
+                );
             page.gone = gone.iter().map(|entry| entry.position).collect();
             page.messages = live
                 .iter()
@@ -224,7 +224,9 @@ impl Engine {
                 .collect();
             page.entries = live;
             if page.entries.is_empty() {
-                return;
+                // With several priorities nothing else finds that out before it is first.
+                self.drop_page_at(slot, page.lane, page.position, fx);
+                return self.relocate_segment(now, page.segment, fx);
             }
             if !page.messages.is_empty() {
                 let (number, positions) = (queue.number, page.messages.clone());

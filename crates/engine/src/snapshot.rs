@@ -27,8 +27,20 @@ impl Engine {
         }
         self.write_bindings(&mut writer);
         self.write_delays(&mut writer);
-        writer.varint(self.transient_references.len() as u64);
-        for (segment, count) in &self.transient_references {
+        self.write_transient_references(&mut writer);
+    }
+
+    /// Counts of references that end with this process. Those to pages of durable queues in which
+    /// nothing is durable are among them.
+    fn write_transient_references(&self, writer: &mut Writer<'_>) {
+        let mut references = self.transient_references.clone();
+        let durable = self.queues.iter().filter(|(_, queue)| queue.durable);
+        let pages = durable.flat_map(|(_, queue)| &queue.lanes).flat_map(|lane| lane.pages());
+        for page in pages.filter(|page| page.durable_count == 0) {
+            *references.entry(page.position.segment()).or_default() += 1;
+        }
+        writer.varint(references.len() as u64);
+        for (segment, count) in &references {
             writer.u32(*segment);
             writer.u64(*count);
         }

@@ -135,14 +135,19 @@ impl Lane {
         self.pages.push_back(page);
     }
 
-    /// Adds a page that a record or a snapshot names. Older entries may be left in the tail, which
-    /// had been in the head when the page was written.
+    /// Adds a page that a record or a snapshot names, and that overlaps no other. Older entries may
+    /// be left in the tail, which had been in the head when the page was written.
     pub(crate) fn restore_page(&mut self, page: Page) {
         while self.tail.front().is_some_and(|entry| entry.seq < page.first) {
             let entry = self.tail.pop_front().expect("it was seen just now");
             self.returned.insert(entry.seq, entry);
         }
-        self.pages.push_back(page);
+        while self.head.back().is_some_and(|entry| entry.seq > page.first) {
+            let entry = self.head.pop_back().expect("it was seen just now");
+            self.returned.insert(entry.seq, entry);
+        }
+        let index = self.pages.partition_point(|known| known.first < page.first);
+        self.pages.insert(index, page);
     }
 
     /// Takes an entry that a snapshot names; older ones than the last page may follow it.

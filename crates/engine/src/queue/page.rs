@@ -90,6 +90,12 @@ impl Page {
         self.fetch == Fetch::Failed
     }
 
+    /// Whether the message of that number, which its record names, is still in it. After recovery the
+    /// end may have been cut off.
+    pub(crate) fn holds(&self, seq: u64) -> bool {
+        (self.first..=self.last).contains(&seq)
+    }
+
     fn count_segment(&mut self, entry: &PageEntry) {
         let segment = entry.position.segment();
         let known = self.segments.iter_mut().rev().find(|count| count.segment == segment);

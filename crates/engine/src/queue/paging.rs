@@ -257,12 +257,12 @@ impl Engine {
                 return;
             }
         };
-        let is_recovered = queue.lanes[lane].pages().next().is_some_and(|page| page.recovered);
+        let known = queue.lanes[lane].pages().next().expect("it was found just now");
         let settled = &queue.settled_in_pages;
         let (live, gone): (Vec<PageEntry>, Vec<PageEntry>) = entries
             .into_iter()
-            .filter(|entry| entry.durable || !is_recovered)
-            .partition(|entry| !settled.contains(entry.seq));
+            .filter(|entry| entry.durable || !known.recovered)
+            .partition(|entry| known.holds(entry.seq) && !settled.contains(entry.seq));
         let mut live: Vec<Entry> =
             live.iter().map(|entry| Entry::from_page(entry, lane as u8)).collect();
         for entry in &mut live {

@@ -8,6 +8,7 @@ mod damage;
 mod limits;
 mod messages;
 mod model;
+mod pages;
 mod recorder;
 mod records;
 mod recovery;

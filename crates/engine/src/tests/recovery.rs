@@ -316,6 +316,16 @@ fn long_queues_survive_a_restart() {
 }
 
 #[test]
+fn pages_of_transient_messages_leave_nothing_behind() {
+    let mut world = small();
+    world.run("a queue q durable");
+    fill(&mut world, 0, 3_000, "");
+    world.run("snapshot");
+    world.run("restart");
+    assert!(world.fx.references.is_empty(), "{:?}", world.fx.references);
+}
+
+#[test]
 fn long_queues_are_purged_and_deleted_without_being_read() {
     for command in ["a purge q", "a delete q"] {
         let mut world = small();

@@ -111,6 +111,7 @@ impl World {
                     self.engine.writable(self.now, connection, &mut self.fx);
                 }
             }
+            "load" => self.answer_one(),
             "loads" => self.hold_loads = rest.has("hold"),
             "damage" if rest.has("pages") => self.fx.damage_pages(),
             "damage" => self.fx.damage(rest.0[0]),
@@ -143,6 +144,15 @@ impl World {
             }
         }
         self.engine.check_invariants(&self.fx.references);
+    }
+
+    /// Answers the oldest load.
+    fn answer_one(&mut self) {
+        if !self.fx.loads.is_empty() {
+            let load = self.fx.loads.remove(0);
+            let answer = self.fx.answer(&load);
+            self.engine.loaded(self.now, load.id, answer, &mut self.fx);
+        }
     }
 
     pub(crate) fn take_snapshot(&mut self) {

@@ -1,12 +1,13 @@
 //! From records back to state: each record does what it did when it was first applied, less what the
 //! world was told.
 
+mod pages;
+
 use crate::access::PermissionView;
 use crate::delay::Held;
 use crate::engine::Engine;
 use crate::queue::Queue;
 use crate::queue::entry::{Entry, Fetch, NOWHERE};
-use crate::queue::page::{Page, PageEntry};
 use crate::queue::stored::Stored;
 use crate::record::{Place, Record};
 use crate::timers::Timer;
@@ -258,45 +259,6 @@ impl Engine {
         Ok(())
     }
 
-    /// A message in a page is gone. Which record it was in is only known once the page is read: its
-    /// reference stays until then, or until all in the page are gone.
-    fn settle_in_page<F: Effects>(&mut self, slot: u32, seq: u64, fx: &mut F) {
-        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
-        let Some((lane, page)) = queue.page_of(seq) else { return };
-        if queue.settled_in_pages.contains(seq) {
-            return;
-        }
-        queue.settled_in_pages.insert(seq);
-        if queue.lanes.len() > 1 {
-            // Pages of several priorities overlap: which of them it is in is not known either.
-            return;
-        }
-        queue.ready -= 1;
-        let page = &mut queue.lanes[lane].pages_mut()[page];
-        page.count -= 1;
-        page.durable_count -= 1;
-        if page.count == 0 {
-            let position = page.position;
-            self.drop_page_at(slot, lane, position, fx);
-        }
-    }
-
-    /// Gives a page back wherever in its lane it is.
-    pub(crate) fn drop_page_at<F: Effects>(
-        &mut self,
-        slot: u32,
-        lane: usize,
-        at: Position,
-        fx: &mut F,
-    ) {
-        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
-        let Some(page) = queue.lanes[lane].remove_page(at) else { return };
-        queue.ready -= u64::from(page.count);
-        queue.ready_bytes -= page.bytes;
-        queue.forget_settled_in(&page);
-        self.drop_page(slot, &page, fx);
-    }
-
     fn replay_purged<F: Effects>(&mut self, number: u64, before: u64, kept: &[u64], fx: &mut F) {
         let Some(slot) = self.queue_slots.get(&number).copied() else { return };
         let queue = self.queues.get_mut(slot).expect("numbers name living queues");
@@ -320,112 +282,6 @@ impl Engine {
         for (lane, position) in pages {
             self.purge_page(slot, lane, position, kept, fx);
         }
-    }
-
-    /// Leaves only those messages in a page that were out when the queue was purged.
-    fn purge_page<F: Effects>(
-        &mut self,
-        slot: u32,
-        lane: usize,
-        position: Position,
-        kept: &[u64],
-        fx: &mut F,
-    ) {
-        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
-        let is_only_lane = queue.lanes.len() == 1;
-        let pages = queue.lanes[lane].pages_mut();
-        let Some(page) = pages.iter_mut().find(|page| page.position == position) else { return };
-        let from = kept.partition_point(|seq| *seq < page.first);
-        let to = kept.partition_point(|seq| *seq <= page.last);
-        if from == to {
-            self.drop_page_at(slot, lane, position, fx);
-            return;
-        }
-        let mut next = page.first;
-        for seq in kept[from..to].iter().copied().chain([page.last + 1]) {
-            if seq > next {
-                queue.settled_in_pages.insert_range(next, seq - 1);
-            }
-            next = seq + 1;
-        }
-        if is_only_lane {
-            let count = page.count.min((to - from) as u32);
-            queue.ready -= u64::from(page.count - count);
-            page.count = count;
-            page.durable_count = count;
-        }
-    }
-
-    /// A run of entries left memory: it leaves it again.
-    fn replay_page<F: Effects>(
-        &mut self,
-        position: Position,
-        number: u64,
-        lane: u8,
-        durable: bool,
-        entries: &[PageEntry],
-        fx: &mut F,
-    ) -> Result<(), String> {
-        let Some(slot) = self.queue_slots.get(&number).copied() else { return Ok(()) };
-        if !durable {
-            return Ok(());
-        }
-        let queue = self.queues.get_mut(slot).expect("numbers name living queues");
-        let Some(target) = queue.lanes.get_mut(usize::from(lane)) else {
-            return Err(format!("queue '{}' has no priority {lane}", queue.name));
-        };
-        let entries: Vec<PageEntry> =
-            entries.iter().filter(|entry| entry.durable).cloned().collect();
-        let mut page = Page::of(position, &entries);
-        page.recovered = true;
-        if let Some(index) = target.find_page(page.first) {
-            return self.replay_moved_page(slot, lane.into(), index, page, &entries, fx);
-        }
-        for entry in &entries {
-            if target.remove(entry.seq).is_none() {
-                // Settled already. The page counts on a reference to it until it is read.
-                queue.settled_in_pages.insert(entry.seq);
-                fx.retain(entry.position, 1);
-                page.count -= 1;
-                page.durable_count -= 1;
-                queue.ready_bytes += u64::from(entry.bytes);
-            }
-        }
-        fx.retain(position, 1);
-        target.restore_page(page);
-        if queue.lanes[usize::from(lane)].pages().last().is_some_and(|page| page.count == 0) {
-            self.drop_page_at(slot, lane.into(), position, fx);
-        }
-        Ok(())
-    }
-
-    /// A page was written anew, with those of its messages that were in it still; they may lie
-    /// elsewhere.
-    fn replay_moved_page<F: Effects>(
-        &mut self,
-        slot: u32,
-        lane: usize,
-        index: usize,
-        page: Page,
-        entries: &[PageEntry],
-        fx: &mut F,
-    ) -> Result<(), String> {
-        for entry in entries {
-            fx.retain(entry.position, 1);
-        }
-        fx.retain(page.position, 1);
-        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
-        let known = &mut queue.lanes[lane].pages_mut()[index];
-        if known.last < page.last {
-            return Err(format!("a page of queue '{}' overlaps another", queue.name));
-        }
-        let old = std::mem::replace(known, page);
-        let new = &*known;
-        queue.ready = queue.ready + u64::from(new.count) - u64::from(old.count);
-        queue.ready_bytes = queue.ready_bytes + new.bytes - old.bytes;
-        queue.forget_settled_in(&old);
-        self.drop_page(slot, &old, fx);
-        Ok(())
     }
 
     pub(crate) fn end_recovery<F: Effects>(&mut self, now: Time, clean: bool, fx: &mut F) {

@@ -1,0 +1,143 @@
+//! Long queues whose pages are read back, cut anew and recovered, against plain lists.
+
+use super::World;
+use crate::limits::Limits;
+use crate::random::Random;
+use std::collections::VecDeque;
+
+/// A queue with one list for each priority, of messages that all survive a restart.
+struct Run {
+    world: World,
+    random: Random,
+    lists: Vec<VecDeque<u64>>,
+    next: u64,
+    /// A message was asked for and is being read.
+    is_waiting: bool,
+    /// What was done, for the message of a failure.
+    lines: Vec<String>,
+}
+
+impl Run {
+    fn new(seed: u64, priorities: usize) -> Run {
+        let mut world = World::with(Limits {
+            queue_resident_bytes_max: 2_000,
+            resident_bytes_max: 5_000,
+            ..Limits::default()
+        });
+        world.fx.quiet = true;
+        world.run(&format!("a queue q durable priorities={}", priorities - 1));
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&seed.to_le_bytes());
+        Run {
+            world,
+            random: Random::new(key),
+            lists: vec![VecDeque::new(); priorities],
+            next: 0,
+            is_waiting: false,
+            lines: Vec::new(),
+        }
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        (self.random.next() >> 11) % bound
+    }
+
+    fn run(&mut self, line: &str) {
+        self.lines.push(line.to_owned());
+        self.world.run(line);
+        for (_, _, body, _) in std::mem::take(&mut self.world.fx.delivered) {
+            let expected = self.lists.iter_mut().rev().find_map(|list| list.pop_front());
+            assert_eq!(body.parse().ok(), expected, "{:?}", self.lines);
+            self.is_waiting = false;
+        }
+    }
+
+    fn publish(&mut self, count: u64) {
+        self.lines.push(format!("{count} messages"));
+        for _ in 0..count {
+            let priority = self.below(self.lists.len() as u64) as usize;
+            let number = self.next;
+            self.next += 1;
+            self.lists[priority].push_back(number);
+            self.world.act_on(&format!("a publish - q {number} persistent priority={priority}"));
+        }
+        self.run("a passive q");
+    }
+
+    fn take(&mut self, count: u64) {
+        for _ in 0..count {
+            if self.is_waiting || self.lists.iter().all(VecDeque::is_empty) {
+                return;
+            }
+            self.is_waiting = true;
+            self.run("b get q presettled");
+        }
+    }
+
+    fn step(&mut self) {
+        match self.below(20) {
+            0..4 => {
+                let count = self.below(1_000);
+                self.publish(count);
+            }
+            4..9 => {
+                let count = self.below(600);
+                self.take(count);
+            }
+            9..13 => self.run("load"),
+            13..15 => self.run("loads hold"),
+            15 => self.run("loads"),
+            16 => self.run("snapshot"),
+            17 => {
+                let segment = self.below(1 + self.next / 16);
+                self.run(&format!("relocate {segment}"));
+            }
+            _ => {
+                self.is_waiting = false;
+                self.run("restart");
+            }
+        }
+    }
+
+    /// All that is left comes in order, and nothing is referred to any more.
+    fn end(mut self) {
+        self.run("loads");
+        self.is_waiting = false;
+        self.run("restart");
+        self.run("z subscribe q z presettled");
+        assert!(self.lists.iter().all(VecDeque::is_empty), "{:?}", self.lines);
+        assert!(self.world.fx.references.is_empty(), "{:?}", self.world.fx.references);
+    }
+}
+
+#[test]
+fn pages_that_were_read_back_and_cut_anew_are_recovered() {
+    for seed in 0..9 {
+        let mut run = Run::new(seed, if seed % 3 == 2 { 2 } else { 1 });
+        for _ in 0..40 {
+            run.step();
+        }
+        run.end();
+    }
+}
+
+#[test]
+fn any_beginning_of_the_records_is_recovered() {
+    for seed in 20..23 {
+        let mut run = Run::new(seed, 1);
+        while run.world.fx.records.len() < 6_000 {
+            match run.below(8) {
+                0..2 => run.publish(300),
+                2..4 => run.take(100),
+                4 => run.run("loads"),
+                5 => run.run("loads hold"),
+                _ => run.run("load"),
+            }
+        }
+        for _ in 0..8 {
+            let lost = run.below(700);
+            run.world.fx.quiet = true;
+            run.world.run(&format!("restart lose={lost}"));
+        }
+    }
+}
