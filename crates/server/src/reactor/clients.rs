@@ -2,6 +2,7 @@
 
 use super::connection::{Connection, Phase};
 use super::listeners::Kind;
+use super::moderation::Stream;
 use super::shard::{CLIENT, Shard};
 use super::socket::{Received, Sent, Socket};
 use super::tls::Tls;
@@ -132,6 +133,7 @@ impl Shard {
             watched: EventFlags::IN,
             is_full: false,
             deadline: Some(self.now.plus(self.settings.handshake_timeout.0)),
+            stream: Stream::default(),
         };
         let index = self.clients.insert(connection);
         let connection = self.clients.get(index).expect("just inserted");
@@ -206,6 +208,7 @@ impl Shard {
             _ => false,
         };
         let is_encrypted = connection.tls.is_some();
+        self.moderation.received(&mut connection.stream, count);
         if handshake_ended {
             self.handshaken(index);
         }
@@ -261,6 +264,7 @@ impl Shard {
             match connection.send(bytes) {
                 Sent::Ended => return self.drop_client(index),
                 Sent::Bytes(count) => {
+                    connection.stream.sent();
                     let is_done = !connection.is_full && count == bytes.len();
                     self.node.sent(self.now, id, count);
                     if is_done {

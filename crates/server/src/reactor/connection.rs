@@ -1,5 +1,6 @@
 //! One accepted client as the reactor holds it: socket, TLS, and what epoll is told to watch.
 
+use super::moderation::Stream;
 use super::socket::{Received, Sent, Socket};
 use super::tls::Tls;
 use angarium_engine::{ConnectionId, Time};
@@ -18,6 +19,8 @@ pub(crate) struct Connection {
     pub(crate) is_full: bool,
     /// When it is closed if it stays in its phase.
     pub(crate) deadline: Option<Time>,
+    /// Whether its input may be let gather.
+    pub(super) stream: Stream,
 }
 
 /// How far it has come.

@@ -11,6 +11,7 @@ mod connection;
 mod histogram;
 pub(crate) mod listeners;
 mod mailbox;
+mod moderation;
 mod shard;
 mod socket;
 #[cfg(test)]

@@ -6,6 +6,7 @@ use super::clock::Clock;
 use super::histogram::Histogram;
 use super::listeners::{self, Listener};
 use super::mailbox::{Inbox, Letter, Mailbox, mailbox};
+use super::moderation::Moderation;
 use crate::authenticate::{Authenticator, Check, Checked, Next, Threads};
 use crate::journal_threads::JournalThreads;
 use crate::logs::OncePerSecond;
@@ -80,6 +81,7 @@ pub struct Shard {
     password_threads: Threads,
     dirty: Vec<ConnectionId>,
     flushing: Vec<ConnectionId>,
+    pub(super) moderation: Moderation,
     stage: Stage,
 }
 
@@ -159,6 +161,7 @@ impl Shard {
             password_threads: Threads::new(password_checks_max),
             dirty: Vec::new(),
             flushing: Vec::new(),
+            moderation: Moderation::default(),
             stage: Stage::Serving,
         };
         shard.watch_listeners(true);
@@ -266,6 +269,9 @@ impl Shard {
         self.flush();
         self.resume_paused();
         self.go_on_ending();
+        if let Some(pause) = self.moderation.end_turn(self.now) {
+            std::thread::sleep(pause);
+        }
     }
 
     fn open_letter(&mut self, letter: Letter) {
