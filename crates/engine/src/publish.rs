@@ -229,7 +229,9 @@ impl Engine {
             }
         }
         if !placements.is_empty() {
-            taken.position = self.store(now, incoming, &placements, wants_flush, fx);
+            let stored = self.store(now, incoming, &placements, wants_flush, fx);
+            taken.position = stored.position;
+            taken.refused |= stored.refused;
         }
         self.placements = placements;
         taken
@@ -291,7 +293,8 @@ impl Engine {
         true
     }
 
-    /// Writes the message to the journal where it must be, and to memory where it may be.
+    /// Writes the message to the journal where it must be, and to memory where it may be. Refused
+    /// where one of its queues can have it in neither.
     fn store<F: Effects>(
         &mut self,
         now: Time,
@@ -299,11 +302,12 @@ impl Engine {
         placements: &[Placement],
         wants_flush: bool,
         fx: &mut F,
-    ) -> Option<Position> {
+    ) -> Taken {
         let mut encoded = std::mem::take(&mut self.blob);
         encoded.clear();
         incoming.encode(&mut encoded);
         let durable = self.append_published(placements, &encoded, wants_flush, fx);
+        let mut refused = false;
         let mut spooled = None;
         let mut blob: Option<Arc<[u8]>> = None;
         for placement in placements {
@@ -313,6 +317,7 @@ impl Engine {
             if !fits && position == NOWHERE {
                 if self.storage != StorageState::Ready {
                     self.counters.not_stored += 1;
+                    refused = true;
                     continue;
                 }
                 position = self.append_spooled(&encoded, fx);
@@ -327,7 +332,7 @@ impl Engine {
         if encoded.capacity() <= KEPT_BLOB_BYTES_MAX {
             self.blob = encoded;
         }
-        durable
+        Taken { position: durable, refused }
     }
 
     fn append_published<F: Effects>(

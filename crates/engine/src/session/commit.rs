@@ -141,10 +141,8 @@ impl Engine {
     }
 }
 
-/// Whether it may have to be stored.
+/// Whether it may have to be stored. Any message may: whether memory has room for one that is not
+/// persistent is known only when it comes to its queue, and then it is too late to refuse.
 fn needs_storage(operation: &Operation) -> bool {
-    match operation {
-        Operation::Publish(publish) => publish.is_persistent(),
-        Operation::Settle(_) => false,
-    }
+    matches!(operation, Operation::Publish(_))
 }

@@ -51,10 +51,6 @@ impl OwnedPublish {
         }
     }
 
-    pub(crate) fn is_persistent(&self) -> bool {
-        self.persistent
-    }
-
     /// Lends it out as it came.
     pub(crate) fn with<R>(&self, then: impl FnOnce(&Publish<'_>) -> R) -> R {
         let also_to: Vec<&str> = self.also_to.iter().map(String::as_str).collect();

@@ -1,6 +1,7 @@
 //! Publish, deliver, settle, confirm.
 
-use super::check;
+use super::{World, check, check_in};
+use crate::limits::Limits;
 
 #[test]
 fn a_waiting_consumer_gets_messages_at_once() {
@@ -338,6 +339,45 @@ fn what_cannot_be_stored_is_refused_and_the_rest_goes_on() {
          > a nack 4 multiple
          a publish - q 5 persistent
          > a nack 5",
+    );
+}
+
+#[test]
+fn what_neither_memory_nor_the_journal_can_take_is_refused() {
+    let limits = Limits { queue_resident_bytes_max: 150, ..Limits::default() };
+    check_in(
+        World::with(limits),
+        "a queue q durable
+         > a queue q 0 0
+         a queue r
+         > a queue r 0 0
+         a exchange x fanout
+         > a ok
+         a bind x q k
+         > a ok
+         a bind x r k
+         > a ok
+         a confirms
+         > a ok
+         storage full
+         a publish - r 1
+         > a confirm 1
+         a publish - r 2
+         > a nack 2
+         a publish - q 3
+         > a confirm 3
+         a publish x k 4
+         > a nack 4
+         b transactions
+         > b ok
+         b publish - q 5
+         b commit
+         > b refused StorageUnavailable: the journal cannot store the transaction's messages
+         storage ready
+         a publish x k 6
+         > a confirm 5
+         a passive r
+         > a queue r 2 0",
     );
 }
 
