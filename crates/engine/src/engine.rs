@@ -9,6 +9,7 @@ use crate::publish::Placement;
 use crate::queue::Queue;
 use crate::queue::paging::Loading;
 use crate::random::Random;
+use crate::record::Requeued;
 use crate::routing::{QueueKey, Router};
 use crate::session::{Connection, Session};
 use crate::slab::Slab;
@@ -75,6 +76,8 @@ pub struct Engine {
     pub(crate) dirty: Vec<u32>,
     /// Queues with settles that no record has yet.
     pub(crate) unrecorded: Vec<u32>,
+    /// Durable messages that went back, which no record says yet.
+    pub(crate) requeued: Vec<Requeued>,
     /// Sessions with confirms, or a commit, to tell or to wait for.
     pub(crate) confirming: Vec<u32>,
     /// Subscriptions that begin with the next dispatch.
@@ -124,6 +127,7 @@ impl Engine {
             delays: Delays::default(),
             dirty: Vec::new(),
             unrecorded: Vec::new(),
+            requeued: Vec::new(),
             confirming: Vec::new(),
             starting: Vec::new(),
             timers: Timers::default(),

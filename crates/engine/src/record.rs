@@ -27,6 +27,7 @@ pub(crate) enum Kind {
     Moved = 6,
     Delayed = 7,
     DelayEnded = 8,
+    Requeued = 9,
     QueueDeclared = 16,
     QueueDeleted = 17,
     ExchangeDeclared = 18,
@@ -47,6 +48,14 @@ pub(crate) struct Place {
     pub(crate) queue: u64,
     pub(crate) seq: u64,
     pub(crate) expires: Time,
+}
+
+/// How often a message went back to its queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Requeued {
+    pub(crate) queue: u64,
+    pub(crate) seq: u64,
+    pub(crate) requeues: u32,
 }
 
 /// A binding as records name it.
@@ -80,6 +89,8 @@ pub(crate) enum Record<'a> {
     Delayed { number: u64, vhost: &'a str, due: Time, message: &'a [u8] },
     /// It is held back no longer.
     DelayEnded { number: u64 },
+    /// Messages went back to their queues.
+    Requeued { messages: Vec<Requeued> },
     /// A durable queue.
     QueueDeclared { number: u64, vhost: &'a str, name: &'a str, options: QueueOptions },
     /// It is gone, and its messages with it.
@@ -144,6 +155,24 @@ fn read_places(reader: &mut Reader<'_>) -> Result<Vec<Place>, Malformed> {
     Ok(places)
 }
 
+fn write_requeued(writer: &mut Writer<'_>, messages: &[Requeued]) {
+    writer.varint(messages.len() as u64);
+    for message in messages {
+        writer.varint(message.queue);
+        writer.varint(message.seq);
+        writer.u32(message.requeues);
+    }
+}
+
+fn read_requeued(reader: &mut Reader<'_>) -> Result<Vec<Requeued>, Malformed> {
+    let mut messages = Vec::new();
+    for _ in 0..reader.count()? {
+        let (queue, seq, requeues) = (reader.varint()?, reader.varint()?, reader.u32()?);
+        messages.push(Requeued { queue, seq, requeues });
+    }
+    Ok(messages)
+}
+
 /// Just the message of a record that has one.
 pub(crate) fn message_of(record: &[u8]) -> Result<&[u8], Malformed> {
     let mut reader = Reader(record);
@@ -187,7 +216,7 @@ impl<'a> Record<'a> {
                 let due = Time(reader.u64()?);
                 return Ok(Record::Delayed { number, vhost, due, message: reader.0 });
             }
-            0 | 3 | 4 | 5 | 8 => Record::parse_messages(kind, &mut reader)?,
+            0 | 3 | 4 | 5 | 8 | 9 => Record::parse_messages(kind, &mut reader)?,
             _ => Record::parse_topology(kind, &mut reader)?,
         };
         reader.end()?;
@@ -220,7 +249,8 @@ impl<'a> Record<'a> {
                 let (queue, lane, durable) = (reader.u64()?, reader.u8()?, reader.bool()?);
                 Record::Page { queue, lane, durable, entries: page::read_entries(reader)? }
             }
-            _ => Record::DelayEnded { number: reader.u64()? },
+            8 => Record::DelayEnded { number: reader.u64()? },
+            _ => Record::Requeued { messages: read_requeued(reader)? },
         })
     }
 
@@ -301,6 +331,7 @@ impl Record<'_> {
                 writer.u64(due.0);
                 writer.0.extend_from_slice(message);
             }
+            Record::Requeued { messages } => write_requeued(&mut writer, messages),
             Record::DelayEnded { number } | Record::QueueDeleted { number } => writer.u64(*number),
             _ => self.write_topology(&mut writer),
         }
@@ -356,6 +387,7 @@ impl Record<'_> {
             Record::Moved { .. } => Kind::Moved,
             Record::Delayed { .. } => Kind::Delayed,
             Record::DelayEnded { .. } => Kind::DelayEnded,
+            Record::Requeued { .. } => Kind::Requeued,
             Record::QueueDeclared { .. } => Kind::QueueDeclared,
             Record::QueueDeleted { .. } => Kind::QueueDeleted,
             Record::ExchangeDeclared { .. } => Kind::ExchangeDeclared,

@@ -11,8 +11,8 @@ use crate::record;
 use crate::routing::TargetView;
 use crate::{Arguments, BindingTarget, Position, Time};
 
-/// The version of the layout.
-const VERSION: u8 = 1;
+/// The version of the layout. The first one did not say how often messages in pages went back.
+const VERSION: u8 = 2;
 
 impl Engine {
     pub(crate) fn write_snapshot(&self, out: &mut Vec<u8>) {
@@ -110,6 +110,11 @@ impl Engine {
             writer.varint(first);
             writer.varint(last - first);
         }
+        writer.varint(queue.requeued_in_pages.len() as u64);
+        for (seq, requeues) in &queue.requeued_in_pages {
+            writer.varint(*seq);
+            writer.u32(*requeues);
+        }
     }
 
     fn write_bindings(&self, writer: &mut Writer<'_>) {
@@ -149,14 +154,14 @@ impl Engine {
     pub(crate) fn restore_snapshot(&mut self, snapshot: &[u8]) -> Result<(), Malformed> {
         let mut reader = Reader(snapshot);
         let version = reader.u8()?;
-        if version != VERSION {
+        if version != VERSION && version != 1 {
             return Err(format!("snapshot version {version} is unknown"));
         }
         self.next_queue_number = reader.u64()?;
         self.delays.next_number = reader.u64()?;
         let vhosts = self.read_access(&mut reader)?;
         for _ in 0..reader.count()? {
-            self.read_queue(&mut reader)?;
+            self.read_queue(version, &mut reader)?;
         }
         for _ in 0..vhosts {
             for _ in 0..reader.count()? {
@@ -217,7 +222,7 @@ impl Engine {
         Ok(vhosts)
     }
 
-    fn read_queue(&mut self, reader: &mut Reader<'_>) -> Result<(), Malformed> {
+    fn read_queue(&mut self, version: u8, reader: &mut Reader<'_>) -> Result<(), Malformed> {
         let number = reader.u64()?;
         let vhost = self.vhost_slot(reader.text()?).map_err(|refusal| refusal.text)?;
         let name = reader.text()?.to_owned();
@@ -245,6 +250,11 @@ impl Engine {
             let first = reader.varint()?;
             let last = first.checked_add(reader.varint()?).ok_or("a range beyond 64 bits")?;
             queue.settled_in_pages.insert_range(first, last);
+        }
+        let requeued = if version > 1 { reader.count()? } else { 0 };
+        for _ in 0..requeued {
+            let seq = reader.varint()?;
+            queue.requeued_in_pages.insert(seq, reader.u32()?);
         }
         self.restore_queue(queue).map(|_| ())
     }

@@ -364,6 +364,7 @@ impl Engine {
         queue.ready = 0;
         queue.ready_bytes = 0;
         queue.resident = 0;
+        queue.requeued_in_pages.clear();
         let lanes: Vec<_> = queue.lanes.iter_mut().map(|lane| lane.take_all()).collect();
         for (entries, pages) in lanes {
             for entry in entries {

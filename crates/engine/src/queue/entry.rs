@@ -63,6 +63,12 @@ impl Entry {
         self.message.is_none()
     }
 
+    /// It is known to have gone back that often.
+    pub(crate) fn went_back(&mut self, requeues: u32) {
+        self.requeues = self.requeues.max(requeues);
+        self.redelivered = true;
+    }
+
     /// Whether its message cannot be read back.
     #[inline]
     pub(crate) fn is_unreadable(&self) -> bool {

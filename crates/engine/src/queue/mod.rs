@@ -15,7 +15,7 @@ use self::lane::{Front, Lane};
 use self::page::Page;
 use self::ranges::Ranges;
 use crate::{ConnectionId, Position, QueueOptions, SessionId, Time};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// A queue. Its rules are in the modules beside this one.
 #[derive(Debug)]
@@ -59,6 +59,8 @@ pub(crate) struct Queue {
     pub(crate) settled_count: u32,
     /// Settles of messages that are in pages; known only to have happened, after a restart.
     pub(crate) settled_in_pages: Ranges,
+    /// How often messages that are in pages went back, as far as their pages do not say so.
+    pub(crate) requeued_in_pages: BTreeMap<u64, u32>,
     /// Messages before this one come from before an unclean restart.
     pub(crate) recovered_before: u64,
     /// When the timer for the head's expiry goes off.
@@ -119,6 +121,7 @@ impl Queue {
             settled: Ranges::default(),
             settled_count: 0,
             settled_in_pages: Ranges::default(),
+            requeued_in_pages: BTreeMap::new(),
             recovered_before: 0,
             head_timer: None,
             expires_at: None,

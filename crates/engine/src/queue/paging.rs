@@ -267,6 +267,9 @@ impl Engine {
             live.iter().map(|entry| Entry::from_page(entry, lane as u8)).collect();
         for entry in &mut live {
             entry.redelivered |= entry.seq < queue.recovered_before;
+            if let Some(requeues) = queue.requeued_in_pages.remove(&entry.seq) {
+                entry.went_back(requeues);
+            }
         }
         let bytes: u64 = live.iter().map(|entry| u64::from(entry.bytes)).sum();
         let count = live.len() as u64;

@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::queue::Queue;
 use crate::queue::entry::{Entry, Fetch, NOWHERE};
 use crate::queue::stored::Stored;
-use crate::record::{Place, Record};
+use crate::record::{Place, Record, Requeued};
 use crate::timers::Timer;
 use crate::{Effects, Position, Refusal, Time};
 
@@ -36,6 +36,12 @@ impl Engine {
             Record::Settled { queue, ranges } => {
                 for (first, last) in ranges {
                     self.replay_settled(queue, first, last, fx)?;
+                }
+                Ok(())
+            }
+            Record::Requeued { messages } => {
+                for message in messages {
+                    self.replay_requeued(message);
                 }
                 Ok(())
             }
@@ -257,6 +263,17 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    fn replay_requeued(&mut self, message: Requeued) {
+        let Requeued { queue, seq, requeues } = message;
+        let Some(slot) = self.queue_slots.get(&queue) else { return };
+        let queue = self.queues.get_mut(*slot).expect("numbers name living queues");
+        if let Some(entry) = queue.lanes.iter_mut().find_map(|lane| lane.find(seq)) {
+            entry.went_back(requeues);
+        } else if queue.page_of(seq).is_some() && !queue.settled_in_pages.contains(seq) {
+            queue.requeued_in_pages.insert(seq, requeues);
+        }
     }
 
     fn replay_purged<F: Effects>(&mut self, number: u64, before: u64, kept: &[u64], fx: &mut F) {

@@ -15,6 +15,7 @@ impl Engine {
             return;
         }
         queue.settled_in_pages.insert(seq);
+        queue.requeued_in_pages.remove(&seq);
         if queue.lanes.len() > 1 {
             // Pages of several priorities overlap: which of them it is in is not known either.
             return;

@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::queue::entry::Entry;
-use crate::record::{self, Kind};
+use crate::record::{self, Kind, Record, Requeued};
 use crate::subscription::unsettled::Delivered;
 use crate::timers::Timer;
 use crate::{
@@ -12,6 +12,8 @@ use std::time::Duration;
 
 /// Settled messages of one queue that one record holds at most.
 const RECORD_SETTLES_MAX: u32 = 1024;
+/// Requeued messages that one record holds at most.
+const RECORD_REQUEUES_MAX: usize = 1024;
 /// Settle timeouts are looked at in steps of this.
 const TIMEOUT_STEP: Duration = Duration::from_secs(1);
 
@@ -158,6 +160,10 @@ impl Engine {
         self.counters.requeued += 1;
         let expires = entry.expires;
         let is_first = true;
+        if entry.durable {
+            let (queue, seq, requeues) = (queue.number, entry.seq, entry.requeues);
+            self.requeued.push(Requeued { queue, seq, requeues });
+        }
         queue.give_back(entry);
         self.after_push(now, slot, is_first, expires, fx);
     }
@@ -196,8 +202,20 @@ impl Engine {
         }
     }
 
-    /// Writes what was settled.
+    /// Writes how often messages went back, so that one that breaks its consumers is given up also
+    /// where the broker goes down in between. Nobody waits for it to be flushed.
+    fn record_requeued<F: Effects>(&mut self, fx: &mut F) {
+        while !self.requeued.is_empty() {
+            let rest = self.requeued.split_off(self.requeued.len().min(RECORD_REQUEUES_MAX));
+            let messages = std::mem::replace(&mut self.requeued, rest);
+            Record::Requeued { messages }.write(&mut self.record);
+            fx.append(&[&self.record], false);
+        }
+    }
+
+    /// Writes what went back and what was settled.
     pub(crate) fn record_settled<F: Effects>(&mut self, fx: &mut F) {
+        self.record_requeued(fx);
         let mut slots = std::mem::take(&mut self.unrecorded);
         for slot in &slots {
             self.record_settled_of(*slot, fx);

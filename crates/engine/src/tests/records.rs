@@ -3,7 +3,7 @@
 use super::World;
 use crate::queue::page::PageEntry;
 use crate::queue::stored::{Incoming, NO_ANNOTATIONS, Stored};
-use crate::record::{BindingRecord, Place, Record, message_of};
+use crate::record::{BindingRecord, Place, Record, Requeued, message_of};
 use crate::*;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -106,6 +106,11 @@ fn golden_changes() {
         &Record::Page { queue: 1, lane: 2, durable: true, entries: vec![entry, next] },
         "010501000000000000000201020105070 40f01c10104010000000000000002".replace(' ', "").as_str(),
     );
+    let messages = vec![
+        Requeued { queue: 1, seq: 300, requeues: 2 },
+        Requeued { queue: 1, seq: 2, requeues: u32::MAX },
+    ];
+    golden(&Record::Requeued { messages }, "01090201ac02020000000102ffffffff");
     golden(&Record::DelayEnded { number: 1 }, "01080100000000000000");
     golden(&Record::QueueDeleted { number: 1 }, "01110100000000000000");
 }

@@ -79,6 +79,62 @@ fn what_was_settled_stays_settled_and_what_was_out_returns() {
 }
 
 #[test]
+fn requeues_are_counted_over_a_restart() {
+    check_both(
+        "a queue dead durable
+         > a queue dead 0 0
+         a queue q durable limit=2 dlx=- dlk=dead
+         > a queue q 0 0
+         a publish - q 1 persistent
+         a publish - q 2 persistent
+         a publish - q 3
+         b subscribe q c credit=2
+         > b subscribed c
+         > b deliver c #1 1
+         > b deliver c #2 2
+         b requeue 1
+         > b deliver c #3 1 redelivered count=1
+         b requeue 3
+         > b deliver c #4 1 redelivered count=2",
+        "b subscribe q c credit=2
+         > b subscribed c
+         > b deliver c #1 1 redelivered count=2
+         > b deliver c #2 2 redelivered
+         b requeue 1
+         b accept 2
+         a get dead presettled
+         > a deliver  #1 1 redelivered died=DeliveryLimit:q:1
+         > a got, 0 left",
+    );
+}
+
+#[test]
+fn requeues_of_what_was_in_a_page_are_counted() {
+    for snapshots in 0..3 {
+        let mut world = small();
+        world.run("a queue q durable");
+        fill(&mut world, 0, 5_000, "persistent");
+        if snapshots > 0 {
+            world.run("snapshot");
+        }
+        world.fx.quiet = true;
+        world.run("b subscribe q c credit=2500");
+        world.run("b requeue 2400");
+        world.run("restart");
+        if snapshots > 1 {
+            world.run("snapshot");
+            world.run("restart");
+        }
+        let in_pages = |(_, queue): (u32, &crate::queue::Queue)| queue.requeued_in_pages.len();
+        assert_eq!(world.engine.queues.iter().map(in_pages).sum::<usize>(), 1);
+        world.run("b subscribe q c credit=2400");
+        world.fx.quiet = false;
+        let lines = world.run("b requeue 2400");
+        assert_eq!(lines, ["b deliver c #2401 message-2399 redelivered count=2"]);
+    }
+}
+
+#[test]
 fn a_clean_restart_remembers_what_was_not_delivered() {
     check(
         "a queue q durable

@@ -139,7 +139,7 @@ fn purging_leaves_what_is_out() {
          a publish - q 4 persistent
          restart
          a get q
-         > a deliver  #1 1 redelivered
+         > a deliver  #1 1 redelivered count=1
          > a got, 1 left
          a get q
          > a deliver  #2 4 redelivered
