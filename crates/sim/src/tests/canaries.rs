@@ -21,13 +21,21 @@ fn found(canary: Canary, promises: &[&str]) {
 
 #[test]
 fn confirming_before_the_flush_is_found() {
-    let signs = ["confirmed is kept", "settled is gone", "transactions atomic", "does not start"];
-    found(Canary::SyncLies, &signs);
+    found(
+        Canary::SyncLies,
+        &[
+            "confirmed is kept",
+            "settled is gone",
+            "transactions atomic",
+            "does not start",
+            "could not be read back",
+        ],
+    );
 }
 
 #[test]
 fn a_block_cut_out_of_the_log_is_found() {
-    found(Canary::LogCut, &["does not start", "confirmed is kept"]);
+    found(Canary::LogCut, &["does not start", "confirmed is kept", "could not be read back"]);
 }
 
 #[test]

@@ -137,14 +137,17 @@ impl World {
     }
 
     fn watch_drain(&mut self, since: Time) -> Result<(), String> {
+        let unreadable = self.node.as_ref().map_or(0, |node| node.engine().counters().unreadable);
+        if unreadable > 0 && self.flipped.is_none() {
+            return Err(format!("{unreadable} records could not be read back"));
+        }
         let client = self.clients.last().expect("the drain is a client");
         if client.is_done() {
-            let lost = self.node.as_ref().map_or(0, |node| node.engine().counters().unreadable);
-            if lost > 0 && self.flipped.is_none() {
-                return Err(format!("{lost} messages could not be read back"));
-            }
             self.note(Event::Drained);
             self.stage = Stage::Over;
+        } else if unreadable > 0 {
+            // The queue stops there and says so: what is damaged is not delivered, nor skipped.
+            self.stage = Stage::Refused;
         } else if self.now.since(since) > DRAIN_MAX {
             return Err(format!("queues do not get empty: {}", client.waits_for()));
         }
