@@ -85,6 +85,8 @@ pub struct Engine {
     pub(crate) timers: Timers,
     pub(crate) loads: BTreeMap<LoadId, Loading>,
     pub(crate) next_load: u64,
+    /// What will take up memory once it is loaded, all queues together.
+    pub(crate) loading_bytes: u64,
     /// What messages take up in memory, all queues together.
     pub(crate) resident: u64,
     /// Live references to records that will not survive a restart, by segment.
@@ -133,6 +135,7 @@ impl Engine {
             timers: Timers::default(),
             loads: BTreeMap::new(),
             next_load: 1,
+            loading_bytes: 0,
             resident: 0,
             transient_references: BTreeMap::new(),
             storage: StorageState::Ready,

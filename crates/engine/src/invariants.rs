@@ -72,6 +72,8 @@ impl Engine {
         expected.retain(|_, count| *count > 0);
         transient.retain(|_, count| *count > 0);
         assert_eq!(self.resident, resident, "resident bytes");
+        let loading: u64 = self.loads.values().map(|loading| loading.bytes).sum();
+        assert_eq!(self.loading_bytes, loading, "bytes asked for");
         assert_eq!(&expected, references, "references by segment");
         assert_eq!(transient, self.transient_references, "transient references by segment");
         self.check_credit();

@@ -373,7 +373,7 @@ impl Engine {
         let limits = &self.options.limits;
         !queue.lanes[lane].is_spooling()
             && queue.resident + cost <= limits.queue_resident_bytes_max
-            && self.resident + cost <= limits.resident_bytes_max
+            && self.resident + self.loading_bytes + cost <= limits.resident_bytes_max
     }
 
     /// Makes the message an entry of its queue, or of the consumer that gets it at once.

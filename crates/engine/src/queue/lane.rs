@@ -1,7 +1,7 @@
 //! The messages of one priority in one queue, oldest first: a head in memory, pages in the journal,
 //! a tail in memory, and what came back.
 
-use super::entry::{Entry, Fetch};
+use super::entry::{ENTRY_COST, Entry, Fetch};
 use super::page::{PAGE_ENTRIES, Page, PageEntry};
 use crate::Position;
 use std::collections::{BTreeMap, VecDeque};
@@ -216,9 +216,14 @@ impl Lane {
         Some(cost)
     }
 
-    /// The next cold entries to be asked for: at most `count_max`, of `bytes_max` in sum after the
-    /// first one.
-    pub(crate) fn ask(&mut self, count_max: usize, bytes_max: u64) -> Vec<(u64, u32, Position)> {
+    /// The next cold entries to be asked for: at most `count_max`, which will take up `bytes_max` in
+    /// sum. `needs_first`: the first one however large it is.
+    pub(crate) fn ask(
+        &mut self,
+        count_max: usize,
+        bytes_max: u64,
+        needs_first: bool,
+    ) -> Vec<(u64, u32, Position)> {
         let mut asked = Vec::new();
         if self.cold == 0 {
             return asked;
@@ -226,13 +231,14 @@ impl Lane {
         let mut bytes = 0;
         // False once it is enough.
         let mut consider = |entry: &mut Entry| {
-            let is_full = bytes > 0 && bytes + u64::from(entry.bytes) > bytes_max;
-            if is_full || asked.len() == count_max {
+            let cost = u64::from(entry.bytes) + ENTRY_COST;
+            let is_first = needs_first && asked.is_empty();
+            if (!is_first && bytes + cost > bytes_max) || asked.len() == count_max {
                 return false;
             }
             if entry.is_cold() && entry.fetch == Fetch::Idle {
                 entry.fetch = Fetch::Asked;
-                bytes += u64::from(entry.bytes) + 1;
+                bytes += cost;
                 asked.push((entry.seq, entry.bytes, entry.position));
             }
             true

@@ -39,7 +39,7 @@ pub(crate) struct Queue {
     pub(crate) unsettled: u64,
     /// What is in memory of it: blobs and entries of messages ready.
     pub(crate) resident: u64,
-    /// Body bytes asked for and not yet here.
+    /// What will take up memory once it is loaded.
     pub(crate) loading_bytes: u64,
     pub(crate) loads: u32,
     /// Every subscription to it, by priority and age.

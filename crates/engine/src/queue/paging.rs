@@ -1,6 +1,7 @@
 //! Between memory and journal: what a long queue leaves there, and reading it back ahead of need.
 
-use super::entry::{Entry, Fetch};
+use super::Queue;
+use super::entry::{ENTRY_COST, Entry, Fetch};
 use super::lane::Front;
 use super::page::{Page, PageEntry};
 use super::stored::Stored;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 const LOAD_MESSAGES_MAX: usize = 256;
 /// Body bytes asked for in one load, beyond its first message.
 const LOAD_BYTES_MAX: u64 = 256 << 10;
-/// Bytes of a queue's head that are kept in memory ahead of need.
+/// Bytes of a queue's head that are kept in memory ahead of need, where the limits allow as much.
 const AHEAD_BYTES: u64 = 1 << 20;
 /// The same while memory is scarce.
 const AHEAD_BYTES_SCARCE: u64 = 64 << 10;
@@ -27,7 +28,7 @@ pub(crate) struct Loading {
     /// The slot and number of the queue it is for.
     pub(crate) queue: u32,
     pub(crate) number: u64,
-    /// Body bytes asked for.
+    /// What was asked for will take up in memory, at least.
     pub(crate) bytes: u64,
     pub(crate) wanted: Wanted,
 }
@@ -73,10 +74,8 @@ impl Engine {
 
     /// Reads ahead where a queue's head is running out of messages in memory.
     pub(crate) fn refill<F: Effects>(&mut self, slot: u32, fx: &mut F) {
-        let is_scarce = self.resident >= self.options.limits.resident_bytes_max;
-        let ahead = if is_scarce { AHEAD_BYTES_SCARCE } else { AHEAD_BYTES };
         loop {
-            let Some(queue) = self.queues.get_mut(slot) else { return };
+            let Some(queue) = self.queues.get(slot) else { return };
             if queue.loads >= LOADS_MAX {
                 return;
             }
@@ -85,24 +84,40 @@ impl Engine {
                 Front::Page(page) => page.fetch == Fetch::Idle,
                 Front::Empty => return,
             };
-            if !is_stuck && queue.resident + queue.loading_bytes >= ahead {
+            let is_page = matches!(queue.front(), Front::Page(_));
+            let room = self.room_ahead(queue, is_stuck);
+            if room == 0 && !(is_stuck && is_page) {
                 return;
             }
-            let number = queue.number;
+            let (number, bytes_max) = (queue.number, room.min(LOAD_BYTES_MAX));
+            let queue = self.queues.get_mut(slot).expect("it was found just now");
             let Some((lane, asked)) =
                 queue.lanes.iter_mut().enumerate().rev().find_map(|(index, lane)| {
-                    let asked = lane.ask(LOAD_MESSAGES_MAX, LOAD_BYTES_MAX);
+                    let asked = lane.ask(LOAD_MESSAGES_MAX, bytes_max, is_stuck && !is_page);
                     (!asked.is_empty()).then_some((index, asked))
                 })
             else {
                 return self.ask_page(slot, fx);
             };
-            let bytes = asked.iter().map(|(_, bytes, _)| u64::from(*bytes)).sum();
+            let bytes = asked.iter().map(|(_, bytes, _)| u64::from(*bytes) + ENTRY_COST).sum();
             let (seqs, positions) =
                 asked.into_iter().map(|(seq, _, position)| (seq, position)).unzip();
             let wanted = Wanted::Messages { lane, seqs };
             self.load(slot, Loading { queue: slot, number, bytes, wanted }, positions, fx);
         }
+    }
+
+    /// How many bytes a queue may read ahead, beyond what it has and asked for: within its own limit
+    /// and that of all together. Where somebody waits for what is next it goes on all the same, a
+    /// little at a time.
+    fn room_ahead(&self, queue: &Queue, is_stuck: bool) -> u64 {
+        let limits = &self.options.limits;
+        let most = AHEAD_BYTES.min(limits.queue_resident_bytes_max);
+        let own = most.saturating_sub(queue.resident + queue.loading_bytes);
+        let all = limits.resident_bytes_max.saturating_sub(self.resident + self.loading_bytes);
+        let room = own.min(all);
+        let is_wanted = !queue.gets.is_empty() || !queue.able.is_empty();
+        if is_stuck && is_wanted { room.max(AHEAD_BYTES_SCARCE.min(most)).max(1) } else { room }
     }
 
     fn ask_page<F: Effects>(&mut self, slot: u32, fx: &mut F) {
@@ -133,6 +148,7 @@ impl Engine {
             queue.loads += 1;
             queue.loading_bytes += loading.bytes;
         }
+        self.loading_bytes += loading.bytes;
         let id = LoadId(self.next_load);
         self.next_load += 1;
         self.loads.insert(id, loading);
@@ -148,6 +164,7 @@ impl Engine {
         fx: &mut F,
     ) {
         let Some(loading) = self.loads.remove(&id) else { return };
+        self.loading_bytes -= loading.bytes;
         if let Wanted::Delayed { number } = loading.wanted {
             return self.delayed_loaded(now, number, records, fx);
         }
@@ -224,7 +241,7 @@ impl Engine {
             let Some(entry) = queue.lanes[lane].find(*seq).filter(|entry| entry.is_cold()) else {
                 continue;
             };
-            bytes += u64::from(entry.bytes);
+            bytes += u64::from(entry.bytes) + ENTRY_COST;
             left.push(*seq);
             positions.push(entry.position);
         }

@@ -4,8 +4,8 @@ use crate::history::{Event, History};
 
 /// A control answer, or a batch of confirms, that may follow on a full outlet.
 const ANSWER_BYTES: u64 = 64 << 10;
-/// What each queue may read ahead of need where memory is scarce, and one answer to a read.
-const AHEAD_BYTES: u64 = (64 << 10) + (256 << 10);
+/// What each queue may read while memory is full because somebody waits for it.
+const AHEAD_BYTES: u64 = 64 << 10;
 
 pub(super) fn check(history: &History) -> Result<(), String> {
     let sizes = &history.plan.sizes;
