@@ -2,6 +2,7 @@
 
 use crate::access::PermissionView;
 use crate::engine::{Engine, Vhost};
+use crate::limits::check_name;
 use crate::publish::INBOX_PREFIX;
 use crate::queue::Get;
 use crate::record::Record;
@@ -112,6 +113,7 @@ impl Engine {
     }
 
     fn open_inbox(&mut self, slot: u32, name: String) -> Result<Reply, Refusal> {
+        check_name("an inbox", &name)?;
         let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
         if session.inbox.is_some() {
             let text = "the session has an inbox already";
@@ -204,6 +206,7 @@ impl Engine {
             Request::CreateVhost { name } => self.create_vhost(name, fx)?,
             Request::DeleteVhost { name } => self.delete_vhost(now, name, fx)?,
             Request::PutUser { name, password_hash, administrator } => {
+                check_name("a user", name)?;
                 self.access.put_user(name, password_hash, *administrator);
                 let administrator = *administrator;
                 self.append_record(&Record::UserPut { name, password_hash, administrator }, fx);
@@ -236,6 +239,7 @@ impl Engine {
         if self.vhost_slots.contains_key(name) {
             return Ok(());
         }
+        check_name("a virtual host", name)?;
         let most = self.options.limits.vhosts_max;
         if self.vhosts.len() >= most {
             let text = format!("more than {most} virtual hosts");

@@ -1,5 +1,6 @@
 //! Every bound of the engine, in one place, with its default.
 
+use crate::{Arguments, Refusal, RefusalKind, Value};
 use std::time::Duration;
 
 /// Bytes in a name (queue, exchange, routing key, subscription): what fits a one-byte length.
@@ -9,6 +10,8 @@ pub const PRIORITY_MAX: u8 = 255;
 /// Words in a pattern of a topic exchange. A routing key has no such bound of its own: its length has
 /// one, and matching costs no more than words times matching nodes.
 pub const TOPIC_WORDS_MAX: usize = 128;
+/// How deep values of arguments may be nested in each other.
+pub const VALUE_DEPTH_MAX: usize = 64;
 /// Exchanges a message passes from exchange to exchange before routing stops.
 pub const ROUTE_EXCHANGES_MAX: usize = 1024;
 /// Routes (exchange and key) that a virtual host remembers.
@@ -75,5 +78,33 @@ impl Default for Limits {
             settle_timeout: Duration::from_secs(30 * 60),
             delivery_limit: None,
         }
+    }
+}
+
+/// Refuses a name that does not fit; `what` says whose it is.
+pub(crate) fn check_name(what: &str, name: &str) -> Result<(), Refusal> {
+    if name.len() > NAME_BYTES_MAX {
+        let text = format!("{what} name of {} bytes is longer than {NAME_BYTES_MAX}", name.len());
+        return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+    }
+    Ok(())
+}
+
+/// Refuses arguments that a record could not bring back.
+pub(crate) fn check_arguments(arguments: &Arguments) -> Result<(), Refusal> {
+    if arguments.values().all(|value| fits_depth(value, VALUE_DEPTH_MAX)) {
+        return Ok(());
+    }
+    let text = format!("arguments are nested more than {VALUE_DEPTH_MAX} deep");
+    Err(Refusal::new(RefusalKind::LimitExceeded, text))
+}
+
+/// Whether values are nested in the value at most `depth` deep.
+fn fits_depth(value: &Value, depth: usize) -> bool {
+    let fits = |value| depth > 0 && fits_depth(value, depth - 1);
+    match value {
+        Value::List(values) => values.iter().all(fits),
+        Value::Map(values) => values.values().all(fits),
+        _ => true,
     }
 }

@@ -1,6 +1,7 @@
 //! Exchanges, queues and bindings on request: declared, deleted, purged, bound.
 
 use crate::engine::Engine;
+use crate::limits::{check_arguments, check_name};
 use crate::queue::Queue;
 use crate::record::{BindingRecord, Record};
 use crate::routing::{Change, QueueKey, Router};
@@ -118,6 +119,7 @@ impl Engine {
         fx: &mut F,
     ) -> Result<Reply, Refusal> {
         self.check_target(id, slot, &target)?;
+        check_arguments(&arguments)?;
         let change = self.router(vhost).bind(&source, &target, &key, arguments.clone())?;
         let vhost_name = self.vhost_name(vhost);
         let record = Record::Bound(BindingRecord {
@@ -241,9 +243,8 @@ impl Engine {
     fn check_queue(&self, vhost: u32, name: &str, options: &QueueOptions) -> Result<(), Refusal> {
         let limits = &self.options.limits;
         let exceeded = |text: String| Err(Refusal::new(RefusalKind::LimitExceeded, text));
-        if name.len() > crate::limits::NAME_BYTES_MAX {
-            return exceeded(format!("a queue name of {} bytes is too long", name.len()));
-        }
+        check_name("a queue", name)?;
+        check_arguments(&options.other)?;
         if self.vhosts.get(vhost).is_some_and(|vhost| vhost.queues >= limits.queues_max) {
             return exceeded(format!("more than {} queues in a virtual host", limits.queues_max));
         }

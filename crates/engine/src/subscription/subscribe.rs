@@ -4,6 +4,7 @@ use super::Subscription;
 use super::credit::Account;
 use crate::control::MADE_UP_LETTERS;
 use crate::engine::Engine;
+use crate::limits::check_name;
 use crate::{Effects, Refusal, RefusalKind, Reply, SessionId, Subscribe, Time};
 
 impl Engine {
@@ -61,10 +62,7 @@ impl Engine {
             let text = format!("more than {most} subscriptions in one session");
             return Err(Refusal::new(RefusalKind::LimitExceeded, text));
         }
-        if name.len() > crate::limits::NAME_BYTES_MAX {
-            let text = format!("a subscription name of {} bytes is too long", name.len());
-            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
-        }
+        check_name("a subscription", name)?;
         let mut names =
             session.subscriptions.iter().filter_map(|slot| self.subscriptions.get(*slot));
         let is_inbox = session.inbox.as_ref().is_some_and(|inbox| inbox.name == name);

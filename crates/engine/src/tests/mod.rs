@@ -4,6 +4,7 @@
 //! order. Names of sessions are made up: `a` and `a2` are two sessions of connection `a`. After each
 //! input the engine dispatches until it has no more work, and loads are answered.
 
+mod bounds;
 mod damage;
 mod limits;
 mod messages;

@@ -3,12 +3,14 @@
 //! A layout that was released is never changed; a better one is a new kind. `tests::golden` keeps
 //! the bytes of each.
 
+mod values;
+
+use self::values::{read_arguments, write_arguments};
 use crate::codec::{Malformed, Reader, Writer};
 use crate::queue::page::{self, PageEntry};
 use crate::{
-    Arguments, BindingTarget, ExchangeKind, ExchangeOptions, Overflow, QueueOptions, Time, Value,
+    Arguments, BindingTarget, ExchangeKind, ExchangeOptions, Overflow, QueueOptions, Time,
 };
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The version of every record so far.
@@ -518,93 +520,4 @@ pub(crate) fn read_binding<'a>(reader: &mut Reader<'a>) -> Result<BindingRecord<
     let key = reader.text()?;
     let arguments = read_arguments(reader)?;
     Ok(BindingRecord { vhost, source, target, key, arguments })
-}
-
-/// How deep values may be nested; deeper ones are refused before they are recorded.
-const VALUE_DEPTH_MAX: usize = 64;
-
-fn write_arguments(writer: &mut Writer<'_>, arguments: &Arguments) {
-    writer.varint(arguments.len() as u64);
-    for (name, value) in arguments {
-        writer.text(name);
-        write_value(writer, value);
-    }
-}
-
-fn read_arguments(reader: &mut Reader<'_>) -> Result<Arguments, Malformed> {
-    read_map(reader, 0)
-}
-
-fn write_value(writer: &mut Writer<'_>, value: &Value) {
-    match value {
-        Value::Null => writer.u8(0),
-        Value::Bool(value) => {
-            writer.u8(1);
-            writer.bool(*value);
-        }
-        Value::Int(value) => {
-            writer.u8(2);
-            writer.u64(value.cast_unsigned());
-        }
-        Value::Float(value) => {
-            writer.u8(3);
-            writer.u64(value.to_bits());
-        }
-        Value::Text(value) => {
-            writer.u8(4);
-            writer.text(value);
-        }
-        Value::Bytes(value) => {
-            writer.u8(5);
-            writer.bytes(value);
-        }
-        Value::Timestamp(value) => {
-            writer.u8(6);
-            writer.u64(*value);
-        }
-        Value::List(values) => {
-            writer.u8(7);
-            writer.varint(values.len() as u64);
-            for value in values {
-                write_value(writer, value);
-            }
-        }
-        Value::Map(values) => {
-            writer.u8(8);
-            write_arguments(writer, values);
-        }
-    }
-}
-
-fn read_value(reader: &mut Reader<'_>, depth: usize) -> Result<Value, Malformed> {
-    if depth > VALUE_DEPTH_MAX {
-        return Err(format!("values nested more than {VALUE_DEPTH_MAX} deep"));
-    }
-    Ok(match reader.u8()? {
-        0 => Value::Null,
-        1 => Value::Bool(reader.bool()?),
-        2 => Value::Int(reader.u64()?.cast_signed()),
-        3 => Value::Float(f64::from_bits(reader.u64()?)),
-        4 => Value::Text(reader.text()?.to_owned()),
-        5 => Value::Bytes(reader.bytes()?.to_owned()),
-        6 => Value::Timestamp(reader.u64()?),
-        7 => {
-            let mut values = Vec::new();
-            for _ in 0..reader.count()? {
-                values.push(read_value(reader, depth + 1)?);
-            }
-            Value::List(values)
-        }
-        8 => Value::Map(read_map(reader, depth + 1)?),
-        other => return Err(format!("value kind {other} is unknown")),
-    })
-}
-
-fn read_map(reader: &mut Reader<'_>, depth: usize) -> Result<BTreeMap<String, Value>, Malformed> {
-    let mut values = BTreeMap::new();
-    for _ in 0..reader.count()? {
-        let name = reader.text()?.to_owned();
-        values.insert(name, read_value(reader, depth)?);
-    }
-    Ok(values)
 }

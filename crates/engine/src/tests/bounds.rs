@@ -1,0 +1,199 @@
+//! Limits on sizes, times and names: at, below and above each.
+
+use super::{World, check_in};
+use crate::limits::{Limits, NAME_BYTES_MAX, VALUE_DEPTH_MAX};
+use crate::*;
+use std::time::Duration;
+
+/// What a message with a body of two bytes to the queue `q` costs in memory: the blob's fixed part,
+/// key, properties and body, and the entry.
+const COST: u64 = 24 + 1 + 10 + 2 + 64;
+
+#[test]
+fn a_delay_is_cut_to_the_longest() {
+    let limits = Limits { delay_max: Duration::from_millis(100), ..Limits::default() };
+    check_in(
+        World::with(limits),
+        "a exchange x direct delaying
+         > a ok
+         a queue q
+         > a queue q 0 0
+         a bind x q k
+         > a ok
+         b subscribe q c presettled
+         > b subscribed c
+         a publish x k above delay=101
+         a publish x k at delay=100
+         a publish x k below delay=99
+         time 98
+         time 1
+         > b deliver c #1 below
+         time 1
+         > b deliver c #2 above
+         > b deliver c #3 at",
+    );
+}
+
+#[test]
+fn what_memory_has_no_room_for_is_spooled() {
+    let all = |bytes| Limits { resident_bytes_max: bytes, ..Limits::default() };
+    let one = |bytes| Limits { queue_resident_bytes_max: bytes, ..Limits::default() };
+    for (limits, spooled) in [
+        (all(2 * COST + 1), 0),
+        (all(2 * COST), 0),
+        (all(2 * COST - 1), 1),
+        (one(2 * COST), 0),
+        (one(2 * COST - 1), 1),
+        (all(COST - 1), 2),
+    ] {
+        let world = check_in(
+            World::with(limits.clone()),
+            "a queue q
+             > a queue q 0 0
+             a publish - q m1
+             a publish - q m2",
+        );
+        assert_eq!(world.engine.counters().spooled, spooled, "{limits:?}");
+    }
+}
+
+#[test]
+fn a_delayed_message_that_memory_has_no_room_for_is_spooled() {
+    // Its exchange is named in the blob, and it is no queue's entry yet.
+    let cost = COST + 1 - 64;
+    for (bytes, spooled) in [(cost + 1, 0), (cost, 0), (cost - 1, 1)] {
+        let limits = Limits { resident_bytes_max: bytes, ..Limits::default() };
+        let world = check_in(
+            World::with(limits),
+            "a exchange x direct delaying
+             > a ok
+             a publish x k m1 delay=10",
+        );
+        assert_eq!(world.engine.counters().spooled, spooled, "{bytes}");
+    }
+}
+
+#[test]
+fn a_delivery_is_settled_in_time_or_returns() {
+    let limits = Limits { settle_timeout: Duration::from_millis(100), ..Limits::default() };
+    let world = check_in(
+        World::with(limits),
+        "a queue q
+         > a queue q 0 0
+         a queue own timeout=200
+         > a queue own 0 0
+         a publish - q 1
+         a publish - q 2
+         a publish - own 3
+         a get q
+         > a deliver  #1 1
+         > a got, 1 left
+         a get q
+         > a deliver  #2 2
+         > a got, 0 left
+         a get own
+         > a deliver  #3 3
+         > a got, 0 left
+         time 99
+         a accept 1
+         a passive q
+         > a queue q 0 0
+         time 1
+         a passive q
+         > a queue q 1 0
+         time 99
+         a passive own
+         > a queue own 0 0
+         time 1000
+         a passive own
+         > a queue own 1 0",
+    );
+    assert_eq!(world.engine.counters().settle_timeouts, 2);
+}
+
+#[test]
+fn names_fit_a_byte() {
+    let at = "n".repeat(NAME_BYTES_MAX);
+    let above = "n".repeat(NAME_BYTES_MAX + 1);
+    for make in [
+        |name: &str| format!("a queue {name}"),
+        |name: &str| format!("a exchange {name} direct"),
+        |name: &str| format!("a subscribe q {name}"),
+        |name: &str| format!("a inbox {name}"),
+        |name: &str| format!("a create-vhost {name}"),
+        |name: &str| format!("a user {name} hash"),
+        |name: &str| format!("a publish - {name} body"),
+        |name: &str| format!("a publish - q body cc={name}"),
+    ] {
+        let mut world = World::new();
+        world.run("a queue q");
+        let line = make("N");
+        let refused =
+            |lines: Vec<String>| lines.iter().any(|it| it.starts_with("a refused LimitExceeded"));
+        assert!(!refused(world.run(&make(&at))), "{line} at the limit");
+        assert!(refused(world.run(&make(&above))), "{line} above the limit");
+    }
+}
+
+#[test]
+fn further_keys_are_counted() {
+    let content = Content {
+        format: Format::Amqp091,
+        properties: b"",
+        body: b"body",
+        persistent: false,
+        priority: 0,
+        ttl: None,
+    };
+    for (count, is_taken) in [(1, true), (254, true), (255, true), (256, false)] {
+        let mut world = World::new();
+        world.run("a queue q");
+        let session = world.session("a");
+        let also_to = vec!["q"; count];
+        let publish = Publish {
+            exchange: "",
+            routing_key: "q",
+            also_to: &also_to,
+            mandatory: false,
+            delay: None,
+            content,
+        };
+        let result = world.engine.publish(world.now, session, &publish, &mut world.fx);
+        let refused = result.map_err(|refusal| refusal.kind);
+        let expected = if is_taken { Ok(()) } else { Err(RefusalKind::LimitExceeded) };
+        assert_eq!(refused, expected, "{count} further keys");
+        let left = usize::from(is_taken);
+        assert_eq!(world.run("a passive q"), [format!("a queue q {left} 0")]);
+    }
+}
+
+#[test]
+fn arguments_are_only_as_deep_as_records_bring_back() {
+    for (depth, is_taken) in
+        [(VALUE_DEPTH_MAX - 1, true), (VALUE_DEPTH_MAX, true), (VALUE_DEPTH_MAX + 1, false)]
+    {
+        let mut world = World::new();
+        world.run("a queue q durable");
+        let session = world.session("a");
+        let nested = (0..depth).fold(Value::Null, |inner, level| match level % 2 {
+            0 => Value::List(vec![inner]),
+            _ => Value::Map(Arguments::from([("inner".to_owned(), inner)])),
+        });
+        let arguments = Arguments::from([("outer".to_owned(), nested)]);
+        let bind = Request::Bind {
+            source: "amq.direct".to_owned(),
+            target: BindingTarget::Queue("q".to_owned()),
+            key: "k".to_owned(),
+            arguments: arguments.clone(),
+        };
+        world.engine.request(world.now, session, bind, &mut world.fx);
+        let options = QueueOptions { durable: true, other: arguments, ..QueueOptions::default() };
+        let declare = QueueDeclaration { name: "r".to_owned(), options: Some(options) };
+        world.engine.request(world.now, session, Request::DeclareQueue(declare), &mut world.fx);
+        let answers = world.run("restart");
+        let refused = answers.iter().filter(|it| it.starts_with("a refused LimitExceeded"));
+        assert_eq!(refused.count(), if is_taken { 0 } else { 2 }, "{depth}: {answers:?}");
+        assert_eq!(world.engine.list_bindings().count(), usize::from(is_taken), "{depth}");
+        assert_eq!(world.engine.list_queues().count(), 1 + usize::from(is_taken), "{depth}");
+    }
+}
