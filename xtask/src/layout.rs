@@ -9,6 +9,11 @@ pub(crate) fn root() -> PathBuf {
     here.parent().expect("xtask lies one below the root").to_path_buf()
 }
 
+/// The program as it ships, once it is built.
+pub(crate) fn program(root: &Path) -> Result<PathBuf, String> {
+    Ok(target_folder(root)?.join("release/angarium"))
+}
+
 /// Where Cargo builds to, which the environment may have changed.
 pub(crate) fn target_folder(root: &Path) -> Result<PathBuf, String> {
     let metadata = ["metadata", "--no-deps", "--offline", "--format-version", "1"];

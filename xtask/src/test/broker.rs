@@ -32,7 +32,7 @@ impl Broker {
         let data = target.join("clients/data").join(name);
         fresh(&data)?;
         let address = free_address()?;
-        let program = target.join("release/angarium");
+        let program = layout::program(root)?;
         let mut command = Command::new(&program);
         command.args(["serve", "--http", "off", "--amqp", &address.to_string(), "--data"]);
         command.arg(&data).stdin(Stdio::null()).stdout(Stdio::null());

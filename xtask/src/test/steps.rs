@@ -3,7 +3,7 @@
 use super::clients;
 use super::count::Count;
 use super::toolchains::Tool;
-use crate::{process, tidy};
+use crate::{layout, process, tidy};
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
@@ -155,14 +155,17 @@ fn cargo_test(
     process::stream(&mut command, |line| count.cargo_line(line))
 }
 
+/// The harness is the one that the unit tests built; the program is the one that ships.
 fn crash(root: &Path, long: bool, count: &mut Count) -> Result<(), String> {
     let rounds = if long { "200" } else { "10" };
-    let arguments =
-        ["--release", "-p", "angarium-server", "--test", "crash", "--", "--ignored", "--nocapture"];
+    let program = layout::program(root)?.display().to_string();
+    // The whole workspace, so that dependencies have the features that the unit tests were built with.
+    let arguments = ["--workspace", "--test", "crash", "--"];
+    let of_tests = ["--ignored", "--nocapture", "--test-threads=1"];
     cargo_test(
         root,
-        &[&arguments[..], &["--test-threads=1"]].concat(),
-        &[("CRASH_ROUNDS", rounds)],
+        &[&arguments[..], &of_tests].concat(),
+        &[("CRASH_ROUNDS", rounds), ("CRASH_PROGRAM", &program)],
         count,
     )
 }

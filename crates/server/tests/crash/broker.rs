@@ -12,6 +12,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A shell command that starts another broker on port 15999, to try these tests on it.
 const COMMAND: &str = "CRASH_COMMAND";
 
+/// The program to test, instead of the one that Cargo built for these tests.
+const PROGRAM: &str = "CRASH_PROGRAM";
+
 /// A running broker. It is killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Broker {
@@ -121,7 +124,8 @@ fn spawn(foreign: Option<&str>, data: &Path, address: SocketAddr) -> Child {
             command
         }
         None => {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_angarium"));
+            let built = || env!("CARGO_BIN_EXE_angarium").into();
+            let mut command = Command::new(std::env::var_os(PROGRAM).unwrap_or_else(built));
             command.args(["serve", "--http", "off", "--amqp", &address.to_string(), "--data"]);
             command.arg(data);
             command
