@@ -312,6 +312,12 @@ fn torn_transactions_are_found() {
     let both = || vec![subscribe(2, 0, 0), redeliver(2, 1), redeliver(2, 2)];
     kept(drained(asked(vec![]), both()));
     kept(drained(asked(vec![]), vec![]));
+    // Another transaction took one of them.
+    let mut taken = asked(vec![]);
+    taken.splice(4..4, [deliver(1, 2), settle_in(2, 6), Event::Committing { transaction: 6 }]);
+    taken.insert(7, Event::Transaction { transaction: 6, ending: Ending::Committed });
+    let one = vec![subscribe(2, 0, 0), redeliver(2, 1)];
+    kept(drained(taken, one));
     let settled = vec![deliver(1, 9), settle_in(9, 5)];
     let mut left = both();
     left.push(redeliver(2, 9));

@@ -68,7 +68,8 @@ impl Seen {
                 self.transactions.entry(*transaction).or_default().is_asked = true;
             }
             Event::Transaction { transaction, .. } => {
-                self.transactions.remove(transaction);
+                let ended = self.transactions.remove(transaction);
+                self.removed.extend(ended.into_iter().flat_map(|ended| ended.settled));
             }
             Event::Settle { queue, message, outcome, transaction, .. } => match transaction {
                 Some(number) => {
