@@ -17,6 +17,10 @@ const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
 /// Buffers of a connection that was idle for a sweep are freed beyond this size.
 const IDLE_BUFFER_BYTES_MAX: usize = 0;
 
+/// As many times [`Options::egress_bytes_max`] unsent, and a connection's input waits: answers to
+/// what it asks are written whether or not it reads them.
+const CHOKED: usize = 4;
+
 /// What a node is made with.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -167,12 +171,20 @@ impl Node {
     }
 
     /// Whether the host should read from the connection. Not while the session waits for an answer,
-    /// and not from one that stores messages while the journal has more than the disk takes.
+    /// nor while much is unsent, and not from one that stores messages while the journal has more than
+    /// the disk takes.
     pub fn wants_read(&self, id: ConnectionId) -> bool {
         let Some(connection) = self.connections[id.0 as usize].as_ref() else { return false };
-        connection.ended.is_none()
-            && !connection.session.is_waiting()
-            && !(connection.stores && self.world.journal.congested())
+        let is_held_up = connection.session.is_waiting()
+            || self.is_choked(id)
+            || (connection.stores && self.world.journal.congested());
+        connection.ended.is_none() && !is_held_up
+    }
+
+    /// Whether so much is unsent that the connection may ask for no more.
+    fn is_choked(&self, id: ConnectionId) -> bool {
+        let most = self.options.egress_bytes_max.saturating_mul(CHOKED);
+        self.world.egress[id.0 as usize].pending().len() > most
     }
 
     /// Bytes to be sent to the connection.
@@ -182,12 +194,16 @@ impl Node {
 
     /// So many of them were sent.
     pub fn sent(&mut self, now: Time, id: ConnectionId, bytes: usize) {
+        let was_choked = self.is_choked(id);
         if let Some(connection) = self.connections[id.0 as usize].as_mut() {
             connection.sent_bytes += bytes as u64;
             connection.is_active = true;
         }
         if self.world.sent(id, bytes) {
             self.engine.writable(now, id, &mut self.world);
+        }
+        if was_choked && !self.is_choked(id) {
+            self.resumable.push(id);
         }
     }
 
@@ -362,13 +378,14 @@ impl Node {
     fn drive(&mut self, now: Time, id: ConnectionId, input: &[u8]) -> usize {
         let mut used = 0;
         loop {
-            let Some(connection) = self.connections[id.0 as usize].as_mut() else { return used };
+            let Some(connection) = self.connections[id.0 as usize].as_ref() else { return used };
             if connection.ended.is_some() {
                 return input.len();
             }
-            if connection.session.is_waiting() {
+            if connection.session.is_waiting() || self.is_choked(id) {
                 return used;
             }
+            let Some(connection) = self.connections[id.0 as usize].as_mut() else { return used };
             self.world.has_stored = false;
             let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
             let result = connection.session.receive(&mut turn, &input[used..]);
@@ -462,8 +479,12 @@ impl Node {
     /// whether it still is.
     fn sweep(&mut self, now: Time) {
         for slot in 1..self.connections.len() {
-            let Some(connection) = self.connections[slot].as_mut() else { continue };
             let id = ConnectionId(u32::try_from(slot).expect("fewer than 2^32 slots"));
+            let is_read = self.wants_read(id);
+            let Some(connection) = self.connections[slot].as_mut() else { continue };
+            if !is_read {
+                connection.session.unread(now);
+            }
             if !std::mem::take(&mut connection.is_active) {
                 shrink(&mut connection.carry);
                 shrink(&mut self.world.egress[slot].outlet.bytes);

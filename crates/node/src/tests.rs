@@ -157,6 +157,38 @@ fn storing_connections_are_not_read_while_the_journal_is_congested() {
 }
 
 #[test]
+fn who_asks_and_does_not_read_is_made_to_wait() {
+    let mut host = Host::new();
+    let producer = confirming(&mut host);
+    for number in 0..100u8 {
+        host.publish(producer, "q", &[number; 10_000], true);
+    }
+    host.settle_down();
+    let client = host.client_with_heartbeat(1);
+    host.set_deaf(client, true);
+    host.get(client, "q", 100);
+    assert!(!host.wants_read(client));
+    assert!(host.unsent(client) < host::EGRESS_BYTES_MAX * 4 + 11_000);
+    // Nobody listens to it, so that its silence means nothing.
+    host.pass(10_000);
+    assert!(!host.is_closed(client));
+    host.set_deaf(client, false);
+    host.settle_down();
+    assert!(host.wants_read(client));
+    let bodies: Vec<u8> = host
+        .heard(client)
+        .into_iter()
+        .filter_map(|said| match said {
+            Said::Delivered(body, _) => Some(body[0]),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(bodies, (0..100).collect::<Vec<u8>>());
+    host.pass(10_000);
+    assert!(host.is_closed(client), "it is silent on its own account now");
+}
+
+#[test]
 fn a_closed_node_starts_again_with_everything() {
     let mut host = Host::new();
     let client = confirming(&mut host);

@@ -119,6 +119,8 @@ pub trait Session {
     /// The broker can (`None`) or cannot (why) take persistent messages now. Called when that
     /// changes, and for a connection that begins while the broker cannot.
     fn blocked<W: World>(&mut self, turn: &mut Turn<'_, W>, why: Option<&str>);
+    /// The host chose not to read from the peer up to `now`: its silence until then proves nothing.
+    fn unread(&mut self, now: Time);
     /// The broker closes the connection: shutdown, or an operator's wish.
     fn close<W: World>(&mut self, turn: &mut Turn<'_, W>, why: &str);
     /// The transport is gone; tells the engine. Nothing is called after it.

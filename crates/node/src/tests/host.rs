@@ -10,6 +10,7 @@ use angarium_protocol::{Credentials, Identity, Peer};
 use std::time::Duration;
 
 pub(super) const RESIDENT_BYTES_MAX: u64 = 64 << 10;
+pub(super) const EGRESS_BYTES_MAX: usize = 16 << 10;
 const FRAME_MAX: u32 = 131_072;
 
 /// What a client heard that a scenario may ask about.
@@ -30,6 +31,10 @@ struct Client {
     /// A delivery of which the content is not complete: marked, announced length, bytes so far.
     partial: Option<(bool, u64, Vec<u8>)>,
     password: &'static str,
+    /// It asks for heartbeats every so many seconds.
+    heartbeat: u16,
+    /// It takes nothing in.
+    is_deaf: bool,
 }
 
 /// A node and what surrounds it.
@@ -58,7 +63,7 @@ fn options() -> Options {
             backlog_bytes_max: 128 << 10,
         },
         amqp091: amqp091::Settings::default().into(),
-        egress_bytes_max: 1 << 20,
+        egress_bytes_max: EGRESS_BYTES_MAX,
         local_users: Vec::new(),
     }
 }
@@ -181,7 +186,7 @@ impl Host {
         for client in &mut self.clients {
             let Some(slot) = client.slot else { continue };
             let bytes = node.outgoing(slot).to_vec();
-            if !bytes.is_empty() {
+            if !bytes.is_empty() && !client.is_deaf {
                 node.sent(now, slot, bytes.len());
                 client.input.extend(bytes);
                 is_busy = true;
@@ -202,7 +207,11 @@ impl Host {
 
     /// A client that is connected and has a channel.
     pub(super) fn client(&mut self) -> usize {
-        let client = self.connect("secret");
+        self.client_with_heartbeat(0)
+    }
+
+    pub(super) fn client_with_heartbeat(&mut self, heartbeat: u16) -> usize {
+        let client = self.connect_with("secret", heartbeat);
         self.send(client, 1, &Method::ChannelOpen { out_of_band: "" });
         self.settle_down();
         self.heard(client);
@@ -210,6 +219,10 @@ impl Host {
     }
 
     pub(super) fn connect(&mut self, password: &'static str) -> usize {
+        self.connect_with(password, 0)
+    }
+
+    fn connect_with(&mut self, password: &'static str, heartbeat: u16) -> usize {
         let now = self.now;
         let peer = Peer { address: "here".to_owned(), local: true, ..Peer::default() };
         let slot = self.node().connected(now, peer);
@@ -219,6 +232,8 @@ impl Host {
             said: Vec::new(),
             partial: None,
             password,
+            heartbeat,
+            is_deaf: false,
         });
         self.node().received(now, slot, &frame::PROTOCOL_HEADER);
         self.settle_down();
@@ -322,6 +337,26 @@ impl Host {
         self.settle_down();
     }
 
+    /// Asks for so many messages, one by one and all at once.
+    pub(super) fn get(&mut self, client: usize, queue: &str, count: usize) {
+        let mut bytes = Vec::new();
+        for _ in 0..count {
+            Method::BasicGet { ticket: 0, queue, no_ack: true }.write_frame(1, &mut bytes);
+        }
+        self.send_bytes(client, &bytes);
+        self.settle_down();
+    }
+
+    /// Stops or goes on taking in what comes for the client.
+    pub(super) fn set_deaf(&mut self, client: usize, is_deaf: bool) {
+        self.clients[client].is_deaf = is_deaf;
+    }
+
+    pub(super) fn unsent(&mut self, client: usize) -> usize {
+        let slot = self.clients[client].slot.expect("connected");
+        self.node().outgoing(slot).len()
+    }
+
     pub(super) fn ack(&mut self, client: usize, delivery_tag: u64) {
         self.send(client, 1, &Method::BasicAck { delivery_tag, multiple: false });
         self.settle_down();
@@ -344,7 +379,9 @@ impl Host {
             self.clients[client].frame(frame, &mut answer);
         }
         self.clients[client].input = input[used..].to_vec();
-        self.send_bytes(client, &answer);
+        if !answer.is_empty() {
+            self.send_bytes(client, &answer);
+        }
         !answer.is_empty()
     }
 }
@@ -385,8 +422,8 @@ impl Client {
                 return start_ok.write_frame(0, answer);
             }
             Method::ConnectionTune { channel_max, .. } => {
-                let frame_max = FRAME_MAX;
-                Method::ConnectionTuneOk { channel_max, frame_max, heartbeat: 0 }
+                let (frame_max, heartbeat) = (FRAME_MAX, self.heartbeat);
+                Method::ConnectionTuneOk { channel_max, frame_max, heartbeat }
                     .write_frame(0, answer);
                 let open =
                     Method::ConnectionOpen { virtual_host: "/", capabilities: "", insist: false };
@@ -394,7 +431,7 @@ impl Client {
             }
             Method::BasicAck { delivery_tag, .. } => Said::Confirm(delivery_tag, true),
             Method::BasicNack { delivery_tag, .. } => Said::Confirm(delivery_tag, false),
-            Method::BasicDeliver { redelivered, .. } => {
+            Method::BasicDeliver { redelivered, .. } | Method::BasicGetOk { redelivered, .. } => {
                 self.partial = Some((redelivered, 0, Vec::new()));
                 return;
             }

@@ -428,6 +428,10 @@ impl Session for Connection {
         }
     }
 
+    fn unread(&mut self, now: Time) {
+        self.heard = self.heard.max(now);
+    }
+
     fn close<W: World>(&mut self, turn: &mut Turn<'_, W>, why: &str) {
         match self.state {
             State::Closing | State::Deaf | State::Over => {}
