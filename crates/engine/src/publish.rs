@@ -327,6 +327,12 @@ impl Engine {
                 self.retain_transient(position, fx);
             }
             let message = fits.then(|| blob.get_or_insert_with(|| Arc::from(&encoded[..])).clone());
+            // What its other queues handed out may be more than the taker can still take.
+            let taker = placement.taker.filter(|taker| {
+                placements.len() == 1
+                    || self.is_able(*taker, incoming.content.body.len() as u32, fx)
+            });
+            let placement = Placement { taker, ..*placement };
             self.enter(now, placement, position, message, incoming, fx);
         }
         if encoded.capacity() <= KEPT_BLOB_BYTES_MAX {
@@ -381,7 +387,7 @@ impl Engine {
     fn enter<F: Effects>(
         &mut self,
         now: Time,
-        placement: &Placement,
+        placement: Placement,
         position: Position,
         message: Option<Arc<[u8]>>,
         incoming: &Incoming<'_>,
@@ -402,9 +408,7 @@ impl Engine {
             lane: queue.lane_of(incoming.content.priority),
         };
         self.resident += entry.resident_cost();
-        if let Some(taker) = placement.taker
-            && self.is_able(taker, bytes, fx)
-        {
+        if let Some(taker) = placement.taker {
             self.hand_out(now, placement.queue, taker, entry, &incoming.view(), fx);
             return;
         }
