@@ -113,11 +113,17 @@ impl Engine {
     fn room_ahead(&self, queue: &Queue, is_stuck: bool) -> u64 {
         let limits = &self.options.limits;
         let most = AHEAD_BYTES.min(limits.queue_resident_bytes_max);
-        let own = most.saturating_sub(queue.resident + queue.loading_bytes);
+        let has = queue.resident + queue.loading_bytes;
+        let own = most.saturating_sub(has);
         let all = limits.resident_bytes_max.saturating_sub(self.resident + self.loading_bytes);
         let room = own.min(all);
         let is_wanted = !queue.gets.is_empty() || !queue.able.is_empty();
-        if is_stuck && is_wanted { room.max(AHEAD_BYTES_SCARCE.min(most)).max(1) } else { room }
+        if is_stuck && is_wanted {
+            let little = AHEAD_BYTES_SCARCE.min(most).saturating_sub(has);
+            room.max(little).max(1)
+        } else {
+            room
+        }
     }
 
     fn ask_page<F: Effects>(&mut self, slot: u32, fx: &mut F) {

@@ -149,13 +149,15 @@ impl Engine {
     fn requeue<F: Effects>(&mut self, now: Time, slot: u32, mut entry: Entry, fx: &mut F) {
         let default_limit = self.options.limits.delivery_limit;
         let queue = self.queues.get_mut(slot).expect("the caller looked it up");
-        entry.requeues = entry.requeues.saturating_add(1);
+        let requeues = entry.requeues.saturating_add(1);
         entry.redelivered = true;
         let limit = queue.options.delivery_limit.or(default_limit);
-        if limit.is_some_and(|limit| entry.requeues > limit) {
+        if limit.is_some_and(|limit| requeues > limit) {
+            // It keeps its count: until the dead letter is stored it is as if it were out still.
             self.dead_letter(now, slot, entry, DeathReason::DeliveryLimit, fx);
             return;
         }
+        entry.requeues = requeues;
         queue.counters.requeued += 1;
         self.counters.requeued += 1;
         let expires = entry.expires;

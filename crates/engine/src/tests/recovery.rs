@@ -394,6 +394,31 @@ fn reading_ahead_keeps_to_the_limits() {
 }
 
 #[test]
+fn a_message_that_was_about_to_die_does_not_come_back_beyond_its_limit() {
+    let mut world = small();
+    world.run("a queue dead durable");
+    world.run("a queue q durable dlx=- dlk=dead limit=0");
+    for other in ["r", "s"] {
+        world.run(&format!("a queue {other}"));
+        for number in 0..20 {
+            world.act_on(&format!("a publish - {other} message-{number}"));
+        }
+    }
+    world.run("a publish - q letter persistent");
+    world.run("b subscribe q c credit=1");
+    world.run("loads hold");
+    world.run("b requeue 1");
+    assert_eq!(world.fx.loads.len(), 1, "it has to be read before it is a dead letter");
+    world.run("snapshot");
+    world.run("restart");
+    world.run("loads");
+    let lines = world.run("b get q");
+    assert_eq!(lines, ["b deliver  #1 letter redelivered", "b got, 0 left"]);
+    world.run("b requeue 1");
+    assert_eq!(world.run("a passive dead"), ["a queue dead 1 0"]);
+}
+
+#[test]
 fn pages_of_transient_messages_leave_nothing_behind() {
     let mut world = small();
     world.run("a queue q durable");
