@@ -251,14 +251,18 @@ impl Shard {
     fn turn(&mut self, events: &[epoll::Event]) {
         self.now = self.clock.now();
         self.counters.turns += 1;
-        while let Some(letter) = self.inbox.next() {
-            self.open_letter(letter);
-        }
+        self.open_letters();
         for event in events {
             let data = event.data.u64();
             let index = (data & u64::from(u32::MAX)) as usize;
             match data - index as u64 {
-                CLIENT => self.client_ready(index, event.flags),
+                CLIENT => {
+                    self.client_ready(index, event.flags);
+                    // A disk whose flush has ended gets the next one now, not after the other clients.
+                    if self.open_letters() {
+                        self.hand_out();
+                    }
+                }
                 LISTENER => self.accept(index),
                 _ => self.inbox.clear(),
             }
@@ -272,6 +276,16 @@ impl Shard {
         if let Some(pause) = self.moderation.end_turn(self.now) {
             std::thread::sleep(pause);
         }
+    }
+
+    /// Opens the letters that have come; says whether there were any.
+    fn open_letters(&mut self) -> bool {
+        let mut has_letters = false;
+        while let Some(letter) = self.inbox.next() {
+            has_letters = true;
+            self.open_letter(letter);
+        }
+        has_letters
     }
 
     fn open_letter(&mut self, letter: Letter) {
