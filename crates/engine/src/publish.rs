@@ -223,9 +223,11 @@ impl Engine {
         let mut taken = Taken::default();
         let mut placements = std::mem::take(&mut self.placements);
         placements.clear();
+        let mut refused = Vec::new();
         for key in targets {
             if !self.choose_place(now, incoming, key.0, &mut placements, fx) {
                 taken.refused = true;
+                refused.push(key.0);
             }
         }
         if !placements.is_empty() {
@@ -234,7 +236,26 @@ impl Engine {
             taken.refused |= stored.refused;
         }
         self.placements = placements;
+        // After the message itself: it may be for one of its own queues, whose numbers come in order.
+        for slot in refused {
+            self.dead_letter_refused(now, slot, incoming, fx);
+        }
         taken
+    }
+
+    /// A full queue refused a message; it may want it to be a dead letter.
+    #[cold]
+    fn dead_letter_refused<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        incoming: &Incoming<'_>,
+        fx: &mut F,
+    ) {
+        let queue = self.queues.get(slot).expect("publishing deletes no queue");
+        if queue.options.overflow == Overflow::RejectPublishDeadLetter {
+            self.dead_letter_incoming(now, slot, incoming, DeathReason::MaxLength, fx);
+        }
     }
 
     /// Whether the message has to be stored and cannot be now.
@@ -275,9 +296,6 @@ impl Engine {
             && queue.options.overflow != Overflow::DropHead
             && queue.is_full_for(bytes.into())
         {
-            if queue.options.overflow == Overflow::RejectPublishDeadLetter {
-                self.dead_letter_incoming(now, slot, incoming, DeathReason::MaxLength, fx);
-            }
             return false;
         }
         let ttl = match (queue.options.message_ttl, content.ttl) {
@@ -307,6 +325,10 @@ impl Engine {
         encoded.clear();
         incoming.encode(&mut encoded);
         let durable = self.append_published(placements, &encoded, wants_flush, fx);
+        // All its queues have it before one of them drops another message for it: that may be a dead
+        // letter for the next of them, whose numbers come in order.
+        let is_several = placements.len() > 1 && !self.in_group;
+        self.in_group |= is_several;
         let mut refused = false;
         let mut spooled = None;
         let mut blob: Option<Arc<[u8]>> = None;
@@ -337,6 +359,10 @@ impl Engine {
         }
         if encoded.capacity() <= KEPT_BLOB_BYTES_MAX {
             self.blob = encoded;
+        }
+        if is_several {
+            self.in_group = false;
+            self.run_overdue(now, fx);
         }
         Taken { position: durable, refused }
     }

@@ -246,6 +246,38 @@ fn dead_letters_are_in_one_queue_at_any_time() {
 }
 
 #[test]
+fn a_message_and_a_dead_letter_may_be_for_the_same_queue() {
+    let dead = "a queue dead durable
+                > a queue dead 0 0";
+    for overflow in ["overflow=reject-dead-letter", ""] {
+        let full = format!(
+            "a queue q durable length=1 {overflow} dlx=- dlk=dead
+             > a queue q 0 0"
+        );
+        for (first, second) in [(dead, full.as_str()), (full.as_str(), dead)] {
+            check_both(
+                &format!(
+                    "a exchange x fanout durable
+                     > a ok
+                     {first}
+                     {second}
+                     a bind x q k
+                     > a ok
+                     a bind x dead k
+                     > a ok
+                     a publish x k 1 persistent
+                     a publish x k 2 persistent"
+                ),
+                "a passive q
+                 > a queue q 1 0
+                 a passive dead
+                 > a queue dead 3 0",
+            );
+        }
+    }
+}
+
+#[test]
 fn delays_survive() {
     check_both(
         "a exchange x direct durable delaying
