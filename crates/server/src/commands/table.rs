@@ -17,14 +17,20 @@ pub(super) fn table(rows: &[Value], columns: &[&str]) -> String {
     text
 }
 
-/// A value as a person reads it; what a client chose is escaped.
+/// A value as a person reads it; what a client chose is escaped. Backslashes stay single: patterns of
+/// permissions are shown as they are given.
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => "-".into(),
         Value::Bool(true) => "yes".into(),
         Value::Bool(false) => "no".into(),
         Value::String(text) if text.is_empty() => "''".into(),
-        Value::String(text) => text.escape_debug().to_string().replace("\\'", "'"),
+        Value::String(text) => text.split('\\').map(escaped).collect::<Vec<_>>().join("\\"),
         other => other.to_string(),
     }
+}
+
+/// Text without backslashes; quotes need no escape, since no cell is quoted.
+fn escaped(text: &str) -> String {
+    text.escape_debug().to_string().replace("\\'", "'").replace("\\\"", "\"")
 }
