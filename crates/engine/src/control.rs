@@ -259,8 +259,9 @@ impl Engine {
     ) -> Result<(), Refusal> {
         let slot = self.vhost_slot(name)?;
         let connections = self.connections.iter().flatten();
-        if connections.filter(|connection| connection.vhost == slot).count() > 0 {
-            let text = format!("virtual host '{name}' is in use by connections");
+        let used_by = connections.filter(|connection| connection.vhost == slot).count();
+        if used_by > 0 {
+            let text = format!("virtual host '{name}' is in use; open connections: {used_by}");
             return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
         }
         self.drop_vhost(now, slot, fx);

@@ -237,6 +237,6 @@ fn a_virtual_host_goes_with_all_in_it() {
          a delete-vhost v
          > a refused NotFound: no virtual host 'v'
          a delete-vhost /
-         > a refused PreconditionFailed: virtual host '/' is in use by connections",
+         > a refused PreconditionFailed: virtual host '/' is in use; open connections: 1",
     );
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Unsettled messages at once.
 const PREFETCH: u16 = 200;
 
-/// What to consume.
+/// Prints a queue's messages, one a line, and settles them.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Consume {
     #[command(flatten)]
@@ -39,12 +39,10 @@ pub(super) struct Consume {
 
 /// The command's head.
 pub(super) fn command() -> Command {
-    Command::new("consume")
-        .about("Prints a queue's messages, one a line, and settles them")
-        .after_help(
-            "Examples:\n  angarium consume hello\n  angarium consume hello --count 10 --json\n  \
+    Command::new("consume").after_help(
+        "Examples:\n  angarium consume hello\n  angarium consume hello --count 10 --json\n  \
          angarium consume hello --idle 1 --peek",
-        )
+    )
 }
 
 /// Carries it out.

@@ -15,7 +15,7 @@ const OUTPUT_BYTES: usize = 64 << 10;
 /// How long a confirm may take.
 const CONFIRM_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What to publish, and where.
+/// Publishes messages and waits until they are safe.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Publish {
     #[command(flatten)]
@@ -54,7 +54,7 @@ pub(super) struct Publish {
 
 /// The command's head.
 pub(super) fn command() -> Command {
-    Command::new("publish").about("Publishes messages and waits until they are safe").after_help(
+    Command::new("publish").after_help(
         "Examples:\n  angarium publish --queue hello --declare 'good day'\n  \
          seq 1000 | angarium publish --queue numbers --rate 100\n  \
          angarium publish --exchange amq.topic --key orders.new '{\"id\": 1}' --count 10 --json",
