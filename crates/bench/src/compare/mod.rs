@@ -78,6 +78,10 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<bool, String> {
     let mut report = table::Report::default();
     {
         let sides = Side::start(arguments.broker.as_deref(), !arguments.alone, folder.path())?;
+        let native = Native { sides: &sides, effort, folder: folder.path() };
+        if arguments.wants("idle") {
+            report.add(native.idle()?);
+        }
         if let Some(jars) = &arguments.perf_test {
             let perf_test = PerfTest { jars, folder: folder.path(), effort };
             for scenario in scenario::all().iter().filter(|it| arguments.wants(it.name)) {
@@ -85,7 +89,6 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<bool, String> {
                 report.add(table::perftest_row(&row));
             }
         }
-        let native = Native { sides: &sides, effort, folder: folder.path() };
         native.loads(&mut report, &|name| arguments.wants(name))?;
     }
     if arguments.wants("start") {

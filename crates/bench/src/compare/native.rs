@@ -104,7 +104,7 @@ impl Native<'_> {
         }
     }
 
-    /// Runs all loads that are wanted, then the idle connections and the bare limits.
+    /// Runs all loads that are wanted, then the bare limits.
     pub(crate) fn loads(
         &self,
         report: &mut Report,
@@ -112,9 +112,6 @@ impl Native<'_> {
     ) -> Result<(), String> {
         for load in LOADS.iter().filter(|load| wanted(load.name)) {
             report.add(self.load(load)?);
-        }
-        if wanted("idle") {
-            report.add(self.idle()?);
         }
         if wanted("raw") {
             let speed = raw::measure(100, Duration::from_secs(2)).map_err(text)?;
@@ -193,7 +190,9 @@ impl Native<'_> {
         Ok(())
     }
 
-    fn idle(&self) -> Result<Section, String> {
+    /// What idle connections take of brokers that have served nobody yet: one that has keeps memory
+    /// from before, and would show nothing.
+    pub(crate) fn idle(&self) -> Result<Section, String> {
         let mut section = Section::new("1,000 idle connections, each with a queue and a consumer");
         for side in self.sides {
             let settle = Duration::from_secs(2);
