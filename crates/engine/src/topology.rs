@@ -244,6 +244,11 @@ impl Engine {
         let limits = &self.options.limits;
         let exceeded = |text: String| Err(Refusal::new(RefusalKind::LimitExceeded, text));
         check_name("a queue", name)?;
+        // Dead letters carry both: what does not fit could not be stored with them.
+        let QueueOptions { dead_letter_exchange, dead_letter_routing_key, .. } = options;
+        for name in [dead_letter_exchange, dead_letter_routing_key].into_iter().flatten() {
+            check_name("a dead-letter exchange or routing key", name)?;
+        }
         check_arguments(&options.other)?;
         if self.vhosts.get(vhost).is_some_and(|vhost| vhost.queues >= limits.queues_max) {
             return exceeded(format!("more than {} queues in a virtual host", limits.queues_max));

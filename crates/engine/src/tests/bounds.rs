@@ -117,6 +117,8 @@ fn names_fit_a_byte() {
     let above = "n".repeat(NAME_BYTES_MAX + 1);
     for make in [
         |name: &str| format!("a queue {name}"),
+        |name: &str| format!("a queue d{} dlx={name}", name.len()),
+        |name: &str| format!("a queue d{} dlx=x dlk={name}", name.len()),
         |name: &str| format!("a exchange {name} direct"),
         |name: &str| format!("a subscribe q {name}"),
         |name: &str| format!("a inbox {name}"),
