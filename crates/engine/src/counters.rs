@@ -5,9 +5,11 @@
 pub struct Counters {
     /// Messages that clients published.
     pub published: u64,
-    /// Of those, what no queue took.
+    /// Of those, what their publishers were told to be safe: publishes in confirm mode.
+    pub confirmed: u64,
+    /// Of those published, what no queue took.
     pub unroutable: u64,
-    /// Of those, what went back because it was mandatory.
+    /// Of those published, what went back because it was mandatory.
     pub returned: u64,
     /// Deliveries, redeliveries included.
     pub delivered: u64,

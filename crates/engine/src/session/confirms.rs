@@ -13,10 +13,30 @@ pub(crate) struct Confirms {
     told: u64,
     /// Numbers up to this one can be told, but for refused ones.
     ready: u64,
-    /// The last publish that each position waits for, both in order.
-    waiting: VecDeque<(Position, u64)>,
+    /// How many of them will be told as taken.
+    ready_count: u64,
+    /// What waits for flushes, in order.
+    waiting: VecDeque<Waiting>,
     /// It is in the engine's list of those that have something to tell.
     pub(crate) is_listed: bool,
+}
+
+/// Publishes that wait for one flush.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    position: Position,
+    /// The number of the last one.
+    up_to: u64,
+    /// How many there are; refused ones are not among them.
+    count: u64,
+}
+
+impl Waiting {
+    #[inline]
+    fn add(&mut self, number: u64) {
+        self.up_to = number;
+        self.count += 1;
+    }
 }
 
 impl Confirms {
@@ -32,10 +52,15 @@ impl Confirms {
     #[inline]
     pub(crate) fn taken(&mut self, number: u64, position: Option<Position>) {
         match (position, self.waiting.back_mut()) {
-            (None, None) => self.ready = number,
-            (None, Some((_, up_to))) => *up_to = number,
-            (Some(position), Some((last, up_to))) if *last == position => *up_to = number,
-            (Some(position), _) => self.waiting.push_back((position, number)),
+            (None, None) => {
+                self.ready = number;
+                self.ready_count += 1;
+            }
+            (None, Some(last)) => last.add(number),
+            (Some(position), Some(last)) if last.position == position => last.add(number),
+            (Some(position), _) => {
+                self.waiting.push_back(Waiting { position, up_to: number, count: 1 });
+            }
         }
     }
 
@@ -50,33 +75,36 @@ impl Confirms {
 
     /// Everything before `position` is flushed.
     pub(crate) fn flushed(&mut self, position: Position) {
-        while let Some((waits_for, number)) = self.waiting.front().copied() {
-            if waits_for >= position {
+        while let Some(waiting) = self.waiting.front().copied() {
+            if waiting.position >= position {
                 break;
             }
             self.waiting.pop_front();
-            self.ready = number;
+            self.ready = waiting.up_to;
+            self.ready_count += waiting.count;
         }
     }
 
-    /// Tells what is ready.
-    pub(crate) fn tell<F: Effects>(&mut self, session: SessionId, fx: &mut F) {
+    /// Tells what is ready; says how many publishes that were.
+    pub(crate) fn tell<F: Effects>(&mut self, session: SessionId, fx: &mut F) -> u64 {
         if self.ready > self.told {
             let multiple = self.ready > self.told + 1;
             fx.confirm(session, Confirm { number: self.ready, multiple, accepted: true });
             self.told = self.ready;
         }
+        std::mem::take(&mut self.ready_count)
     }
 
-    /// Nothing will be flushed any more: refuses all that waits.
-    pub(crate) fn fail<F: Effects>(&mut self, session: SessionId, fx: &mut F) {
-        self.tell(session, fx);
-        if let Some((_, number)) = self.waiting.back().copied() {
+    /// Nothing will be flushed any more: refuses all that waits. Says how many were ready before.
+    pub(crate) fn fail<F: Effects>(&mut self, session: SessionId, fx: &mut F) -> u64 {
+        let told = self.tell(session, fx);
+        if let Some(Waiting { up_to: number, .. }) = self.waiting.back().copied() {
             fx.confirm(session, Confirm { number, multiple: true, accepted: false });
             self.waiting.clear();
             self.told = number;
             self.ready = number;
         }
+        told
     }
 
     /// Whether a flush is waited for.

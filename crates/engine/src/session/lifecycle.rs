@@ -72,7 +72,7 @@ impl Engine {
         if let Some(confirms) =
             self.sessions.get_mut(slot).and_then(|session| session.confirms.as_mut())
         {
-            confirms.tell(id, fx);
+            self.counters.confirmed += confirms.tell(id, fx);
         }
         let session = self.sessions.remove(slot).expect("a session's slot is in use");
         self.confirming.retain(|confirming| *confirming != slot);
@@ -96,7 +96,7 @@ impl Engine {
             let id = session.id;
             let mut is_waiting = session.commit.is_some();
             if let Some(confirms) = &mut session.confirms {
-                confirms.tell(id, fx);
+                self.counters.confirmed += confirms.tell(id, fx);
                 is_waiting |= confirms.is_waiting();
                 confirms.is_listed = is_waiting;
             }
@@ -129,7 +129,7 @@ impl Engine {
         for slot in std::mem::take(&mut self.confirming) {
             let Some(session) = self.sessions.get_mut(slot) else { continue };
             if let Some(confirms) = &mut session.confirms {
-                confirms.fail(session.id, fx);
+                self.counters.confirmed += confirms.fail(session.id, fx);
                 confirms.is_listed = false;
             }
             if session.commit.take().is_some() {

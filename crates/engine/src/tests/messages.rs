@@ -236,6 +236,27 @@ fn recover_and_close_requeue_what_is_out() {
 }
 
 #[test]
+fn what_is_confirmed_is_counted_without_refusals() {
+    let world = check_in(
+        World::new(),
+        "a queue q durable
+         > a queue q 0 0
+         a confirms
+         > a ok
+         a publish - q 1
+         > a confirm 1
+         a publish - q 2 persistent
+         a publish nowhere q 3
+         > a refused NotFound: no exchange 'nowhere' in vhost '/'
+         a publish - q 3 persistent
+         a publish - q 4
+         flush
+         > a confirm 4 multiple",
+    );
+    assert_eq!(world.engine.counters().confirmed, 4);
+}
+
+#[test]
 fn confirms_tell_several_at_once() {
     check(
         "a queue q durable

@@ -217,6 +217,7 @@ pub(super) fn measured(shard: &mut Shard) -> Measured {
             ("angarium_received_bytes_total", "Bytes from clients.", stats.received_bytes),
             ("angarium_sent_bytes_total", "Bytes to clients.", stats.sent_bytes),
             ("angarium_messages_published_total", "Messages in.", engine.published),
+            ("angarium_messages_confirmed_total", "Told to be safe.", engine.confirmed),
             ("angarium_messages_unroutable_total", "No queue took them.", engine.unroutable),
             ("angarium_messages_returned_total", "Given back: mandatory.", engine.returned),
             ("angarium_messages_delivered_total", "Messages out.", engine.delivered),

@@ -1,6 +1,7 @@
-//! TLS: handshakes over memory, names in certificates, certificates that change.
+//! Ports that are taken; TLS: handshakes over memory, names in certificates, certificates that change.
 
 use super::certificates::Certificates;
+use super::listeners::{Kind, bind};
 use super::tls::Tls;
 use crate::settings::{Settings, Sources};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
@@ -176,4 +177,18 @@ fn wrong_files_are_named() {
     std::fs::write(folder.path().join("key.pem"), "").unwrap();
     let error = Certificates::load(&settings(folder.path())).unwrap_err();
     assert!(error.contains("key.pem"), "{error}");
+}
+
+#[test]
+fn a_port_refuses_clients_until_it_listens() {
+    // A free port: one that was listened on a moment ago.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    assert!(bind(Kind::Tcp, "amqp", address).unwrap_err().contains("another program listens"));
+    drop(free);
+    let bound = bind(Kind::Tcp, "amqp", address).unwrap();
+    assert!(std::net::TcpStream::connect(address).is_err());
+    let listener = bound.listen().unwrap();
+    assert_eq!(listener.local_addr().unwrap(), address);
+    std::net::TcpStream::connect(address).unwrap();
 }
