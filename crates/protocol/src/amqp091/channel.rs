@@ -96,6 +96,11 @@ impl Channels {
     pub(super) fn len(&self) -> usize {
         self.sorted.len()
     }
+    /// Octets of body that unfinished messages have announced.
+    pub(super) fn announced_bytes(&self) -> u64 {
+        let contents = self.sorted.iter().filter_map(|channel| channel.content.as_ref());
+        contents.filter_map(|content| content.body_bytes).sum()
+    }
 }
 
 impl std::ops::Index<usize> for Channels {

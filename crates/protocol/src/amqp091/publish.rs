@@ -16,6 +16,10 @@ use crate::{Turn, World};
 use angarium_engine::{Format, Outcome, Publish, RefusalKind, Settle};
 use std::time::Duration;
 
+/// What the unfinished messages of a connection's channels may announce together, in messages of the
+/// largest size: each channel has one, and a connection has thousands of channels.
+const UNFINISHED_MAX: u64 = 4;
+
 /// What the header frame and body frames of a message, lying whole in the input, come to.
 struct Whole<'a> {
     properties: &'a [u8],
@@ -159,9 +163,17 @@ impl Connection {
             let text = format!("message size {bytes} is larger than configured max size {max}");
             return Err(Fault::new(Code::PRECONDITION_FAILED, text));
         }
+        let announced = self.channels.announced_bytes();
         let Some(content) = &mut self.channels[index].content else { return Ok(()) };
         if content.body_bytes.is_some() {
             return Err(unexpected("second content header frame where a body frame has to come"));
+        }
+        if announced + header.body_bytes > UNFINISHED_MAX.saturating_mul(max) {
+            let text = format!(
+                "unfinished messages of {announced} bytes on this connection leave no room for one of {}",
+                header.body_bytes
+            );
+            return Err(Fault::new(Code::RESOURCE_ERROR, text));
         }
         content.body_bytes = Some(header.body_bytes);
         content.properties = header.properties.to_vec();

@@ -174,6 +174,33 @@ fn messages_have_a_largest_size() {
 }
 
 #[test]
+fn unfinished_messages_have_a_largest_size_together() {
+    let settings = || Settings { body_bytes_max: 2, ..Settings::default() };
+    let header =
+        |channel| format!("bytes 02000{channel}0000000e 003c 0000 0000000000000002 0000 ce");
+    let mut script = String::new();
+    for channel in 2..=5 {
+        script += &format!(
+            "> {channel} channel.open
+             < {channel} channel.open-ok
+             > {channel} basic.publish routing_key=q
+             > {}
+             ",
+            header(channel)
+        );
+    }
+    let text = "RESOURCE_ERROR - unfinished messages of 8 bytes on this connection leave no room \
+                for one of 2";
+    script += &format!(
+        "> 1 basic.publish routing_key=q
+         > {}
+         < 1 channel.close reply_code=506 reply_text=\"{text}\" class_id=60 method_id=40",
+        header(1)
+    );
+    play(&script, true, settings());
+}
+
+#[test]
 fn refusals_of_the_engine() {
     let declare = " class_id=50 method_id=10";
     let text = "NOT_FOUND - no queue 'missing' in vhost '/'";
