@@ -6,6 +6,7 @@ use angarium_journal::{Job, JobKind, Storage};
 use angarium_node::ReadJob;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::Instant;
 
 enum Work {
@@ -13,11 +14,18 @@ enum Work {
     Read(ReadJob),
 }
 
-/// The lanes of one journal; each thread starts with its first work.
+/// One thread and its work.
+struct Lane {
+    work: Sender<Work>,
+    thread: JoinHandle<()>,
+}
+
+/// The lanes of one journal; each thread starts with its first work. When this is dropped, they have
+/// ended and nothing holds the storage any more: another broker can take it.
 pub(crate) struct JournalThreads {
     storage: Arc<dyn Storage>,
     mailbox: Mailbox,
-    lanes: [Option<Sender<Work>>; 4],
+    lanes: [Option<Lane>; 4],
     /// Jobs and reads whose results are not back.
     outstanding: usize,
 }
@@ -56,17 +64,27 @@ impl JournalThreads {
 
     fn hand_over(&mut self, lane: usize, work: Work) {
         self.outstanding += 1;
-        let sender = self.lanes[lane].get_or_insert_with(|| {
-            let (sender, receiver) = channel();
+        let lane = self.lanes[lane].get_or_insert_with(|| {
+            let (work, receiver) = channel();
             let storage = Arc::clone(&self.storage);
             let mailbox = self.mailbox.clone();
-            std::thread::Builder::new()
+            let thread = std::thread::Builder::new()
                 .name(LANES[lane].into())
                 .spawn(move || work_off(&receiver, &*storage, &mailbox))
                 .expect("the machine has room for one of four threads");
-            sender
+            Lane { work, thread }
         });
-        sender.send(work).expect("a lane ends only after its sender");
+        lane.work.send(work).expect("a lane ends only after its sender");
+    }
+}
+
+impl Drop for JournalThreads {
+    fn drop(&mut self) {
+        for lane in self.lanes.iter_mut().filter_map(Option::take) {
+            drop(lane.work);
+            // One that panicked has said so.
+            let _ = lane.thread.join();
+        }
     }
 }
 
