@@ -51,7 +51,12 @@ impl World {
         let done = match self.flights.remove(&number) {
             Some(Flight::Job(job)) => Flight::JobDone(job.run(&self.disk)),
             Some(Flight::Read(read)) => Flight::ReadDone(read.run(&self.disk)),
-            _ => return Ok(()),
+            // Done already, and on its way to the node.
+            Some(other) => {
+                self.flights.insert(number, other);
+                return Ok(());
+            }
+            None => return Ok(()),
         };
         if self.is_power_failing() {
             self.crash();
