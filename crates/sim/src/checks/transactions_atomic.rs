@@ -24,6 +24,8 @@ struct Seen {
     removed: BTreeSet<Copy>,
     /// Delivered since the last restart.
     alive: BTreeSet<Copy>,
+    /// Of those, the ones that no transaction has settled since.
+    unsettled: BTreeSet<Copy>,
     /// Subscriptions since the last restart: others get what was under way before it.
     subscribed: BTreeSet<u32>,
     /// Subscriptions whose deliveries are settled as they go out.
@@ -47,7 +49,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
     }
     for (number, transaction) in &seen.transactions {
         if seen.is_drained && transaction.is_asked {
-            judge(*number, transaction, &seen.alive, &taken)?;
+            judge(*number, transaction, &seen.alive, &seen.unsettled, &taken)?;
         }
     }
     Ok(())
@@ -73,6 +75,7 @@ impl Seen {
             }
             Event::Settle { queue, message, outcome, transaction, .. } => match transaction {
                 Some(number) => {
+                    self.unsettled.remove(&(*queue, *message));
                     self.transactions.entry(*number).or_default().settled.push((*queue, *message));
                 }
                 None if *outcome != Outcome::Requeue => {
@@ -82,6 +85,7 @@ impl Seen {
             },
             Event::Crashed | Event::Closed => {
                 self.alive.clear();
+                self.unsettled.clear();
                 self.subscribed.clear();
             }
             Event::Deliver(delivery) => {
@@ -91,6 +95,7 @@ impl Seen {
                 }
                 if self.subscribed.contains(&delivery.consumer) {
                     self.alive.extend(copy);
+                    self.unsettled.extend(copy);
                 }
             }
             Event::Drained => self.is_drained = true,
@@ -113,12 +118,13 @@ fn judge(
     number: u32,
     transaction: &Transaction,
     alive: &BTreeSet<Copy>,
+    unsettled: &BTreeSet<Copy>,
     taken: &BTreeSet<Copy>,
 ) -> Result<(), String> {
     let present = transaction.published.iter().find(|copy| alive.contains(copy));
     let absent =
         transaction.published.iter().find(|copy| !alive.contains(copy) && !taken.contains(copy));
-    let returned = transaction.settled.iter().find(|copy| alive.contains(copy));
+    let returned = transaction.settled.iter().find(|copy| unsettled.contains(copy));
     match (present, absent, returned) {
         (Some(there), Some(missing), _) => {
             Err(format!("of transaction {number}, {there:?} is there and {missing:?} is not"))
