@@ -61,7 +61,7 @@ const LOADS: &[Load] = &[
         target: Target { rate_min: Some(1e5), cpu_ns_max: None, disk_share_min: Some(0.6) },
         shape: |plan| {
             (plan.producers, plan.queues, plan.consumers) = (10, 10, 10);
-            (plan.size_bytes, plan.persistent, plan.window) = (1_024, true, 1_000);
+            (plan.size_bytes, plan.persistent, plan.window) = (PERSISTENT_BYTES, true, 1_000);
             (plan.ack_every, plan.prefetch) = (100, 2_000);
         },
     },
@@ -70,10 +70,13 @@ const LOADS: &[Load] = &[
         target: Target { rate_min: Some(1e5), cpu_ns_max: None, disk_share_min: Some(0.6) },
         shape: |plan| {
             (plan.producers, plan.queues, plan.consumers) = (10, 10, 0);
-            (plan.size_bytes, plan.persistent, plan.window) = (1_024, true, 1_000);
+            (plan.size_bytes, plan.persistent, plan.window) = (PERSISTENT_BYTES, true, 1_000);
         },
     },
 ];
+
+/// Octets of a body in the persistent loads.
+const PERSISTENT_BYTES: usize = 1_024;
 
 /// The idle connections of one run, and the most memory each may take.
 const IDLE_CONNECTIONS: usize = 1_000;
@@ -179,11 +182,11 @@ impl Native<'_> {
             );
             section.value("plain disk", "same flush size", limit);
             section.value(OURS, "to disk", format!("{:.1} MB/s", bytes / 1e6));
-            section.check(Check::at_least(
-                "of the plain disk's bytes/s",
-                bytes / speed.bytes_per_s,
-                least,
-            ));
+            // New segments are written with zeros first: what reaches the disk is more than what was
+            // asked for, and only the latter counts.
+            let bodies = median(outcomes.iter().map(rate_of)) * PERSISTENT_BYTES as f64;
+            let share = bodies / speed.bytes_per_s;
+            section.check(Check::at_least("of the plain disk's bytes/s in bodies", share, least));
         }
         let clean = outcomes.iter().flat_map(|it| &it.verdict).all(|verdict| verdict.is_clean());
         section.check(Check::holds("nothing lost, duplicated or reordered", clean));
