@@ -3,6 +3,7 @@
 //! | protocol | folder | specification |
 //! |---|---|---|
 //! | AMQP 0-9-1 | `amqp091` | amqp.org, "Advanced Message Queuing Protocol, Protocol Specification 0-9-1" |
+//! | NATS | `nats` | docs.nats.io, "Client Protocol", and what nats-server does |
 //!
 //! Each folder has the same files: `frame` (wire types), `codec` (bytes to and from frames; names no
 //! engine type), `session` (one connection's state machine), `mapping` (the only file where the
@@ -11,6 +12,7 @@
 //! Knows nothing about sockets, clocks or the journal.
 
 pub mod amqp091;
+pub mod nats;
 mod session;
 
 pub use session::{

@@ -1,0 +1,241 @@
+//! What clients send: CONNECT, PUB, HPUB, SUB, UNSUB, PING, PONG, read where it lies and written.
+
+use super::{Malformed, parted, payload, verb};
+use crate::nats::frame::{self, Arguments, number, put_number};
+
+/// What a server takes from its clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest control line.
+    pub control_line_bytes_max: usize,
+    /// Largest payload, headers included.
+    pub payload_bytes_max: usize,
+}
+
+/// An operation of a client's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientOp<'a> {
+    /// Who it is and what it wants, as JSON.
+    Connect(&'a [u8]),
+    /// A message.
+    Publish(Publish<'a>),
+    /// A subscription.
+    Subscribe {
+        /// The subject or pattern.
+        subject: &'a [u8],
+        /// The queue group; empty: none.
+        group: &'a [u8],
+        /// What the client calls it.
+        sid: &'a [u8],
+    },
+    /// The end of a subscription.
+    Unsubscribe {
+        /// Which.
+        sid: &'a [u8],
+        /// It ends after this many messages in all; `None`: now.
+        max: Option<usize>,
+    },
+    /// Is anybody there?
+    Ping,
+    /// Yes.
+    Pong,
+    /// What only servers say (`+OK`, `INFO`) and nobody minds.
+    Ignored,
+    /// An error that the client tells the server.
+    Error(&'a [u8]),
+}
+
+/// A message on its way in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Publish<'a> {
+    /// Its subject.
+    pub subject: &'a [u8],
+    /// Where replies go; empty: nowhere.
+    pub reply: &'a [u8],
+    /// The header block with the empty line that ends it; empty: none.
+    pub headers: &'a [u8],
+    /// The payload.
+    pub body: &'a [u8],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verb {
+    Connect,
+    Pub,
+    Hpub,
+    Sub,
+    Unsub,
+    Ping,
+    Pong,
+    Ok,
+    Err,
+    Info,
+}
+
+const VERBS: &[(&str, Verb)] = &[
+    ("PUB", Verb::Pub),
+    ("HPUB", Verb::Hpub),
+    ("PING", Verb::Ping),
+    ("PONG", Verb::Pong),
+    ("SUB", Verb::Sub),
+    ("UNSUB", Verb::Unsub),
+    ("CONNECT", Verb::Connect),
+    ("+OK", Verb::Ok),
+    ("-ERR", Verb::Err),
+    ("INFO", Verb::Info),
+];
+
+impl<'a> ClientOp<'a> {
+    /// The operation that `input` begins with and how many bytes it takes; `None`: not all of it has
+    /// arrived. What is wrong is told as soon as it can be seen.
+    #[inline]
+    pub fn decode(
+        input: &'a [u8],
+        limits: &Limits,
+    ) -> Result<Option<(ClientOp<'a>, usize)>, Malformed> {
+        if let Some(&[p, u, b, b' ']) = input.first_chunk::<4>()
+            && [p | 0x20, u | 0x20, b | 0x20] == *b"pub"
+        {
+            return decode_publish(input, 3, false, limits);
+        }
+        decode_other(input, limits)
+    }
+}
+
+fn decode_other<'a>(
+    input: &'a [u8],
+    limits: &Limits,
+) -> Result<Option<(ClientOp<'a>, usize)>, Malformed> {
+    let Some((verb, at)) = verb(input, VERBS)? else { return Ok(None) };
+    if !matches!(verb, Verb::Ping | Verb::Pong | Verb::Ok | Verb::Connect)
+        && parted(input, at)?.is_none()
+    {
+        return Ok(None);
+    }
+    let op = match verb {
+        Verb::Pub => return decode_publish(input, at, false, limits),
+        Verb::Hpub => return decode_publish(input, at, true, limits),
+        Verb::Sub => return decode_subscribe(input, at, limits),
+        Verb::Unsub => return decode_unsubscribe(input, at, limits),
+        Verb::Connect => ClientOp::Connect,
+        Verb::Ping => |_| ClientOp::Ping,
+        Verb::Pong => |_| ClientOp::Pong,
+        Verb::Ok | Verb::Info => |_| ClientOp::Ignored,
+        Verb::Err => ClientOp::Error,
+    };
+    let line = frame::rest(input, at, limits.control_line_bytes_max)?;
+    Ok(line.map(|(text, end)| (op(text), end)))
+}
+
+#[inline]
+fn decode_publish<'a>(
+    input: &'a [u8],
+    at: usize,
+    has_headers: bool,
+    limits: &Limits,
+) -> Result<Option<(ClientOp<'a>, usize)>, Malformed> {
+    let Some(arguments) = Arguments::read(input, at, limits.control_line_bytes_max)? else {
+        return Ok(None);
+    };
+    let sized = |digits: &[u8]| number(digits).ok_or(Malformed::Arguments);
+    let (subject, reply, header_bytes, bytes) = match (arguments.all(), has_headers) {
+        (Some(&[subject, size]), false) => (subject, &[][..], 0, sized(size)?),
+        (Some(&[subject, reply, size]), false) => (subject, reply, 0, sized(size)?),
+        (Some(&[subject, head, size]), true) => (subject, &[][..], sized(head)?, sized(size)?),
+        (Some(&[subject, reply, head, size]), true) => (subject, reply, sized(head)?, sized(size)?),
+        _ => return Err(Malformed::Arguments),
+    };
+    if header_bytes > bytes {
+        return Err(Malformed::Arguments);
+    }
+    if bytes > limits.payload_bytes_max {
+        return Err(Malformed::PayloadTooLarge);
+    }
+    let Some((payload, end)) = payload(input, arguments.end, bytes)? else { return Ok(None) };
+    let (headers, body) = payload.split_at(header_bytes);
+    Ok(Some((ClientOp::Publish(Publish { subject, reply, headers, body }), end)))
+}
+
+fn decode_subscribe<'a>(
+    input: &'a [u8],
+    at: usize,
+    limits: &Limits,
+) -> Result<Option<(ClientOp<'a>, usize)>, Malformed> {
+    let Some(arguments) = Arguments::read(input, at, limits.control_line_bytes_max)? else {
+        return Ok(None);
+    };
+    let op = match arguments.all() {
+        Some(&[subject, sid]) => ClientOp::Subscribe { subject, group: &[], sid },
+        Some(&[subject, group, sid]) => ClientOp::Subscribe { subject, group, sid },
+        _ => return Err(Malformed::Arguments),
+    };
+    Ok(Some((op, arguments.end)))
+}
+
+fn decode_unsubscribe<'a>(
+    input: &'a [u8],
+    at: usize,
+    limits: &Limits,
+) -> Result<Option<(ClientOp<'a>, usize)>, Malformed> {
+    let Some(arguments) = Arguments::read(input, at, limits.control_line_bytes_max)? else {
+        return Ok(None);
+    };
+    let op = match arguments.all() {
+        Some(&[sid]) => ClientOp::Unsubscribe { sid, max: None },
+        // As with nats-server, what is no positive number ends the subscription now.
+        Some(&[sid, max]) => ClientOp::Unsubscribe { sid, max: number(max).filter(|max| *max > 0) },
+        _ => return Err(Malformed::Arguments),
+    };
+    Ok(Some((op, arguments.end)))
+}
+
+impl Publish<'_> {
+    /// Appends PUB, or HPUB where there are headers.
+    #[inline]
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let names = self.subject.len() + self.reply.len();
+        out.reserve(32 + names + self.headers.len() + self.body.len());
+        out.extend_from_slice(if self.headers.is_empty() { b"PUB " } else { b"HPUB " });
+        out.extend_from_slice(self.subject);
+        out.push(b' ');
+        if !self.reply.is_empty() {
+            out.extend_from_slice(self.reply);
+            out.push(b' ');
+        }
+        super::server::put_payload(out, self.headers, self.body);
+    }
+}
+
+/// Appends SUB; an empty group: none.
+pub fn write_subscribe(out: &mut Vec<u8>, subject: &[u8], group: &[u8], sid: &[u8]) {
+    out.extend_from_slice(b"SUB ");
+    out.extend_from_slice(subject);
+    if !group.is_empty() {
+        out.push(b' ');
+        out.extend_from_slice(group);
+    }
+    out.push(b' ');
+    out.extend_from_slice(sid);
+    out.extend_from_slice(frame::END);
+}
+
+/// Appends UNSUB.
+pub fn write_unsubscribe(out: &mut Vec<u8>, sid: &[u8], max: Option<usize>) {
+    out.extend_from_slice(b"UNSUB ");
+    out.extend_from_slice(sid);
+    if let Some(max) = max {
+        out.push(b' ');
+        put_number(out, max);
+    }
+    out.extend_from_slice(frame::END);
+}
+
+/// Appends PING.
+pub fn write_ping(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"PING\r\n");
+}
+
+/// Appends PONG.
+pub fn write_pong(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"PONG\r\n");
+}

@@ -1,0 +1,70 @@
+//! Bytes to and from NATS operations, for brokers and for clients. Names no engine type.
+
+pub mod client;
+pub mod connect;
+pub mod headers;
+pub mod info;
+mod json;
+pub mod server;
+#[cfg(test)]
+mod tests;
+
+pub use client::{ClientOp, Limits, Publish};
+pub use connect::Connect;
+pub use headers::Headers;
+pub use info::Info;
+pub use server::{Message, ServerOp};
+
+/// Bytes that are no operation, or none that is allowed; nothing after them can be understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// No operation begins like this, or a payload does not end with CR LF.
+    UnknownOperation,
+    /// An operation's arguments are too few, too many, or not what they have to be.
+    Arguments,
+    /// A payload is announced that is larger than allowed.
+    PayloadTooLarge,
+    /// A control line is longer than allowed.
+    LineTooLong,
+}
+
+impl From<super::frame::LineTooLong> for Malformed {
+    fn from(_: super::frame::LineTooLong) -> Malformed {
+        Malformed::LineTooLong
+    }
+}
+
+/// Which of `verbs` the input begins with; `None`: too little has arrived to tell. Case is ignored.
+fn verb<T: Copy>(input: &[u8], verbs: &[(&str, T)]) -> Result<Option<(T, usize)>, Malformed> {
+    let mut may_come = false;
+    for (verb, meaning) in verbs {
+        let seen = input.len().min(verb.len());
+        if input[..seen].eq_ignore_ascii_case(&verb.as_bytes()[..seen]) {
+            if seen == verb.len() {
+                return Ok(Some((*meaning, seen)));
+            }
+            may_come = true;
+        }
+    }
+    if may_come { Ok(None) } else { Err(Malformed::UnknownOperation) }
+}
+
+/// Whether a blank parts the verb from what follows it; `None`: that has not arrived.
+fn parted(input: &[u8], at: usize) -> Result<Option<()>, Malformed> {
+    match input.get(at) {
+        Some(b' ' | b'\t') => Ok(Some(())),
+        Some(_) => Err(Malformed::UnknownOperation),
+        None => Ok(None),
+    }
+}
+
+/// The payload of `bytes` at `at` and where it ends with its line end; `None`: it has not arrived.
+#[inline]
+fn payload(input: &[u8], at: usize, bytes: usize) -> Result<Option<(&[u8], usize)>, Malformed> {
+    let end = at + bytes;
+    match input.get(end..) {
+        Some([b'\r', b'\n', ..]) => Ok(Some((&input[at..end], end + 2))),
+        None | Some([] | [b'\r']) => Ok(None),
+        Some(_) => Err(Malformed::UnknownOperation),
+    }
+}

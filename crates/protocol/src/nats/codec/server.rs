@@ -1,0 +1,175 @@
+//! What servers send: INFO, MSG, HMSG, PING, PONG, +OK, -ERR, written and, for clients, read where it lies.
+
+use super::{Malformed, parted, payload, verb};
+use crate::nats::frame::{self, Arguments, number, put_number};
+
+/// Longest control line that a client takes: INFO of a large cluster is long.
+const CONTROL_LINE_BYTES_MAX: usize = 1 << 20;
+
+/// An operation of a server's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerOp<'a> {
+    /// What the server is, as JSON.
+    Info(&'a [u8]),
+    /// A message.
+    Message(Message<'a>),
+    /// Is anybody there?
+    Ping,
+    /// Yes.
+    Pong,
+    /// Done (to verbose clients).
+    Ok,
+    /// An error, without the quotes around it.
+    Error(&'a [u8]),
+}
+
+/// A message on its way out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// Its subject.
+    pub subject: &'a [u8],
+    /// The subscription it is for.
+    pub sid: &'a [u8],
+    /// Where replies go; empty: nowhere.
+    pub reply: &'a [u8],
+    /// The header block with the empty line that ends it; empty: none.
+    pub headers: &'a [u8],
+    /// The payload.
+    pub body: &'a [u8],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verb {
+    Info,
+    Msg,
+    Hmsg,
+    Ping,
+    Pong,
+    Ok,
+    Err,
+}
+
+const VERBS: &[(&str, Verb)] = &[
+    ("MSG", Verb::Msg),
+    ("HMSG", Verb::Hmsg),
+    ("PING", Verb::Ping),
+    ("PONG", Verb::Pong),
+    ("+OK", Verb::Ok),
+    ("-ERR", Verb::Err),
+    ("INFO", Verb::Info),
+];
+
+impl<'a> ServerOp<'a> {
+    /// The operation that `input` begins with and how many bytes it takes; `None`: not all of it has
+    /// arrived. A payload of more than `payload_bytes_max` is an error.
+    #[inline]
+    pub fn decode(
+        input: &'a [u8],
+        payload_bytes_max: usize,
+    ) -> Result<Option<(ServerOp<'a>, usize)>, Malformed> {
+        if input.starts_with(b"MSG ") {
+            return decode_message(input, 3, false, payload_bytes_max);
+        }
+        let Some((verb, at)) = verb(input, VERBS)? else { return Ok(None) };
+        if matches!(verb, Verb::Msg | Verb::Hmsg | Verb::Info | Verb::Err)
+            && parted(input, at)?.is_none()
+        {
+            return Ok(None);
+        }
+        let op = match verb {
+            Verb::Msg => return decode_message(input, at, false, payload_bytes_max),
+            Verb::Hmsg => return decode_message(input, at, true, payload_bytes_max),
+            Verb::Info => ServerOp::Info,
+            Verb::Ping => |_| ServerOp::Ping,
+            Verb::Pong => |_| ServerOp::Pong,
+            Verb::Ok => |_| ServerOp::Ok,
+            Verb::Err => |text| ServerOp::Error(unquoted(text)),
+        };
+        let line = frame::rest(input, at, CONTROL_LINE_BYTES_MAX)?;
+        Ok(line.map(|(text, end)| (op(text), end)))
+    }
+}
+
+fn unquoted(text: &[u8]) -> &[u8] {
+    let text = text.strip_prefix(b"'").unwrap_or(text);
+    text.strip_suffix(b"'").unwrap_or(text)
+}
+
+#[inline]
+fn decode_message<'a>(
+    input: &'a [u8],
+    at: usize,
+    has_headers: bool,
+    payload_bytes_max: usize,
+) -> Result<Option<(ServerOp<'a>, usize)>, Malformed> {
+    let Some(arguments) = Arguments::read(input, at, CONTROL_LINE_BYTES_MAX)? else {
+        return Ok(None);
+    };
+    let sized = |digits: &[u8]| number(digits).ok_or(Malformed::Arguments);
+    let (subject, sid, reply, header_bytes, bytes) = match (arguments.all(), has_headers) {
+        (Some(&[subject, sid, size]), false) => (subject, sid, &[][..], 0, sized(size)?),
+        (Some(&[subject, sid, reply, size]), false) => (subject, sid, reply, 0, sized(size)?),
+        (Some(&[subject, sid, head, size]), true) => {
+            (subject, sid, &[][..], sized(head)?, sized(size)?)
+        }
+        (Some(&[subject, sid, reply, head, size]), true) => {
+            (subject, sid, reply, sized(head)?, sized(size)?)
+        }
+        _ => return Err(Malformed::Arguments),
+    };
+    if header_bytes > bytes {
+        return Err(Malformed::Arguments);
+    }
+    if bytes > payload_bytes_max {
+        return Err(Malformed::PayloadTooLarge);
+    }
+    let Some((payload, end)) = payload(input, arguments.end, bytes)? else { return Ok(None) };
+    let (headers, body) = payload.split_at(header_bytes);
+    Ok(Some((ServerOp::Message(Message { subject, sid, reply, headers, body }), end)))
+}
+
+impl Message<'_> {
+    /// Appends MSG, or HMSG where there are headers.
+    #[inline]
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let names = self.subject.len() + self.sid.len() + self.reply.len();
+        out.reserve(36 + names + self.headers.len() + self.body.len());
+        out.extend_from_slice(if self.headers.is_empty() { b"MSG " } else { b"HMSG " });
+        out.extend_from_slice(self.subject);
+        out.push(b' ');
+        out.extend_from_slice(self.sid);
+        out.push(b' ');
+        if !self.reply.is_empty() {
+            out.extend_from_slice(self.reply);
+            out.push(b' ');
+        }
+        put_payload(out, self.headers, self.body);
+    }
+}
+
+/// Appends the sizes that end a control line, and what they announce.
+#[inline]
+pub(super) fn put_payload(out: &mut Vec<u8>, headers: &[u8], body: &[u8]) {
+    if !headers.is_empty() {
+        put_number(out, headers.len());
+        out.push(b' ');
+    }
+    put_number(out, headers.len() + body.len());
+    out.extend_from_slice(frame::END);
+    out.extend_from_slice(headers);
+    out.extend_from_slice(body);
+    out.extend_from_slice(frame::END);
+}
+
+/// Appends +OK.
+#[inline]
+pub fn write_ok(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"+OK\r\n");
+}
+
+/// Appends -ERR; line ends in the text become spaces, so that it stays one line.
+pub fn write_error(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(b"-ERR '");
+    out.extend(text.bytes().map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte }));
+    out.extend_from_slice(b"'\r\n");
+}
