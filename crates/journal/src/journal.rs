@@ -282,7 +282,9 @@ impl Journal {
         if self.flushing {
             return None;
         }
-        if self.sealed_bytes < FLUSH_BYTES_MAX {
+        // While its segment is being made it can go nowhere, and would only be padded for nothing.
+        let is_placed = self.segments.is_made(self.open.start.segment());
+        if is_placed && self.sealed_bytes < FLUSH_BYTES_MAX {
             self.seal();
         }
         let mut batches = Vec::new();

@@ -238,3 +238,28 @@ fn only_one_job_of_a_kind_is_out_and_late_results_are_taken() {
     host.journal.finished(checkpoint.run(&storage));
     assert!(Recovery::open(&storage, small()).unwrap().clean());
 }
+
+#[test]
+fn small_records_that_wait_for_a_segment_are_not_padded_one_by_one() {
+    let storage = FaultyStorage::new(1);
+    let mut host = Host::open(&storage, tiny()).unwrap();
+    let (first, _) = host.publish(1500, true);
+    host.run(&storage);
+    storage.set_capacity(Some(storage.used()));
+    while *host.journal.state() == State::Ready || host.journal.stats().backlog_bytes == 0 {
+        host.publish(1500, true);
+        host.run(&storage);
+    }
+    let before = host.journal.stats().backlog_bytes;
+    host.settle(first);
+    for _ in 0..1000 {
+        host.journal.append(&[&(first | super::SETTLE).to_le_bytes()], false);
+        host.run(&storage);
+    }
+    let after = host.journal.stats().backlog_bytes;
+    assert!(after - before < 64 << 10, "{} bytes for a thousand settles", after - before);
+    storage.set_capacity(None);
+    host.journal.retry();
+    host.run(&storage);
+    assert_eq!(host.journal.stats().backlog_bytes, 0);
+}
