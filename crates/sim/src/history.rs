@@ -134,6 +134,8 @@ pub enum Event {
         outcome: Outcome,
         transaction: Option<u32>,
     },
+    /// This consumer asked the broker something.
+    Asking { consumer: u32 },
     /// The broker has processed everything that this consumer sent before: it answered something
     /// later on the same channel.
     Synced { consumer: u32 },

@@ -263,6 +263,18 @@ impl Plan {
         self.reach(queue).into_iter().any(|at| self.queues[at].drops())
     }
 
+    /// Whether every persistent message for `queue` is stored before it is confirmed: the queue is
+    /// always there, and nobody takes messages from it as settled, which need no storing.
+    #[must_use]
+    pub fn stores(&self, queue: QueueIndex) -> bool {
+        let Queue { durable, exclusive, auto_delete, lossy, .. } = self.queues[queue];
+        let is_presettling = |role: &Role| match role {
+            Role::Consumer(consumer) => consumer.queue == queue && consumer.acks == Acks::Auto,
+            _ => false,
+        };
+        durable && !exclusive && !auto_delete && !lossy && !self.clients.iter().any(is_presettling)
+    }
+
     /// Bytes of the longest message.
     #[must_use]
     pub fn body_max(&self) -> u64 {

@@ -1,9 +1,12 @@
 //! A delivery that was settled, and of whose settling its consumer may be sure, never comes again.
 //!
 //! Sure until the next crash: once the broker has answered something later on the same channel. Sure
-//! for good: once a commit said so, or once a persistent message that was published after that answer
-//! was confirmed, because the journal is flushed in order. (What was under way on a connection that is
-//! cut may arrive late; only a consumer that is answered later still can be sure of what it got.)
+//! for good: once a commit said so, or once a message that was published after that answer and had to
+//! be stored was confirmed, because the journal is flushed in order. (A message that a consumer took
+//! for settled as it came is never stored: its confirm says nothing about the journal.)
+//!
+//! What had been sent before may arrive late, however much later: only what a consumer gets after an
+//! answer to something that it asked since then shows that the message was there still.
 
 use crate::history::{Ending, Event, History, MessageId, Outcome, Publish, QueueIndex};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,15 +29,7 @@ struct Settled {
 pub(super) fn check(history: &History) -> Result<(), String> {
     let mut settled = Settled::default();
     let mut published_at = BTreeMap::new();
-    let mut last_synced = BTreeMap::new();
-    let mut subscribed = BTreeMap::new();
-    for (at, (_, event)) in history.events.iter().enumerate() {
-        match event {
-            Event::Synced { consumer } => last_synced.insert(*consumer, at),
-            Event::Subscribe(subscription) => subscribed.insert(subscription.consumer, at),
-            _ => None,
-        };
-    }
+    let mut latest = Latest::default();
     for (at, (_, event)) in history.events.iter().enumerate() {
         match event {
             Event::Publish(publish) if is_lasting(history, publish) => {
@@ -53,7 +48,17 @@ pub(super) fn check(history: &History) -> Result<(), String> {
                     None => settled.sent.entry(*consumer).or_default().push(copy),
                 }
             }
-            Event::Synced { consumer } => settled.synced(at, *consumer),
+            Event::Subscribe(subscription) => {
+                // Nothing comes to it that was sent before it was asked for.
+                latest.answered.insert(subscription.consumer, at);
+            }
+            Event::Asking { consumer } => {
+                latest.asked.insert(*consumer, at);
+            }
+            Event::Synced { consumer } => {
+                settled.synced(at, *consumer);
+                latest.answered(*consumer);
+            }
             Event::Transaction { transaction, ending: Ending::Committed } => {
                 let copies = settled.in_transaction.remove(transaction).unwrap_or_default();
                 settled.since.extend(copies.iter().map(|copy| (*copy, at)));
@@ -67,9 +72,8 @@ pub(super) fn check(history: &History) -> Result<(), String> {
             Event::Deliver(delivery) => {
                 let Some(message) = delivery.message else { continue };
                 let copy = (delivery.queue, message);
-                let is_live = last_synced.get(&delivery.consumer).is_some_and(|last| *last > at);
-                let began = subscribed.get(&delivery.consumer).copied().unwrap_or(usize::MAX);
-                if !is_live && settled.since.get(&copy).is_none_or(|since| *since >= began) {
+                let Some(asked) = latest.answered.get(&delivery.consumer) else { continue };
+                if settled.since.get(&copy).is_none_or(|since| since >= asked) {
                     continue;
                 }
                 let name = &history.plan.queues[delivery.queue].name;
@@ -89,15 +93,33 @@ pub(super) fn check(history: &History) -> Result<(), String> {
 }
 
 fn is_lasting(history: &History, publish: &Publish) -> bool {
-    publish.persistent && publish.to.iter().any(|queue| history.plan.queues[*queue].durable)
+    publish.persistent && publish.to.iter().any(|queue| history.plan.stores(*queue))
+}
+
+/// Of each consumer, the events at which it asked something.
+#[derive(Default)]
+struct Latest {
+    asked: BTreeMap<u32, usize>,
+    /// The newest question that was answered: what comes now was sent after the broker had got it.
+    answered: BTreeMap<u32, usize>,
+}
+
+impl Latest {
+    fn answered(&mut self, consumer: u32) {
+        if let Some(asked) = self.asked.remove(&consumer) {
+            self.answered.insert(consumer, asked);
+        }
+    }
 }
 
 impl Settled {
     fn synced(&mut self, at: usize, consumer: u32) {
         for copy in self.sent.remove(&consumer).unwrap_or_default() {
             self.arrived.push((at, copy));
-            self.until_crash.insert(copy);
-            self.since.entry(copy).or_insert(at);
+            let is_news = self.until_crash.insert(copy) && !self.for_good.contains(&copy);
+            if is_news {
+                self.since.insert(copy, at);
+            }
         }
     }
 

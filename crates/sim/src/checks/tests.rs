@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::history::{Delivery, Ending, Event, MessageId, Outcome, Publish, Sample, Subscription};
-use crate::plan::{Exchange, Faults, Plan, Queue, Sizes};
+use crate::plan::{Acks, Consumer, Exchange, Faults, Plan, Queue, Role, Sizes};
 use angarium_engine::{ExchangeKind, Time};
 
 /// Queue 0 is durable and plain, 1 is limited to two messages and a second, 2 dead-letters into 3.
@@ -255,26 +255,77 @@ fn settled_messages_that_come_again_are_found() {
             Event::Synced { consumer: 1 },
         ]
     };
-    let mut again = synced();
-    again.push(redeliver(2, 1));
-    broken(check, "again", again);
-    let mut crashed = synced();
-    crashed.extend([Event::Crashed, redeliver(2, 1)]);
-    kept(crashed);
-    let mut flushed = synced();
-    flushed.extend([publish(2), confirm(2), Event::Crashed, redeliver(2, 1)]);
-    broken(check, "flushed", flushed);
+    let later = || vec![subscribe(2, 0, 0), redeliver(2, 1)];
+    let with = |mut events: Vec<Event>, more: Vec<Event>| {
+        events.extend(more);
+        events
+    };
+    broken(check, "again", with(synced(), later()));
+    kept(with(synced(), with(vec![Event::Crashed], later())));
+    let flushed = || with(synced(), vec![publish(2), confirm(2), Event::Crashed]);
+    broken(check, "flushed", with(flushed(), later()));
     let committed = vec![
         publish(1),
         deliver(1, 1),
         settle_in(1, 5),
         ended(5, Ending::Committed),
         Event::Crashed,
-        redeliver(2, 1),
     ];
-    broken(check, "flushed", committed);
-    let unsure = vec![publish(1), deliver(1, 1), settle(1, 1, Outcome::Accept), redeliver(2, 1)];
-    kept(unsure);
+    broken(check, "flushed", with(committed, later()));
+    let unsure = vec![publish(1), deliver(1, 1), settle(1, 1, Outcome::Accept)];
+    kept(with(unsure, later()));
+    // Another one had it before, and hears of it late: the broker answered what was asked before.
+    let begin = || vec![subscribe(2, 0, 0), Event::Asking { consumer: 2 }];
+    let before = || with(begin(), synced());
+    let answer = || vec![Event::Synced { consumer: 2 }, redeliver(2, 1)];
+    kept(with(before(), vec![redeliver(2, 1), Event::Synced { consumer: 2 }]));
+    kept(with(before(), answer()));
+    let ask = vec![Event::Asking { consumer: 2 }];
+    broken(check, "again", with(with(synced(), begin()), answer()));
+    broken(
+        check,
+        "again",
+        with(with(before(), vec![Event::Synced { consumer: 2 }]), with(ask, answer())),
+    );
+}
+
+#[test]
+fn a_confirm_of_what_was_not_stored_says_nothing_of_settles() {
+    let taker = consumer_of(0, Acks::Auto);
+    let events = || {
+        vec![
+            publish(1),
+            deliver(1, 1),
+            settle(1, 1, Outcome::Accept),
+            Event::Synced { consumer: 1 },
+            publish(2),
+            confirm(2),
+            Event::Crashed,
+            subscribe(2, 0, 0),
+            redeliver(2, 1),
+        ]
+    };
+    let check = |clients| {
+        let mut history = History::new(Plan { clients, ..plan() });
+        history.events = events().into_iter().map(|event| (Time(0), event)).collect();
+        settled_is_gone::check(&history)
+    };
+    assert!(check(Vec::new()).is_err());
+    assert_eq!(check(vec![taker]), Ok(()));
+}
+
+fn consumer_of(queue: usize, acks: Acks) -> Role {
+    Role::Consumer(Consumer {
+        queue,
+        acks,
+        prefetch: 0,
+        prefetch_bytes: 0,
+        requeue_percent: 0,
+        discard_percent: 0,
+        think_max: 1,
+        gets: false,
+        life_max: None,
+    })
 }
 
 #[test]

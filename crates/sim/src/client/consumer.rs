@@ -231,6 +231,9 @@ impl Behaviour for Consuming {
         }
         if scene.random.percent(SYNC_PERCENT) {
             self.is_syncing = true;
+            for consumer in &self.numbers {
+                scene.note(Event::Asking { consumer: *consumer });
+            }
             scene.ask_depth(self.plan.queue);
         }
         if self.plan.gets || !self.held.is_empty() {
