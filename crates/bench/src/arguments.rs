@@ -1,6 +1,7 @@
 //! The command line of the benchmark, and what each of its commands runs.
 
-use crate::client::amqp091::{Argument, Uri};
+use crate::client::Target;
+use crate::client::amqp091::Argument;
 use crate::compare::{self, CompareArguments};
 use crate::load::{self, End, Plan, idle, start};
 use crate::measure::{disk, process, raw};
@@ -43,9 +44,9 @@ enum BenchCommand {
 
 #[derive(Debug, Args)]
 struct BrokerArguments {
-    /// The broker
-    #[arg(long, default_value = "amqp://127.0.0.1:5672")]
-    uri: Uri,
+    /// The broker: `amqp://...` or `nats://...`
+    #[arg(long, alias = "uri", default_value = "amqp://127.0.0.1:5672")]
+    target: Target,
     /// The broker's process, to measure what it takes [default: who listens on the port here]
     #[arg(long)]
     pid: Option<u32>,
@@ -53,9 +54,8 @@ struct BrokerArguments {
 
 impl BrokerArguments {
     fn pid(&self) -> Option<u32> {
-        let is_local =
-            matches!(self.uri.host.as_str(), "127.0.0.1" | "localhost" | "::1" | "[::1]");
-        self.pid.or_else(|| process::listener_pid(self.uri.port).filter(|_| is_local))
+        let is_local = matches!(self.target.host(), "127.0.0.1" | "localhost" | "::1" | "[::1]");
+        self.pid.or_else(|| process::listener_pid(self.target.port()).filter(|_| is_local))
     }
 }
 
@@ -128,7 +128,7 @@ impl LoadArguments {
         };
         let queues_default = if self.fan_out { self.consumers.max(1) } else { 1 };
         let plan = Plan {
-            uri: self.broker.uri.clone(),
+            target: self.broker.target.clone(),
             producers: self.producers,
             consumers: self.consumers,
             queues: self.queues.unwrap_or(queues_default),
@@ -166,8 +166,8 @@ struct IdleArguments {
 #[derive(Debug, Args)]
 struct StartArguments {
     /// Where the started broker will listen
-    #[arg(long, default_value = "amqp://127.0.0.1:5672")]
-    uri: Uri,
+    #[arg(long, alias = "uri", default_value = "amqp://127.0.0.1:5672")]
+    target: Target,
     /// Seconds to wait for it
     #[arg(long, default_value_t = 30.0)]
     patience: f64,
@@ -226,12 +226,12 @@ fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
             }
             let pid = idle.broker.pid().ok_or("which process is the broker? Say it by --pid")?;
             let settle = seconds(idle.settle)?;
-            let cost = idle::measure(&idle.broker.uri, pid, idle.connections, settle);
+            let cost = idle::measure(&idle.broker.target, pid, idle.connections, settle);
             print(json, &cost.map_err(text)?, report::idle)?;
         }
         BenchCommand::Start(start) => {
             let patience = seconds(start.patience)?;
-            let time = start::measure(&start.command, &start.uri, patience).map_err(text)?;
+            let time = start::measure(&start.command, &start.target, patience).map_err(text)?;
             print(json, &time, report::start)?;
         }
         BenchCommand::Raw(raw) => {

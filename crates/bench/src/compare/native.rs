@@ -87,7 +87,7 @@ const START_MS_MAX: f64 = 25.0;
 impl Native<'_> {
     fn plan(&self, side: &Side) -> Plan {
         Plan {
-            uri: side.uri.clone(),
+            target: side.uri.clone(),
             producers: 1,
             consumers: 1,
             queues: 1,

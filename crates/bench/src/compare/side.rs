@@ -1,6 +1,6 @@
 //! The two brokers of a comparison while they run.
 
-use crate::client::amqp091::Uri;
+use crate::client::Target;
 use crate::peer::{CommandBroker, RabbitMq, free_port};
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ pub(crate) struct Side {
     /// Its name in the report.
     pub(crate) name: &'static str,
     /// Where it listens.
-    pub(crate) uri: Uri,
+    pub(crate) uri: Target,
     broker: Broker,
 }
 
@@ -64,7 +64,7 @@ impl Side {
 
 /// The command that starts our broker on a free port with its data in `data`, and where it will
 /// listen.
-pub(crate) fn our_command(program: &Path, data: &Path) -> Result<(Vec<String>, Uri), String> {
+pub(crate) fn our_command(program: &Path, data: &Path) -> Result<(Vec<String>, Target), String> {
     let port = free_port().map_err(text)?;
     let address = format!("127.0.0.1:{port}");
     let data = data.to_string_lossy().into_owned();

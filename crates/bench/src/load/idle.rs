@@ -1,6 +1,7 @@
 //! What an idle connection costs the broker: many of them, each with a queue and a consumer.
 
-use crate::client::amqp091::{Connection, Error, Uri};
+use super::topology;
+use crate::client::{Error, Link, Source, Target};
 use crate::measure::process::Usage;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
@@ -28,22 +29,26 @@ pub struct IdleCost {
 }
 
 /// Opens `count` connections to the broker of process `pid`, waits, looks, and closes them.
-pub fn measure(uri: &Uri, pid: u32, count: usize, settle: Duration) -> Result<IdleCost, Error> {
+pub fn measure(
+    target: &Target,
+    pid: u32,
+    count: usize,
+    settle: Duration,
+) -> Result<IdleCost, Error> {
     raise_descriptor_limit(count as u64 + 100);
     // The first connection makes the broker set up what is not per connection.
-    let mut first = Connection::open(uri)?;
-    let prefix = format!("angarium-bench-idle-{}", std::process::id());
+    let mut first = Link::open(target)?;
+    let prefix = format!("{}-idle", topology::prefix(target.protocol()));
     thread::sleep(settle);
     let before = Usage::of_tree(pid).unwrap_or_default();
     let start = Instant::now();
     let mut sockets = Vec::with_capacity(count);
     for index in 0..count {
-        let mut connection = Connection::open(uri)?;
+        let mut link = Link::open(target)?;
         let queue = format!("{prefix}-{index}");
-        connection.declare_queue(&queue, false, &[])?;
-        connection.consume(&queue, true)?;
-        // The receive buffer goes; only the socket stays.
-        sockets.push(connection.stream);
+        link.declare_queue(&queue, false, &[])?;
+        link.subscribe(&Source { name: &queue, group: None, auto_ack: true }, 0)?;
+        sockets.push(link.into_stream());
     }
     let opened_per_s = count as f64 / start.elapsed().as_secs_f64();
     thread::sleep(settle);

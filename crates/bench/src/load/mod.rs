@@ -1,5 +1,5 @@
-//! Runs a workload against a broker and says what happened. Knows AMQP 0-9-1 only through its
-//! client.
+//! Runs a workload against a broker and says what happened. Knows protocols only through
+//! their links.
 
 mod consumer;
 mod control;
@@ -12,6 +12,7 @@ mod run;
 mod stamp;
 pub mod start;
 mod tally;
+mod topology;
 mod window;
 
 pub use outcome::{Outcome, Rates, ToolCost};

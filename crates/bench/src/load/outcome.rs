@@ -52,6 +52,8 @@ pub struct Outcome {
     pub refused: u64,
     /// What became of them; none where nobody consumes.
     pub verdict: Option<Verdict>,
+    /// For each consumer that the broker cut off before its end, what it said.
+    pub cut_off: Vec<String>,
     /// What the broker's processes took; none if they cannot be seen from here.
     pub broker: Option<Cost>,
     /// What this tool took.

@@ -1,7 +1,8 @@
 //! A workload as a value: who publishes what to whom, and for how long.
 
 use super::stamp::{IDENTITY_BYTES, TIMED_BYTES};
-use crate::client::amqp091::{Argument, Uri};
+use crate::client::amqp091::Argument;
+use crate::client::{Protocol, Target};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -30,14 +31,15 @@ pub enum End {
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The broker.
-    pub uri: Uri,
+    pub target: Target,
     /// Connections that publish.
     pub producers: usize,
-    /// Connections that consume; consumer `i` reads queue `i % queues`.
+    /// Connections that consume; consumer `i` reads queue `i % queues`. With NATS, a queue is a
+    /// subject, and those that read the same are a queue group.
     pub consumers: usize,
     /// Queues; without fan-out, producer `i` publishes to queue `i % queues`.
     pub queues: usize,
-    /// Every message goes to every queue, by a fanout exchange.
+    /// Every message goes to every queue, by a fanout exchange or by one subject.
     pub fan_out: bool,
     /// Octets of a body.
     pub size_bytes: usize,
@@ -96,7 +98,24 @@ impl Plan {
         if self.ahead > 0 && self.consumers == 0 {
             return Err("a limit on undelivered messages needs consumers".to_owned());
         }
+        if self.target.protocol() == Protocol::Nats {
+            self.check_at_most_once()?;
+        }
         Ok(())
+    }
+
+    fn check_at_most_once(&self) -> Result<(), String> {
+        let asked = [
+            (self.persistent, "persistent messages"),
+            (self.window > 0, "confirms"),
+            (self.ack_every > 0, "acknowledgements"),
+            (self.prefetch > 0, "a prefetch limit"),
+            (!self.queue_arguments.is_empty(), "queue arguments"),
+        ];
+        match asked.iter().find(|(asked, _)| *asked) {
+            Some((_, what)) => Err(format!("NATS has no {what}")),
+            None => Ok(()),
+        }
     }
 
     /// How many queues one message of any producer goes to.
@@ -118,6 +137,13 @@ impl Plan {
 
     /// The plan in one line.
     pub fn describe(&self) -> String {
+        let route = if self.fan_out { "fan-out to" } else { "over" };
+        let (producers, consumers, size) = (self.producers, self.consumers, self.size_bytes);
+        let ends = format!("{producers} producers, {consumers} consumers");
+        if self.target.protocol() == Protocol::Nats {
+            let what = if self.consumers > self.queues { "queue groups" } else { "subjects" };
+            return format!("{ends}, {route} {} {what}, {size} B, at most once", self.queues);
+        }
         let mode = if self.persistent { "persistent" } else { "transient" };
         let acks = match self.ack_every {
             0 => "auto-ack".to_owned(),
@@ -127,10 +153,6 @@ impl Plan {
             0 => "no confirms".to_owned(),
             window => format!("confirm window {window}"),
         };
-        let route = if self.fan_out { "fan-out to" } else { "over" };
-        format!(
-            "{} producers, {} consumers, {route} {} queues, {} B {mode}, {acks}, {confirms}",
-            self.producers, self.consumers, self.queues, self.size_bytes
-        )
+        format!("{ends}, {route} {} queues, {size} B {mode}, {acks}, {confirms}", self.queues)
     }
 }

@@ -5,12 +5,10 @@ use super::pace::Pace;
 use super::plan::Plan;
 use super::stamp::{self, Stamp, TIMED_BYTES};
 use super::window::Window;
-use crate::client::amqp091::{Connection, Envelope, Error, connection};
+use crate::client::{Confirm, Error, Link, Protocol, Receiver, Route};
 use crate::measure::latency::Latencies;
-use angarium_protocol::amqp091::codec::content::{self, Tagged};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
-use std::io::Write;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -29,10 +27,10 @@ struct Batch {
 }
 
 impl Batch {
-    fn new(plan: &Plan, producer: usize, envelope: &Envelope<'_>, frame_bytes_max: u32) -> Batch {
+    fn new(plan: &Plan, producer: usize, link: &Link, route: &Route<'_>) -> Batch {
         let body: Vec<u8> = (0..plan.size_bytes).map(|at| b'a' + (at % 26) as u8).collect();
         let mut bytes = Vec::new();
-        let body_at = envelope.write(&mut bytes, &body, frame_bytes_max);
+        let body_at = link.encode(route, &body, &mut bytes);
         let message_bytes = bytes.len();
         let capacity = (BATCH_BYTES / message_bytes).max(1);
         let message = bytes.clone();
@@ -79,7 +77,7 @@ pub(super) struct Producer<'a> {
     plan: &'a Plan,
     control: &'a Control,
     index: usize,
-    connection: Connection,
+    link: Link,
     batch: Batch,
     window: Option<Window>,
     pace: Option<Pace>,
@@ -93,21 +91,18 @@ impl<'a> Producer<'a> {
         plan: &'a Plan,
         control: &'a Control,
         index: usize,
-        exchange: &str,
-        key: &str,
+        route: &Route<'_>,
     ) -> Result<Producer<'a>, Error> {
-        let mut connection = Connection::open(&plan.uri)?;
+        let mut link = Link::open(&plan.target)?;
         if plan.window > 0 {
-            connection.select_confirms()?;
+            link.select_confirms()?;
         }
-        let envelope =
-            Envelope { channel: connection::CHANNEL, exchange, key, persistent: plan.persistent };
-        let batch = Batch::new(plan, index, &envelope, connection.frame_bytes_max);
+        let batch = Batch::new(plan, index, &link, route);
         Ok(Producer {
             plan,
             control,
             index,
-            connection,
+            link,
             batch,
             window: (plan.window > 0).then(|| Window::new(plan.window)),
             pace: None,
@@ -126,7 +121,7 @@ impl<'a> Producer<'a> {
                 None => u64::MAX,
             };
             if room == 0 {
-                self.take_confirms()?;
+                self.take_input()?;
                 continue;
             }
             let wanted = self.batch.capacity.min(share - self.published).min(room);
@@ -137,12 +132,12 @@ impl<'a> Producer<'a> {
             }
         }
         while self.window.as_ref().is_some_and(|window| !window.is_empty()) {
-            self.take_confirms()?;
+            self.take_input()?;
         }
-        // Closing the channel makes sure that the broker has taken everything sent before.
-        self.connection.send_channel_close()?;
-        self.connection.expect_channel_closed()?;
-        self.connection.close()?;
+        // The answer means that the broker has taken everything sent before.
+        self.link.send_end()?;
+        self.link.expect_end(&mut ())?;
+        self.link.close()?;
         Ok(Produced { published: self.published, confirm_latencies: self.latencies })
     }
 
@@ -159,7 +154,7 @@ impl<'a> Producer<'a> {
             }
             _ => self.batch.stamp(count, first, |_| now_ns),
         };
-        if let Err(error) = self.connection.stream.write_all(bytes) {
+        if let Err(error) = self.link.write(bytes) {
             return Err(self.reason(error.into()));
         }
         if let Some(window) = &mut self.window {
@@ -180,67 +175,77 @@ impl<'a> Producer<'a> {
             return Ok(due);
         }
         let wait_ns = pace.due_ns(self.published).saturating_sub(now_ns).min(100_000_000);
-        let outstanding = self.window.as_ref().is_some_and(|window| !window.is_empty());
-        if !outstanding {
+        // A broker may ask at any time whether a NATS client is still there.
+        let listens = self.link.protocol() == Protocol::Nats
+            || self.window.as_ref().is_some_and(|window| !window.is_empty());
+        if !listens {
             std::thread::sleep(Duration::from_nanos(wait_ns));
-        } else if readable_within(&self.connection, wait_ns)? {
-            self.take_confirms()?;
+        } else if readable_within(&self.link, wait_ns)? {
+            self.take_input()?;
         }
         Ok(0)
     }
 
-    fn take_confirms(&mut self) -> Result<(), Error> {
-        if self.connection.incoming.fill(&mut self.connection.stream)? == 0 {
-            return Err(connection::hung_up());
+    /// Waits for confirms, or whatever else the broker says.
+    fn take_input(&mut self) -> Result<(), Error> {
+        if self.link.fill()? == 0 {
+            return Err(Error::hung_up());
         }
-        let counter = &self.control.producers[self.index];
-        let Some(window) = &mut self.window else { return Ok(()) };
         let measured = self.control.measuring.load(Ordering::Relaxed);
         let mut latencies = self.latencies.as_mut().filter(|_| measured);
         let now_ns = if latencies.is_some() { self.control.now_ns() } else { 0 };
-        let (mut confirmed, mut refused) = (0, 0);
-        while let Some(frame) = self.connection.incoming.next_frame()? {
-            let method = frame.payload.split_first_chunk::<4>();
-            let (settled, fields) = match method {
-                Some((&content::ACK, fields)) => (&mut confirmed, fields),
-                Some((&content::NACK, fields)) => (&mut refused, fields),
-                _ => {
-                    connection::refusal(&frame)?;
-                    continue;
-                }
-            };
-            let Tagged { delivery_tag, bits } = Tagged::decode(fields)?;
-            let count = window.confirm(delivery_tag, bits & 1 != 0, |sent_ns| {
-                if let Some(latencies) = &mut latencies {
-                    latencies.record(now_ns.saturating_sub(sent_ns));
-                }
-            });
-            *settled += count.ok_or_else(|| {
-                Error::Nonsense(format!("a confirm of tag {delivery_tag}, which was never sent"))
-            })?;
-        }
-        counter.second.fetch_add(confirmed, Ordering::Relaxed);
-        counter.refused.fetch_add(refused, Ordering::Relaxed);
+        let record = |sent_ns: u64| {
+            if let Some(latencies) = &mut latencies {
+                latencies.record(now_ns.saturating_sub(sent_ns));
+            }
+        };
+        let mut confirms =
+            Confirms { window: self.window.as_mut(), record, confirmed: 0, refused: 0 };
+        self.link.parse(&mut confirms)?;
+        let counter = &self.control.producers[self.index];
+        counter.second.fetch_add(confirms.confirmed, Ordering::Relaxed);
+        counter.refused.fetch_add(confirms.refused, Ordering::Relaxed);
         Ok(())
     }
 
     /// The reason the broker gave before it hung up, if it gave one.
     fn reason(&mut self, otherwise: Error) -> Error {
-        match self.connection.expect_channel_closed() {
-            Err(closed @ Error::Closed { .. }) => closed,
+        match self.link.expect_end(&mut ()) {
+            Err(closed @ Error::Closed(_)) => closed,
             _ => otherwise,
         }
     }
 }
 
+/// Settles the window.
+struct Confirms<'a, F> {
+    window: Option<&'a mut Window>,
+    record: F,
+    confirmed: u64,
+    refused: u64,
+}
+
+impl<F: FnMut(u64)> Receiver for Confirms<'_, F> {
+    #[inline]
+    fn confirm(&mut self, confirm: Confirm) -> Result<(), Error> {
+        let Some(window) = &mut self.window else { return Ok(()) };
+        let count = window.confirm(confirm.tag, confirm.multiple, &mut self.record);
+        let settled = if confirm.refused { &mut self.refused } else { &mut self.confirmed };
+        *settled += count.ok_or_else(|| {
+            Error::Nonsense(format!("a confirm of tag {}, which was never sent", confirm.tag))
+        })?;
+        Ok(())
+    }
+}
+
 /// Waits for input as long as told, more exactly than a socket's read timeout, which counts in
 /// ticks.
-fn readable_within(connection: &Connection, wait_ns: u64) -> Result<bool, Error> {
+fn readable_within(link: &Link, wait_ns: u64) -> Result<bool, Error> {
     let timeout = Timespec {
         tv_sec: (wait_ns / 1_000_000_000) as i64,
         tv_nsec: (wait_ns % 1_000_000_000) as i64,
     };
-    let mut sockets = [PollFd::new(&connection.stream, PollFlags::IN)];
+    let mut sockets = [PollFd::new(link.stream(), PollFlags::IN)];
     let ready = poll(&mut sockets, Some(&timeout)).map_err(std::io::Error::from)?;
     Ok(ready > 0)
 }

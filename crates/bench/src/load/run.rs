@@ -7,62 +7,22 @@ use super::plan::{End, Plan};
 use super::producer::{Produced, Producer};
 use super::stamp::IDENTITY_BYTES;
 use super::tally::{Tally, Verdict};
-use crate::client::amqp091::{Connection, Error};
+use super::topology::Topology;
+use crate::client::{Error, Link};
 use crate::measure::latency::{Latencies, Summary};
 use crate::measure::process::{self, Cost, Usage};
 use std::sync::atomic::Ordering;
 use std::thread::{self, Scope, ScopedJoinHandle};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// How often the span is looked at for its slowest and fastest second and the broker's memory.
 const SAMPLE: Duration = Duration::from_secs(1);
 
-/// The names that one run declares, and deletes when it ends.
-struct Topology {
-    exchange: String,
-    queues: Vec<String>,
-}
-
-impl Topology {
-    fn of(plan: &Plan) -> Topology {
-        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let instance = since_epoch.map_or(0, |elapsed| elapsed.as_nanos() % 1_000_000_000);
-        let prefix = format!("angarium-bench-{}-{instance}", std::process::id());
-        Topology {
-            exchange: if plan.fan_out { format!("{prefix}-fanout") } else { String::new() },
-            queues: (0..plan.queues).map(|index| format!("{prefix}-{index}")).collect(),
-        }
-    }
-
-    fn declare(&self, plan: &Plan) -> Result<Connection, Error> {
-        let mut connection = Connection::open(&plan.uri)?;
-        if plan.fan_out {
-            connection.declare_exchange(&self.exchange, "fanout")?;
-        }
-        for queue in &self.queues {
-            connection.declare_queue(queue, plan.persistent, &plan.queue_arguments)?;
-            if plan.fan_out {
-                connection.bind_queue(queue, &self.exchange, "")?;
-            }
-        }
-        Ok(connection)
-    }
-
-    fn delete(&self, connection: &mut Connection) -> Result<(), Error> {
-        for queue in &self.queues {
-            connection.delete_queue(queue)?;
-        }
-        if !self.exchange.is_empty() {
-            connection.delete_exchange(&self.exchange)?;
-        }
-        Ok(())
-    }
-}
-
 /// Runs `plan`; `broker_pid` names the broker's process if its cost is to be measured.
 pub fn run(plan: &Plan, broker_pid: Option<u32>) -> Result<Outcome, Error> {
     let topology = Topology::of(plan);
-    let mut connection = topology.declare(plan)?;
+    let mut link = Link::open(&plan.target)?;
+    topology.declare(&mut link, plan)?;
     let control = Control::new(plan.producers, plan.consumers, plan.ahead, plan.copies());
     let outcome = thread::scope(|scope| {
         let outcome = drive(scope, plan, &topology, &control, broker_pid);
@@ -71,10 +31,10 @@ pub fn run(plan: &Plan, broker_pid: Option<u32>) -> Result<Outcome, Error> {
         control.stop_consuming.store(true, Ordering::Relaxed);
         outcome
     });
-    let deleted = topology.delete(&mut connection);
+    let deleted = topology.delete(&mut link);
     let outcome = outcome?;
     deleted?;
-    connection.close()?;
+    link.close()?;
     Ok(outcome)
 }
 
@@ -87,14 +47,13 @@ fn drive<'scope>(
 ) -> Result<Outcome, Error> {
     let mut consumers = Vec::new();
     for index in 0..plan.consumers {
-        let queue = &topology.queues[index % plan.queues];
-        let consumer = Consumer::connect(plan, control, index, queue)?;
+        let source = topology.source(plan, index);
+        let consumer = Consumer::connect(plan, control, index, &source)?;
         consumers.push(scope.spawn(move || consumer.run()));
     }
     let mut ready = Vec::new();
     for index in 0..plan.producers {
-        let key = if plan.fan_out { "" } else { &topology.queues[index % plan.queues] };
-        ready.push(Producer::connect(plan, control, index, &topology.exchange, key)?);
+        ready.push(Producer::connect(plan, control, index, &topology.route(plan, index))?);
     }
     let started = Snapshot::take(control, broker_pid);
     let producers: Vec<_> =
@@ -266,7 +225,7 @@ fn conclude(
     let deliveries = consumed.iter().filter_map(|it| it.latencies.as_ref());
     Outcome {
         plan: plan.describe(),
-        broker_uri: plan.uri.to_string(),
+        broker_uri: plan.target.to_string(),
         measured_s,
         messages,
         rates: Rates {
@@ -281,6 +240,7 @@ fn conclude(
         confirmed: control.confirmed(),
         refused: control.refused(),
         verdict: verdict(plan, produced, &consumed),
+        cut_off: consumed.iter().filter_map(|it| it.cut_off.clone()).collect(),
         broker: broker.map(|(end, start)| Cost::between(start, end, measured_s, messages)),
         tool: ToolCost {
             cpu_ns_per_message: tool_ns / messages.max(1) as f64,

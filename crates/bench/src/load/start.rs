@@ -1,6 +1,6 @@
 //! How long a broker takes from its start to the first message at a consumer.
 
-use crate::client::amqp091::{Connection, Envelope, Error, Uri, connection};
+use crate::client::{Error, Link, Route, Source, Target};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -25,7 +25,11 @@ pub struct StartTime {
 
 /// Starts `command`, which must listen at `uri` and stay in the foreground, measures, and ends it
 /// by SIGTERM.
-pub fn measure(command: &[String], uri: &Uri, patience: Duration) -> Result<StartTime, Error> {
+pub fn measure(
+    command: &[String],
+    target: &Target,
+    patience: Duration,
+) -> Result<StartTime, Error> {
     let (program, arguments) =
         command.split_first().ok_or_else(|| io::Error::other("there is no command to start"))?;
     let start = Instant::now();
@@ -35,20 +39,20 @@ pub fn measure(command: &[String], uri: &Uri, patience: Duration) -> Result<Star
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
-    let outcome = first_message(&mut child, uri, start, patience);
+    let outcome = first_message(&mut child, target, start, patience);
     stop(&mut child)?;
     outcome
 }
 
 fn first_message(
     child: &mut Child,
-    uri: &Uri,
+    target: &Target,
     start: Instant,
     patience: Duration,
 ) -> Result<StartTime, Error> {
-    let mut connection = loop {
-        match Connection::open(uri) {
-            Ok(connection) => break connection,
+    let mut link = loop {
+        match Link::open(target) {
+            Ok(link) => break link,
             // A broker may listen before it is ready to speak.
             Err(Error::Io(_)) if start.elapsed() < patience => {}
             Err(error) => return Err(error),
@@ -59,26 +63,24 @@ fn first_message(
         thread::sleep(RETRY);
     };
     let listening_ms = start.elapsed().as_secs_f64() * 1e3;
-    pass_first(&mut connection)?;
+    pass_first(&mut link)?;
     let first_message_ms = start.elapsed().as_secs_f64() * 1e3;
-    connection.close()?;
+    link.close()?;
     Ok(StartTime { listening_ms, first_message_ms })
 }
 
 /// Sends one message through a new queue of a broker that is already there.
-pub fn deliver_first(uri: &Uri) -> Result<(), Error> {
-    let mut connection = Connection::open(uri)?;
-    pass_first(&mut connection)?;
-    connection.close()
+pub fn deliver_first(target: &Target) -> Result<(), Error> {
+    let mut link = Link::open(target)?;
+    pass_first(&mut link)?;
+    link.close()
 }
 
-fn pass_first(connection: &mut Connection) -> Result<(), Error> {
-    connection.declare_queue(QUEUE, false, &[])?;
-    connection.consume(QUEUE, true)?;
-    let channel = connection::CHANNEL;
-    let envelope = Envelope { channel, exchange: "", key: QUEUE, persistent: false };
-    connection.publish(&envelope, b"first")?;
-    connection.expect_delivery()
+fn pass_first(link: &mut Link) -> Result<(), Error> {
+    link.declare_queue(QUEUE, false, &[])?;
+    link.subscribe(&Source { name: QUEUE, group: None, auto_ack: true }, 0)?;
+    link.publish(&Route { exchange: "", key: QUEUE, persistent: false }, b"first")?;
+    link.expect_delivery()
 }
 
 /// Ends a process that was started here: asks, and after ten seconds no longer asks.

@@ -197,7 +197,7 @@ fn a_checksum_sees_every_field() {
 
 fn plan() -> Plan {
     Plan {
-        uri: "amqp://127.0.0.1".parse().expect("it is one"),
+        target: "amqp://127.0.0.1".parse().expect("it is one"),
         producers: 3,
         consumers: 2,
         queues: 2,
@@ -245,5 +245,20 @@ fn a_plan_that_cannot_work_is_refused() {
     ];
     for plan in refused {
         assert!(plan.check().is_err(), "{plan:?}");
+    }
+}
+
+#[test]
+fn what_nats_has_not_is_refused() {
+    let nats = || Plan { target: "nats://h".parse().expect("it is one"), ..plan() };
+    assert_eq!(nats().check(), Ok(()));
+    let refused = [
+        Plan { persistent: true, ..nats() },
+        Plan { window: 1, ..nats() },
+        Plan { ack_every: 1, ..nats() },
+        Plan { prefetch: 1, ..nats() },
+    ];
+    for plan in refused {
+        assert!(plan.check().is_err_and(|why| why.starts_with("NATS has no ")), "{plan:?}");
     }
 }

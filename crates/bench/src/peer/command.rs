@@ -1,7 +1,7 @@
 //! A broker that is one program in the foreground, as Angarium is: started by a command line,
 //! stopped by SIGTERM.
 
-use crate::client::amqp091::{Connection, Error, Uri};
+use crate::client::{Error, Link, Target};
 use crate::load::start;
 use std::io;
 use std::process::{Child, Command, Stdio};
@@ -16,7 +16,7 @@ pub struct CommandBroker {
 
 impl CommandBroker {
     /// Starts `command` and waits until it answers at `uri`.
-    pub fn start(command: &[String], uri: &Uri, patience: Duration) -> Result<Self, Error> {
+    pub fn start(command: &[String], uri: &Target, patience: Duration) -> Result<Self, Error> {
         let (program, arguments) = command
             .split_first()
             .ok_or_else(|| io::Error::other("there is no command to start"))?;
@@ -49,14 +49,14 @@ impl Drop for CommandBroker {
 /// Tries a connection until one opens, patience ends, or `ended` gives the reason why none ever
 /// will.
 pub(super) fn wait_until_open(
-    uri: &Uri,
+    uri: &Target,
     patience: Duration,
     mut ended: impl FnMut() -> io::Result<Option<String>>,
 ) -> Result<(), Error> {
     let start = Instant::now();
     loop {
-        match Connection::open(uri) {
-            Ok(connection) => return connection.close(),
+        match Link::open(uri) {
+            Ok(link) => return link.close(),
             Err(Error::Io(_)) if start.elapsed() < patience => {}
             Err(error) => return Err(error),
         }

@@ -5,7 +5,8 @@
 
 use super::command::wait_until_open;
 use super::free_port;
-use crate::client::amqp091::{Error, Uri};
+use crate::client::amqp091::Uri;
+use crate::client::{Error, Target};
 use crate::measure::process::listener_pid;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::fs;
@@ -24,7 +25,7 @@ pub struct RabbitMq {
     script: Child,
     pid: u32,
     name_server_pid: Option<u32>,
-    uri: Uri,
+    uri: Target,
 }
 
 impl RabbitMq {
@@ -62,13 +63,13 @@ impl RabbitMq {
             .stdout(log.try_clone()?)
             .stderr(log)
             .spawn()?;
-        let uri = Uri {
+        let uri = Target::Amqp091(Uri {
             user: "guest".to_owned(),
             password: "guest".to_owned(),
             host: "127.0.0.1".to_owned(),
             port,
             virtual_host: "/".to_owned(),
-        };
+        });
         let opened = wait_until_open(&uri, Duration::from_secs(60), || {
             Ok(script.try_wait()?.map(|status| format!("rabbitmq-server ended: {status}")))
         });
@@ -89,7 +90,7 @@ impl RabbitMq {
     }
 
     /// Where it listens.
-    pub fn uri(&self) -> &Uri {
+    pub fn uri(&self) -> &Target {
         &self.uri
     }
 

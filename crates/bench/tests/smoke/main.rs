@@ -1,6 +1,7 @@
 //! The load generator over real sockets against a fake broker, honest and not.
 
 mod fake;
+mod fake_nats;
 
 use angarium_bench::load::{self, End, Plan, Verdict};
 use fake::Fault;
@@ -9,7 +10,7 @@ use std::time::Duration;
 fn plan(fault: Fault) -> Plan {
     let port = fake::start(fault);
     Plan {
-        uri: format!("amqp://127.0.0.1:{port}").parse().expect("it is an address"),
+        target: format!("amqp://127.0.0.1:{port}").parse().expect("it is an address"),
         producers: 2,
         consumers: 2,
         queues: 2,
@@ -31,7 +32,7 @@ fn plan(fault: Fault) -> Plan {
 
 fn verdict(plan: &Plan) -> Verdict {
     let outcome = load::run(plan, None).expect("the fake answers");
-    assert_eq!(outcome.published, 5_000);
+    assert_eq!((outcome.published, outcome.cut_off.as_slice()), (5_000, &[][..]));
     outcome.verdict.expect("there are consumers")
 }
 
@@ -87,6 +88,48 @@ fn a_broker_that_flips_bits_is_found_out() {
 
 #[test]
 fn nobody_listening_is_an_error() {
-    let uri = "amqp://127.0.0.1:1".parse().expect("it is an address");
-    assert!(load::run(&Plan { uri, ..plan(Fault::None) }, None).is_err());
+    let target = "amqp://127.0.0.1:1".parse().expect("it is an address");
+    assert!(load::run(&Plan { target, ..plan(Fault::None) }, None).is_err());
+}
+
+fn nats_plan(fault: Fault) -> Plan {
+    let target = format!("nats://127.0.0.1:{}", fake_nats::start(fault));
+    Plan { target: target.parse().expect("it is an address"), ..plan(Fault::None) }
+}
+
+#[test]
+fn an_honest_nats_broker_is_clean() {
+    let verdict = verdict(&Plan { ahead: 500, latency: true, ..nats_plan(Fault::None) });
+    assert!(verdict.is_clean(), "{verdict:?}");
+    assert_eq!((verdict.expected, verdict.delivered), (5_000, 5_000));
+}
+
+#[test]
+fn nats_fan_out_reaches_every_subscriber() {
+    let plan = Plan { fan_out: true, consumers: 4, queues: 4, ..nats_plan(Fault::None) };
+    let verdict = verdict(&plan);
+    assert!(verdict.is_clean(), "{verdict:?}");
+    assert_eq!(verdict.delivered, 20_000);
+}
+
+#[test]
+fn a_nats_group_shares_its_subject() {
+    let plan = Plan { consumers: 4, queues: 2, size_bytes: 20_000, ..nats_plan(Fault::None) };
+    let verdict = verdict(&plan);
+    assert!(verdict.is_clean(), "{verdict:?}");
+    assert_eq!(verdict.delivered, 5_000);
+}
+
+#[test]
+fn a_nats_broker_with_a_fault_is_found_out() {
+    let check = |fault: Fault, wanted: [u64; 4]| {
+        let verdict = verdict(&Plan { producers: 1, ..nats_plan(fault) });
+        let Verdict { lost, duplicated, reordered, corrupt, .. } = verdict;
+        assert_eq!([lost, duplicated, reordered, corrupt], wanted, "{fault:?}");
+    };
+    check(Fault::Drop, [50, 0, 0, 0]);
+    check(Fault::Duplicate, [0, 50, 0, 0]);
+    // The last one is struck and never followed by another.
+    check(Fault::Swap, [1, 0, 49, 0]);
+    check(Fault::FlipBit, [0, 0, 0, 50]);
 }

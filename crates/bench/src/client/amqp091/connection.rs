@@ -1,13 +1,15 @@
 //! One connection with one channel: handshake, topology, and the socket itself for the hot loops.
 
 use super::Uri;
-use super::incoming::{FRAME_BYTES_MAX, Incoming};
-use super::message::{Argument, Envelope, write_arguments};
+use super::delivery::Content;
+use super::incoming::{FRAME_BYTES_MAX, next_frame};
+use super::message::{Argument, write_arguments};
+use crate::client::{Error, Incoming, Receiver};
 use angarium_protocol::amqp091::codec::method::DecodeError;
 use angarium_protocol::amqp091::codec::table;
 use angarium_protocol::amqp091::codec::{Malformed, Method, Table, put_table};
 use angarium_protocol::amqp091::frame::{self, Frame, FrameError, PROTOCOL_HEADER};
-use std::io::{self, Write};
+use std::io::Write;
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -16,40 +18,6 @@ pub const CHANNEL: u16 = 1;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Why a connection is of no use any more.
-#[derive(Debug)]
-pub enum Error {
-    /// The socket failed or the broker hung up.
-    Io(io::Error),
-    /// Bytes that make no sense, and which.
-    Nonsense(String),
-    /// The broker closed the channel or the connection and said why.
-    Closed {
-        /// The reply code.
-        code: u16,
-        /// The reply text.
-        text: String,
-    },
-}
-
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Error::Io(error) => write!(f, "{error}"),
-            Error::Nonsense(what) => write!(f, "the broker sent {what}"),
-            Error::Closed { code, text } => write!(f, "the broker closed it: {code} {text}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
-
-impl From<io::Error> for Error {
-    fn from(error: io::Error) -> Error {
-        Error::Io(error)
-    }
-}
 
 impl From<FrameError> for Error {
     fn from(error: FrameError) -> Error {
@@ -75,7 +43,8 @@ pub struct Connection {
     /// The socket, for the hot loops.
     pub stream: TcpStream,
     /// What came and is not parsed.
-    pub incoming: Incoming,
+    pub(in crate::client) incoming: Incoming,
+    content: Content,
     /// The negotiated largest frame.
     pub frame_bytes_max: u32,
 }
@@ -87,8 +56,12 @@ impl Connection {
         let stream = TcpStream::connect((uri.host.as_str(), uri.port))?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
-        let mut connection =
-            Connection { stream, incoming: Incoming::default(), frame_bytes_max: 4096 };
+        let mut connection = Connection {
+            stream,
+            incoming: Incoming::default(),
+            content: Content::default(),
+            frame_bytes_max: 4096,
+        };
         connection.stream.write_all(&PROTOCOL_HEADER)?;
         connection.authenticate(uri)?;
         connection.tune()?;
@@ -248,16 +221,13 @@ impl Connection {
         self.call(CHANNEL, &consume, |answer| matches!(answer, Method::BasicConsumeOk { .. }))
     }
 
-    /// Publishes one message.
-    pub fn publish(&mut self, envelope: &Envelope<'_>, body: &[u8]) -> Result<(), Error> {
-        let mut out = Vec::new();
-        envelope.write(&mut out, body, self.frame_bytes_max);
-        Ok(self.stream.write_all(&out)?)
-    }
-
-    /// Waits for a delivery; its content is left to come.
-    pub fn expect_delivery(&mut self) -> Result<(), Error> {
-        self.expect(CHANNEL, |method| matches!(method, Method::BasicDeliver { .. }))
+    /// Hands all frames that came to `receiver`.
+    #[inline]
+    pub(in crate::client) fn parse(&mut self, receiver: &mut impl Receiver) -> Result<(), Error> {
+        while let Some(frame) = next_frame(&mut self.incoming)? {
+            self.content.frame(&frame, receiver)?;
+        }
+        Ok(())
     }
 
     /// Asks for the end of the channel without waiting for the answer. All that was sent on it
@@ -266,11 +236,6 @@ impl Connection {
         let reply_text = "done";
         let close = Method::ChannelClose { reply_code: 200, reply_text, class_id: 0, method_id: 0 };
         self.send(CHANNEL, &close)
-    }
-
-    /// Waits for the answer to that.
-    pub fn expect_channel_closed(&mut self) -> Result<(), Error> {
-        self.expect(CHANNEL, |method| matches!(method, Method::ChannelCloseOk {}))
     }
 
     /// Ends the connection as the specification asks. Frames still on their way are dropped.
@@ -288,7 +253,7 @@ impl Connection {
         mut wanted: impl FnMut(&Method<'_>) -> bool,
     ) -> Result<(), Error> {
         loop {
-            while let Some(frame) = self.incoming.next_frame()? {
+            while let Some(frame) = next_frame(&mut self.incoming)? {
                 if frame.kind == frame::METHOD && frame.channel == channel {
                     refusal(&frame)?;
                     if wanted(&Method::decode(frame.payload)?) {
@@ -299,7 +264,7 @@ impl Connection {
                 }
             }
             if self.incoming.fill(&mut self.stream)? == 0 {
-                return Err(hung_up());
+                return Err(Error::hung_up());
             }
         }
     }
@@ -321,24 +286,19 @@ impl Connection {
     }
 }
 
-/// The error that a hung-up peer is.
-pub fn hung_up() -> Error {
-    Error::Io(io::Error::new(io::ErrorKind::UnexpectedEof, "the broker hung up"))
-}
-
 /// Turns `channel.close`, `connection.close` and `basic.cancel` into the errors they are; other
 /// frames, and methods that matter to nobody here, pass.
-pub fn refusal(frame: &Frame<'_>) -> Result<(), Error> {
+pub(super) fn refusal(frame: &Frame<'_>) -> Result<(), Error> {
     if frame.kind != frame::METHOD {
         return Ok(());
     }
     match Method::decode(frame.payload)? {
         Method::ChannelClose { reply_code, reply_text, .. }
         | Method::ConnectionClose { reply_code, reply_text, .. } => {
-            Err(Error::Closed { code: reply_code, text: reply_text.to_owned() })
+            Err(Error::Closed(format!("{reply_code} {reply_text}")))
         }
         Method::BasicCancel { .. } => {
-            Err(Error::Closed { code: 0, text: "the queue of a consumer is gone".to_owned() })
+            Err(Error::Closed("the queue of a consumer is gone".to_owned()))
         }
         _ => Ok(()),
     }

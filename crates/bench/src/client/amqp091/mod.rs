@@ -2,12 +2,12 @@
 //! workloads.
 
 pub mod connection;
+mod delivery;
 mod incoming;
 mod message;
 mod uri;
 
-pub use connection::{Connection, Error};
-pub use incoming::Incoming;
+pub use connection::Connection;
 pub use message::{Argument, Envelope, write_ack, write_arguments};
 pub use uri::Uri;
 

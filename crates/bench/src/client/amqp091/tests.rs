@@ -1,6 +1,8 @@
 //! Frames to and from bytes, and broker addresses.
 
-use super::{Argument, Envelope, Incoming, Uri, write_ack, write_arguments};
+use super::incoming::next_frame;
+use super::{Argument, Envelope, Uri, write_ack, write_arguments};
+use crate::client::Incoming;
 use angarium_protocol::amqp091::codec::content::Tagged;
 use angarium_protocol::amqp091::codec::{FieldValue, table};
 use angarium_protocol::amqp091::frame::{self, Frame};
@@ -92,7 +94,7 @@ fn frames_arrive_whole_however_the_bytes_come() {
         let (mut source, mut incoming) = (Dribble(&bytes, step), Incoming::default());
         let mut tags = Vec::new();
         while incoming.fill(&mut source).expect("it does not fail") > 0 {
-            while let Some(frame) = incoming.next_frame().expect("well-formed") {
+            while let Some(frame) = next_frame(&mut incoming).expect("well-formed") {
                 let ack = Tagged::decode(&frame.payload[4..]).expect("well-formed");
                 tags.push(ack.delivery_tag);
             }

@@ -1,5 +1,6 @@
 //! `amqp://user:password@host:port/vhost`, as RabbitMQ's URI specification has it.
 
+use crate::client::target::{Authority, decode};
 use std::str::FromStr;
 
 /// Where a broker listens and as whom to speak to it.
@@ -28,25 +29,16 @@ impl FromStr for Uri {
             Some((authority, path)) => (authority, Some(path)),
             None => (rest, None),
         };
-        let (credentials, address) = match authority.rsplit_once('@') {
-            Some((credentials, address)) => (credentials, address),
-            None => ("guest:guest", authority),
+        let Authority { credentials, host, port } = Authority::parse(authority)?;
+        let (user, password) = match credentials {
+            Some((user, password)) => (user, password.unwrap_or("")),
+            None => ("guest", "guest"),
         };
-        let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
-        let (host, port) = match address.rsplit_once(':') {
-            Some((host, port)) => {
-                (host, port.parse().map_err(|_| format!("`{port}` is not a port"))?)
-            }
-            None => (address, 5672),
-        };
-        if host.is_empty() {
-            return Err(format!("`{text}` names no host"));
-        }
         Ok(Uri {
             user: decode(user)?,
             password: decode(password)?,
             host: host.to_owned(),
-            port,
+            port: port.unwrap_or(5672),
             virtual_host: path.map_or_else(|| Ok("/".to_owned()), decode)?,
         })
     }
@@ -61,22 +53,4 @@ impl std::fmt::Display for Uri {
         }
         Ok(())
     }
-}
-
-/// Undoes percent-encoding.
-fn decode(text: &str) -> Result<String, String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, tail)) = rest.split_first() {
-        rest = tail;
-        if first != b'%' {
-            bytes.push(first);
-            continue;
-        }
-        let digits = tail.get(..2).and_then(|pair| std::str::from_utf8(pair).ok());
-        let octet = digits.and_then(|pair| u8::from_str_radix(pair, 16).ok());
-        bytes.push(octet.ok_or_else(|| format!("`{text}` has a broken percent-encoding"))?);
-        rest = &tail[2..];
-    }
-    String::from_utf8(bytes).map_err(|_| format!("`{text}` is not UTF-8"))
 }

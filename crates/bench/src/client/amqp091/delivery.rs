@@ -1,0 +1,83 @@
+//! What comes on the channel of a load: deliveries with their content, confirms, the end. Knows no
+//! sockets.
+
+use super::connection::refusal;
+use crate::client::{Confirm, Error, Head, Receiver};
+use angarium_protocol::amqp091::codec::content::{self, ContentHeader, Tagged};
+use angarium_protocol::amqp091::codec::wire::Reader;
+use angarium_protocol::amqp091::frame::{self, Frame};
+
+/// The first octets of a channel.close-ok method.
+const CHANNEL_CLOSE_OK: [u8; 4] = [0, 20, 0, 41];
+
+/// The delivery whose frames are arriving.
+#[derive(Debug, Default)]
+pub(super) struct Content {
+    tag: u64,
+    redelivered: bool,
+    expected: u64,
+    received: u64,
+}
+
+impl Content {
+    /// Takes the next frame.
+    #[inline]
+    pub(super) fn frame(
+        &mut self,
+        frame: &Frame<'_>,
+        receiver: &mut impl Receiver,
+    ) -> Result<(), Error> {
+        match frame.kind {
+            frame::BODY => self.body(frame.payload, receiver),
+            frame::HEADER => {
+                let size = ContentHeader::decode(frame.payload)?.body_bytes;
+                (self.expected, self.received) = (size, 0);
+                receiver.begin(Head { tag: self.tag, redelivered: self.redelivered, size });
+                if size == 0 {
+                    receiver.complete();
+                }
+                Ok(())
+            }
+            _ => self.method(frame, receiver),
+        }
+    }
+
+    #[inline]
+    fn method(&mut self, frame: &Frame<'_>, receiver: &mut impl Receiver) -> Result<(), Error> {
+        match frame.payload.split_first_chunk::<4>() {
+            Some((&content::DELIVER, fields)) => {
+                // What follows the flag is the exchange and the key, which matter to nobody here.
+                let mut fields = Reader::new(fields);
+                fields.short_bytes()?;
+                self.tag = fields.longlong()?;
+                self.redelivered = fields.octet()? & 1 != 0;
+                Ok(())
+            }
+            Some((&content::ACK, fields)) => confirm(fields, false, receiver),
+            Some((&content::NACK, fields)) => confirm(fields, true, receiver),
+            Some((&CHANNEL_CLOSE_OK, _)) => {
+                receiver.ended();
+                Ok(())
+            }
+            _ => refusal(frame),
+        }
+    }
+
+    #[inline]
+    fn body(&mut self, octets: &[u8], receiver: &mut impl Receiver) -> Result<(), Error> {
+        self.received += octets.len() as u64;
+        if self.received > self.expected {
+            return Err(Error::Nonsense("a body longer than its header said".to_owned()));
+        }
+        receiver.body(octets);
+        if self.received == self.expected {
+            receiver.complete();
+        }
+        Ok(())
+    }
+}
+
+fn confirm(fields: &[u8], refused: bool, receiver: &mut impl Receiver) -> Result<(), Error> {
+    let Tagged { delivery_tag: tag, bits } = Tagged::decode(fields)?;
+    receiver.confirm(Confirm { tag, multiple: bits & 1 != 0, refused })
+}

@@ -1,0 +1,39 @@
+//! Why a connection is of no use any more, whatever its protocol.
+
+use std::io;
+
+/// Why a connection is of no use any more.
+#[derive(Debug)]
+pub enum Error {
+    /// The socket failed or the broker hung up.
+    Io(io::Error),
+    /// Bytes that make no sense, and which.
+    Nonsense(String),
+    /// The broker refused something or closed the connection, and what it said.
+    Closed(String),
+}
+
+impl Error {
+    /// The error that a hung-up peer is.
+    pub(crate) fn hung_up() -> Error {
+        Error::Io(io::Error::new(io::ErrorKind::UnexpectedEof, "the broker hung up"))
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Error::Io(error) => write!(f, "{error}"),
+            Error::Nonsense(what) => write!(f, "the broker sent {what}"),
+            Error::Closed(text) => write!(f, "the broker closed it: {text}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Error {
+        Error::Io(error)
+    }
+}

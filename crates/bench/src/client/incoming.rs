@@ -1,0 +1,61 @@
+//! The bytes that came from one socket and are not parsed yet. Knows no protocol.
+
+use std::io::{self, Read};
+
+/// The most octets that a protocol may need at once to make progress.
+pub(super) const PARTIAL_BYTES_MAX: usize = 128 * 1024;
+/// Octets asked of the socket by one read: large enough that the cost of a call is shared by many
+/// messages.
+pub(super) const READ_BYTES: usize = 128 * 1024;
+
+/// A receive buffer that holds at most what a protocol cannot take yet beside what one read brought.
+#[derive(Debug)]
+pub struct Incoming {
+    buffer: Box<[u8]>,
+    start: usize,
+    end: usize,
+}
+
+impl Default for Incoming {
+    fn default() -> Self {
+        Incoming { buffer: vec![0; READ_BYTES + PARTIAL_BYTES_MAX].into(), start: 0, end: 0 }
+    }
+}
+
+impl Incoming {
+    /// Reads once. Returns the octets read; 0 is the end of the stream.
+    pub fn fill(&mut self, source: &mut impl Read) -> io::Result<usize> {
+        if self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        let count = source.read(&mut self.buffer[self.end..])?;
+        self.end += count;
+        Ok(count)
+    }
+
+    /// What is not parsed yet.
+    #[inline]
+    pub fn unparsed(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    /// Takes `count` octets of it as parsed.
+    #[inline]
+    pub fn consume(&mut self, count: usize) {
+        self.start += count;
+        debug_assert!(self.start <= self.end, "no more is parsed than came");
+    }
+
+    /// What `parse` makes of the unparsed octets; it says how many of them it took.
+    #[inline]
+    pub fn take<'a, T>(
+        &'a mut self,
+        parse: impl FnOnce(&'a [u8]) -> Option<(T, usize)>,
+    ) -> Option<T> {
+        let (value, used) = parse(&self.buffer[self.start..self.end])?;
+        self.start += used;
+        Some(value)
+    }
+}

@@ -1,0 +1,266 @@
+//! One connection to a broker, whatever its protocol: the driver boundary of all workloads.
+
+use super::amqp091::{self, Argument, Envelope};
+use super::nats;
+use super::{Error, Protocol, Receiver, Target};
+use std::io::{self, Write};
+use std::net::TcpStream;
+
+/// Where a message goes and how it is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Route<'a> {
+    /// The exchange, where the protocol has them; empty for the default one.
+    pub exchange: &'a str,
+    /// The routing key, or the subject.
+    pub key: &'a str,
+    /// To be kept over a restart, where the protocol can.
+    pub persistent: bool,
+}
+
+/// Where deliveries come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Source<'a> {
+    /// The queue, or the subject.
+    pub name: &'a str,
+    /// The group whose members share a subject's messages; queues are shared without one.
+    pub group: Option<&'a str>,
+    /// Deliveries need no acknowledgement.
+    pub auto_ack: bool,
+}
+
+/// An open connection.
+#[derive(Debug)]
+pub enum Link {
+    /// With one channel open.
+    Amqp091(amqp091::Connection),
+    /// After its CONNECT was taken.
+    Nats(nats::Connection),
+}
+
+/// Calls the same method of whichever connection it is.
+macro_rules! either {
+    ($link:expr, $connection:ident => $call:expr) => {
+        match $link {
+            Link::Amqp091($connection) => $call,
+            Link::Nats($connection) => $call,
+        }
+    };
+}
+
+impl Link {
+    /// Connects and authenticates.
+    pub fn open(target: &Target) -> Result<Link, Error> {
+        Ok(match target {
+            Target::Amqp091(uri) => Link::Amqp091(amqp091::Connection::open(uri)?),
+            Target::Nats(uri) => Link::Nats(nats::Connection::open(uri)?),
+        })
+    }
+
+    /// Which protocol it speaks.
+    #[inline]
+    pub fn protocol(&self) -> Protocol {
+        match self {
+            Link::Amqp091(_) => Protocol::Amqp091,
+            Link::Nats(_) => Protocol::Nats,
+        }
+    }
+
+    /// The socket.
+    pub fn stream(&self) -> &TcpStream {
+        either!(self, connection => &connection.stream)
+    }
+
+    /// Only the socket; the receive buffer goes.
+    pub fn into_stream(self) -> TcpStream {
+        either!(self, connection => connection.stream)
+    }
+
+    /// Hands bytes to the socket.
+    #[inline]
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream().write_all(bytes)
+    }
+
+    /// Reads once. Returns the octets read; 0 is the end of the stream.
+    #[inline]
+    pub fn fill(&mut self) -> io::Result<usize> {
+        either!(self, it => it.incoming.fill(&mut it.stream))
+    }
+
+    /// Hands all that was read to `receiver`, and answers what the protocol wants answered.
+    #[inline]
+    pub fn parse(&mut self, receiver: &mut impl Receiver) -> Result<(), Error> {
+        either!(self, connection => connection.parse(receiver))
+    }
+
+    /// Declares a queue, where the protocol has them; `durable` also means that it outlives a
+    /// restart.
+    pub fn declare_queue(
+        &mut self,
+        queue: &str,
+        durable: bool,
+        arguments: &[(String, Argument)],
+    ) -> Result<(), Error> {
+        match self {
+            Link::Amqp091(connection) => connection.declare_queue(queue, durable, arguments),
+            Link::Nats(_) => Ok(()),
+        }
+    }
+
+    /// Declares an exchange that sends every message to all queues bound to it, and binds them.
+    pub fn declare_fan_out(&mut self, exchange: &str, queues: &[String]) -> Result<(), Error> {
+        let Link::Amqp091(connection) = self else { return Ok(()) };
+        connection.declare_exchange(exchange, "fanout")?;
+        queues.iter().try_for_each(|queue| connection.bind_queue(queue, exchange, ""))
+    }
+
+    /// Deletes a queue with what is in it.
+    pub fn delete_queue(&mut self, queue: &str) -> Result<(), Error> {
+        match self {
+            Link::Amqp091(connection) => connection.delete_queue(queue),
+            Link::Nats(_) => Ok(()),
+        }
+    }
+
+    /// Deletes an exchange.
+    pub fn delete_exchange(&mut self, exchange: &str) -> Result<(), Error> {
+        match self {
+            Link::Amqp091(connection) => connection.delete_exchange(exchange),
+            Link::Nats(_) => Ok(()),
+        }
+    }
+
+    /// Asks for a confirm of every message published from now on.
+    pub fn select_confirms(&mut self) -> Result<(), Error> {
+        match self {
+            Link::Amqp091(connection) => connection.select_confirms(),
+            Link::Nats(_) => Err(Error::Closed("NATS has no publisher confirms".to_owned())),
+        }
+    }
+
+    /// Starts to consume, with at most `prefetch` deliveries unacknowledged (0 is no limit).
+    pub fn subscribe(&mut self, source: &Source<'_>, prefetch: u16) -> Result<(), Error> {
+        match self {
+            Link::Amqp091(connection) => {
+                if prefetch > 0 {
+                    connection.set_prefetch(prefetch)?;
+                }
+                connection.consume(source.name, source.auto_ack)
+            }
+            Link::Nats(connection) => connection.subscribe(source.name, source.group),
+        }
+    }
+
+    /// Appends a message as it is published. Returns where the body's first octet lies.
+    pub fn encode(&self, route: &Route<'_>, body: &[u8], out: &mut Vec<u8>) -> usize {
+        match self {
+            Link::Amqp091(connection) => {
+                let (exchange, key) = (route.exchange, route.key);
+                let channel = amqp091::connection::CHANNEL;
+                let envelope = Envelope { channel, exchange, key, persistent: route.persistent };
+                envelope.write(out, body, connection.frame_bytes_max)
+            }
+            Link::Nats(_) => nats::write_publish(out, route.key, None, body),
+        }
+    }
+
+    /// Publishes one message.
+    pub fn publish(&mut self, route: &Route<'_>, body: &[u8]) -> Result<(), Error> {
+        let mut out = Vec::new();
+        self.encode(route, body, &mut out);
+        Ok(self.write(&out)?)
+    }
+
+    /// Appends an acknowledgement of a delivery, or of all up to it.
+    #[inline]
+    pub fn encode_ack(&self, out: &mut Vec<u8>, tag: u64, multiple: bool) {
+        match self {
+            Link::Amqp091(_) => {
+                amqp091::write_ack(out, amqp091::connection::CHANNEL, tag, multiple);
+            }
+            Link::Nats(_) => {}
+        }
+    }
+
+    /// Asks the broker to say when it has done all that it was sent, and to send no further
+    /// deliveries; [`Receiver::ended`] is the answer.
+    pub fn send_end(&mut self) -> Result<(), Error> {
+        match self {
+            Link::Amqp091(connection) => connection.send_channel_close(),
+            Link::Nats(connection) => connection.send_end(),
+        }
+    }
+
+    /// Waits for that answer; all that comes before it goes to `receiver`.
+    pub fn expect_end(&mut self, receiver: &mut impl Receiver) -> Result<(), Error> {
+        let mut end = UntilEnd { receiver, ended: false };
+        self.parse(&mut end)?;
+        while !end.ended {
+            if self.fill()? == 0 {
+                return Err(Error::hung_up());
+            }
+            self.parse(&mut end)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the connection as the protocol asks. What is still on its way is dropped.
+    pub fn close(self) -> Result<(), Error> {
+        match self {
+            Link::Amqp091(connection) => connection.close(),
+            // A NATS client closes its socket; after the end's answer nothing is on its way.
+            Link::Nats(_) => Ok(()),
+        }
+    }
+
+    /// Waits for one whole delivery.
+    pub fn expect_delivery(&mut self) -> Result<(), Error> {
+        let mut one = UntilDelivery(false);
+        self.parse(&mut one)?;
+        while !one.0 {
+            if self.fill()? == 0 {
+                return Err(Error::hung_up());
+            }
+            self.parse(&mut one)?;
+        }
+        Ok(())
+    }
+}
+
+/// Notes the end and passes the rest on.
+struct UntilEnd<'a, R> {
+    receiver: &'a mut R,
+    ended: bool,
+}
+
+impl<R: Receiver> Receiver for UntilEnd<'_, R> {
+    fn begin(&mut self, head: super::Head) {
+        self.receiver.begin(head);
+    }
+
+    fn body(&mut self, octets: &[u8]) {
+        self.receiver.body(octets);
+    }
+
+    fn complete(&mut self) {
+        self.receiver.complete();
+    }
+
+    fn confirm(&mut self, confirm: super::Confirm) -> Result<(), Error> {
+        self.receiver.confirm(confirm)
+    }
+
+    fn ended(&mut self) {
+        self.ended = true;
+        self.receiver.ended();
+    }
+}
+
+/// Notes that a delivery came.
+struct UntilDelivery(bool);
+
+impl Receiver for UntilDelivery {
+    fn complete(&mut self) {
+        self.0 = true;
+    }
+}

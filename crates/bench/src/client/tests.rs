@@ -1,0 +1,105 @@
+//! What links make of bytes, however they come.
+
+use super::{Error, Head, Link, Receiver, Target};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener};
+use std::thread;
+
+/// Keeps everything.
+#[derive(Default)]
+struct Kept {
+    bodies: Vec<Vec<u8>>,
+    sizes: Vec<u64>,
+    complete: usize,
+    ends: usize,
+}
+
+impl Receiver for Kept {
+    fn begin(&mut self, head: Head) {
+        self.sizes.push(head.size);
+        self.bodies.push(Vec::new());
+    }
+
+    fn body(&mut self, octets: &[u8]) {
+        self.bodies.last_mut().expect("it began").extend_from_slice(octets);
+    }
+
+    fn complete(&mut self) {
+        self.complete += 1;
+    }
+
+    fn ended(&mut self) {
+        self.ends += 1;
+    }
+}
+
+/// A NATS broker that greets, sends `script` in pieces of `step` octets after the handshake, and
+/// hangs up.
+fn nats_peer(script: &'static [u8], step: usize) -> Target {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has ports");
+    let port = listener.local_addr().expect("it is bound").port();
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("the link connects");
+        stream.set_nodelay(true).expect("a socket");
+        stream.write_all(b"INFO {\"max_payload\":1048576}\r\n").expect("it reads");
+        let mut input = Vec::new();
+        while !input.ends_with(b"PING\r\n") {
+            let mut octet = [0];
+            stream.read_exact(&mut octet).expect("it says CONNECT and PING");
+            input.push(octet[0]);
+        }
+        stream.write_all(b"PONG\r\n").expect("it reads");
+        script.chunks(step).for_each(|piece| stream.write_all(piece).expect("it reads"));
+        stream.shutdown(Shutdown::Write).expect("it is open");
+        // Whatever it answers is taken until it goes.
+        while stream.read(&mut [0; 64]).is_ok_and(|count| count > 0) {}
+    });
+    format!("nats://127.0.0.1:{port}").parse().expect("it is an address")
+}
+
+fn receive(script: &'static [u8], step: usize) -> (Kept, Result<(), Error>) {
+    let mut link = Link::open(&nats_peer(script, step)).expect("the peer answers");
+    let mut kept = Kept::default();
+    loop {
+        if let Err(error) = link.parse(&mut kept) {
+            return (kept, Err(error));
+        }
+        if link.fill().expect("the peer hangs up in order") == 0 {
+            return (kept, Ok(()));
+        }
+    }
+}
+
+#[test]
+fn nats_messages_arrive_whole_however_the_bytes_come() {
+    let script = b"MSG a 1 5\r\nhello\r\nPING\r\nHMSG a 1 r 12 15\r\nNATS/1.0\r\n\r\n\r\nx\r\n\
+                   MSG a 1 0\r\n\r\n+OK\r\nPONG\r\n";
+    for step in [1, 2, 3, 7, 11, 12, 13, script.len()] {
+        let (kept, outcome) = receive(script, step);
+        assert!(outcome.is_ok(), "{step}: {outcome:?}");
+        assert_eq!(kept.bodies, [&b"hello"[..], b"\r\nx", b""], "{step}");
+        assert_eq!((kept.sizes, kept.complete, kept.ends), (vec![5, 3, 0], 3, 1), "{step}");
+    }
+}
+
+#[test]
+fn a_nats_refusal_is_an_error_with_its_text() {
+    let (kept, outcome) = receive(b"MSG a 1 1\r\nx\r\n-ERR 'Slow Consumer'\r\n", 5);
+    assert_eq!(kept.complete, 1);
+    let error = outcome.expect_err("it was refused").to_string();
+    assert_eq!(error, "the broker closed it: 'Slow Consumer'");
+}
+
+#[test]
+fn a_nats_body_without_its_end_is_nonsense() {
+    assert!(matches!(receive(b"MSG a 1 1\r\nxyz\r\n", 100).1, Err(Error::Nonsense(_))));
+}
+
+#[test]
+fn a_scheme_names_the_protocol() {
+    let nats: Target = "nats://h".parse().expect("it is an address");
+    assert_eq!((nats.host(), nats.port(), nats.to_string().as_str()), ("h", 4222, "nats://h:4222"));
+    let amqp: Target = "amqp://h".parse().expect("it is an address");
+    assert_eq!((amqp.host(), amqp.port(), amqp.to_string().as_str()), ("h", 5672, "amqp://h:5672"));
+    assert!("http://h".parse::<Target>().is_err() && "h".parse::<Target>().is_err());
+}

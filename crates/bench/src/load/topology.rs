@@ -1,0 +1,90 @@
+//! What the messages of a run go through: exchanges and queues, or subjects and groups. Knows no
+//! workers.
+
+use super::plan::Plan;
+use crate::client::{Error, Link, Protocol, Route, Source};
+use std::time::SystemTime;
+
+/// The names that one run uses. What it declares is deleted when it ends.
+#[derive(Debug)]
+pub(super) struct Topology {
+    protocol: Protocol,
+    exchange: String,
+    queues: Vec<String>,
+    groups: Vec<String>,
+}
+
+impl Topology {
+    /// Names of their own for this run.
+    pub(super) fn of(plan: &Plan) -> Topology {
+        let protocol = plan.target.protocol();
+        let prefix = prefix(protocol);
+        let dash = match protocol {
+            Protocol::Amqp091 => '-',
+            Protocol::Nats => '.',
+        };
+        Topology {
+            protocol,
+            exchange: if plan.fan_out { format!("{prefix}{dash}fanout") } else { String::new() },
+            queues: (0..plan.queues).map(|index| format!("{prefix}{dash}{index}")).collect(),
+            groups: (0..plan.queues).map(|index| format!("group-{index}")).collect(),
+        }
+    }
+
+    /// Declares it where the protocol wants that.
+    pub(super) fn declare(&self, link: &mut Link, plan: &Plan) -> Result<(), Error> {
+        for queue in &self.queues {
+            link.declare_queue(queue, plan.persistent, &plan.queue_arguments)?;
+        }
+        if plan.fan_out {
+            link.declare_fan_out(&self.exchange, &self.queues)?;
+        }
+        Ok(())
+    }
+
+    /// Where a producer publishes to. With NATS, fan-out is one subject that all subscribe to.
+    pub(super) fn route(&self, plan: &Plan, producer: usize) -> Route<'_> {
+        let queue = self.queues[producer % plan.queues].as_str();
+        let (exchange, key) = match (self.protocol, plan.fan_out) {
+            (Protocol::Amqp091, true) => (self.exchange.as_str(), ""),
+            (Protocol::Nats, true) => ("", self.exchange.as_str()),
+            (_, false) => ("", queue),
+        };
+        Route { exchange, key, persistent: plan.persistent }
+    }
+
+    /// Where a consumer's deliveries come from. Consumers that share a subject's messages, as they
+    /// would a queue's, are a group.
+    pub(super) fn source(&self, plan: &Plan, consumer: usize) -> Source<'_> {
+        let queue = consumer % plan.queues;
+        let shared = self.protocol == Protocol::Nats && plan.consumers > plan.queues;
+        let name = match self.protocol {
+            Protocol::Nats if plan.fan_out => &self.exchange,
+            _ => &self.queues[queue],
+        };
+        let group = shared.then(|| self.groups[queue].as_str());
+        Source { name, group, auto_ack: plan.ack_every == 0 }
+    }
+
+    /// Deletes what was declared.
+    pub(super) fn delete(&self, link: &mut Link) -> Result<(), Error> {
+        for queue in &self.queues {
+            link.delete_queue(queue)?;
+        }
+        if !self.exchange.is_empty() {
+            link.delete_exchange(&self.exchange)?;
+        }
+        Ok(())
+    }
+}
+
+/// A name that no other run uses at the same time.
+pub(super) fn prefix(protocol: Protocol) -> String {
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let instance = since_epoch.map_or(0, |elapsed| elapsed.as_nanos() % 1_000_000_000);
+    match protocol {
+        Protocol::Amqp091 => format!("angarium-bench-{}-{instance}", std::process::id()),
+        // Short, as subjects are: their octets are parsed with each message.
+        Protocol::Nats => format!("bench.{}", instance % 1_000_000),
+    }
+}
