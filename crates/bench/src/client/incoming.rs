@@ -23,6 +23,15 @@ impl Default for Incoming {
 }
 
 impl Incoming {
+    /// Makes room for pieces of so many octets that a protocol takes only whole.
+    pub(super) fn reserve(&mut self, partial_bytes_max: usize) {
+        if partial_bytes_max > PARTIAL_BYTES_MAX {
+            let mut larger = vec![0; READ_BYTES + partial_bytes_max];
+            larger[..self.end].copy_from_slice(&self.buffer[..self.end]);
+            self.buffer = larger.into();
+        }
+    }
+
     /// Reads once. Returns the octets read; 0 is the end of the stream.
     pub fn fill(&mut self, source: &mut impl Read) -> io::Result<usize> {
         if self.start > 0 {
@@ -35,27 +44,17 @@ impl Incoming {
         Ok(count)
     }
 
-    /// What is not parsed yet.
+    /// What `parse` makes of the octets that are not parsed yet; it says how many of them it took.
     #[inline]
-    pub fn unparsed(&self) -> &[u8] {
-        &self.buffer[self.start..self.end]
-    }
-
-    /// Takes `count` octets of it as parsed.
-    #[inline]
-    pub fn consume(&mut self, count: usize) {
-        self.start += count;
-        debug_assert!(self.start <= self.end, "no more is parsed than came");
-    }
-
-    /// What `parse` makes of the unparsed octets; it says how many of them it took.
-    #[inline]
-    pub fn take<'a, T>(
+    pub fn take<'a, T, E>(
         &'a mut self,
-        parse: impl FnOnce(&'a [u8]) -> Option<(T, usize)>,
-    ) -> Option<T> {
-        let (value, used) = parse(&self.buffer[self.start..self.end])?;
+        parse: impl FnOnce(&'a [u8]) -> Result<Option<(T, usize)>, E>,
+    ) -> Result<Option<T>, E> {
+        let Some((value, used)) = parse(&self.buffer[self.start..self.end])? else {
+            return Ok(None);
+        };
         self.start += used;
-        Some(value)
+        debug_assert!(self.start <= self.end, "no more is parsed than came");
+        Ok(Some(value))
     }
 }

@@ -3,6 +3,8 @@
 use super::amqp091::{self, Argument, Envelope};
 use super::nats;
 use super::{Error, Protocol, Receiver, Target};
+use angarium_protocol::nats::codec::Publish;
+use angarium_protocol::nats::frame;
 use std::io::{self, Write};
 use std::net::TcpStream;
 
@@ -160,7 +162,11 @@ impl Link {
                 let envelope = Envelope { channel, exchange, key, persistent: route.persistent };
                 envelope.write(out, body, connection.frame_bytes_max)
             }
-            Link::Nats(_) => nats::write_publish(out, route.key, None, body),
+            Link::Nats(_) => {
+                let subject = route.key.as_bytes();
+                Publish { subject, body, ..Publish::default() }.write(out);
+                out.len() - body.len() - frame::END.len()
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! What links make of bytes, however they come.
 
-use super::{Error, Head, Link, Receiver, Target};
+use super::{Error, Head, Link, Receiver, Route, Target};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener};
 use std::thread;
@@ -87,12 +87,22 @@ fn a_nats_refusal_is_an_error_with_its_text() {
     let (kept, outcome) = receive(b"MSG a 1 1\r\nx\r\n-ERR 'Slow Consumer'\r\n", 5);
     assert_eq!(kept.complete, 1);
     let error = outcome.expect_err("it was refused").to_string();
-    assert_eq!(error, "the broker closed it: 'Slow Consumer'");
+    assert_eq!(error, "the broker closed it: Slow Consumer");
 }
 
 #[test]
 fn a_nats_body_without_its_end_is_nonsense() {
     assert!(matches!(receive(b"MSG a 1 1\r\nxyz\r\n", 100).1, Err(Error::Nonsense(_))));
+}
+
+#[test]
+fn a_nats_message_is_encoded_with_its_body_where_the_link_says() {
+    let link = Link::open(&nats_peer(b"", 1)).expect("the peer answers");
+    let mut out = b"before".to_vec();
+    let route = Route { exchange: "", key: "a.b", persistent: false };
+    let body_at = link.encode(&route, b"hello", &mut out);
+    assert_eq!(String::from_utf8_lossy(&out), "beforePUB a.b 5\r\nhello\r\n");
+    assert_eq!(&out[body_at..body_at + 5], b"hello");
 }
 
 #[test]

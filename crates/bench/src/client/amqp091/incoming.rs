@@ -9,17 +9,5 @@ pub(super) const FRAME_BYTES_MAX: usize = PARTIAL_BYTES_MAX;
 /// The next whole frame, if there is one.
 #[inline]
 pub(super) fn next_frame(incoming: &mut Incoming) -> Result<Option<Frame<'_>>, FrameError> {
-    // The error cannot pass through the closure's option, so it waits outside.
-    let mut wrong = None;
-    let frame = incoming.take(|bytes| match frame::read(bytes, FRAME_BYTES_MAX as u32) {
-        Ok(frame) => frame,
-        Err(error) => {
-            wrong = Some(error);
-            None
-        }
-    });
-    match wrong {
-        Some(error) => Err(error),
-        None => Ok(frame),
-    }
+    incoming.take(|bytes| frame::read(bytes, FRAME_BYTES_MAX as u32))
 }

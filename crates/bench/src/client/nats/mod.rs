@@ -2,11 +2,9 @@
 
 mod connection;
 mod uri;
-mod wire;
 
 pub use connection::Connection;
-pub use uri::Uri;
-pub use wire::write_publish;
+pub use uri::{Login, Uri};
 
 #[cfg(test)]
 mod tests;
