@@ -20,6 +20,9 @@ impl Effects for Sink {
         self.tag = delivery.tag;
         self.bytes += delivery.message.body.len();
     }
+    fn emit(&mut self, _: &Delivery<'_>) -> Heard {
+        Heard::Well
+    }
     fn confirm(&mut self, _: SessionId, _: Confirm) {}
     fn returned(&mut self, _: SessionId, _: &Returned<'_>) {}
     fn cancelled(&mut self, _: SessionId, _: &str) {}

@@ -1,6 +1,7 @@
 //! Control requests: checked against permissions, carried out, answered.
 
 use crate::access::PermissionView;
+use crate::direct::Interest;
 use crate::engine::{Engine, Vhost};
 use crate::limits::check_name;
 use crate::publish::INBOX_PREFIX;
@@ -191,7 +192,8 @@ impl Engine {
     pub(crate) fn add_vhost(&mut self, name: &str) -> u32 {
         let seed = self.random.next();
         let router = Router::new(name, &self.options.limits, seed);
-        let slot = self.vhosts.insert(Vhost { name: name.to_owned(), router, queues: 0 });
+        let interest = Interest::new(seed);
+        let slot = self.vhosts.insert(Vhost { name: name.to_owned(), router, interest, queues: 0 });
         self.vhost_slots.insert(name.to_owned(), slot);
         slot
     }

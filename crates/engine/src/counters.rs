@@ -32,6 +32,14 @@ pub struct Counters {
     /// Records found that cannot be read back: messages, or runs of a queue's index. A queue stops at
     /// such a one.
     pub unreadable: u64,
+    /// Direct messages that clients published.
+    pub emitted: u64,
+    /// Direct messages handed to those who listen, each counted once for each of them.
+    pub heard: u64,
+    /// Direct messages that listeners missed because they were too far behind.
+    pub missed: u64,
+    /// Direct messages that neither a listener nor a queue took.
+    pub unheard: u64,
     /// Deliveries that returned because they were not settled in time.
     pub settle_timeouts: u64,
 }

@@ -162,7 +162,7 @@ impl Engine {
         let mut targets = Vec::new();
         let router = &mut self.vhosts.get_mut(vhost).expect("delays end first").router;
         // Where the exchange was deleted meanwhile, the message has nowhere to go.
-        let _ = router.route(stored.exchange, keys, &mut headers, &mut targets);
+        let routed = router.route(stored.exchange, keys, &mut headers, &mut targets);
         let incoming = Incoming {
             exchange: stored.exchange,
             routing_key: stored.routing_key,
@@ -176,6 +176,9 @@ impl Engine {
         }
         self.in_group = true;
         self.place(now, &incoming, &targets, false, fx);
+        if let Some(routed) = routed {
+            self.publish_to_listeners(vhost, routed.has_subjects, &incoming, fx);
+        }
         self.end_delay(number, fx);
         self.in_group = false;
         self.run_overdue(now, fx);

@@ -7,6 +7,8 @@ use crate::{ConnectionId, MessageView, Position, Refusal, Reply, SessionId};
 pub trait Effects {
     /// Sends a message to a consumer.
     fn deliver(&mut self, delivery: &Delivery<'_>);
+    /// Hands a direct message to one who listens, now or never.
+    fn emit(&mut self, delivery: &Delivery<'_>) -> Heard;
     /// Tells a publisher what became of its publishes.
     fn confirm(&mut self, session: SessionId, confirm: Confirm);
     /// Gives an unroutable mandatory message back; comes before its confirm.
@@ -32,6 +34,17 @@ pub trait Effects {
     fn load(&mut self, load: Load);
 }
 
+/// What became of a direct message for one listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// It is on its way.
+    Well,
+    /// It is on its way behind much that is not sent yet.
+    Crowded,
+    /// The listener is too far behind: it missed it.
+    Missed,
+}
+
 /// One message for one consumer.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivery<'a> {
@@ -45,6 +58,8 @@ pub struct Delivery<'a> {
     pub redelivered: bool,
     /// Messages left in the queue; only meaningful for the answer to [`crate::Request::Get`].
     pub messages_left: u64,
+    /// Direct messages for this subscription that its connection missed since the last one it heard.
+    pub missed: u64,
     /// The message.
     pub message: MessageView<'a>,
 }

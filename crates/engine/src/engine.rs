@@ -4,6 +4,7 @@
 use crate::access::Access;
 use crate::counters::Counters;
 use crate::delay::Delays;
+use crate::direct::{Direct, Interest};
 use crate::limits::Limits;
 use crate::publish::Placement;
 use crate::queue::Queue;
@@ -16,8 +17,8 @@ use crate::slab::Slab;
 use crate::subscription::Subscription;
 use crate::timers::Timers;
 use crate::{
-    ConnectionId, Effects, LoadId, Loaded, Position, Publish, ReadHeaders, Refusal, RefusalKind,
-    Request, SessionId, Settle, Time,
+    ConnectionId, Effects, Emit, Listen, LoadId, Loaded, Position, Publish, Reached, ReadHeaders,
+    Refusal, RefusalKind, Request, SessionId, Settle, Time,
 };
 use std::collections::BTreeMap;
 
@@ -49,6 +50,8 @@ pub enum StorageState {
 pub(crate) struct Vhost {
     pub(crate) name: String,
     pub(crate) router: Router,
+    /// Who listens to direct messages.
+    pub(crate) interest: Interest,
     /// Its queues.
     pub(crate) queues: usize,
 }
@@ -71,6 +74,7 @@ pub struct Engine {
     /// Session slots by inbox address.
     pub(crate) inboxes: BTreeMap<String, u32>,
     pub(crate) delays: Delays,
+    pub(crate) direct: Direct,
 
     /// Queues to be served.
     pub(crate) dirty: Vec<u32>,
@@ -112,7 +116,8 @@ pub struct Engine {
 impl Engine {
     /// An engine with the virtual host `/` and nothing else.
     pub fn new(options: Options) -> Engine {
-        let random = Random::new(options.seed);
+        let mut random = Random::new(options.seed);
+        let direct = Direct::new(random.next());
         let mut engine = Engine {
             options,
             access: Access::default(),
@@ -127,6 +132,7 @@ impl Engine {
             next_incarnation: 1,
             inboxes: BTreeMap::new(),
             delays: Delays::default(),
+            direct,
             dirty: Vec::new(),
             unrecorded: Vec::new(),
             requeued: Vec::new(),
@@ -242,6 +248,27 @@ impl Engine {
         fx: &mut F,
     ) -> Result<(), Refusal> {
         self.take_settle(now, session, settle, fx)
+    }
+    /// Hands a direct message to all who listen to its subject now, and to queues that catch it.
+    /// Refused: no permission, too large.
+    #[inline]
+    pub fn emit<F: Effects>(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        emit: &Emit<'_>,
+        fx: &mut F,
+    ) -> Result<Reached, Refusal> {
+        self.take_emit(now, session, emit, fx)
+    }
+    /// Begins to listen to direct messages; a name that listens already goes on as it is. Refused: no
+    /// permission, not a pattern of subjects, limits.
+    pub fn listen(&mut self, session: SessionId, listen: Listen<'_>) -> Result<(), Refusal> {
+        self.begin_to_listen(session, listen)
+    }
+    /// Ceases to listen: now, or once `after` messages were heard, counted from the beginning.
+    pub fn unlisten(&mut self, session: SessionId, name: &str, after: Option<u64>) {
+        self.cease_to_listen(session, name, after);
     }
     /// Everything else; answered by one [`Effects::reply`], at once or later.
     pub fn request<F: Effects>(

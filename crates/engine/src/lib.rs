@@ -13,6 +13,7 @@ mod codec;
 mod control;
 mod counters;
 mod delay;
+mod direct;
 mod effect;
 mod engine;
 #[cfg(test)]
@@ -43,16 +44,17 @@ mod view;
 mod tests;
 
 pub use counters::Counters;
-pub use effect::{Confirm, Delivery, Effects, Load, LoadId, Loaded, Returned};
+pub use direct::{QUEUE_SUBJECT_PREFIX, SUBJECT_EXCHANGE};
+pub use effect::{Confirm, Delivery, Effects, Heard, Load, LoadId, Loaded, Returned};
 pub use engine::{Engine, Options, StorageState};
 pub use message::{Annotations, Content, Death, DeathReason, Format, MessageView, ReadHeaders};
 pub use names::{ConnectionId, Position, SessionId};
 pub use queue::QueueCounters;
 pub use refusal::{Refusal, RefusalKind};
 pub use request::{
-    AlternateTarget, Arguments, BindingTarget, Credit, ExchangeDeclaration, ExchangeKind,
-    ExchangeOptions, Outcome, Overflow, Publish, QueueDeclaration, QueueOptions, Reply, Request,
-    Settle, Subscribe,
+    AlternateTarget, Arguments, BindingTarget, Credit, Emit, ExchangeDeclaration, ExchangeKind,
+    ExchangeOptions, Listen, Outcome, Overflow, Publish, QueueDeclaration, QueueOptions, Reached,
+    Reply, Request, Settle, Subscribe,
 };
 pub use time::Time;
 pub use value::Value;

@@ -5,6 +5,13 @@ use std::time::Duration;
 
 /// Bytes in a name (queue, exchange, routing key, subscription): what fits a one-byte length.
 pub const NAME_BYTES_MAX: usize = 255;
+/// Bytes in the subject of a direct message, or of what listens to one.
+pub const SUBJECT_BYTES_MAX: usize = 4096;
+/// Subjects that a virtual host remembers the listeners of.
+pub const SUBJECT_CACHE_ENTRIES_MAX: usize = 8192;
+/// Changes to patterns with wildcards that a remembered subject is brought up to date by; behind more,
+/// it is looked up anew.
+pub const SUBJECT_CHANGES_KEPT: usize = 64;
 /// Highest message priority a queue can be declared with.
 pub const PRIORITY_MAX: u8 = 255;
 /// Words in a pattern of a topic exchange. A routing key has no such bound of its own: its length has
@@ -36,6 +43,8 @@ pub struct Limits {
     pub bindings_max: usize,
     /// Subscriptions per session.
     pub subscriptions_max: usize,
+    /// Subjects that one session listens to.
+    pub listeners_max: usize,
     /// Unsettled deliveries per session when the client set no credit of its own.
     pub unsettled_max: u32,
     /// Bytes of a message body.
@@ -67,6 +76,7 @@ impl Default for Limits {
             exchanges_max: 100_000,
             bindings_max: 10_000_000,
             subscriptions_max: 10_000,
+            listeners_max: 1_000_000,
             unsettled_max: 1_000_000,
             body_bytes_max: 128 << 20,
             transaction_operations_max: 100_000,

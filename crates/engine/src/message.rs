@@ -10,6 +10,10 @@ use std::time::Duration;
 pub enum Format {
     /// The property flags and property list of an AMQP 0-9-1 content header (spec 4.2.6.1).
     Amqp091 = 1,
+    /// Of a NATS message: the length of the reply subject in two bytes, most significant first, the
+    /// reply subject, and the header block as it is sent (from `NATS/1.0` to the empty line) or
+    /// nothing. No bytes at all: neither reply subject nor headers.
+    Nats = 2,
 }
 
 /// Visits the headers (name, value) in properties of the given format; called only where a headers

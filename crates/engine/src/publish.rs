@@ -113,21 +113,19 @@ impl Engine {
                 self.deliver_to_inbox(owner, publish, fx);
                 (Taken::default(), true)
             }
-            Ok(Route::Queues) if self.cannot_store(publish, &targets) => {
+            Ok(Route::Queues { .. }) if self.cannot_store(publish, &targets) => {
                 self.counters.not_stored += 1;
                 (Taken { position: None, refused: true }, true)
             }
-            Ok(Route::Queues) if targets.is_empty() => (Taken::default(), false),
-            Ok(Route::Queues) => {
-                let incoming = Incoming {
-                    exchange: publish.exchange,
-                    routing_key: publish.routing_key,
-                    also_to: publish.also_to,
-                    content: publish.content,
-                    redelivered: false,
-                    annotations: &NO_ANNOTATIONS,
-                };
-                (self.place(now, &incoming, &targets, wants_flush, fx), true)
+            Ok(Route::Queues { has_subjects }) => {
+                let incoming = Incoming::of(publish);
+                let mut taken = Taken::default();
+                if !targets.is_empty() {
+                    taken = self.place(now, &incoming, &targets, wants_flush, fx);
+                }
+                let is_heard = (has_subjects || targets.is_empty())
+                    && self.publish_to_listeners(vhost_slot, has_subjects, &incoming, fx);
+                (taken, is_heard || !targets.is_empty())
             }
         };
         self.targets = targets;
@@ -137,6 +135,35 @@ impl Engine {
         }
         self.count_confirm(slot, taken, fx);
         Ok(taken)
+    }
+
+    /// Routes and places a direct message; returns how many queues and inboxes took it.
+    pub(crate) fn place_caught<F: Effects>(
+        &mut self,
+        now: Time,
+        vhost: u32,
+        publish: &Publish<'_>,
+        fx: &mut F,
+    ) -> u32 {
+        let mut targets = std::mem::take(&mut self.targets);
+        let mut caught = 0;
+        match self.route(vhost, publish, &mut targets) {
+            Ok(Route::Inbox(owner)) => {
+                self.deliver_to_inbox(owner, publish, fx);
+                caught = 1;
+            }
+            Ok(Route::Queues { .. }) if self.cannot_store(publish, &targets) => {
+                self.counters.not_stored += 1;
+            }
+            Ok(Route::Queues { .. }) if !targets.is_empty() => {
+                caught = u32::try_from(targets.len()).unwrap_or(u32::MAX);
+                self.place(now, &Incoming::of(publish), &targets, false, fx);
+            }
+            _ => {}
+        }
+        self.targets = targets;
+        self.run_overdue(now, fx);
+        caught
     }
 
     #[inline]
@@ -170,7 +197,7 @@ impl Engine {
         {
             return Ok(Route::Inbox(*owner));
         }
-        Ok(Route::Queues)
+        Ok(Route::Queues { has_subjects: routed.has_subjects })
     }
 
     #[cold]
@@ -447,7 +474,10 @@ impl Engine {
 
 /// Where a message goes.
 enum Route {
-    Queues,
+    /// To those in the list; with subjects, to those who listen as well.
+    Queues {
+        has_subjects: bool,
+    },
     Inbox(u32),
     Delayed(std::time::Duration),
 }

@@ -21,6 +21,53 @@ pub struct Publish<'a> {
     pub content: Content<'a>,
 }
 
+/// A direct message on its way in: at most once, from its publisher straight to whoever listens now.
+///
+/// Its subject is a routing key of [`crate::SUBJECT_EXCHANGE`], so queues bound there catch it too; a
+/// durable queue keeps it if its content says persistent.
+#[derive(Clone, Copy, Debug)]
+pub struct Emit<'a> {
+    /// Words parted by dots, none of them a wildcard; at most
+    /// [`SUBJECT_BYTES_MAX`](crate::limits::SUBJECT_BYTES_MAX) bytes. Queues are not looked for where it
+    /// is longer than a routing key may be.
+    pub subject: &'a str,
+    /// Listeners of the publisher's own connection hear it too.
+    pub echo: bool,
+    /// The message.
+    pub content: Content<'a>,
+}
+
+/// Who got a direct message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reached {
+    /// Listeners it was handed to, or would have been if they kept up.
+    pub listeners: u32,
+    /// Queues, and inboxes.
+    pub queues: u32,
+    /// Somebody who heard it has much unsent, and nobody who heard it has not: its publisher is ahead
+    /// of all who listen.
+    pub crowded: bool,
+}
+
+impl Reached {
+    /// Nobody got it.
+    #[must_use]
+    pub fn is_nobody(&self) -> bool {
+        self.listeners == 0 && self.queues == 0
+    }
+}
+
+/// A session's wish to hear the direct messages of a subject.
+#[derive(Clone, Copy, Debug)]
+pub struct Listen<'a> {
+    /// Words parted by dots; `*` stands for one word and, as the last one, `>` for one or more.
+    pub subject: &'a str,
+    /// Each message goes to one of those that listen to this subject in this group.
+    pub group: Option<&'a str>,
+    /// Its name, unique in its session; deliveries carry it as their subscription.
+    pub name: &'a str,
+}
+
 /// What becomes of one delivery, or of all unsettled ones up to a tag.
 #[derive(Clone, Copy, Debug)]
 pub struct Settle {

@@ -8,6 +8,7 @@
 
 mod administration;
 mod connection;
+mod egress;
 mod node;
 mod recovery;
 mod storage;
@@ -17,6 +18,7 @@ mod world;
 mod tests;
 
 pub use administration::ConnectionInfo;
+pub use egress::Laggard;
 pub use node::{Node, Options, Stats};
 pub use storage::{ReadDone, ReadJob};
 pub use world::Verification;

@@ -1,6 +1,7 @@
 //! The node's entry points: what happened, what to do, when to come back.
 
 use crate::connection::Connection;
+use crate::egress::Laggard;
 use crate::recovery;
 use crate::storage::{self, ReadDone, ReadJob};
 use crate::world::{Verification, World};
@@ -34,6 +35,10 @@ pub struct Options {
     pub amqp091: Arc<amqp091::Settings>,
     /// Unsent bytes beyond which a connection gets no further deliveries.
     pub egress_bytes_max: usize,
+    /// Unsent bytes beyond which a connection gets no further direct messages.
+    pub direct_bytes_max: usize,
+    /// What becomes of one that has so many.
+    pub laggard: Laggard,
     /// Users that may only connect from this very host.
     pub local_users: Vec<String>,
 }
@@ -49,6 +54,8 @@ pub struct Stats {
     pub received_bytes: u64,
     /// Bytes sent to them.
     pub sent_bytes: u64,
+    /// Connections ended because they were too far behind for direct messages.
+    pub laggards: u64,
     /// Clients whose credentials were wrong.
     pub authentications_failed: u64,
 }
@@ -124,6 +131,7 @@ impl Node {
             ConnectionId(u32::try_from(self.connections.len() - 1).expect("fewer than 2^32 slots"))
         });
         self.world.reset(id);
+        self.world.egress[id.0 as usize].laggard = self.options.laggard;
         self.serial += 1;
         self.stats.connections_total += 1;
         self.stats.connections += 1;
@@ -177,6 +185,7 @@ impl Node {
         let Some(connection) = self.connections[id.0 as usize].as_ref() else { return false };
         let is_held_up = connection.session.is_waiting()
             || self.is_choked(id)
+            || self.world.held[id.0 as usize]
             || (connection.stores && self.world.journal.congested());
         connection.ended.is_none() && !is_held_up
     }
@@ -252,6 +261,7 @@ impl Node {
         }
         self.engine.dispatch(now, &mut self.world);
         self.answer(now);
+        self.end_laggards(now);
         if self.world.journal.checkpoint_due() && !self.is_closing {
             self.checkpoint(now);
         }
@@ -475,9 +485,26 @@ impl Node {
         self.world.touch(id);
     }
 
+    /// Ends connections that are too far behind for direct messages; nothing more is sent to them.
+    fn end_laggards(&mut self, now: Time) {
+        while let Some(id) = self.world.laggards.pop() {
+            let is_open = self.connections[id.0 as usize]
+                .as_ref()
+                .is_some_and(|connection| connection.ended.is_none());
+            if is_open {
+                let most = self.world.direct_bytes_max;
+                let reason = format!("slow consumer: more than {most} bytes unsent");
+                self.stats.laggards += 1;
+                self.end(now, id, Close { reason });
+                self.world.egress[id.0 as usize].discard();
+            }
+        }
+    }
+
     /// Looks at every connection (heartbeats, timeouts, buffers of idle ones) and, if the disk is full,
     /// whether it still is.
     fn sweep(&mut self, now: Time) {
+        self.world.look_for_stalls();
         for slot in 1..self.connections.len() {
             let id = ConnectionId(u32::try_from(slot).expect("fewer than 2^32 slots"));
             let is_read = self.wants_read(id);

@@ -4,8 +4,8 @@ use crate::node::Options;
 use crate::world::World;
 use angarium_engine as engine;
 use angarium_engine::{
-    Confirm, ConnectionId, Delivery, Effects, Engine, Load, Refusal, Reply, Returned, SessionId,
-    Time,
+    Confirm, ConnectionId, Delivery, Effects, Engine, Heard, Load, Refusal, Reply, Returned,
+    SessionId, Time,
 };
 use angarium_journal::{Journal, Position, Recovery, Storage};
 use angarium_protocol::amqp091;
@@ -29,7 +29,7 @@ pub(crate) fn recover(
     let journal = recovery.replay(storage, |journal, position, record| {
         engine.replay(engine::Position(position.0), record, &mut Replay { journal })
     })?;
-    let mut world = World::new(journal, options.egress_bytes_max);
+    let mut world = World::new(journal, options.egress_bytes_max, options.direct_bytes_max);
     engine.recovered(now, is_clean, &mut world);
     Ok((engine, world))
 }
@@ -42,6 +42,9 @@ struct Replay<'a> {
 
 impl Effects for Replay<'_> {
     fn deliver(&mut self, _: &Delivery<'_>) {}
+    fn emit(&mut self, _: &Delivery<'_>) -> Heard {
+        Heard::Missed
+    }
     fn confirm(&mut self, _: SessionId, _: Confirm) {}
     fn returned(&mut self, _: SessionId, _: &Returned<'_>) {}
     fn cancelled(&mut self, _: SessionId, _: &str) {}

@@ -3,13 +3,13 @@
 //! Effects are carried out the moment the engine calls them, in memory: a delivery is written into
 //! its connection's outlet, a record into the journal's batch. The host moves bytes and blocks.
 
+use crate::egress::{Egress, Laggard};
 use angarium_engine as engine;
 use angarium_engine::{
-    Confirm, ConnectionId, Delivery, Effects, Load, Refusal, Reply, Returned, SessionId,
+    Confirm, ConnectionId, Delivery, Effects, Heard, Load, Refusal, Reply, Returned, SessionId,
 };
 use angarium_journal::Journal;
 use angarium_protocol::{Credentials, Outlet, World as ProtocolWorld};
-use std::cell::Cell;
 use std::collections::VecDeque;
 
 /// Credentials that the host is to check, off the shard's thread.
@@ -30,30 +30,18 @@ pub struct Verification {
     pub local: bool,
 }
 
-/// A connection's output and what the host must know about it.
-#[derive(Debug, Default)]
-pub(crate) struct Egress {
-    pub(crate) outlet: Outlet,
-    /// Bytes at the start of `outlet.bytes` that are already sent.
-    pub(crate) sent: usize,
-    /// It is in `World::dirty`.
-    is_dirty: bool,
-    /// The engine was refused room; tell it when there is some.
-    wants_room: Cell<bool>,
-}
-
-impl Egress {
-    /// Bytes still to be sent.
-    pub(crate) fn pending(&self) -> &[u8] {
-        &self.outlet.bytes[self.sent..]
-    }
-}
-
 /// The surroundings of engine and sessions.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) journal: Journal,
     pub(crate) egress: Vec<Egress>,
+    /// By connection: it publishes faster than all who listen to it can take, and waits for one of
+    /// them.
+    pub(crate) held: Vec<bool>,
+    /// The connection that was last found to have much unsent.
+    crowded: Option<ConnectionId>,
+    /// Connections that were too far behind and are to be ended.
+    pub(crate) laggards: Vec<ConnectionId>,
     /// Connections with output, each once.
     pub(crate) dirty: Vec<ConnectionId>,
     /// Answers that sessions have not seen yet.
@@ -65,19 +53,25 @@ pub(crate) struct World {
     pub(crate) has_stored: bool,
     /// Unsent bytes beyond which a connection gets no further deliveries.
     pub(crate) egress_bytes_max: usize,
+    /// Unsent bytes beyond which a connection gets no further direct messages.
+    pub(crate) direct_bytes_max: usize,
 }
 
 impl World {
-    pub(crate) fn new(journal: Journal, egress_bytes_max: usize) -> World {
+    pub(crate) fn new(journal: Journal, egress_bytes_max: usize, direct_bytes_max: usize) -> World {
         World {
             journal,
             egress: Vec::new(),
+            held: Vec::new(),
+            crowded: None,
+            laggards: Vec::new(),
             dirty: Vec::new(),
             replies: VecDeque::new(),
             loads: VecDeque::new(),
             credentials: Vec::new(),
             has_stored: false,
             egress_bytes_max,
+            direct_bytes_max,
         }
     }
 
@@ -85,18 +79,23 @@ impl World {
     /// room that made.
     pub(crate) fn sent(&mut self, connection: ConnectionId, bytes: usize) -> bool {
         let egress = &mut self.egress[connection.0 as usize];
-        egress.sent += bytes;
-        debug_assert!(egress.sent <= egress.outlet.bytes.len());
-        if egress.sent == egress.outlet.bytes.len() {
-            egress.outlet.bytes.clear();
-            egress.sent = 0;
-        } else if egress.sent > egress.outlet.bytes.len() / 2 {
-            // Moves less than was sent, so that the sum of all moves stays linear.
-            egress.outlet.bytes.drain(..egress.sent);
-            egress.sent = 0;
-        }
+        egress.advance(bytes);
         let has_room = egress.pending().len() <= self.egress_bytes_max / 2;
-        has_room && egress.wants_room.replace(false)
+        if has_room {
+            for held in egress.release() {
+                self.held[held.0 as usize] = false;
+            }
+        }
+        has_room && self.egress[connection.0 as usize].wants_room.replace(false)
+    }
+
+    /// Lets publishers go on that wait for a peer which takes nothing.
+    pub(crate) fn look_for_stalls(&mut self) {
+        for slot in 0..self.egress.len() {
+            for held in self.egress[slot].look_for_stall() {
+                self.held[held.0 as usize] = false;
+            }
+        }
     }
 
     /// Takes the connections with output since the last call.
@@ -112,9 +111,13 @@ impl World {
         let slot = connection.0 as usize;
         if slot >= self.egress.len() {
             self.egress.resize_with(slot + 1, Egress::default);
+            self.held.resize(slot + 1, false);
         }
-        let is_dirty = self.egress[slot].is_dirty;
-        self.egress[slot] = Egress { is_dirty, ..Egress::default() };
+        for held in self.egress[slot].release() {
+            self.held[held.0 as usize] = false;
+        }
+        self.held[slot] = false;
+        self.egress[slot].renew();
     }
 
     /// Marks the connection as one with output, and gives its outlet out.
@@ -133,6 +136,24 @@ impl Effects for World {
     #[inline]
     fn deliver(&mut self, delivery: &Delivery<'_>) {
         self.touch(delivery.session.connection).deliver(delivery);
+    }
+
+    #[inline]
+    fn emit(&mut self, delivery: &Delivery<'_>) -> Heard {
+        let connection = delivery.session.connection;
+        let unsent = self.egress[connection.0 as usize].pending().len();
+        if unsent >= self.direct_bytes_max {
+            if self.egress[connection.0 as usize].laggard == Laggard::Disconnect {
+                self.laggards.push(connection);
+            }
+            return Heard::Missed;
+        }
+        self.touch(connection).deliver(delivery);
+        if unsent < self.egress_bytes_max {
+            return Heard::Well;
+        }
+        self.crowded = Some(connection);
+        Heard::Crowded
     }
 
     fn confirm(&mut self, session: SessionId, confirm: Confirm) {
@@ -190,6 +211,14 @@ impl ProtocolWorld for World {
     #[inline]
     fn outlet(&mut self, connection: ConnectionId) -> &mut Outlet {
         self.touch(connection)
+    }
+
+    fn ahead(&mut self, publisher: ConnectionId) {
+        let Some(behind) = self.crowded.take() else { return };
+        let slot = publisher.0 as usize;
+        if behind != publisher && !self.held[slot] {
+            self.held[slot] = self.egress[behind.0 as usize].hold(publisher);
+        }
     }
 
     fn authenticate(&mut self, connection: ConnectionId, credentials: Credentials) {

@@ -62,6 +62,8 @@ pub type Authentication = Result<Identity, String>;
 pub trait World: Effects {
     /// Where output for a connection is written.
     fn outlet(&mut self, connection: ConnectionId) -> &mut Outlet;
+    /// All who hear what the connection emits have much unsent: the host may let it wait for them.
+    fn ahead(&mut self, connection: ConnectionId);
     /// Has credentials checked; the answer comes by [`Session::authenticated`], later.
     fn authenticate(&mut self, connection: ConnectionId, credentials: Credentials);
 }

@@ -2,6 +2,7 @@
 //!
 //! Knows no passwords: a password's hash is opaque here and is checked by whoever authenticates.
 
+use crate::direct::SUBJECT_EXCHANGE;
 use crate::limits::{PERMISSION_PATTERN_BYTES_MAX, PERMISSION_PROGRAM_BYTES_MAX};
 use crate::{BindingTarget, Refusal, RefusalKind, Request};
 use regex::{Regex, RegexBuilder};
@@ -322,6 +323,11 @@ impl Grant {
             | Request::Commit
             | Request::Rollback => Ok(()),
         }
+    }
+
+    /// Whether the user may listen to a subject.
+    pub(crate) fn check_listen(&mut self, access: &Access, _subject: &str) -> Result<(), Refusal> {
+        self.require(access, Right::Read, Resource::Exchange(SUBJECT_EXCHANGE))
     }
 
     fn require(

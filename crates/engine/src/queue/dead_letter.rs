@@ -114,9 +114,9 @@ impl Engine {
             read(content.format, content.properties, visit);
         };
         let keys = Keys { routing_key: key, also_to };
-        if router.route(&exchange, keys, &mut headers, &mut targets).is_none() {
+        let Some(routed) = router.route(&exchange, keys, &mut headers, &mut targets) else {
             return;
-        }
+        };
         self.leave_cycles(&annotations, &mut targets);
         let letter = Incoming {
             exchange: &exchange,
@@ -131,6 +131,7 @@ impl Engine {
         let outer = std::mem::take(&mut self.placements);
         self.place(now, &letter, &targets, false, fx);
         self.placements = outer;
+        self.publish_to_listeners(vhost, routed.has_subjects, &letter, fx);
         self.dead_letter_depth -= 1;
     }
 

@@ -7,7 +7,7 @@
 //! ```
 
 use crate::codec::{Malformed, Reader, Writer};
-use crate::{Annotations, Content, Death, DeathReason, Format, MessageView, Time};
+use crate::{Annotations, Content, Death, DeathReason, Format, MessageView, Publish, Time};
 use std::time::Duration;
 
 const PERSISTENT: u8 = 1;
@@ -36,6 +36,19 @@ pub(crate) static NO_ANNOTATIONS: Annotations =
     Annotations { delivery_count: 0, deaths: Vec::new(), ttl_removed: false };
 
 impl<'a> Incoming<'a> {
+    /// What a publisher hands in.
+    #[inline]
+    pub(crate) fn of(publish: &Publish<'a>) -> Incoming<'a> {
+        Incoming {
+            exchange: publish.exchange,
+            routing_key: publish.routing_key,
+            also_to: publish.also_to,
+            content: publish.content,
+            redelivered: false,
+            annotations: &NO_ANNOTATIONS,
+        }
+    }
+
     /// As a delivery shows it.
     #[inline]
     pub(crate) fn view(&self) -> MessageView<'a> {
@@ -113,6 +126,7 @@ impl<'a> Stored<'a> {
         }
         let format = match format {
             1 => Format::Amqp091,
+            2 => Format::Nats,
             other => return Err(format!("message format {other} is unknown")),
         };
         let properties_length = reader.u32()?;

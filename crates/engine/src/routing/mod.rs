@@ -6,13 +6,14 @@ mod bindings;
 mod cache;
 mod exchanges;
 mod headers;
-mod patterns;
+pub(crate) mod patterns;
 mod resolve;
 mod topology;
 
+use crate::direct::SUBJECT_EXCHANGE;
 use crate::limits::Limits;
 use crate::{Arguments, ExchangeKind, ExchangeOptions, Refusal, RefusalKind, Value};
-use bindings::{Bindings, Target};
+use bindings::{Bindings, ExchangeKey, Target};
 use cache::RouteCache;
 use exchanges::{Exchange, Exchanges};
 use foldhash::fast::FixedState;
@@ -55,6 +56,8 @@ pub(crate) struct Routed {
     pub(crate) internal: bool,
     /// Messages with a delay are held back before they are routed.
     pub(crate) delaying: bool,
+    /// The message came to the exchange whose routing keys are the subjects of direct messages.
+    pub(crate) has_subjects: bool,
 }
 
 /// The keys of a message on its way through the exchanges.
@@ -116,6 +119,8 @@ pub(crate) struct Router {
     generation: u64,
     hold_auto_delete: bool,
     exchanges: Exchanges,
+    /// The exchange whose routing keys are subjects.
+    subjects: ExchangeKey,
     queues: HashMap<QueueKey, QueueEntry, FixedState>,
     queue_names: HashMap<Arc<str>, QueueKey, FixedState>,
     bindings: Bindings,
@@ -148,6 +153,7 @@ impl Router {
             };
             exchanges.add(Exchange::new(name, options, seed));
         }
+        let subjects = exchanges.find(SUBJECT_EXCHANGE).expect("it was added just now");
         Router {
             vhost: vhost.to_owned(),
             exchanges_max: limits.exchanges_max,
@@ -156,6 +162,7 @@ impl Router {
             generation: 0,
             hold_auto_delete: false,
             exchanges,
+            subjects,
             queues: HashMap::with_hasher(FixedState::with_seed(seed)),
             queue_names: HashMap::with_hasher(FixedState::with_seed(seed)),
             bindings: Bindings::new(seed),
@@ -192,6 +199,13 @@ impl Router {
     #[inline]
     pub(crate) fn queue(&self, name: &str) -> Option<QueueKey> {
         self.queue_names.get(name).copied()
+    }
+
+    /// Whether a message to a subject may have to be looked up: some binding leads from the exchange of
+    /// subjects, or it has an alternate.
+    #[inline]
+    pub(crate) fn has_subject_bindings(&self) -> bool {
+        self.exchanges.get(self.subjects).outgoing_count > 0
     }
 
     /// All bindings but those of the default exchange, in an order that depends on nothing but the

@@ -3,15 +3,14 @@
 //!
 //! Knows words, not what is subscribed: each node that ends a pattern keeps one number for its owner,
 //! the head of a list, say. Which characters part words and which words are wildcards is a
-//! [`Syntax`], so that dialects with other signs share the index (a tail wildcard that takes at least
-//! one word is [`Word::One`] followed by [`Word::Many`]).
+//! [`Syntax`], so that dialects with other signs share the index.
 
 use foldhash::fast::FixedState;
 use hashbrown::{HashSet, HashTable};
 use std::hash::BuildHasher;
 
 /// No node, no list: what a link or a head holds that leads nowhere.
-pub(super) const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// How nodes hang on their parents that do not hang by a literal word.
 const BY_ONE: u32 = u32::MAX - 1;
@@ -28,11 +27,13 @@ pub(crate) struct Syntax {
     /// Stands for exactly one word.
     pub(crate) one: &'static str,
     /// Stands for any number of words, also none.
-    pub(crate) many: &'static str,
+    pub(crate) many: Option<&'static str>,
+    /// Stands for one or more words.
+    pub(crate) some: Option<&'static str>,
 }
 
 /// The patterns of topic exchanges (AMQP 0-9-1 specification, 3.1.3.3).
-pub(crate) const TOPIC: Syntax = Syntax { separator: '.', one: "*", many: "#" };
+pub(crate) const TOPIC: Syntax = Syntax { separator: '.', one: "*", many: Some("#"), some: None };
 
 /// One word of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,12 +55,14 @@ impl Syntax {
 
     /// The words of a pattern.
     pub(crate) fn pattern<'a>(&self, pattern: &'a str) -> impl Iterator<Item = Word<'a>> {
-        let Syntax { one, many, .. } = *self;
-        self.words(pattern).map(move |word| match word {
-            word if word == one => Word::One,
-            word if word == many => Word::Many,
-            word => Word::Literal(word),
-        })
+        let Syntax { one, many, some, .. } = *self;
+        let words = self.words(pattern).map(move |word| match word {
+            word if word == one => [Some(Word::One), None],
+            word if many == Some(word) => [Some(Word::Many), None],
+            word if some == Some(word) => [Some(Word::One), Some(Word::Many)],
+            word => [Some(Word::Literal(word)), None],
+        });
+        words.flatten().flatten()
     }
 }
 

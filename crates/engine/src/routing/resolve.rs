@@ -46,7 +46,7 @@ impl Router {
         if exchange.is_empty() {
             self.by_name(keys, out);
             once_each(out);
-            return Some(Routed { internal: false, delaying: false });
+            return Some(Routed { internal: false, delaying: false, has_subjects: false });
         }
         if keys.also_to.is_empty() {
             let known = self.cache.get(self.generation, exchange, keys.routing_key, out);
@@ -67,7 +67,7 @@ impl Router {
     ) -> Option<Routed> {
         let first = self.exchanges.find(name)?;
         let options = &self.exchanges.get(first).options;
-        let routed = Routed { internal: options.internal, delaying: options.delaying };
+        let (internal, delaying, mut has_subjects) = (options.internal, options.delaying, false);
 
         let mut headers: Option<Headers> = None;
         let mut looked_up_name = false;
@@ -81,6 +81,7 @@ impl Router {
                 headers = Some(collect(visit_headers));
             }
             let own = self.scratch.exchanges[at];
+            has_subjects |= own == self.subjects;
             self.scratch.targets.clear();
             let Scratch { targets, matching, .. } = &mut self.scratch;
             targets_of((own, exchange), &self.bindings, keys, headers.as_ref(), matching, targets);
@@ -102,6 +103,7 @@ impl Router {
             at += 1;
         }
         once_each(out);
+        let routed = Routed { internal, delaying, has_subjects };
         if headers.is_none() && !looked_up_name && keys.also_to.is_empty() {
             self.cache.put(self.generation, (name, keys.routing_key), routed, out);
         }

@@ -396,7 +396,7 @@ fn the_publisher_hears_what_the_exchange_is() {
         for _ in 0..2 {
             let keys = Keys { routing_key: "k", also_to: &[] };
             let routed = world.router.route(name, keys, &mut |_| (), &mut Vec::new());
-            assert_eq!(routed, Some(Routed { internal, delaying }), "{name}");
+            assert_eq!(routed, Some(Routed { internal, delaying, has_subjects: false }), "{name}");
         }
     }
 }

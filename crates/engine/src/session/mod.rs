@@ -8,6 +8,7 @@ pub(crate) mod transaction;
 use self::confirms::Confirms;
 use self::transaction::Transaction;
 use crate::access::Grant;
+use crate::direct::Listeners;
 use crate::subscription::credit::Account;
 use crate::subscription::unsettled::Unsettled;
 use crate::{Position, SessionId, Time};
@@ -37,6 +38,7 @@ pub(crate) struct Session {
     /// Deliveries may go out.
     pub(crate) flow: bool,
     pub(crate) subscriptions: Vec<u32>,
+    pub(crate) listeners: Listeners,
     /// A subscription was held up by something that concerns the whole session.
     pub(crate) is_held_up: bool,
     pub(crate) confirms: Option<Confirms>,
@@ -68,6 +70,7 @@ impl Session {
             account: Account::default(),
             flow: true,
             subscriptions: Vec::new(),
+            listeners: Listeners::default(),
             is_held_up: false,
             confirms: None,
             transaction: None,

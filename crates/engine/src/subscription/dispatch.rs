@@ -210,6 +210,7 @@ impl Engine {
             tag,
             redelivered: incoming.redelivered,
             messages_left: 0,
+            missed: 0,
             message: incoming.view(),
         });
         let counters = &mut self.queues.get_mut(slot).expect("takers have a queue").counters;
@@ -274,6 +275,7 @@ impl Engine {
             tag,
             redelivered: entry.redelivered,
             messages_left: 0,
+            missed: 0,
             message: *message,
         });
         if subscription.presettled {
@@ -341,6 +343,7 @@ impl Engine {
             tag,
             redelivered: entry.redelivered,
             messages_left: left,
+            missed: 0,
             message: stored.view(&annotations),
         });
         if get.presettled {
@@ -404,6 +407,7 @@ impl Engine {
             tag,
             redelivered: false,
             messages_left: 0,
+            missed: 0,
             message: incoming.view(),
         });
         self.counters.delivered += 1;

@@ -2,8 +2,8 @@
 
 use crate::record::Kind;
 use crate::{
-    Confirm, ConnectionId, Delivery, Effects, Load, Loaded, Position, Refusal, Reply, Returned,
-    SessionId,
+    Confirm, ConnectionId, Delivery, Effects, Heard, Load, Loaded, Position, Refusal, Reply,
+    Returned, SessionId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -28,6 +28,7 @@ pub(crate) struct Recorder {
     /// Records that cannot be read back, by index.
     pub(crate) damaged: BTreeSet<usize>,
     pub(crate) full: BTreeSet<ConnectionId>,
+    pub(crate) crowded: BTreeSet<ConnectionId>,
     /// Names of sessions.
     pub(crate) names: BTreeMap<SessionId, String>,
     /// Leave deliveries and confirms out of the text, and count them.
@@ -113,6 +114,25 @@ impl Effects for Recorder {
             write!(text, " died={:?}:{}:{}", death.reason, death.queue, death.count).unwrap();
         }
         self.line(delivery.session, &text);
+    }
+    fn emit(&mut self, delivery: &Delivery<'_>) -> Heard {
+        let connection = delivery.session.connection;
+        if self.full.contains(&connection) {
+            return Heard::Missed;
+        }
+        let name = &self.names[&delivery.session];
+        let message = &delivery.message;
+        let mut line = format!(
+            "{name} hears {} {} {}",
+            delivery.subscription,
+            message.routing_key,
+            String::from_utf8_lossy(message.body)
+        );
+        if delivery.missed > 0 {
+            let _ = write!(line, " missed={}", delivery.missed);
+        }
+        self.lines.push(line);
+        if self.crowded.contains(&connection) { Heard::Crowded } else { Heard::Well }
     }
     fn confirm(&mut self, session: SessionId, confirm: Confirm) {
         let kind = if confirm.accepted { "confirm" } else { "nack" };

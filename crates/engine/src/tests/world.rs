@@ -104,8 +104,11 @@ impl World {
             }
             "room" => {
                 let connection = self.session(rest.0[0]).connection;
+                self.fx.crowded.remove(&connection);
                 if rest.has("off") {
                     self.fx.full.insert(connection);
+                } else if rest.has("little") {
+                    self.fx.crowded.insert(connection);
                 } else {
                     self.fx.full.remove(&connection);
                     self.engine.writable(self.now, connection, &mut self.fx);
@@ -202,6 +205,18 @@ impl World {
         let arguments = &words.0[1..];
         match words.0[0] {
             "publish" => self.publish(name, arguments),
+            "emit" => self.emit(session, arguments),
+            "listen" => {
+                let listen = Listen {
+                    subject: arguments[0],
+                    group: words.value("group"),
+                    name: arguments[1],
+                };
+                if let Err(refusal) = self.engine.listen(session, listen) {
+                    self.fx.reply(session, Err(refusal));
+                }
+            }
+            "unlisten" => self.engine.unlisten(session, arguments[0], words.number("after")),
             "accept" | "requeue" | "discard" => {
                 let outcome = match words.0[0] {
                     "accept" => Outcome::Accept,
@@ -227,6 +242,29 @@ impl World {
                 let request = request(words);
                 self.engine.request(self.now, session, request, &mut self.fx);
             }
+        }
+    }
+
+    /// `emit SUBJECT BODY...`; tells who got it where nobody did, or none of them keeps up.
+    fn emit(&mut self, session: SessionId, arguments: &[&str]) {
+        let words = Words(arguments[2..].to_vec());
+        let emit = Emit {
+            subject: arguments[0],
+            echo: !words.has("silent"),
+            content: Content {
+                format: Format::Nats,
+                properties: b"",
+                body: arguments[1].as_bytes(),
+                persistent: true,
+                priority: 0,
+                ttl: None,
+            },
+        };
+        match self.engine.emit(self.now, session, &emit, &mut self.fx) {
+            Err(refusal) => self.fx.reply(session, Err(refusal)),
+            Ok(reached) if reached.is_nobody() => self.fx.lines.push("nobody".to_owned()),
+            Ok(reached) if reached.crowded => self.fx.lines.push("crowded".to_owned()),
+            Ok(_) => {}
         }
     }
 

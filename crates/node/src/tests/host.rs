@@ -64,6 +64,8 @@ fn options() -> Options {
         },
         amqp091: amqp091::Settings::default().into(),
         egress_bytes_max: EGRESS_BYTES_MAX,
+        direct_bytes_max: 4 * EGRESS_BYTES_MAX,
+        laggard: crate::Laggard::Disconnect,
         local_users: Vec::new(),
     }
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 /// is set to.
 pub fn read_headers(format: Format, raw: &[u8], visit: &mut dyn FnMut(&str, Value)) {
     match format {
+        Format::Nats => {}
         Format::Amqp091 => {
             for entry in properties::headers(raw).unwrap_or_default().entries() {
                 visit(entry.name, value(entry.value));

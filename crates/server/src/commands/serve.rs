@@ -120,6 +120,7 @@ pub(crate) fn options(settings: &Settings) -> Result<Options, String> {
             exchanges_max: count(settings.exchanges_max),
             bindings_max: count(settings.bindings_max),
             subscriptions_max: count(settings.subscriptions_max),
+            listeners_max: count(settings.listeners_max),
             unsettled_max: narrow(settings.unsettled_max),
             body_bytes_max: settings.body_bytes_max.0,
             transaction_operations_max: count(settings.transaction_operations_max),
@@ -142,6 +143,8 @@ pub(crate) fn options(settings: &Settings) -> Result<Options, String> {
             ..amqp091::Settings::default()
         }),
         egress_bytes_max: EGRESS_BYTES_MAX,
+        direct_bytes_max: count(settings.direct_bytes_max.0),
+        laggard: settings.laggard,
         local_users: settings.loopback_users.clone(),
     })
 }

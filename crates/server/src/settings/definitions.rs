@@ -2,6 +2,7 @@
 //! it, and what it does.
 
 use super::value::{ByteCount, Listen, LogFormat, LogLevel, SettingValue, Span};
+use angarium_node::Laggard;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -191,6 +192,14 @@ settings! {
     bindings_max("bindings-max"): u64 = 10_000_000, Restart, |v| between(*v, 1, 1_000_000_000);
     /// Consumers per channel.
     subscriptions_max("subscriptions-max"): u64 = 10_000, Restart, |v| between(*v, 1, 1_000_000);
+    /// Subjects that one connection listens to, without queues.
+    listeners_max("listeners-max"): u64 = 1_000_000, Restart, |v| between(*v, 1, 100_000_000);
+    /// Unsent bytes beyond which a client gets no further direct messages.
+    direct_bytes_max("direct-bytes-max"): ByteCount = ByteCount(64 << 20), Restart,
+        |v| at_least(*v, ByteCount(64 << 10));
+    /// What becomes of a client that has so many: `disconnect`, or `drop-new`: it misses messages,
+    /// and is told how many with the next one it gets.
+    laggard("laggard"): Laggard = Laggard::Disconnect, Restart, any;
     /// Unsettled deliveries per channel where the client set no prefetch.
     unsettled_max("unsettled-max"): u64 = 1_000_000, Restart,
         |v| between(*v, 1, u64::from(u32::MAX));

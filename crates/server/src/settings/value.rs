@@ -1,5 +1,6 @@
 //! The types a setting can have: how each is written, read back and refused.
 
+use angarium_node::Laggard;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -155,6 +156,8 @@ macro_rules! choice {
 choice!(LogLevel, "error|warn|info|debug",
     "error" => LogLevel::Error, "warn" => LogLevel::Warn,
     "info" => LogLevel::Info, "debug" => LogLevel::Debug);
+choice!(Laggard, "disconnect|drop-new",
+    "disconnect" => Laggard::Disconnect, "drop-new" => Laggard::DropNew);
 choice!(LogFormat, "text|json", "text" => LogFormat::Text, "json" => LogFormat::Json);
 
 impl SettingValue for u64 {

@@ -313,6 +313,8 @@ impl World {
             },
             amqp091: amqp091::Settings::default().into(),
             egress_bytes_max: sizes.egress_bytes_max,
+            direct_bytes_max: 4 * sizes.egress_bytes_max,
+            laggard: angarium_node::Laggard::DropNew,
             local_users: Vec::new(),
         }
     }

@@ -125,7 +125,7 @@ fn one_pattern_one_key() {
 #[test]
 fn other_dialects_share_the_index() {
     // A tail wildcard for at least one word, as some dialects have it.
-    let slashes = Syntax { separator: '/', one: "+", many: "#" };
+    let slashes = Syntax { separator: '/', one: "+", many: Some("#"), some: None };
     let mut index = Patterns::new(1);
     for (head, pattern) in ["a/+", "a/#", "+/b", "a.b"].into_iter().enumerate() {
         let node = index.insert(slashes.pattern(pattern));

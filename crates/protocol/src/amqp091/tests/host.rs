@@ -5,8 +5,8 @@ use crate::amqp091::{Connection, Settings, read_headers};
 use crate::{Authentication, Credentials, Identity, Outlet, Peer, Session, Turn, World};
 use angarium_engine::limits::Limits;
 use angarium_engine::{
-    Confirm, ConnectionId, Delivery, Effects, Engine, Load, Options, Position, Refusal, Reply,
-    Request, Returned, SessionId, Time,
+    Confirm, ConnectionId, Delivery, Effects, Engine, Heard, Load, Options, Position, Refusal,
+    Reply, Request, Returned, SessionId, Time,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -31,6 +31,10 @@ pub(super) struct Surroundings {
 impl Effects for Surroundings {
     fn deliver(&mut self, delivery: &Delivery<'_>) {
         self.outlet(delivery.session.connection).deliver(delivery);
+    }
+    fn emit(&mut self, delivery: &Delivery<'_>) -> Heard {
+        self.outlet(delivery.session.connection).deliver(delivery);
+        Heard::Well
     }
     fn confirm(&mut self, session: SessionId, confirm: Confirm) {
         self.outlet(session.connection).confirm(session, confirm);
@@ -65,6 +69,7 @@ impl World for Surroundings {
     fn outlet(&mut self, connection: ConnectionId) -> &mut Outlet {
         &mut self.outlets[connection.0 as usize]
     }
+    fn ahead(&mut self, _: ConnectionId) {}
     fn authenticate(&mut self, connection: ConnectionId, credentials: Credentials) {
         self.logins.push_back((connection, credentials));
     }

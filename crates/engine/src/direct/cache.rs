@@ -1,0 +1,196 @@
+//! Remembers which patterns match a subject, and brings that up to date instead of forgetting it.
+//!
+//! A set-associative table of bounded size: a subject that is used once pushes out at most one other.
+//! Knows patterns as numbered leaves, not who is behind them.
+
+use crate::limits::{SUBJECT_CACHE_ENTRIES_MAX, SUBJECT_CHANGES_KEPT};
+use std::collections::VecDeque;
+
+/// Entries that one hash may lie in.
+const WAYS: usize = 2;
+/// Entries of a table that is not used much.
+const ENTRIES_MIN: usize = 64;
+
+/// A pattern with wildcards that came or went.
+#[derive(Debug)]
+struct Change {
+    leaf: u32,
+    pattern: Box<str>,
+    added: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Entry {
+    hash: u64,
+    subject: String,
+    /// Leaves of all patterns that match.
+    leaves: Vec<u32>,
+    /// How many changes it knows of; zero: not in use.
+    stamp: u64,
+}
+
+/// What a lookup found.
+#[derive(Debug)]
+pub(super) enum Found<'a> {
+    /// The leaves of all patterns that match.
+    Leaves(&'a [u32]),
+    /// Not remembered, or too old: to be filled in.
+    Nothing(&'a mut Vec<u32>),
+}
+
+/// Subjects and the leaves that match them.
+#[derive(Debug, Default)]
+pub(super) struct Cache {
+    /// `WAYS` entries for each of a power of two of sets; empty until first used.
+    entries: Vec<Entry>,
+    /// Entries pushed out by others since the table last grew.
+    pushed_out: usize,
+    /// The last changes; the newest one is number `stamp`.
+    changes: VecDeque<Change>,
+    /// Begins at one with no change, so that zero is older than anything.
+    changed: u64,
+}
+
+impl Cache {
+    fn stamp(&self) -> u64 {
+        self.changed + 1
+    }
+
+    /// Looks `subject` up. What is returned as nothing must be filled in.
+    #[inline]
+    pub(super) fn find(&mut self, hash: u64, subject: &str) -> Found<'_> {
+        let stamp = self.stamp();
+        match self.position(hash, subject) {
+            Some(at) if self.entries[at].stamp == stamp => Found::Leaves(&self.entries[at].leaves),
+            Some(at) if self.bring_up_to_date(at) => Found::Leaves(&self.entries[at].leaves),
+            Some(at) => {
+                let entry = &mut self.entries[at];
+                entry.stamp = stamp;
+                entry.leaves.clear();
+                Found::Nothing(&mut entry.leaves)
+            }
+            None => Found::Nothing(self.make_room(hash, subject)),
+        }
+    }
+
+    /// A pattern without wildcards, thus a subject, came (`added`) or went.
+    pub(super) fn literal_changed(&mut self, hash: u64, subject: &str, leaf: u32, added: bool) {
+        let Some(at) = self.position(hash, subject) else { return };
+        if !self.bring_up_to_date(at) {
+            self.entries[at].stamp = 0;
+            return;
+        }
+        change(&mut self.entries[at].leaves, leaf, added);
+    }
+
+    /// A pattern with wildcards came (`added`) or went.
+    pub(super) fn pattern_changed(&mut self, pattern: &str, leaf: u32, added: bool) {
+        if self.changes.len() == SUBJECT_CHANGES_KEPT {
+            self.changes.pop_front();
+        }
+        self.changes.push_back(Change { leaf, pattern: pattern.into(), added });
+        self.changed += 1;
+    }
+
+    #[inline]
+    fn set(&self, hash: u64) -> usize {
+        // The low bits of the hash choose the set; the table's length is a power of two.
+        (hash as usize & (self.entries.len() / WAYS - 1)) * WAYS
+    }
+
+    #[inline]
+    fn position(&self, hash: u64, subject: &str) -> Option<usize> {
+        if self.entries.is_empty() {
+            return None;
+        }
+        let set = self.set(hash);
+        (set..set + WAYS).find(|&at| {
+            let entry = &self.entries[at];
+            entry.hash == hash && entry.stamp != 0 && entry.subject == subject
+        })
+    }
+
+    /// Applies the changes that an entry does not know of; false where they are not all kept.
+    #[inline]
+    fn bring_up_to_date(&mut self, at: usize) -> bool {
+        let stamp = self.stamp();
+        let entry = &mut self.entries[at];
+        let behind = stamp - entry.stamp;
+        if behind > self.changes.len() as u64 {
+            return false;
+        }
+        for missed in self.changes.iter().skip(self.changes.len() - behind as usize) {
+            if pattern_matches(&missed.pattern, &entry.subject) {
+                change(&mut entry.leaves, missed.leaf, missed.added);
+            }
+        }
+        entry.stamp = stamp;
+        true
+    }
+
+    /// Makes an entry for `subject`, in place of the older one of its set if there is no free one.
+    fn make_room(&mut self, hash: u64, subject: &str) -> &mut Vec<u32> {
+        if self.entries.is_empty() {
+            self.entries.resize(ENTRIES_MIN, Entry::default());
+        } else if self.pushed_out > self.entries.len()
+            && self.entries.len() < SUBJECT_CACHE_ENTRIES_MAX
+        {
+            self.grow();
+        }
+        let set = self.set(hash);
+        let at = if self.entries[set].stamp <= self.entries[set + 1].stamp { set } else { set + 1 };
+        let stamp = self.stamp();
+        if self.entries[at].stamp != 0 {
+            self.pushed_out += 1;
+            // The next one goes to the other place: of two that are equally fresh, the first is chosen.
+            self.entries.swap(set, set + 1);
+        }
+        let at = if self.entries[set].stamp == 0 { set } else { set + 1 };
+        let entry = &mut self.entries[at];
+        entry.hash = hash;
+        entry.subject.clear();
+        entry.subject.push_str(subject);
+        entry.leaves.clear();
+        entry.stamp = stamp;
+        &mut entry.leaves
+    }
+
+    fn grow(&mut self) {
+        let larger = vec![Entry::default(); self.entries.len() * 2];
+        let old = std::mem::replace(&mut self.entries, larger);
+        self.pushed_out = 0;
+        for entry in old.into_iter().filter(|entry| entry.stamp != 0) {
+            let set = self.set(entry.hash);
+            let at = if self.entries[set].stamp == 0 { set } else { set + 1 };
+            self.entries[at] = entry;
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.entries.iter().filter(|entry| entry.stamp != 0).count()
+    }
+}
+
+fn change(leaves: &mut Vec<u32>, leaf: u32, added: bool) {
+    if added {
+        leaves.push(leaf);
+    } else if let Some(at) = leaves.iter().position(|other| *other == leaf) {
+        leaves.swap_remove(at);
+    }
+}
+
+/// Whether a pattern matches a subject, word by word.
+fn pattern_matches(pattern: &str, subject: &str) -> bool {
+    let mut words = subject.split('.');
+    for expected in pattern.split('.') {
+        let Some(word) = words.next() else { return false };
+        match expected {
+            ">" => return true,
+            "*" => {}
+            expected if expected == word => {}
+            _ => return false,
+        }
+    }
+    words.next().is_none()
+}

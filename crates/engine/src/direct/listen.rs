@@ -1,0 +1,164 @@
+//! Sessions begin and cease to listen.
+
+use super::Direct;
+use super::interest::Place;
+use crate::engine::Engine;
+use crate::limits::{NAME_BYTES_MAX, SUBJECT_BYTES_MAX};
+use crate::{Delivery, Effects, Heard, Listen, MessageView, Refusal, RefusalKind, SessionId};
+use hashbrown::HashTable;
+use std::hash::BuildHasher;
+
+/// One who listens.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    /// Its session.
+    pub(crate) id: SessionId,
+    /// The slot of its virtual host.
+    vhost: u32,
+    place: Place,
+    pub(crate) name: Box<str>,
+    /// How many messages it has been handed.
+    pub(crate) heard: u64,
+    /// After how many it ceases to listen.
+    pub(crate) until: u64,
+    /// Messages that it missed and was not told of.
+    pub(crate) missed: u64,
+}
+
+/// Those who listen for one session, found by their names.
+#[derive(Debug, Default)]
+pub(crate) struct Listeners(HashTable<u32>);
+
+impl Listener {
+    /// Hands it a message, if it keeps up.
+    #[inline]
+    pub(super) fn hear<F: Effects>(&mut self, message: &MessageView<'_>, fx: &mut F) -> Heard {
+        let heard = fx.emit(&Delivery {
+            session: self.id,
+            subscription: &self.name,
+            tag: 0,
+            redelivered: false,
+            messages_left: 0,
+            missed: self.missed,
+            message: *message,
+        });
+        if heard == Heard::Missed {
+            self.missed += 1;
+        } else {
+            self.missed = 0;
+            self.heard += 1;
+        }
+        heard
+    }
+}
+
+impl Engine {
+    /// Begins to listen. One of that name that listens already goes on as it is.
+    pub(crate) fn begin_to_listen(
+        &mut self,
+        id: SessionId,
+        listen: Listen<'_>,
+    ) -> Result<(), Refusal> {
+        let slot = self.session_slot(id).ok_or_else(|| Engine::no_session(id))?;
+        check_pattern(listen.subject)?;
+        if listen.group.is_some_and(|group| group.len() > SUBJECT_BYTES_MAX)
+            || listen.name.len() > NAME_BYTES_MAX
+        {
+            let text = format!(
+                "the name of a listener has at most {NAME_BYTES_MAX} bytes, that of a group at \
+                 most {SUBJECT_BYTES_MAX}"
+            );
+            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+        }
+        self.may_listen(id, listen.subject)?;
+        let hash = self.direct.hasher.hash_one(listen.name);
+        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
+        let known = &session.listeners.0;
+        let is_named = |slot: &u32| {
+            self.direct.listeners.get(*slot).is_some_and(|listener| &*listener.name == listen.name)
+        };
+        if known.find(hash, is_named).is_some() {
+            return Ok(());
+        }
+        let most = self.options.limits.listeners_max;
+        if known.len() >= most {
+            let text = format!("more than {most} subjects listened to in one session");
+            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+        }
+        let vhost = session.vhost;
+        let host = self.vhosts.get_mut(vhost).expect("sessions end first");
+        let listener = self.direct.listeners.next_slot();
+        let place = host.interest.add(listen.subject, listen.group, listener);
+        let name: Box<str> = listen.name.into();
+        let (heard, until, missed) = (0, u64::MAX, 0);
+        self.direct.listeners.insert(Listener { id, vhost, place, name, heard, until, missed });
+        let Direct { listeners, hasher, .. } = &self.direct;
+        session.listeners.0.insert_unique(hash, listener, |slot| {
+            listeners.get(*slot).map_or(0, |listener| hasher.hash_one(&*listener.name))
+        });
+        Ok(())
+    }
+
+    /// Ceases to listen: now, or once it has heard `after` messages from its beginning.
+    pub(crate) fn cease_to_listen(&mut self, id: SessionId, name: &str, after: Option<u64>) {
+        let Some(session) = self.session_slot(id).and_then(|slot| self.sessions.get(slot)) else {
+            return;
+        };
+        let hash = self.direct.hasher.hash_one(name);
+        let is_named =
+            |slot: &u32| self.direct.listeners.get(*slot).is_some_and(|other| &*other.name == name);
+        let Some(&slot) = session.listeners.0.find(hash, is_named) else { return };
+        let listener = self.direct.listeners.get_mut(slot).expect("it was found just now");
+        match after {
+            Some(after) if after > listener.heard => listener.until = after,
+            _ => self.end_listener(slot),
+        }
+    }
+
+    /// Takes a listener out.
+    pub(crate) fn end_listener(&mut self, slot: u32) {
+        let Some(listener) = self.direct.listeners.get(slot) else { return };
+        let hash = self.direct.hasher.hash_one(&*listener.name);
+        if let Some(session) = self.session_slot(listener.id)
+            && let Some(session) = self.sessions.get_mut(session)
+            && let Ok(entry) = session.listeners.0.find_entry(hash, |other| *other == slot)
+        {
+            entry.remove();
+        }
+        self.forget_listener(slot);
+    }
+
+    /// Takes all listeners of a session out that is being closed.
+    pub(crate) fn end_listeners(&mut self, listeners: Listeners) {
+        for slot in listeners.0 {
+            self.forget_listener(slot);
+        }
+    }
+
+    fn forget_listener(&mut self, slot: u32) {
+        let Some(listener) = self.direct.listeners.remove(slot) else { return };
+        let host = self.vhosts.get_mut(listener.vhost).expect("sessions end first");
+        if let Some(moved) = host.interest.remove(listener.place)
+            && let Some(moved) = self.direct.listeners.get_mut(moved)
+        {
+            moved.place = listener.place;
+        }
+    }
+}
+
+/// Refuses what is not a pattern of subjects.
+fn check_pattern(pattern: &str) -> Result<(), Refusal> {
+    if pattern.len() > SUBJECT_BYTES_MAX {
+        let text =
+            format!("a subject of {} bytes is longer than {SUBJECT_BYTES_MAX}", pattern.len());
+        return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+    }
+    let mut words = pattern.split('.').peekable();
+    while let Some(word) = words.next() {
+        if word.is_empty() || (word == ">" && words.peek().is_some()) {
+            let text = format!("'{pattern}' is not a subject: it has an empty word, or '>' inside");
+            return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
+        }
+    }
+    Ok(())
+}

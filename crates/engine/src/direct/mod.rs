@@ -1,0 +1,48 @@
+//! Direct messages: at most once, from a publisher straight to whoever listens at that moment.
+//!
+//! They share their address space with everything else: a subject is a routing key of
+//! [`SUBJECT_EXCHANGE`]. What is emitted reaches queues bound to that exchange; what is published to
+//! the exchange, or comes to it from others, reaches those who listen.
+
+mod cache;
+mod emit;
+mod interest;
+pub(crate) mod listen;
+
+use crate::slab::Slab;
+use foldhash::fast::FixedState;
+
+pub(crate) use interest::Interest;
+pub(crate) use listen::Listeners;
+
+/// What all virtual hosts share of direct messaging.
+#[derive(Debug)]
+pub(crate) struct Direct {
+    listeners: Slab<listen::Listener>,
+    hasher: FixedState,
+
+    // Kept between calls for their memory.
+    leaves: Vec<u32>,
+    spent: Vec<u32>,
+}
+
+impl Direct {
+    pub(crate) fn new(seed: u64) -> Direct {
+        Direct {
+            listeners: Slab::default(),
+            hasher: FixedState::with_seed(seed),
+            leaves: Vec::new(),
+            spent: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
+
+/// The exchange whose routing keys are the subjects of direct messages.
+pub const SUBJECT_EXCHANGE: &str = "amq.topic";
+
+/// A subject that begins so names a queue: what is emitted to it goes there through the default
+/// exchange, as an answer to a request from a queue's user does.
+pub const QUEUE_SUBJECT_PREFIX: &str = "$QUEUE.";

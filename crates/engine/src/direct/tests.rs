@@ -1,0 +1,318 @@
+//! Direct messages: scenarios, and the index against a model.
+
+use super::Interest;
+use crate::limits::{Limits, SUBJECT_CACHE_ENTRIES_MAX};
+use crate::tests::{World, check, check_in};
+use std::collections::BTreeMap;
+
+#[test]
+fn listeners_hear_what_their_patterns_match() {
+    check(
+        "a listen stock.*.ibm one
+         a listen stock.> two
+         b listen stock three
+         b listen > four
+         a emit stock.us.ibm 1
+         > a hears one stock.us.ibm 1
+         > b hears four stock.us.ibm 1
+         > a hears two stock.us.ibm 1
+         a emit stock.us 2
+         > b hears four stock.us 2
+         > a hears two stock.us 2
+         b emit stock 3
+         > b hears three stock 3
+         > b hears four stock 3
+         b unlisten four
+         b emit bond 4
+         > nobody",
+    );
+}
+
+#[test]
+fn one_of_a_group_hears_each_message() {
+    check(
+        "a listen job one group=g
+         b listen job two group=g
+         c listen job three
+         d listen * four group=g
+         c emit job 1
+         > c hears three job 1
+         > b hears two job 1
+         c emit job 2
+         > c hears three job 2
+         > a hears one job 2
+         a disconnect
+         b disconnect
+         c emit job 3
+         > c hears three job 3
+         > d hears four job 3",
+    );
+}
+
+#[test]
+fn a_member_that_is_behind_leaves_its_turn_to_another() {
+    check(
+        "a listen job one group=g
+         b listen job two group=g
+         room b off
+         c emit job 1
+         > a hears one job 1
+         c emit job 2
+         > a hears one job 2
+         room b
+         c emit job 3
+         > b hears two job 3",
+    );
+}
+
+#[test]
+fn who_is_behind_misses_messages_and_is_told_how_many() {
+    check(
+        "a listen s one
+         b listen s two
+         room a off
+         c emit s 1
+         > b hears two s 1
+         c emit s 2
+         > b hears two s 2
+         room a
+         c emit s 3
+         > a hears one s 3 missed=2
+         > b hears two s 3
+         c emit s 4
+         > a hears one s 4
+         > b hears two s 4",
+    );
+}
+
+#[test]
+fn a_publisher_is_ahead_where_all_who_listen_have_much_unsent() {
+    check(
+        "a listen s one
+         b listen s two
+         room a little
+         c emit s 1
+         > a hears one s 1
+         > b hears two s 1
+         room b off
+         c emit s 2
+         > a hears one s 2
+         > crowded",
+    );
+}
+
+#[test]
+fn listening_ends_after_so_many_messages() {
+    check(
+        "a listen s one
+         a emit s 1
+         > a hears one s 1
+         a unlisten one after=3
+         a emit s 2
+         > a hears one s 2
+         a emit s 3
+         > a hears one s 3
+         a emit s 4
+         > nobody
+         a listen s one
+         a emit s 5
+         > a hears one s 5
+         a unlisten one after=1
+         a emit s 6
+         > nobody",
+    );
+}
+
+#[test]
+fn publishers_need_not_hear_themselves() {
+    check(
+        "a listen s one
+         a2 listen s two
+         b listen s three
+         a emit s 1 silent
+         > b hears three s 1",
+    );
+}
+
+#[test]
+fn a_name_that_listens_goes_on_as_it_is() {
+    check(
+        "a listen s one
+         a listen t one
+         a emit t 1
+         > nobody
+         a emit s 1
+         > a hears one s 1",
+    );
+}
+
+#[test]
+fn what_is_no_pattern_is_refused() {
+    for pattern in ["a..b", ".a", "a.", "a.>.b"] {
+        check(&format!(
+            "a listen {pattern} one
+             > a refused PreconditionFailed: '{pattern}' is not a subject: it has an empty word, \
+             or '>' inside"
+        ));
+    }
+    let limits = Limits { listeners_max: 2, ..Limits::default() };
+    check_in(
+        World::with(limits),
+        "a listen s one
+         a listen s two
+         a listen s three
+         > a refused LimitExceeded: more than 2 subjects listened to in one session
+         a unlisten one
+         a listen s three",
+    );
+}
+
+#[test]
+fn subjects_are_routing_keys_of_the_topic_exchange() {
+    check(
+        "a queue q durable
+         > a queue q 0 0
+         a bind amq.topic q stock.#
+         > a ok
+         b listen stock.* one
+         a publish amq.topic stock.ibm 1
+         > b hears one stock.ibm 1
+         b emit stock.ibm 2
+         > b hears one stock.ibm 2
+         b emit stock 3
+         a subscribe q c
+         > a subscribed c
+         > a deliver c #1 1
+         > a deliver c #2 2
+         > a deliver c #3 3",
+    );
+}
+
+#[test]
+fn what_a_durable_queue_catches_survives() {
+    check(
+        "a queue q durable
+         > a queue q 0 0
+         a bind amq.topic q stock.#
+         > a ok
+         b emit stock.ibm 1
+         flush
+         restart
+         a subscribe q c
+         > a subscribed c
+         > a deliver c #1 1 redelivered",
+    );
+}
+
+#[test]
+fn other_exchanges_lead_to_listeners_too() {
+    check(
+        "a exchange news fanout
+         > a ok
+         a bind news @amq.topic -
+         > a ok
+         b listen weather one
+         a publish news weather rain mandatory
+         > b hears one weather rain
+         a publish news sport goal mandatory
+         > a returned goal",
+    );
+}
+
+#[test]
+fn answers_find_their_way_in_both_directions() {
+    check(
+        "a queue q
+         > a queue q 0 0
+         b emit $QUEUE.q request
+         a get q presettled
+         > a deliver  #1 request
+         > a got, 0 left
+         b listen _INBOX.1 one
+         a publish - _INBOX.1 answer mandatory
+         > b hears one _INBOX.1 answer
+         b emit $QUEUE.r request
+         > nobody",
+    );
+}
+
+/// The subjects and patterns that the model is asked about.
+const WORDS: [&str; 3] = ["a", "b", "c"];
+
+fn matches(pattern: &str, subject: &str) -> bool {
+    let (pattern, subject): (Vec<_>, Vec<_>) =
+        (pattern.split('.').collect(), subject.split('.').collect());
+    let tail = pattern.last() == Some(&">");
+    let fixed = if tail { &pattern[..pattern.len() - 1] } else { &pattern[..] };
+    let long_enough = if tail { subject.len() > fixed.len() } else { subject.len() == fixed.len() };
+    long_enough && fixed.iter().zip(&subject).all(|(word, other)| *word == "*" || word == other)
+}
+
+#[test]
+fn remembered_subjects_follow_what_comes_and_goes() {
+    let mut seed = 1_u64;
+    let mut random = |below: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % below
+    };
+    let mut interest = Interest::new(7);
+    let mut listed = BTreeMap::new();
+    for round in 0..20_000_u32 {
+        let mut words: Vec<&str> = (0..1 + random(3)).map(|_| WORDS[random(3)]).collect();
+        match random(4) {
+            0 if listed.len() < 40 => {
+                if random(2) == 0 {
+                    let at = random(words.len());
+                    words[at] = "*";
+                }
+                if random(4) == 0 {
+                    words.push(">");
+                }
+                let pattern = words.join(".");
+                let place = interest.add(&pattern, None, round);
+                listed.insert(round, (pattern, place));
+            }
+            1 if !listed.is_empty() => {
+                let listener = *listed.keys().nth(random(listed.len())).unwrap();
+                let (_, place) = listed.remove(&listener).unwrap();
+                if let Some(moved) = interest.remove(place) {
+                    listed.get_mut(&moved).unwrap().1 = place;
+                }
+            }
+            _ => {
+                let subject = words.join(".");
+                let mut leaves = Vec::new();
+                interest.find(&subject, &mut leaves);
+                let mut found: Vec<u32> = leaves
+                    .iter()
+                    .flat_map(|leaf| interest.leaf(*leaf).unwrap().all.iter().copied())
+                    .collect();
+                found.sort_unstable();
+                let expected = listed.iter().filter(|(_, (pattern, _))| matches(pattern, &subject));
+                let expected: Vec<u32> = expected.map(|(listener, _)| *listener).collect();
+                assert_eq!(found, expected, "{subject} in round {round}");
+            }
+        }
+    }
+    while let Some((_, (_, place))) = listed.pop_first() {
+        if let Some(moved) = interest.remove(place) {
+            listed.get_mut(&moved).unwrap().1 = place;
+        }
+    }
+    assert!(interest.is_empty());
+}
+
+#[test]
+fn what_is_remembered_is_bounded() {
+    let mut interest = Interest::new(7);
+    interest.add("x.>", None, 1);
+    for number in 0..10 * SUBJECT_CACHE_ENTRIES_MAX {
+        let mut leaves = Vec::new();
+        interest.find(&format!("x.{number}"), &mut leaves);
+        assert_eq!(leaves.len(), 1);
+    }
+    let (leaves, remembered) = interest.size();
+    assert_eq!(leaves, 1);
+    assert!(remembered <= SUBJECT_CACHE_ENTRIES_MAX, "{remembered}");
+    assert!(remembered > SUBJECT_CACHE_ENTRIES_MAX / 2, "{remembered}");
+}
