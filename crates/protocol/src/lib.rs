@@ -16,5 +16,5 @@ pub mod nats;
 mod session;
 
 pub use session::{
-    Authentication, Close, Credentials, Identity, Outlet, Peer, Session, Turn, World,
+    Authentication, Close, Credentials, Identity, Outlet, Peer, Protocol, Session, Turn, World,
 };

@@ -8,9 +8,21 @@ use angarium_engine::{
     ConnectionId, Delivery, Effects, Engine, Refusal, Reply, Returned, SessionId, Time,
 };
 
+/// What is spoken on a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// AMQP 0-9-1.
+    #[default]
+    Amqp091,
+    /// NATS.
+    Nats,
+}
+
 /// The other end of a connection, as the transport knows it.
 #[derive(Clone, Debug, Default)]
 pub struct Peer {
+    /// What is spoken.
+    pub protocol: Protocol,
     /// Where it comes from, for logs and listings: `127.0.0.1:52144`.
     pub address: String,
     /// It comes from this very host: loopback or Unix socket.
