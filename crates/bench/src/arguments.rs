@@ -3,7 +3,8 @@
 use crate::client::Target;
 use crate::client::amqp091::Argument;
 use crate::compare::{self, CompareArguments};
-use crate::load::{self, End, Plan, idle, start};
+use crate::load::idle::IdlePlan;
+use crate::load::{self, End, Plan, idle, round_trip, start};
 use crate::measure::{disk, process, raw};
 use crate::report;
 use clap::{Args, Subcommand};
@@ -30,7 +31,10 @@ pub struct BenchArguments {
 enum BenchCommand {
     /// Publish and consume; count, time and check every message
     Load(Box<LoadArguments>),
-    /// Open idle connections, each with a queue and a consumer; the broker's memory for each
+    /// Send a request and wait for its reply, again and again: the time of a round trip
+    Ping(PingArguments),
+    /// Open idle connections, each with a subscription: the broker's memory for each, and the time
+    /// of one message to all
     Idle(IdleArguments),
     /// Start a broker; the time until its first message is delivered
     Start(StartArguments),
@@ -69,10 +73,10 @@ struct LoadArguments {
     /// Connections that consume; 0 leaves the messages in the queues
     #[arg(short, long, default_value_t = 1)]
     consumers: usize,
-    /// Queues [default: 1; with --fan-out, one for each consumer]
+    /// Queues, or subjects [default: 1; with --fan-out, one for each consumer]
     #[arg(short, long)]
     queues: Option<usize>,
-    /// Send every message to every queue through a fanout exchange
+    /// Send every message to every queue through a fanout exchange, or to one subject of all
     #[arg(long)]
     fan_out: bool,
     /// Octets of a body
@@ -90,7 +94,8 @@ struct LoadArguments {
     /// Unconfirmed messages per producer; 0 is no confirms
     #[arg(short, long, default_value_t = 0)]
     window: usize,
-    /// Messages published and not delivered at any time, over all; 0 is no limit
+    /// Messages published and not delivered at any time, over all; 0 is no limit: what a broker may
+    /// drop it will, and the verdict counts it
     #[arg(long, default_value_t = 0)]
     ahead: u64,
     /// Messages per second over all producers; 0 is as fast as it goes
@@ -114,6 +119,9 @@ struct LoadArguments {
     /// Take latencies
     #[arg(long)]
     latency: bool,
+    /// Subscriptions of another connection that match nothing (NATS)
+    #[arg(long, default_value_t = 0)]
+    bystanders: usize,
     /// An argument of the queues, such as x-queue-type=quorum; may be given several times
     #[arg(long = "queue-argument", value_name = "NAME=VALUE", value_parser = queue_argument)]
     queue_arguments: Vec<(String, Argument)>,
@@ -144,11 +152,24 @@ impl LoadArguments {
             drain: seconds(self.drain)?,
             checksum: self.checksum,
             latency: self.latency,
+            bystanders: self.bystanders,
             queue_arguments: self.queue_arguments.clone(),
         };
         plan.check()?;
         Ok(plan)
     }
+}
+
+#[derive(Debug, Args)]
+struct PingArguments {
+    #[command(flatten)]
+    broker: BrokerArguments,
+    /// Octets of a request and of a reply
+    #[arg(short, long, default_value_t = 100)]
+    size: usize,
+    /// Seconds measured
+    #[arg(short, long, default_value_t = 5.0)]
+    duration: f64,
 }
 
 #[derive(Debug, Args)]
@@ -161,6 +182,9 @@ struct IdleArguments {
     /// Seconds before each look at the broker
     #[arg(long, default_value_t = 2.0)]
     settle: f64,
+    /// Messages to all of them, one after the other
+    #[arg(long, default_value_t = 0)]
+    waves: usize,
 }
 
 #[derive(Debug, Args)]
@@ -220,13 +244,23 @@ fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
             let clean = outcome.verdict.is_none_or(|verdict| verdict.is_clean());
             return Ok(if clean { ExitCode::SUCCESS } else { ExitCode::from(2) });
         }
+        BenchCommand::Ping(ping) => {
+            if ping.size > round_trip::SIZE_BYTES_MAX {
+                return Err(format!("at most {} octets", round_trip::SIZE_BYTES_MAX));
+            }
+            let span = seconds(ping.duration)?;
+            let broker = &ping.broker;
+            let trips = round_trip::measure(&broker.target, broker.pid(), ping.size, span);
+            print(json, &trips.map_err(text)?, report::round_trips)?;
+        }
         BenchCommand::Idle(idle) => {
             if idle.connections > idle::CONNECTIONS_MAX {
                 return Err(format!("at most {} connections", idle::CONNECTIONS_MAX));
             }
             let pid = idle.broker.pid().ok_or("which process is the broker? Say it by --pid")?;
-            let settle = seconds(idle.settle)?;
-            let cost = idle::measure(&idle.broker.target, pid, idle.connections, settle);
+            let (connections, waves) = (idle.connections, idle.waves);
+            let plan = IdlePlan { connections, settle: seconds(idle.settle)?, waves };
+            let cost = idle::measure(&idle.broker.target, pid, &plan);
             print(json, &cost.map_err(text)?, report::idle)?;
         }
         BenchCommand::Start(start) => {

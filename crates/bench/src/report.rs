@@ -2,6 +2,7 @@
 
 use crate::load::Outcome;
 use crate::load::idle::IdleCost;
+use crate::load::round_trip::RoundTrips;
 use crate::load::start::StartTime;
 use crate::measure::disk::DiskSpeed;
 use crate::measure::latency::Summary;
@@ -49,6 +50,10 @@ pub(crate) fn load(outcome: &Outcome) -> String {
     if outcome.refused > 0 {
         line("refused", outcome.refused.to_string());
     }
+    if !outcome.cut_off.is_empty() {
+        let (count, why) = (outcome.cut_off.len(), &outcome.cut_off[0]);
+        line("cut off", format!("{count} consumers, before the end: {why}"));
+    }
     if let Some(verdict) = &outcome.verdict {
         let state = if verdict.is_clean() { "clean" } else { "NOT CLEAN" };
         let counts = format!(
@@ -70,8 +75,8 @@ pub(crate) fn load(outcome: &Outcome) -> String {
 
 /// Idle connections.
 pub(crate) fn idle(cost: &IdleCost) -> String {
-    format!(
-        "{} idle connections, each with a queue and a consumer\n  \
+    let mut text = format!(
+        "{} idle connections, each with a subscription\n  \
          broker memory {:.1} KiB each ({} KiB before, {} KiB after)\n  \
          opened {}/s, {:.1}% of a core while idle\n",
         cost.connections,
@@ -80,7 +85,26 @@ pub(crate) fn idle(cost: &IdleCost) -> String {
         cost.rss_after_kib,
         grouped(cost.opened_per_s),
         cost.idle_cpu_share * 100.0
-    )
+    );
+    if !cost.waves_ms.is_empty() {
+        let waves: Vec<String> = cost.waves_ms.iter().map(|ms| format!("{ms:.1}")).collect();
+        text += &format!("  one message to all of them {} ms\n", waves.join(", "));
+    }
+    text
+}
+
+/// Round trips.
+pub(crate) fn round_trips(trips: &RoundTrips) -> String {
+    let mut text =
+        format!("round trips of {} B between two connections, closed loop\n", trips.size_bytes);
+    if let Some(latency) = &trips.latency {
+        text +=
+            &format!("  {} round trips, {}\n", grouped(latency.count as f64), quantiles(latency));
+    }
+    if let Some(broker) = &trips.broker {
+        text += &format!("  broker CPU {:.1} us a round trip\n", broker.cpu_ns_per_message / 1e3);
+    }
+    text
 }
 
 /// A start.

@@ -153,6 +153,17 @@ impl Link {
         }
     }
 
+    /// Subscribes to many subjects; queues have no such thing.
+    pub fn subscribe_bystanders(
+        &mut self,
+        subjects: impl Iterator<Item = String>,
+    ) -> Result<(), Error> {
+        match self {
+            Link::Amqp091(_) => Ok(()),
+            Link::Nats(connection) => connection.subscribe_many(subjects, None),
+        }
+    }
+
     /// Appends a message as it is published. Returns where the body's first octet lies.
     pub fn encode(&self, route: &Route<'_>, body: &[u8], out: &mut Vec<u8>) -> usize {
         match self {

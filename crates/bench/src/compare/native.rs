@@ -3,6 +3,7 @@
 use super::Effort;
 use super::side::{OURS, Side, our_command, text};
 use super::table::{Check, Report, Section, median, spread};
+use crate::load::idle::IdlePlan;
 use crate::load::{self, End, Outcome, Plan, idle, start};
 use crate::measure::{disk, raw};
 use crate::peer::RabbitMq;
@@ -103,6 +104,7 @@ impl Native<'_> {
             drain: Duration::from_secs(10),
             checksum: false,
             latency: false,
+            bystanders: 0,
             queue_arguments: Vec::new(),
         }
     }
@@ -199,8 +201,8 @@ impl Native<'_> {
         let mut section = Section::new("1,000 idle connections, each with a queue and a consumer");
         for side in self.sides {
             let settle = Duration::from_secs(2);
-            let cost =
-                idle::measure(&side.uri, side.pid(), IDLE_CONNECTIONS, settle).map_err(text)?;
+            let plan = IdlePlan { connections: IDLE_CONNECTIONS, settle, waves: 0 };
+            let cost = idle::measure(&side.uri, side.pid(), &plan).map_err(text)?;
             section.value(side.name, "memory each", format!("{:.1} KiB", cost.kib_per_connection));
             section.value(side.name, "opened", format!("{:.0}/s", cost.opened_per_s));
             if side.name == OURS {

@@ -1,10 +1,13 @@
-//! What an idle connection costs the broker: many of them, each with a queue and a consumer.
+//! What an idle connection costs the broker: many of them, each with a subscription, and
+//! one message to all of them.
 
 use super::topology;
-use crate::client::{Error, Link, Source, Target};
+use super::wave::{self, Shore};
+use crate::client::{Error, Link, Protocol, Route, Source, Target};
 use crate::measure::process::Usage;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
+use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,7 +19,7 @@ pub const CONNECTIONS_MAX: usize = 100_000;
 pub struct IdleCost {
     /// How many.
     pub connections: u64,
-    /// Connections per second while they were opened, each with its queue and consumer.
+    /// Connections per second while they were opened, each with its subscription.
     pub opened_per_s: f64,
     /// The broker's resident memory before.
     pub rss_before_kib: u64,
@@ -26,57 +29,121 @@ pub struct IdleCost {
     pub kib_per_connection: f64,
     /// Cores' worth of broker CPU while they did nothing.
     pub idle_cpu_share: f64,
+    /// One message to all of them: milliseconds until the last one was read here, each time that
+    /// was tried.
+    pub waves_ms: Vec<f64>,
 }
 
-/// Opens `count` connections to the broker of process `pid`, waits, looks, and closes them.
-pub fn measure(
-    target: &Target,
-    pid: u32,
-    count: usize,
-    settle: Duration,
-) -> Result<IdleCost, Error> {
-    raise_descriptor_limit(count as u64 + 100);
+/// What to measure.
+#[derive(Debug, Clone, Copy)]
+pub struct IdlePlan {
+    /// Connections.
+    pub connections: usize,
+    /// Between opening and looking.
+    pub settle: Duration,
+    /// How often one message goes to all.
+    pub waves: usize,
+}
+
+/// Opens connections to the broker of process `pid`, waits, looks, sends the waves, and closes
+/// them. With AMQP each has a queue of its own; with NATS all subscribe to one subject.
+pub fn measure(target: &Target, pid: u32, plan: &IdlePlan) -> Result<IdleCost, Error> {
+    raise_descriptor_limit(plan.connections as u64 + 100);
     // The first connection makes the broker set up what is not per connection.
     let mut first = Link::open(target)?;
-    let prefix = format!("{}-idle", topology::prefix(target.protocol()));
-    thread::sleep(settle);
+    let names = Names::new(target.protocol(), plan.connections);
+    thread::sleep(plan.settle);
     let before = Usage::of_tree(pid).unwrap_or_default();
     let start = Instant::now();
-    let mut sockets = Vec::with_capacity(count);
-    for index in 0..count {
+    let mut sockets = Vec::with_capacity(plan.connections);
+    for queue in &names.queues {
         let mut link = Link::open(target)?;
-        let queue = format!("{prefix}-{index}");
-        link.declare_queue(&queue, false, &[])?;
-        link.subscribe(&Source { name: &queue, group: None, auto_ack: true }, 0)?;
+        link.declare_queue(queue, false, &[])?;
+        link.subscribe(&Source { name: queue, group: None, auto_ack: true }, 0)?;
         sockets.push(link.into_stream());
     }
-    let opened_per_s = count as f64 / start.elapsed().as_secs_f64();
-    thread::sleep(settle);
+    let opened_per_s = plan.connections as f64 / start.elapsed().as_secs_f64();
+    thread::sleep(plan.settle);
     let after = Usage::of_tree(pid).unwrap_or_default();
     let still = Instant::now();
-    thread::sleep(settle);
+    thread::sleep(plan.settle);
     let idle = Usage::of_tree(pid).unwrap_or_default();
     let idle_ns = idle.cpu_ns.saturating_sub(after.cpu_ns) as f64;
     let idle_cpu_share = idle_ns / still.elapsed().as_nanos() as f64;
+    let waves_ms = names.waves(&mut first, &sockets, plan.waves)?;
     drop(sockets);
-    for index in 0..count {
-        first.delete_queue(&format!("{prefix}-{index}"))?;
+    for queue in &names.queues {
+        first.delete_queue(queue)?;
     }
     first.close()?;
     let grown_kib = after.rss_kib.saturating_sub(before.rss_kib);
     Ok(IdleCost {
-        connections: count as u64,
+        connections: plan.connections as u64,
         opened_per_s,
         rss_before_kib: before.rss_kib,
         rss_after_kib: after.rss_kib,
-        kib_per_connection: grown_kib as f64 / count.max(1) as f64,
+        kib_per_connection: grown_kib as f64 / plan.connections.max(1) as f64,
         idle_cpu_share,
+        waves_ms,
     })
+}
+
+/// What the connections subscribe to, and how one message reaches all of them.
+struct Names {
+    exchange: String,
+    key: String,
+    queues: Vec<String>,
+}
+
+impl Names {
+    fn new(protocol: Protocol, count: usize) -> Names {
+        let prefix = topology::prefix(protocol);
+        match protocol {
+            Protocol::Amqp091 => Names {
+                exchange: format!("{prefix}-idle"),
+                key: String::new(),
+                queues: (0..count).map(|index| format!("{prefix}-idle-{index}")).collect(),
+            },
+            Protocol::Nats => {
+                let subject = format!("{prefix}.idle");
+                Names {
+                    exchange: String::new(),
+                    queues: vec![subject.clone(); count],
+                    key: subject,
+                }
+            }
+        }
+    }
+
+    fn waves(
+        &self,
+        link: &mut Link,
+        sockets: &[TcpStream],
+        count: usize,
+    ) -> Result<Vec<f64>, Error> {
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        link.declare_fan_out(&self.exchange, &self.queues)?;
+        let route = Route { exchange: &self.exchange, key: &self.key, persistent: false };
+        let mut message = Vec::new();
+        link.encode(&route, &wave::body(), &mut message);
+        let mut shore = Shore::new(sockets)?;
+        let mut waves_ms = Vec::new();
+        for _ in 0..count {
+            // The broker is to be idle, as it would be between rare messages.
+            thread::sleep(Duration::from_millis(100));
+            let time = shore.wave(|| Ok(link.write(&message)?))?;
+            waves_ms.push(time.as_secs_f64() * 1e3);
+        }
+        link.delete_exchange(&self.exchange)?;
+        Ok(waves_ms)
+    }
 }
 
 /// Allows as many sockets as the run needs, as far as the system lets us; opening them says if it
 /// does not.
-fn raise_descriptor_limit(needed: u64) {
+pub(crate) fn raise_descriptor_limit(needed: u64) {
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= needed) {
         return;

@@ -8,11 +8,13 @@ mod outcome;
 mod pace;
 mod plan;
 mod producer;
+pub mod round_trip;
 mod run;
 mod stamp;
 pub mod start;
 mod tally;
 mod topology;
+mod wave;
 mod window;
 
 pub use outcome::{Outcome, Rates, ToolCost};

@@ -12,6 +12,8 @@ pub(super) const WORKERS_MAX: usize = 1_000;
 pub(super) const SIZE_BYTES_MAX: usize = 128 << 20;
 /// The largest confirm window.
 pub(super) const WINDOW_MAX: usize = 1 << 20;
+/// The most subscriptions that match nothing.
+pub(super) const BYSTANDERS_MAX: usize = 10_000_000;
 
 /// When a run ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -63,6 +65,8 @@ pub struct Plan {
     pub checksum: bool,
     /// Whether latencies are taken.
     pub latency: bool,
+    /// Subscriptions of another connection that match nothing: what they cost the others.
+    pub bystanders: usize,
     /// Arguments of every queue.
     pub queue_arguments: Vec<(String, Argument)>,
 }
@@ -98,10 +102,16 @@ impl Plan {
         if self.ahead > 0 && self.consumers == 0 {
             return Err("a limit on undelivered messages needs consumers".to_owned());
         }
-        if self.target.protocol() == Protocol::Nats {
-            self.check_at_most_once()?;
+        if self.bystanders > BYSTANDERS_MAX {
+            return Err(format!("at most {BYSTANDERS_MAX} subscriptions that match nothing"));
         }
-        Ok(())
+        match self.target.protocol() {
+            Protocol::Nats => self.check_at_most_once(),
+            Protocol::Amqp091 if self.bystanders > 0 => {
+                Err("subscriptions that match nothing need NATS".to_owned())
+            }
+            Protocol::Amqp091 => Ok(()),
+        }
     }
 
     fn check_at_most_once(&self) -> Result<(), String> {

@@ -23,6 +23,7 @@ pub fn run(plan: &Plan, broker_pid: Option<u32>) -> Result<Outcome, Error> {
     let topology = Topology::of(plan);
     let mut link = Link::open(&plan.target)?;
     topology.declare(&mut link, plan)?;
+    link.subscribe_bystanders(topology.bystanders(plan))?;
     let control = Control::new(plan.producers, plan.consumers, plan.ahead, plan.copies());
     let outcome = thread::scope(|scope| {
         let outcome = drive(scope, plan, &topology, &control, broker_pid);

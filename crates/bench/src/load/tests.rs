@@ -213,6 +213,7 @@ fn plan() -> Plan {
         drain: std::time::Duration::from_secs(1),
         checksum: false,
         latency: false,
+        bystanders: 0,
         queue_arguments: Vec::new(),
     }
 }

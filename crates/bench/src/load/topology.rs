@@ -66,6 +66,18 @@ impl Topology {
         Source { name, group, auto_ack: plan.ack_every == 0 }
     }
 
+    /// Subscriptions beside those of the run, as deep as they are, that match none of its messages:
+    /// every tenth of them with a wildcard, so that literal look-ups alone do not settle it.
+    pub(super) fn bystanders(&self, plan: &Plan) -> impl Iterator<Item = String> {
+        let name = &self.queues[0];
+        let above = name.rsplit_once('.').map_or("", |(above, _)| above).to_owned();
+        let top = name.split_once('.').map_or("", |(top, _)| top).to_owned();
+        (0..plan.bystanders).map(move |index| match index % 10 {
+            0 => format!("{top}.*.by-{index}"),
+            _ => format!("{above}.by-{index}"),
+        })
+    }
+
     /// Deletes what was declared.
     pub(super) fn delete(&self, link: &mut Link) -> Result<(), Error> {
         for queue in &self.queues {

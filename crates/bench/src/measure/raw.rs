@@ -40,6 +40,11 @@ pub fn measure(size_bytes: usize, span: Duration) -> io::Result<SocketSpeed> {
     })
 }
 
+/// Measures only single round trips through the relay, which are two hops each way.
+pub fn round_trip(size_bytes: usize, span: Duration) -> io::Result<Option<Summary>> {
+    Ok(round_trips(size_bytes.clamp(1, 1 << 20), span)?.summary())
+}
+
 fn pair() -> io::Result<(TcpStream, TcpStream)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let near = TcpStream::connect(listener.local_addr()?)?;

@@ -3,7 +3,8 @@
 mod fake;
 mod fake_nats;
 
-use angarium_bench::load::{self, End, Plan, Verdict};
+use angarium_bench::load::idle::{self, IdlePlan};
+use angarium_bench::load::{self, End, Plan, Verdict, round_trip};
 use fake::Fault;
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ fn plan(fault: Fault) -> Plan {
         drain: Duration::from_millis(300),
         checksum: true,
         latency: false,
+        bystanders: 0,
         queue_arguments: Vec::new(),
     }
 }
@@ -132,4 +134,35 @@ fn a_nats_broker_with_a_fault_is_found_out() {
     // The last one is struck and never followed by another.
     check(Fault::Swap, [1, 0, 49, 0]);
     check(Fault::FlipBit, [0, 0, 0, 50]);
+}
+
+#[test]
+fn subscriptions_that_match_nothing_change_nothing() {
+    let verdict = verdict(&Plan { bystanders: 3_000, ..nats_plan(Fault::None) });
+    assert!(verdict.is_clean(), "{verdict:?}");
+}
+
+#[test]
+fn round_trips_are_timed_one_by_one() {
+    for plan in [plan(Fault::None), nats_plan(Fault::None)] {
+        let trips = round_trip::measure(&plan.target, None, 100, Duration::from_millis(100));
+        let trips = trips.expect("the fake answers");
+        assert!(trips.latency.is_some_and(|latency| latency.count > 0), "{}", trips.broker_uri);
+    }
+}
+
+#[test]
+fn a_second_reply_ends_round_trips_with_an_error() {
+    let plan = nats_plan(Fault::Duplicate);
+    let trips = round_trip::measure(&plan.target, None, 100, Duration::from_secs(60));
+    assert!(trips.is_err());
+}
+
+#[test]
+fn one_message_reaches_all_idle_connections() {
+    let idle = IdlePlan { connections: 200, settle: Duration::ZERO, waves: 3 };
+    let target = nats_plan(Fault::None).target;
+    let cost = idle::measure(&target, std::process::id(), &idle).expect("the fake answers");
+    assert_eq!((cost.connections, cost.waves_ms.len()), (200, 3));
+    assert!(cost.waves_ms.iter().all(|ms| *ms > 0.0));
 }

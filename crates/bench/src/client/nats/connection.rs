@@ -11,6 +11,8 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The largest payload taken, whatever the broker takes; nats-server advises against more than 8 MiB.
 const PAYLOAD_BYTES_MAX: usize = 64 << 20;
+/// Octets of many subscriptions that are written at once.
+const WRITE_BYTES: usize = 64 * 1024;
 /// What a message's line may add to its payload in the receive buffer.
 const LINE_BYTES: usize = 16 * 1024;
 
@@ -67,6 +69,10 @@ impl Connection {
             let (subject, group) = (subject.as_ref().as_bytes(), group.unwrap_or("").as_bytes());
             let sid = self.subscriptions.to_string();
             client::write_subscribe(&mut out, subject, group, sid.as_bytes());
+            if out.len() >= WRITE_BYTES {
+                self.stream.write_all(&out)?;
+                out.clear();
+            }
         }
         client::write_ping(&mut out);
         self.stream.write_all(&out)?;
