@@ -270,6 +270,15 @@ impl Engine {
     pub fn unlisten(&mut self, session: SessionId, name: &str, after: Option<u64>) {
         self.cease_to_listen(session, name, after);
     }
+    /// The name of one of the session's own listeners, outside of groups, that hears `subject`.
+    pub fn listener(&mut self, session: SessionId, subject: &str) -> Option<&str> {
+        self.find_listener(session, subject)
+    }
+    /// A made-up text that nobody can guess, of letters that are safe in subjects and URLs, six random
+    /// bits each.
+    pub fn secret(&mut self, letters: usize) -> String {
+        self.random.name(letters)
+    }
     /// Everything else; answered by one [`Effects::reply`], at once or later.
     pub fn request<F: Effects>(
         &mut self,

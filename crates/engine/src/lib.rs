@@ -49,6 +49,7 @@ pub use effect::{Confirm, Delivery, Effects, Heard, Load, LoadId, Loaded, Return
 pub use engine::{Engine, Options, StorageState};
 pub use message::{Annotations, Content, Death, DeathReason, Format, MessageView, ReadHeaders};
 pub use names::{ConnectionId, Position, SessionId};
+pub use publish::INBOX_PREFIX;
 pub use queue::QueueCounters;
 pub use refusal::{Refusal, RefusalKind};
 pub use request::{

@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::limits::NAME_BYTES_MAX;
 use crate::queue::entry::{ENTRY_COST, Entry, Fetch, NEVER, NOWHERE};
-use crate::queue::stored::Incoming;
+use crate::queue::stored::{Incoming, NO_ANNOTATIONS};
 use crate::record::{self, Kind, Place};
 use crate::routing::{Keys, QueueKey};
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
 use std::sync::Arc;
 
 /// What begins the address of an inbox.
-pub(crate) const INBOX_PREFIX: &str = "amq.rabbitmq.reply-to.";
+pub const INBOX_PREFIX: &str = "amq.rabbitmq.reply-to.";
 
 /// Room for encoding a message that is kept for the next one.
 const KEPT_BLOB_BYTES_MAX: usize = 64 << 10;
@@ -207,8 +207,16 @@ impl Engine {
             return;
         }
         self.counters.returned += 1;
+        let incoming = Incoming {
+            exchange: publish.exchange,
+            routing_key: publish.routing_key,
+            also_to: &[],
+            content: publish.content,
+            redelivered: false,
+            annotations: &NO_ANNOTATIONS,
+        };
         let session = self.sessions.get(slot).expect("a session's slot is in use");
-        fx.returned(session.id, &Returned { message: Incoming::of(publish).view() });
+        fx.returned(session.id, &Returned { message: incoming.view() });
     }
 
     /// Gives a publish its number, in confirm mode, and has it told when it is safe.

@@ -453,12 +453,11 @@ impl Node {
     fn take_credentials(&mut self, now: Time) {
         for (id, credentials) in std::mem::take(&mut self.world.credentials) {
             let Some(connection) = self.connections[id.0 as usize].as_ref() else { continue };
-            let user = match &credentials {
-                angarium_protocol::Credentials::Password { user, .. }
-                | angarium_protocol::Credentials::Certificate { user } => user,
-            };
             let serial = connection.serial;
-            if !connection.peer.local && self.options.local_users.contains(user) {
+            if !connection.peer.local
+                && self.options.local_users.iter().any(|user| user == credentials.user())
+            {
+                let user = credentials.user();
                 let why = format!("user '{user}' can only connect from the broker's own host");
                 self.verified(now, id, serial, Err(why));
                 continue;
@@ -466,7 +465,7 @@ impl Node {
             let verification = Verification {
                 connection: id,
                 serial,
-                password_hash: self.engine.password_hash(user).map(str::to_owned),
+                password_hash: self.engine.password_hash(credentials.user()).map(str::to_owned),
                 credentials,
                 address: connection.peer.address.clone(),
                 local: connection.peer.local,

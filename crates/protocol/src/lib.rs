@@ -12,9 +12,15 @@
 //! Knows nothing about sockets, clocks or the journal.
 
 pub mod amqp091;
+mod info;
 pub mod nats;
+mod properties;
 mod session;
+#[cfg(test)]
+mod tests;
 
+pub use info::{ClientProperties, ConnectionInfo};
+pub use properties::read_headers;
 pub use session::{
     Authentication, Close, Credentials, Identity, Outlet, Peer, Protocol, Session, Turn, World,
 };

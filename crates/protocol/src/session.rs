@@ -48,15 +48,44 @@ pub enum Credentials {
         /// The name in the certificate.
         user: String,
     },
+    /// An nkey: the user is named by its public key, and has signed what it was sent.
+    NKey {
+        /// The public key, as nkeys are written: `U` and more letters.
+        user_key: String,
+        /// What was to be signed.
+        nonce: String,
+        /// The signature, in base64.
+        signature: String,
+    },
+    /// Nothing, where the listener has a user for such clients.
+    Anonymous {
+        /// That user.
+        user: String,
+    },
+}
+
+impl Credentials {
+    /// The user's name, as it is claimed.
+    #[must_use]
+    pub fn user(&self) -> &str {
+        match self {
+            Credentials::Password { user, .. }
+            | Credentials::Certificate { user }
+            | Credentials::NKey { user_key: user, .. }
+            | Credentials::Anonymous { user } => user,
+        }
+    }
 }
 
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (kind, user) = match self {
-            Credentials::Password { user, .. } => ("Password", user),
-            Credentials::Certificate { user } => ("Certificate", user),
+        let kind = match self {
+            Credentials::Password { .. } => "Password",
+            Credentials::Certificate { .. } => "Certificate",
+            Credentials::NKey { .. } => "NKey",
+            Credentials::Anonymous { .. } => "Anonymous",
         };
-        f.debug_struct(kind).field("user", user).finish_non_exhaustive()
+        f.debug_struct(kind).field("user", &self.user()).finish_non_exhaustive()
     }
 }
 
@@ -107,11 +136,20 @@ pub struct Outlet {
     pub frame_bytes_max: u32,
     /// The peer wants to hear of the end of its subscriptions.
     pub takes_cancels: bool,
+    /// The peer understands headers (NATS, where that is said).
+    pub takes_headers: bool,
+    /// What deliveries are written in.
+    pub protocol: Protocol,
 }
 
 /// One connection's state machine, without the socket. Implemented once per protocol; the host holds
 /// an enum of them.
 pub trait Session {
+    /// The connection was accepted: where the server speaks first, it does. Called once, before all
+    /// else.
+    fn begin<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+        let _ = turn;
+    }
     /// Takes input and returns how many bytes of it were used; the host presents the rest again with
     /// what follows it. While [`Session::is_waiting`], it uses nothing.
     fn receive<W: World>(&mut self, turn: &mut Turn<'_, W>, input: &[u8]) -> Result<usize, Close>;
@@ -147,18 +185,22 @@ pub trait Session {
 
 impl Outlet {
     /// Writes a delivery in the connection's protocol.
+    #[inline]
     pub fn deliver(&mut self, delivery: &Delivery<'_>) {
-        crate::amqp091::write_delivery(self, delivery);
+        match self.protocol {
+            Protocol::Amqp091 => crate::amqp091::write_delivery(self, delivery),
+            Protocol::Nats => crate::nats::write_delivery(self, delivery),
+        }
     }
-    /// Writes a returned message in the connection's protocol.
+    /// Writes a returned message; only AMQP 0-9-1 asks for them.
     pub fn returned(&mut self, session: SessionId, returned: &Returned<'_>) {
         crate::amqp091::write_returned(self, session, returned);
     }
-    /// Writes a confirm.
+    /// Writes a confirm; only AMQP 0-9-1 asks for them.
     pub fn confirm(&mut self, session: SessionId, confirm: angarium_engine::Confirm) {
         crate::amqp091::write_confirm(self, session, confirm);
     }
-    /// Writes the end of a subscription.
+    /// Writes the end of a subscription to a queue; only AMQP 0-9-1 has them.
     pub fn cancelled(&mut self, session: SessionId, subscription: &str) {
         crate::amqp091::write_cancelled(self, session, subscription);
     }

@@ -115,6 +115,21 @@ impl Engine {
         }
     }
 
+    /// The name of a listener of this session, outside of groups, that hears `subject`.
+    pub(crate) fn find_listener(&mut self, id: SessionId, subject: &str) -> Option<&str> {
+        let vhost = self.sessions.get(self.session_slot(id)?)?.vhost;
+        let interest = &mut self.vhosts.get_mut(vhost)?.interest;
+        let Direct { listeners, leaves, .. } = &mut self.direct;
+        leaves.clear();
+        interest.find(subject, leaves);
+        let mut hearing = leaves.iter().filter_map(|leaf| interest.leaf(*leaf));
+        let own = hearing.find_map(|leaf| {
+            let mut own = leaf.all.iter().filter_map(|slot| listeners.get(*slot));
+            own.find(|listener| listener.id == id)
+        });
+        own.map(|listener| &*listener.name)
+    }
+
     /// Takes a listener out.
     pub(crate) fn end_listener(&mut self, slot: u32) {
         let Some(listener) = self.direct.listeners.get(slot) else { return };

@@ -4,12 +4,13 @@
 mod pages;
 
 use crate::access::PermissionView;
-use crate::delay::{Held, Turn};
+use crate::delay::Held;
 use crate::engine::Engine;
 use crate::queue::Queue;
 use crate::queue::entry::{Entry, Fetch, NOWHERE};
 use crate::queue::stored::Stored;
 use crate::record::{Place, Record, Requeued};
+use crate::timers::Timer;
 use crate::{Effects, Position, Refusal, Time};
 
 fn text(refusal: Refusal) -> String {
@@ -54,18 +55,26 @@ impl Engine {
             Record::Delayed { number, vhost, due, message } => {
                 Stored::parse(message)?;
                 let vhost = self.vhost_slot(vhost).map_err(text)?;
-                let bytes = u32::try_from(message.len()).unwrap_or(u32::MAX);
-                let held = Held { position, vhost, bytes, persistent: true };
+                let stored_at = Some(position);
+                let held = Held {
+                    vhost,
+                    due,
+                    position: stored_at,
+                    persistent: true,
+                    message: None,
+                    redelivered: false,
+                };
                 // It has been there before where its segment was given back.
-                if let Some(before) = self.delays.restore(Turn { due, number }, held) {
-                    fx.release(before.position, 1);
+                if let Some(Held { position: Some(before), .. }) = self.delays.remove(number) {
+                    fx.release(before, 1);
                 }
+                self.delays.insert(number, held);
                 fx.retain(position, 1);
                 Ok(())
             }
             Record::DelayEnded { number } => {
-                if let Some(held) = self.delays.forget(number) {
-                    fx.release(held.position, 1);
+                if let Some(Held { position: Some(position), .. }) = self.delays.remove(number) {
+                    fx.release(position, 1);
                 }
                 Ok(())
             }
@@ -310,7 +319,12 @@ impl Engine {
             self.watch_head(slot);
             self.refill(slot, fx);
         }
-        self.delays_recovered(now, clean);
+        for held in self.delays.held.values_mut() {
+            held.redelivered = !clean && held.due <= now;
+        }
+        if let Some(((due, _), ())) = self.delays.due.first_key_value() {
+            self.timers.set(*due, Timer::Delay);
+        }
         debug_assert!(self.queues.iter().all(|(_, queue)| {
             queue
                 .lanes

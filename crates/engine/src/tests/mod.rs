@@ -6,7 +6,6 @@
 
 mod bounds;
 mod damage;
-mod delays;
 mod limits;
 mod messages;
 mod model;

@@ -6,9 +6,10 @@ use super::codec::properties::{self, Edit};
 use super::codec::table::TableWriter;
 use super::codec::wire::truncated;
 use super::frame;
+use super::translate::translated;
 use crate::Outlet;
 use angarium_engine::{
-    Annotations, Confirm, Death, DeathReason, Delivery, MessageView, Returned, SessionId,
+    Annotations, Confirm, Death, DeathReason, Delivery, Format, MessageView, Returned, SessionId,
 };
 
 /// What a delivery takes beyond its strings, properties and body, unless the body is split.
@@ -94,10 +95,10 @@ pub(crate) fn write_cancelled(outlet: &mut Outlet, session: SessionId, subscript
 fn write_content(outlet: &mut Outlet, channel: u16, message: &MessageView<'_>) {
     let out = &mut outlet.bytes;
     let body_bytes = message.body.len() as u64;
-    if is_plain(message.annotations) {
+    if message.format == Format::Amqp091 && is_plain(message.annotations) {
         write_header(out, channel, body_bytes, message.properties);
     } else {
-        let properties = annotated(message.properties, message.annotations);
+        let properties = shown(message, outlet.frame_bytes_max);
         write_header(out, channel, body_bytes, &properties);
     }
     frame::write_body(out, channel, message.body, outlet.frame_bytes_max);
@@ -108,8 +109,22 @@ fn is_plain(annotations: &Annotations) -> bool {
     annotations.delivery_count == 0 && annotations.deaths.is_empty() && !annotations.ttl_removed
 }
 
-/// Properties with what the broker knows put among the headers.
+/// Properties that are not as they were published.
 #[cold]
+fn shown(message: &MessageView<'_>, frame_bytes_max: u32) -> Vec<u8> {
+    if message.format == Format::Amqp091 {
+        return annotated(message.properties, message.annotations);
+    }
+    // Half of a frame is left for what the broker adds.
+    let bytes_max = if frame_bytes_max == 0 { u32::MAX } else { frame_bytes_max } / 2;
+    let properties = translated(message, bytes_max as usize);
+    if is_plain(message.annotations) {
+        return properties;
+    }
+    annotated(&properties, message.annotations)
+}
+
+/// Properties with what the broker knows put among the headers.
 fn annotated(raw: &[u8], annotations: &Annotations) -> Vec<u8> {
     let mut entries = Vec::new();
     let mut headers = TableWriter { out: &mut entries };

@@ -3,9 +3,9 @@
 use super::codec::{FieldValue, Method, Table, put_table, table};
 use super::fault::{Code, Fault};
 use super::frame::{self, PROTOCOL_HEADER};
-use super::info::{Capabilities, ClientProperties};
+use super::info::Capabilities;
 use super::session::{Connection, State, Waiting};
-use crate::{Close, Credentials, Turn, World};
+use crate::{ClientProperties, Close, Credentials, Turn, World};
 use angarium_engine::RefusalKind;
 
 /// What clients may find us able to do.

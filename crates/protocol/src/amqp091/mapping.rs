@@ -4,21 +4,14 @@ use super::codec::table::Entry;
 use super::codec::{FieldValue, Table, properties};
 use super::fault::{Code, Fault};
 use angarium_engine::{
-    Arguments, ExchangeKind, ExchangeOptions, Format, Overflow, QueueOptions, Refusal, RefusalKind,
-    Value,
+    Arguments, ExchangeKind, ExchangeOptions, Overflow, QueueOptions, Refusal, RefusalKind, Value,
 };
 use std::time::Duration;
 
-/// Visits the headers in properties of AMQP 0-9-1: what [`angarium_engine::Options::read_headers`]
-/// is set to.
-pub fn read_headers(format: Format, raw: &[u8], visit: &mut dyn FnMut(&str, Value)) {
-    match format {
-        Format::Nats => {}
-        Format::Amqp091 => {
-            for entry in properties::headers(raw).unwrap_or_default().entries() {
-                visit(entry.name, value(entry.value));
-            }
-        }
+/// Visits the headers in a property list.
+pub(crate) fn read_headers(raw: &[u8], visit: &mut dyn FnMut(&str, Value)) {
+    for entry in properties::headers(raw).unwrap_or_default().entries() {
+        visit(entry.name, value(entry.value));
     }
 }
 

@@ -19,13 +19,16 @@ mod publish;
 mod session;
 mod settings;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
+mod translate;
 
+pub use crate::info::{ClientProperties, ConnectionInfo};
+pub use crate::read_headers;
 pub(crate) use deliver::{write_cancelled, write_confirm, write_delivery, write_returned};
-pub use info::{ClientProperties, ConnectionInfo};
-pub use mapping::read_headers;
+pub(crate) use mapping::read_headers as read_amqp_headers;
 pub use session::Connection;
 pub use settings::Settings;
+pub(crate) use translate::visit_properties;
 
 /// The queue name that stands for "replies straight to this channel".
 pub const DIRECT_REPLY_TO: &str = "amq.rabbitmq.reply-to";

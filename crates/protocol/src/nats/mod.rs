@@ -1,8 +1,23 @@
 //! NATS's client protocol, as nats-server speaks it without JetStream.
 //!
 //! `frame` and `codec` know bytes only and serve clients as well as the broker; `session` and its
-//! parts are one connection; `mapping` is where this protocol's words meet the engine's.
+//! parts (`handshake`, `publish`) are one connection; `deliver` writes what the engine sends;
+//! `mapping` is where this protocol's words meet the engine's.
 
 pub mod codec;
+mod deliver;
+pub mod fault;
 pub mod frame;
+mod handshake;
+mod mapping;
+mod publish;
+mod session;
+mod settings;
 pub mod subject;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use deliver::write_delivery;
+pub(crate) use mapping::visit_properties;
+pub use session::Connection;
+pub use settings::{Settings, Tls};

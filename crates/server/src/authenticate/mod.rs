@@ -1,9 +1,10 @@
-//! Whether a client is who it says: passwords against argon2 hashes, names in certificates.
+//! Whether a client is who it says: passwords against argon2 hashes, names in certificates, nkeys.
 //!
 //! Knows nothing about what a user may do.
 
 mod backoff;
 mod cache;
+mod nkey;
 mod password;
 #[cfg(test)]
 mod tests;
@@ -48,6 +49,23 @@ impl Authenticator {
                 Some(_) => Ok(Identity { user: user.clone() }),
                 None => Err(format!("the certificate names no user: '{}'", user.escape_debug())),
             }),
+            // Where anybody may come, the listener says as whom.
+            Credentials::Anonymous { user } => Next::Answer(match stored {
+                Some(_) => Ok(Identity { user: user.clone() }),
+                None => Err(format!(
+                    "no user '{}' for clients without credentials",
+                    user.escape_debug()
+                )),
+            }),
+            Credentials::NKey { user_key, nonce, signature } => {
+                let is_right = stored.is_some() && nkey::is_signed(user_key, nonce, signature);
+                Next::Answer(if is_right {
+                    Ok(Identity { user: user_key.clone() })
+                } else {
+                    let user = user_key.escape_debug();
+                    Err(format!("no nkey '{user}', or not its signature, from {address}"))
+                })
+            }
             Credentials::Password { user, password } => {
                 if self.cache.holds(user, password, stored) {
                     return Next::Answer(Ok(Identity { user: user.clone() }));

@@ -200,6 +200,11 @@ impl TableWriter<'_> {
         self.name(name, b'S');
         put_long_str(self.out, text.as_bytes());
     }
+    /// Bytes that are no text.
+    pub fn bytes(&mut self, name: &str, bytes: &[u8]) {
+        self.name(name, b'x');
+        put_long_str(self.out, bytes);
+    }
     /// A truth value.
     pub fn bool(&mut self, name: &str, value: bool) {
         self.name(name, b't');

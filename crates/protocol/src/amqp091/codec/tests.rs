@@ -6,7 +6,7 @@ use super::properties::{Edit, Properties, rewrite, scan};
 use super::table::{DEPTH_MAX, checked, put_table};
 use super::*;
 use crate::amqp091::frame::{self, FrameError};
-use crate::amqp091::tests::random::Random;
+use crate::tests::random::Random;
 
 fn random_table(random: &mut Random) -> Vec<u8> {
     let mut bytes = Vec::new();

@@ -1,10 +1,10 @@
 //! However a session's bytes are cut into pieces, the output is the same.
 
-use super::random::Random;
 use super::{HELLO, Host, script};
 use crate::Peer;
 use crate::amqp091::Settings;
 use crate::amqp091::frame::PROTOCOL_HEADER;
+use crate::tests::random::Random;
 
 /// What a client does in one session; frames are small, so that bodies are split.
 const SESSION: &[&str] = &[

@@ -2,12 +2,12 @@
 //! is whole frames, and memory stays bounded by what arrived.
 
 use super::fragmentation::recorded;
-use super::random::Random;
 use super::{HELLO, Host, script};
 use crate::Peer;
 use crate::amqp091::Settings;
 use crate::amqp091::codec::{ContentHeader, METHODS, Method};
 use crate::amqp091::frame::{self, PROTOCOL_HEADER};
+use crate::tests::random::Random;
 use std::time::Duration;
 
 /// The frames of a recorded session, whole.
@@ -77,7 +77,7 @@ fn run(seed: u64, frames: &[Vec<u8>]) {
         host.receive(number, piece);
         host.turn_ends();
         rest = after;
-        let gathered = host.session(number).gathered_bytes();
+        let gathered = host.amqp091(number).gathered_bytes();
         assert!(gathered <= 2 * bytes.len() + 1024, "{gathered} bytes kept of {}", bytes.len());
     }
     host.wait(Duration::from_secs(3600));

@@ -119,7 +119,7 @@ fn a_certificate_is_enough() {
     host.receive(number, &script::encode(external, 0));
     host.turn_ends();
     assert_eq!(script::decode(&host.output(number), 0), [TUNE]);
-    let info = host.session(number).info();
+    let info = host.amqp091(number).info();
     assert_eq!(
         (info.user, info.state, info.client.product.as_deref()),
         ("guest", "tuning", Some("p"))
@@ -304,8 +304,8 @@ fn a_connection_that_ends_frees_its_channels() {
     let mut host = Host::new(Settings::default());
     let number = host.accept(Peer::default());
     host.cut(number);
-    assert_eq!(host.session(number).info().channels, 0);
-    assert!(!host.session(number).is_waiting());
+    assert_eq!(host.amqp091(number).info().channels, 0);
+    assert!(!host.amqp091(number).is_waiting());
 }
 
 #[test]

@@ -8,14 +8,12 @@ mod features;
 mod fragmentation;
 mod fuzz;
 mod handshake;
-mod host;
-pub(super) mod random;
-mod script;
+pub(crate) mod script;
 
 use super::Settings;
 use super::frame::PROTOCOL_HEADER;
 use crate::Peer;
-use host::Host;
+use crate::tests::host::Host;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -35,7 +35,7 @@ fn unquoted(text: &str) -> String {
 }
 
 /// The frames that a line stands for; bodies are split at `frame_max`.
-pub(super) fn encode(line: &str, frame_max: u32) -> Vec<u8> {
+pub(crate) fn encode(line: &str, frame_max: u32) -> Vec<u8> {
     let (method, content) = match line.split_once(" | ") {
         Some((method, content)) => (method, Some(content)),
         None => (line, None),
@@ -154,7 +154,7 @@ fn put_content(text: &str, channel: u16, frame_max: u32, out: &mut Vec<u8>) {
 }
 
 /// All frames in `bytes`, one line each; contents on the line of their method.
-pub(super) fn decode(mut bytes: &[u8], frame_max: u32) -> Vec<String> {
+pub(crate) fn decode(mut bytes: &[u8], frame_max: u32) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut missing = 0;
     if let Some(rest) = bytes.strip_prefix(&frame::PROTOCOL_HEADER) {

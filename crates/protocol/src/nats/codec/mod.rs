@@ -4,7 +4,7 @@ pub mod client;
 pub mod connect;
 pub mod headers;
 pub mod info;
-mod json;
+pub(super) mod json;
 pub mod server;
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,5 @@
-//! What servers send: INFO, MSG, HMSG, PING, PONG, +OK, -ERR, written and, for clients, read where it lies.
+//! What servers send: INFO, MSG, HMSG, PING, PONG, +OK, -ERR, written and, for clients, read where it
+//! lies.
 
 use super::{Malformed, parted, payload, verb};
 use crate::nats::frame::{self, Arguments, number, put_number};

@@ -1,8 +1,8 @@
 //! A host for tests: the real engine, a journal that flushes at the end of each turn, and
 //! connections whose bytes are given and taken by hand.
 
-use crate::amqp091::{Connection, Settings, read_headers};
-use crate::{Authentication, Credentials, Identity, Outlet, Peer, Session, Turn, World};
+use crate::{Authentication, Close, Credentials, Identity, Outlet, Peer, Session, Turn, World};
+use crate::{amqp091, nats, read_headers};
 use angarium_engine::limits::Limits;
 use angarium_engine::{
     Confirm, ConnectionId, Delivery, Effects, Engine, Heard, Load, Options, Position, Refusal,
@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// 2023-11-14T22:13:20Z: every test begins then.
-pub(super) const START: Time = Time(1_700_000_000_000_000);
+pub(crate) const START: Time = Time(1_700_000_000_000_000);
 /// The connection by which tests set up users; clients have lower numbers.
 const ADMIN: ConnectionId = ConnectionId(63);
 
 /// What the engine and the sessions call.
 #[derive(Debug, Default)]
-pub(super) struct Surroundings {
+pub(crate) struct Surroundings {
     outlets: Vec<Outlet>,
     replies: VecDeque<(SessionId, Result<Reply, Refusal>)>,
     logins: VecDeque<(ConnectionId, Credentials)>,
@@ -75,10 +75,29 @@ impl World for Surroundings {
     }
 }
 
+/// A session of any protocol.
+#[derive(Debug)]
+pub(crate) enum AnySession {
+    Amqp091(Box<amqp091::Connection>),
+    Nats(Box<nats::Connection>),
+}
+
+/// Calls a method of the session inside.
+macro_rules! of_any {
+    ($session:expr, $inner:ident => $call:expr) => {
+        match $session {
+            AnySession::Amqp091($inner) => $call,
+            AnySession::Nats($inner) => $call,
+        }
+    };
+}
+
+type Here<'a> = Turn<'a, Surroundings>;
+
 /// One client's connection.
 #[derive(Debug)]
 struct Client {
-    session: Connection,
+    session: AnySession,
     input: Vec<u8>,
     /// Why it ended.
     closed: Option<String>,
@@ -86,22 +105,29 @@ struct Client {
 
 /// The engine and its connections.
 #[derive(Debug)]
-pub(super) struct Host {
+pub(crate) struct Host {
     engine: Engine,
     world: Surroundings,
     clients: Vec<Client>,
-    settings: Arc<Settings>,
-    pub(super) now: Time,
+    amqp091: Arc<amqp091::Settings>,
+    nats: Arc<nats::Settings>,
+    pub(crate) now: Time,
 }
 
 impl Host {
-    pub(super) fn new(settings: Settings) -> Host {
+    /// One whose NATS connections have default settings.
+    pub(crate) fn new(amqp091: amqp091::Settings) -> Host {
+        Host::of(amqp091, nats::Settings::default())
+    }
+
+    pub(crate) fn of(amqp091: amqp091::Settings, nats: nats::Settings) -> Host {
         let options = Options { seed: [7; 32], limits: Limits::default(), read_headers };
         let mut host = Host {
             engine: Engine::new(options),
             world: Surroundings::default(),
             clients: Vec::new(),
-            settings: Arc::new(settings),
+            amqp091: Arc::new(amqp091),
+            nats: Arc::new(nats),
             now: START,
         };
         host.world.outlets.resize_with(64, Outlet::default);
@@ -109,14 +135,19 @@ impl Host {
         host
     }
 
-    /// `guest` may do everything, `reader` may only read; `stranger` has no rights at all.
+    /// `guest` may do everything, `reader` may only read, `writer` only write; `stranger` has no
+    /// rights at all.
     fn add_users(&mut self) {
         self.engine.connect_internal(ADMIN, "/").unwrap();
         let session = SessionId { connection: ADMIN, number: 1 };
         self.engine.open(session);
-        for (user, configure, write, read) in
-            [("guest", ".*", ".*", ".*"), ("reader", "", "", ".*")]
-        {
+        for (user, configure, write, read) in [
+            ("guest", ".*", ".*", ".*"),
+            ("reader", "", "", ".*"),
+            ("writer", "", ".*", ""),
+            ("token", "", ".*", ".*"),
+            ("UKEY", "", ".*", ".*"),
+        ] {
             let name = user.to_owned();
             let password_hash = String::new();
             self.admin(session, Request::PutUser { name, password_hash, administrator: false });
@@ -138,17 +169,32 @@ impl Host {
         self.engine.request(self.now, session, request, &mut self.world);
     }
 
-    /// Accepts a connection and returns its number.
-    pub(super) fn accept(&mut self, peer: Peer) -> usize {
+    /// Accepts an AMQP 0-9-1 connection and returns its number.
+    pub(crate) fn accept(&mut self, peer: Peer) -> usize {
+        let settings = self.amqp091.clone();
+        let now = self.now;
+        self.add(|id| {
+            AnySession::Amqp091(Box::new(amqp091::Connection::new(id, peer, settings, now)))
+        })
+    }
+
+    /// Accepts a NATS connection and returns its number.
+    pub(crate) fn accept_nats(&mut self, peer: Peer) -> usize {
+        let settings = self.nats.clone();
+        let now = self.now;
+        self.add(|id| AnySession::Nats(Box::new(nats::Connection::new(id, peer, settings, now))))
+    }
+
+    fn add(&mut self, session: impl FnOnce(ConnectionId) -> AnySession) -> usize {
         let number = self.clients.len();
-        let id = ConnectionId(number as u32);
-        let session = Connection::new(id, peer, self.settings.clone(), self.now);
+        let session = session(ConnectionId(number as u32));
         self.clients.push(Client { session, input: Vec::new(), closed: None });
+        self.with(number, |session, turn| of_any!(session, inner => inner.begin(turn)));
         number
     }
 
     /// Gives input to a connection; whenever it waits, a turn ends.
-    pub(super) fn receive(&mut self, number: usize, bytes: &[u8]) {
+    pub(crate) fn receive(&mut self, number: usize, bytes: &[u8]) {
         self.clients[number].input.extend_from_slice(bytes);
         loop {
             let client = &mut self.clients[number];
@@ -156,11 +202,12 @@ impl Host {
                 return;
             }
             let mut turn = Turn { now: self.now, engine: &mut self.engine, world: &mut self.world };
-            match client.session.receive(&mut turn, &client.input) {
+            let input = &client.input;
+            match of_any!(&mut client.session, inner => inner.receive(&mut turn, input)) {
                 Ok(used) => drop(client.input.drain(..used)),
                 Err(close) => return self.ended(number, close.reason),
             }
-            if !client.session.is_waiting() {
+            if !of_any!(&client.session, inner => inner.is_waiting()) {
                 return;
             }
             self.turn_ends();
@@ -170,26 +217,29 @@ impl Host {
     fn with<T>(
         &mut self,
         number: usize,
-        act: impl FnOnce(&mut Connection, &mut Turn<'_, Surroundings>) -> T,
+        act: impl FnOnce(&mut AnySession, &mut Here<'_>) -> T,
     ) -> T {
         let mut turn = Turn { now: self.now, engine: &mut self.engine, world: &mut self.world };
         act(&mut self.clients[number].session, &mut turn)
     }
 
     fn ended(&mut self, number: usize, reason: String) {
-        self.with(number, |session, turn| session.disconnected(turn));
+        self.with(number, |session, turn| of_any!(session, inner => inner.disconnected(turn)));
         self.clients[number].closed = Some(reason);
     }
 
     /// Hands out answers, flushes, and serves consumers until nothing is left to do.
-    pub(super) fn turn_ends(&mut self) {
+    pub(crate) fn turn_ends(&mut self) {
         loop {
             let mut idle = true;
             while let Some((id, credentials)) = self.world.logins.pop_front() {
                 idle = false;
                 let number = id.0 as usize;
                 let answer = login(credentials);
-                let done = self.with(number, |session, turn| session.authenticated(turn, answer));
+                let done: Result<(), Close> = self.with(
+                    number,
+                    |session, turn| of_any!(session, inner => inner.authenticated(turn, answer)),
+                );
                 if let Err(close) = done {
                     self.ended(number, close.reason);
                 }
@@ -200,7 +250,11 @@ impl Host {
                 if session.connection == ADMIN {
                     reply.unwrap();
                 } else {
-                    self.with(number, |s, turn| s.replied(turn, session, reply)).unwrap();
+                    self.with(
+                        number,
+                        |any, turn| of_any!(any, inner => inner.replied(turn, session, reply)),
+                    )
+                    .unwrap();
                 }
             }
             while let Some(load) = self.world.loads.pop_front() {
@@ -219,15 +273,17 @@ impl Host {
     }
 
     /// Lets time pass.
-    pub(super) fn wait(&mut self, time: Duration) {
+    pub(crate) fn wait(&mut self, time: Duration) {
         self.now = self.now.plus(time);
         self.engine.expire(self.now, &mut self.world);
         for number in 0..self.clients.len() {
             let session = &self.clients[number].session;
-            let due = session.deadline().is_some_and(|deadline| deadline <= self.now);
+            let deadline = of_any!(session, inner => inner.deadline());
+            let due = deadline.is_some_and(|deadline| deadline <= self.now);
             if due
                 && self.clients[number].closed.is_none()
-                && let Err(close) = self.with(number, |session, turn| session.expire(turn))
+                && let Err(close) =
+                    self.with(number, |any, turn| of_any!(any, inner => inner.expire(turn)))
             {
                 self.ended(number, close.reason);
             }
@@ -236,38 +292,50 @@ impl Host {
     }
 
     /// The transport of a connection is gone.
-    pub(super) fn cut(&mut self, number: usize) {
+    pub(crate) fn cut(&mut self, number: usize) {
         self.ended(number, "cut".to_owned());
         self.turn_ends();
     }
 
-    pub(super) fn blocked(&mut self, why: Option<&str>) {
+    pub(crate) fn blocked(&mut self, why: Option<&str>) {
         for number in 0..self.clients.len() {
-            self.with(number, |session, turn| session.blocked(turn, why));
+            self.with(number, |any, turn| of_any!(any, inner => inner.blocked(turn, why)));
         }
     }
 
-    pub(super) fn shut_down(&mut self, number: usize, why: &str) {
-        self.with(number, |session, turn| session.close(turn, why));
+    pub(crate) fn shut_down(&mut self, number: usize, why: &str) {
+        self.with(number, |any, turn| of_any!(any, inner => inner.close(turn, why)));
         self.turn_ends();
     }
 
-    pub(super) fn session(&self, number: usize) -> &Connection {
-        &self.clients[number].session
+    /// The session of an AMQP 0-9-1 connection.
+    pub(crate) fn amqp091(&self, number: usize) -> &amqp091::Connection {
+        match &self.clients[number].session {
+            AnySession::Amqp091(session) => session,
+            AnySession::Nats(_) => panic!("connection {number} speaks NATS"),
+        }
+    }
+
+    /// What a client of NATS has to sign.
+    pub(crate) fn nonce(&self, number: usize) -> String {
+        match &self.clients[number].session {
+            AnySession::Nats(session) => session.nonce.clone(),
+            AnySession::Amqp091(_) => String::new(),
+        }
     }
 
     /// Input that the session has not used.
-    pub(super) fn unused_bytes(&self, number: usize) -> usize {
+    pub(crate) fn unused_bytes(&self, number: usize) -> usize {
         self.clients[number].input.len()
     }
 
     /// Takes what was written to a connection.
-    pub(super) fn output(&mut self, number: usize) -> Vec<u8> {
+    pub(crate) fn output(&mut self, number: usize) -> Vec<u8> {
         std::mem::take(&mut self.world.outlets[number].bytes)
     }
 
     /// Takes the reason why a connection ended, if it did since the last call.
-    pub(super) fn closed(&mut self, number: usize) -> Option<String> {
+    pub(crate) fn closed(&mut self, number: usize) -> Option<String> {
         match &mut self.clients[number].closed {
             Some(reason) if !reason.is_empty() => Some(std::mem::take(reason)),
             _ => None,
@@ -275,11 +343,17 @@ impl Host {
     }
 }
 
-/// The password is the name.
+/// The password is the name, and the signature what had to be signed.
 fn login(credentials: Credentials) -> Authentication {
     match credentials {
         Credentials::Password { user, password } if user == password => Ok(Identity { user }),
         Credentials::Password { user, .. } => Err(format!("wrong password for '{user}'")),
-        Credentials::Certificate { user } => Ok(Identity { user }),
+        Credentials::Certificate { user } | Credentials::Anonymous { user } => {
+            Ok(Identity { user })
+        }
+        Credentials::NKey { user_key, nonce, signature } if signature == nonce => {
+            Ok(Identity { user: user_key })
+        }
+        Credentials::NKey { .. } => Err("wrong signature".to_owned()),
     }
 }

@@ -2,17 +2,17 @@
 
 /// A generator; the field is its seed.
 #[derive(Clone, Debug)]
-pub(in crate::amqp091) struct Random(pub(in crate::amqp091) u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    pub(in crate::amqp091) fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
     }
     /// A number below `end`; 0 where `end` is 0.
-    pub(in crate::amqp091) fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         if end == 0 { 0 } else { (self.next() % end as u64) as usize }
     }
 }

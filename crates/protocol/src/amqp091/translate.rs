@@ -1,0 +1,188 @@
+//! AMQP 0-9-1's properties in neutral words, and those of other protocols in its own.
+
+use super::codec::properties::{self, Properties};
+use super::codec::table::TableWriter;
+use super::codec::wire::truncated;
+use super::codec::{FieldValue, put_table, table};
+use super::mapping;
+use crate::properties::{HeaderValue, Property, TextProperty, visit};
+use angarium_engine::{MessageView, Value};
+use std::collections::BTreeMap;
+
+/// Most bytes of a property that is a text (spec 4.2.5.3); what is longer becomes a header.
+const TEXT_BYTES_MAX: usize = 255;
+/// What a header takes beyond its name and its value.
+const HEADER_BYTES: usize = 16;
+/// The header for a reply address that is too long to be one.
+const REPLY_TO: &str = "Reply-To";
+
+/// Takes a property list apart. One with a text that is no UTF-8 shows its headers alone.
+pub(crate) fn visit_properties(raw: &[u8], see: &mut dyn FnMut(Property<'_>)) {
+    let list = Properties::decode(raw).unwrap_or_else(|_| {
+        let headers = properties::headers(raw);
+        Properties { headers, ..Properties::default() }
+    });
+    if let Some(address) = list.reply_to {
+        see(Property::ReplyTo(address));
+    }
+    for (property, text) in [
+        (TextProperty::ContentType, list.content_type),
+        (TextProperty::ContentEncoding, list.content_encoding),
+        (TextProperty::CorrelationId, list.correlation_id),
+        (TextProperty::MessageId, list.message_id),
+        (TextProperty::Type, list.kind),
+        (TextProperty::AppId, list.app_id),
+        (TextProperty::UserId, list.user_id),
+        (TextProperty::Expiration, list.expiration),
+    ] {
+        if let Some(text) = text {
+            see(Property::Text(property, text));
+        }
+    }
+    if let Some(priority) = list.priority {
+        see(Property::Priority(priority));
+    }
+    if let Some(seconds) = list.timestamp {
+        see(Property::Timestamp(seconds));
+    }
+    for entry in list.headers.unwrap_or_default().entries() {
+        let value = match entry.value {
+            FieldValue::LongStr(bytes) => match str::from_utf8(bytes) {
+                Ok(text) => HeaderValue::Text(text),
+                Err(_) => HeaderValue::Other(Value::Bytes(bytes.to_vec())),
+            },
+            other => HeaderValue::Other(mapping::value(other)),
+        };
+        see(Property::Header(entry.name, value));
+    }
+}
+
+/// What a foreign message's properties come to, before they are encoded.
+#[derive(Debug, Default)]
+struct Collected {
+    reply_to: Option<String>,
+    texts: [Option<String>; 8],
+    priority: Option<u8>,
+    timestamp: Option<u64>,
+    /// Each name once, with all texts that came under it.
+    headers: BTreeMap<String, Values>,
+    /// Bytes of headers for which there is room still: a content header is one frame.
+    room: usize,
+}
+
+#[derive(Debug)]
+enum Values {
+    Texts(Vec<String>),
+    Other(Value),
+}
+
+/// The properties of another protocol's message as a property list. Headers that would take more than
+/// `headers_bytes_max` together are left out.
+#[cold]
+pub(super) fn translated(message: &MessageView<'_>, headers_bytes_max: usize) -> Vec<u8> {
+    let mut collected = Collected { room: headers_bytes_max, ..Collected::default() };
+    visit(message.format, message.properties, &mut |property| collected.take(property));
+    let mut headers = Vec::new();
+    if !collected.headers.is_empty() {
+        put_table(&mut headers, |table| {
+            for (name, values) in &collected.headers {
+                put_values(table, truncated(name), values);
+            }
+        });
+    }
+    let [content_type, content_encoding, correlation_id, message_id, kind, app_id, ..] =
+        collected.texts.each_ref().map(Option::as_deref);
+    let list = Properties {
+        content_type,
+        content_encoding,
+        headers: headers.get(4..).map(|entries| table::checked(entries).expect("we wrote it")),
+        delivery_mode: Some(if message.persistent { 2 } else { 1 }),
+        priority: collected.priority,
+        correlation_id,
+        reply_to: collected.reply_to.as_deref(),
+        message_id,
+        timestamp: collected.timestamp,
+        kind,
+        app_id,
+        ..Properties::default()
+    };
+    let mut raw = Vec::new();
+    list.encode(&mut raw);
+    raw
+}
+
+impl Collected {
+    fn take(&mut self, property: Property<'_>) {
+        match property {
+            Property::ReplyTo(address) if address.len() > TEXT_BYTES_MAX => {
+                self.header(REPLY_TO, address);
+            }
+            Property::ReplyTo(address) => self.reply_to = Some(address.to_owned()),
+            Property::Text(text, value) => {
+                let (slot, name) = match text {
+                    TextProperty::ContentType => (0, "Content-Type"),
+                    TextProperty::ContentEncoding => (1, "Content-Encoding"),
+                    TextProperty::CorrelationId => (2, "Correlation-Id"),
+                    TextProperty::MessageId => (3, "Message-Id"),
+                    TextProperty::Type => (4, "Message-Type"),
+                    TextProperty::AppId => (5, "App-Id"),
+                    TextProperty::UserId => (6, "User-Id"),
+                    TextProperty::Expiration => (7, "Expiration"),
+                };
+                // A second one, or one that does not fit, is not lost either.
+                if self.texts[slot].is_some() || value.len() > TEXT_BYTES_MAX || slot > 5 {
+                    self.header(name, value);
+                } else {
+                    self.texts[slot] = Some(value.to_owned());
+                }
+            }
+            Property::Priority(priority) => self.priority = Some(priority),
+            Property::Timestamp(seconds) => self.timestamp = Some(seconds),
+            Property::Header(name, HeaderValue::Text(text)) => self.header(name, text),
+            Property::Header(name, HeaderValue::Other(value)) => {
+                let mut bytes = 0;
+                HeaderValue::Other(value.clone()).texts(&mut |text| bytes += text.len());
+                if self.has_room(name, bytes) {
+                    self.headers.entry(name.to_owned()).or_insert(Values::Other(value));
+                }
+            }
+        }
+    }
+
+    fn header(&mut self, name: &str, text: &str) {
+        if !self.has_room(name, text.len()) {
+            return;
+        }
+        let values = self.headers.entry(name.to_owned()).or_insert(Values::Texts(Vec::new()));
+        if let Values::Texts(texts) = values {
+            texts.push(text.to_owned());
+        }
+    }
+
+    fn has_room(&mut self, name: &str, value_bytes: usize) -> bool {
+        let left = self.room.checked_sub(name.len() + value_bytes + HEADER_BYTES);
+        self.room = left.unwrap_or(0);
+        left.is_some()
+    }
+}
+
+fn put_values(table: &mut TableWriter<'_>, name: &str, values: &Values) {
+    match values {
+        Values::Texts(texts) => match texts.as_slice() {
+            [text] => table.text(name, text),
+            texts => table.texts(name, texts),
+        },
+        Values::Other(Value::Bytes(bytes)) => table.bytes(name, bytes),
+        Values::Other(Value::Bool(value)) => table.bool(name, *value),
+        Values::Other(Value::Int(value)) => table.int(name, *value),
+        Values::Other(Value::Timestamp(seconds)) => table.timestamp(name, *seconds),
+        Values::Other(value) => {
+            let mut texts = Vec::new();
+            HeaderValue::Other(value.clone()).texts(&mut |text| texts.push(text.to_owned()));
+            match texts.as_slice() {
+                [text] => table.text(name, text),
+                texts => table.texts(name, texts),
+            }
+        }
+    }
+}

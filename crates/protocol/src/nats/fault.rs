@@ -1,0 +1,48 @@
+//! Errors in the words that NATS clients know.
+
+use super::codec::Malformed;
+
+/// Not who it says, or nobody.
+pub const AUTHORIZATION_VIOLATION: &str = "Authorization Violation";
+/// It did not say in time who it is.
+pub const AUTHENTICATION_TIMEOUT: &str = "Authentication Timeout";
+/// It has not answered our pings.
+pub const STALE_CONNECTION: &str = "Stale Connection";
+/// It has to begin TLS first.
+pub const TLS_REQUIRED: &str = "Secure Connection - TLS Required";
+/// A header block from a client that said it has none.
+pub const NO_HEADERS: &str = "message headers not supported";
+/// `no_responders` without `headers`, in which the answer would come.
+pub const NO_RESPONDERS_NEEDS_HEADERS: &str = "no responders requires headers support";
+/// A protocol version that does not exist.
+pub const BAD_PROTOCOL: &str = "invalid client protocol";
+/// A pedantic client's subject that nothing can be published to.
+pub const INVALID_PUBLISH_SUBJECT: &str = "Invalid Publish Subject";
+/// A subscription to what is no subject.
+pub const INVALID_SUBJECT: &str = "Invalid Subject";
+/// A subscription beyond the limit.
+pub const TOO_MANY_SUBSCRIPTIONS: &str = "maximum subscriptions exceeded";
+/// It reads slower than messages come. The connection ends, and what was unsent is lost.
+pub const SLOW_CONSUMER: &str = "Slow Consumer";
+
+/// What a client hears of bytes that are no operation. Each ends the connection.
+#[must_use]
+pub fn text(malformed: Malformed) -> &'static str {
+    match malformed {
+        Malformed::UnknownOperation => "Unknown Protocol Operation",
+        Malformed::Arguments => "Parser Error",
+        Malformed::PayloadTooLarge => "Maximum Payload Violation",
+        Malformed::LineTooLong => "maximum control line exceeded",
+    }
+}
+
+/// What a client hears where it may not publish.
+pub(super) fn publish_violation(subject: &str) -> String {
+    format!("Permissions Violation for Publish to {subject:?}")
+}
+
+/// What a client hears where it may not subscribe; an empty group: none.
+pub(super) fn subscription_violation(subject: &str, group: &str) -> String {
+    let text = format!("Permissions Violation for Subscription to {subject:?}");
+    if group.is_empty() { text } else { format!("{text} using queue {group:?}") }
+}

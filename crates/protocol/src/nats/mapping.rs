@@ -1,0 +1,188 @@
+//! Where NATS's words meet the engine's: properties, reply subjects, refusals.
+
+use super::codec::Headers;
+use super::codec::headers::HeadersWriter;
+use super::fault;
+use crate::properties::{self, HeaderValue, Property, TextProperty};
+use angarium_engine::{Format, MessageView, QUEUE_SUBJECT_PREFIX, Refusal, RefusalKind, Value};
+use std::borrow::Cow;
+
+/// The header that tells a subscriber how many messages it missed before this one.
+pub(super) const MISSED: &str = "Angarium-Missed";
+/// Headers for the status line that a message from a NATS server would have.
+const STATUS: &str = "Status";
+const DESCRIPTION: &str = "Description";
+/// The header for a reply address that cannot be a subject.
+const REPLY_TO: &str = "Reply-To";
+const PRIORITY: &str = "Priority";
+const TIMESTAMP: &str = "Timestamp";
+
+/// The headers that stand for texts which most protocols know.
+const TEXTS: &[(TextProperty, &str)] = &[
+    (TextProperty::ContentType, "Content-Type"),
+    (TextProperty::ContentEncoding, "Content-Encoding"),
+    (TextProperty::CorrelationId, "Correlation-Id"),
+    (TextProperty::MessageId, "Nats-Msg-Id"),
+    (TextProperty::Type, "Message-Type"),
+    (TextProperty::AppId, "App-Id"),
+    (TextProperty::UserId, "User-Id"),
+    (TextProperty::Expiration, "Expiration"),
+];
+
+/// Appends [`Format::Nats`] properties; nothing where there is neither reply nor header block.
+#[inline]
+pub(super) fn put_properties(out: &mut Vec<u8>, reply: &[u8], headers: &[u8]) {
+    if reply.is_empty() && headers.is_empty() {
+        return;
+    }
+    let length = u16::try_from(reply.len()).expect("a reply subject fits a control line");
+    out.extend_from_slice(&length.to_be_bytes());
+    out.extend_from_slice(reply);
+    out.extend_from_slice(headers);
+}
+
+/// Reply subject and header block in [`Format::Nats`] properties.
+#[inline]
+pub(super) fn split(raw: &[u8]) -> (&[u8], &[u8]) {
+    let Some((length, rest)) = raw.split_first_chunk::<2>() else { return (&[], &[]) };
+    rest.split_at_checked(u16::from_be_bytes(*length).into()).unwrap_or((&[], &[]))
+}
+
+/// Takes [`Format::Nats`] properties apart.
+pub(crate) fn visit_properties(raw: &[u8], see: &mut dyn FnMut(Property<'_>)) {
+    let (reply, block) = split(raw);
+    if !reply.is_empty()
+        && let Ok(reply) = str::from_utf8(reply)
+    {
+        see(Property::ReplyTo(reply.strip_prefix(QUEUE_SUBJECT_PREFIX).unwrap_or(reply)));
+    }
+    if block.is_empty() {
+        return;
+    }
+    let headers = Headers::read(block);
+    if let Some((code, description)) = headers.status() {
+        header(STATUS, code, see);
+        if !description.is_empty() {
+            header(DESCRIPTION, description, see);
+        }
+    }
+    for (name, value) in headers.entries() {
+        match str::from_utf8(value).ok().and_then(|value| known(name, value)) {
+            Some(property) => see(property),
+            None => header(&String::from_utf8_lossy(name), value, see),
+        }
+    }
+}
+
+fn header(name: &str, value: &[u8], see: &mut dyn FnMut(Property<'_>)) {
+    let value = match str::from_utf8(value) {
+        Ok(text) => HeaderValue::Text(text),
+        Err(_) => HeaderValue::Other(Value::Bytes(value.to_vec())),
+    };
+    see(Property::Header(name, value));
+}
+
+/// The property that a header stands for. What brokers act upon or vouch for (expiry, priority, the
+/// user) is shown to NATS clients and not taken from them.
+fn known<'a>(name: &[u8], value: &'a str) -> Option<Property<'a>> {
+    if name.eq_ignore_ascii_case(TIMESTAMP.as_bytes()) {
+        return value.parse().ok().map(Property::Timestamp);
+    }
+    let (text, _) = TEXTS.iter().find(|(_, known)| name.eq_ignore_ascii_case(known.as_bytes()))?;
+    let is_taken = !matches!(text, TextProperty::UserId | TextProperty::Expiration);
+    is_taken.then_some(Property::Text(*text, value))
+}
+
+/// A message's reply subject and header block, as NATS clients get them.
+#[inline]
+pub(super) fn shown<'a>(message: &MessageView<'a>) -> (Cow<'a, [u8]>, Cow<'a, [u8]>) {
+    match message.format {
+        Format::Nats => {
+            let (reply, headers) = split(message.properties);
+            (Cow::Borrowed(reply), Cow::Borrowed(headers))
+        }
+        _ => translated(message),
+    }
+}
+
+#[cold]
+fn translated<'a>(message: &MessageView<'_>) -> (Cow<'a, [u8]>, Cow<'a, [u8]>) {
+    let mut reply = Vec::new();
+    let mut block = Vec::new();
+    let mut writer = HeadersWriter::new(&mut block);
+    properties::visit(message.format, message.properties, &mut |property| match property {
+        Property::ReplyTo(address) => match reply_subject(address) {
+            Some(subject) => reply = subject.into_bytes(),
+            None => writer.put(REPLY_TO.as_bytes(), address.as_bytes()),
+        },
+        Property::Text(text, value) => {
+            let named = TEXTS.iter().find(|(known, _)| *known == text);
+            let (_, name) = named.expect("each text has a header");
+            writer.put(name.as_bytes(), value.as_bytes());
+        }
+        Property::Priority(priority) => {
+            writer.put(PRIORITY.as_bytes(), priority.to_string().as_bytes());
+        }
+        Property::Timestamp(seconds) => {
+            writer.put(TIMESTAMP.as_bytes(), seconds.to_string().as_bytes());
+        }
+        Property::Header(name, value) => {
+            value.texts(&mut |text| writer.put(name.as_bytes(), text.as_bytes()));
+        }
+    });
+    writer.end();
+    (Cow::Owned(reply), Cow::Owned(block))
+}
+
+/// The subject by which an answer finds its way to an address of the default exchange: inboxes are
+/// subjects themselves, queues have a prefix. `None`: it cannot be one.
+fn reply_subject(address: &str) -> Option<String> {
+    let is_subject = address.bytes().all(|byte| byte > b' ') && !address.is_empty();
+    let is_inbox = address.starts_with(angarium_engine::INBOX_PREFIX);
+    match (is_subject, is_inbox) {
+        (false, _) => None,
+        (true, true) => Some(address.to_owned()),
+        (true, false) => Some(format!("{QUEUE_SUBJECT_PREFIX}{address}")),
+    }
+}
+
+/// The subject as NATS clients can be told of it: a routing key of another protocol may have blanks.
+#[inline]
+pub(super) fn subject<'a>(message: &MessageView<'a>) -> Cow<'a, str> {
+    match message.format {
+        Format::Nats => Cow::Borrowed(message.routing_key),
+        _ => printable(message.routing_key),
+    }
+}
+
+#[cold]
+fn printable(key: &str) -> Cow<'_, str> {
+    let is_blank = |letter: char| letter <= ' ';
+    if key.is_empty() {
+        Cow::Borrowed("_")
+    } else if key.contains(is_blank) {
+        Cow::Owned(key.replace(is_blank, "_"))
+    } else {
+        Cow::Borrowed(key)
+    }
+}
+
+/// A header block with one more header in it.
+#[cold]
+pub(super) fn with_missed(block: &[u8], missed: u64) -> Vec<u8> {
+    let mut longer = match block.strip_suffix(b"\r\n") {
+        Some(lines) => lines.to_vec(),
+        None => b"NATS/1.0\r\n".to_vec(),
+    };
+    longer.extend_from_slice(format!("{MISSED}: {missed}\r\n\r\n").as_bytes());
+    longer
+}
+
+/// What a refused subscription is called.
+pub(super) fn subscription_refused(refusal: &Refusal, violation: impl Fn() -> String) -> String {
+    match refusal.kind {
+        RefusalKind::AccessRefused | RefusalKind::NotAllowed => violation(),
+        RefusalKind::LimitExceeded => fault::TOO_MANY_SUBSCRIPTIONS.to_owned(),
+        _ => fault::INVALID_SUBJECT.to_owned(),
+    }
+}

@@ -1,0 +1,126 @@
+//! Messages on their way in: the hot path, and the answers when nobody takes a request.
+
+use super::codec::json::ObjectWriter;
+use super::codec::{Message, Publish};
+use super::session::{Connection, is_limit};
+use super::{fault, mapping, subject};
+use crate::{Close, Turn, World};
+use angarium_engine::{Content, Emit, Format};
+
+/// Asks who the server thinks the client is.
+const USER_INFO: &str = "$SYS.REQ.USER.INFO";
+
+impl Connection {
+    #[inline]
+    pub(super) fn publish<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        message: &Publish<'_>,
+    ) -> Result<(), Close> {
+        if !message.headers.is_empty() && !self.wishes.headers {
+            return Err(self.fail(turn, fault::NO_HEADERS));
+        }
+        let name = match str::from_utf8(message.subject) {
+            Ok(name) if subject::is_literal(message.subject) => name,
+            _ => {
+                self.not_literal(turn);
+                return Ok(());
+            }
+        };
+        let before = self.out(turn).len();
+        self.done(turn);
+        self.scratch.clear();
+        mapping::put_properties(&mut self.scratch, message.reply, message.headers);
+        let content = Content {
+            format: Format::Nats,
+            properties: &self.scratch,
+            body: message.body,
+            // A queue that catches it keeps it as well as it can.
+            persistent: true,
+            priority: 0,
+            ttl: None,
+        };
+        let emit = Emit { subject: name, echo: self.wishes.echo, content };
+        match turn.engine.emit(turn.now, self.session(), &emit, turn.world) {
+            Ok(reached) if reached.crowded => turn.world.ahead(self.id),
+            Ok(reached) if reached.is_nobody() && !message.reply.is_empty() => {
+                self.unanswered(turn, name, message.reply);
+            }
+            Ok(_) => {}
+            Err(refusal) => {
+                // It was not done after all.
+                self.out(turn).truncate(before);
+                if is_limit(&refusal) {
+                    self.complain(turn, &refusal.text);
+                } else {
+                    self.complain(turn, &fault::publish_violation(name));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Nobody can subscribe to such a subject, so nobody gets the message.
+    #[cold]
+    fn not_literal<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+        if self.wishes.pedantic {
+            self.complain(turn, fault::INVALID_PUBLISH_SUBJECT);
+        }
+        self.done(turn);
+    }
+
+    /// Nobody took a request: the server answers it itself, or says that nobody will.
+    #[cold]
+    fn unanswered<W: World>(&mut self, turn: &mut Turn<'_, W>, name: &str, reply: &[u8]) {
+        let Ok(reply) = str::from_utf8(reply) else { return };
+        if name == USER_INFO {
+            return self.tell_user(turn, reply);
+        }
+        if !self.wishes.no_responders {
+            return;
+        }
+        let Some(sid) = turn.engine.listener(self.session(), reply).map(str::to_owned) else {
+            return;
+        };
+        let headers = format!("NATS/1.0 503\r\nNats-Subject: {name}\r\n\r\n");
+        let message = Message {
+            subject: reply.as_bytes(),
+            sid: sid.as_bytes(),
+            reply: &[],
+            headers: headers.as_bytes(),
+            body: &[],
+        };
+        message.write(self.out(turn));
+    }
+
+    fn tell_user<W: World>(&mut self, turn: &mut Turn<'_, W>, reply: &str) {
+        let mut body = b"{\"server\":".to_vec();
+        let mut server = ObjectWriter::new(&mut body);
+        server.text("name", &self.settings.server_name);
+        server.text("host", &self.settings.host);
+        server.text("id", &self.settings.server_id);
+        server.text("ver", &self.settings.version);
+        server.bool("jetstream", false);
+        server.end();
+        body.extend_from_slice(b",\"data\":");
+        let mut user = ObjectWriter::new(&mut body);
+        user.text("user", &self.user);
+        user.text("account", &self.vhost);
+        user.end();
+        body.push(b'}');
+        let content = Content {
+            format: Format::Nats,
+            properties: &[],
+            body: &body,
+            persistent: false,
+            priority: 0,
+            ttl: None,
+        };
+        if !subject::is_literal(reply.as_bytes()) {
+            return;
+        }
+        let emit = Emit { subject: reply, echo: true, content };
+        // Whether anybody hears the answer is the client's affair, as with every answer.
+        let _ = turn.engine.emit(turn.now, self.session(), &emit, turn.world);
+    }
+}

@@ -1,0 +1,346 @@
+//! One NATS connection's state machine: operations in, what must happen next.
+//!
+//! The login is in `handshake`, messages in `publish`. Nothing here waits but for a login.
+
+use super::codec::client::Limits;
+use super::codec::{ClientOp, client, server};
+use super::settings::{Settings, Tls};
+use super::{fault, mapping};
+use crate::info::{ClientProperties, ConnectionInfo};
+use crate::{Authentication, Close, Peer, Session, Turn, World};
+use angarium_engine::{ConnectionId, Listen, Refusal, RefusalKind, Reply, SessionId, Time};
+use std::sync::Arc;
+
+/// A connection that speaks NATS's client protocol.
+#[derive(Debug)]
+pub struct Connection {
+    pub(super) id: ConnectionId,
+    pub(super) settings: Arc<Settings>,
+    pub(super) limits: Limits,
+    pub(super) peer: Peer,
+    pub(super) state: State,
+    pub(super) wishes: Wishes,
+    /// What an nkey user has to sign.
+    pub(crate) nonce: String,
+    pub(super) user: String,
+    pub(super) vhost: String,
+    pub(super) client: Box<ClientProperties>,
+    /// When input last arrived.
+    heard: Time,
+    /// When to look whether the client is still there; before the login and at the end, when our
+    /// patience is over.
+    pub(super) due: Time,
+    pings_out: u32,
+    /// It began without CONNECT, which thus needs no answer.
+    pub(super) is_nobody: bool,
+    /// The first PING is answered with a second INFO, for clients that take it.
+    told_account: bool,
+    /// Properties of the message at hand, kept for its memory.
+    pub(super) scratch: Vec<u8>,
+    /// Why it ends, for the log.
+    ending: Option<Box<str>>,
+}
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// CONNECT has to come.
+    Greeting,
+    /// Its credentials are being checked.
+    Waiting,
+    /// In use.
+    Open,
+    /// It was told to go and still has some time.
+    Leaving,
+}
+
+/// What a client wants, of what counts for every message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wishes {
+    pub(super) verbose: bool,
+    pub(super) pedantic: bool,
+    pub(super) echo: bool,
+    pub(super) headers: bool,
+    pub(super) no_responders: bool,
+    /// It takes INFO at any time.
+    pub(super) infos: bool,
+}
+
+impl Connection {
+    /// A connection that has just been accepted; [`Connection::begin`] comes next.
+    #[must_use]
+    pub fn new(id: ConnectionId, peer: Peer, settings: Arc<Settings>, now: Time) -> Connection {
+        Connection {
+            id,
+            limits: Limits {
+                control_line_bytes_max: settings.control_line_bytes_max,
+                payload_bytes_max: settings.payload_bytes_max,
+            },
+            peer,
+            state: State::Greeting,
+            wishes: Wishes::default(),
+            nonce: String::new(),
+            user: String::new(),
+            vhost: String::new(),
+            client: Box::default(),
+            heard: now,
+            due: now.plus(settings.login_timeout),
+            pings_out: 0,
+            is_nobody: false,
+            told_account: false,
+            scratch: Vec::new(),
+            ending: None,
+            settings,
+        }
+    }
+
+    /// What listings show.
+    #[must_use]
+    pub fn info(&self) -> ConnectionInfo<'_> {
+        ConnectionInfo {
+            peer: &self.peer,
+            user: &self.user,
+            vhost: &self.vhost,
+            client: &self.client,
+            state: match self.state {
+                State::Greeting | State::Waiting => "starting",
+                State::Open => "running",
+                State::Leaving => "closing",
+            },
+            channels: usize::from(self.is_open()),
+            frame_bytes_max: u32::try_from(self.limits.payload_bytes_max).unwrap_or(u32::MAX),
+            heartbeat_seconds: u16::try_from(self.settings.ping_interval.as_secs())
+                .unwrap_or(u16::MAX),
+            protocol: "NATS",
+        }
+    }
+
+    /// The transport was encrypted after INFO had been sent.
+    pub fn encrypted(&mut self, certificate_name: Option<String>) {
+        self.peer.encrypted = true;
+        self.peer.certificate_name = certificate_name;
+    }
+
+    pub(super) fn session(&self) -> SessionId {
+        SessionId { connection: self.id, number: 0 }
+    }
+
+    /// The engine knows the connection.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.state, State::Open | State::Leaving)
+    }
+
+    pub(super) fn out<'a, W: World>(&self, turn: &'a mut Turn<'_, W>) -> &'a mut Vec<u8> {
+        &mut turn.world.outlet(self.id).bytes
+    }
+
+    /// Tells the client of an error after which it goes on.
+    pub(super) fn complain<W: World>(&self, turn: &mut Turn<'_, W>, text: &str) {
+        server::write_error(self.out(turn), text);
+    }
+
+    /// Tells the client of an error that ends the connection.
+    pub(super) fn fail<W: World>(&self, turn: &mut Turn<'_, W>, text: &str) -> Close {
+        self.complain(turn, text);
+        Close { reason: text.to_owned() }
+    }
+
+    /// Tells verbose clients that it is done.
+    pub(super) fn done<W: World>(&self, turn: &mut Turn<'_, W>) {
+        if self.wishes.verbose {
+            server::write_ok(self.out(turn));
+        }
+    }
+
+    #[inline]
+    fn take<W: World>(&mut self, turn: &mut Turn<'_, W>, op: ClientOp<'_>) -> Result<(), Close> {
+        match op {
+            ClientOp::Publish(message) => self.publish(turn, &message)?,
+            ClientOp::Subscribe { subject, group, sid } => {
+                self.subscribe(turn, subject, group, sid);
+            }
+            ClientOp::Unsubscribe { sid, max } => {
+                // A sid that is no text was never subscribed with.
+                if let Ok(sid) = str::from_utf8(sid) {
+                    let after = max.map(|max| max as u64);
+                    turn.engine.unlisten(self.session(), sid, after);
+                }
+                self.done(turn);
+            }
+            ClientOp::Ping => self.pong(turn),
+            ClientOp::Pong => self.pings_out = 0,
+            ClientOp::Connect(options) => self.connect(turn, options)?,
+            ClientOp::Ignored => {}
+            ClientOp::Error(text) => {
+                let reason = format!("the client said -ERR {}", String::from_utf8_lossy(text));
+                return Err(Close { reason });
+            }
+        }
+        Ok(())
+    }
+
+    fn pong<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+        client::write_pong(self.out(turn));
+        if !self.told_account && self.wishes.infos {
+            self.told_account = true;
+            self.write_info(turn, true, false);
+        }
+    }
+
+    fn subscribe<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        subject: &[u8],
+        group: &[u8],
+        sid: &[u8],
+    ) {
+        let (Ok(subject), Ok(group), Ok(sid)) =
+            (str::from_utf8(subject), str::from_utf8(group), str::from_utf8(sid))
+        else {
+            return self.complain(turn, fault::INVALID_SUBJECT);
+        };
+        let group_wish = Some(group).filter(|group| !group.is_empty());
+        let listen = Listen { subject, group: group_wish, name: sid };
+        match turn.engine.listen(self.session(), listen) {
+            Ok(()) => self.done(turn),
+            Err(refusal) => {
+                let violation = || fault::subscription_violation(subject, group);
+                let text = mapping::subscription_refused(&refusal, violation);
+                self.complain(turn, &text);
+            }
+        }
+    }
+
+    /// Tells the engine, once, that the connection is gone.
+    pub(super) fn leave<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+        if self.is_open() {
+            turn.engine.disconnect(turn.now, self.id, turn.world);
+        }
+        self.state = State::Greeting;
+    }
+
+    pub(super) fn await_silence(&mut self, now: Time) {
+        self.heard = now;
+        self.due = now.plus(self.settings.ping_interval);
+    }
+
+    /// Asks whether the client is still there, if it was silent, or gives it up.
+    fn look_for_silence<W: World>(&mut self, turn: &mut Turn<'_, W>) -> Result<(), Close> {
+        let silent_until = self.heard.plus(self.settings.ping_interval);
+        if turn.now < silent_until {
+            self.due = silent_until;
+            return Ok(());
+        }
+        if self.pings_out >= self.settings.pings_out_max {
+            return Err(self.fail(turn, fault::STALE_CONNECTION));
+        }
+        self.scratch = Vec::new();
+        client::write_ping(self.out(turn));
+        self.pings_out += 1;
+        self.due = turn.now.plus(self.settings.ping_interval);
+        Ok(())
+    }
+
+    /// It may not go on without TLS.
+    pub(super) fn lacks_tls(&self) -> bool {
+        self.settings.tls == Tls::Required && !self.peer.encrypted
+    }
+}
+
+impl Session for Connection {
+    fn begin<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+        self.greet(turn);
+    }
+
+    fn receive<W: World>(&mut self, turn: &mut Turn<'_, W>, input: &[u8]) -> Result<usize, Close> {
+        self.heard = turn.now;
+        let mut used = 0;
+        while used < input.len() && self.state != State::Waiting {
+            match ClientOp::decode(&input[used..], &self.limits) {
+                Ok(Some((op, bytes))) => {
+                    if self.state == State::Greeting && !matches!(op, ClientOp::Connect(_)) {
+                        // It is presented again once the client is known to be nobody in particular.
+                        self.log_in_nobody(turn)?;
+                        break;
+                    }
+                    self.take(turn, op)?;
+                    used += bytes;
+                }
+                Ok(None) => break,
+                Err(malformed) => return Err(self.fail(turn, fault::text(malformed))),
+            }
+        }
+        Ok(used)
+    }
+
+    fn replied<W: World>(
+        &mut self,
+        _: &mut Turn<'_, W>,
+        _: SessionId,
+        _: Result<Reply, Refusal>,
+    ) -> Result<(), Close> {
+        Ok(())
+    }
+
+    fn authenticated<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        answer: Authentication,
+    ) -> Result<(), Close> {
+        if self.state == State::Waiting { self.log_in(turn, answer) } else { Ok(()) }
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.state == State::Waiting
+    }
+
+    /// Direct messages are not stored; what a queue catches is as good as its disk.
+    fn blocked<W: World>(&mut self, _: &mut Turn<'_, W>, _: Option<&str>) {}
+
+    fn unread(&mut self, now: Time) {
+        self.heard = self.heard.max(now);
+    }
+
+    fn close<W: World>(&mut self, turn: &mut Turn<'_, W>, why: &str) {
+        if self.ending.is_some() {
+            return;
+        }
+        self.ending = Some(why.into());
+        if self.state == State::Open {
+            if self.wishes.infos {
+                self.write_info(turn, false, true);
+            }
+            self.state = State::Leaving;
+            self.due = turn.now.plus(self.settings.lame_duck);
+        } else {
+            self.due = turn.now;
+        }
+    }
+
+    fn disconnected<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+        self.leave(turn);
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        Some(self.due)
+    }
+
+    fn expire<W: World>(&mut self, turn: &mut Turn<'_, W>) -> Result<(), Close> {
+        if turn.now < self.due {
+            return Ok(());
+        }
+        if let Some(why) = &self.ending {
+            return Err(Close { reason: why.to_string() });
+        }
+        match self.state {
+            State::Open => self.look_for_silence(turn),
+            State::Waiting => Ok(()),
+            _ => Err(self.fail(turn, fault::AUTHENTICATION_TIMEOUT)),
+        }
+    }
+}
+
+/// The kinds of refusal that say a limit was reached.
+pub(super) fn is_limit(refusal: &Refusal) -> bool {
+    refusal.kind == RefusalKind::LimitExceeded
+}

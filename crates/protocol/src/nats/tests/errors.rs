@@ -1,0 +1,110 @@
+//! Wrong input, and the words by which clients know what was wrong.
+
+use super::{check, check_raw, play};
+use crate::nats::Settings;
+
+#[test]
+fn what_is_no_operation_ends_the_connection() {
+    for (sent, error) in [
+        ("GET / HTTP/1.1", "Unknown Protocol Operation"),
+        ("PUB a 1|xy|", "Unknown Protocol Operation"),
+        ("PUB a", "Parser Error"),
+        ("SUB a", "Parser Error"),
+        ("PUB a 1048577", "Maximum Payload Violation"),
+        ("CONNECT []", "Parser Error"),
+        ("CONNECT {\"verbose\":false,\"protocol\":2}", "invalid client protocol"),
+        ("CONNECT {\"no_responders\":true}", "no responders requires headers support"),
+    ] {
+        check(&format!("> {sent}\n< -ERR '{error}'\n< closed: {error}"));
+    }
+    let long = "x".repeat(5000);
+    let error = "maximum control line exceeded";
+    check(&format!("> SUB {long} 1\n< -ERR '{error}'\n< closed: {error}"));
+}
+
+#[test]
+fn what_is_no_subject_is_told_and_the_connection_goes_on() {
+    check(
+        "> SUB a..b 1
+         < -ERR 'Invalid Subject'
+         > SUB a.>.b 1
+         < -ERR 'Invalid Subject'
+         > SUB .a 1
+         < -ERR 'Invalid Subject'
+         > SUB > 2
+         > PUB a..b 1|x
+         > PUB a.* 1|x
+         > PUB a 1|x
+         < MSG a 2 1|x",
+    );
+    check_raw(
+        "> CONNECT {\"verbose\":false}
+         < INFO
+         > SUB > 1
+         > PUB a..b 1|x
+         < -ERR 'Invalid Publish Subject'
+         > PUB a 1|x
+         < MSG a 1 1|x",
+    );
+}
+
+#[test]
+fn headers_need_to_be_agreed_on() {
+    check_raw(
+        "> CONNECT {\"verbose\":false}
+         < INFO
+         > HPUB a 12 12|NATS/1.0|||
+         < -ERR 'message headers not supported'
+         < closed: message headers not supported",
+    );
+}
+
+#[test]
+fn rights_are_checked() {
+    check_raw(
+        "> CONNECT {\"verbose\":true,\"pedantic\":false,\"user\":\"reader\",\"pass\":\"reader\"}
+         < INFO
+         < +OK
+         > SUB a 1
+         < +OK
+         > PUB a 1|x
+         < -ERR 'Permissions Violation for Publish to \"a\"'
+         > PING
+         < PONG",
+    );
+    check_raw(
+        "> CONNECT {\"verbose\":false,\"user\":\"writer\",\"pass\":\"writer\"}
+         < INFO
+         > SUB a.b 1
+         < -ERR 'Permissions Violation for Subscription to \"a.b\"'
+         > SUB a.b g 1
+         < -ERR 'Permissions Violation for Subscription to \"a.b\" using queue \"g\"'
+         b> SUB a 1
+         b< INFO
+         b< +OK
+         > PUB a 1|x
+         b< MSG a 1 1|x",
+    );
+}
+
+#[test]
+fn an_error_of_the_client_ends_the_connection() {
+    check("> -ERR 'no more'\n< closed: the client said -ERR 'no more'");
+}
+
+#[test]
+fn tls_can_be_demanded() {
+    let settings = Settings { tls: crate::nats::Tls::Required, ..Settings::default() };
+    play(
+        "> CONNECT {}
+         < INFO tls_required
+         < -ERR 'Secure Connection - TLS Required'
+         < closed: Secure Connection - TLS Required
+         b> SUB a 1
+         b< INFO tls_required
+         b< -ERR 'Secure Connection - TLS Required'
+         b< closed: Secure Connection - TLS Required",
+        false,
+        settings,
+    );
+}

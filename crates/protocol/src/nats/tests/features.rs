@@ -1,0 +1,254 @@
+//! What clients use every day.
+
+use super::{check, check_raw, play};
+use crate::nats::Settings;
+
+#[test]
+fn subscribers_get_what_matches() {
+    check(
+        "> SUB orders.* 1
+         > SUB orders.> 2
+         b> SUB orders.eu 7
+         b> SUB invoices 8
+         b> PUB orders.eu 5|hello
+         < MSG orders.eu 1 5|hello
+         < MSG orders.eu 2 5|hello
+         b< MSG orders.eu 7 5|hello
+         > PUB orders.eu.paid 0|
+         < MSG orders.eu.paid 2 0|
+         > pub\torders.us _INBOX.1 2|\u{0}\u{1}
+         < MSG orders.us 1 _INBOX.1 2|\u{0}\u{1}
+         < MSG orders.us 2 _INBOX.1 2|\u{0}\u{1}
+         > UNSUB 2
+         > PUB orders.us 1|x
+         < MSG orders.us 1 1|x
+         > UNSUB 9
+         > PUB nowhere 1|x",
+    );
+}
+
+#[test]
+fn one_of_a_group_gets_each_message() {
+    check(
+        "> SUB jobs workers 1
+         b> SUB jobs workers 1
+         c> SUB jobs 1
+         c> PUB jobs 1|1
+         b< MSG jobs 1 1|1
+         c< MSG jobs 1 1|1
+         c> PUB jobs 1|2
+         < MSG jobs 1 1|2
+         c< MSG jobs 1 1|2
+         b> cut
+         b< closed: cut
+         c> PUB jobs 1|3
+         < MSG jobs 1 1|3
+         c< MSG jobs 1 1|3",
+    );
+}
+
+#[test]
+fn a_subscription_ends_after_so_many_messages() {
+    check(
+        "> SUB a 1
+         > UNSUB 1 2
+         > PUB a 1|1
+         < MSG a 1 1|1
+         > PUB a 1|2
+         < MSG a 1 1|2
+         > PUB a 1|3
+         > SUB a 2
+         > PUB a 1|4
+         < MSG a 2 1|4
+         > UNSUB 2 1
+         > PUB a 1|5",
+    );
+}
+
+#[test]
+fn without_echo_a_client_does_not_hear_itself() {
+    check_raw(
+        "> CONNECT {\"verbose\":false,\"echo\":false}
+         < INFO
+         > SUB a 1
+         b> CONNECT {\"verbose\":false}
+         b< INFO
+         b> SUB a 1
+         > PUB a 1|x
+         b< MSG a 1 1|x
+         b> PUB a 1|y
+         < MSG a 1 1|y
+         b< MSG a 1 1|y",
+    );
+}
+
+#[test]
+fn headers_pass_as_they_are_to_those_who_take_them() {
+    check(
+        "> SUB a 1
+         b> CONNECT {\"verbose\":false,\"headers\":false}
+         b> SUB a 2
+         > HPUB a 24 26|NATS/1.0|X: 1|x: 2||hi
+         < HMSG a 1 24 26|NATS/1.0|X: 1|x: 2||hi
+         b< MSG a 2 2|hi
+         > HPUB a b 8 10|no block|hi
+         < -ERR 'Unknown Protocol Operation'
+         < closed: Unknown Protocol Operation
+         c> SUB a 3
+         c> HPUB a b 8 10|no blockhi
+         b< MSG a 2 b 2|hi
+         c< HMSG a 3 b 8 10|no blockhi",
+    );
+}
+
+#[test]
+fn requests_are_answered_or_refused_at_once() {
+    check(
+        "> SUB _INBOX.x.* 1
+         > PUB service _INBOX.x.1 1|?
+         < HMSG _INBOX.x.1 1 39 39|NATS/1.0 503|Nats-Subject: service||
+         b> SUB service 9
+         > PUB service _INBOX.x.2 1|?
+         b< MSG service 9 _INBOX.x.2 1|?
+         b> PUB _INBOX.x.2 1|!
+         < MSG _INBOX.x.2 1 1|!
+         > PUB $JS.API.INFO _INBOX.x.3 0|
+         < HMSG _INBOX.x.3 1 44 44|NATS/1.0 503|Nats-Subject: $JS.API.INFO||
+         > PUB nobody other.inbox 0|
+         c> CONNECT {\"verbose\":false,\"headers\":true}
+         c> SUB r 1
+         c> PUB nobody r 0|",
+    );
+}
+
+#[test]
+fn a_client_can_ask_who_it_is() {
+    check(
+        "> SUB me 1
+         > PUB $SYS.REQ.USER.INFO me 0|
+         < MSG me 1 134|{\"server\":{\"name\":\"angarium\",\"host\":\"0.0.0.0\",\"id\":\"ANGARIUM\",\
+         \"ver\":\"2.12.0\",\"jetstream\":false},\
+         \"data\":{\"user\":\"guest\",\"account\":\"/\"}}
+         > PUB $SYS.REQ.SERVER.PING me 0|
+         < HMSG me 1 52 52|NATS/1.0 503|Nats-Subject: $SYS.REQ.SERVER.PING||",
+    );
+}
+
+#[test]
+fn pings_are_answered_and_the_first_one_with_info() {
+    check(
+        "> PING
+         < PONG
+         < INFO connect_info account=/
+         > ping
+         < PONG
+         > PONG",
+    );
+}
+
+#[test]
+fn verbose_clients_hear_that_everything_is_done() {
+    check_raw(
+        "> CONNECT {\"pedantic\":false}
+         < INFO
+         < +OK
+         > SUB a 1
+         < +OK
+         > PUB a 1|x
+         < +OK
+         < MSG a 1 1|x
+         > PUB a.* 1|x
+         < +OK
+         > UNSUB 1 5
+         < +OK
+         > PING
+         < PONG
+         > SUB a..b 2
+         < -ERR 'Invalid Subject'",
+    );
+}
+
+#[test]
+fn a_person_at_a_terminal_needs_no_connect() {
+    check_raw(
+        "> sub a 1
+         < INFO
+         < +OK
+         > pub a 1|x
+         < +OK
+         < MSG a 1 1|x
+         > pub a.* 1|x
+         < -ERR 'Invalid Publish Subject'
+         < +OK
+         > ping
+         < PONG",
+    );
+}
+
+#[test]
+fn a_silent_client_is_asked_and_then_given_up() {
+    check(
+        "> nothing
+         > wait 119000
+         > PING
+         < PONG
+         < INFO connect_info account=/
+         > wait 2000
+         > wait 118000
+         < PING
+         > PONG
+         > wait 119000
+         > wait 1000
+         < PING
+         > wait 120000
+         < PING
+         > wait 119000
+         > wait 1000
+         < -ERR 'Stale Connection'
+         < closed: Stale Connection",
+    );
+}
+
+#[test]
+fn a_shutdown_is_announced() {
+    check(
+        "> SUB a 1
+         > shutdown the broker stops
+         < INFO ldm
+         b> PUB a 1|x
+         < MSG a 1 1|x
+         > wait 500
+         < closed: the broker stops",
+    );
+    check_raw(
+        "> shutdown the broker stops
+         < INFO
+         > wait 0
+         < closed: the broker stops",
+    );
+}
+
+#[test]
+fn what_was_missed_is_told_where_headers_are_taken() {
+    let with = |block| {
+        let block = crate::nats::mapping::with_missed(block, 3);
+        String::from_utf8(block).unwrap()
+    };
+    assert_eq!(with(b""), "NATS/1.0\r\nAngarium-Missed: 3\r\n\r\n");
+    assert_eq!(with(b"NATS/1.0\r\nA: b\r\n\r\n"), "NATS/1.0\r\nA: b\r\nAngarium-Missed: 3\r\n\r\n");
+}
+
+#[test]
+fn payloads_may_be_as_large_as_allowed() {
+    let settings = Settings { payload_bytes_max: 20, ..Settings::default() };
+    play(
+        "> SUB a 1
+         > PUB a 20|12345678901234567890
+         < MSG a 1 20|12345678901234567890
+         > PUB a 21
+         < -ERR 'Maximum Payload Violation'
+         < closed: Maximum Payload Violation",
+        true,
+        settings,
+    );
+}

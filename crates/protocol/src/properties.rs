@@ -1,0 +1,127 @@
+//! Message properties in no protocol's words: what formats are translated through, pair by pair.
+//!
+//! The engine keeps properties as their publisher encoded them. A receiver of the same protocol gets
+//! them as they are; for any other, the publisher's side takes them apart ([`visit`]) and the
+//! receiver's side puts them together in its own way. The table is in `docs/protocols/mapping.md`.
+
+use angarium_engine::{Format, Value};
+
+/// One property of a message.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Property<'a> {
+    /// Where replies go, in the words of the default exchange: a queue, an inbox or a subject.
+    ReplyTo(&'a str),
+    /// One of the texts that most protocols know by some name.
+    Text(TextProperty, &'a str),
+    /// 0 is the lowest.
+    Priority(u8),
+    /// When it was made, in seconds since the Unix epoch.
+    Timestamp(u64),
+    /// What an application put in beside; a name may come several times.
+    Header(&'a str, HeaderValue<'a>),
+}
+
+/// The texts that most protocols know by some name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TextProperty {
+    ContentType,
+    ContentEncoding,
+    CorrelationId,
+    MessageId,
+    /// Which of the application's kinds of message it is.
+    Type,
+    AppId,
+    /// Who published it, as a broker has checked.
+    UserId,
+    /// Time to live in milliseconds, as decimal digits.
+    Expiration,
+}
+
+/// A header's value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum HeaderValue<'a> {
+    Text(&'a str),
+    Other(Value),
+}
+
+/// Takes properties apart. What is malformed was refused when the message was taken, and would be
+/// passed over here.
+pub(crate) fn visit(format: Format, raw: &[u8], see: &mut dyn FnMut(Property<'_>)) {
+    match format {
+        Format::Amqp091 => crate::amqp091::visit_properties(raw, see),
+        Format::Nats => crate::nats::visit_properties(raw, see),
+    }
+}
+
+/// Visits the headers in properties of any format: what [`angarium_engine::Options::read_headers`]
+/// is set to.
+pub fn read_headers(format: Format, raw: &[u8], see: &mut dyn FnMut(&str, Value)) {
+    match format {
+        Format::Amqp091 => crate::amqp091::read_amqp_headers(raw, see),
+        Format::Nats => visit(format, raw, &mut |property| match property {
+            Property::Header(name, HeaderValue::Text(text)) => {
+                see(name, Value::Text(text.to_owned()));
+            }
+            Property::Header(name, HeaderValue::Other(value)) => see(name, value),
+            _ => {}
+        }),
+    }
+}
+
+impl HeaderValue<'_> {
+    /// The texts that stand for it where headers are text: several for a list, one for all else.
+    pub(crate) fn texts(&self, see: &mut dyn FnMut(&str)) {
+        match self {
+            HeaderValue::Text(text) => see(text),
+            HeaderValue::Other(Value::List(values)) => {
+                values.iter().for_each(|value| see(&text(value)));
+            }
+            HeaderValue::Other(value) => see(&text(value)),
+        }
+    }
+}
+
+/// A value as text: numbers in decimal, bytes in hexadecimal, what is nested as JSON.
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::Bool(value) => value.to_string(),
+        Value::Int(value) => value.to_string(),
+        Value::Float(value) => value.to_string(),
+        Value::Text(text) => text.clone(),
+        Value::Timestamp(seconds) => seconds.to_string(),
+        Value::Bytes(bytes) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+        Value::List(_) | Value::Map(_) => json(value),
+    }
+}
+
+fn json(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(_) | Value::Int(_) | Value::Timestamp(_) => text(value),
+        Value::Float(float) if float.is_finite() => text(value),
+        Value::List(values) => {
+            let values: Vec<_> = values.iter().map(json).collect();
+            format!("[{}]", values.join(","))
+        }
+        Value::Map(values) => {
+            let members: Vec<_> =
+                values.iter().map(|(name, value)| quoted(name) + ":" + &json(value)).collect();
+            format!("{{{}}}", members.join(","))
+        }
+        Value::Float(_) | Value::Text(_) | Value::Bytes(_) => quoted(&text(value)),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            '\0'..' ' => quoted.push_str(&format!("\\u{:04x}", u32::from(letter))),
+            _ => quoted.push(letter),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
