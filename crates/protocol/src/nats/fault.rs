@@ -22,8 +22,6 @@ pub const INVALID_PUBLISH_SUBJECT: &str = "Invalid Publish Subject";
 pub const INVALID_SUBJECT: &str = "Invalid Subject";
 /// A subscription beyond the limit.
 pub const TOO_MANY_SUBSCRIPTIONS: &str = "maximum subscriptions exceeded";
-/// It reads slower than messages come. The connection ends, and what was unsent is lost.
-pub const SLOW_CONSUMER: &str = "Slow Consumer";
 
 /// What a client hears of bytes that are no operation. Each ends the connection.
 #[must_use]

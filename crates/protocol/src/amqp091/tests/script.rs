@@ -141,6 +141,12 @@ fn put_content(text: &str, channel: u16, frame_max: u32, out: &mut Vec<u8>) {
             "reply_to" => given.reply_to = Some(value),
             "expiration" => given.expiration = Some(value),
             "user_id" => given.user_id = Some(value),
+            "content_encoding" => given.content_encoding = Some(value),
+            "correlation_id" => given.correlation_id = Some(value),
+            "message_id" => given.message_id = Some(value),
+            "timestamp" => given.timestamp = Some(value.parse().unwrap()),
+            "type" => given.kind = Some(value),
+            "app_id" => given.app_id = Some(value),
             _ => panic!("no property {name}"),
         }
     }
@@ -256,5 +262,11 @@ fn properties_text(properties: &Properties<'_>) -> String {
     put("reply_to", properties.reply_to.map(quoted));
     put("expiration", properties.expiration.map(quoted));
     put("user_id", properties.user_id.map(quoted));
+    put("content_encoding", properties.content_encoding.map(quoted));
+    put("correlation_id", properties.correlation_id.map(quoted));
+    put("message_id", properties.message_id.map(quoted));
+    put("timestamp", properties.timestamp.map(|value| value.to_string()));
+    put("type", properties.kind.map(quoted));
+    put("app_id", properties.app_id.map(quoted));
     text
 }

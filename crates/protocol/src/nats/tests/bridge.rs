@@ -2,14 +2,186 @@
 
 use super::check;
 
+/// A queue that catches all subjects, and its consumer.
+const CATCH: &str = "A> 1 queue.declare queue=q
+    A< 1 queue.declare-ok queue=q
+    A> 1 queue.bind queue=q exchange=amq.topic routing_key=#
+    A< 1 queue.bind-ok
+    A> 1 basic.consume queue=q consumer_tag=c no_ack=true
+    A< 1 basic.consume-ok consumer_tag=c";
+
+/// What a NATS message with these header lines is to an AMQP consumer.
+fn to_amqp(lines: &[&str], properties: &str) {
+    let block = format!("NATS/1.0{}||", lines.iter().map(|l| format!("|{l}")).collect::<String>());
+    let bytes = block.replace('|', "\r\n").len();
+    check(&format!(
+        "{CATCH}
+         > HPUB a {bytes} {bytes}|{block}
+         A< 1 basic.deliver consumer_tag=c delivery_tag=1 exchange=amq.topic routing_key=a | \
+         {properties} \"\"",
+    ));
+}
+
+/// What an AMQP message with these properties is to a NATS subscriber.
+fn to_nats(properties: &str, reply: &str, lines: &[&str]) {
+    let block = format!("NATS/1.0|{}|", lines.iter().map(|l| format!("{l}|")).collect::<String>());
+    let bytes = block.replace('|', "\r\n").len();
+    let reply = if reply.is_empty() { String::new() } else { format!("{reply} ") };
+    let message = if lines.is_empty() {
+        format!("MSG a 1 {reply}0|")
+    } else {
+        format!("HMSG a 1 {reply}{bytes} {bytes}|{block}")
+    };
+    check(&format!(
+        "> SUB a 1
+         A> 1 basic.publish exchange=amq.topic routing_key=a | {properties} \"\"
+         < {message}",
+    ));
+}
+
 #[test]
-fn what_nats_publishes_reaches_queues_with_amqp_properties() {
-    check(
-        "A> 1 queue.declare queue=q
-         A< 1 queue.declare-ok queue=q
-         A> 1 queue.bind queue=q exchange=amq.topic routing_key=orders.#
-         A< 1 queue.bind-ok
+fn subjects_are_routing_keys_of_the_topic_exchange() {
+    check(&format!(
+        "{CATCH}
          > PUB orders.eu 5|hello
-         > nothing",
+         A< 1 basic.deliver consumer_tag=c delivery_tag=1 exchange=amq.topic routing_key=orders.eu \
+         | delivery_mode=2 \"hello\"",
+    ));
+    check(
+        "> SUB orders.> 1
+         A> 1 basic.publish exchange=amq.topic routing_key=orders.eu | \"hello\"
+         < MSG orders.eu 1 5|hello
+         A> 1 basic.publish exchange=amq.topic routing_key=\"orders.a b\" | \"x\"
+         < MSG orders.a_b 1 1|x
+         A> 1 basic.publish exchange=amq.topic routing_key=bonds | \"x\"
+         A> 1 basic.publish exchange=amq.direct routing_key=orders.eu | \"x\"",
     );
+}
+
+#[test]
+fn nats_headers_are_amqp_properties_and_headers() {
+    to_amqp(&["X: 1"], "headers={X:1} delivery_mode=2");
+    to_amqp(&["X: 1", "Y: b", "X: 2"], "headers={X:[1,2],Y:b} delivery_mode=2");
+    to_amqp(
+        &[
+            "Content-Type: text/plain",
+            "content-encoding: gzip",
+            "Correlation-Id: c1",
+            "Nats-Msg-Id: m1",
+            "Message-Type: order",
+            "App-Id: shop",
+            "Timestamp: 1700000000",
+        ],
+        "content_type=text/plain delivery_mode=2 content_encoding=gzip correlation_id=c1 \
+         message_id=m1 timestamp=1700000000 type=order app_id=shop",
+    );
+    let long = "x".repeat(256);
+    to_amqp(
+        &["Content-Type: a", "Content-Type: b", &format!("App-Id: {long}"), "Timestamp: now"],
+        &format!(
+            "content_type=a headers={{App-Id:{long},Content-Type:b,Timestamp:now}} delivery_mode=2"
+        ),
+    );
+}
+
+#[test]
+fn what_the_broker_vouches_for_is_not_taken_from_nats() {
+    to_amqp(
+        &["User-Id: root", "Expiration: 1", "Priority: 9"],
+        "headers={Expiration:1,Priority:9,User-Id:root} delivery_mode=2",
+    );
+}
+
+#[test]
+fn a_status_line_becomes_headers() {
+    check(&format!(
+        "{CATCH}
+         > HPUB a 32 32|NATS/1.0 408 Request Timeout||
+         A< 1 basic.deliver consumer_tag=c delivery_tag=1 exchange=amq.topic routing_key=a | \
+         headers={{Description:\"Request Timeout\",Status:408}} delivery_mode=2 \"\"",
+    ));
+}
+
+#[test]
+fn amqp_properties_are_nats_headers() {
+    to_nats("delivery_mode=2", "", &[]);
+    to_nats("priority=3 content_type=text/plain", "", &["Content-Type: text/plain", "Priority: 3"]);
+    to_nats(
+        "content_encoding=gzip correlation_id=c1 message_id=m1 type=order app_id=shop \
+         user_id=guest expiration=60000 timestamp=1700000000",
+        "",
+        &[
+            "Content-Encoding: gzip",
+            "Correlation-Id: c1",
+            "Nats-Msg-Id: m1",
+            "Message-Type: order",
+            "App-Id: shop",
+            "User-Id: guest",
+            "Expiration: 60000",
+            "Timestamp: 1700000000",
+        ],
+    );
+    to_nats(
+        "headers={a:text,b:12,c:true,d:[x,y],e:{f:1,g:[z]}}",
+        "",
+        &["a: text", "b: 12", "c: true", "d: x", "d: y", "e: {\"f\":1,\"g\":[\"z\"]}"],
+    );
+}
+
+#[test]
+fn nats_asks_and_amqp_answers() {
+    check(&format!(
+        "{CATCH}
+         > SUB _INBOX.1 9
+         > PUB service _INBOX.1 1|?
+         A< 1 basic.deliver consumer_tag=c delivery_tag=1 exchange=amq.topic routing_key=service | \
+         delivery_mode=2 reply_to=_INBOX.1 \"?\"
+         A> 1 basic.publish routing_key=_INBOX.1 | \"!\"
+         < MSG _INBOX.1 9 1|!",
+    ));
+}
+
+#[test]
+fn amqp_asks_and_nats_answers() {
+    check(
+        "> SUB service 1
+         A> 1 queue.declare queue=replies
+         A< 1 queue.declare-ok queue=replies
+         A> 1 basic.consume queue=replies consumer_tag=c no_ack=true
+         A< 1 basic.consume-ok consumer_tag=c
+         A> 1 basic.publish exchange=amq.topic routing_key=service | reply_to=replies \"?\"
+         < MSG service 1 $QUEUE.replies 1|?
+         > PUB $QUEUE.replies 1|!
+         A< 1 basic.deliver consumer_tag=c delivery_tag=1 routing_key=replies | delivery_mode=2 \"!\"
+         A> 1 basic.publish exchange=amq.topic routing_key=service | reply_to=\"a b\" \"?\"
+         < HMSG service 1 29 30|NATS/1.0|Reply-To: \"a b\"||?",
+    );
+}
+
+#[test]
+fn a_queue_s_name_is_kept_on_the_way_through_nats() {
+    check(&format!(
+        "{CATCH}
+         > PUB a $QUEUE.replies 0|
+         A< 1 basic.deliver consumer_tag=c delivery_tag=1 exchange=amq.topic routing_key=a | \
+         delivery_mode=2 reply_to=replies \"\"",
+    ));
+}
+
+#[test]
+fn headers_beyond_a_frame_are_left_out() {
+    // The AMQP client takes frames of 128 KiB; half of one is for headers.
+    let lines: Vec<String> = (0..700).map(|n| format!("H{n:03}: {}", "x".repeat(100))).collect();
+    let block = format!("NATS/1.0\r\n{}\r\n\r\n", lines.join("\r\n"));
+    let mut play = super::Play::new(crate::nats::Settings::default(), true);
+    for line in CATCH.lines().map(str::trim) {
+        if let Some(sent) = line.strip_prefix("A> ") {
+            play.send('A', sent);
+        }
+    }
+    play.got();
+    let bytes = block.len();
+    play.send('a', &format!("HPUB a {bytes} {bytes}|{block}"));
+    let got = play.got().join("\n");
+    assert!(got.contains("H000:") && got.contains("H500:") && !got.contains("H699:"), "{got}");
 }
