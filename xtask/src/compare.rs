@@ -1,31 +1,38 @@
-//! `cargo xtask compare amqp091`: builds what is compared, fetches PerfTest, and hands over to the benchmark.
-//! Knows nothing of loads and targets.
+//! `cargo xtask compare PROTOCOL`: builds what is compared, fetches the peer's tools, and hands over to the
+//! benchmark. Knows nothing of loads and targets.
 
 use crate::layout::target_folder;
 use crate::process;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// RabbitMQ's load tool.
 const PERF_TEST_VERSION: &str = "2.22.1";
 
+/// nats-server, and the public load tool for it. The newest of each when it is first built.
+const NATS_PROGRAMS: &[(&str, &str)] = &[
+    ("nats-server", "github.com/nats-io/nats-server/v2@latest"),
+    ("nats-bench", "github.com/nats-io/nats.go/examples/nats-bench@latest"),
+];
+
 /// Runs the comparison; arguments after the protocol go to the benchmark as they are.
 pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     let Some((protocol, rest)) = arguments.split_first() else {
-        return Err("compare what? `cargo xtask compare amqp091`".to_string());
+        return Err("compare what? `cargo xtask compare amqp091` or `nats`".to_string());
     };
-    if protocol != "amqp091" {
-        return Err(format!("nothing to compare by '{protocol}'; there is: amqp091"));
+    if !["amqp091", "nats"].contains(&protocol.as_str()) {
+        return Err(format!("nothing to compare by '{protocol}'; there is: amqp091, nats"));
     }
     let target = target_folder(root)?;
     build(root)?;
-    let jars = fetch_perf_test(&target)?;
+    let tools = if protocol == "nats" { install_nats(&target)? } else { perf_test(&target)? };
     let status = Command::new(target.join("release/angarium-bench"))
         .arg("compare")
+        .arg(protocol)
         .arg("--broker")
         .arg(target.join("release/angarium"))
-        .arg("--perf-test")
-        .arg(&jars)
+        .args(tools)
         .arg("--folder")
         .arg(target.join("compare"))
         .args(rest)
@@ -37,6 +44,27 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
         Some(2) => Err("a target was missed".to_string()),
         _ => Err(format!("the benchmark failed ({status})")),
     }
+}
+
+/// Builds nats-server and its load tool into the target folder, unless they are there. Returns the
+/// benchmark's flags that name them.
+fn install_nats(target: &Path) -> Result<Vec<OsString>, String> {
+    let folder = target.join("nats");
+    let mut flags = Vec::new();
+    for (name, module) in NATS_PROGRAMS {
+        let program = folder.join(name);
+        if !program.exists() {
+            let mut go = Command::new("go");
+            process::stream(go.args(["install", module]).env("GOBIN", &folder), |_| {})?;
+        }
+        flags.push(format!("--{name}").into());
+        flags.push(program.into_os_string());
+    }
+    Ok(flags)
+}
+
+fn perf_test(target: &Path) -> Result<Vec<OsString>, String> {
+    Ok(vec!["--perf-test".into(), fetch_perf_test(target)?.into_os_string()])
 }
 
 fn build(root: &Path) -> Result<(), String> {
@@ -87,7 +115,7 @@ mod tests {
             let arguments: Vec<String> = arguments.iter().map(|it| (*it).to_string()).collect();
             run(Path::new("."), &arguments)
         };
-        assert!(run(&[]).is_err_and(|why| why.contains("amqp091")));
+        assert!(run(&[]).is_err_and(|why| why.contains("amqp091") && why.contains("nats")));
         assert!(run(&["smtp"]).is_err_and(|why| why.contains("'smtp'")));
     }
 

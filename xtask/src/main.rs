@@ -20,6 +20,7 @@ cargo xtask COMMAND
   sim               run the simulator, seed after seed, until one fails
     SEED              one seed again; more flags: angarium-sim
   compare amqp091   Angarium beside RabbitMQ under the same loads, against the targets
+  compare nats      the same beside nats-server
     --quick           one short round; more flags: angarium bench compare --help
   help              this text
 ";

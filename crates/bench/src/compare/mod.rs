@@ -1,32 +1,47 @@
-//! Our broker beside RabbitMQ: the same loads, in turn, on the same machine, against the targets.
+//! Our broker beside a peer: the same loads, in turn, on the same machine, against the targets.
 //!
-//! The first section uses RabbitMQ's own load tool, PerfTest, for both; it is the limit on the
-//! faster side. The second uses the generator of this crate, which is not.
+//! Some sections use the peer's own load tool for both; it is the limit on the faster side. The
+//! others use the generator of this crate, which is not.
 
 mod native;
+mod nats;
+mod nats_bench;
 mod perftest;
 mod scenario;
 mod side;
 mod table;
 
-use clap::Args;
+use crate::client::Protocol;
+use crate::load::idle;
+use clap::{Args, ValueEnum};
 use native::Native;
+use nats::Nats;
 use perftest::PerfTest;
-use side::Side;
+use side::{RABBITMQ, Side};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use table::Report;
 
 /// What to compare and with what.
 #[derive(Debug, Args)]
 pub(crate) struct CompareArguments {
-    /// Our broker's program; without it RabbitMQ is measured alone
+    /// The protocol, and with it the peer
+    #[arg(value_enum, default_value = "amqp091")]
+    protocol: With,
+    /// Our broker's program; without it the peer is measured alone
     #[arg(long)]
     broker: Option<PathBuf>,
     /// The folder with PerfTest's jar files; without it that section is left out
     #[arg(long)]
     perf_test: Option<PathBuf>,
-    /// Leave RabbitMQ out
+    /// nats-server's program
+    #[arg(long, default_value = "nats-server")]
+    nats_server: PathBuf,
+    /// nats-bench's program; without it those sections are left out
+    #[arg(long)]
+    nats_bench: Option<PathBuf>,
+    /// Leave the peer out
     #[arg(long)]
     alone: bool,
     /// One short round of everything
@@ -44,6 +59,15 @@ pub(crate) struct CompareArguments {
     /// Also write the report to this file
     #[arg(long)]
     output: Option<PathBuf>,
+}
+
+/// What can be compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum With {
+    /// AMQP 0-9-1, with RabbitMQ
+    Amqp091,
+    /// NATS, with nats-server
+    Nats,
 }
 
 /// How long and how often each load runs.
@@ -66,6 +90,12 @@ impl CompareArguments {
         Effort { rounds: self.rounds.unwrap_or(rounds).max(1), perftest, native, warm_up }
     }
 
+    /// Our side, if there is a program.
+    fn ours(&self, protocol: Protocol, folder: &Path) -> Result<Vec<Side>, String> {
+        let ours = self.broker.as_deref().map(|program| Side::ours(program, protocol, folder));
+        Ok(ours.transpose()?.into_iter().collect())
+    }
+
     fn wants(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|part| name.contains(part.as_str()))
     }
@@ -74,16 +104,32 @@ impl CompareArguments {
 /// Starts both brokers, runs all, prints the report. `true` if every target is met.
 pub(crate) fn run(arguments: &CompareArguments) -> Result<bool, String> {
     let folder = Folder::create(&arguments.folder)?;
+    let report = match arguments.protocol {
+        With::Amqp091 => with_rabbitmq(arguments, folder.path())?,
+        With::Nats => with_nats_server(arguments, folder.path())?,
+    };
+    let text = report.render();
+    print!("{text}");
+    if let Some(output) = &arguments.output {
+        fs::write(output, &text).map_err(|error| format!("{}: {error}", output.display()))?;
+    }
+    Ok(report.all_met())
+}
+
+fn with_rabbitmq(arguments: &CompareArguments, folder: &Path) -> Result<Report, String> {
     let effort = arguments.effort();
-    let mut report = table::Report::default();
+    let mut report = Report::new(RABBITMQ);
     {
-        let sides = Side::start(arguments.broker.as_deref(), !arguments.alone, folder.path())?;
-        let native = Native { sides: &sides, effort, folder: folder.path() };
+        let mut sides = arguments.ours(Protocol::Amqp091, folder)?;
+        if !arguments.alone {
+            sides.push(Side::rabbitmq(folder)?);
+        }
+        let native = Native { sides: &sides, effort, folder };
         if arguments.wants("idle") {
             report.add(native.idle()?);
         }
         if let Some(jars) = &arguments.perf_test {
-            let perf_test = PerfTest { jars, folder: folder.path(), effort };
+            let perf_test = PerfTest { jars, folder, effort };
             for scenario in scenario::all().iter().filter(|it| arguments.wants(it.name)) {
                 let row = perf_test.compare(scenario, &sides)?;
                 report.add(table::perftest_row(&row));
@@ -92,16 +138,25 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<bool, String> {
         native.loads(&mut report, &|name| arguments.wants(name))?;
     }
     if arguments.wants("start") {
-        let starts =
-            native::starts(arguments.broker.as_deref(), !arguments.alone, folder.path(), effort)?;
+        let starts = native::starts(arguments.broker.as_deref(), !arguments.alone, folder, effort)?;
         report.add(starts);
     }
-    let text = report.render();
-    print!("{text}");
-    if let Some(output) = &arguments.output {
-        fs::write(output, &text).map_err(|error| format!("{}: {error}", output.display()))?;
+    Ok(report)
+}
+
+fn with_nats_server(arguments: &CompareArguments, folder: &Path) -> Result<Report, String> {
+    // Brokers inherit the limit, so it is raised before they start.
+    idle::raise_descriptor_limit(nats::DESCRIPTORS);
+    let mut sides = arguments.ours(Protocol::Nats, folder)?;
+    if !arguments.alone {
+        sides.push(Side::nats(&arguments.nats_server, folder)?);
     }
-    Ok(report.all_met())
+    let theirs = sides.iter().map(|side| side.name.as_str()).find(|name| *name != side::OURS);
+    let mut report = Report::new(theirs.unwrap_or("nats-server"));
+    let effort = arguments.effort();
+    let nats = Nats { sides: &sides, effort, public: arguments.nats_bench.as_deref() };
+    nats.run(&mut report, &|name| arguments.wants(name))?;
+    Ok(report)
 }
 
 /// A new folder for one comparison, removed with everything in it when it ends.

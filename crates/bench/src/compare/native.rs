@@ -3,6 +3,7 @@
 use super::Effort;
 use super::side::{OURS, Side, our_command, text};
 use super::table::{Check, Report, Section, median, spread};
+use crate::client::Protocol;
 use crate::load::idle::IdlePlan;
 use crate::load::{self, End, Outcome, Plan, idle, start};
 use crate::measure::{disk, raw};
@@ -145,7 +146,7 @@ impl Native<'_> {
             }
         }
         for (side, outcomes) in self.sides.iter().zip(&outcomes) {
-            describe(&mut section, side.name, outcomes);
+            describe(&mut section, &side.name, outcomes);
             if side.name == OURS {
                 self.judge(&mut section, &load.target, outcomes)?;
             }
@@ -203,8 +204,8 @@ impl Native<'_> {
             let settle = Duration::from_secs(2);
             let plan = IdlePlan { connections: IDLE_CONNECTIONS, settle, waves: 0 };
             let cost = idle::measure(&side.uri, side.pid(), &plan).map_err(text)?;
-            section.value(side.name, "memory each", format!("{:.1} KiB", cost.kib_per_connection));
-            section.value(side.name, "opened", format!("{:.0}/s", cost.opened_per_s));
+            section.value(&side.name, "memory each", format!("{:.1} KiB", cost.kib_per_connection));
+            section.value(&side.name, "opened", format!("{:.0}/s", cost.opened_per_s));
             if side.name == OURS {
                 section.check(Check::at_most("KiB each", cost.kib_per_connection, IDLE_KIB_MAX));
             }
@@ -225,7 +226,7 @@ pub(crate) fn starts(
         let mut times = Vec::new();
         for attempt in 0..effort.rounds.max(2) * 2 + 1 {
             let data = folder.join(format!("start-{attempt}"));
-            let (command, uri) = our_command(program, &data)?;
+            let (command, uri) = our_command(program, Protocol::Amqp091, &data)?;
             let time = start::measure(&command, &uri, Duration::from_secs(20)).map_err(text)?;
             times.push(time.first_message_ms);
         }
@@ -239,23 +240,23 @@ pub(crate) fn starts(
         let broker = RabbitMq::start(&folder).map_err(text)?;
         start::deliver_first(broker.uri()).map_err(text)?;
         let elapsed_ms = began.elapsed().as_secs_f64() * 1e3;
-        section.value(super::side::THEIRS, "first message", format!("{elapsed_ms:.0} ms"));
+        section.value(super::side::RABBITMQ, "first message", format!("{elapsed_ms:.0} ms"));
     }
     Ok(section)
 }
 
-fn rate_of(outcome: &Outcome) -> f64 {
+pub(super) fn rate_of(outcome: &Outcome) -> f64 {
     match outcome.rates.delivered {
         0.0 => outcome.rates.confirmed.max(outcome.rates.published),
         delivered => delivered,
     }
 }
 
-fn broker_ns(outcome: &Outcome) -> f64 {
+pub(super) fn broker_ns(outcome: &Outcome) -> f64 {
     outcome.broker.as_ref().map_or(0.0, |broker| broker.cpu_ns_per_message)
 }
 
-fn brief(outcome: &Outcome) -> String {
+pub(super) fn brief(outcome: &Outcome) -> String {
     let clean = outcome.verdict.as_ref().is_none_or(|verdict| verdict.is_clean());
     format!(
         "{:.0} msgs/s, broker {:.0} ns, tool {:.0} ns a message{}",
@@ -266,7 +267,7 @@ fn brief(outcome: &Outcome) -> String {
     )
 }
 
-fn describe(section: &mut Section, name: &'static str, outcomes: &[Outcome]) {
+pub(super) fn describe(section: &mut Section, name: &str, outcomes: &[Outcome]) {
     section.value(name, "msgs/s", spread(outcomes.iter().map(rate_of), 0));
     section.value(name, "broker CPU", format!("{} ns", spread(outcomes.iter().map(broker_ns), 0)));
     let tool = outcomes.iter().map(|outcome| outcome.tool.cpu_ns_per_message);

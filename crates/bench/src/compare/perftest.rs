@@ -37,7 +37,7 @@ pub(crate) struct Row {
     /// What ran.
     pub(crate) scenario: Scenario,
     /// By side.
-    pub(crate) runs: Vec<(&'static str, Vec<Run>)>,
+    pub(crate) runs: Vec<(String, Vec<Run>)>,
 }
 
 /// What PerfTest prints each second.
@@ -52,7 +52,7 @@ pub(crate) struct Second {
 impl PerfTest<'_> {
     /// Runs a scenario on all sides in turn, as often as the effort says.
     pub(crate) fn compare(&self, scenario: &Scenario, sides: &[Side]) -> Result<Row, String> {
-        let mut runs: Vec<_> = sides.iter().map(|side| (side.name, Vec::new())).collect();
+        let mut runs: Vec<_> = sides.iter().map(|side| (side.name.clone(), Vec::new())).collect();
         for round in 1..=self.effort.rounds {
             for (side, (name, runs)) in sides.iter().zip(&mut runs) {
                 let run = self.run(scenario, side)?;

@@ -1,7 +1,7 @@
 //! The two brokers of a comparison while they run.
 
-use crate::client::Target;
-use crate::peer::{CommandBroker, RabbitMq, free_port};
+use crate::client::{Protocol, Target};
+use crate::peer::{CommandBroker, NatsServer, RabbitMq, free_port};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub(crate) struct Side {
     /// Its name in the report.
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     /// Where it listens.
     pub(crate) uri: Target,
     broker: Broker,
@@ -23,34 +23,36 @@ pub(crate) struct Side {
 enum Broker {
     Ours(CommandBroker),
     RabbitMq(RabbitMq),
+    Nats(NatsServer),
 }
 
 /// The name of our side.
 pub(crate) const OURS: &str = "Angarium";
 /// The name of the other side, with the version that Debian 12 packages.
-pub(crate) const THEIRS: &str = "RabbitMQ 3.10.8";
+pub(crate) const RABBITMQ: &str = "RabbitMQ 3.10.8";
 
 impl Side {
-    /// Starts ours, if there is a program, and RabbitMQ, if it is wanted; ours comes first.
-    pub(crate) fn start(
-        program: Option<&Path>,
-        rabbitmq: bool,
-        folder: &Path,
-    ) -> Result<Vec<Side>, String> {
-        let mut sides = Vec::new();
-        if let Some(program) = program {
-            let (command, uri) = our_command(program, &folder.join("angarium"))?;
-            let broker = CommandBroker::start(&command, &uri, PATIENCE).map_err(text)?;
-            sides.push(Side { name: OURS, uri, broker: Broker::Ours(broker) });
-        }
-        if rabbitmq {
-            let folder = folder.join("rabbitmq");
-            fs::create_dir_all(&folder).map_err(text)?;
-            let broker = RabbitMq::start(&folder).map_err(text)?;
-            let uri = broker.uri().clone();
-            sides.push(Side { name: THEIRS, uri, broker: Broker::RabbitMq(broker) });
-        }
-        Ok(sides)
+    /// Starts our broker.
+    pub(crate) fn ours(program: &Path, protocol: Protocol, folder: &Path) -> Result<Side, String> {
+        let (command, uri) = our_command(program, protocol, &folder.join("angarium"))?;
+        let broker = CommandBroker::start(&command, &uri, PATIENCE).map_err(text)?;
+        Ok(Side { name: OURS.to_owned(), uri, broker: Broker::Ours(broker) })
+    }
+
+    /// Starts RabbitMQ.
+    pub(crate) fn rabbitmq(folder: &Path) -> Result<Side, String> {
+        let folder = folder.join("rabbitmq");
+        fs::create_dir_all(&folder).map_err(text)?;
+        let broker = RabbitMq::start(&folder).map_err(text)?;
+        let uri = broker.uri().clone();
+        Ok(Side { name: RABBITMQ.to_owned(), uri, broker: Broker::RabbitMq(broker) })
+    }
+
+    /// Starts nats-server.
+    pub(crate) fn nats(program: &Path, folder: &Path) -> Result<Side, String> {
+        let broker = NatsServer::start(program, folder).map_err(text)?;
+        let name = format!("nats-server {}", broker.version());
+        Ok(Side { name, uri: broker.target().clone(), broker: Broker::Nats(broker) })
     }
 
     /// Its process.
@@ -58,20 +60,34 @@ impl Side {
         match &self.broker {
             Broker::Ours(broker) => broker.pid(),
             Broker::RabbitMq(broker) => broker.pid(),
+            Broker::Nats(broker) => broker.pid(),
         }
     }
 }
 
 /// The command that starts our broker on a free port with its data in `data`, and where it will
-/// listen.
-pub(crate) fn our_command(program: &Path, data: &Path) -> Result<(Vec<String>, Target), String> {
-    let port = free_port().map_err(text)?;
-    let address = format!("127.0.0.1:{port}");
+/// listen for `protocol`.
+pub(crate) fn our_command(
+    program: &Path,
+    protocol: Protocol,
+    data: &Path,
+) -> Result<(Vec<String>, Target), String> {
+    let listen = || Ok::<_, String>(format!("127.0.0.1:{}", free_port().map_err(text)?));
+    let amqp = listen()?;
     let data = data.to_string_lossy().into_owned();
     let program = program.to_string_lossy().into_owned();
-    let flags = ["serve", "--data", &data, "--amqp", &address, "--http", "off"];
-    let command = std::iter::once(program).chain(flags.map(str::to_owned)).collect();
-    Ok((command, format!("amqp://{address}").parse()?))
+    let mut command = vec![program];
+    let flags = ["serve", "--data", &data, "--amqp", &amqp, "--http", "off"];
+    command.extend(flags.map(str::to_owned));
+    let uri = match protocol {
+        Protocol::Amqp091 => format!("amqp://{amqp}"),
+        Protocol::Nats => {
+            let nats = listen()?;
+            command.extend(["--nats".to_owned(), nats.clone()]);
+            format!("nats://{nats}")
+        }
+    };
+    Ok((command, uri.parse()?))
 }
 
 /// An error as a message.

@@ -1,7 +1,7 @@
 //! The report of a comparison as Markdown, and the arithmetic of medians and targets.
 
 use super::perftest::{Row, Run};
-use super::side::{OURS, THEIRS};
+use super::side::{OURS, RABBITMQ};
 use crate::report::grouped;
 use std::fmt::Write;
 
@@ -37,7 +37,7 @@ impl Check {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Section {
     name: String,
-    values: Vec<(&'static str, String, String)>,
+    values: Vec<(String, String, String)>,
     checks: Vec<Check>,
 }
 
@@ -48,8 +48,8 @@ impl Section {
     }
 
     /// Adds what was seen of `who`.
-    pub(crate) fn value(&mut self, who: &'static str, what: &str, value: String) {
-        self.values.push((who, what.to_owned(), value));
+    pub(crate) fn value(&mut self, who: &str, what: &str, value: String) {
+        self.values.push((who.to_owned(), what.to_owned(), value));
     }
 
     /// Adds a target.
@@ -59,26 +59,35 @@ impl Section {
 }
 
 /// All sections.
-#[derive(Debug, Default)]
-pub(crate) struct Report(Vec<Section>);
+#[derive(Debug)]
+pub(crate) struct Report {
+    theirs: String,
+    sections: Vec<Section>,
+}
 
 impl Report {
+    /// An empty one, with the peer's name.
+    pub(crate) fn new(theirs: &str) -> Report {
+        Report { theirs: theirs.to_owned(), sections: Vec::new() }
+    }
+
     /// Adds a section at the end.
     pub(crate) fn add(&mut self, section: Section) {
-        self.0.push(section);
+        self.sections.push(section);
     }
 
     /// Whether no target was missed.
     pub(crate) fn all_met(&self) -> bool {
-        self.0.iter().flat_map(|section| &section.checks).all(|check| check.met)
+        self.sections.iter().flat_map(|section| &section.checks).all(|check| check.met)
     }
 
     /// The table: a row for each load, a column for each side; median (least to most) of the
     /// rounds.
     pub(crate) fn render(&self) -> String {
+        let theirs = self.theirs.as_str();
         let mut text =
-            format!("| load | {OURS} | {THEIRS} | machine | targets |\n|---|---|---|---|---|\n");
-        for section in &self.0 {
+            format!("| load | {OURS} | {theirs} | machine | targets |\n|---|---|---|---|---|\n");
+        for section in &self.sections {
             let of = |wanted: &dyn Fn(&str) -> bool| {
                 let values = section.values.iter().filter(|(who, _, _)| wanted(who));
                 let cells: Vec<_> =
@@ -97,8 +106,8 @@ impl Report {
                 "| {} | {} | {} | {} | {} |",
                 section.name,
                 of(&|who| who == OURS),
-                of(&|who| who == THEIRS),
-                of(&|who| who != OURS && who != THEIRS),
+                of(&|who| who == theirs),
+                of(&|who| who != OURS && who != theirs),
                 checks.join("<br>")
             )
             .expect("a String takes everything");
@@ -119,18 +128,18 @@ pub(crate) fn perftest_row(row: &Row) -> Section {
         section.value(name, "tool CPU", format!("{tool} us"));
     }
     let of = |side: &str, field: fn(&Run) -> f64| {
-        let runs = row.runs.iter().find(|(name, _)| *name == side);
+        let runs = row.runs.iter().find(|(name, _)| name == side);
         runs.map(|(_, runs)| median(runs.iter().map(field)))
     };
     let rate = |run: &Run| run.received_per_s;
     if let (Some(least), Some(ours), Some(theirs)) =
-        (row.scenario.rate_min, of(OURS, rate), of(THEIRS, rate))
+        (row.scenario.rate_min, of(OURS, rate), of(RABBITMQ, rate))
     {
         section.check(Check::at_least("times the msgs/s", ours / theirs, least));
     }
     let cpu = |run: &Run| run.broker_us;
     if let (Some(least), Some(ours), Some(theirs)) =
-        (row.scenario.cpu_min, of(OURS, cpu), of(THEIRS, cpu))
+        (row.scenario.cpu_min, of(OURS, cpu), of(RABBITMQ, cpu))
     {
         section.check(Check::at_least("times less broker CPU a message", theirs / ours, least));
     }

@@ -1,8 +1,9 @@
 //! PerfTest's lines, medians, targets and the table, on values alone.
 
+use super::nats_bench;
 use super::perftest::{Row, Run, Second, parse_second};
 use super::scenario;
-use super::side::{OURS, THEIRS};
+use super::side::{OURS, RABBITMQ};
 use super::table::{Check, Report, Section, median, perftest_row, spread};
 
 #[test]
@@ -31,11 +32,14 @@ fn row(ours: (f64, f64), theirs: (f64, f64)) -> Row {
     let run =
         |(received_per_s, broker_us): (f64, f64)| Run { received_per_s, broker_us, tool_us: 12.0 };
     let scenario = scenario::all().swap_remove(0);
-    Row { scenario, runs: vec![(OURS, vec![run(ours)]), (THEIRS, vec![run(theirs)])] }
+    Row {
+        scenario,
+        runs: vec![(OURS.to_owned(), vec![run(ours)]), (RABBITMQ.to_owned(), vec![run(theirs)])],
+    }
 }
 
 fn is_met(row: &Row) -> bool {
-    let mut report = Report::default();
+    let mut report = Report::new(RABBITMQ);
     report.add(perftest_row(row));
     report.all_met()
 }
@@ -58,15 +62,27 @@ fn one_side_alone_has_no_target() {
 fn the_table_names_what_was_missed() {
     let mut section = Section::new("a load");
     section.value(OURS, "msgs/s", "5".to_owned());
-    section.value(THEIRS, "msgs/s", "6".to_owned());
+    section.value(RABBITMQ, "msgs/s", "6".to_owned());
     section.value("disk", "flushes/s", "7".to_owned());
     section.check(Check::at_least("msgs/s", 5.0, 4.0));
     section.check(Check::at_most("ns", 5000.0, 350.0));
     section.check(Check::holds("clean", true));
-    let mut report = Report::default();
+    let mut report = Report::new(RABBITMQ);
     report.add(section);
     let wanted = "| a load | msgs/s 5 | msgs/s 6 | flushes/s 7 | met: 5.00 msgs/s, at least 4.00<br>\
                   **MISSED**: 5,000 ns, at most 350<br>met: clean |";
     assert_eq!(report.render().lines().last(), Some(wanted));
     assert!(!report.all_met());
+}
+
+#[test]
+fn deliveries_of_nats_bench_are_those_of_all_subscribers() {
+    let both = "Starting benchmark [msgs=200000, msgsize=100, pubs=1, subs=2]\n\
+                NATS Pub/Sub stats: 662,044 msgs/sec ~ 63.14 MB/sec\n \
+                Pub stats: 340,615 msgs/sec ~ 32.48 MB/sec\n \
+                Sub stats: 441,605 msgs/sec ~ 42.11 MB/sec\n  \
+                [1] 224,687 msgs/sec ~ 21.43 MB/sec (200000 msgs)\n";
+    assert_eq!(nats_bench::parse_deliveries(both), Some(441_605.0));
+    assert_eq!(nats_bench::parse_deliveries("NATS Pub/Sub stats: 340,615 msgs/sec"), None);
+    assert_eq!(nats_bench::parse_deliveries(""), None);
 }

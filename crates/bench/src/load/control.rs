@@ -92,17 +92,17 @@ impl Control {
         sum(&self.consumers, |counter| &counter.second)
     }
 
-    /// How many of `wanted` messages may be published now. Waits until it is at least one, or until
-    /// the run stops.
+    /// How many of `wanted` messages may be published now. Waits until that is worth a write, or
+    /// until the run stops.
     #[inline]
     pub(super) fn allowance(&self, wanted: u64) -> u64 {
         if self.ahead == 0 {
             return wanted;
         }
+        let worth = wanted.min(self.room_to_wake());
         loop {
-            let undelivered = self.published().saturating_sub(self.delivered() / self.copies);
-            let allowed = self.ahead.saturating_sub(undelivered).min(wanted);
-            if allowed > 0 || self.stop_publishing.load(Ordering::Relaxed) {
+            let allowed = self.room().min(wanted);
+            if allowed >= worth || self.stop_publishing.load(Ordering::Relaxed) {
                 return allowed;
             }
             if self.waiting.swap(true, Ordering::SeqCst) {
@@ -112,10 +112,25 @@ impl Control {
         }
     }
 
+    /// Messages that may be published before some are delivered.
+    fn room(&self) -> u64 {
+        let undelivered = self.published().saturating_sub(self.delivered() / self.copies);
+        self.ahead.saturating_sub(undelivered)
+    }
+
+    /// Producers that wait are woken when there is this much room: waking them for every few
+    /// messages would cost the machine more than the messages do.
+    fn room_to_wake(&self) -> u64 {
+        self.ahead.div_ceil(2)
+    }
+
     /// Wakes producers that wait for deliveries.
     #[inline]
     pub(super) fn progressed(&self) {
-        if self.ahead == 0 || !self.waiting.load(Ordering::SeqCst) {
+        if self.ahead == 0
+            || !self.waiting.load(Ordering::SeqCst)
+            || self.room() < self.room_to_wake()
+        {
             return;
         }
         self.waiting.store(false, Ordering::SeqCst);

@@ -126,6 +126,13 @@ pub(super) fn parse_stat(stat: &str) -> Option<Stat> {
     Some(Stat { parent: number(1)? as u32, cpu_ns: (number(11)? + number(12)?) * TICK_NS })
 }
 
+/// CPU time of the ended children, from the text of a `/proc/PID/stat`.
+pub(crate) fn parse_children_ns(stat: &str) -> Option<u64> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut times = rest.split_whitespace().skip(13).map_while(|field| field.parse::<u64>().ok());
+    Some((times.next()? + times.next()?) * TICK_NS)
+}
+
 pub(super) fn status_field(status: &str, name: &str) -> Option<u64> {
     let line = status
         .lines()

@@ -1,7 +1,9 @@
 //! What `/proc` says, as text, and the figures of a histogram.
 
 use super::latency::Latencies;
-use super::process::{Cost, Stat, Usage, descendants, listening_inode, parse_stat, status_field};
+use super::process::{
+    Cost, Stat, Usage, descendants, listening_inode, parse_children_ns, parse_stat, status_field,
+};
 use std::collections::BTreeMap;
 
 #[test]
@@ -10,6 +12,7 @@ fn stat_is_read_whatever_the_name_is() {
     for name in ["beam.smp", "a b", "tricky) (S 99 1"] {
         let stat = parse_stat(&format!("34 ({name}) {rest}"));
         assert_eq!(stat, Some(Stat { parent: 12, cpu_ns: 2_000_000_000 }));
+        assert_eq!(parse_children_ns(&format!("34 ({name}) {rest}")), Some(150_000_000));
     }
     assert_eq!(parse_stat("34 (cut short) S 12"), None);
     assert_eq!(parse_stat(""), None);

@@ -2,9 +2,11 @@
 //! own.
 
 mod command;
+mod nats;
 mod rabbitmq;
 
 pub use command::CommandBroker;
+pub use nats::NatsServer;
 pub use rabbitmq::RabbitMq;
 
 use std::io;

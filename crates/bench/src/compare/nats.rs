@@ -1,0 +1,361 @@
+//! What is compared by NATS: loads, round trips, idle subscribers and the cost of matching, with
+//! their targets.
+
+use super::Effort;
+use super::native::{brief, broker_ns, describe, rate_of};
+use super::nats_bench::{self, Scenario};
+use super::side::{OURS, Side, text};
+use super::table::{Check, Report, Section, median, spread};
+use crate::load::idle::{self, IdlePlan};
+use crate::load::{self, End, Outcome, Plan, round_trip};
+use crate::measure::raw;
+use std::path::Path;
+use std::time::Duration;
+
+/// Descriptors that the brokers and we need for the idle connections.
+pub(crate) const DESCRIPTORS: u64 = IDLE_CONNECTIONS as u64 + 200;
+
+/// The idle subscribers of one run, and the most memory each may take.
+const IDLE_CONNECTIONS: usize = 10_000;
+const IDLE_KIB_MAX: f64 = 4.0;
+/// How often one message goes to all of them, and how long it may take to the last one.
+const WAVES: usize = 10;
+const WAVE_MS_MAX: f64 = 50.0;
+
+/// Subscriptions that match nothing, and how much more a message may cost for them.
+const BYSTANDERS: [usize; 3] = [1, 1_000, 1_000_000];
+const BYSTANDERS_COST_MAX: f64 = 1.1;
+
+/// The longest round trip, beside the peer's and beside the bare relay's.
+const PEER_TRIP_MAX: f64 = 0.85;
+const RELAY_TRIP_MAX: f64 = 1.2;
+
+/// All that is compared.
+pub(crate) struct Nats<'a> {
+    /// The brokers.
+    pub(crate) sides: &'a [Side],
+    /// How long and how often.
+    pub(crate) effort: Effort,
+    /// The program of nats-bench.
+    pub(crate) public: Option<&'a Path>,
+}
+
+struct Load {
+    name: &'static str,
+    /// Our broker CPU per delivery may be at most this part of theirs.
+    cpu_part_max: Option<f64>,
+    /// Our deliveries per second must be at least this many times theirs.
+    rate_min: Option<f64>,
+    /// Our broker CPU nanoseconds per delivery.
+    cpu_ns_max: Option<f64>,
+    shape: fn(&mut Plan),
+}
+
+/// The loads; the rest of their plans is as [`plan`] has it. The window keeps what a broker holds
+/// far below what makes it drop or cut off, and is large enough never to be the limit.
+const LOADS: &[Load] = &[
+    Load {
+        name: "100 B 1->1",
+        cpu_part_max: Some(1.0 / 3.0),
+        rate_min: Some(3.0),
+        cpu_ns_max: Some(200.0),
+        shape: |plan| plan.ahead = 50_000,
+    },
+    Load {
+        name: "1 KiB 1->1",
+        cpu_part_max: Some(1.0 / 3.0),
+        rate_min: Some(3.0),
+        cpu_ns_max: None,
+        shape: |plan| (plan.size_bytes, plan.ahead) = (1_024, 10_000),
+    },
+    Load {
+        name: "100 B fan-out 10",
+        cpu_part_max: Some(0.2),
+        rate_min: Some(3.0),
+        cpu_ns_max: None,
+        shape: |plan| fan_out(plan, 10),
+    },
+    Load {
+        name: "100 B fan-out 50",
+        cpu_part_max: Some(0.2),
+        rate_min: Some(3.0),
+        cpu_ns_max: None,
+        shape: |plan| fan_out(plan, 50),
+    },
+    Load {
+        name: "100 B 10 pairs",
+        cpu_part_max: None,
+        rate_min: Some(2.0),
+        cpu_ns_max: None,
+        shape: |plan| {
+            (plan.producers, plan.queues, plan.consumers) = (10, 10, 10);
+            plan.ahead = 50_000;
+        },
+    },
+    Load {
+        name: "100 B queue group of 10",
+        cpu_part_max: None,
+        rate_min: None,
+        cpu_ns_max: None,
+        shape: |plan| (plan.consumers, plan.ahead) = (10, 50_000),
+    },
+    Load {
+        name: "100 B nobody subscribes",
+        cpu_part_max: None,
+        rate_min: None,
+        cpu_ns_max: None,
+        shape: |plan| plan.consumers = 0,
+    },
+];
+
+fn fan_out(plan: &mut Plan, subscribers: usize) {
+    (plan.fan_out, plan.queues, plan.consumers) = (true, subscribers, subscribers);
+    plan.ahead = 20_000;
+}
+
+impl Nats<'_> {
+    /// Runs all that is wanted. Idle subscribers come first: a broker that has served somebody
+    /// keeps memory from before and would show nothing.
+    pub(crate) fn run(
+        &self,
+        report: &mut Report,
+        wanted: &dyn Fn(&str) -> bool,
+    ) -> Result<(), String> {
+        if wanted("idle") {
+            report.add(self.idle()?);
+        }
+        for load in LOADS.iter().filter(|load| wanted(load.name)) {
+            report.add(self.load(load)?);
+        }
+        for scenario in nats_bench::ALL.iter().filter(|it| wanted(it.name)) {
+            if let Some(program) = self.public {
+                report.add(self.public(program, scenario)?);
+            }
+        }
+        if wanted("round trip") {
+            report.add(self.round_trips()?);
+        }
+        if wanted("match") {
+            report.add(self.matching()?);
+        }
+        Ok(())
+    }
+
+    fn plan(&self, side: &Side) -> Plan {
+        Plan {
+            target: side.uri.clone(),
+            producers: 1,
+            consumers: 1,
+            queues: 1,
+            fan_out: false,
+            size_bytes: 100,
+            persistent: false,
+            ack_every: 0,
+            prefetch: 0,
+            window: 0,
+            ahead: 0,
+            rate: 0,
+            end: End::After { warm_up: Duration::from_secs(1), measured: self.effort.native },
+            drain: Duration::from_secs(10),
+            checksum: false,
+            latency: false,
+            bystanders: 0,
+            queue_arguments: Vec::new(),
+        }
+    }
+
+    fn once(&self, side: &Side, name: &str, shape: impl Fn(&mut Plan)) -> Result<Outcome, String> {
+        let mut plan = self.plan(side);
+        shape(&mut plan);
+        plan.check()?;
+        let outcome = load::run(&plan, Some(side.pid()))
+            .map_err(|error| format!("{name} on {}: {error}", side.name))?;
+        eprintln!("{name}: {}: {}", side.name, brief(&outcome));
+        Ok(outcome)
+    }
+
+    /// What `measure` makes of each side, in turn, as often as the effort says.
+    fn rounds<T>(
+        &self,
+        mut measure: impl FnMut(&Side) -> Result<T, String>,
+    ) -> Result<Vec<Vec<T>>, String> {
+        let mut found: Vec<Vec<T>> = self.sides.iter().map(|_| Vec::new()).collect();
+        for _ in 0..self.effort.rounds {
+            for (side, found) in self.sides.iter().zip(&mut found) {
+                found.push(measure(side)?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Our median of `value` and theirs, as far as both are there.
+    fn medians<T>(
+        &self,
+        found: &[Vec<T>],
+        value: impl Fn(&T) -> f64,
+    ) -> (Option<f64>, Option<f64>) {
+        let of = |ours: bool| {
+            let mut sides = self.sides.iter().zip(found);
+            let side = sides.find(|(side, _)| (side.name == OURS) == ours);
+            side.map(|(_, found)| median(found.iter().map(&value)))
+        };
+        (of(true), of(false))
+    }
+
+    fn load(&self, load: &Load) -> Result<Section, String> {
+        let mut section = Section::new(load.name);
+        let found = self.rounds(|side| self.once(side, load.name, load.shape))?;
+        for (side, outcomes) in self.sides.iter().zip(&found) {
+            describe(&mut section, &side.name, outcomes);
+            let lost: u64 = outcomes.iter().flat_map(|it| &it.verdict).map(|it| it.lost).sum();
+            if lost > 0 {
+                section.value(&side.name, "lost", lost.to_string());
+            }
+        }
+        let (ours_ns, theirs_ns) = self.medians(&found, broker_ns);
+        let (ours_rate, theirs_rate) = self.medians(&found, rate_of);
+        if let Some((most, ours, theirs)) = all(load.cpu_part_max, ours_ns, theirs_ns) {
+            section.check(Check::at_most("of its broker CPU", ours / theirs, most));
+        }
+        if let Some((least, ours, theirs)) = all(load.rate_min, ours_rate, theirs_rate) {
+            section.check(Check::at_least("times its msgs/s", ours / theirs, least));
+        }
+        if let Some((most, ours)) = load.cpu_ns_max.zip(ours_ns) {
+            section.check(Check::at_most("ns of broker CPU a message", ours, most));
+        }
+        self.check_clean(&mut section, &found);
+        Ok(section)
+    }
+
+    fn check_clean(&self, section: &mut Section, found: &[Vec<Outcome>]) {
+        let ours = self.sides.iter().zip(found).filter(|(side, _)| side.name == OURS);
+        let outcomes: Vec<&Outcome> = ours.flat_map(|(_, outcomes)| outcomes).collect();
+        if !outcomes.is_empty() {
+            let verdicts = || outcomes.iter().flat_map(|it| &it.verdict);
+            let clean = verdicts().all(load::Verdict::is_clean);
+            section.check(Check::holds("nothing lost, duplicated or reordered", clean));
+        }
+    }
+
+    fn public(&self, program: &Path, scenario: &Scenario) -> Result<Section, String> {
+        let mut section = Section::new(scenario.name);
+        // About as long as the other loads take, at the rates of the machine this was written on.
+        let seconds = self.effort.native.as_secs();
+        let deliveries = seconds * if scenario.size_bytes > 500 { 400_000 } else { 1_000_000 };
+        let found = self.rounds(|side| {
+            let run = nats_bench::run(program, scenario, side, deliveries)?;
+            eprintln!(
+                "{}: {}: {:.0} msgs/s, broker {:.0} ns, tool {:.0} ns a message",
+                scenario.name, side.name, run.delivered_per_s, run.broker_ns, run.tool_ns
+            );
+            Ok(run)
+        })?;
+        for (side, runs) in self.sides.iter().zip(&found) {
+            let name = side.name.as_str();
+            section.value(name, "msgs/s", spread(runs.iter().map(|it| it.delivered_per_s), 0));
+            let broker = spread(runs.iter().map(|it| it.broker_ns), 0);
+            section.value(name, "broker CPU", format!("{broker} ns"));
+            let tool = spread(runs.iter().map(|it| it.tool_ns), 0);
+            section.value(name, "tool CPU", format!("{tool} ns"));
+        }
+        let (ours, theirs) = self.medians(&found, |run| run.broker_ns);
+        if let Some((ours, theirs)) = ours.zip(theirs) {
+            let part = ours / theirs;
+            section.check(Check::at_most("of its broker CPU", part, scenario.cpu_part_max));
+        }
+        Ok(section)
+    }
+
+    fn round_trips(&self) -> Result<Section, String> {
+        let mut section = Section::new("100 B round trip, idle otherwise");
+        let span = self.effort.native / 2;
+        let mut relay = Vec::new();
+        let found = self.rounds(|side| {
+            let bare = raw::round_trip(100, span / 2).map_err(text)?.unwrap_or_default();
+            relay.push(bare.p50_us);
+            let trips = round_trip::measure(&side.uri, Some(side.pid()), 100, span);
+            let trips = trips.map_err(|error| format!("round trips on {}: {error}", side.name))?;
+            let latency = trips.latency.unwrap_or_default();
+            eprintln!(
+                "round trip: {}: p50 {:.1} us, p99 {:.1} us; bare relay p50 {:.1} us",
+                side.name, latency.p50_us, latency.p99_us, bare.p50_us
+            );
+            Ok(latency)
+        })?;
+        for (side, latencies) in self.sides.iter().zip(&found) {
+            let p50 = spread(latencies.iter().map(|it| it.p50_us), 1);
+            section.value(&side.name, "p50", format!("{p50} us"));
+            let p99 = spread(latencies.iter().map(|it| it.p99_us), 1);
+            section.value(&side.name, "p99", format!("{p99} us"));
+        }
+        let bare = spread(relay.iter().copied(), 1);
+        section.value("machine", "bare relay p50", format!("{bare} us"));
+        let (ours, theirs) = self.medians(&found, |latency| latency.p50_us);
+        if let Some((ours, theirs)) = ours.zip(theirs) {
+            section.check(Check::at_most("of its p50", ours / theirs, PEER_TRIP_MAX));
+        }
+        if let Some(ours) = ours {
+            let part = ours / median(relay);
+            section.check(Check::at_most("times the bare relay's p50", part, RELAY_TRIP_MAX));
+        }
+        Ok(section)
+    }
+
+    fn idle(&self) -> Result<Section, String> {
+        let mut section =
+            Section::new("10,000 idle subscribers of one subject, then one message to all");
+        let settle = Duration::from_secs(2);
+        for side in self.sides {
+            let plan = IdlePlan { connections: IDLE_CONNECTIONS, settle, waves: WAVES };
+            let cost = idle::measure(&side.uri, side.pid(), &plan)
+                .map_err(|error| format!("idle subscribers on {}: {error}", side.name))?;
+            let (name, each) = (side.name.as_str(), cost.kib_per_connection);
+            let waves = || cost.waves_ms.iter().copied();
+            eprintln!(
+                "idle: {name}: {each:.1} KiB each, one message to all {} ms",
+                spread(waves(), 1)
+            );
+            section.value(name, "memory each", format!("{each:.1} KiB"));
+            section.value(name, "opened", format!("{:.0}/s", cost.opened_per_s));
+            section.value(name, "one to all", format!("{} ms", spread(waves(), 1)));
+            if side.name == OURS {
+                section.check(Check::at_most("KiB each", each, IDLE_KIB_MAX));
+                section.check(Check::at_most("ms to the last one", median(waves()), WAVE_MS_MAX));
+            }
+        }
+        Ok(section)
+    }
+
+    /// A message's cost beside more and more subscriptions that do not match it. All counts take
+    /// their turns in every round, so that the machine's moods meet all of them.
+    fn matching(&self) -> Result<Section, String> {
+        let mut section = Section::new("100 B 1->1, match beside 1 / 1,000 / 1,000,000 others");
+        let found = self.rounds(|side| {
+            let with = |bystanders: usize| {
+                let name = format!("match beside {bystanders}");
+                self.once(side, &name, |plan| (plan.ahead, plan.bystanders) = (50_000, bystanders))
+            };
+            BYSTANDERS.iter().map(|count| with(*count)).collect::<Result<Vec<_>, _>>()
+        })?;
+        for (side, rounds) in self.sides.iter().zip(&found) {
+            let costs: Vec<f64> = (0..BYSTANDERS.len())
+                .map(|index| median(rounds.iter().map(|round| broker_ns(&round[index]))))
+                .collect();
+            let shown: Vec<String> = costs.iter().map(|ns| format!("{ns:.0}")).collect();
+            section.value(&side.name, "broker CPU", format!("{} ns", shown.join(" / ")));
+            if side.name == OURS {
+                let (least, most) = (
+                    costs.iter().copied().fold(f64::INFINITY, f64::min),
+                    costs.iter().copied().fold(0.0, f64::max),
+                );
+                let part = most / least.max(1e-9);
+                section.check(Check::at_most("times the cheapest", part, BYSTANDERS_COST_MAX));
+            }
+        }
+        Ok(section)
+    }
+}
+
+fn all(target: Option<f64>, ours: Option<f64>, theirs: Option<f64>) -> Option<(f64, f64, f64)> {
+    Some((target?, ours?, theirs?))
+}
