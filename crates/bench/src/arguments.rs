@@ -4,7 +4,8 @@ use crate::client::Target;
 use crate::client::amqp091::Argument;
 use crate::compare::{self, CompareArguments};
 use crate::load::idle::IdlePlan;
-use crate::load::{self, End, Plan, idle, round_trip, start};
+use crate::load::isolation::IsolationPlan;
+use crate::load::{self, End, Plan, Unruly, idle, isolation, round_trip, start};
 use crate::measure::{disk, process, raw};
 use crate::report;
 use clap::{Args, Subcommand};
@@ -33,6 +34,8 @@ enum BenchCommand {
     Load(Box<LoadArguments>),
     /// Send a request and wait for its reply, again and again: the time of a round trip
     Ping(PingArguments),
+    /// Healthy clients alone, then beside stalled, slow and flooding ones: what is left to them
+    Isolation(IsolationArguments),
     /// Open idle connections, each with a subscription: the broker's memory for each, and the time
     /// of one message to all
     Idle(IdleArguments),
@@ -173,6 +176,68 @@ struct PingArguments {
 }
 
 #[derive(Debug, Args)]
+struct IsolationArguments {
+    #[command(flatten)]
+    broker: BrokerArguments,
+    /// Healthy pairs, each with a queue or a subject
+    #[arg(short, long, default_value_t = 20)]
+    pairs: usize,
+    /// Messages per second over all pairs
+    #[arg(long, default_value_t = 20_000)]
+    rate: u64,
+    /// Octets of a body
+    #[arg(short, long, default_value_t = 1_024)]
+    size: usize,
+    /// Seconds measured, without the unruly and again with them
+    #[arg(short, long, default_value_t = 10.0)]
+    duration: f64,
+    /// Seconds before that are not measured
+    #[arg(long, default_value_t = 3.0)]
+    warm_up: f64,
+    /// Clients that subscribe and never read
+    #[arg(long, default_value_t = 1)]
+    stalled: usize,
+    /// Clients that read a twentieth of what comes
+    #[arg(long, default_value_t = 10)]
+    slow: usize,
+    /// Clients that publish as fast as they may
+    #[arg(long, default_value_t = 1)]
+    flooding: usize,
+    /// Clients that consume and never acknowledge (queues)
+    #[arg(long, default_value_t = 0)]
+    unacking: usize,
+    /// Octets of a durable queue that another client drains (queues)
+    #[arg(long, default_value_t = 0)]
+    backlog_bytes: u64,
+}
+
+impl IsolationArguments {
+    fn plan(&self) -> Result<IsolationPlan, String> {
+        let (warm_up, measured) = (seconds(self.warm_up)?, seconds(self.duration)?);
+        let healthy = Plan {
+            producers: self.pairs,
+            consumers: self.pairs,
+            queues: self.pairs,
+            size_bytes: self.size,
+            rate: self.rate,
+            end: End::After { warm_up, measured },
+            latency: true,
+            ..Plan::new(self.broker.target.clone())
+        };
+        let unruly = Unruly {
+            stalled: self.stalled,
+            slow: self.slow,
+            flooding: self.flooding,
+            unacking: self.unacking,
+            backlog_bytes: self.backlog_bytes,
+        };
+        let plan = IsolationPlan { healthy, unruly };
+        plan.check()?;
+        Ok(plan)
+    }
+}
+
+#[derive(Debug, Args)]
 struct IdleArguments {
     #[command(flatten)]
     broker: BrokerArguments,
@@ -252,6 +317,10 @@ fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
             let broker = &ping.broker;
             let trips = round_trip::measure(&broker.target, broker.pid(), ping.size, span);
             print(json, &trips.map_err(text)?, report::round_trips)?;
+        }
+        BenchCommand::Isolation(arguments) => {
+            let found = isolation::measure(&arguments.plan()?, arguments.broker.pid());
+            print(json, &found.map_err(text)?, report::isolation)?;
         }
         BenchCommand::Idle(idle) => {
             if idle.connections > idle::CONNECTIONS_MAX {

@@ -2,6 +2,7 @@
 
 use crate::load::Outcome;
 use crate::load::idle::IdleCost;
+use crate::load::isolation::Isolation;
 use crate::load::round_trip::RoundTrips;
 use crate::load::start::StartTime;
 use crate::measure::disk::DiskSpeed;
@@ -104,6 +105,24 @@ pub(crate) fn round_trips(trips: &RoundTrips) -> String {
     if let Some(broker) = &trips.broker {
         text += &format!("  broker CPU {:.1} us a round trip\n", broker.cpu_ns_per_message / 1e3);
     }
+    text
+}
+
+/// Healthy clients alone and beside unruly ones.
+pub(crate) fn isolation(found: &Isolation) -> String {
+    let mut text =
+        format!("alone: {}beside the unruly: {}", load(&found.alone), load(&found.beside));
+    let mut line = |name: &str, value: String| {
+        writeln!(text, "  {name:<12} {value}").expect("a String takes everything");
+    };
+    line("rate left", format!("{:.1}%", found.rate_part * 100.0));
+    line("p99", format!("{:.2} times that alone", found.p99_times));
+    line("flood", format!("{:.1} MB/s", found.flooded_bytes_per_s / 1e6));
+    if found.backlog > 0 {
+        let (drained, backlog) = (grouped(found.drained as f64), grouped(found.backlog as f64));
+        line("backlog", format!("{drained} of {backlog} messages drained"));
+    }
+    line("cut off", format!("{} unruly connections", found.cut_off));
     text
 }
 

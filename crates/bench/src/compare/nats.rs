@@ -142,26 +142,8 @@ impl Nats<'_> {
     }
 
     fn plan(&self, side: &Side) -> Plan {
-        Plan {
-            target: side.uri.clone(),
-            producers: 1,
-            consumers: 1,
-            queues: 1,
-            fan_out: false,
-            size_bytes: 100,
-            persistent: false,
-            ack_every: 0,
-            prefetch: 0,
-            window: 0,
-            ahead: 0,
-            rate: 0,
-            end: End::After { warm_up: Duration::from_secs(1), measured: self.effort.native },
-            drain: Duration::from_secs(10),
-            checksum: false,
-            latency: false,
-            bystanders: 0,
-            queue_arguments: Vec::new(),
-        }
+        let end = End::After { warm_up: Duration::from_secs(1), measured: self.effort.native };
+        Plan { end, ..Plan::new(side.uri.clone()) }
     }
 
     fn once(&self, side: &Side, name: &str, shape: impl Fn(&mut Plan)) -> Result<Outcome, String> {

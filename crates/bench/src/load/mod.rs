@@ -4,6 +4,7 @@
 mod consumer;
 mod control;
 pub mod idle;
+pub mod isolation;
 mod outcome;
 mod pace;
 mod plan;
@@ -14,6 +15,7 @@ mod stamp;
 pub mod start;
 mod tally;
 mod topology;
+mod unruly;
 mod wave;
 mod window;
 
@@ -21,6 +23,7 @@ pub use outcome::{Outcome, Rates, ToolCost};
 pub use plan::{End, Plan};
 pub use run::run;
 pub use tally::{Tally, Verdict};
+pub use unruly::Unruly;
 
 #[cfg(test)]
 mod tests;

@@ -72,6 +72,31 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The plainest there is: one producer, one consumer, 100 octets, as fast as it goes for ten
+    /// seconds.
+    pub fn new(target: Target) -> Plan {
+        Plan {
+            target,
+            producers: 1,
+            consumers: 1,
+            queues: 1,
+            fan_out: false,
+            size_bytes: 100,
+            persistent: false,
+            ack_every: 0,
+            prefetch: 0,
+            window: 0,
+            ahead: 0,
+            rate: 0,
+            end: End::After { warm_up: Duration::from_secs(1), measured: Duration::from_secs(10) },
+            drain: Duration::from_secs(10),
+            checksum: false,
+            latency: false,
+            bystanders: 0,
+            queue_arguments: Vec::new(),
+        }
+    }
+
     /// Says what is wrong with the plan, if anything.
     pub fn check(&self) -> Result<(), String> {
         let workers = 1..=WORKERS_MAX;

@@ -20,13 +20,21 @@ const SAMPLE: Duration = Duration::from_secs(1);
 
 /// Runs `plan`; `broker_pid` names the broker's process if its cost is to be measured.
 pub fn run(plan: &Plan, broker_pid: Option<u32>) -> Result<Outcome, Error> {
-    let topology = Topology::of(plan);
+    run_in(plan, &Topology::of(plan), broker_pid)
+}
+
+/// Runs `plan` by names that the caller knows, too.
+pub(super) fn run_in(
+    plan: &Plan,
+    topology: &Topology,
+    broker_pid: Option<u32>,
+) -> Result<Outcome, Error> {
     let mut link = Link::open(&plan.target)?;
     topology.declare(&mut link, plan)?;
     link.subscribe_bystanders(topology.bystanders(plan))?;
     let control = Control::new(plan.producers, plan.consumers, plan.ahead, plan.copies());
     let outcome = thread::scope(|scope| {
-        let outcome = drive(scope, plan, &topology, &control, broker_pid);
+        let outcome = drive(scope, plan, topology, &control, broker_pid);
         // After an error, too: the scope waits for every thread.
         control.stop_publishing.store(true, Ordering::Relaxed);
         control.stop_consuming.store(true, Ordering::Relaxed);

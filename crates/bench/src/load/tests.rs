@@ -196,26 +196,8 @@ fn a_checksum_sees_every_field() {
 }
 
 fn plan() -> Plan {
-    Plan {
-        target: "amqp://127.0.0.1".parse().expect("it is one"),
-        producers: 3,
-        consumers: 2,
-        queues: 2,
-        fan_out: false,
-        size_bytes: 100,
-        persistent: false,
-        ack_every: 0,
-        prefetch: 0,
-        window: 0,
-        ahead: 0,
-        rate: 0,
-        end: End::Count(10),
-        drain: std::time::Duration::from_secs(1),
-        checksum: false,
-        latency: false,
-        bystanders: 0,
-        queue_arguments: Vec::new(),
-    }
+    let target = "amqp://127.0.0.1".parse().expect("it is one");
+    Plan { producers: 3, consumers: 2, queues: 2, end: End::Count(10), ..Plan::new(target) }
 }
 
 #[test]

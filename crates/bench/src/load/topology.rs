@@ -42,6 +42,11 @@ impl Topology {
         Ok(())
     }
 
+    /// The queues, or their subjects.
+    pub(super) fn names(&self) -> &[String] {
+        &self.queues
+    }
+
     /// Where a producer publishes to. With NATS, fan-out is one subject that all subscribe to.
     pub(super) fn route(&self, plan: &Plan, producer: usize) -> Route<'_> {
         let queue = self.queues[producer % plan.queues].as_str();

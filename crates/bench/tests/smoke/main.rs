@@ -4,31 +4,22 @@ mod fake;
 mod fake_nats;
 
 use angarium_bench::load::idle::{self, IdlePlan};
-use angarium_bench::load::{self, End, Plan, Verdict, round_trip};
+use angarium_bench::load::isolation::{self, IsolationPlan};
+use angarium_bench::load::{self, End, Plan, Unruly, Verdict, round_trip};
 use fake::Fault;
 use std::time::Duration;
 
 fn plan(fault: Fault) -> Plan {
     let port = fake::start(fault);
+    let target = format!("amqp://127.0.0.1:{port}").parse().expect("it is an address");
     Plan {
-        target: format!("amqp://127.0.0.1:{port}").parse().expect("it is an address"),
         producers: 2,
         consumers: 2,
         queues: 2,
-        fan_out: false,
-        size_bytes: 100,
-        persistent: false,
-        ack_every: 0,
-        prefetch: 0,
-        window: 0,
-        ahead: 0,
-        rate: 0,
         end: End::Count(5_000),
         drain: Duration::from_millis(300),
         checksum: true,
-        latency: false,
-        bystanders: 0,
-        queue_arguments: Vec::new(),
+        ..Plan::new(target)
     }
 }
 
@@ -165,4 +156,26 @@ fn one_message_reaches_all_idle_connections() {
     let cost = idle::measure(&target, std::process::id(), &idle).expect("the fake answers");
     assert_eq!((cost.connections, cost.waves_ms.len()), (200, 3));
     assert!(cost.waves_ms.iter().all(|ms| *ms > 0.0));
+}
+
+#[test]
+fn the_healthy_are_measured_alone_and_beside_the_unruly() {
+    let span = Duration::from_millis(300);
+    for (plan, backlog_bytes) in [(plan(Fault::None), 50_000), (nats_plan(Fault::None), 0)] {
+        let healthy = Plan {
+            rate: 2_000,
+            latency: true,
+            end: End::After { warm_up: Duration::ZERO, measured: span },
+            ..plan
+        };
+        // The fake has one consumer for a queue, and no limit, so nobody floods it.
+        let unruly = Unruly { stalled: 1, slow: 0, flooding: 0, unacking: 0, backlog_bytes };
+        let plan = IsolationPlan { healthy, unruly };
+        assert_eq!(plan.check(), Ok(()));
+        let found = isolation::measure(&plan, None).expect("the fake answers");
+        let verdicts = [found.alone.verdict, found.beside.verdict].into_iter().flatten();
+        assert_eq!(verdicts.filter(Verdict::is_clean).count(), 2);
+        assert!(found.rate_part > 0.0 && found.p99_times > 0.0);
+        assert_eq!((found.drained, found.backlog), (backlog_bytes / 100, backlog_bytes / 100));
+    }
 }
