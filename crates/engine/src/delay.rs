@@ -1,7 +1,11 @@
 //! Messages held back until they are due, then published as if they had just come.
+//!
+//! They leave by due time, then by arrival. What memory has no room for is read back when its turn
+//! has come, a bounded piece at a time; nothing behind it overtakes it.
 
 use crate::engine::Engine;
 use crate::publish::Taken;
+use crate::queue::entry::{ENTRY_COST, NOWHERE};
 use crate::queue::paging::{Loading, Wanted, checked_message};
 use crate::queue::stored::{Incoming, NO_ANNOTATIONS, Stored};
 use crate::record::{self, Kind, Record};
@@ -10,43 +14,119 @@ use crate::timers::Timer;
 use crate::{Effects, Loaded, Position, Publish, StorageState, Time};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-/// Bytes by which the records of a publish may exceed its message.
+/// Bytes by which the records of a publish may exceed its message, places not counted.
 const RECORD_EXTRA_BYTES: usize = 4096;
+/// Bytes of one queue and message in such a record.
+const PLACE_BYTES: usize = 24;
+/// Messages asked for in one load.
+const LOAD_MESSAGES_MAX: usize = 256;
+/// Bytes asked for in one load, beyond its first message.
+pub(crate) const LOAD_BYTES_MAX: u64 = 1 << 20;
+/// Messages released before others get their turn.
+const RELEASES_MAX: usize = 256;
 
-/// A message that is held back.
-#[derive(Clone, Debug)]
+/// A message that is held back. With its turn it is 40 bytes in the nodes of a tree, which are two
+/// thirds full: some 70 bytes of memory, whatever its size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
-    pub(crate) vhost: u32,
-    pub(crate) due: Time,
     /// Where its record is; only what is persistent has one, or what memory has no room for.
-    pub(crate) position: Option<Position>,
+    pub(crate) position: Position,
+    pub(crate) vhost: u32,
+    /// Bytes that it takes up once it is read.
+    pub(crate) bytes: u32,
     pub(crate) persistent: bool,
-    pub(crate) message: Option<Arc<[u8]>>,
-    /// It was due before the broker went down: it may have been published, and delivered, already.
-    pub(crate) redelivered: bool,
 }
 
-/// All of them, by number and by time.
+const _: () = assert!(size_of::<(Turn, Held)>() <= 40);
+
+impl Held {
+    fn is_stored(&self) -> bool {
+        self.position != NOWHERE
+    }
+}
+
+/// When it leaves: by due time, then by the number it got when it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Turn {
+    pub(crate) due: Time,
+    pub(crate) number: u64,
+}
+
+/// All of them.
 #[derive(Debug, Default)]
 pub(crate) struct Delays {
-    pub(crate) held: BTreeMap<u64, Held>,
-    pub(crate) due: BTreeMap<(Time, u64), ()>,
+    waiting: BTreeMap<Turn, Held>,
+    /// Of those waiting, the messages that are in memory.
+    messages: BTreeMap<Turn, Arc<[u8]>>,
+    /// What memory is counted for those.
+    resident: u64,
+    /// They are due and cannot be read. They stay, out of the way of the others; another start of
+    /// the broker asks for them again.
+    unreadable: BTreeMap<Turn, Held>,
     pub(crate) next_number: u64,
+    /// Due times by number, while records are replayed: those that end a delay name nothing else.
+    due: BTreeMap<u64, Time>,
+    /// What came before this one was due by then before the broker went down uncleanly: it may have
+    /// been published, and delivered, already.
+    recovered: Option<Turn>,
+    /// When the timer goes off.
+    timer: Option<Time>,
+    /// Some that are due have been asked for.
+    is_loading: bool,
 }
 
 impl Delays {
-    pub(crate) fn insert(&mut self, number: u64, held: Held) {
-        self.next_number = self.next_number.max(number + 1);
-        self.due.insert((held.due, number), ());
-        self.held.insert(number, held);
+    /// Takes one in that a record or a snapshot names; gives back what it takes the place of.
+    pub(crate) fn restore(&mut self, turn: Turn, held: Held) -> Option<Held> {
+        self.next_number = self.next_number.max(turn.number.saturating_add(1));
+        let before = self.due.insert(turn.number, turn.due);
+        let before = before.and_then(|due| self.waiting.remove(&Turn { due, ..turn }));
+        self.waiting.insert(turn, held);
+        before
     }
 
-    pub(crate) fn remove(&mut self, number: u64) -> Option<Held> {
-        let held = self.held.remove(&number)?;
-        self.due.remove(&(held.due, number));
-        Some(held)
+    /// Takes one out because a record says so.
+    pub(crate) fn forget(&mut self, number: u64) -> Option<Held> {
+        let due = self.due.remove(&number)?;
+        self.waiting.remove(&Turn { due, number })
     }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len() + self.unreadable.len()
+    }
+
+    /// All of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Turn, &Held)> {
+        self.waiting.iter().chain(&self.unreadable).map(|(turn, held)| (*turn, held))
+    }
+
+    /// Those that survive a restart.
+    pub(crate) fn persistent(&self) -> impl Iterator<Item = (Turn, &Held)> {
+        self.iter().filter(|(_, held)| held.persistent)
+    }
+
+    /// One of them.
+    pub(crate) fn get_mut(&mut self, turn: Turn) -> Option<&mut Held> {
+        self.waiting.get_mut(&turn).or_else(|| self.unreadable.get_mut(&turn))
+    }
+
+    /// What those in memory are counted for, and ought to be.
+    #[cfg(test)]
+    pub(crate) fn resident(&self) -> (u64, u64) {
+        (self.resident, self.messages.values().map(|blob| cost(blob)).sum())
+    }
+
+    fn may_have_been_delivered(&self, turn: Turn) -> bool {
+        self.recovered.is_some_and(|before| turn.due <= before.due && turn.number < before.number)
+    }
+}
+
+/// What memory a message that is held back is counted for.
+fn cost(blob: &[u8]) -> u64 {
+    blob.len() as u64 + ENTRY_COST
 }
 
 impl Engine {
@@ -60,97 +140,146 @@ impl Engine {
         fx: &mut F,
     ) -> Taken {
         let persistent = publish.content.persistent;
-        if persistent && self.storage != StorageState::Ready {
+        let mut blob = Vec::new();
+        Incoming::of(publish).encode(&mut blob);
+        let limits = &self.options.limits;
+        let most = limits.queue_resident_bytes_max;
+        let fits = self.delays.resident + cost(&blob) <= most
+            && self.resident + self.loading_bytes + cost(&blob) <= limits.resident_bytes_max;
+        let is_stored = persistent || !fits;
+        if self.delays.len() >= limits.delayed_max
+            || (is_stored && self.storage != StorageState::Ready)
+        {
             self.counters.not_stored += 1;
             return Taken { position: None, refused: true };
         }
-        let incoming = Incoming {
-            exchange: publish.exchange,
-            routing_key: publish.routing_key,
-            also_to: publish.also_to,
-            content: publish.content,
-            redelivered: false,
-            annotations: &NO_ANNOTATIONS,
-        };
-        let mut blob = Vec::new();
-        incoming.encode(&mut blob);
-        let number = self.delays.next_number;
-        let fits = self.resident + blob.len() as u64 <= self.options.limits.resident_bytes_max;
-        let mut position = None;
+        let turn = Turn { due, number: self.delays.next_number };
+        self.delays.next_number += 1;
+        let mut position = NOWHERE;
         if persistent {
             let vhost = &self.vhosts.get(vhost).expect("sessions end first").name;
             let mut writer = record::start(&mut self.record, Kind::Delayed);
-            writer.u64(number);
+            writer.u64(turn.number);
             writer.text(vhost);
             writer.u64(due.0);
-            let stored_at = fx.append(&[&self.record, &blob], wants_flush);
-            fx.retain(stored_at, 1);
-            position = Some(stored_at);
-        } else if !fits && self.storage == StorageState::Ready {
+            position = fx.append(&[&self.record, &blob], wants_flush);
+            fx.retain(position, 1);
+        } else if is_stored {
             record::start(&mut self.record, Kind::Spooled);
-            let stored_at = fx.append(&[&self.record, &blob], false);
+            position = fx.append(&[&self.record, &blob], false);
             self.counters.spooled += 1;
-            self.retain_transient(stored_at, fx);
-            position = Some(stored_at);
-        } else if !fits {
-            self.counters.not_stored += 1;
-            return Taken { position: None, refused: true };
+            self.retain_transient(position, fx);
         }
-        let message = fits.then(|| Arc::from(blob));
-        self.resident += message.as_ref().map_or(0, |blob: &Arc<[u8]>| blob.len() as u64);
-        let waits_for = position.filter(|_| persistent);
-        self.delays
-            .insert(number, Held { vhost, due, position, persistent, message, redelivered: false });
-        self.timers.set(due, Timer::Delay);
-        Taken { position: waits_for, refused: false }
+        let bytes = u32::try_from(blob.len()).unwrap_or(u32::MAX);
+        self.delays.waiting.insert(turn, Held { position, vhost, bytes, persistent });
+        if fits {
+            self.delays.resident += cost(&blob);
+            self.resident += cost(&blob);
+            self.delays.messages.insert(turn, Arc::from(blob));
+        }
+        self.watch_delays();
+        Taken { position: persistent.then_some(position), refused: false }
     }
 
-    /// Publishes what is due.
-    pub(crate) fn release_delayed<F: Effects>(&mut self, now: Time, fx: &mut F) {
-        while let Some(((due, number), ())) = self.delays.due.first_key_value() {
-            let (due, number) = (*due, *number);
-            if due > now {
-                self.timers.set(due, Timer::Delay);
-                return;
-            }
-            self.delays.due.remove(&(due, number));
-            let Some(held) = self.delays.held.get(&number) else { continue };
-            match (&held.message, held.position) {
-                (Some(blob), _) => {
-                    let blob = blob.clone();
-                    self.publish_delayed(now, number, &blob, fx);
-                }
-                (None, Some(position)) => {
-                    let wanted = Wanted::Delayed { number };
-                    let loading = Loading { queue: u32::MAX, number: 0, bytes: 0, wanted };
-                    self.load(u32::MAX, loading, vec![position], fx);
-                }
-                (None, None) => unreachable!("a message is in memory or in the journal"),
-            }
+    /// Makes sure that the first message's turn is noticed.
+    pub(crate) fn watch_delays(&mut self) {
+        if let Some((turn, _)) = self.delays.waiting.first_key_value() {
+            self.set_delay_timer(turn.due);
         }
     }
 
-    /// A message that is due was read back.
+    fn set_delay_timer(&mut self, at: Time) {
+        if self.delays.is_loading || self.delays.timer.is_some_and(|timer| timer <= at) {
+            return;
+        }
+        if let Some(timer) = self.delays.timer.replace(at) {
+            self.timers.clear(timer, Timer::Delay);
+        }
+        self.timers.set(at, Timer::Delay);
+    }
+
+    /// The timer went off.
+    pub(crate) fn delays_due<F: Effects>(&mut self, now: Time, fx: &mut F) {
+        self.delays.timer = None;
+        self.release_delayed(now, fx);
+    }
+
+    /// Publishes what is due, as far as it is in memory, and asks for what is not.
+    fn release_delayed<F: Effects>(&mut self, now: Time, fx: &mut F) {
+        if self.delays.is_loading {
+            return;
+        }
+        for _ in 0..RELEASES_MAX {
+            let Some((turn, _)) = self.delays.waiting.first_key_value() else { return };
+            let turn = *turn;
+            if turn.due > now {
+                return self.watch_delays();
+            }
+            match self.delays.messages.get(&turn).cloned() {
+                Some(blob) => self.publish_delayed(now, turn, &blob, fx),
+                None => return self.ask_delayed(now, LOAD_MESSAGES_MAX, fx),
+            }
+        }
+        // Just after now: what else is due now comes first.
+        self.set_delay_timer(now.plus(Duration::from_micros(1)));
+    }
+
+    /// Asks for the first messages that are due, at most so many of them. As they take up no memory
+    /// before they are published, the first of them is asked for even where memory is scarce.
+    fn ask_delayed<F: Effects>(&mut self, now: Time, messages_max: usize, fx: &mut F) {
+        let limits = &self.options.limits;
+        let all = limits.resident_bytes_max.saturating_sub(self.resident + self.loading_bytes);
+        let room = LOAD_BYTES_MAX.min(limits.queue_resident_bytes_max).min(all);
+        let (mut turns, mut positions, mut bytes) = (Vec::new(), Vec::new(), 0);
+        for (turn, held) in self.delays.waiting.iter().take(messages_max) {
+            let more = u64::from(held.bytes) + ENTRY_COST;
+            let is_cold = !self.delays.messages.contains_key(turn);
+            if turn.due > now || !is_cold || (!turns.is_empty() && bytes + more > room) {
+                break;
+            }
+            turns.push(*turn);
+            positions.push(held.position);
+            bytes += more;
+        }
+        self.delays.is_loading = true;
+        let wanted = Wanted::Delayed { turns };
+        let loading = Loading { queue: u32::MAX, number: 0, bytes, wanted };
+        self.load(u32::MAX, loading, positions, fx);
+    }
+
+    /// Messages that are due were read back.
     pub(crate) fn delayed_loaded<F: Effects>(
         &mut self,
         now: Time,
-        number: u64,
+        turns: &[Turn],
         records: Loaded,
         fx: &mut F,
     ) {
-        match records.ok().and_then(|records| checked_message(records.first()?)) {
-            Some(blob) => self.publish_delayed(now, number, &blob, fx),
-            // It stays, due no more; another start of the broker asks for it again.
-            None => self.counters.unreadable += 1,
+        self.delays.is_loading = false;
+        if records.is_err() && turns.len() > 1 {
+            // One of them cannot be read, which says nothing about the others.
+            return self.ask_delayed(now, turns.len() / 2, fx);
+        }
+        let records = records.unwrap_or_default();
+        for (index, turn) in turns.iter().enumerate() {
+            match records.get(index).and_then(|record| checked_message(record)) {
+                Some(blob) => self.publish_delayed(now, *turn, &blob, fx),
+                None => {
+                    if let Some(held) = self.delays.waiting.remove(turn) {
+                        self.delays.unreadable.insert(*turn, held);
+                        self.counters.unreadable += 1;
+                    }
+                }
+            }
         }
         self.run_overdue(now, fx);
+        self.release_delayed(now, fx);
     }
 
     /// Publishes a message whose delay is over. Its record and that which ends the delay are one
     /// group.
-    fn publish_delayed<F: Effects>(&mut self, now: Time, number: u64, blob: &[u8], fx: &mut F) {
-        let Some(held) = self.delays.held.get(&number) else { return };
-        let vhost = held.vhost;
+    fn publish_delayed<F: Effects>(&mut self, now: Time, turn: Turn, blob: &[u8], fx: &mut F) {
+        let Some(held) = self.delays.waiting.get(&turn).copied() else { return };
         let stored = Stored::parse(blob).expect("messages in memory were checked");
         let also_to = stored.also_to().expect("messages in memory were checked");
         let content = stored.content;
@@ -160,61 +289,69 @@ impl Engine {
             read(content.format, content.properties, visit);
         };
         let mut targets = Vec::new();
-        let router = &mut self.vhosts.get_mut(vhost).expect("delays end first").router;
+        let router = &mut self.vhosts.get_mut(held.vhost).expect("delays end first").router;
         // Where the exchange was deleted meanwhile, the message has nowhere to go.
         let routed = router.route(stored.exchange, keys, &mut headers, &mut targets);
-        let incoming = Incoming {
-            exchange: stored.exchange,
-            routing_key: stored.routing_key,
-            also_to: &also_to,
-            content,
-            redelivered: held.redelivered,
-            annotations: &NO_ANNOTATIONS,
-        };
+        let redelivered = self.delays.may_have_been_delivered(turn);
+        let incoming = stored.incoming(&also_to, redelivered, &NO_ANNOTATIONS);
         if held.persistent {
-            fx.reserve((blob.len() + RECORD_EXTRA_BYTES) * 2, 3);
+            let places = targets.len() * PLACE_BYTES;
+            fx.reserve((blob.len() + places + RECORD_EXTRA_BYTES) * 2, 3);
         }
         self.in_group = true;
         self.place(now, &incoming, &targets, false, fx);
         if let Some(routed) = routed {
-            self.publish_to_listeners(vhost, routed.has_subjects, &incoming, fx);
+            self.publish_to_listeners(held.vhost, routed.has_subjects, &incoming, fx);
         }
-        self.end_delay(number, fx);
+        self.end_delay(turn, fx);
         self.in_group = false;
         self.run_overdue(now, fx);
     }
 
     /// Forgets a message that was held back.
-    fn end_delay<F: Effects>(&mut self, number: u64, fx: &mut F) {
-        let Some(held) = self.delays.remove(number) else { return };
-        self.resident -= held.message.map_or(0, |blob| blob.len() as u64);
-        let Some(position) = held.position else { return };
+    fn end_delay<F: Effects>(&mut self, turn: Turn, fx: &mut F) {
+        let Some(held) = self.take_delayed(turn) else { return };
         if held.persistent {
-            Record::DelayEnded { number }.write(&mut self.record);
+            Record::DelayEnded { number: turn.number }.write(&mut self.record);
             fx.append(&[&self.record], false);
-            fx.release(position, 1);
-        } else {
-            self.release_transient(position, 1, fx);
+        }
+        self.release_held(held, fx);
+    }
+
+    /// Takes one out, its message included.
+    fn take_delayed(&mut self, turn: Turn) -> Option<Held> {
+        if let Some(blob) = self.delays.messages.remove(&turn) {
+            self.delays.resident -= cost(&blob);
+            self.resident -= cost(&blob);
+        }
+        let delays = &mut self.delays;
+        delays.waiting.remove(&turn).or_else(|| delays.unreadable.remove(&turn))
+    }
+
+    fn release_held<F: Effects>(&mut self, held: Held, fx: &mut F) {
+        if held.persistent {
+            fx.release(held.position, 1);
+        } else if held.is_stored() {
+            self.release_transient(held.position, 1, fx);
         }
     }
 
     /// Forgets what a virtual host holds back; its own record says that all in it is gone.
     pub(crate) fn drop_delays_of<F: Effects>(&mut self, vhost: u32, fx: &mut F) {
-        let numbers: Vec<u64> = self
-            .delays
-            .held
-            .iter()
-            .filter(|(_, held)| held.vhost == vhost)
-            .map(|(number, _)| *number)
-            .collect();
-        for number in numbers {
-            let held = self.delays.remove(number).expect("it was found just now");
-            self.resident -= held.message.map_or(0, |blob| blob.len() as u64);
-            match held.position {
-                Some(position) if held.persistent => fx.release(position, 1),
-                Some(position) => self.release_transient(position, 1, fx),
-                None => {}
-            }
+        let of_vhost = self.delays.iter().filter(|(_, held)| held.vhost == vhost);
+        let turns: Vec<Turn> = of_vhost.map(|(turn, _)| turn).collect();
+        for turn in turns {
+            self.delays.due.remove(&turn.number);
+            let held = self.take_delayed(turn).expect("it was found just now");
+            self.release_held(held, fx);
         }
+    }
+
+    /// All records were replayed.
+    pub(crate) fn delays_recovered(&mut self, now: Time, clean: bool) {
+        self.delays.due = BTreeMap::new();
+        let number = self.delays.next_number;
+        self.delays.recovered = (!clean).then_some(Turn { due: now, number });
+        self.watch_delays();
     }
 }

@@ -3,6 +3,7 @@
 use crate::Overflow;
 use crate::engine::Engine;
 use crate::queue::Queue;
+use crate::queue::entry::NOWHERE;
 use std::collections::BTreeMap;
 
 impl Engine {
@@ -60,14 +61,7 @@ impl Engine {
                 *transient.entry(entry.position.segment()).or_default() += 1;
             }
         }
-        for held in self.delays.held.values() {
-            resident += held.message.as_ref().map_or(0, |blob| blob.len() as u64);
-            let Some(position) = held.position else { continue };
-            *expected.entry(position.segment()).or_default() += 1;
-            if !held.persistent {
-                *transient.entry(position.segment()).or_default() += 1;
-            }
-        }
+        resident += self.check_delays(&mut expected, &mut transient);
         expected.retain(|_, count| *count > 0);
         transient.retain(|_, count| *count > 0);
         assert_eq!(self.resident, resident, "resident bytes");
@@ -76,6 +70,23 @@ impl Engine {
         assert_eq!(&expected, references, "references by segment");
         assert_eq!(transient, self.transient_references, "transient references by segment");
         self.check_credit();
+    }
+
+    /// Adds what delayed messages refer to; returns what they take up in memory.
+    fn check_delays(
+        &self,
+        expected: &mut BTreeMap<u32, i64>,
+        transient: &mut BTreeMap<u32, u64>,
+    ) -> u64 {
+        let (counted, resident) = self.delays.resident();
+        assert_eq!(counted, resident, "resident bytes of delayed messages");
+        for (_, held) in self.delays.iter().filter(|(_, held)| held.position != NOWHERE) {
+            *expected.entry(held.position.segment()).or_default() += 1;
+            if !held.persistent {
+                *transient.entry(held.position.segment()).or_default() += 1;
+            }
+        }
+        resident
     }
 
     fn check_credit(&self) {

@@ -57,6 +57,9 @@ pub struct Limits {
     pub resident_bytes_max: u64,
     /// Bytes of payload that one queue keeps in memory before its further messages spool.
     pub queue_resident_bytes_max: u64,
+    /// Messages that are held back until they are due, all together; each costs some 70 bytes of
+    /// memory besides its payload. One more is refused as if it could not be stored.
+    pub delayed_max: usize,
     /// Longest time a message may be delayed.
     pub delay_max: Duration,
     /// Longest message or queue time to live.
@@ -83,6 +86,7 @@ impl Default for Limits {
             transaction_bytes_max: 128 << 20,
             resident_bytes_max: 128 << 20,
             queue_resident_bytes_max: 32 << 20,
+            delayed_max: 4_000_000,
             delay_max: Duration::from_secs(365 * 86_400),
             ttl_max: Duration::from_secs(100 * 365 * 86_400),
             settle_timeout: Duration::from_secs(30 * 60),

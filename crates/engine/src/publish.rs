@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::limits::NAME_BYTES_MAX;
 use crate::queue::entry::{ENTRY_COST, Entry, Fetch, NEVER, NOWHERE};
-use crate::queue::stored::{Incoming, NO_ANNOTATIONS};
+use crate::queue::stored::Incoming;
 use crate::record::{self, Kind, Place};
 use crate::routing::{Keys, QueueKey};
 use crate::{
@@ -207,16 +207,8 @@ impl Engine {
             return;
         }
         self.counters.returned += 1;
-        let incoming = Incoming {
-            exchange: publish.exchange,
-            routing_key: publish.routing_key,
-            also_to: &[],
-            content: publish.content,
-            redelivered: false,
-            annotations: &NO_ANNOTATIONS,
-        };
         let session = self.sessions.get(slot).expect("a session's slot is in use");
-        fx.returned(session.id, &Returned { message: incoming.view() });
+        fx.returned(session.id, &Returned { message: Incoming::of(publish).view() });
     }
 
     /// Gives a publish its number, in confirm mode, and has it told when it is safe.

@@ -3,7 +3,7 @@
 //! One load at a time: pages first, since they name messages too, then messages. Whatever is found
 //! in the segment afterwards starts another round; a round that cannot read ends it.
 
-use crate::delay::Held;
+use crate::delay::Turn;
 use crate::engine::Engine;
 use crate::queue::entry::{Entry, Fetch};
 use crate::queue::page::{Page, PageEntry};
@@ -34,7 +34,7 @@ pub(crate) struct MovingPage {
 #[derive(Debug, Default)]
 struct Users {
     places: Vec<Place>,
-    delays: Vec<u64>,
+    delays: Vec<Turn>,
 }
 
 impl Engine {
@@ -57,9 +57,7 @@ impl Engine {
         let positions: BTreeSet<Position> = self
             .durable_entries()
             .map(|(_, entry)| entry.position)
-            .chain(
-                self.delays.held.values().filter(|it| it.persistent).filter_map(|it| it.position),
-            )
+            .chain(self.delays.persistent().map(|(_, held)| held.position))
             .filter(|position| position.segment() == segment)
             .collect();
         let positions: Vec<Position> = positions.into_iter().take(MOVE_MESSAGES_MAX).collect();
@@ -115,20 +113,17 @@ impl Engine {
                 users.entry(entry.position).or_default().places.push(place);
             }
         }
-        for (number, held) in &self.delays.held {
-            if let Some(position) = held.position
-                && held.persistent
-                && positions.binary_search(&position).is_ok()
-            {
-                users.entry(position).or_default().delays.push(*number);
+        for (turn, held) in self.delays.persistent() {
+            if positions.binary_search(&held.position).is_ok() {
+                users.entry(held.position).or_default().delays.push(turn);
             }
         }
         let mut moved = BTreeMap::new();
         for (position, record) in positions.iter().zip(&records) {
             let Some(users) = users.remove(position) else { continue };
             let Ok(message) = message_of(record) else { continue };
-            for number in users.delays {
-                self.move_delayed(number, message, fx);
+            for turn in users.delays {
+                self.move_delayed(turn, message, fx);
             }
             if !users.places.is_empty() {
                 let new = self.append_moved(users.places, *position, message, fx);
@@ -158,16 +153,15 @@ impl Engine {
         to
     }
 
-    fn move_delayed<F: Effects>(&mut self, number: u64, message: &[u8], fx: &mut F) {
-        let Some(held) = self.delays.held.get_mut(&number) else { return };
-        let Held { vhost, due, .. } = *held;
-        let vhost = &self.vhosts.get(vhost).expect("delays have a virtual host").name;
+    fn move_delayed<F: Effects>(&mut self, turn: Turn, message: &[u8], fx: &mut F) {
+        let Some(held) = self.delays.get_mut(turn) else { return };
+        let Turn { due, number } = turn;
+        let vhost = &self.vhosts.get(held.vhost).expect("delays have a virtual host").name;
         Record::Delayed { number, vhost, due, message }.write(&mut self.record);
         let to = fx.append(&[&self.record], false);
         fx.retain(to, 1);
-        if let Some(from) = held.position.replace(to) {
-            fx.release(from, 1);
-        }
+        let from = std::mem::replace(&mut held.position, to);
+        fx.release(from, 1);
     }
 
     /// Entries in memory learn where their messages are now.

@@ -2,7 +2,7 @@
 
 use crate::access::PermissionView;
 use crate::codec::{Malformed, Reader, Writer};
-use crate::delay::Held;
+use crate::delay::{Held, LOAD_BYTES_MAX, Turn};
 use crate::engine::Engine;
 use crate::queue::Queue;
 use crate::queue::entry::Entry;
@@ -11,8 +11,9 @@ use crate::record;
 use crate::routing::TargetView;
 use crate::{Arguments, BindingTarget, Position, Time};
 
-/// The version of the layout. The first one did not say how often messages in pages went back.
-const VERSION: u8 = 2;
+/// The version of the layout. The first one did not say how often messages in pages went back, the
+/// second one not how large delayed messages are.
+const VERSION: u8 = 3;
 
 impl Engine {
     pub(crate) fn write_snapshot(&self, out: &mut Vec<u8>) {
@@ -140,21 +141,21 @@ impl Engine {
     }
 
     fn write_delays(&self, writer: &mut Writer<'_>) {
-        let persistent = || self.delays.held.iter().filter(|(_, held)| held.persistent);
-        writer.varint(persistent().count() as u64);
-        for (number, held) in persistent() {
-            writer.u64(*number);
+        writer.varint(self.delays.persistent().count() as u64);
+        for (turn, held) in self.delays.persistent() {
+            writer.u64(turn.number);
             let vhost = self.vhosts.get(held.vhost).expect("delays have a virtual host");
             writer.text(&vhost.name);
-            writer.u64(held.due.0);
-            writer.u64(held.position.expect("persistent messages are in the journal").0);
+            writer.u64(turn.due.0);
+            writer.u64(held.position.0);
+            writer.u32(held.bytes);
         }
     }
 
     pub(crate) fn restore_snapshot(&mut self, snapshot: &[u8]) -> Result<(), Malformed> {
         let mut reader = Reader(snapshot);
         let version = reader.u8()?;
-        if version != VERSION && version != 1 {
+        if !(1..=VERSION).contains(&version) {
             return Err(format!("snapshot version {version} is unknown"));
         }
         self.next_queue_number = reader.u64()?;
@@ -177,10 +178,11 @@ impl Engine {
             let number = reader.u64()?;
             let vhost = self.vhost_slot(reader.text()?).map_err(|refusal| refusal.text)?;
             let due = Time(reader.u64()?);
-            let position = Some(Position(reader.u64()?));
-            let held =
-                Held { vhost, due, position, persistent: true, message: None, redelivered: false };
-            self.delays.insert(number, held);
+            let position = Position(reader.u64()?);
+            // As large as a load may be: it is read alone.
+            let bytes = if version > 2 { reader.u32()? } else { LOAD_BYTES_MAX as u32 };
+            let held = Held { position, vhost, bytes, persistent: true };
+            self.delays.restore(Turn { due, number }, held);
         }
         for _ in 0..reader.count()? {
             let segment = reader.u32()?;

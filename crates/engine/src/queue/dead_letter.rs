@@ -65,14 +65,7 @@ impl Engine {
             fx.reserve((blob.len() + RECORD_EXTRA_BYTES) * 2, 3);
             self.in_group = true;
         }
-        let incoming = Incoming {
-            exchange: stored.exchange,
-            routing_key: stored.routing_key,
-            also_to: &also_to,
-            content: stored.content,
-            redelivered,
-            annotations: &annotations,
-        };
+        let incoming = stored.incoming(&also_to, redelivered, &annotations);
         self.dead_letter_incoming(now, slot, &incoming, reason, fx);
         self.forget(slot, entry, fx);
         if opens_group {

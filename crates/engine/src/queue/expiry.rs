@@ -124,7 +124,7 @@ impl Engine {
                 Timer::Head(slot) => self.expire_messages(now, slot, fx),
                 Timer::Queue(slot) => self.expire_queue(now, slot, fx),
                 Timer::Settle(slot) => self.time_out_settles(now, slot, fx),
-                Timer::Delay => self.release_delayed(now, fx),
+                Timer::Delay => self.delays_due(now, fx),
             }
         }
         self.run_overdue(now, fx);

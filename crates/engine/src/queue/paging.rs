@@ -5,6 +5,7 @@ use super::entry::{ENTRY_COST, Entry, Fetch};
 use super::lane::Front;
 use super::page::{Page, PageEntry};
 use super::stored::Stored;
+use crate::delay::Turn;
 use crate::engine::Engine;
 use crate::record::{self, Record};
 use crate::relocate::MovingPage;
@@ -42,8 +43,8 @@ pub(crate) enum Wanted {
     Page { lane: usize, position: Position },
     /// The message of an entry that has died.
     DeadLetter { entry: Box<Entry>, reason: DeathReason },
-    /// A message whose delay is over.
-    Delayed { number: u64 },
+    /// Messages whose delay is over.
+    Delayed { turns: Vec<Turn> },
     /// The messages of a segment that is to be given back.
     Relocation { segment: u32, positions: Vec<Position> },
     /// A page of such a segment, or the messages of a page.
@@ -171,8 +172,8 @@ impl Engine {
     ) {
         let Some(loading) = self.loads.remove(&id) else { return };
         self.loading_bytes -= loading.bytes;
-        if let Wanted::Delayed { number } = loading.wanted {
-            return self.delayed_loaded(now, number, records, fx);
+        if let Wanted::Delayed { turns } = loading.wanted {
+            return self.delayed_loaded(now, &turns, records, fx);
         }
         if let Wanted::Relocation { segment, positions } = loading.wanted {
             return self.relocation_loaded(now, segment, &positions, records, fx);

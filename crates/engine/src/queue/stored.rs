@@ -166,6 +166,23 @@ impl<'a> Stored<'a> {
         Ok(keys)
     }
 
+    /// On its way into queues again; `also_to` are its further keys.
+    pub(crate) fn incoming(
+        &self,
+        also_to: &'a [&'a str],
+        redelivered: bool,
+        annotations: &'a Annotations,
+    ) -> Incoming<'a> {
+        Incoming {
+            exchange: self.exchange,
+            routing_key: self.routing_key,
+            also_to,
+            content: self.content,
+            redelivered,
+            annotations,
+        }
+    }
+
     /// What the broker knows about it.
     #[inline]
     pub(crate) fn annotations(&self, delivery_count: u32) -> Result<Annotations, Malformed> {

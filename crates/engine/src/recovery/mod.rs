@@ -4,13 +4,12 @@
 mod pages;
 
 use crate::access::PermissionView;
-use crate::delay::Held;
+use crate::delay::{Held, Turn};
 use crate::engine::Engine;
 use crate::queue::Queue;
 use crate::queue::entry::{Entry, Fetch, NOWHERE};
 use crate::queue::stored::Stored;
 use crate::record::{Place, Record, Requeued};
-use crate::timers::Timer;
 use crate::{Effects, Position, Refusal, Time};
 
 fn text(refusal: Refusal) -> String {
@@ -55,26 +54,18 @@ impl Engine {
             Record::Delayed { number, vhost, due, message } => {
                 Stored::parse(message)?;
                 let vhost = self.vhost_slot(vhost).map_err(text)?;
-                let stored_at = Some(position);
-                let held = Held {
-                    vhost,
-                    due,
-                    position: stored_at,
-                    persistent: true,
-                    message: None,
-                    redelivered: false,
-                };
+                let bytes = u32::try_from(message.len()).unwrap_or(u32::MAX);
+                let held = Held { position, vhost, bytes, persistent: true };
                 // It has been there before where its segment was given back.
-                if let Some(Held { position: Some(before), .. }) = self.delays.remove(number) {
-                    fx.release(before, 1);
+                if let Some(before) = self.delays.restore(Turn { due, number }, held) {
+                    fx.release(before.position, 1);
                 }
-                self.delays.insert(number, held);
                 fx.retain(position, 1);
                 Ok(())
             }
             Record::DelayEnded { number } => {
-                if let Some(Held { position: Some(position), .. }) = self.delays.remove(number) {
-                    fx.release(position, 1);
+                if let Some(held) = self.delays.forget(number) {
+                    fx.release(held.position, 1);
                 }
                 Ok(())
             }
@@ -319,12 +310,7 @@ impl Engine {
             self.watch_head(slot);
             self.refill(slot, fx);
         }
-        for held in self.delays.held.values_mut() {
-            held.redelivered = !clean && held.due <= now;
-        }
-        if let Some(((due, _), ())) = self.delays.due.first_key_value() {
-            self.timers.set(*due, Timer::Delay);
-        }
+        self.delays_recovered(now, clean);
         debug_assert!(self.queues.iter().all(|(_, queue)| {
             queue
                 .lanes

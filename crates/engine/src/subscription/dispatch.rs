@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::queue::entry::{ENTRY_COST, Entry};
 use crate::queue::lane::Front;
-use crate::queue::stored::{Incoming, NO_ANNOTATIONS, Stored};
+use crate::queue::stored::{Incoming, Stored};
 use crate::subscription::unsettled::Delivered;
 use crate::timers::Timer;
 use crate::{
@@ -393,14 +393,6 @@ impl Engine {
         let Some(session) = self.sessions.get_mut(owner) else { return };
         let tag = session.take_tag();
         let Some(inbox) = &session.inbox else { return };
-        let incoming = Incoming {
-            exchange: publish.exchange,
-            routing_key: publish.routing_key,
-            also_to: publish.also_to,
-            content: publish.content,
-            redelivered: false,
-            annotations: &NO_ANNOTATIONS,
-        };
         fx.deliver(&Delivery {
             session: session.id,
             subscription: &inbox.name,
@@ -408,7 +400,7 @@ impl Engine {
             redelivered: false,
             messages_left: 0,
             missed: 0,
-            message: incoming.view(),
+            message: Incoming::of(publish).view(),
         });
         self.counters.delivered += 1;
         self.counters.accepted += 1;

@@ -6,6 +6,7 @@
 
 mod bounds;
 mod damage;
+mod delays;
 mod limits;
 mod messages;
 mod model;

@@ -164,6 +164,11 @@ impl World {
         self.snapshot = Some((bytes, self.fx.records.len(), self.fx.references.clone()));
     }
 
+    /// Has the snapshot that was taken last be those bytes.
+    pub(crate) fn replace_snapshot(&mut self, bytes: Vec<u8>) {
+        self.snapshot.as_mut().expect("one was taken").0 = bytes;
+    }
+
     /// Drops the engine and makes it again from what was stored.
     fn restart(&mut self, words: &Words<'_>) {
         if words.has("clean") {

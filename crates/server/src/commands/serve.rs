@@ -128,6 +128,7 @@ pub(crate) fn options(settings: &Settings) -> Result<Options, String> {
             resident_bytes_max: settings.resident_bytes_max.0,
             queue_resident_bytes_max: settings.queue_resident_bytes_max.0,
             delay_max: settings.delay_max.0,
+            delayed_max: usize::try_from(settings.delayed_messages).unwrap_or(usize::MAX),
             settle_timeout: settings.settle_timeout.0,
             delivery_limit: settings.delivery_limit.map(narrow),
             ..Limits::default()

@@ -214,6 +214,8 @@ settings! {
         |v| lasting(*v, SECOND, 365 * DAY);
     /// Longest time a message may be delayed.
     delay_max("delay-max"): Span = Span(Duration::from_secs(365 * 86_400)), Restart, any;
+    /// Messages that may be delayed at a time; each takes some 70 bytes of memory besides its payload.
+    delayed_messages("delayed-messages"): u64 = 4_000_000, Restart, any;
     /// Requeues after which a message is dead-lettered, for queues that set no limit themselves.
     delivery_limit("delivery-limit"): Option<u64> = None, Restart,
         |v| v.map_or(Ok(()), |v| between(v, 1, u64::from(u32::MAX)));
