@@ -46,12 +46,9 @@ impl Broker {
             fresh(&folder)?;
             certificates::make(&folder)?;
             let address = free_address()?;
-            command.args(["--amqps", &address.to_string(), "--amqps-certificate"]);
-            command
-                .arg(folder.join("server.pem"))
-                .arg("--amqps-key")
-                .arg(folder.join("server.key"));
-            command.arg("--amqps-client-authorities").arg(folder.join("authority.pem"));
+            command.args(["--amqps", &address.to_string(), "--tls-certificate"]);
+            command.arg(folder.join("server.pem")).arg("--tls-key").arg(folder.join("server.key"));
+            command.arg("--tls-client-authorities").arg(folder.join("authority.pem"));
             environment.push(("BROKER_TEST_TLS_PORT", address.port().to_string()));
             environment.push(("BROKER_TEST_CERTIFICATES", folder.display().to_string()));
         }

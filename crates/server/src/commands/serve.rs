@@ -5,7 +5,7 @@ use super::journal;
 use crate::authenticate::GUEST;
 use crate::http::{self, Endpoints};
 use crate::logs::{self, LevelSwitch};
-use crate::reactor::listeners::{Bound, Kind};
+use crate::reactor::listeners::Bound;
 use crate::reactor::{self, Mailbox, Start, listeners};
 use crate::settings::{self, Reload, Settings, Sources};
 use crate::signals::{self, Asked};
@@ -39,7 +39,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
     let disk = Disk::open(data.join(journal::FOLDER))
         .map_err(|error| format!("cannot use '{}': {error}", data.display()))?;
     let tcp = match settings.http.0 {
-        Some(address) => Some(listeners::bind(Kind::Tcp, "http", address)?),
+        Some(address) => Some(listeners::bind("http", address)?),
         None => None,
     };
     let options = options(&settings)?;

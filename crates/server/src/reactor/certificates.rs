@@ -35,9 +35,9 @@ struct Files {
 impl Files {
     fn of(settings: &Settings) -> Option<Files> {
         Some(Files {
-            chain: settings.amqps_certificate.clone()?,
-            key: settings.amqps_key.clone()?,
-            authorities: settings.amqps_client_authorities.clone(),
+            chain: settings.tls_certificate.clone()?,
+            key: settings.tls_key.clone()?,
+            authorities: settings.tls_client_authorities.clone(),
         })
     }
 
@@ -51,8 +51,8 @@ impl Files {
 impl Certificates {
     /// Reads the files that the settings name; the error says which is wrong and how.
     pub(crate) fn load(settings: &Settings) -> Result<Certificates, String> {
-        let files = Files::of(settings)
-            .ok_or("amqps needs amqps-certificate and amqps-key: two PEM files")?;
+        let files =
+            Files::of(settings).ok_or("amqps needs tls-certificate and tls-key: two PEM files")?;
         let written = files.written();
         let config = Arc::new(configure(&files)?);
         Ok(Certificates { files, config, written, looked: Instant::now() })

@@ -18,6 +18,9 @@ const LINGER: Duration = Duration::from_secs(2);
 /// How long a client may take to read the last that is sent to it.
 const LAST_OUTPUT: Duration = Duration::from_secs(10);
 
+/// The first byte of a TLS handshake (RFC 8446, 5.1: the record's type).
+const TLS_HANDSHAKE: u8 = 22;
+
 /// All clients, by slot.
 #[derive(Debug, Default)]
 pub(super) struct Clients {
@@ -113,22 +116,15 @@ impl Shard {
             }
             return;
         }
-        let tls = match (kind, &mut self.certificates) {
-            (Kind::Tls, Some(certificates)) => {
-                match Tls::new(certificates.config(Instant::now())) {
-                    Ok(tls) => Some(Box::new(tls)),
-                    Err(error) => {
-                        tracing::error!(%error, "cannot begin TLS");
-                        return;
-                    }
-                }
-            }
-            _ => None,
-        };
+        let tls = if kind == Kind::Tls { self.begin_tls() } else { None };
         let is_plain = tls.is_none();
+        if is_plain && kind == Kind::Tls {
+            return;
+        }
         let connection = Connection {
             socket: Socket::new(fd),
             tls,
+            may_begin_tls: kind == Kind::MaybeTls,
             phase: Phase::Handshaking(Box::new(peer)),
             watched: EventFlags::IN,
             is_full: false,
@@ -145,6 +141,32 @@ impl Shard {
         }
         if is_plain {
             self.handshaken(index);
+        }
+    }
+
+    fn begin_tls(&mut self) -> Option<Box<Tls>> {
+        let certificates = self.certificates.as_mut()?;
+        match Tls::new(certificates.config(Instant::now())) {
+            Ok(tls) => Some(Box::new(tls)),
+            Err(error) => {
+                tracing::error!(%error, "cannot begin TLS");
+                None
+            }
+        }
+    }
+
+    /// The first that a client sends who may begin TLS now: says whether it does.
+    fn look_for_tls(&mut self, index: usize) {
+        let Some(connection) = self.clients.get(index) else { return };
+        if !connection.may_begin_tls {
+            return;
+        }
+        let Some(first) = connection.socket.peek() else { return };
+        connection.may_begin_tls = false;
+        if first == TLS_HANDSHAKE {
+            let tls = self.begin_tls();
+            let Some(connection) = self.clients.get(index) else { return };
+            connection.tls = tls;
         }
     }
 
@@ -186,6 +208,7 @@ impl Shard {
             self.watch(index);
             return;
         }
+        self.look_for_tls(index);
         let Some(connection) = self.clients.get(index) else { return };
         match connection.receive(&mut self.block, &mut self.plain) {
             Ok(Received::Nothing) => {}

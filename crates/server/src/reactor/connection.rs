@@ -12,6 +12,8 @@ use rustix::event::epoll::EventFlags;
 pub(crate) struct Connection {
     pub(crate) socket: Socket,
     pub(crate) tls: Option<Box<Tls>>,
+    /// Nothing was received yet, and the first byte may begin TLS.
+    pub(crate) may_begin_tls: bool,
     pub(crate) phase: Phase,
     /// What epoll watches for it.
     pub(crate) watched: EventFlags,

@@ -1,7 +1,7 @@
 //! Sockets that clients connect to.
 
 use crate::settings::Settings;
-use angarium_protocol::Peer;
+use angarium_protocol::{Peer, Protocol};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrAny, SocketFlags, SocketType, acceptfrom_with, sockopt,
@@ -19,47 +19,57 @@ const BACKLOG: i32 = 1_024;
 pub(crate) struct Listener {
     fd: OwnedFd,
     pub(crate) kind: Kind,
+    protocol: Protocol,
     /// A Unix socket's file, removed when the broker stops.
     file: Option<PathBuf>,
     /// For people: `amqp on 0.0.0.0:5672`.
     pub(crate) shown: String,
 }
 
-/// What is spoken on it.
+/// What carries the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Tcp,
+    /// TLS from the first byte.
     Tls,
+    /// TCP whose client may begin TLS once it has been greeted.
+    MaybeTls,
     Unix,
 }
 
 /// Takes every TCP port that the settings ask for. Nobody can connect before [`listen`].
 pub(crate) fn bind_all(settings: &Settings) -> Result<Vec<Bound>, String> {
-    let mut bound = Vec::new();
-    if let Some(address) = settings.amqp.0 {
-        bound.push(bind(Kind::Tcp, "amqp", address)?);
-    }
-    if let Some(address) = settings.amqps.0 {
-        bound.push(bind(Kind::Tls, "amqps", address)?);
-    }
-    Ok(bound)
+    let nats = if settings.has_certificate() { Kind::MaybeTls } else { Kind::Tcp };
+    let wanted = [
+        (settings.amqp, Kind::Tcp, Protocol::Amqp091, "amqp"),
+        (settings.amqps, Kind::Tls, Protocol::Amqp091, "amqps"),
+        (settings.nats, nats, Protocol::Nats, "nats"),
+        (settings.nats_tls, Kind::Tls, Protocol::Nats, "nats-tls"),
+    ];
+    let wanted = wanted
+        .into_iter()
+        .filter_map(|(listen, kind, protocol, name)| Some((listen.0?, kind, protocol, name)));
+    wanted
+        .map(|(address, kind, protocol, name)| Ok(Bound { kind, protocol, ..bind(name, address)? }))
+        .collect()
 }
 
 /// Lets clients connect: to the ports that were taken, and to the Unix socket of the settings.
 pub(crate) fn listen_all(bound: Vec<Bound>, settings: &Settings) -> Result<Vec<Listener>, String> {
     let mut listeners = Vec::new();
     for bound in bound {
-        let (kind, name) = (bound.kind, bound.name);
+        let Bound { kind, protocol, name, .. } = bound;
         let socket = bound.listen()?;
         let address = socket.local_addr().map_err(|error| format!("--{name}: {error}"))?;
         let shown = format!("{name} on {address}");
-        listeners.push(Listener { fd: socket.into(), kind, file: None, shown });
+        listeners.push(Listener { fd: socket.into(), kind, protocol, file: None, shown });
     }
     if let Some(path) = &settings.amqp_socket {
         let socket = unix(path)?;
         listeners.push(Listener {
             fd: socket.into(),
             kind: Kind::Unix,
+            protocol: Protocol::Amqp091,
             file: Some(path.clone()),
             shown: format!("amqp on {}", path.display()),
         });
@@ -72,12 +82,14 @@ pub(crate) fn listen_all(bound: Vec<Bound>, settings: &Settings) -> Result<Vec<L
 pub(crate) struct Bound {
     fd: OwnedFd,
     kind: Kind,
+    protocol: Protocol,
     name: &'static str,
     address: SocketAddr,
 }
 
 /// Takes a TCP port, non-blocking; the error says what an operator can do.
-pub(crate) fn bind(kind: Kind, name: &'static str, address: SocketAddr) -> Result<Bound, String> {
+pub(crate) fn bind(name: &'static str, address: SocketAddr) -> Result<Bound, String> {
+    let (kind, protocol) = (Kind::Tcp, Protocol::default());
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let bound = rustix::net::socket_with(family, SocketType::STREAM, flags, None).and_then(|fd| {
@@ -86,7 +98,7 @@ pub(crate) fn bind(kind: Kind, name: &'static str, address: SocketAddr) -> Resul
         rustix::net::bind(&fd, &address).map(|()| fd)
     });
     match bound {
-        Ok(fd) => Ok(Bound { fd, kind, name, address }),
+        Ok(fd) => Ok(Bound { fd, kind, protocol, name, address }),
         Err(error) => Err(complaint(name, address, error)),
     }
 }
@@ -166,7 +178,13 @@ impl Listener {
             Some(address) => (address.to_string(), address.ip().to_canonical().is_loopback()),
             None => ("unix".into(), true),
         };
-        Peer { address: shown, local, encrypted: self.kind == Kind::Tls, certificate_name: None }
+        Peer {
+            protocol: self.protocol,
+            address: shown,
+            local,
+            encrypted: self.kind == Kind::Tls,
+            certificate_name: None,
+        }
     }
 }
 

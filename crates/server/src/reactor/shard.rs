@@ -123,10 +123,8 @@ impl Shard {
     fn new(start: Start) -> Result<Shard, String> {
         let Start { settings, storage, recover } = start;
         let clock = Clock::start();
-        let certificates = match settings.amqps.0 {
-            Some(_) => Some(Certificates::load(&settings)?),
-            None => None,
-        };
+        let certificates =
+            if settings.has_certificate() { Some(Certificates::load(&settings)?) } else { None };
         // Ports are taken before the store is read, so that one in use is told at once, and opened
         // after it, so that no client is cut off by a store that cannot be read.
         let bound = listeners::bind_all(&settings)?;

@@ -49,6 +49,15 @@ impl Socket {
         }
     }
 
+    /// The first byte of what is there, which stays there.
+    pub(crate) fn peek(&self) -> Option<u8> {
+        let mut first = [0];
+        match rustix::net::recv(&self.0, &mut first, RecvFlags::PEEK) {
+            Ok((_, 1)) => Some(first[0]),
+            _ => None,
+        }
+    }
+
     /// Writes as much as the peer takes.
     pub(crate) fn send(&self, bytes: &[u8]) -> Sent {
         loop {

@@ -1,7 +1,7 @@
 //! Ports that are taken; TLS: handshakes over memory, names in certificates, certificates that change.
 
 use super::certificates::Certificates;
-use super::listeners::{Kind, bind};
+use super::listeners::bind;
 use super::tls::Tls;
 use crate::settings::{Settings, Sources};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
@@ -51,9 +51,9 @@ fn write(folder: &Path, authority: &Authority, common_name: &str) -> Certificate
 fn settings(folder: &Path) -> Settings {
     let path = |name: &str| folder.join(name).display().to_string();
     let flags = [
-        ("amqps-certificate", path("chain.pem")),
-        ("amqps-key", path("key.pem")),
-        ("amqps-client-authorities", path("ca.pem")),
+        ("tls-certificate", path("chain.pem")),
+        ("tls-key", path("key.pem")),
+        ("tls-client-authorities", path("ca.pem")),
     ];
     let flags = flags.map(|(name, value)| (name.to_owned(), value));
     Sources { flags: flags.into(), ..Sources::default() }.read().unwrap()
@@ -184,9 +184,9 @@ fn a_port_refuses_clients_until_it_listens() {
     // A free port: one that was listened on a moment ago.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap();
-    assert!(bind(Kind::Tcp, "amqp", address).unwrap_err().contains("another program listens"));
+    assert!(bind("amqp", address).unwrap_err().contains("another program listens"));
     drop(free);
-    let bound = bind(Kind::Tcp, "amqp", address).unwrap();
+    let bound = bind("amqp", address).unwrap();
     assert!(std::net::TcpStream::connect(address).is_err());
     let listener = bound.listen().unwrap();
     assert_eq!(listener.local_addr().unwrap(), address);

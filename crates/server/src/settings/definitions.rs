@@ -19,7 +19,7 @@ pub enum Reload {
 /// One setting, as help, file and documentation need it.
 #[derive(Clone, Copy, Debug)]
 pub struct Definition {
-    /// As a flag: `amqps-certificate`.
+    /// As a flag: `tls-certificate`.
     pub name: &'static str,
     /// What a value looks like.
     pub form: &'static str,
@@ -36,13 +36,13 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// The environment variable: `ANGARIUM_AMQPS_CERTIFICATE`.
+    /// The environment variable: `ANGARIUM_TLS_CERTIFICATE`.
     #[must_use]
     pub fn variable(&self) -> String {
         format!("ANGARIUM_{}", self.key().to_ascii_uppercase())
     }
 
-    /// The key in the file: `amqps_certificate`.
+    /// The key in the file: `tls_certificate`.
     #[must_use]
     pub fn key(&self) -> String {
         self.name.replace('-', "_")
@@ -148,17 +148,23 @@ settings! {
     amqp("amqp"): Listen = on([0, 0, 0, 0], 5672), Restart, any;
     /// A Unix socket where AMQP clients of this host connect: less work per message than TCP.
     amqp_socket("amqp-socket"): Option<PathBuf> = None, Restart, any;
-    /// Where AMQP clients connect with TLS, usually on port 5671. Needs `amqps-certificate` and
-    /// `amqps-key`.
+    /// Where AMQP clients connect with TLS, usually on port 5671. Needs `tls-certificate` and
+    /// `tls-key`.
     amqps("amqps"): Listen = Listen(None), Restart, any;
+    /// Where NATS clients connect. With `tls-certificate` and `tls-key` they may begin TLS once they
+    /// are greeted.
+    nats("nats"): Listen = on([0, 0, 0, 0], 4222), Restart, any;
+    /// Where NATS clients connect that begin with the TLS handshake. Needs `tls-certificate` and
+    /// `tls-key`.
+    nats_tls("nats-tls"): Listen = Listen(None), Restart, any;
     /// The certificate chain shown to TLS clients, PEM. Read anew when it has changed, without a
     /// restart.
-    amqps_certificate("amqps-certificate"): Option<PathBuf> = None, Now, any;
+    tls_certificate("tls-certificate"): Option<PathBuf> = None, Now, any;
     /// The private key of the certificate, PEM.
-    amqps_key("amqps-key"): Option<PathBuf> = None, Now, any;
+    tls_key("tls-key"): Option<PathBuf> = None, Now, any;
     /// Certificates of the authorities that sign client certificates, PEM. With it, clients may show
     /// a certificate and log in as its subject's common name (SASL EXTERNAL).
-    amqps_client_authorities("amqps-client-authorities"): Option<PathBuf> = None, Now, any;
+    tls_client_authorities("tls-client-authorities"): Option<PathBuf> = None, Now, any;
     /// Where health, metrics and the administration API are served. This host only by default:
     /// without TLS in front, passwords sent there can be read on the way.
     http("http"): Listen = on([127, 0, 0, 1], 15672), Restart, any;
@@ -234,4 +240,12 @@ settings! {
     log("log"): LogLevel = LogLevel::Warn, Now, any;
     /// How a log line is written.
     log_format("log-format"): LogFormat = LogFormat::Text, Restart, any;
+}
+
+impl Settings {
+    /// Whether there is what TLS needs.
+    #[must_use]
+    pub fn has_certificate(&self) -> bool {
+        self.tls_certificate.is_some() && self.tls_key.is_some()
+    }
 }

@@ -87,14 +87,14 @@ fn set(settings: &mut Settings, what: &Definition, place: &str, text: &str) -> R
 
 /// Rules that concern more than one setting.
 fn check_together(settings: &Settings) -> Result<(), String> {
-    let certified = settings.amqps_certificate.is_some() && settings.amqps_key.is_some();
-    if settings.amqps.0.is_some() && !certified {
-        return Err("amqps needs amqps-certificate and amqps-key: two PEM files".into());
+    for (name, listen) in [("amqps", settings.amqps), ("nats-tls", settings.nats_tls)] {
+        if listen.0.is_some() && !settings.has_certificate() {
+            return Err(format!("{name} needs tls-certificate and tls-key: two PEM files"));
+        }
     }
-    let listens =
-        settings.amqp.0.is_some() || settings.amqps.0.is_some() || settings.amqp_socket.is_some();
-    if !listens {
-        return Err("nothing to serve: amqp, amqps and amqp-socket are all off".into());
+    let listens = [settings.amqp, settings.amqps, settings.nats, settings.nats_tls];
+    if listens.iter().all(|listen| listen.0.is_none()) && settings.amqp_socket.is_none() {
+        return Err("nothing to serve: amqp, amqps, amqp-socket, nats and nats-tls are off".into());
     }
     Ok(())
 }

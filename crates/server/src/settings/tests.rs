@@ -77,11 +77,15 @@ fn wrong_ones_are_named_with_the_nearest_right_name() {
     );
     refused(
         &flags(&[("amqps", ":5671")]),
-        "amqps needs amqps-certificate and amqps-key: two PEM files",
+        "amqps needs tls-certificate and tls-key: two PEM files",
     );
     refused(
-        &flags(&[("amqp", "off")]),
-        "nothing to serve: amqp, amqps and amqp-socket are all off",
+        &flags(&[("nats-tls", ":4223")]),
+        "nats-tls needs tls-certificate and tls-key: two PEM files",
+    );
+    refused(
+        &flags(&[("amqp", "off"), ("nats", "off")]),
+        "nothing to serve: amqp, amqps, amqp-socket, nats and nats-tls are off",
     );
 }
 
