@@ -20,7 +20,8 @@ impl Effects for Sink {
         self.tag = delivery.tag;
         self.bytes += delivery.message.body.len();
     }
-    fn emit(&mut self, _: &Delivery<'_>) -> Heard {
+    fn emit(&mut self, delivery: &Delivery<'_>) -> Heard {
+        self.bytes += delivery.message.body.len();
         Heard::Well
     }
     fn confirm(&mut self, _: SessionId, _: Confirm) {}
@@ -114,6 +115,46 @@ fn measure(wish: &Wish, name: &str, body: usize, persistent: bool, presettled: b
     println!("{name:<40} {nanos:>5} ns a message ({} bytes delivered)", fx.bytes);
 }
 
+/// One direct message to `subject`, heard by `listeners`, among `others` who listen to something else.
+fn measure_direct(wish: &Wish, name: &str, subject: &str, listeners: u32, others: u32) {
+    if !name.contains(&wish.name) {
+        return;
+    }
+    let limits = limits::Limits::default();
+    let mut engine = Engine::new(Options { seed: [1; 32], limits, read_headers: no_headers });
+    let mut fx = Sink::default();
+    let now = Time(1);
+    let session = SessionId { connection: ConnectionId(0), number: 1 };
+    engine.connect_internal(ConnectionId(0), "/").expect("the virtual host is there");
+    engine.open(session);
+    for other in 0..others {
+        let (subject, name) = (format!("other.{}.{other}", other % 1000), format!("o{other}"));
+        let listen = Listen { subject: &subject, group: None, name: &name };
+        engine.listen(session, listen).expect("listening is granted");
+    }
+    for listener in 0..listeners {
+        let listen = Listen { subject, group: None, name: &listener.to_string() };
+        engine.listen(session, listen).expect("listening is granted");
+    }
+    let body = [0; 100];
+    let content = Content {
+        format: Format::Nats,
+        properties: &[],
+        body: &body,
+        persistent: true,
+        priority: 0,
+        ttl: None,
+    };
+    let emit = Emit { subject, echo: true, content };
+    let messages = wish.messages / listeners.max(1);
+    let start = Instant::now();
+    for _ in 0..messages {
+        engine.emit(now, session, &emit, &mut fx).expect("emitting is granted");
+    }
+    let nanos = start.elapsed().as_nanos() / u128::from(messages).max(1);
+    println!("{name:<40} {nanos:>5} ns a message ({} bytes delivered)", fx.bytes);
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().unwrap_or_default();
@@ -123,4 +164,8 @@ fn main() {
     measure(&wish, "100 B transient, settled in batches", 100, false, false);
     measure(&wish, "100 B persistent, confirmed, settled", 100, true, false);
     measure(&wish, "1 KiB persistent, confirmed, settled", 1024, true, false);
+    measure_direct(&wish, "direct, 1 listener", "stock.us.ibm", 1, 0);
+    measure_direct(&wish, "direct, 1 listener among 1 thousand", "stock.us.ibm", 1, 1_000);
+    measure_direct(&wish, "direct, 1 listener among 1 million", "stock.us.ibm", 1, 1_000_000 - 1);
+    measure_direct(&wish, "direct, 10 listeners", "stock.us.ibm", 10, 0);
 }
