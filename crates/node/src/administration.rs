@@ -2,7 +2,7 @@
 
 use crate::node::Node;
 use angarium_engine::{ConnectionId, Refusal, RefusalKind, Reply, Request, SessionId, Time};
-use angarium_protocol::amqp091;
+use angarium_protocol as protocol;
 use std::time::Duration;
 
 /// The slot in whose name administration asks.
@@ -16,7 +16,7 @@ pub struct ConnectionInfo<'a> {
     /// How long it has been connected.
     pub age: Duration,
     /// What its protocol session knows: peer, user, virtual host, client, channels.
-    pub session: amqp091::ConnectionInfo<'a>,
+    pub session: protocol::ConnectionInfo<'a>,
     /// Bytes received from it.
     pub received_bytes: u64,
     /// Bytes sent to it.

@@ -1,12 +1,13 @@
 //! One connection: its protocol session, and the input that the session could not use yet.
 
+use crate::session::AnySession;
 use angarium_engine::Time;
-use angarium_protocol::{Peer, amqp091};
+use angarium_protocol::Peer;
 
 /// A connection as the node holds it; its output lies in the world, where the engine reaches it.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    pub(crate) session: amqp091::Connection,
+    pub(crate) session: AnySession,
     pub(crate) peer: Peer,
     pub(crate) connected_at: Time,
     /// Tells it from earlier connections in the same slot.

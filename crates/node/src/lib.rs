@@ -11,6 +11,7 @@ mod connection;
 mod egress;
 mod node;
 mod recovery;
+mod session;
 mod storage;
 mod world;
 

@@ -3,12 +3,13 @@
 use crate::connection::Connection;
 use crate::egress::Laggard;
 use crate::recovery;
+use crate::session::AnySession;
 use crate::storage::{self, ReadDone, ReadJob};
 use crate::world::{Verification, World};
 use angarium_engine::limits::Limits;
 use angarium_engine::{ConnectionId, Engine, Position, StorageState, Time};
 use angarium_journal::{Done, Job, State, Storage};
-use angarium_protocol::{Authentication, Close, Peer, Session, Turn, amqp091};
+use angarium_protocol::{Authentication, Close, Peer, Session, Turn, amqp091, nats};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +34,8 @@ pub struct Options {
     pub journal: angarium_journal::Options,
     /// What AMQP 0-9-1 connections are offered.
     pub amqp091: Arc<amqp091::Settings>,
+    /// What NATS connections are told and held to.
+    pub nats: Arc<nats::Settings>,
     /// Unsent bytes beyond which a connection gets no further deliveries.
     pub egress_bytes_max: usize,
     /// Unsent bytes beyond which a connection gets no further direct messages.
@@ -135,10 +138,11 @@ impl Node {
         self.serial += 1;
         self.stats.connections_total += 1;
         self.stats.connections += 1;
-        let settings = self.options.amqp091.clone();
-        let mut session = amqp091::Connection::new(id, peer.clone(), settings, now);
+        self.world.egress[id.0 as usize].outlet.protocol = peer.protocol;
+        let mut session = AnySession::new(&self.options, id, &peer, now);
+        let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
+        session.begin(&mut turn);
         if let Some(why) = why_blocked(&self.storage_state) {
-            let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
             session.blocked(&mut turn, Some(&why));
         }
         self.connections[id.0 as usize] = Some(Box::new(Connection {

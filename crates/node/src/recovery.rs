@@ -8,7 +8,7 @@ use angarium_engine::{
     SessionId, Time,
 };
 use angarium_journal::{Journal, Position, Recovery, Storage};
-use angarium_protocol::amqp091;
+use angarium_protocol as protocol;
 
 /// Recovers engine and journal. Errors say what is wrong with which file.
 pub(crate) fn recover(
@@ -19,7 +19,7 @@ pub(crate) fn recover(
     let mut engine = Engine::new(engine::Options {
         seed: options.seed,
         limits: options.limits.clone(),
-        read_headers: amqp091::read_headers,
+        read_headers: protocol::read_headers,
     });
     let recovery = Recovery::open(storage, options.journal.clone())?;
     let is_clean = recovery.clean();

@@ -6,6 +6,7 @@ use angarium_engine::{ConnectionId, Request, Time};
 use angarium_journal::{FaultyStorage, Job};
 use angarium_protocol::amqp091::codec::{ContentHeader, Method, Properties, Table, content};
 use angarium_protocol::amqp091::{self, frame};
+use angarium_protocol::nats;
 use angarium_protocol::{Credentials, Identity, Peer};
 use std::time::Duration;
 
@@ -63,6 +64,7 @@ fn options() -> Options {
             backlog_bytes_max: 128 << 10,
         },
         amqp091: amqp091::Settings::default().into(),
+        nats: nats::Settings::default().into(),
         egress_bytes_max: EGRESS_BYTES_MAX,
         direct_bytes_max: 4 * EGRESS_BYTES_MAX,
         laggard: crate::Laggard::Disconnect,

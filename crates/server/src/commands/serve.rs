@@ -13,7 +13,7 @@ use angarium_engine::limits::Limits;
 use angarium_engine::{Request, Time};
 use angarium_journal::{Disk, Storage};
 use angarium_node::{Node, Options};
-use angarium_protocol::amqp091;
+use angarium_protocol::{amqp091, nats};
 use clap::ArgMatches;
 use std::fs::{DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -110,6 +110,8 @@ fn administration(data: &Path) -> Option<UnixListener> {
 pub(crate) fn options(settings: &Settings) -> Result<Options, String> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(|error| format!("no random numbers: {error}"))?;
+    let mut server_id = [0; 8];
+    getrandom::fill(&mut server_id).map_err(|error| format!("no random numbers: {error}"))?;
     let count = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
     let narrow = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
     Ok(Options {
@@ -143,11 +145,27 @@ pub(crate) fn options(settings: &Settings) -> Result<Options, String> {
             handshake_timeout: settings.handshake_timeout.0,
             ..amqp091::Settings::default()
         }),
+        nats: Arc::new(nats_settings(settings, &server_id)),
         egress_bytes_max: EGRESS_BYTES_MAX,
         direct_bytes_max: count(settings.direct_bytes_max.0),
         laggard: settings.laggard,
         local_users: settings.loopback_users.clone(),
     })
+}
+
+/// What NATS clients are told and held to.
+fn nats_settings(settings: &Settings, server_id: &[u8; 8]) -> nats::Settings {
+    let listen = settings.nats.0.or(settings.nats_tls.0);
+    let defaults = nats::Settings::default();
+    nats::Settings {
+        server_id: server_id.iter().map(|byte| format!("{byte:02X}")).collect(),
+        host: listen.map_or(defaults.host, |listen| listen.ip().to_string()),
+        port: listen.map_or(defaults.port, |listen| listen.port()),
+        payload_bytes_max: usize::try_from(settings.nats_payload_bytes_max.0).unwrap_or(usize::MAX),
+        login_timeout: settings.handshake_timeout.0,
+        tls: if settings.has_certificate() { nats::Tls::Available } else { nats::Tls::None },
+        ..defaults
+    }
 }
 
 /// Recovers a node; one without any user gets the default one.

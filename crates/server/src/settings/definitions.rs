@@ -182,6 +182,11 @@ settings! {
     /// Largest message body.
     body_bytes_max("body-bytes-max"): ByteCount = ByteCount(128 << 20), Restart,
         |v| at_least(*v, ByteCount(1024));
+    /// Largest payload of a NATS client, its headers included.
+    nats_payload_bytes_max("nats-payload-bytes-max"): ByteCount = ByteCount(1 << 20), Restart,
+        |v| at_least(*v, ByteCount(1024)).and_then(|()| {
+            if v.0 <= 64 << 20 { Ok(()) } else { Err("must be at most 64MiB".into()) }
+        });
     /// Message bodies of all queues together that stay in memory; what exceeds it spools to disk.
     resident_bytes_max("resident-bytes-max"): ByteCount = ByteCount(128 << 20), Restart,
         |v| at_least(*v, ByteCount(1 << 20));

@@ -17,7 +17,7 @@ use angarium_engine::limits::Limits;
 use angarium_engine::{ConnectionId, Time};
 use angarium_journal::FaultyStorage;
 use angarium_node::Node;
-use angarium_protocol::amqp091;
+use angarium_protocol::{amqp091, nats};
 use disk_work::Flight;
 use faults::Fault;
 use stages::Stage;
@@ -312,6 +312,7 @@ impl World {
                 backlog_bytes_max: sizes.backlog_bytes_max,
             },
             amqp091: amqp091::Settings::default().into(),
+            nats: nats::Settings::default().into(),
             egress_bytes_max: sizes.egress_bytes_max,
             direct_bytes_max: 4 * sizes.egress_bytes_max,
             laggard: angarium_node::Laggard::DropNew,

@@ -1,0 +1,91 @@
+//! A connection's session, whichever protocol it speaks.
+
+use crate::node::Options;
+use angarium_engine::{ConnectionId, Refusal, Reply, SessionId, Time};
+use angarium_protocol::{
+    Authentication, Close, ConnectionInfo, Peer, Protocol, Session, Turn, World, amqp091, nats,
+};
+
+/// One session of each protocol.
+#[derive(Debug)]
+pub(crate) enum AnySession {
+    Amqp091(amqp091::Connection),
+    Nats(nats::Connection),
+}
+
+macro_rules! each {
+    ($any:expr, $session:ident => $result:expr) => {
+        match $any {
+            AnySession::Amqp091($session) => $result,
+            AnySession::Nats($session) => $result,
+        }
+    };
+}
+
+impl AnySession {
+    /// The session of a connection that has just been accepted.
+    pub(crate) fn new(options: &Options, id: ConnectionId, peer: &Peer, now: Time) -> AnySession {
+        let peer = peer.clone();
+        match peer.protocol {
+            Protocol::Amqp091 => {
+                let settings = options.amqp091.clone();
+                AnySession::Amqp091(amqp091::Connection::new(id, peer, settings, now))
+            }
+            Protocol::Nats => {
+                let settings = options.nats.clone();
+                AnySession::Nats(nats::Connection::new(id, peer, settings, now))
+            }
+        }
+    }
+
+    /// What listings show.
+    pub(crate) fn info(&self) -> ConnectionInfo<'_> {
+        each!(self, session => session.info())
+    }
+}
+
+impl Session for AnySession {
+    fn begin<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+        each!(self, session => session.begin(turn));
+    }
+    #[inline]
+    fn receive<W: World>(&mut self, turn: &mut Turn<'_, W>, input: &[u8]) -> Result<usize, Close> {
+        each!(self, session => session.receive(turn, input))
+    }
+    fn replied<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        id: SessionId,
+        reply: Result<Reply, Refusal>,
+    ) -> Result<(), Close> {
+        each!(self, session => session.replied(turn, id, reply))
+    }
+    fn authenticated<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        answer: Authentication,
+    ) -> Result<(), Close> {
+        each!(self, session => session.authenticated(turn, answer))
+    }
+    fn is_waiting(&self) -> bool {
+        each!(self, session => session.is_waiting())
+    }
+    fn blocked<W: World>(&mut self, turn: &mut Turn<'_, W>, why: Option<&str>) {
+        each!(self, session => session.blocked(turn, why));
+    }
+    fn unread(&mut self, now: Time) {
+        each!(self, session => session.unread(now));
+    }
+    fn close<W: World>(&mut self, turn: &mut Turn<'_, W>, why: &str) {
+        each!(self, session => session.close(turn, why));
+    }
+    fn disconnected<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+        each!(self, session => session.disconnected(turn));
+    }
+    fn deadline(&self) -> Option<Time> {
+        each!(self, session => session.deadline())
+    }
+    fn expire<W: World>(&mut self, turn: &mut Turn<'_, W>) -> Result<(), Close> {
+        each!(self, session => session.expire(turn))
+    }
+}
