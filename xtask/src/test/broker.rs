@@ -32,12 +32,18 @@ impl Broker {
         let data = target.join("clients/data").join(name);
         fresh(&data)?;
         let address = free_address()?;
+        let nats = free_address()?;
         let program = layout::program(root)?;
         let mut command = Command::new(&program);
         command.args(["serve", "--http", "off", "--amqp", &address.to_string(), "--data"]);
-        command.arg(&data).stdin(Stdio::null()).stdout(Stdio::null());
+        command
+            .arg(&data)
+            .args(["--nats", &nats.to_string()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
         let mut environment = vec![
             ("AMQP_URL", format!("amqp://guest:guest@{address}/%2f")),
+            ("NATS_URL", format!("nats://{nats}")),
             ("BROKER_TEST_PROGRAM", program.display().to_string()),
             ("BROKER_TEST_DATA", data.display().to_string()),
         ];

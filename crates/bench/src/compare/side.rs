@@ -80,7 +80,10 @@ pub(crate) fn our_command(
     let flags = ["serve", "--data", &data, "--amqp", &amqp, "--http", "off"];
     command.extend(flags.map(str::to_owned));
     let uri = match protocol {
-        Protocol::Amqp091 => format!("amqp://{amqp}"),
+        Protocol::Amqp091 => {
+            command.extend(["--nats", "off"].map(str::to_owned));
+            format!("amqp://{amqp}")
+        }
         Protocol::Nats => {
             let nats = listen()?;
             command.extend(["--nats".to_owned(), nats.clone()]);

@@ -5,6 +5,7 @@ use super::listen::Listener;
 use super::{Direct, QUEUE_SUBJECT_PREFIX, SUBJECT_EXCHANGE};
 use crate::engine::Engine;
 use crate::limits::{NAME_BYTES_MAX, SUBJECT_BYTES_MAX};
+use crate::publish::INBOX_PREFIX;
 use crate::queue::stored::{Incoming, NO_ANNOTATIONS};
 use crate::slab::Slab;
 use crate::{
@@ -36,7 +37,7 @@ impl Engine {
         let silent = if emit.echo { None } else { Some(id.connection) };
         let mut reached = self.announce(vhost, emit.subject, silent, &incoming.view(), fx);
         let host = self.vhosts.get(vhost).expect("sessions end first");
-        if emit.subject.starts_with(['$', 'a']) || host.router.has_subject_bindings() {
+        if is_addressed(emit.subject) || host.router.has_subject_bindings() {
             reached.queues = self.catch(now, vhost, emit, fx);
         }
         if reached.is_nobody() {
@@ -61,10 +62,11 @@ impl Engine {
         let connection = self.connections[id.connection.0 as usize].as_mut();
         let grant = connection.and_then(|connection| connection.grant.as_mut());
         let Some(grant) = grant else { return Ok(()) };
-        if grant.may_publish(&self.access, SUBJECT_EXCHANGE) {
+        let exchange = if is_addressed(emit.subject) { "" } else { SUBJECT_EXCHANGE };
+        if grant.may_publish(&self.access, exchange) {
             Ok(())
         } else {
-            Err(grant.publish_refused(SUBJECT_EXCHANGE))
+            Err(grant.publish_refused(exchange))
         }
     }
 
@@ -83,7 +85,7 @@ impl Engine {
     fn catch<F: Effects>(&mut self, now: Time, vhost: u32, emit: &Emit<'_>, fx: &mut F) -> u32 {
         let (exchange, key) = match emit.subject.strip_prefix(QUEUE_SUBJECT_PREFIX) {
             Some(queue) => ("", queue),
-            None if emit.subject.starts_with(crate::publish::INBOX_PREFIX) => ("", emit.subject),
+            None if emit.subject.starts_with(INBOX_PREFIX) => ("", emit.subject),
             None => (SUBJECT_EXCHANGE, emit.subject),
         };
         if key.len() > NAME_BYTES_MAX {
@@ -174,6 +176,12 @@ impl Engine {
         }
         self.direct.spent = spent;
     }
+}
+
+/// Whether a subject names one queue or inbox, which the default exchange leads to.
+#[inline]
+fn is_addressed(subject: &str) -> bool {
+    subject.starts_with(QUEUE_SUBJECT_PREFIX) || subject.starts_with(INBOX_PREFIX)
 }
 
 /// Counts who heard one message.

@@ -13,7 +13,7 @@ const KEY_BYTES: usize = 32;
 /// Whether `signature`, in base64 of either alphabet, is that of `nonce` by `user_key`. Takes some
 /// tens of microseconds: less than what a TLS handshake takes of a shard's time.
 #[must_use]
-pub fn is_signed(user_key: &str, nonce: &str, signature: &str) -> bool {
+pub(super) fn is_signed(user_key: &str, nonce: &str, signature: &str) -> bool {
     let Some(key) = public_key(user_key) else { return false };
     let standard: String = signature
         .trim_end_matches('=')

@@ -25,7 +25,7 @@ impl Running {
     }
 
     fn start_in(folder: tempfile::TempDir) -> Running {
-        let flags = [("amqp", "127.0.0.1:0"), ("segment-bytes", "1MiB")];
+        let flags = [("amqp", "127.0.0.1:0"), ("nats", "127.0.0.1:0"), ("segment-bytes", "1MiB")];
         let flags = flags.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let sources = Sources { flags: flags.into(), ..Sources::default() };
         let settings: Settings = sources.read().unwrap();

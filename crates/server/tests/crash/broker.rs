@@ -126,7 +126,16 @@ fn spawn(foreign: Option<&str>, data: &Path, address: SocketAddr) -> Child {
         None => {
             let built = || env!("CARGO_BIN_EXE_angarium").into();
             let mut command = Command::new(std::env::var_os(PROGRAM).unwrap_or_else(built));
-            command.args(["serve", "--http", "off", "--amqp", &address.to_string(), "--data"]);
+            command.args([
+                "serve",
+                "--http",
+                "off",
+                "--nats",
+                "off",
+                "--amqp",
+                &address.to_string(),
+                "--data",
+            ]);
             command.arg(data);
             command
         }
