@@ -33,6 +33,9 @@ pub trait Effects {
     /// Asks for records; the host answers with [`crate::Engine::loaded`], later, once.
     fn load(&mut self, load: Load);
 }
+    /// What is being put into a queue comes faster than its consumers get it: the host may read a
+    /// little later from whoever sent it. Only a hint; a host that ignores it loses nothing.
+    fn outrun(&mut self) {}
 
 /// What became of a direct message for one listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -453,6 +453,7 @@ impl Engine {
             lane: queue.lane_of(incoming.content.priority),
         };
         self.resident += entry.resident_cost();
+        let is_cold = entry.is_cold();
         if let Some(taker) = placement.taker {
             self.hand_out(now, placement.queue, taker, entry, &incoming.view(), fx);
             return;
@@ -461,8 +462,28 @@ impl Engine {
         let is_first = queue.ready == 0;
         queue.push(entry);
         self.after_push(now, placement.queue, is_first, placement.expires, fx);
+        if self.is_outrun(placement.queue, is_cold) {
+            fx.outrun();
+        }
     }
 }
+
+    /// Whether more comes into a queue than its consumers get. In memory: half of what it may hold
+    /// there is full, and somebody consumes. On the disk: somebody could take more than comes back
+    /// from there. A queue that nobody consumes from, or whose consumers are not able to take more
+    /// (slow ones, say), takes messages as fast as they come.
+    #[inline]
+    fn is_outrun(&self, slot: u32, is_cold: bool) -> bool {
+        let queue = self.queues.get(slot).expect("a message was put into it just now");
+        if is_cold {
+            return !queue.able.is_empty();
+        }
+        let limits = &self.options.limits;
+        let others = self.resident.saturating_sub(queue.resident);
+        let rest = limits.resident_bytes_max.saturating_sub(others);
+        let most = limits.queue_resident_bytes_max.min(rest);
+        !queue.subscriptions.is_empty() && queue.resident > most / 2
+    }
 
 /// Where a message goes.
 enum Route {

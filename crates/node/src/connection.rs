@@ -19,6 +19,8 @@ pub(crate) struct Connection {
     /// It has stored messages: it is one of those that wait when the journal is congested, and one
     /// of those that are told when it cannot store.
     pub(crate) stores: bool,
+    /// It put more into a queue than its consumers get, and is not read from for a moment.
+    pub(crate) is_slowed: bool,
     /// Bytes received and sent since it was accepted.
     pub(crate) received_bytes: u64,
     pub(crate) sent_bytes: u64,

@@ -19,6 +19,11 @@ const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
 /// Buffers of a connection that was idle for a sweep are freed beyond this size.
 const IDLE_BUFFER_BYTES_MAX: usize = 0;
 
+/// How long a connection is not read from that puts more into a queue than its consumers get. With
+/// 64 KiB read at once, even then it may send 64 MB a second: it is slowed down, not stopped, so that
+/// nothing can wait for it in a circle.
+const OUTRUN_PAUSE: Duration = Duration::from_millis(1);
+
 /// As many times [`Options::egress_bytes_max`] unsent, and a connection's input waits: answers to
 /// what it asks are written whether or not it reads them.
 const CHOKED: usize = 4;
@@ -76,6 +81,9 @@ pub struct Node {
     /// Sessions that were answered and have input waiting.
     resumable: Vec<ConnectionId>,
     next_sweep: Option<Time>,
+    /// Connections that are slowed down, and when they go on.
+    slowed: Vec<ConnectionId>,
+    slowed_until: Option<Time>,
     storage_state: State,
     is_closing: bool,
     pub(crate) stats: Stats,
@@ -97,6 +105,8 @@ impl Node {
             verifications: VecDeque::new(),
             resumable: Vec::new(),
             next_sweep: None,
+            slowed: Vec::new(),
+            slowed_until: None,
             storage_state: State::Ready,
             is_closing: false,
             stats: Stats::default(),
@@ -153,6 +163,7 @@ impl Node {
             carry: Vec::new(),
             ended: None,
             stores: false,
+            is_slowed: false,
             received_bytes: 0,
             sent_bytes: 0,
             is_active: true,
@@ -183,11 +194,12 @@ impl Node {
     }
 
     /// Whether the host should read from the connection. Not while the session waits for an answer,
-    /// nor while much is unsent, and not from one that stores messages while the journal has more than
-    /// the disk takes.
+    /// nor while much is unsent, for a moment not from one that outruns a queue's consumers, and not
+    /// from one that stores messages while the journal has more than the disk takes.
     pub fn wants_read(&self, id: ConnectionId) -> bool {
         let Some(connection) = self.connections[id.0 as usize].as_ref() else { return false };
         let is_held_up = connection.session.is_waiting()
+            || connection.is_slowed
             || self.is_choked(id)
             || self.world.held[id.0 as usize]
             || (connection.stores && self.world.journal.congested());
@@ -278,7 +290,7 @@ impl Node {
 
     /// When [`Node::expire`] next has something to do.
     pub fn deadline(&self) -> Option<Time> {
-        [self.engine.deadline(), self.next_sweep].into_iter().flatten().min()
+        [self.engine.deadline(), self.next_sweep, self.slowed_until].into_iter().flatten().min()
     }
 
     /// Does what has become due.
@@ -288,6 +300,14 @@ impl Node {
         }
         if self.next_sweep.is_some_and(|due| due <= now) {
             self.sweep(now);
+        }
+        if self.slowed_until.is_some_and(|due| due <= now) {
+            self.slowed_until = None;
+            for id in self.slowed.drain(..) {
+                if let Some(connection) = self.connections[id.0 as usize].as_mut() {
+                    connection.is_slowed = false;
+                }
+            }
         }
     }
 
@@ -401,9 +421,15 @@ impl Node {
             }
             let Some(connection) = self.connections[id.0 as usize].as_mut() else { return used };
             self.world.has_stored = false;
+            self.world.has_outrun = false;
             let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
             let result = connection.session.receive(&mut turn, &input[used..]);
             connection.stores |= self.world.has_stored;
+            if self.world.has_outrun && !connection.is_slowed {
+                connection.is_slowed = true;
+                self.slowed.push(id);
+                self.slowed_until.get_or_insert(now.plus(OUTRUN_PAUSE));
+            }
             let progress = match result {
                 Ok(progress) => progress,
                 Err(close) => {

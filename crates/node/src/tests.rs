@@ -2,7 +2,7 @@
 
 mod host;
 
-use host::{Host, Said};
+use host::{Host, RESIDENT_BYTES_MAX, Said};
 
 fn confirming(host: &mut Host) -> usize {
     let client = host.client();
@@ -221,7 +221,7 @@ fn messages_beyond_memory_are_read_back_in_order() {
     }
     host.settle_down();
     // One at most is above the limit.
-    assert!(host.node().engine().resident_bytes() <= host::RESIDENT_BYTES_MAX + 3_000);
+    assert!(host.node().engine().resident_bytes() <= RESIDENT_BYTES_MAX + 3_000);
     host.consume(client, "q", 0);
     host.settle_down();
     let heard = host.heard(client);
@@ -233,4 +233,23 @@ fn messages_beyond_memory_are_read_back_in_order() {
         })
         .collect();
     assert_eq!(bodies, (0..200).collect::<Vec<u8>>());
+}
+
+#[test]
+fn a_publisher_that_outruns_a_consumer_is_read_from_a_moment_later() {
+    let mut host = Host::new();
+    let (publisher, other, consumer) = (host.client(), host.client(), host.client());
+    host.declare(publisher, "q");
+    host.declare(publisher, "unused");
+    host.consume(consumer, "q", 1);
+    let body = vec![7; RESIDENT_BYTES_MAX as usize / 4];
+    for _ in 0..3 {
+        host.publish(other, "unused", b"nobody waits for it", false);
+        host.publish(publisher, "q", &body, false);
+    }
+    assert!(!host.wants_read(publisher));
+    assert!(host.wants_read(other) && host.wants_read(consumer));
+    let due = host.node().deadline().expect("it goes on");
+    host.node().expire(due);
+    assert!(host.wants_read(publisher));
 }

@@ -51,6 +51,8 @@ pub(crate) struct World {
     pub(crate) credentials: Vec<(ConnectionId, Credentials)>,
     /// Something was stored in a queue during this call into a session.
     pub(crate) has_stored: bool,
+    /// More was put into a queue during this call than its consumers get.
+    pub(crate) has_outrun: bool,
     /// Unsent bytes beyond which a connection gets no further deliveries.
     pub(crate) egress_bytes_max: usize,
     /// Unsent bytes beyond which a connection gets no further direct messages.
@@ -70,6 +72,7 @@ impl World {
             loads: VecDeque::new(),
             credentials: Vec::new(),
             has_stored: false,
+            has_outrun: false,
             egress_bytes_max,
             direct_bytes_max,
         }
@@ -204,6 +207,11 @@ impl Effects for World {
 
     fn load(&mut self, load: Load) {
         self.loads.push_back(load);
+    }
+
+    #[inline]
+    fn outrun(&mut self) {
+        self.has_outrun = true;
     }
 }
 

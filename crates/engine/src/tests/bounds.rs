@@ -58,6 +58,48 @@ fn what_memory_has_no_room_for_is_spooled() {
 }
 
 #[test]
+fn publishers_hear_that_consumers_do_not_keep_up() {
+    let check = |what: &str, script: &str, outrun: usize| {
+        let limits = Limits { queue_resident_bytes_max: 4 * COST, ..Limits::default() };
+        let mut world = World::with(limits);
+        for line in script.lines() {
+            world.run(line.trim());
+        }
+        assert_eq!(world.fx.outrun, outrun, "{what}");
+    };
+    let publish = "a publish - q m1
+                   a publish - q m2
+                   a publish - q m3
+                   a publish - q m4";
+    check(
+        "half full",
+        "a queue q\n b subscribe q c credit=1\n a publish - q m0\n a publish - q m1\n a publish - q m2",
+        0,
+    );
+    check(
+        "more",
+        &format!("a queue q\n b subscribe q c credit=1\n a publish - q m0\n {publish}"),
+        2,
+    );
+    check("nobody consumes", &format!("a queue q\n {publish}"), 0);
+    check("it is handed on", &format!("a queue q\n b subscribe q c presettled\n {publish}"), 0);
+    check(
+        "on the disk, and nobody could take more",
+        &format!(
+            "a queue q\n {publish}\n a publish - q m5\n b subscribe q c credit=1\n a publish - q m6"
+        ),
+        0,
+    );
+    check(
+        "on the disk, and somebody could take more",
+        &format!(
+            "a queue q\n {publish}\n a publish - q m5\n loads hold\n b subscribe q c presettled\n a publish - q m6"
+        ),
+        1,
+    );
+}
+
+#[test]
 fn a_delayed_message_that_memory_has_no_room_for_is_spooled() {
     // Its exchange is named in the blob.
     let cost = COST + 1;

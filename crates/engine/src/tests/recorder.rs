@@ -34,6 +34,8 @@ pub(crate) struct Recorder {
     /// Leave deliveries and confirms out of the text, and count them.
     pub(crate) quiet: bool,
     pub(crate) delivered: Vec<(SessionId, u64, String, bool)>,
+    /// How often it was said that a queue's consumers are outrun.
+    pub(crate) outrun: usize,
 }
 
 impl Recorder {
@@ -184,6 +186,10 @@ impl Effects for Recorder {
     fn release(&mut self, position: Position, count: u32) {
         self.count(position, -i64::from(count));
     }
+    fn outrun(&mut self) {
+        self.outrun += 1;
+    }
+
     fn load(&mut self, load: Load) {
         self.loads.push(load);
     }
