@@ -5,6 +5,7 @@
 
 use crate::engine::Engine;
 use crate::publish::Taken;
+use crate::queue::blob::Blob;
 use crate::queue::entry::{ENTRY_COST, NOWHERE};
 use crate::queue::paging::{Loading, Wanted, checked_message};
 use crate::queue::stored::{Incoming, NO_ANNOTATIONS, Stored};
@@ -13,7 +14,6 @@ use crate::routing::Keys;
 use crate::timers::Timer;
 use crate::{Effects, Loaded, Position, Publish, StorageState, Time};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Bytes by which the records of a publish may exceed its message, places not counted.
@@ -59,7 +59,7 @@ pub(crate) struct Turn {
 pub(crate) struct Delays {
     waiting: BTreeMap<Turn, Held>,
     /// Of those waiting, the messages that are in memory.
-    messages: BTreeMap<Turn, Arc<[u8]>>,
+    messages: BTreeMap<Turn, Blob>,
     /// What memory is counted for those.
     resident: u64,
     /// They are due and cannot be read. They stay, out of the way of the others; another start of
@@ -175,7 +175,7 @@ impl Engine {
         if fits {
             self.delays.resident += cost(&blob);
             self.resident += cost(&blob);
-            self.delays.messages.insert(turn, Arc::from(blob));
+            self.delays.messages.insert(turn, Blob::from(&blob[..]));
         }
         self.watch_delays();
         Taken { position: persistent.then_some(position), refused: false }
@@ -262,7 +262,7 @@ impl Engine {
         }
         let records = records.unwrap_or_default();
         for (index, turn) in turns.iter().enumerate() {
-            match records.get(index).and_then(|record| checked_message(record)) {
+            match records.get(index).and_then(checked_message) {
                 Some(blob) => self.publish_delayed(now, *turn, &blob, fx),
                 None => {
                     if let Some(held) = self.delays.waiting.remove(turn) {

@@ -1,6 +1,7 @@
 //! Every output: what the host must do, in the order in which the engine calls.
 
 use crate::{ConnectionId, MessageView, Position, Refusal, Reply, SessionId};
+use std::sync::Arc;
 
 /// What the host does for the engine. Calls come in the order in which they must take effect; none
 /// may call back into the engine.
@@ -32,10 +33,10 @@ pub trait Effects {
     fn release(&mut self, position: Position, count: u32);
     /// Asks for records; the host answers with [`crate::Engine::loaded`], later, once.
     fn load(&mut self, load: Load);
-}
     /// What is being put into a queue comes faster than its consumers get it: the host may read a
     /// little later from whoever sent it. Only a hint; a host that ignores it loses nothing.
     fn outrun(&mut self) {}
+}
 
 /// What became of a direct message for one listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,4 +100,4 @@ pub struct Load {
 }
 
 /// The answer to a [`Load`]: the records in the order asked for, or why they cannot be read.
-pub type Loaded = Result<Vec<Vec<u8>>, String>;
+pub type Loaded = Result<Vec<Arc<[u8]>>, String>;

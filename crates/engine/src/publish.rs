@@ -2,6 +2,7 @@
 
 use crate::engine::Engine;
 use crate::limits::NAME_BYTES_MAX;
+use crate::queue::blob::Blob;
 use crate::queue::entry::{ENTRY_COST, Entry, Fetch, NEVER, NOWHERE};
 use crate::queue::stored::Incoming;
 use crate::record::{self, Kind, Place};
@@ -10,7 +11,6 @@ use crate::{
     DeathReason, Effects, Overflow, Position, Publish, Refusal, RefusalKind, Returned, SessionId,
     StorageState, Time,
 };
-use std::sync::Arc;
 
 /// What begins the address of an inbox.
 pub const INBOX_PREFIX: &str = "amq.rabbitmq.reply-to.";
@@ -350,7 +350,7 @@ impl Engine {
         self.in_group |= is_several;
         let mut refused = false;
         let mut spooled = None;
-        let mut blob: Option<Arc<[u8]>> = None;
+        let mut blob: Option<Blob> = None;
         for placement in placements {
             let position = if placement.durable { durable } else { spooled };
             let fits = self.fits(placement, incoming, encoded.len());
@@ -367,7 +367,8 @@ impl Engine {
             if position != NOWHERE && !placement.durable {
                 self.retain_transient(position, fx);
             }
-            let message = fits.then(|| blob.get_or_insert_with(|| Arc::from(&encoded[..])).clone());
+            let message =
+                fits.then(|| blob.get_or_insert_with(|| Blob::from(&encoded[..])).clone());
             // What its other queues handed out may be more than the taker can still take.
             let taker = placement.taker.filter(|taker| {
                 placements.len() == 1
@@ -434,7 +435,7 @@ impl Engine {
         now: Time,
         placement: Placement,
         position: Position,
-        message: Option<Arc<[u8]>>,
+        message: Option<Blob>,
         incoming: &Incoming<'_>,
         fx: &mut F,
     ) {
@@ -452,8 +453,8 @@ impl Engine {
             fetch: Fetch::Idle,
             lane: queue.lane_of(incoming.content.priority),
         };
-        self.resident += entry.resident_cost();
         let is_cold = entry.is_cold();
+        self.resident += entry.resident_cost();
         if let Some(taker) = placement.taker {
             self.hand_out(now, placement.queue, taker, entry, &incoming.view(), fx);
             return;
@@ -461,12 +462,11 @@ impl Engine {
         let queue = self.queues.get_mut(placement.queue).expect("placements name living queues");
         let is_first = queue.ready == 0;
         queue.push(entry);
-        self.after_push(now, placement.queue, is_first, placement.expires, fx);
         if self.is_outrun(placement.queue, is_cold) {
             fx.outrun();
         }
+        self.after_push(now, placement.queue, is_first, placement.expires, fx);
     }
-}
 
     /// Whether more comes into a queue than its consumers get. In memory: half of what it may hold
     /// there is full, and somebody consumes. On the disk: somebody could take more than comes back
@@ -484,6 +484,7 @@ impl Engine {
         let most = limits.queue_resident_bytes_max.min(rest);
         !queue.subscriptions.is_empty() && queue.resident > most / 2
     }
+}
 
 /// Where a message goes.
 enum Route {

@@ -11,6 +11,7 @@ use crate::queue::paging::{Loading, Wanted};
 use crate::record::{Place, Record, message_of};
 use crate::{Effects, Loaded, Position, Time};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Messages moved by one load.
 const MOVE_MESSAGES_MAX: usize = 256;
@@ -240,7 +241,7 @@ impl Engine {
         &mut self,
         slot: u32,
         mut page: MovingPage,
-        records: &[Vec<u8>],
+        records: &[Arc<[u8]>],
         fx: &mut F,
     ) -> bool {
         let number = self.queues.get(slot).expect("the caller looked it up").number;

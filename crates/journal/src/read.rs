@@ -23,12 +23,14 @@ pub struct Read {
 struct Window {
     segment: u32,
     start: u64,
+    /// Longer than what was read last: it is not zeroed each time.
     bytes: Vec<u8>,
+    length: usize,
 }
 
 impl Read {
     /// The records in the order asked for; an unreadable one is an error that names it.
-    pub fn run(self, storage: &dyn Storage) -> Result<Vec<Vec<u8>>, String> {
+    pub fn run(self, storage: &dyn Storage) -> Result<Vec<Arc<[u8]>>, String> {
         let mut sizes = BTreeMap::new();
         let mut window = Window::default();
         let mut records = Vec::with_capacity(self.positions.len());
@@ -47,7 +49,7 @@ fn read_one(
     sizes: &mut BTreeMap<u32, u64>,
     window: &mut Window,
     positions: &[Position],
-) -> io::Result<Vec<u8>> {
+) -> io::Result<Arc<[u8]>> {
     let position = positions[0];
     let offset = u64::from(position.offset());
     let size = match sizes.get(&position.segment()) {
@@ -75,7 +77,7 @@ fn read_one(
     }
     let record = window.slice(position, length).expect("the window was made to hold it");
     let payload = format::verify_record(record, position);
-    Ok(payload.ok_or_else(|| corrupt("its checksum is wrong"))?.to_vec())
+    Ok(payload.ok_or_else(|| corrupt("its checksum is wrong"))?.into())
 }
 
 /// How far to read from the first position: up to a page behind the last of those that follow within
@@ -95,12 +97,16 @@ impl Window {
             return None;
         }
         let from = u64::from(position.offset()).checked_sub(self.start)? as usize;
-        self.bytes.get(from..from.checked_add(length)?)
+        self.bytes[..self.length].get(from..from.checked_add(length)?)
     }
     fn fill(&mut self, storage: &dyn Storage, position: Position, length: u64) -> io::Result<()> {
         self.segment = position.segment();
         self.start = position.offset().into();
-        self.bytes.resize(length as usize, 0);
-        storage.read(&format::segment_name(self.segment), self.start, &mut self.bytes)
+        self.length = length as usize;
+        if self.bytes.len() < self.length {
+            self.bytes.resize(self.length, 0);
+        }
+        let into = &mut self.bytes[..self.length];
+        storage.read(&format::segment_name(self.segment), self.start, into)
     }
 }

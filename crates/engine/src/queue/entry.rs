@@ -1,8 +1,8 @@
 //! One message's place in one queue.
 
+use super::blob::Blob;
 use super::page::PageEntry;
 use crate::{Position, Time};
-use std::sync::Arc;
 
 /// The position of what is not in the journal.
 pub(crate) const NOWHERE: Position = Position(u64::MAX);
@@ -32,7 +32,7 @@ pub(crate) struct Entry {
     /// Where the record with its message is, if anywhere.
     pub(crate) position: Position,
     pub(crate) expires: Time,
-    pub(crate) message: Option<Arc<[u8]>>,
+    pub(crate) message: Option<Blob>,
     /// Bytes of its body.
     pub(crate) bytes: u32,
     /// Times it was requeued.

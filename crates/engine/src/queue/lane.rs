@@ -1,11 +1,11 @@
 //! The messages of one priority in one queue, oldest first: a head in memory, pages in the journal,
 //! a tail in memory, and what came back.
 
+use super::blob::Blob;
 use super::entry::{ENTRY_COST, Entry, Fetch};
 use super::page::{PAGE_ENTRIES, Page, PageEntry};
 use crate::Position;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 
 /// See the module. In order: `head`, `pages`, `tail`; `returned` is apart and goes where its numbers
 /// belong. Without pages the tail is empty, and the head takes new messages.
@@ -203,9 +203,24 @@ impl Lane {
         Some(entry)
     }
 
-    /// Gives an entry its message; hands the message's cost back.
-    pub(crate) fn warm(&mut self, seq: u64, message: Arc<[u8]>) -> Option<u64> {
-        let entry = self.find(seq)?;
+    /// As [`Lane::find`], where a search for the entry before it in the head ended at `next`.
+    #[inline]
+    fn find_next(&mut self, seq: u64, next: &mut usize) -> Option<&mut Entry> {
+        let mut index = *next;
+        if self.head.get(index).is_none_or(|entry| entry.seq != seq) {
+            match self.head.binary_search_by_key(&seq, |entry| entry.seq) {
+                Ok(found) => index = found,
+                Err(_) => return self.find(seq),
+            }
+        }
+        *next = index + 1;
+        self.head.get_mut(index)
+    }
+
+    /// Gives an entry its message; hands the message's cost back. `next` is where such entries go on,
+    /// kept from call to call: most follow each other.
+    pub(crate) fn warm(&mut self, seq: u64, message: Blob, next: &mut usize) -> Option<u64> {
+        let entry = self.find_next(seq, next)?;
         entry.fetch = Fetch::Idle;
         if !entry.is_cold() {
             return None;

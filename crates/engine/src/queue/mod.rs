@@ -1,5 +1,6 @@
 //! Queues: how messages wait, leave, expire and die. One file for each rule.
 
+pub(crate) mod blob;
 mod dead_letter;
 pub(crate) mod entry;
 mod expiry;

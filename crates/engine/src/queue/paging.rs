@@ -1,6 +1,7 @@
 //! Between memory and journal: what a long queue leaves there, and reading it back ahead of need.
 
 use super::Queue;
+use super::blob::Blob;
 use super::entry::{ENTRY_COST, Entry, Fetch};
 use super::lane::Front;
 use super::page::{Page, PageEntry};
@@ -13,11 +14,11 @@ use crate::{DeathReason, Effects, Load, LoadId, Loaded, Position, Time};
 use std::sync::Arc;
 
 /// Messages asked for in one load.
-const LOAD_MESSAGES_MAX: usize = 256;
+const LOAD_MESSAGES_MAX: usize = 2048;
 /// Body bytes asked for in one load, beyond its first message.
-const LOAD_BYTES_MAX: u64 = 256 << 10;
+const LOAD_BYTES_MAX: u64 = 512 << 10;
 /// Bytes of a queue's head that are kept in memory ahead of need, where the limits allow as much.
-const AHEAD_BYTES: u64 = 1 << 20;
+const AHEAD_BYTES: u64 = 2 << 20;
 /// The same while memory is scarce.
 const AHEAD_BYTES_SCARCE: u64 = 64 << 10;
 /// Loads of one queue at a time.
@@ -221,8 +222,9 @@ impl Engine {
             return;
         }
         let messages = records.unwrap_or_default();
+        let mut next = 0;
         for (index, seq) in seqs.iter().enumerate() {
-            let blob = messages.get(index).and_then(|record| checked_message(record));
+            let blob = messages.get(index).and_then(checked_message);
             let queue = self.queues.get_mut(slot).expect("the caller looked it up");
             let Some(blob) = blob else {
                 if let Some(entry) = queue.lanes[lane].find(*seq) {
@@ -231,7 +233,7 @@ impl Engine {
                 }
                 continue;
             };
-            if let Some(cost) = queue.lanes[lane].warm(*seq, blob) {
+            if let Some(cost) = queue.lanes[lane].warm(*seq, blob, &mut next) {
                 queue.resident += cost;
                 self.resident += cost;
             }
@@ -397,10 +399,10 @@ impl Engine {
 }
 
 /// The message in a record, if it is sound.
-pub(crate) fn checked_message(record: &[u8]) -> Option<Arc<[u8]>> {
+pub(crate) fn checked_message(record: &Arc<[u8]>) -> Option<Blob> {
     let blob = record::message_of(record).ok()?;
     let stored = Stored::parse(blob).ok()?;
     stored.annotations(0).ok()?;
     stored.also_to().ok()?;
-    Some(blob.into())
+    Some(Blob::at_end_of(record, blob.len()))
 }

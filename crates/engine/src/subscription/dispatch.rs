@@ -235,15 +235,13 @@ impl Engine {
         let annotations =
             stored.annotations(entry.requeues).expect("messages in memory were checked");
         let view = stored.view(&annotations);
+        let (tag, is_settled) = self.send(slot, taker, entry.redelivered, &view, fx);
         self.resident -= blob.len() as u64 + ENTRY_COST;
-        let subscription = self.subscriptions.get(taker).expect("takers exist");
-        if subscription.presettled || self.may_leave_to_journal(&entry) {
-            self.hand_out(now, slot, taker, entry, &view, fx);
-        } else {
+        if !is_settled && !self.may_leave_to_journal(&entry) {
             self.resident += blob.len() as u64 + ENTRY_COST;
-            entry.message = Some(blob.clone());
-            self.hand_out(now, slot, taker, entry, &view, fx);
+            entry.message = Some(blob);
         }
+        self.after_sending(now, slot, taker, entry, tag, fx);
     }
 
     /// Whether memory is scarce enough for an unsettled message to be read back should it return.
@@ -262,31 +260,59 @@ impl Engine {
         message: &MessageView<'_>,
         fx: &mut F,
     ) {
-        let subscription = self.subscriptions.get_mut(taker).expect("takers exist");
-        let session_slot = subscription.session;
-        let session = self.sessions.get_mut(session_slot).expect("its session is open");
-        let queue = self.queues.get_mut(slot).expect("takers have a queue");
-        queue.counters.delivered += 1;
+        let (tag, _) = self.send(slot, taker, entry.redelivered, message, fx);
+        self.after_sending(now, slot, taker, entry, tag, fx);
+    }
+
+    /// Sends a message; returns its tag, and whether it counts as settled with that.
+    #[inline]
+    fn send<F: Effects>(
+        &mut self,
+        slot: u32,
+        taker: u32,
+        redelivered: bool,
+        message: &MessageView<'_>,
+        fx: &mut F,
+    ) -> (u64, bool) {
+        let subscription = self.subscriptions.get(taker).expect("takers exist");
+        let session = self.sessions.get_mut(subscription.session).expect("its session is open");
+        let counters = &mut self.queues.get_mut(slot).expect("takers have a queue").counters;
+        counters.delivered += 1;
         self.counters.delivered += 1;
         let tag = session.take_tag();
         fx.deliver(&Delivery {
             session: session.id,
             subscription: &subscription.name,
             tag,
-            redelivered: entry.redelivered,
+            redelivered,
             messages_left: 0,
             missed: 0,
             message: *message,
         });
+        (tag, subscription.presettled)
+    }
+
+    /// Lets an entry go that was sent, or remembers it until it is settled.
+    #[inline]
+    fn after_sending<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        taker: u32,
+        entry: Entry,
+        tag: u64,
+        fx: &mut F,
+    ) {
+        let subscription = self.subscriptions.get_mut(taker).expect("takers exist");
         if subscription.presettled {
-            queue.counters.accepted += 1;
+            self.queues.get_mut(slot).expect("takers have a queue").counters.accepted += 1;
             self.counters.accepted += 1;
             self.forget(slot, entry, fx);
             return;
         }
         subscription.account.take(entry.bytes);
-        let whose = Some((taker, subscription.incarnation));
-        self.keep_unsettled(now, session_slot, slot, whose, tag, entry);
+        let (session, whose) = (subscription.session, Some((taker, subscription.incarnation)));
+        self.keep_unsettled(now, session, slot, whose, tag, entry);
     }
 
     /// Remembers a delivery until it is settled.

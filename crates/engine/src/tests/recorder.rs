@@ -61,7 +61,7 @@ impl Recorder {
             if is_damaged {
                 Err(format!("record {index}"))
             } else {
-                Ok(self.records[index].clone())
+                Ok(self.records[index].as_slice().into())
             }
         };
         load.positions.iter().map(read).collect()

@@ -21,7 +21,7 @@ fn what_is_flushed_is_read_and_replayed() {
     let asked = positions.iter().rev().map(|it| it.0.1).collect();
     let read = host.journal.read(asked).run(&storage).unwrap();
     for (record, &((number, _), length)) in read.iter().zip(positions.iter().rev()) {
-        assert_eq!(*record, payload(number, length));
+        assert_eq!(**record, *payload(number, length));
     }
     storage.crash();
     let (_, live, clean) = open(&storage, small()).unwrap();
@@ -150,7 +150,7 @@ fn a_reader_keeps_its_segment() {
         }
     };
     churn(&mut host);
-    assert_eq!(read.run(&storage).unwrap(), [payload(number, 1000)]);
+    assert_eq!(*read.run(&storage).unwrap()[0], *payload(number, 1000));
     churn(&mut host);
     assert!(host.journal.read(vec![position]).run(&storage).is_err());
 }
@@ -218,7 +218,7 @@ fn a_real_disk_does_the_same() {
         while let Some(job) = journal.next_job() {
             journal.finished(job.run(&disk));
         }
-        assert_eq!(journal.read(vec![position]).run(&disk).unwrap(), [b"last"]);
+        assert_eq!(*journal.read(vec![position]).run(&disk).unwrap()[0], *b"last");
     }
     let disk = Disk::open(&folder).unwrap();
     disk.replace("foreign", b"somebody's note").unwrap();

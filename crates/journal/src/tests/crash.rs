@@ -129,7 +129,7 @@ fn crash_after_crash(seeds: std::ops::Range<u64>) {
             let positions: Vec<_> = live.values().copied().collect();
             let records = journal.read(positions).run(&storage).unwrap();
             for (number, record) in live.keys().zip(records) {
-                assert_eq!(record, payload(*number, record.len()), "{context}");
+                assert_eq!(*record, *payload(*number, record.len()), "{context}");
             }
             // What did not survive never was.
             promises.published.retain(|number, _| live.contains_key(number));

@@ -259,7 +259,8 @@ impl Host {
             }
             while let Some(load) = self.world.loads.pop_front() {
                 idle = false;
-                let records = load.positions.iter().map(|at| self.world.records[at].clone());
+                let records =
+                    load.positions.iter().map(|at| self.world.records[at].as_slice().into());
                 let records = Ok(records.collect());
                 self.engine.loaded(self.now, load.id, records, &mut self.world);
             }
