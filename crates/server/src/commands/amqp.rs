@@ -349,6 +349,26 @@ impl Client {
         }
     }
 
+    /// Whether the next message is here already, as a whole.
+    pub(super) fn has_message(&self) -> bool {
+        let mut rest = &self.input[self.used..];
+        let mut left = u64::MAX;
+        while let Ok(Some((frame, bytes))) = frame::read(rest, self.frame_bytes_max) {
+            match frame.kind {
+                frame::HEADER => {
+                    left = ContentHeader::decode(frame.payload).map_or(0, |it| it.body_bytes);
+                }
+                frame::BODY => left = left.saturating_sub(frame.payload.len() as u64),
+                _ => {}
+            }
+            if left == 0 {
+                return true;
+            }
+            rest = &rest[bytes..];
+        }
+        false
+    }
+
     /// Reads once; `false`: nothing came until then.
     fn fill(&mut self, until: Option<Instant>) -> Result<bool, String> {
         let broken = |error: std::io::Error| format!("the connection broke: {error}");
@@ -356,7 +376,7 @@ impl Client {
         // A timeout of zero would mean none at all.
         let left = left.map(|left| left.max(Duration::from_micros(1)));
         self.stream.limit_reads(left).map_err(broken)?;
-        let mut block = [0; 16 << 10];
+        let mut block = [0; 64 << 10];
         match self.stream.read(&mut block) {
             Ok(0) => Err("the broker closed the connection".into()),
             Ok(count) => {

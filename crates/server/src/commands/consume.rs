@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 /// Unsettled messages at once.
 const PREFETCH: u16 = 200;
+/// Bytes of output that are printed at once.
+const BATCH_BYTES_MAX: usize = 64 << 10;
 
 /// Prints a queue's messages, one a line, and settles them.
 #[derive(Args, Clone, Debug)]
@@ -72,7 +74,12 @@ pub(super) fn run(arguments: &Consume) -> Result<(), String> {
     let idle = idle.map_err(|_| "--idle: expected seconds, such as 0.5")?;
     let started = Instant::now();
     let mut printed = 0;
+    let mut batch = Batch::default();
     while printed < most {
+        // What came together is printed and settled together, before more is waited for.
+        if !client.has_message() || batch.lines.len() > BATCH_BYTES_MAX {
+            batch.finish(&mut client)?;
+        }
         let message = match client.next(idle.map(|idle| Instant::now() + idle))? {
             Some(Event::Delivered(message)) => message,
             Some(Event::Cancelled) => return Err("the queue is gone".into()),
@@ -83,22 +90,50 @@ pub(super) fn run(arguments: &Consume) -> Result<(), String> {
             let due = started + Duration::from_secs_f64(printed as f64 / f64::from(rate));
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
         }
-        print(&message, arguments.json)?;
+        batch.add(&message, arguments.json, !arguments.peek);
         printed += 1;
-        if !arguments.peek {
-            client.put(&Method::BasicAck { delivery_tag: message.delivery_tag, multiple: false });
-            client.flush()?;
+        if arguments.rate.is_some() {
+            batch.finish(&mut client)?;
         }
     }
+    batch.finish(&mut client)?;
     client.close()
 }
 
-fn print(message: &Message, as_json: bool) -> Result<(), String> {
-    let mut line =
-        if as_json { described(message).to_string().into_bytes() } else { message.body.clone() };
-    line.push(b'\n');
-    let mut out = std::io::stdout().lock();
-    out.write_all(&line).and_then(|()| out.flush()).map_err(|e| format!("standard output: {e}"))
+/// Messages that are neither printed nor settled yet.
+#[derive(Default)]
+struct Batch {
+    lines: Vec<u8>,
+    /// The last one, where they are to be settled.
+    delivery_tag: Option<u64>,
+}
+
+impl Batch {
+    fn add(&mut self, message: &Message, as_json: bool, is_settled: bool) {
+        if as_json {
+            self.lines.extend_from_slice(described(message).to_string().as_bytes());
+        } else {
+            self.lines.extend_from_slice(&message.body);
+        }
+        self.lines.push(b'\n');
+        self.delivery_tag = is_settled.then_some(message.delivery_tag);
+    }
+
+    /// Prints them, then settles them.
+    fn finish(&mut self, client: &mut Client) -> Result<(), String> {
+        if self.lines.is_empty() {
+            return Ok(());
+        }
+        let mut out = std::io::stdout().lock();
+        let printed = out.write_all(&self.lines).and_then(|()| out.flush());
+        printed.map_err(|e| format!("standard output: {e}"))?;
+        self.lines.clear();
+        if let Some(delivery_tag) = self.delivery_tag.take() {
+            client.put(&Method::BasicAck { delivery_tag, multiple: true });
+            client.flush()?;
+        }
+        Ok(())
+    }
 }
 
 /// A message with all that is known about it.
