@@ -125,6 +125,12 @@ struct LoadArguments {
     /// Subscriptions of another connection that match nothing (NATS)
     #[arg(long, default_value_t = 0)]
     bystanders: usize,
+    /// Subjects that the messages of each queue's subject take in turn (NATS)
+    #[arg(long, default_value_t = 0)]
+    spread: u64,
+    /// Count the broker's instructions, where the machine lets us
+    #[arg(long)]
+    instructions: bool,
     /// An argument of the queues, such as x-queue-type=quorum; may be given several times
     #[arg(long = "queue-argument", value_name = "NAME=VALUE", value_parser = queue_argument)]
     queue_arguments: Vec<(String, Argument)>,
@@ -156,6 +162,8 @@ impl LoadArguments {
             checksum: self.checksum,
             latency: self.latency,
             bystanders: self.bystanders,
+            spread: self.spread,
+            instructions: self.instructions,
             queue_arguments: self.queue_arguments.clone(),
         };
         plan.check()?;
@@ -207,7 +215,7 @@ struct IsolationArguments {
     #[arg(long, default_value_t = 0)]
     unacking: usize,
     /// Octets of a durable queue that another client drains (queues)
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = compare::octets)]
     backlog_bytes: u64,
 }
 

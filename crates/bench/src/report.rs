@@ -40,6 +40,9 @@ pub(crate) fn load(outcome: &Outcome) -> String {
             format!("{rss_mib:.1} MiB resident, {peak_mib:.1} at most, {switches} switches/s"),
         );
     }
+    if let Some(instructions) = outcome.instructions_per_message {
+        line("broker", format!("{instructions:>12.0} instructions/msg in user mode"));
+    }
     let (tool_ns, tool_share) = (outcome.tool.cpu_ns_per_message, outcome.tool.cpu_share * 100.0);
     line("tool CPU", format!("{tool_ns:>12.0} ns/msg  {tool_share:.0}% of a core"));
     if let Some(latency) = &outcome.latency {

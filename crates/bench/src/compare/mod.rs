@@ -3,6 +3,7 @@
 //! Some sections use the peer's own load tool for both; it is the limit on the faster side. The
 //! others use the generator of this crate, which is not.
 
+mod isolation;
 mod native;
 mod nats;
 mod nats_bench;
@@ -12,8 +13,9 @@ mod side;
 mod table;
 
 use crate::client::Protocol;
-use crate::load::idle;
+use crate::load::{Unruly, idle};
 use clap::{Args, ValueEnum};
+pub(crate) use isolation::octets;
 use native::Native;
 use nats::Nats;
 use perftest::PerfTest;
@@ -41,6 +43,10 @@ pub(crate) struct CompareArguments {
     /// nats-bench's program; without it those sections are left out
     #[arg(long)]
     nats_bench: Option<PathBuf>,
+    /// Octets of the backlog that one drains beside the healthy (AMQP), such as 10G [default: 1G,
+    /// 100M when quick]
+    #[arg(long, value_parser = octets)]
+    backlog_bytes: Option<u64>,
     /// Leave the peer out
     #[arg(long)]
     alone: bool,
@@ -90,6 +96,18 @@ impl CompareArguments {
         Effort { rounds: self.rounds.unwrap_or(rounds).max(1), perftest, native, warm_up }
     }
 
+    /// Who is beside the healthy pairs where there are queues.
+    fn unruly_on_queues(&self) -> Unruly {
+        let backlog_default = if self.quick { 100_000_000 } else { 1_000_000_000 };
+        Unruly {
+            stalled: 1,
+            slow: 10,
+            flooding: 1,
+            unacking: 1,
+            backlog_bytes: self.backlog_bytes.unwrap_or(backlog_default),
+        }
+    }
+
     /// Our side, if there is a program.
     fn ours(&self, protocol: Protocol, folder: &Path) -> Result<Vec<Side>, String> {
         let ours = self.broker.as_deref().map(|program| Side::ours(program, protocol, folder));
@@ -136,6 +154,9 @@ fn with_rabbitmq(arguments: &CompareArguments, folder: &Path) -> Result<Report, 
             }
         }
         native.loads(&mut report, &|name| arguments.wants(name))?;
+        if arguments.wants("isolation") {
+            report.add(isolation::compare(&sides, effort, arguments.unruly_on_queues())?);
+        }
     }
     if arguments.wants("start") {
         let starts = native::starts(arguments.broker.as_deref(), !arguments.alone, folder, effort)?;

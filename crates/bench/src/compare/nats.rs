@@ -1,14 +1,15 @@
 //! What is compared by NATS: loads, round trips, idle subscribers and the cost of matching, with
 //! their targets.
 
-use super::Effort;
 use super::native::{brief, broker_ns, describe, rate_of};
 use super::nats_bench::{self, Scenario};
 use super::side::{OURS, Side, text};
 use super::table::{Check, Report, Section, median, spread};
+use super::{Effort, isolation};
 use crate::load::idle::{self, IdlePlan};
-use crate::load::{self, End, Outcome, Plan, round_trip};
+use crate::load::{self, End, Outcome, Plan, Unruly, round_trip};
 use crate::measure::raw;
+use crate::report::grouped;
 use std::path::Path;
 use std::time::Duration;
 
@@ -25,6 +26,12 @@ const WAVE_MS_MAX: f64 = 50.0;
 /// Subscriptions that match nothing, and how much more a message may cost for them.
 const BYSTANDERS: [usize; 3] = [1, 1_000, 1_000_000];
 const BYSTANDERS_COST_MAX: f64 = 1.1;
+
+/// Subjects of the messages where no cache of matches is to help.
+const SPREAD: u64 = 100_000;
+
+/// Who is beside the healthy pairs.
+const UNRULY: Unruly = Unruly { stalled: 1, slow: 10, flooding: 1, unacking: 0, backlog_bytes: 0 };
 
 /// The longest round trip, beside the peer's and beside the bare relay's.
 const PEER_TRIP_MAX: f64 = 0.85;
@@ -135,8 +142,12 @@ impl Nats<'_> {
         if wanted("round trip") {
             report.add(self.round_trips()?);
         }
+        if wanted("isolation") {
+            report.add(isolation::compare(self.sides, self.effort, UNRULY)?);
+        }
         if wanted("match") {
-            report.add(self.matching()?);
+            report.add(self.matching(0)?);
+            report.add(self.matching(SPREAD)?);
         }
         Ok(())
     }
@@ -309,33 +320,61 @@ impl Nats<'_> {
     }
 
     /// A message's cost beside more and more subscriptions that do not match it. All counts take
-    /// their turns in every round, so that the machine's moods meet all of them.
-    fn matching(&self) -> Result<Section, String> {
-        let mut section = Section::new("100 B 1->1, match beside 1 / 1,000 / 1,000,000 others");
+    /// their turns in every round, so that the machine's moods meet all of them. `spread` over many
+    /// subjects, no cache of matches helps.
+    fn matching(&self, spread: u64) -> Result<Section, String> {
+        let over = if spread > 0 {
+            format!(", {} subjects", grouped(spread as f64))
+        } else {
+            String::new()
+        };
+        let mut section =
+            Section::new(&format!("100 B 1->1{over}, match beside 1 / 1,000 / 1,000,000 others"));
         let found = self.rounds(|side| {
             let with = |bystanders: usize| {
-                let name = format!("match beside {bystanders}");
-                self.once(side, &name, |plan| (plan.ahead, plan.bystanders) = (50_000, bystanders))
+                let name = format!("match{over} beside {bystanders}");
+                self.once(side, &name, |plan| {
+                    (plan.ahead, plan.bystanders) = (50_000, bystanders);
+                    (plan.spread, plan.instructions) = (spread, true);
+                })
             };
             BYSTANDERS.iter().map(|count| with(*count)).collect::<Result<Vec<_>, _>>()
         })?;
         for (side, rounds) in self.sides.iter().zip(&found) {
-            let costs: Vec<f64> = (0..BYSTANDERS.len())
-                .map(|index| median(rounds.iter().map(|round| broker_ns(&round[index]))))
-                .collect();
-            let shown: Vec<String> = costs.iter().map(|ns| format!("{ns:.0}")).collect();
-            section.value(&side.name, "broker CPU", format!("{} ns", shown.join(" / ")));
+            let costs = costs(rounds, &|outcome| Some(broker_ns(outcome))).unwrap_or_default();
+            let show = |costs: &[f64]| {
+                let shown: Vec<String> = costs.iter().map(|cost| grouped(*cost)).collect();
+                shown.join(" / ")
+            };
+            section.value(&side.name, "broker CPU", format!("{} ns", show(&costs)));
+            let counted = costs_of_instructions(rounds);
+            let counts = counted.as_deref().map_or("not countable here".to_owned(), show);
+            section.value(&side.name, "instructions", counts);
             if side.name == OURS {
-                let (least, most) = (
-                    costs.iter().copied().fold(f64::INFINITY, f64::min),
-                    costs.iter().copied().fold(0.0, f64::max),
-                );
-                let part = most / least.max(1e-9);
-                section.check(Check::at_most("times the cheapest", part, BYSTANDERS_COST_MAX));
+                // Instructions tell it better, where they are counted: time is noisy.
+                let judged = counted.unwrap_or(costs);
+                let least = judged.iter().copied().fold(f64::INFINITY, f64::min);
+                let most = judged.iter().copied().fold(0.0, f64::max);
+                let times = most / least.max(1e-9);
+                section.check(Check::at_most("times the cheapest", times, BYSTANDERS_COST_MAX));
             }
         }
         Ok(section)
     }
+}
+
+/// For each count of bystanders the median over the rounds; none where a round has none.
+fn costs(rounds: &[Vec<Outcome>], value: &dyn Fn(&Outcome) -> Option<f64>) -> Option<Vec<f64>> {
+    (0..BYSTANDERS.len())
+        .map(|index| {
+            let values = rounds.iter().map(|round| value(&round[index]));
+            values.collect::<Option<Vec<f64>>>().map(median)
+        })
+        .collect()
+}
+
+fn costs_of_instructions(rounds: &[Vec<Outcome>]) -> Option<Vec<f64>> {
+    costs(rounds, &|outcome| outcome.instructions_per_message)
 }
 
 fn all(target: Option<f64>, ours: Option<f64>, theirs: Option<f64>) -> Option<(f64, f64, f64)> {

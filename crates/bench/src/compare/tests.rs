@@ -1,5 +1,6 @@
 //! PerfTest's lines, medians, targets and the table, on values alone.
 
+use super::isolation::octets;
 use super::nats_bench;
 use super::perftest::{Row, Run, Second, parse_second};
 use super::scenario;
@@ -85,4 +86,10 @@ fn deliveries_of_nats_bench_are_those_of_all_subscribers() {
     assert_eq!(nats_bench::parse_deliveries(both), Some(441_605.0));
     assert_eq!(nats_bench::parse_deliveries("NATS Pub/Sub stats: 340,615 msgs/sec"), None);
     assert_eq!(nats_bench::parse_deliveries(""), None);
+}
+
+#[test]
+fn octets_have_units() {
+    let said = ["512", "100M", "10G", "", "1K", "99999999999G"].map(|said| octets(said).ok());
+    assert_eq!(said, [Some(512), Some(100_000_000), Some(10_000_000_000), None, None, None]);
 }

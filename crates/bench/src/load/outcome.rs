@@ -56,6 +56,8 @@ pub struct Outcome {
     pub cut_off: Vec<String>,
     /// What the broker's processes took; none if they cannot be seen from here.
     pub broker: Option<Cost>,
+    /// Instructions that the broker executed for each message, if asked for and countable here.
+    pub instructions_per_message: Option<f64>,
     /// What this tool took.
     pub tool: ToolCost,
     /// From sending to delivery, if asked for.

@@ -15,6 +15,9 @@ pub(super) const WINDOW_MAX: usize = 1 << 20;
 /// The most subscriptions that match nothing.
 pub(super) const BYSTANDERS_MAX: usize = 10_000_000;
 
+/// The most subjects below one.
+pub(super) const SPREAD_MAX: u64 = 10_000_000;
+
 /// When a run ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum End {
@@ -67,6 +70,10 @@ pub struct Plan {
     pub latency: bool,
     /// Subscriptions of another connection that match nothing: what they cost the others.
     pub bystanders: usize,
+    /// Subjects below each queue's that its messages take in turn; 0 is the queue's own.
+    pub spread: u64,
+    /// Count the broker's instructions, where that is possible.
+    pub instructions: bool,
     /// Arguments of every queue.
     pub queue_arguments: Vec<(String, Argument)>,
 }
@@ -93,6 +100,8 @@ impl Plan {
             checksum: false,
             latency: false,
             bystanders: 0,
+            spread: 0,
+            instructions: false,
             queue_arguments: Vec::new(),
         }
     }
@@ -130,10 +139,13 @@ impl Plan {
         if self.bystanders > BYSTANDERS_MAX {
             return Err(format!("at most {BYSTANDERS_MAX} subscriptions that match nothing"));
         }
+        if self.spread > SPREAD_MAX {
+            return Err(format!("messages may be spread over at most {SPREAD_MAX} subjects"));
+        }
         match self.target.protocol() {
             Protocol::Nats => self.check_at_most_once(),
-            Protocol::Amqp091 if self.bystanders > 0 => {
-                Err("subscriptions that match nothing need NATS".to_owned())
+            Protocol::Amqp091 if self.bystanders > 0 || self.spread > 0 => {
+                Err("only NATS has subjects".to_owned())
             }
             Protocol::Amqp091 => Ok(()),
         }

@@ -4,6 +4,7 @@ use super::control::Control;
 use super::pace::Pace;
 use super::plan::Plan;
 use super::stamp::{self, Stamp, TIMED_BYTES};
+use super::topology::FIRST_DIGITS;
 use super::window::Window;
 use crate::client::{Confirm, Error, Link, Protocol, Receiver, Route};
 use crate::measure::latency::Latencies;
@@ -24,6 +25,30 @@ struct Batch {
     capacity: u64,
     rest: Option<u32>,
     producer: u32,
+    spread: Option<Digits>,
+}
+
+/// Where the digits of a message's subject lie, and of how many subjects one is.
+struct Digits {
+    at: usize,
+    subjects: u64,
+}
+
+impl Digits {
+    fn find(message: &[u8], subjects: u64) -> Option<Digits> {
+        let wanted = FIRST_DIGITS.as_bytes();
+        let dot = message.windows(wanted.len()).position(|window| window == wanted)?;
+        (subjects > 0).then_some(Digits { at: dot + 1, subjects })
+    }
+
+    #[inline]
+    fn write(&self, message: &mut [u8], sequence: u64) {
+        let mut number = sequence % self.subjects;
+        for digit in message[self.at..].iter_mut().take(FIRST_DIGITS.len() - 1).rev() {
+            *digit = b'0' + (number % 10) as u8;
+            number /= 10;
+        }
+    }
 }
 
 impl Batch {
@@ -34,13 +59,14 @@ impl Batch {
         let message_bytes = bytes.len();
         let capacity = (BATCH_BYTES / message_bytes).max(1);
         let message = bytes.clone();
+        let spread = Digits::find(&message[..body_at], plan.spread);
         for _ in 1..capacity {
             bytes.extend_from_slice(&message);
         }
         let body_head = plan.size_bytes.min(TIMED_BYTES);
         let rest = plan.checksum.then(|| crc32fast::hash(&body[body_head..]));
         let (capacity, producer) = (capacity as u64, producer as u32);
-        Batch { bytes, message_bytes, body_at, body_head, capacity, rest, producer }
+        Batch { bytes, message_bytes, body_at, body_head, capacity, rest, producer, spread }
     }
 
     /// Stamps the first `count` messages and returns their bytes.
@@ -57,6 +83,9 @@ impl Batch {
             };
             if let Some(rest) = self.rest {
                 stamp.checksum = stamp::checksum(&stamp, rest);
+            }
+            if let Some(digits) = &self.spread {
+                digits.write(message, stamp.sequence);
             }
             stamp.write(&mut message[self.body_at..self.body_at + self.body_head]);
         }
@@ -248,4 +277,23 @@ fn readable_within(link: &Link, wait_ns: u64) -> Result<bool, Error> {
     let mut sockets = [PollFd::new(link.stream(), PollFlags::IN)];
     let ready = poll(&mut sockets, Some(&timeout)).map_err(std::io::Error::from)?;
     Ok(ready > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Digits;
+
+    #[test]
+    fn messages_are_spread_over_subjects() {
+        let mut message = b"PUB a.0.0000000 5\r\n".to_vec();
+        let digits = Digits::find(&message, 100_000).expect("they are there");
+        for (sequence, wanted) in
+            [(0, "0000000"), (7, "0000007"), (99_999, "0099999"), (100_001, "0000001")]
+        {
+            digits.write(&mut message, sequence);
+            assert_eq!(message, format!("PUB a.0.{wanted} 5\r\n").as_bytes());
+        }
+        assert!(Digits::find(b"PUB a.0 5\r\n", 100_000).is_none());
+        assert!(Digits::find(&message, 0).is_none());
+    }
 }

@@ -9,6 +9,7 @@ use super::stamp::IDENTITY_BYTES;
 use super::tally::{Tally, Verdict};
 use super::topology::Topology;
 use crate::client::{Error, Link};
+use crate::measure::instructions::Instructions;
 use crate::measure::latency::{Latencies, Summary};
 use crate::measure::process::{self, Cost, Usage};
 use std::sync::atomic::Ordering;
@@ -73,7 +74,10 @@ fn drive<'scope>(
     let span = match plan.end {
         End::After { warm_up, measured } => {
             rest(warm_up, &over);
-            measure_for(measured, control, broker_pid, &over)
+            let counted = broker_pid.filter(|_| plan.instructions).and_then(Instructions::start);
+            let mut span = measure_for(measured, control, broker_pid, &over);
+            span.instructions = counted.and_then(Instructions::finish);
+            span
         }
         End::Count(_) => measure_count(plan, started, control, broker_pid, &failed),
     };
@@ -139,6 +143,7 @@ struct Span {
     end: Snapshot,
     second_min: f64,
     second_max: f64,
+    instructions: Option<u64>,
 }
 
 fn measure_for(
@@ -168,6 +173,7 @@ fn measure_for(
         end,
         second_min: if second_min.is_finite() { second_min } else { 0.0 },
         second_max,
+        instructions: None,
     }
 }
 
@@ -186,7 +192,7 @@ fn measure_count(
     };
     wait_with_progress(plan, control, &|| done() || failed());
     let end = Snapshot::take(control, broker_pid);
-    Span { start, end, second_min: 0.0, second_max: 0.0 }
+    Span { start, end, second_min: 0.0, second_max: 0.0, instructions: None }
 }
 
 fn undelivered(plan: &Plan, control: &Control) -> u64 {
@@ -251,6 +257,9 @@ fn conclude(
         verdict: verdict(plan, produced, &consumed),
         cut_off: consumed.iter().filter_map(|it| it.cut_off.clone()).collect(),
         broker: broker.map(|(end, start)| Cost::between(start, end, measured_s, messages)),
+        instructions_per_message: span
+            .instructions
+            .map(|count| count as f64 / messages.max(1) as f64),
         tool: ToolCost {
             cpu_ns_per_message: tool_ns / messages.max(1) as f64,
             cpu_share: tool_ns / 1e9 / measured_s,

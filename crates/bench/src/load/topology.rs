@@ -12,7 +12,20 @@ pub(super) struct Topology {
     exchange: String,
     queues: Vec<String>,
     groups: Vec<String>,
+    /// What producers publish to and consumers listen to where messages are spread over subjects.
+    spread: Option<Spread>,
 }
+
+/// Of each queue, the first of its subjects, and the pattern of all of them.
+#[derive(Debug)]
+struct Spread {
+    firsts: Vec<String>,
+    patterns: Vec<String>,
+}
+
+/// What the first of the subjects that messages are spread over ends with; the others have other
+/// digits there.
+pub(super) const FIRST_DIGITS: &str = ".0000000";
 
 impl Topology {
     /// Names of their own for this run.
@@ -23,10 +36,17 @@ impl Topology {
             Protocol::Amqp091 => '-',
             Protocol::Nats => '.',
         };
+        let queues: Vec<String> =
+            (0..plan.queues).map(|index| format!("{prefix}{dash}{index}")).collect();
+        let spread = (plan.spread > 0).then(|| Spread {
+            firsts: queues.iter().map(|queue| format!("{queue}{FIRST_DIGITS}")).collect(),
+            patterns: queues.iter().map(|queue| format!("{queue}.*")).collect(),
+        });
         Topology {
             protocol,
             exchange: if plan.fan_out { format!("{prefix}{dash}fanout") } else { String::new() },
-            queues: (0..plan.queues).map(|index| format!("{prefix}{dash}{index}")).collect(),
+            queues,
+            spread,
             groups: (0..plan.queues).map(|index| format!("group-{index}")).collect(),
         }
     }
@@ -49,7 +69,8 @@ impl Topology {
 
     /// Where a producer publishes to. With NATS, fan-out is one subject that all subscribe to.
     pub(super) fn route(&self, plan: &Plan, producer: usize) -> Route<'_> {
-        let queue = self.queues[producer % plan.queues].as_str();
+        let subjects = self.spread.as_ref().map_or(&self.queues, |spread| &spread.firsts);
+        let queue = subjects[producer % plan.queues].as_str();
         let (exchange, key) = match (self.protocol, plan.fan_out) {
             (Protocol::Amqp091, true) => (self.exchange.as_str(), ""),
             (Protocol::Nats, true) => ("", self.exchange.as_str()),
@@ -65,7 +86,7 @@ impl Topology {
         let shared = self.protocol == Protocol::Nats && plan.consumers > plan.queues;
         let name = match self.protocol {
             Protocol::Nats if plan.fan_out => &self.exchange,
-            _ => &self.queues[queue],
+            _ => &self.spread.as_ref().map_or(&self.queues, |spread| &spread.patterns)[queue],
         };
         let group = shared.then(|| self.groups[queue].as_str());
         Source { name, group, auto_ack: plan.ack_every == 0 }

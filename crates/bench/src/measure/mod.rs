@@ -1,6 +1,7 @@
 //! Measuring: processes, latencies, the disk and the sockets as they are without any broker.
 
 pub mod disk;
+pub mod instructions;
 pub mod latency;
 pub mod process;
 pub mod raw;

@@ -1,5 +1,6 @@
 //! What `/proc` says, as text, and the figures of a histogram.
 
+use super::instructions;
 use super::latency::Latencies;
 use super::process::{
     Cost, Stat, Usage, descendants, listening_inode, parse_children_ns, parse_stat, status_field,
@@ -81,4 +82,13 @@ fn latencies_add_up_over_workers() {
     other.record(u64::MAX);
     let summary = other.summary().expect("there are latencies");
     assert!(close(summary.max_us, 6e7), "{summary:?}");
+}
+
+#[test]
+fn instructions_are_read_where_they_were_counted() {
+    let counted = "# started\n\n123456789,,instructions:u,2000123,100.00,,\n";
+    assert_eq!(instructions::parse(counted), Some(123_456_789));
+    for refused in ["<not supported>,,instructions:u,0,100.00,,\n", "Error:\nNo permission\n", ""] {
+        assert_eq!(instructions::parse(refused), None, "{refused}");
+    }
 }

@@ -20,6 +20,8 @@ pub(crate) enum Fault {
     Duplicate,
     Swap,
     FlipBit,
+    /// Ends the connections of those who subscribed (NATS), as brokers do with slow ones.
+    CutOff,
 }
 
 /// A queue: its consumer, what waits for it, and how many messages came so far.

@@ -1,9 +1,9 @@
-//! A NATS broker just good enough for the load generator: subjects without wildcards, groups in
-//! turn, and faults on demand.
+//! A NATS broker just good enough for the load generator: no wildcard but a last `*`, groups in turn,
+//! and faults on demand.
 
 use crate::fake::Fault;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -25,6 +25,15 @@ struct State {
     published: u64,
 }
 
+impl Subscription {
+    fn hears(&self, subject: &str) -> bool {
+        match self.subject.strip_suffix('*') {
+            Some(above) => subject.strip_prefix(above).is_some_and(|rest| !rest.contains('.')),
+            None => self.subject == subject,
+        }
+    }
+}
+
 impl State {
     /// Hands a message to every subscription without a group, and to the least served of each
     /// group.
@@ -32,7 +41,7 @@ impl State {
         let mut groups: Vec<String> = Vec::new();
         for index in 0..self.subscriptions.len() {
             let subscription = &self.subscriptions[index];
-            if subscription.subject != subject {
+            if !subscription.hears(subject) {
                 continue;
             }
             let index = match subscription.group.clone() {
@@ -41,7 +50,7 @@ impl State {
                 Some(group) => {
                     let members = (0..self.subscriptions.len()).filter(|&member| {
                         let it = &self.subscriptions[member];
-                        it.subject == subject && it.group.as_ref() == Some(&group)
+                        it.hears(subject) && it.group.as_ref() == Some(&group)
                     });
                     let next = members.min_by_key(|&member| self.subscriptions[member].turns);
                     groups.push(group);
@@ -69,6 +78,13 @@ impl State {
             Fault::Swap if struck => {
                 self.held_back.push((subject.to_owned(), body));
                 return;
+            }
+            Fault::CutOff if struck => {
+                for subscription in self.subscriptions.drain(..) {
+                    let text = b"-ERR 'Slow Consumer'\r\n";
+                    drop((&subscription.stream).write_all(text));
+                    drop(subscription.stream.shutdown(Shutdown::Both));
+                }
             }
             Fault::FlipBit if struck => *body.last_mut().expect("bodies are not empty") ^= 1,
             _ => {}

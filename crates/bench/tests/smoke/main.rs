@@ -128,6 +128,21 @@ fn a_nats_broker_with_a_fault_is_found_out() {
 }
 
 #[test]
+fn messages_spread_over_subjects_reach_one_pattern() {
+    let verdict = verdict(&Plan { spread: 1_000, ..nats_plan(Fault::None) });
+    assert!(verdict.is_clean(), "{verdict:?}");
+}
+
+#[test]
+fn a_subscriber_that_is_cut_off_is_named_and_what_it_missed_is_lost() {
+    let plan = Plan { producers: 1, consumers: 1, queues: 1, ..nats_plan(Fault::CutOff) };
+    let outcome = load::run(&plan, None).expect("the producer is served on");
+    assert_eq!(outcome.cut_off.len(), 1, "{outcome:?}");
+    let verdict = outcome.verdict.expect("there is a consumer");
+    assert!(verdict.lost > 0 && verdict.lost == verdict.expected - verdict.delivered);
+}
+
+#[test]
 fn subscriptions_that_match_nothing_change_nothing() {
     let verdict = verdict(&Plan { bystanders: 3_000, ..nats_plan(Fault::None) });
     assert!(verdict.is_clean(), "{verdict:?}");

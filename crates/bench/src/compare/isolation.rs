@@ -1,0 +1,104 @@
+//! Healthy clients beside unruly ones, on each side in turn, against the targets.
+
+use super::Effort;
+use super::side::{OURS, Side, text};
+use super::table::{Check, Section, median, spread};
+use crate::load::isolation::{self, Isolation, IsolationPlan};
+use crate::load::{End, Plan, Unruly};
+use std::time::Duration;
+
+/// Healthy pairs, their messages per second in all, and the octets of a body.
+const PAIRS: usize = 20;
+const RATE: u64 = 20_000;
+const SIZE_BYTES: usize = 1_024;
+
+/// What the healthy ones must keep of their rate, and how much longer their p99 may be.
+const RATE_PART_MIN: f64 = 0.95;
+const P99_TIMES_MAX: f64 = 1.5;
+
+/// Runs it on all sides as often as the effort says.
+pub(crate) fn compare(sides: &[Side], effort: Effort, unruly: Unruly) -> Result<Section, String> {
+    let mut found: Vec<Vec<Isolation>> = sides.iter().map(|_| Vec::new()).collect();
+    for _ in 0..effort.rounds {
+        for (side, found) in sides.iter().zip(&mut found) {
+            let (warm_up, measured) = (Duration::from_secs(3), effort.native);
+            let healthy = Plan {
+                producers: PAIRS,
+                consumers: PAIRS,
+                queues: PAIRS,
+                size_bytes: SIZE_BYTES,
+                rate: RATE,
+                end: End::After { warm_up, measured },
+                latency: true,
+                ..Plan::new(side.uri.clone())
+            };
+            let plan = IsolationPlan { healthy, unruly };
+            plan.check()?;
+            let once = isolation::measure(&plan, Some(side.pid()))
+                .map_err(|error| format!("isolation on {}: {error}", side.name))?;
+            eprintln!(
+                "isolation: {}: {:.1}% of the rate, p99 {:.2} times that alone, {} cut off",
+                side.name,
+                once.rate_part * 100.0,
+                once.p99_times,
+                once.cut_off
+            );
+            found.push(once);
+        }
+    }
+    let mut section = Section::new(&name(&unruly));
+    for (side, found) in sides.iter().zip(&found) {
+        describe(&mut section, side, found);
+    }
+    Ok(section)
+}
+
+fn name(unruly: &Unruly) -> String {
+    let mut beside =
+        format!("{} stalled, {} slow, {} flooding", unruly.stalled, unruly.slow, unruly.flooding);
+    if unruly.unacking > 0 {
+        beside += &format!(", {} that never acks", unruly.unacking);
+    }
+    if unruly.backlog_bytes > 0 {
+        let megabytes = unruly.backlog_bytes as f64 / 1e6;
+        beside += &format!(", 1 that drains {megabytes:.0} MB");
+    }
+    format!("isolation: {PAIRS} healthy pairs at {RATE} msgs/s of 1 KiB beside {beside}")
+}
+
+fn describe(section: &mut Section, side: &Side, found: &[Isolation]) {
+    let name = side.name.as_str();
+    let p99 = |outcome: &crate::load::Outcome| {
+        outcome.latency.as_ref().map_or(0.0, |latency| latency.p99_us)
+    };
+    let alone = spread(found.iter().map(|it| p99(&it.alone)), 0);
+    let beside = spread(found.iter().map(|it| p99(&it.beside)), 0);
+    section.value(name, "p99 alone", format!("{alone} us"));
+    section.value(name, "beside", format!("{beside} us"));
+    let part = spread(found.iter().map(|it| it.rate_part * 100.0), 1);
+    section.value(name, "rate left", format!("{part}%"));
+    let flood = spread(found.iter().map(|it| it.flooded_bytes_per_s / 1e6), 0);
+    section.value(name, "flood taken", format!("{flood} MB/s"));
+    let cut_off = spread(found.iter().map(|it| it.cut_off as f64), 0);
+    section.value(name, "unruly cut off", cut_off);
+    if side.name == OURS {
+        let part = median(found.iter().map(|it| it.rate_part));
+        section.check(Check::at_least("of the rate alone", part, RATE_PART_MIN));
+        let times = median(found.iter().map(|it| it.p99_times));
+        section.check(Check::at_most("times the p99 alone", times, P99_TIMES_MAX));
+        let verdicts = || found.iter().flat_map(|it| [&it.alone.verdict, &it.beside.verdict]);
+        let clean = verdicts().flatten().all(crate::load::Verdict::is_clean);
+        section.check(Check::holds("nothing of the healthy lost", clean));
+    }
+}
+
+/// Octets as on a command line: a number, or one with `M` or `G` behind it.
+pub(crate) fn octets(said: &str) -> Result<u64, String> {
+    let (digits, unit) = match said.as_bytes().last() {
+        Some(b'M') => (&said[..said.len() - 1], 1_000_000),
+        Some(b'G') => (&said[..said.len() - 1], 1_000_000_000),
+        _ => (said, 1),
+    };
+    let number: u64 = digits.parse().map_err(text)?;
+    number.checked_mul(unit).ok_or_else(|| format!("`{said}` is too much"))
+}
