@@ -23,6 +23,9 @@ impl MessageId {
     }
 }
 
+/// The [`Event::Fault`] that the disk has no space left.
+pub const DISK_FULL: &str = "the disk is full";
+
 /// A queue's index in [`Plan::queues`].
 pub type QueueIndex = usize;
 

@@ -1,7 +1,7 @@
 //! A confirmed message stays until a consumer has settled it, and no queue takes what none of its
 //! bindings leads to.
 
-use crate::history::{Ending, Event, History, MessageId, Outcome, Publish, QueueIndex};
+use crate::history::{DISK_FULL, Ending, Event, History, MessageId, Outcome, Publish, QueueIndex};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is known of one run when it is over.
@@ -15,6 +15,9 @@ struct Ledger<'a> {
     /// Queues from which presettled deliveries may have got lost on their way.
     spilled: BTreeSet<QueueIndex>,
     last_restart: usize,
+    /// The disk was full once. A transient message that dies then, and for which memory has no room,
+    /// is dropped rather than kept beyond the limits.
+    was_full: bool,
     is_drained: bool,
 }
 
@@ -49,8 +52,10 @@ fn is_expected(
     let plan = &history.plan;
     let survives = publish.persistent && plan.queues[queue].durable;
     let expires = publish.expires && plan.queues[queue].dead_letters_to.is_none();
+    let may_drop = ledger.was_full && !survives && plan.queues[queue].dead_letters_to.is_some();
     !plan.loses(queue)
         && !expires
+        && !may_drop
         && (survives || ledger.last_restart < published_at)
         && !plan.reach(queue).iter().any(|queue| ledger.spilled.contains(queue))
 }
@@ -102,6 +107,7 @@ fn ledger(history: &History) -> Result<Ledger<'_>, String> {
                 }
             }
             Event::Crashed | Event::Closed => ledger.last_restart = at,
+            Event::Fault(DISK_FULL) => ledger.was_full = true,
             Event::Draining => is_draining = true,
             Event::Drained => ledger.is_drained = true,
             _ => {}

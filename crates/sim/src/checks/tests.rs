@@ -1,7 +1,7 @@
 //! Each promise against histories made by hand: one that keeps it, and at least one that breaks it.
 
 use super::*;
-use crate::history::{Delivery, Ending, Event, MessageId, Outcome, Publish, Sample, Subscription};
+use crate::history::{DISK_FULL, Delivery, Ending, Event, MessageId, Outcome, Publish, Sample, Subscription};
 use crate::plan::{Acks, Consumer, Exchange, Faults, Plan, Queue, Role, Sizes};
 use angarium_engine::{ExchangeKind, Time};
 
@@ -193,6 +193,8 @@ fn what_may_go_is_not_missed() {
     kept(drained(vec![publish(1)], vec![]));
     kept(drained(vec![publish_to(1, 2), confirm(1)], vec![deliver_from(3, 1)]));
     kept(vec![publish(1), confirm(1)]);
+    let dying = Event::Publish(Publish { persistent: false, to: vec![2], ..published(1) });
+    kept(drained(vec![Event::Fault(DISK_FULL), dying, confirm(1)], vec![]));
 }
 
 #[test]
@@ -200,6 +202,8 @@ fn transient_messages_must_outlast_all_but_a_restart() {
     let transient = Event::Publish(Publish { persistent: false, ..published(1) });
     let events = vec![Event::Crashed, transient, confirm(1)];
     broken("confirmed is kept", "is not in queue", drained(events, vec![]));
+    let dying = Event::Publish(Publish { persistent: false, to: vec![2], ..published(1) });
+    broken("confirmed is kept", "is not in queue", drained(vec![dying, confirm(1)], vec![]));
 }
 
 #[test]

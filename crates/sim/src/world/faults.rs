@@ -5,7 +5,7 @@ use super::stages::Stage;
 use super::{Happening, START, World};
 use crate::canary::Canary;
 use crate::client::USER;
-use crate::history::Event;
+use crate::history::{DISK_FULL, Event};
 use angarium_engine::Request;
 use angarium_journal::{Fault as DiskFault, State, Storage};
 use angarium_node::Node;
@@ -87,7 +87,7 @@ impl World {
                 }
             }
             Fault::DiskFull => {
-                self.note(Event::Fault("the disk is full"));
+                self.note(Event::Fault(DISK_FULL));
                 let used = self.disk.faulty.used();
                 self.disk.faulty.set_capacity(Some(used));
                 let pause = self.random.below(3_000_000);
