@@ -55,8 +55,8 @@ pub struct Publish {
     pub transaction: Option<u32>,
     /// It has a time to live of its own.
     pub expires: bool,
-    /// It is held back before it is routed.
-    pub delayed: bool,
+    /// It is held back before it is routed, at least until then.
+    pub held_until: Option<Time>,
 }
 
 /// A delivery as its consumer sees it.
@@ -144,6 +144,14 @@ pub enum Event {
     Synced { consumer: u32 },
     /// The subscription ended with its connection or channel; what it had not settled goes back.
     Ended { consumer: u32 },
+    /// An address for replies of its own was opened for this consumer.
+    Inbox { consumer: u32 },
+    /// The message published just before is a reply, to the inbox of this consumer.
+    Reply { message: MessageId, requester: u32 },
+    /// A reply came.
+    Replied { consumer: u32, message: Option<MessageId> },
+    /// A queue that expires was declared, perhaps anew: when its client asked, and what was in it.
+    Visited { queue: QueueIndex, asked: Time, messages: u64 },
     /// The broker ended a channel or connection with an error.
     Refused { code: u16, text: String },
     /// The number of ready messages that the broker says a queue has.

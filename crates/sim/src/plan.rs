@@ -13,7 +13,7 @@ pub struct Plan {
     pub exchanges: Vec<Exchange>,
     /// Queues.
     pub queues: Vec<Queue>,
-    /// Bindings of queues to exchanges.
+    /// Bindings of queues, and exchanges, to exchanges.
     pub bindings: Vec<Binding>,
     /// Clients, a connection each.
     pub clients: Vec<Role>,
@@ -36,6 +36,8 @@ pub struct Exchange {
     pub kind: ExchangeKind,
     /// Of type `x-delayed-message`.
     pub delaying: bool,
+    /// Where messages go that none of its bindings takes: an index in [`Plan::exchanges`].
+    pub alternate: Option<usize>,
 }
 
 /// A queue, and what it promises.
@@ -63,6 +65,8 @@ pub struct Queue {
     pub single_active: bool,
     /// `x-delivery-limit`.
     pub delivery_limit: Option<u64>,
+    /// `x-expires` in milliseconds. Only its lodger declares it.
+    pub expires: Option<u64>,
     /// Clients purge or delete it, or it goes with its connection: it promises to keep nothing.
     pub lossy: bool,
 }
@@ -72,10 +76,32 @@ pub struct Queue {
 pub struct Binding {
     /// An index in [`Plan::exchanges`].
     pub exchange: usize,
-    /// The queue.
-    pub queue: QueueIndex,
+    /// What is bound to it.
+    pub target: Target,
     /// Binding key or pattern.
     pub key: String,
+    /// What a headers exchange asks of a message.
+    pub headers: Wanted,
+}
+
+/// What a binding leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A queue.
+    Queue(QueueIndex),
+    /// An index in [`Plan::exchanges`].
+    Exchange(usize),
+}
+
+/// What a binding to a headers exchange asks of a message's headers.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// One of them is enough (`any`), else all must be there.
+    pub any: bool,
+    /// Names that begin with `x-` are compared as well.
+    pub with_x: bool,
+    /// Names and values.
+    pub headers: Vec<(String, i64)>,
 }
 
 /// What a client does.
@@ -89,6 +115,14 @@ pub enum Role {
     Relay(Relay),
     /// Purges, deletes and declares again.
     Meddler(Meddler),
+    /// Asks questions and waits for the answers at its own address.
+    Requester(Requester),
+    /// Answers them.
+    Responder(Responder),
+    /// Uses a queue now and then that expires without use.
+    Lodger(Lodger),
+    /// Several of them, each on a channel of its own of one connection.
+    Several(Vec<Role>),
 }
 
 /// How a producer learns what became of its messages.
@@ -127,6 +161,10 @@ pub struct Producer {
     pub ttl: Option<(u64, u64)>,
     /// Longest `x-delay` in milliseconds.
     pub delay_max: Option<u64>,
+    /// Delays end at multiples of so many milliseconds: many messages come due together.
+    pub delay_step: Option<u64>,
+    /// Names of headers to choose from.
+    pub headers: Vec<String>,
     /// Longest pause after a burst, in microseconds.
     pub pause_max: u64,
     /// Transactions: how many in a hundred are rolled back.
@@ -189,6 +227,43 @@ pub struct Meddler {
     pub delete_percent: u64,
     /// Longest pause, in microseconds.
     pub pause_max: u64,
+}
+
+/// A client that publishes requests and gets the replies without a queue: direct reply-to.
+#[derive(Clone, Debug)]
+pub struct Requester {
+    /// The queue that the requests go to.
+    pub queue: QueueIndex,
+    /// Most requests.
+    pub messages: u32,
+    /// Most requests without a reply.
+    pub window: u32,
+    /// How many in a hundred are persistent.
+    pub persistent_percent: u64,
+    /// Longest pause, in microseconds.
+    pub pause_max: u64,
+}
+
+/// A client that consumes requests and sends each a reply.
+#[derive(Clone, Debug)]
+pub struct Responder {
+    /// The queue that the requests are in.
+    pub queue: QueueIndex,
+    /// Most requests at a time.
+    pub prefetch: u16,
+    /// How many in a hundred replies are mandatory.
+    pub mandatory_percent: u64,
+    /// Longest time it thinks, in microseconds.
+    pub think_max: u64,
+}
+
+/// A client that declares its queue again and again and keeps a message there.
+#[derive(Clone, Debug)]
+pub struct Lodger {
+    /// The queue, which expires without use.
+    pub queue: QueueIndex,
+    /// Longest time between two uses, in microseconds.
+    pub away_max: u64,
 }
 
 /// The node's sizes, small so that every boundary is met within seconds.
@@ -267,63 +342,130 @@ impl Plan {
     /// always there, and nobody takes messages from it as settled, which need no storing.
     #[must_use]
     pub fn stores(&self, queue: QueueIndex) -> bool {
-        let Queue { durable, exclusive, auto_delete, lossy, .. } = self.queues[queue];
+        let Queue { durable, lossy, .. } = self.queues[queue];
         let is_presettling = |role: &Role| match role {
             Role::Consumer(consumer) => consumer.queue == queue && consumer.acks == Acks::Auto,
             _ => false,
         };
-        durable && !exclusive && !auto_delete && !lossy && !self.clients.iter().any(is_presettling)
+        let is_safe = durable && !lossy && !self.queues[queue].is_private();
+        is_safe && !self.roles().any(is_presettling)
+    }
+
+    /// What all clients do, on whichever channel.
+    pub fn roles(&self) -> impl Iterator<Item = &Role> {
+        self.clients.iter().flat_map(|client| match client {
+            Role::Several(roles) => roles.as_slice(),
+            role => std::slice::from_ref(role),
+        })
     }
 
     /// Bytes of the longest message.
     #[must_use]
     pub fn body_max(&self) -> u64 {
-        let bodies = self.clients.iter().map(|client| match client {
+        let bodies = self.roles().map(|role| match role {
             Role::Producer(producer) => producer.body_max,
             _ => 0,
         });
         bodies.max().unwrap_or(0)
     }
 
-    /// The queues that a message published to `exchange` with `key` goes to.
+    /// The queues that a message published to `exchange` with `key` and these headers goes to.
     #[must_use]
-    pub fn route(&self, exchange: Option<usize>, key: &str) -> Vec<QueueIndex> {
+    pub fn route(
+        &self,
+        exchange: Option<usize>,
+        key: &str,
+        headers: &[(String, i64)],
+    ) -> Vec<QueueIndex> {
         let Some(exchange) = exchange else {
             return self.queues.iter().position(|queue| queue.name == key).into_iter().collect();
         };
-        let kind = self.exchanges[exchange].kind;
-        let mut queues: Vec<QueueIndex> = self
-            .bindings
-            .iter()
-            .filter(|binding| binding.exchange == exchange && matches(kind, &binding.key, key))
-            .map(|binding| binding.queue)
-            .collect();
+        let mut queues = Vec::new();
+        let mut exchanges = vec![exchange];
+        let mut at = 0;
+        while let Some(exchange) = exchanges.get(at).copied() {
+            at += 1;
+            let takes = |binding: &&Binding| {
+                binding.exchange == exchange && self.takes(binding, key, headers)
+            };
+            let mut targets: Vec<Target> =
+                self.bindings.iter().filter(takes).map(|binding| binding.target).collect();
+            if targets.is_empty() {
+                targets.extend(self.exchanges[exchange].alternate.map(Target::Exchange));
+            }
+            for target in targets {
+                match target {
+                    Target::Queue(queue) => queues.push(queue),
+                    Target::Exchange(next) if exchanges.contains(&next) => {}
+                    Target::Exchange(next) => exchanges.push(next),
+                }
+            }
+        }
         queues.sort_unstable();
         queues.dedup();
         queues
     }
+
+    /// Whether a binding takes a message.
+    fn takes(&self, binding: &Binding, key: &str, headers: &[(String, i64)]) -> bool {
+        match self.exchanges[binding.exchange].kind {
+            ExchangeKind::Fanout => true,
+            ExchangeKind::Topic => {
+                let pattern: Vec<&str> = binding.key.split('.').collect();
+                let words: Vec<&str> = key.split('.').collect();
+                words_match(&pattern, &words)
+            }
+            ExchangeKind::Direct => binding.key == key,
+            ExchangeKind::Headers => binding.headers.matches(headers),
+        }
+    }
+}
+
+impl Binding {
+    /// Of a queue, by a key.
+    #[must_use]
+    pub fn of_queue(exchange: usize, queue: QueueIndex, key: impl Into<String>) -> Binding {
+        let target = Target::Queue(queue);
+        Binding { exchange, target, key: key.into(), headers: Wanted::default() }
+    }
+}
+
+impl Wanted {
+    fn matches(&self, headers: &[(String, i64)]) -> bool {
+        let mut compared =
+            self.headers.iter().filter(|(name, _)| self.with_x || !name.starts_with("x-"));
+        if self.any {
+            compared.any(|wanted| headers.contains(wanted))
+        } else {
+            compared.all(|wanted| headers.contains(wanted))
+        }
+    }
+
+    /// The value of `x-match`.
+    #[must_use]
+    pub fn mode(&self) -> &'static str {
+        match (self.any, self.with_x) {
+            (false, false) => "all",
+            (false, true) => "all-with-x",
+            (true, false) => "any",
+            (true, true) => "any-with-x",
+        }
+    }
 }
 
 impl Queue {
+    /// Whether only one client declares and uses it; it may be gone at any time.
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        self.exclusive || self.auto_delete || self.expires.is_some()
+    }
+
     /// Whether it drops messages of its own accord.
     fn drops(&self) -> bool {
         let by_rule = self.ttl.is_some()
             || self.delivery_limit.is_some()
             || (self.length_max.is_some() && self.overflow == Overflow::DropHead);
         self.lossy || (by_rule && self.dead_letters_to.is_none())
-    }
-}
-
-/// Whether a binding key takes a routing key. Headers exchanges are not simulated.
-fn matches(kind: ExchangeKind, pattern: &str, key: &str) -> bool {
-    match kind {
-        ExchangeKind::Fanout => true,
-        ExchangeKind::Topic => {
-            let pattern: Vec<&str> = pattern.split('.').collect();
-            let words: Vec<&str> = key.split('.').collect();
-            words_match(&pattern, &words)
-        }
-        ExchangeKind::Direct | ExchangeKind::Headers => pattern == key,
     }
 }
 

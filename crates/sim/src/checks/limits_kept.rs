@@ -1,5 +1,5 @@
-//! Queues are never longer than they may be, nothing outlives its time, and nothing is requeued more
-//! often than its queue allows.
+//! Queues are never longer than they may be, nothing outlives its time or comes before it, and nothing
+//! is requeued more often than its queue allows.
 
 use crate::history::{Event, History, Outcome, Publish};
 use angarium_engine::{Overflow, Time};
@@ -48,6 +48,11 @@ pub(super) fn check(history: &History) -> Result<(), String> {
                     return Err(format!(
                         "queue '{name}' delivered again after {requeues} requeues"
                     ));
+                }
+                let publish = delivery.message.and_then(|message| publishes.get(&message));
+                if publish.and_then(|it| it.held_until).is_some_and(|until| *now < until) {
+                    let message = delivery.message;
+                    return Err(format!("queue '{name}' delivered {message:?} before its time"));
                 }
                 // Everything came in before the drain began, but for dead letters.
                 let is_direct = !history.plan.is_dead_letter_target(delivery.queue);

@@ -2,12 +2,14 @@
 
 mod confirmed_is_kept;
 mod credit_respected;
+mod leases_kept;
 mod limits_kept;
 mod memory_bounded;
 mod no_unmarked_duplicate;
 mod nothing_invented;
 mod order_kept;
 mod refused_rightly;
+mod replies_come;
 mod settled_is_gone;
 mod transactions_atomic;
 
@@ -35,6 +37,8 @@ pub const ALL: &[Check] = &[
     Check { name: "credit respected", check: credit_respected::check },
     Check { name: "transactions atomic", check: transactions_atomic::check },
     Check { name: "limits kept", check: limits_kept::check },
+    Check { name: "replies come", check: replies_come::check },
+    Check { name: "leases kept", check: leases_kept::check },
     Check { name: "memory bounded", check: memory_bounded::check },
     Check { name: "refused rightly", check: refused_rightly::check },
 ];

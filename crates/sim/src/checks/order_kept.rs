@@ -21,7 +21,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
             Event::Deliver(delivery) => {
                 let Some(message) = delivery.message else { continue };
                 let Some(publish) = publishes.get(&message) else { continue };
-                if publish.delayed || plan.is_dead_letter_target(delivery.queue) {
+                if publish.held_until.is_some() || plan.is_dead_letter_target(delivery.queue) {
                     continue;
                 }
                 if delivery.redelivered && !is_draining {

@@ -1,8 +1,11 @@
 //! Each promise against histories made by hand: one that keeps it, and at least one that breaks it.
 
 use super::*;
-use crate::history::{DISK_FULL, Delivery, Ending, Event, MessageId, Outcome, Publish, Sample, Subscription};
+use crate::history::{
+    DISK_FULL, Delivery, Ending, Event, MessageId, Outcome, Publish, Sample, Subscription,
+};
 use crate::plan::{Acks, Consumer, Exchange, Faults, Plan, Queue, Role, Sizes};
+use crate::workload;
 use angarium_engine::{ExchangeKind, Time};
 
 /// Queue 0 is durable and plain, 1 is limited to two messages and a second, 2 dead-letters into 3.
@@ -17,11 +20,7 @@ fn plan() -> Plan {
     let dying = Queue { dead_letters_to: Some(3), ttl: Some(1_000), ..queue("dying") };
     Plan {
         workload: "by hand",
-        exchanges: vec![Exchange {
-            name: "x".to_owned(),
-            kind: ExchangeKind::Fanout,
-            delaying: false,
-        }],
+        exchanges: vec![Exchange { kind: ExchangeKind::Fanout, ..workload::exchange("x") }],
         queues: vec![queue("plain"), limited, dying, queue("dead")],
         bindings: Vec::new(),
         clients: Vec::new(),
@@ -52,7 +51,7 @@ fn published(sequence: u32) -> Publish {
         priority: 0,
         transaction: None,
         expires: false,
-        delayed: false,
+        held_until: None,
     }
 }
 
@@ -203,7 +202,8 @@ fn transient_messages_must_outlast_all_but_a_restart() {
     let events = vec![Event::Crashed, transient, confirm(1)];
     broken("confirmed is kept", "is not in queue", drained(events, vec![]));
     let dying = Event::Publish(Publish { persistent: false, to: vec![2], ..published(1) });
-    broken("confirmed is kept", "is not in queue", drained(vec![dying, confirm(1)], vec![]));
+    let events = vec![Event::Crashed, dying, confirm(1)];
+    broken("confirmed is kept", "is not in queue", drained(events, vec![]));
 }
 
 #[test]
@@ -405,6 +405,79 @@ fn growing_memory_is_found() {
         broken(check, says, vec![Event::Measured(sample)]);
     }
     kept(vec![Event::Measured(Sample::default())]);
+}
+
+#[test]
+fn replies_that_stray_are_found() {
+    let check = "replies come";
+    // Message `sequence` is a reply to consumer `to`.
+    let reply = |sequence, to| {
+        let publish = Publish { to: Vec::new(), persistent: false, ..published(sequence) };
+        vec![Event::Publish(publish), Event::Reply { message: id(sequence), requester: to }]
+    };
+    let came = |consumer, sequence| Event::Replied { consumer, message: Some(id(sequence)) };
+    let inbox = |consumer| Event::Inbox { consumer };
+    let (ask, answer) = (Event::Asking { consumer: 1 }, Event::Synced { consumer: 1 });
+    let two = |more: Vec<Event>| {
+        let mut events = vec![inbox(1), inbox(2)];
+        events.extend(reply(1, 1));
+        events.extend(reply(2, 1));
+        events.extend(more);
+        events
+    };
+    kept(two(vec![came(1, 1), came(1, 2), confirm(1), confirm(2), ask.clone(), answer.clone()]));
+    kept(two(vec![ask.clone(), confirm(1), answer.clone()]));
+    kept(two(vec![confirm(1), ask.clone(), came(1, 1), answer.clone()]));
+    kept(two(vec![confirm(1), ask.clone(), Event::Ended { consumer: 1 }]));
+    broken(check, "did not come", two(vec![confirm(1), ask.clone(), answer.clone()]));
+    broken(check, "twice", two(vec![came(1, 1), came(1, 1)]));
+    broken(check, "a reply to", two(vec![came(2, 1)]));
+    broken(check, "a reply to", two(vec![came(1, 7)]));
+    broken(check, "nobody", two(vec![Event::Replied { consumer: 1, message: None }]));
+    broken(check, "came before", two(vec![came(1, 2), came(1, 1)]));
+    let returned = || Event::Return { message: id(1) };
+    kept(two(vec![returned(), confirm(1), Event::Ended { consumer: 1 }]));
+    broken(check, "was there", two(vec![returned(), confirm(1), ask, answer]));
+    broken(check, "and came", two(vec![returned(), came(1, 1)]));
+}
+
+#[test]
+fn leases_that_are_broken_are_found() {
+    let check = |times: &[(u64, Event)]| {
+        let mut plan = plan();
+        plan.queues[0].expires = Some(100);
+        let mut history = History::new(plan);
+        let events = times.iter().cloned();
+        history.events = events.map(|(millis, event)| (Time(millis * 1_000), event)).collect();
+        leases_kept::check(&history)
+    };
+    // Asked at one time, answered at another.
+    let visit = |asked: u64, answered, messages| {
+        (answered, Event::Visited { queue: 0, asked: Time(asked * 1_000), messages })
+    };
+    let left = |at| [(at, publish(1)), (at, confirm(1))];
+    let [sent, told] = left(20);
+    let marked = |more: (u64, Event)| check(&[visit(0, 10, 0), sent.clone(), told.clone(), more]);
+    assert_eq!(marked(visit(60, 99, 1)), Ok(()));
+    assert_eq!(marked(visit(60, 100, 0)), Ok(()), "at the end of its time");
+    assert!(marked(visit(60, 99, 0)).unwrap_err().contains("before its time"));
+    assert_eq!(
+        marked(visit(111, 150, 1)),
+        Ok(()),
+        "it was perhaps declared just before the answer"
+    );
+    assert!(marked(visit(112, 150, 1)).unwrap_err().contains("after its time"));
+    assert_eq!(check(&[visit(0, 10, 0), visit(60, 99, 0)]), Ok(()), "nothing was left in it");
+    let down = (50, Event::Crashed);
+    assert_eq!(check(&[visit(0, 10, 1), down, visit(120, 130, 1)]), Ok(()));
+}
+
+#[test]
+fn what_comes_before_its_time_is_found() {
+    let held = Publish { held_until: Some(Time(5_000_000)), ..published(1) };
+    broken("limits kept", "before its time", vec![Event::Publish(held), deliver(1, 1)]);
+    let held = Publish { held_until: Some(Time(0)), ..published(1) };
+    kept(vec![Event::Publish(held), deliver(1, 1)]);
 }
 
 #[test]

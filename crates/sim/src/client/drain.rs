@@ -31,8 +31,7 @@ impl Drain {
     fn ask(&mut self, scene: &mut Scene<'_>) {
         self.messages = 0;
         let plan = scene.plan();
-        let lasting =
-            |index: &usize| !plan.queues[*index].exclusive && !plan.queues[*index].auto_delete;
+        let lasting = |index: &usize| !plan.queues[*index].is_private();
         let indices: Vec<usize> = (0..plan.queues.len()).filter(lasting).collect();
         self.asking = indices.len();
         for index in indices {
@@ -46,7 +45,7 @@ impl Drain {
         let qos = Method::BasicQos { prefetch_size: 0, prefetch_count: PREFETCH, global: false };
         scene.ask(&qos, Asked::Done);
         for (index, queue) in plan.queues.iter().enumerate() {
-            if queue.exclusive || queue.auto_delete {
+            if queue.is_private() {
                 continue;
             }
             scene.numbers.consumer += 1;

@@ -44,7 +44,7 @@ impl Behaviour for Meddling {
                 no_wait: false,
             };
             scene.ask(&method, Asked::Done);
-            topology::declare_queue(&plan, self.plan.queue, scene.wire);
+            topology::declare_queue(&plan, self.plan.queue, &mut scene.wire);
             scene.asked.push_back(Asked::Done);
         } else {
             scene.ask(&Method::QueuePurge { ticket: 0, queue, no_wait: false }, Asked::Done);

@@ -3,127 +3,39 @@
 
 mod consumer;
 mod drain;
+mod lodger;
 mod meddler;
 mod producer;
 mod relay;
+mod requester;
+mod responder;
+mod scene;
 mod topology;
+mod unconfirmed;
 pub mod wire;
 
 pub use drain::Drain;
+pub use scene::{Asked, Behaviour, Leave, Numbers, Scene, Surroundings};
 
 use crate::canary::Proxy;
-use crate::history::{Event, History};
-use crate::plan::{Plan, Role};
+use crate::history::Event;
+use crate::plan::Role;
 use crate::random::Random;
 use angarium_engine::Time;
-use angarium_protocol::amqp091::codec::{Method, Table};
+use angarium_protocol::amqp091::codec::Method;
 use angarium_protocol::amqp091::frame;
 use std::collections::VecDeque;
 use std::time::Duration;
-use wire::{Incoming, Message, Wire};
+use wire::{Incoming, Wire};
 
 /// The user that every client is.
 pub const USER: &str = "sim";
 /// Its password.
 pub const PASSWORD: &str = "secret";
+/// What the tag of a subscription to an inbox begins with.
+pub const INBOX_TAG: &str = "inbox.";
 /// Longest pause before a lost client comes back.
 const RETURN_MAX: u64 = 300_000;
-
-/// Numbers that must be unique in a run.
-#[derive(Debug, Default)]
-pub struct Numbers {
-    /// Of the last consumer.
-    pub consumer: u32,
-    /// Of the last producer.
-    pub producer: u32,
-    /// Of the last transaction.
-    pub transaction: u32,
-}
-
-/// What a client can reach during one call.
-pub struct Surroundings<'a> {
-    /// The time.
-    pub now: Time,
-    /// Where everything is noted.
-    pub history: &'a mut History,
-    /// Unique numbers.
-    pub numbers: &'a mut Numbers,
-}
-
-/// What a role can reach: its client's connection and surroundings.
-pub struct Scene<'a> {
-    /// The time.
-    pub now: Time,
-    /// The client's own chance.
-    pub random: &'a mut Random,
-    /// Where everything is noted.
-    pub history: &'a mut History,
-    /// Unique numbers.
-    pub numbers: &'a mut Numbers,
-    /// What was asked for and is not answered.
-    asked: &'a mut VecDeque<Asked>,
-    /// The connection.
-    pub wire: &'a mut Wire,
-    /// When the role wants to be woken; `None`: not before something arrives.
-    pub wake_at: &'a mut Option<Time>,
-    /// Set by a role that wants its connection closed.
-    pub wants_to_leave: &'a mut Leave,
-}
-
-/// How a client ends its connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Leave {
-    /// Not at all.
-    #[default]
-    No,
-    /// By connection.close.
-    Politely,
-    /// By dropping the transport.
-    Abruptly,
-}
-
-/// A request whose answer is awaited; answers come in order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// Something whose answer only says that it is done.
-    Done,
-    /// The client's last declaration: the role begins.
-    Ready,
-    /// The depth of a queue.
-    Depth(usize),
-    /// basic.get, on behalf of a consumer.
-    Get,
-    /// tx.commit.
-    Commit(u32),
-    /// tx.rollback.
-    Rollback,
-    /// basic.cancel.
-    Cancel,
-}
-
-/// What a client does once it is connected.
-pub trait Behaviour: std::fmt::Debug {
-    /// Connected, channel open, topology declared.
-    fn begin(&mut self, scene: &mut Scene<'_>);
-    /// A message was delivered, got or returned.
-    fn arrived(&mut self, scene: &mut Scene<'_>, message: &Message);
-    /// A request was answered.
-    fn answered(&mut self, scene: &mut Scene<'_>, asked: Asked, messages: u32);
-    /// A publish was confirmed.
-    fn confirmed(&mut self, _: &mut Scene<'_>, _tag: u64, _multiple: bool, _accepted: bool) {}
-    /// The time asked for has come.
-    fn woken(&mut self, scene: &mut Scene<'_>);
-    /// The connection has ended; `synced`: after the broker had processed everything.
-    fn ended(&mut self, history: &mut History, now: Time, synced: bool);
-    /// From now on only what was begun is brought to its end.
-    fn finish(&mut self) {}
-    /// Whether nothing is under way that the broker has to answer.
-    fn is_done(&self) -> bool;
-    /// Why it may be stuck, if it is not done.
-    fn waits_for(&self) -> String {
-        format!("{self:?}")
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -131,7 +43,7 @@ enum Phase {
     Away(Time),
     /// Connected; shakes hands.
     Greeting,
-    /// Does what its role says.
+    /// Its roles do what they say, each once its channel is set up.
     Working,
     /// Said goodbye.
     Leaving,
@@ -139,21 +51,29 @@ enum Phase {
     Gone,
 }
 
+/// A role on its channel.
+#[derive(Debug)]
+struct Seat {
+    role: Box<dyn Behaviour>,
+    asked: VecDeque<Asked>,
+    wake_at: Option<Time>,
+    /// Declared on this channel alone: what is exclusive to it.
+    own_queue: Option<usize>,
+    is_set_up: bool,
+}
+
 /// One client.
 #[derive(Debug)]
 pub struct Client {
-    role: Box<dyn Behaviour>,
+    /// Its roles, by channel from 1 on.
+    seats: Vec<Seat>,
     phase: Phase,
     /// The connection's bytes.
     pub wire: Wire,
-    asked: VecDeque<Asked>,
     random: Random,
-    wake_at: Option<Time>,
     heartbeat: Option<Duration>,
     next_heartbeat: Option<Time>,
     leave: Leave,
-    /// Declared by this client alone: what is exclusive to it.
-    own_queue: Option<usize>,
     /// It will not come back once its connection has ended.
     is_retiring: bool,
 }
@@ -162,40 +82,28 @@ impl Client {
     /// A client for `role`, that first connects at `start`.
     #[must_use]
     pub fn new(role: &Role, start: Time, random: Random) -> Client {
-        let (behaviour, own_queue): (Box<dyn Behaviour>, _) = match role {
-            Role::Producer(plan) => (Box::new(producer::Producing::new(plan.clone())), None),
-            Role::Consumer(plan) => {
-                (Box::new(consumer::Consuming::new(plan.clone())), Some(plan.queue))
-            }
-            Role::Relay(plan) => (Box::new(relay::Relaying::new(plan.clone())), None),
-            Role::Meddler(plan) => (Box::new(meddler::Meddling::new(plan.clone())), None),
+        let roles = match role {
+            Role::Several(roles) => roles.as_slice(),
+            role => std::slice::from_ref(role),
         };
-        Client::with(behaviour, own_queue, start, random)
+        Client::with(roles.iter().map(Seat::new).collect(), start, random)
     }
 
     /// The client that empties all queues.
     #[must_use]
     pub fn drain(start: Time, random: Random) -> Client {
-        Client::with(Box::new(Drain::default()), None, start, random)
+        Client::with(vec![Seat::of(Box::new(Drain::default()), None)], start, random)
     }
 
-    fn with(
-        role: Box<dyn Behaviour>,
-        own_queue: Option<usize>,
-        start: Time,
-        random: Random,
-    ) -> Client {
+    fn with(seats: Vec<Seat>, start: Time, random: Random) -> Client {
         Client {
-            role,
+            seats,
             phase: Phase::Away(start),
             wire: Wire::default(),
-            asked: VecDeque::new(),
             random,
-            wake_at: None,
             heartbeat: None,
             next_heartbeat: None,
             leave: Leave::No,
-            own_queue,
             is_retiring: false,
         }
     }
@@ -211,7 +119,10 @@ impl Client {
         match self.phase {
             Phase::Away(until) => Some(until),
             Phase::Gone | Phase::Leaving => None,
-            _ => [self.wake_at, self.next_heartbeat].into_iter().flatten().min(),
+            _ => {
+                let seats = self.seats.iter().filter_map(|seat| seat.wake_at);
+                seats.chain(self.next_heartbeat).min()
+            }
         }
     }
 
@@ -232,8 +143,11 @@ impl Client {
         self.phase = Phase::Greeting;
         self.wire = self.wire.renewed();
         self.wire.output.extend_from_slice(&frame::PROTOCOL_HEADER);
-        self.asked.clear();
-        self.wake_at = None;
+        for seat in &mut self.seats {
+            seat.asked.clear();
+            seat.wake_at = None;
+            seat.is_set_up = false;
+        }
         self.next_heartbeat = None;
         self.leave = Leave::No;
     }
@@ -246,27 +160,41 @@ impl Client {
 
     /// From now on it only brings to an end what it began.
     pub fn finish(&mut self) {
-        self.role.finish();
+        for seat in &mut self.seats {
+            seat.role.finish();
+        }
     }
 
     /// Whether nothing of it is under way.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        matches!(self.phase, Phase::Gone)
-            || (self.phase == Phase::Working && self.asked.is_empty() && self.role.is_done())
+        let is_done = |seat: &Seat| seat.is_set_up && seat.asked.is_empty() && seat.role.is_done();
+        self.phase == Phase::Gone
+            || (self.phase == Phase::Working && self.seats.iter().all(is_done))
     }
 
     /// What it waits for, for the report of a run that got stuck.
     #[must_use]
     pub fn waits_for(&self) -> String {
-        format!("{:?}, asked {:?}, {}", self.phase, self.asked, self.role.waits_for())
+        let mut text = format!("{:?}", self.phase);
+        for seat in &self.seats {
+            text += &format!(", asked {:?}, {}", seat.asked, seat.role.waits_for());
+        }
+        text
     }
 
     /// The transport is gone.
     pub fn lost(&mut self, at: &mut Surroundings<'_>) {
         if !matches!(self.phase, Phase::Away(_) | Phase::Gone) {
-            self.role.ended(at.history, at.now, false);
+            self.ended(at, false);
             self.stay_away(at.now);
+        }
+    }
+
+    /// The connection has ended.
+    fn ended(&mut self, at: &mut Surroundings<'_>, synced: bool) {
+        for seat in &mut self.seats {
+            seat.role.ended(at.history, at.now, synced);
         }
     }
 
@@ -277,7 +205,7 @@ impl Client {
             Phase::Working => self.say_goodbye(),
             Phase::Leaving | Phase::Gone => {}
             _ => {
-                self.role.ended(at.history, at.now, false);
+                self.ended(at, false);
                 self.phase = Phase::Gone;
                 self.leave = Leave::Abruptly;
             }
@@ -305,32 +233,65 @@ impl Client {
     pub fn received(&mut self, at: &mut Surroundings<'_>, bytes: &[u8]) -> Result<(), String> {
         let mut incoming = Vec::new();
         self.wire.received(bytes, &mut incoming)?;
-        for what in incoming {
+        for (channel, what) in incoming {
             if matches!(self.phase, Phase::Away(_) | Phase::Gone) {
                 break;
             }
-            self.take(at, what)?;
+            if channel == 0 {
+                self.take(at, what)?;
+            } else {
+                let seat = usize::from(channel) - 1;
+                if seat >= self.seats.len() {
+                    return Err(format!("something came on channel {channel}, which is not open"));
+                }
+                self.take_on_channel(at, seat, what)?;
+            }
         }
         Ok(())
     }
 
+    /// Takes what concerns the connection.
     fn take(&mut self, at: &mut Surroundings<'_>, what: Incoming) -> Result<(), String> {
         match what {
             Incoming::Start => self.start(),
             Incoming::Tune { frame_max, heartbeat } => self.tune(at.now, frame_max, heartbeat),
             Incoming::Opened => self.set_up(at),
+            Incoming::ConnectionClosed { code, text } => {
+                at.history.note(at.now, Event::Refused { code, text });
+                self.wire.send_connection(&Method::ConnectionCloseOk {});
+                self.ended(at, false);
+                self.away(at.now);
+            }
+            Incoming::Goodbye => {
+                self.ended(at, true);
+                self.away(at.now);
+            }
+            Incoming::Notice => {}
+            other => return Err(format!("{other:?} came on no channel")),
+        }
+        Ok(())
+    }
+
+    /// Takes what concerns the channel of one of its roles.
+    fn take_on_channel(
+        &mut self,
+        at: &mut Surroundings<'_>,
+        seat: usize,
+        what: Incoming,
+    ) -> Result<(), String> {
+        match what {
             Incoming::Answer { messages } => {
-                let asked = self.asked.pop_front().ok_or("an answer to nothing")?;
-                self.answered(at, asked, messages);
+                let asked = self.seats[seat].asked.pop_front().ok_or("an answer to nothing")?;
+                self.answered(at, seat, asked, messages);
             }
             Incoming::Message(message) => {
                 if matches!(message.way, wire::Way::Got) {
-                    self.asked.pop_front();
+                    self.seats[seat].asked.pop_front();
                 }
-                self.play(at, |role, scene| role.arrived(scene, &message));
+                self.play(at, seat, |role, scene| role.arrived(scene, &message));
             }
             Incoming::Confirm { tag, multiple, accepted } => {
-                self.play(at, |role, scene| role.confirmed(scene, tag, multiple, accepted));
+                self.play(at, seat, |role, scene| role.confirmed(scene, tag, multiple, accepted));
             }
             Incoming::Cancelled { .. } => {
                 // What the subscription was for is gone: begin anew.
@@ -341,22 +302,13 @@ impl Client {
             Incoming::ChannelClosed { code, text } => {
                 at.history.note(at.now, Event::Refused { code, text });
                 if self.phase != Phase::Leaving {
-                    self.wire.send(&Method::ChannelCloseOk {});
-                    self.role.ended(at.history, at.now, false);
+                    let number = channel_of(seat);
+                    self.wire.channel(number).send(&Method::ChannelCloseOk {});
+                    self.seats[seat].role.ended(at.history, at.now, false);
                     self.say_goodbye();
                 }
             }
-            Incoming::ConnectionClosed { code, text } => {
-                at.history.note(at.now, Event::Refused { code, text });
-                self.wire.send_connection(&Method::ConnectionCloseOk {});
-                self.role.ended(at.history, at.now, false);
-                self.away(at.now);
-            }
-            Incoming::Goodbye => {
-                self.role.ended(at.history, at.now, true);
-                self.away(at.now);
-            }
-            Incoming::Notice => {}
+            other => return Err(format!("{other:?} came on a channel")),
         }
         Ok(())
     }
@@ -419,33 +371,38 @@ impl Client {
         });
     }
 
-    /// Opens the channel and declares what the plan has.
+    /// Opens the channels and declares on each what the plan has.
     fn set_up(&mut self, at: &mut Surroundings<'_>) {
+        self.phase = Phase::Working;
         let plan = at.history.plan.clone();
-        self.wire.send(&Method::ChannelOpen { out_of_band: "" });
-        self.asked.push_back(Asked::Done);
-        topology::declare(&plan, self.own_queue, &mut self.wire, &mut self.asked);
-        // Says nothing new, and its answer says that all before it is answered.
-        self.wire.send(&Method::BasicQos { prefetch_size: 0, prefetch_count: 0, global: false });
-        self.asked.push_back(Asked::Ready);
+        for (index, seat) in self.seats.iter_mut().enumerate() {
+            let mut channel = self.wire.channel(channel_of(index));
+            channel.send(&Method::ChannelOpen { out_of_band: "" });
+            seat.asked.push_back(Asked::Done);
+            topology::declare(&plan, seat.own_queue, &mut channel, &mut seat.asked);
+            // Says nothing new, and its answer says that all before it is answered.
+            let qos = Method::BasicQos { prefetch_size: 0, prefetch_count: 0, global: false };
+            channel.send(&qos);
+            seat.asked.push_back(Asked::Ready);
+        }
     }
 
-    fn answered(&mut self, at: &mut Surroundings<'_>, asked: Asked, messages: u32) {
+    fn answered(&mut self, at: &mut Surroundings<'_>, seat: usize, asked: Asked, messages: u32) {
         match asked {
             Asked::Done => {}
             Asked::Ready => {
-                self.phase = Phase::Working;
-                self.play(at, |role, scene| role.begin(scene));
+                self.seats[seat].is_set_up = true;
+                self.play(at, seat, |role, scene| role.begin(scene));
             }
             Asked::Depth(queue) => {
                 let messages = u64::from(messages);
                 at.history.note(at.now, Event::Depth { queue, messages });
-                self.play(at, |role, scene| {
+                self.play(at, seat, |role, scene| {
                     let count = u32::try_from(messages).unwrap_or(u32::MAX);
                     role.answered(scene, Asked::Depth(queue), count);
                 });
             }
-            other => self.play(at, |role, scene| role.answered(scene, other, messages)),
+            other => self.play(at, seat, |role, scene| role.answered(scene, other, messages)),
         }
     }
 
@@ -455,19 +412,23 @@ impl Client {
             frame::write_heartbeat(&mut self.wire.output);
             self.next_heartbeat = self.heartbeat.map(|pause| at.now.plus(pause));
         }
-        if self.wake_at.is_some_and(|due| due <= at.now) {
-            self.wake_at = None;
-            self.play(at, |role, scene| role.woken(scene));
+        for seat in 0..self.seats.len() {
+            if self.seats[seat].wake_at.is_some_and(|due| due <= at.now) {
+                self.seats[seat].wake_at = None;
+                self.play(at, seat, |role, scene| role.woken(scene));
+            }
         }
     }
 
-    /// Lets the role act, unless the client has said goodbye: what still arrives then is unread.
+    /// Lets a role act, unless the client has said goodbye: what still arrives then is unread.
     fn play(
         &mut self,
         at: &mut Surroundings<'_>,
+        seat: usize,
         act: impl FnOnce(&mut dyn Behaviour, &mut Scene<'_>),
     ) {
-        if self.phase != Phase::Working {
+        let Seat { role, asked, wake_at, is_set_up, .. } = &mut self.seats[seat];
+        if self.phase != Phase::Working || !*is_set_up {
             return;
         }
         let mut leave = Leave::No;
@@ -476,17 +437,17 @@ impl Client {
             random: &mut self.random,
             history: at.history,
             numbers: at.numbers,
-            asked: &mut self.asked,
-            wire: &mut self.wire,
-            wake_at: &mut self.wake_at,
+            asked,
+            wire: self.wire.channel(channel_of(seat)),
+            wake_at,
             wants_to_leave: &mut leave,
         };
-        act(self.role.as_mut(), &mut scene);
+        act(role.as_mut(), &mut scene);
         match leave {
             Leave::No => {}
             Leave::Politely => self.say_goodbye(),
             Leave::Abruptly => {
-                self.role.ended(at.history, at.now, false);
+                self.ended(at, false);
                 self.leave = Leave::Abruptly;
                 self.not_reachable(at.now);
             }
@@ -494,44 +455,29 @@ impl Client {
     }
 }
 
-impl Scene<'_> {
-    /// Sends a request and notes what its answer is for.
-    pub fn ask(&mut self, method: &Method<'_>, asked: Asked) {
-        self.wire.send(method);
-        self.asked.push_back(asked);
-    }
+/// The number of a seat's channel.
+fn channel_of(seat: usize) -> u16 {
+    u16::try_from(seat + 1).expect("clients have few roles")
+}
 
-    /// Asks how many messages a queue has; also a way to learn that all before was processed.
-    pub fn ask_depth(&mut self, queue: usize) {
-        let name = self.history.plan.queues[queue].name.clone();
-        let method = Method::QueueDeclare {
-            ticket: 0,
-            queue: &name,
-            passive: true,
-            durable: false,
-            exclusive: false,
-            auto_delete: false,
-            no_wait: false,
-            arguments: Table::default(),
+impl Seat {
+    fn new(role: &Role) -> Seat {
+        let (behaviour, own_queue): (Box<dyn Behaviour>, _) = match role {
+            Role::Producer(plan) => (Box::new(producer::Producing::new(plan.clone())), None),
+            Role::Consumer(plan) => {
+                (Box::new(consumer::Consuming::new(plan.clone())), Some(plan.queue))
+            }
+            Role::Relay(plan) => (Box::new(relay::Relaying::new(plan.clone())), None),
+            Role::Meddler(plan) => (Box::new(meddler::Meddling::new(plan.clone())), None),
+            Role::Requester(plan) => (Box::new(requester::Requesting::new(plan.clone())), None),
+            Role::Responder(plan) => (Box::new(responder::Responding::new(plan.clone())), None),
+            Role::Lodger(plan) => (Box::new(lodger::Lodging::new(plan.clone())), None),
+            Role::Several(_) => unreachable!("roles of one connection are listed flat"),
         };
-        self.ask(&method, Asked::Depth(queue));
+        Seat::of(behaviour, own_queue)
     }
 
-    /// Notes an event.
-    pub fn note(&mut self, event: Event) {
-        self.history.note(self.now, event);
-    }
-
-    /// Wakes the role within `micros`, or earlier if it is to be woken earlier already.
-    pub fn wake_within(&mut self, micros: u64) {
-        let pause = self.random.below(micros) + 1;
-        let due = self.now.plus(Duration::from_micros(pause));
-        *self.wake_at = Some(self.wake_at.map_or(due, |earlier| earlier.min(due)));
-    }
-
-    /// The plan.
-    #[must_use]
-    pub fn plan(&self) -> &Plan {
-        &self.history.plan
+    fn of(role: Box<dyn Behaviour>, own_queue: Option<usize>) -> Seat {
+        Seat { role, asked: VecDeque::new(), wake_at: None, own_queue, is_set_up: false }
     }
 }

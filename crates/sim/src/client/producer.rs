@@ -1,5 +1,6 @@
 //! Publishes, and keeps account of what was confirmed.
 
+use super::unconfirmed::Unconfirmed;
 use super::wire::{Message, Way, with_table};
 use super::{Asked, Behaviour, Scene};
 use crate::history::{Ending, Event, History, MessageId, Publish};
@@ -7,7 +8,7 @@ use crate::payload;
 use crate::plan::{Mode, Producer};
 use angarium_engine::Time;
 use angarium_protocol::amqp091::codec::{Method, Properties, Table};
-use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Messages sent in one go.
 const BURST_MAX: u64 = 16;
@@ -23,7 +24,7 @@ pub(super) struct Producing {
     sequence: u32,
     /// Messages sent on all connections.
     total: u32,
-    unconfirmed: BTreeMap<u64, MessageId>,
+    unconfirmed: Unconfirmed,
     /// The transaction that is open, how many messages it has, and whether its commit was asked for.
     transaction: Option<(u32, u64)>,
     is_ending: bool,
@@ -37,7 +38,7 @@ impl Producing {
             number: 0,
             sequence: 0,
             total: 0,
-            unconfirmed: BTreeMap::new(),
+            unconfirmed: Unconfirmed::default(),
             transaction: None,
             is_ending: false,
             is_finishing: false,
@@ -57,9 +58,20 @@ impl Producing {
         let ttl = plan.ttl.filter(|(percent, _)| random.percent(*percent));
         let expiration = ttl.map(|(_, max)| random.between(1, max).to_string());
         let delay = plan.delay_max.map(|max| random.below(max + 1));
+        let now = scene.now.0 / 1_000;
+        let delay = match plan.delay_step {
+            Some(step) => delay.map(|delay| (now + delay).next_multiple_of(step) - now),
+            None => delay,
+        };
+        let mut headers: Vec<(String, i64)> = Vec::new();
+        for name in &plan.headers {
+            if random.percent(60) {
+                headers.push((name.clone(), i64::from(random.percent(50))));
+            }
+        }
         let mandatory = random.percent(plan.mandatory_percent);
         let exchange = plan.exchange.map(|index| scene.history.plan.exchanges[index].name.clone());
-        let to = scene.history.plan.route(plan.exchange, &key);
+        let to = scene.history.plan.route(plan.exchange, &key, &headers);
         scene.note(Event::Publish(Publish {
             message,
             to,
@@ -67,13 +79,16 @@ impl Producing {
             priority,
             transaction: self.transaction.map(|(number, _)| number),
             expires: expiration.is_some(),
-            delayed: delay.is_some(),
+            held_until: delay.map(|delay| scene.now.plus(Duration::from_millis(delay))),
         }));
         let id = message.0.to_string();
-        let wire = &mut *scene.wire;
+        let wire = &mut scene.wire;
         let fill = |table: &mut angarium_protocol::amqp091::codec::table::TableWriter<'_>| {
             if let Some(delay) = delay {
                 table.int("x-delay", i64::try_from(delay).expect("delays are short"));
+            }
+            for (name, value) in &headers {
+                table.int(name, *value);
             }
         };
         let send = |headers: Table<'_>| {
@@ -90,14 +105,14 @@ impl Producing {
         };
         with_table(fill, send);
         if plan.mode == Mode::Confirm {
-            self.unconfirmed.insert(u64::from(self.sequence), message);
+            self.unconfirmed.sent(u64::from(self.sequence), message);
         }
     }
 
     fn burst(&mut self, scene: &mut Scene<'_>) {
         for _ in 0..scene.random.between(1, BURST_MAX) {
             let is_full = self.unconfirmed.len() >= self.plan.window as usize;
-            if is_full || self.total >= self.plan.messages || scene.wire.output.len() > OUTPUT_MAX {
+            if is_full || self.total >= self.plan.messages || scene.wire.unsent() > OUTPUT_MAX {
                 return;
             }
             if let Mode::Transactional(size) = self.plan.mode {
@@ -165,18 +180,7 @@ impl Behaviour for Producing {
     }
 
     fn confirmed(&mut self, scene: &mut Scene<'_>, tag: u64, multiple: bool, accepted: bool) {
-        if multiple {
-            let later = self.unconfirmed.split_off(&(tag + 1));
-            for message in std::mem::replace(&mut self.unconfirmed, later).into_values() {
-                scene.note(Event::Confirm { message, accepted });
-            }
-        } else if let Some(message) = self.unconfirmed.remove(&tag) {
-            scene.note(Event::Confirm { message, accepted });
-        } else {
-            // The history has no word for it; a code that no broker sends stands for it.
-            let text = format!("publish {tag} was confirmed and is not waiting for it");
-            scene.note(Event::Refused { code: 0, text });
-        }
+        self.unconfirmed.told(scene, tag, multiple, accepted);
     }
 
     fn woken(&mut self, scene: &mut Scene<'_>) {

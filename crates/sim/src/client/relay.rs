@@ -53,7 +53,7 @@ impl Relaying {
                 priority: 0,
                 transaction: Some(transaction),
                 expires: false,
-                delayed: false,
+                held_until: None,
             }));
             let key = scene.plan().queues[queue].name.clone();
             let properties = Properties { delivery_mode: Some(2), ..Properties::default() };

@@ -2,18 +2,18 @@
 //! what exists is left as it is, what a restart took is there again.
 
 use super::Asked;
-use super::wire::{Wire, with_table};
-use crate::plan::{Plan, Queue};
+use super::wire::{Channel, with_table};
+use crate::plan::{Binding, Plan, Queue, Target};
 use angarium_engine::{ExchangeKind, Overflow};
+use angarium_protocol::amqp091::codec::Method;
 use angarium_protocol::amqp091::codec::table::TableWriter;
-use angarium_protocol::amqp091::codec::{Method, Table};
 use std::collections::VecDeque;
 
 /// Sends all declarations; `own_queue`, too, if it is one that only its consumer declares.
 pub(super) fn declare(
     plan: &Plan,
     own_queue: Option<usize>,
-    wire: &mut Wire,
+    wire: &mut Channel<'_>,
     asked: &mut VecDeque<Asked>,
 ) {
     for exchange in &plan.exchanges {
@@ -21,6 +21,9 @@ pub(super) fn declare(
         let arguments = |table: &mut TableWriter<'_>| {
             if exchange.delaying {
                 table.text("x-delayed-type", kind);
+            }
+            if let Some(alternate) = exchange.alternate {
+                table.text("alternate-exchange", &plan.exchanges[alternate].name);
             }
         };
         with_table(arguments, |arguments| {
@@ -40,27 +43,57 @@ pub(super) fn declare(
     }
     let is_declared = |index: usize| {
         let queue = &plan.queues[index];
-        own_queue == Some(index) || !(queue.exclusive || queue.auto_delete)
+        own_queue == Some(index) || !queue.is_private()
     };
     for index in (0..plan.queues.len()).filter(|index| is_declared(*index)) {
         declare_queue(plan, index, wire);
         asked.push_back(Asked::Done);
     }
-    for binding in plan.bindings.iter().filter(|binding| is_declared(binding.queue)) {
-        wire.send(&Method::QueueBind {
-            ticket: 0,
-            queue: &plan.queues[binding.queue].name,
-            exchange: &plan.exchanges[binding.exchange].name,
-            routing_key: &binding.key,
-            no_wait: false,
-            arguments: Table::default(),
-        });
+    for binding in &plan.bindings {
+        if let Target::Queue(queue) = binding.target
+            && !is_declared(queue)
+        {
+            continue;
+        }
+        bind(plan, binding, wire);
         asked.push_back(Asked::Done);
     }
 }
 
+fn bind(plan: &Plan, binding: &Binding, wire: &mut Channel<'_>) {
+    let source = plan.exchanges[binding.exchange].name.as_str();
+    let is_headers = plan.exchanges[binding.exchange].kind == ExchangeKind::Headers;
+    let wanted = |table: &mut TableWriter<'_>| {
+        if is_headers {
+            table.text("x-match", binding.headers.mode());
+            for (name, value) in &binding.headers.headers {
+                table.int(name, *value);
+            }
+        }
+    };
+    let routing_key = binding.key.as_str();
+    with_table(wanted, |arguments| match binding.target {
+        Target::Queue(queue) => wire.send(&Method::QueueBind {
+            ticket: 0,
+            queue: &plan.queues[queue].name,
+            exchange: source,
+            routing_key,
+            no_wait: false,
+            arguments,
+        }),
+        Target::Exchange(exchange) => wire.send(&Method::ExchangeBind {
+            ticket: 0,
+            destination: &plan.exchanges[exchange].name,
+            source,
+            routing_key,
+            no_wait: false,
+            arguments,
+        }),
+    });
+}
+
 /// Sends one queue's declaration.
-pub(super) fn declare_queue(plan: &Plan, index: usize, wire: &mut Wire) {
+pub(super) fn declare_queue(plan: &Plan, index: usize, wire: &mut Channel<'_>) {
     let queue = &plan.queues[index];
     with_table(
         |table| arguments(plan, queue, table),
@@ -101,6 +134,9 @@ fn arguments(plan: &Plan, queue: &Queue, table: &mut TableWriter<'_>) {
     }
     if let Some(priority) = queue.priority_max {
         table.int("x-max-priority", i64::from(priority));
+    }
+    if let Some(expires) = queue.expires {
+        table.int("x-expires", int(expires));
     }
     if queue.single_active {
         table.bool("x-single-active-consumer", true);

@@ -9,9 +9,7 @@ use angarium_protocol::amqp091::codec::{
     ContentHeader, FieldValue, Method, Properties, Table, content, put_table,
 };
 use angarium_protocol::amqp091::frame;
-
-/// The channel that every client works on.
-pub const CHANNEL: u16 = 1;
+use std::collections::BTreeMap;
 
 /// What arrived, as a client sees it.
 #[allow(missing_docs)]
@@ -68,6 +66,8 @@ pub struct Message {
     pub bytes: u64,
     /// The header `x-delivery-count`, 0 where there is none.
     pub requeues: u64,
+    /// Where its publisher wants a reply, and the number by which it knows it.
+    pub reply_to: Option<(String, u32)>,
 }
 
 /// A message of which not all frames have come.
@@ -85,7 +85,8 @@ pub struct Wire {
     input: Vec<u8>,
     /// Bytes to be sent.
     pub output: Vec<u8>,
-    partial: Option<Partial>,
+    /// By channel.
+    partials: BTreeMap<u16, Partial>,
     /// As tuned; 0 before.
     pub frame_max: u32,
     proxy: Option<Proxy>,
@@ -104,8 +105,13 @@ impl Wire {
         Wire::behind(self.proxy.take())
     }
 
-    /// Takes bytes; appends what they complete to `into`. An error is a broken promise of the broker.
-    pub fn received(&mut self, bytes: &[u8], into: &mut Vec<Incoming>) -> Result<(), String> {
+    /// Takes bytes; appends what they complete to `into`, each with its channel. An error is a broken
+    /// promise of the broker.
+    pub fn received(
+        &mut self,
+        bytes: &[u8],
+        into: &mut Vec<(u16, Incoming)>,
+    ) -> Result<(), String> {
         self.input.extend_from_slice(bytes);
         let input = std::mem::take(&mut self.input);
         let mut used = 0;
@@ -124,55 +130,67 @@ impl Wire {
         Ok(())
     }
 
-    fn frame(&mut self, frame: frame::Frame<'_>, into: &mut Vec<Incoming>) -> Result<(), String> {
+    fn frame(
+        &mut self,
+        frame: frame::Frame<'_>,
+        into: &mut Vec<(u16, Incoming)>,
+    ) -> Result<(), String> {
+        let channel = frame.channel;
         match frame.kind {
-            frame::HEARTBEAT => into.push(Incoming::Notice),
-            frame::METHOD if self.partial.is_some() => {
+            frame::HEARTBEAT => into.push((0, Incoming::Notice)),
+            frame::METHOD if self.partials.contains_key(&channel) => {
                 return Err("a method came between a message's frames".to_owned());
             }
             frame::METHOD => {
                 let method = Method::decode(frame.payload)
                     .map_err(|error| format!("the broker sent no method: {error:?}"))?;
-                self.method(&method, into)?;
+                if let Some(incoming) = self.method(channel, &method)? {
+                    into.push((channel, incoming));
+                }
             }
             frame::HEADER => {
-                let partial = self.partial.as_mut().ok_or("a content header without a method")?;
+                let partial =
+                    self.partials.get_mut(&channel).ok_or("a content header without a method")?;
                 let header = ContentHeader::decode(frame.payload)
                     .map_err(|error| format!("content header {error}"))?;
                 let properties = Properties::decode(header.properties)
                     .map_err(|error| format!("properties: {error}"))?;
                 partial.message.requeues = requeues(&properties);
+                partial.message.reply_to = reply_to(&properties);
                 partial.expects = Some(header.body_bytes);
-                self.complete(into)?;
+                into.extend(self.complete(channel)?);
             }
             _ => {
-                let partial = self.partial.as_mut().ok_or("a body frame without a method")?;
+                let partial =
+                    self.partials.get_mut(&channel).ok_or("a body frame without a method")?;
                 partial.body.extend_from_slice(frame.payload);
-                self.complete(into)?;
+                into.extend(self.complete(channel)?);
             }
         }
         Ok(())
     }
 
-    fn complete(&mut self, into: &mut Vec<Incoming>) -> Result<(), String> {
-        let Some(partial) = self.partial.as_ref() else { return Ok(()) };
+    fn complete(&mut self, channel: u16) -> Result<Option<(u16, Incoming)>, String> {
+        let Some(partial) = self.partials.get(&channel) else { return Ok(None) };
         let expects = partial.expects.ok_or("a body frame before its content header")?;
         let length = partial.body.len() as u64;
         if length > expects {
             return Err(format!("a body of {length} bytes where {expects} were announced"));
         }
-        if length == expects {
-            let Partial { mut message, body, .. } = self.partial.take().expect("just looked at");
-            message.id = payload::read(&body);
-            message.bytes = length;
-            into.push(Incoming::Message(message));
+        if length < expects {
+            return Ok(None);
         }
-        Ok(())
+        let Partial { mut message, body, .. } =
+            self.partials.remove(&channel).expect("just looked at");
+        message.id = payload::read(&body);
+        message.bytes = length;
+        Ok(Some((channel, Incoming::Message(message))))
     }
 
-    fn method(&mut self, method: &Method<'_>, into: &mut Vec<Incoming>) -> Result<(), String> {
+    /// What a method means; nothing yet where a message's content follows it.
+    fn method(&mut self, channel: u16, method: &Method<'_>) -> Result<Option<Incoming>, String> {
         use Method as M;
-        into.push(match *method {
+        Ok(Some(match *method {
             M::ConnectionStart { .. } => Incoming::Start,
             M::ConnectionTune { frame_max, heartbeat, .. } => {
                 Incoming::Tune { frame_max, heartbeat }
@@ -197,17 +215,18 @@ impl Wire {
             }
             M::BasicDeliver { consumer_tag, delivery_tag, redelivered, .. } => {
                 let way = Way::Delivered { consumer: consumer_tag.to_owned() };
-                return self.begin(way, delivery_tag, redelivered);
+                return Ok(self.begin(channel, way, delivery_tag, redelivered));
             }
             M::BasicGetOk { delivery_tag, redelivered, .. } => {
-                return self.begin(Way::Got, delivery_tag, redelivered);
+                return Ok(self.begin(channel, Way::Got, delivery_tag, redelivered));
             }
-            M::BasicReturn { .. } => return self.begin(Way::Returned, 0, false),
+            M::BasicReturn { .. } => return Ok(self.begin(channel, Way::Returned, 0, false)),
             M::QueueDeclareOk { message_count, .. }
             | M::QueuePurgeOk { message_count }
             | M::QueueDeleteOk { message_count } => Incoming::Answer { messages: message_count },
             M::ChannelOpenOk { .. }
             | M::ExchangeDeclareOk {}
+            | M::ExchangeBindOk {}
             | M::QueueBindOk {}
             | M::BasicQosOk {}
             | M::BasicConsumeOk { .. }
@@ -219,30 +238,52 @@ impl Wire {
             | M::TxCommitOk {}
             | M::TxRollbackOk {} => Incoming::Answer { messages: 0 },
             _ => return Err(format!("the broker sent {}", method.name())),
-        });
-        Ok(())
+        }))
     }
 
-    fn begin(&mut self, way: Way, tag: u64, redelivered: bool) -> Result<(), String> {
-        let message = Message { way, tag, redelivered, id: None, bytes: 0, requeues: 0 };
-        self.partial = Some(Partial { message, expects: None, body: Vec::new() });
-        Ok(())
+    fn begin(&mut self, channel: u16, way: Way, tag: u64, redelivered: bool) -> Option<Incoming> {
+        let message =
+            Message { way, tag, redelivered, id: None, bytes: 0, requeues: 0, reply_to: None };
+        let partial = Partial { message, expects: None, body: Vec::new() };
+        self.partials.insert(channel, partial);
+        None
     }
 
-    /// Writes a method.
-    pub fn send(&mut self, method: &Method<'_>) {
-        let passed = match &mut self.proxy {
-            Some(proxy) => proxy.pass(method),
-            None => Some(*method),
-        };
-        if let Some(method) = passed {
-            method.write_frame(CHANNEL, &mut self.output);
-        }
+    /// One of its channels.
+    pub fn channel(&mut self, number: u16) -> Channel<'_> {
+        Channel { wire: self, number }
     }
 
     /// Writes a method of the connection itself.
     pub fn send_connection(&mut self, method: &Method<'_>) {
         method.write_frame(0, &mut self.output);
+    }
+}
+
+/// A channel of a connection.
+#[derive(Debug)]
+pub struct Channel<'a> {
+    wire: &'a mut Wire,
+    number: u16,
+}
+
+impl Channel<'_> {
+    /// Bytes of the connection that are not sent.
+    #[must_use]
+    pub fn unsent(&self) -> usize {
+        self.wire.output.len()
+    }
+
+    /// Writes a method.
+    pub fn send(&mut self, method: &Method<'_>) {
+        let Wire { output, proxy, .. } = &mut *self.wire;
+        let passed = match proxy {
+            Some(proxy) => proxy.pass(self.number, method),
+            None => Some(*method),
+        };
+        if let Some(method) = passed {
+            method.write_frame(self.number, output);
+        }
     }
 
     /// Writes a message.
@@ -254,15 +295,17 @@ impl Wire {
         properties: &Properties<'_>,
         body: &[u8],
     ) {
-        if self.proxy.as_mut().is_some_and(Proxy::swallows) {
+        let Wire { output, proxy, frame_max, .. } = &mut *self.wire;
+        let number = self.number;
+        if proxy.as_mut().is_some_and(|proxy| proxy.swallows(number)) {
             return;
         }
         let method = content::PublishMethod { exchange, routing_key, mandatory, immediate: false };
-        method.write_frame(CHANNEL, &mut self.output);
+        method.write_frame(number, output);
         let mut encoded = Vec::new();
         properties.encode(&mut encoded);
-        content::write_header(&mut self.output, CHANNEL, body.len() as u64, &encoded);
-        frame::write_body(&mut self.output, CHANNEL, body, self.frame_max);
+        content::write_header(output, number, body.len() as u64, &encoded);
+        frame::write_body(output, number, body, *frame_max);
     }
 }
 
@@ -271,6 +314,10 @@ fn requeues(properties: &Properties<'_>) -> u64 {
         Some(FieldValue::Int(count)) => u64::try_from(count).unwrap_or(0),
         _ => 0,
     }
+}
+
+fn reply_to(properties: &Properties<'_>) -> Option<(String, u32)> {
+    Some((properties.reply_to?.to_owned(), properties.correlation_id?.parse().ok()?))
 }
 
 /// Calls `then` with a table of the entries that `fill` writes.

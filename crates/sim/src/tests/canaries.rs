@@ -69,6 +69,26 @@ fn altered_bodies_are_found() {
 }
 
 #[test]
+fn altered_bindings_are_found() {
+    found(Canary::BindingsAltered, &["nothing invented", "confirmed is kept"]);
+}
+
+#[test]
+fn lost_replies_are_found() {
+    found(Canary::RepliesLost, &["replies come"]);
+}
+
+#[test]
+fn ignored_leases_are_found() {
+    found(Canary::LeasesIgnored, &["leases kept"]);
+}
+
+#[test]
+fn ignored_delays_are_found() {
+    found(Canary::DelaysIgnored, &["limits kept"]);
+}
+
+#[test]
 fn ignored_credit_is_found() {
     found(Canary::CreditIgnored, &["credit respected"]);
 }

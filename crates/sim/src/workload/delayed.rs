@@ -1,20 +1,31 @@
 //! Messages that are held back before they are routed.
 
-use super::{add_clients, empty, producer, queue};
-use crate::plan::{Binding, Exchange, Plan};
+use super::{add_clients, empty, exchange, producer, queue};
+use crate::plan::{Binding, Exchange, Plan, Role};
 use crate::random::Random;
-use angarium_engine::ExchangeKind;
+
+/// Many messages that come due together, more than memory has room for.
+pub(super) fn together(random: &mut Random) -> Plan {
+    let mut plan = plan(random);
+    plan.workload = "delayed together";
+    let step = *random.pick(&[500, 2_000, 4_000]);
+    for role in &mut plan.clients {
+        if let Role::Producer(producer) = role
+            && producer.delay_max.is_some()
+        {
+            producer.delay_step = Some(step);
+            producer.pause_max = 2_000;
+        }
+    }
+    plan
+}
 
 pub(super) fn plan(random: &mut Random) -> Plan {
     let mut plan = empty("delayed", random);
-    plan.exchanges.push(Exchange {
-        name: "later".to_owned(),
-        kind: ExchangeKind::Direct,
-        delaying: true,
-    });
+    plan.exchanges.push(Exchange { delaying: true, ..exchange("later") });
     for number in 0..random.index(2) + 1 {
         plan.queues.push(queue(format!("late.{number}")));
-        plan.bindings.push(Binding { exchange: 0, queue: number, key: format!("late.{number}") });
+        plan.bindings.push(Binding::of_queue(0, number, format!("late.{number}")));
     }
     let names: Vec<String> = plan.queues.iter().map(|queue| queue.name.clone()).collect();
     let mut producers = Vec::new();

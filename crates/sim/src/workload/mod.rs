@@ -2,15 +2,19 @@
 
 mod backlog;
 mod delayed;
+mod exchanges;
+mod leases;
 mod limits;
 mod priorities;
 mod races;
+mod requests;
 mod routing;
 mod transactions;
 mod work_queue;
 
-use crate::plan::{Acks, Consumer, Faults, Mode, Plan, Producer, Queue, Role, Sizes};
+use crate::plan::{Acks, Consumer, Exchange, Faults, Mode, Plan, Producer, Queue, Role, Sizes};
 use crate::random::Random;
+use angarium_engine::ExchangeKind;
 
 /// All kinds.
 const KINDS: &[fn(&mut Random) -> Plan] = &[
@@ -24,16 +28,40 @@ const KINDS: &[fn(&mut Random) -> Plan] = &[
     delayed::plan,
 ];
 
+/// Kinds that were added later. They are drawn apart, so that the seeds of the others keep their runs.
+const LATER_KINDS: &[fn(&mut Random) -> Plan] =
+    &[exchanges::plan, requests::plan, leases::plan, delayed::together];
+/// How many in a hundred runs are of those.
+const LATER_PERCENT: u64 = 33;
+/// In how many in a hundred runs some clients share a connection.
+const SHARING_PERCENT: u64 = 25;
+
 /// The plan that follows from a seed's generator.
 #[must_use]
 pub fn plan(random: &mut Random) -> Plan {
-    // What a failed flush leaves unknown is the same for all kinds; so is everything here.
+    let mut apart = random.clone().fork();
+    let later = apart.percent(LATER_PERCENT).then(|| *apart.pick(LATER_KINDS));
     let kind = *random.pick(KINDS);
-    let mut plan = kind(random);
+    let mut plan = later.unwrap_or(kind)(random);
     if random.percent(15) {
         plan.faults = calm(random);
     }
+    if apart.percent(SHARING_PERCENT) {
+        share_connections(&mut plan, &mut apart);
+    }
     plan
+}
+
+/// Has clients share connections, each with channels of its own.
+fn share_connections(plan: &mut Plan, random: &mut Random) {
+    let mut roles: Vec<Role> = std::mem::take(&mut plan.clients);
+    while !roles.is_empty() {
+        let mut together = Vec::new();
+        for _ in 0..random.between(1, 4).min(roles.len() as u64) {
+            together.push(roles.swap_remove(random.index(roles.len())));
+        }
+        plan.clients.push(Role::Several(together));
+    }
 }
 
 /// A plan with nothing in it but sizes and faults.
@@ -96,6 +124,11 @@ fn queue(name: impl Into<String>) -> Queue {
     Queue { name: name.into(), durable: true, ..Queue::default() }
 }
 
+/// A direct exchange.
+pub(crate) fn exchange(name: impl Into<String>) -> Exchange {
+    Exchange { name: name.into(), kind: ExchangeKind::Direct, delaying: false, alternate: None }
+}
+
 /// A producer of some kind for the named queues.
 fn producer(random: &mut Random, keys: Vec<String>) -> Producer {
     let mode = match random.below(10) {
@@ -115,6 +148,8 @@ fn producer(random: &mut Random, keys: Vec<String>) -> Producer {
         priority_max: 0,
         ttl: None,
         delay_max: None,
+        delay_step: None,
+        headers: Vec::new(),
         pause_max: random.between(1_000, 60_000),
         rollback_percent: 20,
     }

@@ -1,7 +1,7 @@
 //! Queues that are purged and deleted under their users, exclusive and auto-delete ones among them;
 //! and a queue beside them that must not be touched by any of it.
 
-use super::{add_clients, consumer, empty, producer, queue};
+use super::{add_clients, consumer, empty, exchange, producer, queue};
 use crate::plan::{Binding, Exchange, Meddler, Plan, Role};
 use crate::random::Random;
 use angarium_engine::ExchangeKind;
@@ -9,13 +9,9 @@ use angarium_engine::ExchangeKind;
 pub(super) fn plan(random: &mut Random) -> Plan {
     let mut plan = empty("races", random);
     plan.may_refuse = true;
-    plan.exchanges.push(Exchange {
-        name: "all".to_owned(),
-        kind: ExchangeKind::Fanout,
-        delaying: false,
-    });
+    plan.exchanges.push(Exchange { kind: ExchangeKind::Fanout, ..exchange("all") });
     plan.queues.push(queue("bystander"));
-    plan.bindings.push(Binding { exchange: 0, queue: 0, key: String::new() });
+    plan.bindings.push(Binding::of_queue(0, 0, ""));
     for number in 0..random.between(1, 3) {
         let mut fleeting = queue(format!("fleeting.{number}"));
         fleeting.durable = random.percent(60);
@@ -31,9 +27,9 @@ pub(super) fn plan(random: &mut Random) -> Plan {
         plan.queues.push(fleeting);
     }
     for queue in 1..plan.queues.len() {
-        let is_own = plan.queues[queue].exclusive || plan.queues[queue].auto_delete;
+        let is_own = plan.queues[queue].is_private();
         if is_own {
-            plan.bindings.push(Binding { exchange: 0, queue, key: String::new() });
+            plan.bindings.push(Binding::of_queue(0, queue, ""));
             let owner = consumer(random, queue);
             plan.clients.push(Role::Consumer(owner));
         } else {

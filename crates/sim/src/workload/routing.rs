@@ -1,6 +1,6 @@
 //! One message, many queues: fanout, topic and direct exchanges.
 
-use super::{add_clients, empty, producer, queue};
+use super::{add_clients, empty, exchange, producer, queue};
 use crate::plan::{Binding, Exchange, Plan};
 use crate::random::Random;
 use angarium_engine::ExchangeKind;
@@ -12,7 +12,7 @@ pub(super) fn plan(random: &mut Random) -> Plan {
     let mut plan = empty("routing", random);
     let kinds = [ExchangeKind::Fanout, ExchangeKind::Topic, ExchangeKind::Direct];
     for (number, kind) in kinds.into_iter().enumerate() {
-        plan.exchanges.push(Exchange { name: format!("x.{number}"), kind, delaying: false });
+        plan.exchanges.push(Exchange { kind, ..exchange(format!("x.{number}")) });
     }
     for number in 0..random.between(2, 7) {
         let mut queue = queue(format!("route.{number}"));
@@ -23,8 +23,8 @@ pub(super) fn plan(random: &mut Random) -> Plan {
         for exchange in 0..plan.exchanges.len() {
             for _ in 0..random.below(3) {
                 let keys = if exchange == 1 { PATTERNS } else { KEYS };
-                let key = (*random.pick(keys)).to_owned();
-                plan.bindings.push(Binding { exchange, queue, key });
+                let key = *random.pick(keys);
+                plan.bindings.push(Binding::of_queue(exchange, queue, key));
             }
         }
     }

@@ -103,8 +103,12 @@ impl World {
         let client = &self.clients[busy];
         let link = self.link_of(busy).map(|number| format!("{:?}", self.links[&number].node));
         let age = self.age();
+        let journal = self.node.as_ref().map(|node| {
+            let journal = node.journal();
+            (journal.state(), journal.stats().backlog_bytes, self.flights.len())
+        });
         Err(format!(
-            "client {busy} gets no answer ({}; connection {link:?}; {age:?})",
+            "client {busy} gets no answer ({}; connection {link:?}; {age:?}; journal: {journal:?})",
             client.waits_for()
         ))
     }

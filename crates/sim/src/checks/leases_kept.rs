@@ -1,0 +1,71 @@
+//! A queue that expires without use is there until then, and gone after.
+//!
+//! Every declaration is a use, at some time between question and answer; a restart is one, too.
+
+use crate::history::{Event, History, MessageId, QueueIndex};
+use angarium_engine::Time;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Time that the broker may take to notice, while it runs.
+const NOTICE: Duration = Duration::from_millis(1);
+
+/// What its client knows of a queue.
+#[derive(Default)]
+struct Lease {
+    /// When it was last declared: asked, answered.
+    last: Option<(Time, Time)>,
+    /// A message is in it that nobody takes.
+    is_marked: bool,
+    was_down: bool,
+}
+
+pub(super) fn check(history: &History) -> Result<(), String> {
+    let mut leases: BTreeMap<QueueIndex, Lease> = BTreeMap::new();
+    let mut marks: BTreeMap<MessageId, QueueIndex> = BTreeMap::new();
+    for (now, event) in &history.events {
+        match event {
+            Event::Publish(publish) => {
+                let expiring = |queue: &&QueueIndex| history.plan.queues[**queue].expires.is_some();
+                if let Some(queue) = publish.to.iter().find(expiring) {
+                    marks.insert(publish.message, *queue);
+                }
+            }
+            Event::Confirm { message, accepted: true } => {
+                if let Some(queue) = marks.get(message) {
+                    leases.entry(*queue).or_default().is_marked = true;
+                }
+            }
+            Event::Crashed | Event::Closed => {
+                leases.values_mut().for_each(|lease| lease.was_down = true);
+            }
+            Event::Visited { queue, asked, messages } => {
+                let lease = leases.entry(*queue).or_default();
+                let queue = &history.plan.queues[*queue];
+                let expires = Duration::from_millis(queue.expires.unwrap_or(u64::MAX / 2_000));
+                judge(&queue.name, expires, lease, (*asked, *now), *messages)?;
+                *lease =
+                    Lease { last: Some((*asked, *now)), is_marked: *messages > 0, was_down: false };
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn judge(
+    name: &str,
+    expires: Duration,
+    lease: &Lease,
+    (asked, answered): (Time, Time),
+    messages: u64,
+) -> Result<(), String> {
+    let Some((before, until)) = lease.last else { return Ok(()) };
+    if messages == 0 && lease.is_marked && answered < before.plus(expires) {
+        return Err(format!("queue '{name}' was gone before its time"));
+    }
+    if messages > 0 && !lease.was_down && asked > until.plus(expires + NOTICE) {
+        return Err(format!("queue '{name}' was there after its time"));
+    }
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! Publishes requests and gets the replies at an address of its own, without a queue.
+
+use super::unconfirmed::Unconfirmed;
+use super::wire::{Message, Way};
+use super::{Asked, Behaviour, INBOX_TAG, Scene};
+use crate::history::{Event, History, MessageId, Publish};
+use crate::payload;
+use crate::plan::Requester;
+use angarium_engine::Time;
+use angarium_protocol::amqp091::codec::{Method, Properties, Table};
+
+/// What stands for a requester's address where it subscribes, and in its requests.
+const ADDRESS: &str = "amq.rabbitmq.reply-to";
+/// How many in a hundred times it asks something whose answer shows that all before has come.
+const SYNC_PERCENT: u64 = 20;
+/// Requests sent in one go.
+const BURST_MAX: u64 = 8;
+/// Longest body.
+const BODY_MAX: usize = 300;
+
+/// A requester at work.
+#[derive(Debug)]
+pub(super) struct Requesting {
+    plan: Requester,
+    /// This connection's numbers as a producer, and as one that gets replies.
+    producer: u32,
+    consumer: u32,
+    sequence: u32,
+    /// Requests sent on all connections.
+    total: u32,
+    unconfirmed: Unconfirmed,
+    /// Requests less replies.
+    open: u32,
+    is_syncing: bool,
+    is_finishing: bool,
+}
+
+impl Requesting {
+    pub(super) fn new(plan: Requester) -> Requesting {
+        Requesting {
+            plan,
+            producer: 0,
+            consumer: 0,
+            sequence: 0,
+            total: 0,
+            unconfirmed: Unconfirmed::default(),
+            open: 0,
+            is_syncing: false,
+            is_finishing: false,
+        }
+    }
+
+    fn request(&mut self, scene: &mut Scene<'_>) {
+        self.sequence += 1;
+        self.total += 1;
+        self.open += 1;
+        let message = MessageId::new(self.producer, self.sequence);
+        let persistent = scene.random.percent(self.plan.persistent_percent);
+        scene.note(Event::Publish(Publish {
+            message,
+            to: vec![self.plan.queue],
+            persistent,
+            priority: 0,
+            transaction: None,
+            expires: false,
+            held_until: None,
+        }));
+        let key = scene.plan().queues[self.plan.queue].name.clone();
+        let correlation = self.consumer.to_string();
+        let properties = Properties {
+            delivery_mode: Some(if persistent { 2 } else { 1 }),
+            correlation_id: Some(&correlation),
+            reply_to: Some(ADDRESS),
+            ..Properties::default()
+        };
+        let length = scene.random.index(BODY_MAX);
+        scene.wire.publish("", &key, false, &properties, &payload::make(message, length));
+        self.unconfirmed.sent(u64::from(self.sequence), message);
+    }
+}
+
+impl Behaviour for Requesting {
+    fn begin(&mut self, scene: &mut Scene<'_>) {
+        scene.numbers.producer += 1;
+        scene.numbers.consumer += 1;
+        self.producer = scene.numbers.producer;
+        self.consumer = scene.numbers.consumer;
+        self.sequence = 0;
+        self.open = 0;
+        scene.ask(&Method::ConfirmSelect { no_wait: false }, Asked::Done);
+        scene.note(Event::Inbox { consumer: self.consumer });
+        let method = Method::BasicConsume {
+            ticket: 0,
+            queue: ADDRESS,
+            consumer_tag: &format!("{INBOX_TAG}{}", self.consumer),
+            no_local: false,
+            no_ack: true,
+            exclusive: false,
+            no_wait: false,
+            arguments: Table::default(),
+        };
+        scene.ask(&method, Asked::Done);
+        scene.wake_within(self.plan.pause_max);
+    }
+
+    fn arrived(&mut self, scene: &mut Scene<'_>, message: &Message) {
+        let Way::Delivered { .. } = message.way else { return };
+        self.open = self.open.saturating_sub(1);
+        scene.note(Event::Replied { consumer: self.consumer, message: message.id });
+    }
+
+    fn answered(&mut self, scene: &mut Scene<'_>, asked: Asked, _: u32) {
+        if let Asked::Depth(_) = asked {
+            self.is_syncing = false;
+            scene.note(Event::Synced { consumer: self.consumer });
+        }
+    }
+
+    fn confirmed(&mut self, scene: &mut Scene<'_>, tag: u64, multiple: bool, accepted: bool) {
+        self.unconfirmed.told(scene, tag, multiple, accepted);
+    }
+
+    fn woken(&mut self, scene: &mut Scene<'_>) {
+        if self.is_finishing {
+            return;
+        }
+        for _ in 0..scene.random.between(1, BURST_MAX) {
+            if self.open < self.plan.window && self.total < self.plan.messages {
+                self.request(scene);
+            }
+        }
+        // Replies to what a restart took will not come.
+        if scene.random.percent(10) {
+            self.open = self.open.saturating_sub(1);
+        }
+        if !self.is_syncing && scene.random.percent(SYNC_PERCENT) {
+            self.is_syncing = true;
+            scene.note(Event::Asking { consumer: self.consumer });
+            scene.ask_depth(self.plan.queue);
+        }
+        scene.wake_within(self.plan.pause_max);
+    }
+
+    fn ended(&mut self, history: &mut History, now: Time, synced: bool) {
+        if self.consumer != 0 {
+            if synced {
+                history.note(now, Event::Synced { consumer: self.consumer });
+            }
+            history.note(now, Event::Ended { consumer: self.consumer });
+        }
+        self.consumer = 0;
+        self.is_syncing = false;
+        self.unconfirmed.clear();
+    }
+
+    fn finish(&mut self) {
+        self.is_finishing = true;
+    }
+
+    fn is_done(&self) -> bool {
+        self.unconfirmed.is_empty() && !self.is_syncing
+    }
+}
