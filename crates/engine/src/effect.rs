@@ -97,6 +97,9 @@ pub struct Load {
     pub id: LoadId,
     /// What to read, in this order.
     pub positions: Vec<Position>,
+    /// With the answer the engine appends as much as it reads: dead letters, messages whose delay is
+    /// over, stragglers. The host puts it off while the disk is behind with what was appended.
+    pub appends: bool,
 }
 
 /// The answer to a [`Load`]: the records in the order asked for, or why they cannot be read.

@@ -332,8 +332,9 @@ impl Node {
     /// The next records to read back, if any may be read yet.
     pub fn next_read(&mut self) -> Option<ReadJob> {
         let written = self.world.journal.written();
+        let is_congested = self.world.journal.congested();
         let loads = &mut self.world.loads;
-        let at = loads.iter().position(|load| storage::is_readable(load, written))?;
+        let at = loads.iter().position(|load| storage::may_run(load, written, is_congested))?;
         let load = loads.remove(at)?;
         let read = self.world.journal.read(storage::positions(&load));
         Some(ReadJob { id: load.id, read })

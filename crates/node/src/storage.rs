@@ -24,12 +24,38 @@ impl ReadJob {
     }
 }
 
-/// Whether everything the load asks for has left the journal's memory.
-pub(crate) fn is_readable(load: &Load, written: Position) -> bool {
-    load.positions.iter().all(|position| position.0 < written.0)
+/// Whether a load may run: everything it asks for has left the journal's memory, which has room for
+/// what comes of it.
+pub(crate) fn may_run(load: &Load, written: Position, is_congested: bool) -> bool {
+    let is_put_off = load.appends && is_congested;
+    !is_put_off && load.positions.iter().all(|position| position.0 < written.0)
 }
 
 /// The journal's form of the load's positions.
 pub(crate) fn positions(load: &Load) -> Vec<Position> {
     load.positions.iter().map(|position| Position(position.0)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_wait_for_what_they_read_and_for_room() {
+        // A position, whether it appends, whether the journal is congested.
+        let cases = [
+            (99, false, false, true),
+            (100, false, false, false),
+            (99, false, true, true),
+            (99, true, false, true),
+            (99, true, true, false),
+            (100, true, false, false),
+        ];
+        for (position, appends, is_congested, expected) in cases {
+            let positions = vec![angarium_engine::Position(position)];
+            let load = Load { id: LoadId(1), positions, appends };
+            let runs = may_run(&load, Position(100), is_congested);
+            assert_eq!(runs, expected, "{position} {appends} {is_congested}");
+        }
+    }
 }

@@ -52,6 +52,19 @@ pub(crate) enum Wanted {
     MovingPage(Box<MovingPage>),
 }
 
+impl Wanted {
+    /// Whether the engine appends what it reads.
+    fn appends(&self) -> bool {
+        match self {
+            Wanted::Messages { .. } | Wanted::Page { .. } => false,
+            Wanted::DeadLetter { .. }
+            | Wanted::Delayed { .. }
+            | Wanted::Relocation { .. }
+            | Wanted::MovingPage(_) => true,
+        }
+    }
+}
+
 impl Engine {
     /// Leaves runs of cold entries at a queue's end to the journal.
     pub(crate) fn page_out<F: Effects>(&mut self, slot: u32, fx: &mut F) {
@@ -159,8 +172,9 @@ impl Engine {
         self.loading_bytes += loading.bytes;
         let id = LoadId(self.next_load);
         self.next_load += 1;
+        let appends = loading.wanted.appends();
         self.loads.insert(id, loading);
-        fx.load(Load { id, positions });
+        fx.load(Load { id, positions, appends });
     }
 
     /// The host's answer.

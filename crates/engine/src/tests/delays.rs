@@ -252,3 +252,23 @@ fn a_snapshot_that_does_not_say_how_large_they_are_is_read() {
     assert_eq!(drain(&mut world), [0]);
     assert!(world.fx.references.is_empty(), "{:?}", world.fx.references);
 }
+
+#[test]
+fn loads_say_whether_what_they_read_is_appended() {
+    let appends =
+        |world: &World| world.fx.loads.iter().map(|load| load.appends).collect::<Vec<_>>();
+    let mut world = forgetful();
+    world.run("loads hold");
+    world.run("a publish x k late delay=100 persistent");
+    world.run("time 100");
+    assert_eq!(appends(&world), [true], "a message whose delay is over");
+    world.run("load");
+    world.run("z subscribe q c");
+    assert_eq!(appends(&world), [false], "a message for a consumer");
+    let mut world = forgetful();
+    world.run("a queue dying durable ttl=100 dlx=- dlk=q");
+    world.run("loads hold");
+    world.run("a publish - dying short persistent");
+    world.run("time 100");
+    assert_eq!(appends(&world).last(), Some(&true), "a dead letter");
+}

@@ -12,10 +12,12 @@ pub(super) fn check(history: &History) -> Result<(), String> {
     // One message passes every limit, else it would never pass; one read of input may, too.
     let slack = history.plan.body_max() + ANSWER_BYTES;
     let queues = history.plan.queues.len() as u64;
+    let inputs = history.plan.clients.len() as u64;
     let bounds = [
         ("resident", sizes.resident_bytes_max + slack + queues * AHEAD_BYTES),
         ("outlet", sizes.egress_bytes_max as u64 + slack),
-        ("backlog", sizes.backlog_bytes_max + history.plan.clients.len() as u64 * slack),
+        // What is in memory may become dead letters, or due, at any moment, and is appended then.
+        ("backlog", sizes.backlog_bytes_max + sizes.resident_bytes_max + inputs * slack),
     ];
     for (_, event) in &history.events {
         let Event::Measured(sample) = event else { continue };
