@@ -64,6 +64,8 @@ pub(crate) struct Queue {
     pub(crate) requeued_in_pages: BTreeMap<u64, u32>,
     /// Messages before this one come from before an unclean restart.
     pub(crate) recovered_before: u64,
+    /// The record at which it was last found to have stopped.
+    pub(crate) stopped_at: Option<Position>,
     /// When the timer for the head's expiry goes off.
     pub(crate) head_timer: Option<Time>,
     /// When it goes for want of use.
@@ -124,6 +126,7 @@ impl Queue {
             settled_in_pages: Ranges::default(),
             requeued_in_pages: BTreeMap::new(),
             recovered_before: 0,
+            stopped_at: None,
             head_timer: None,
             expires_at: None,
             counters: QueueCounters::default(),

@@ -406,6 +406,15 @@ impl Engine {
             let refusal = Refusal::new(RefusalKind::StorageUnavailable, text.as_str());
             fx.reply(get.session, Err(refusal));
         }
+        if queue.stopped_at.replace(position) != Some(position) {
+            self.counters.queue_stops += 1;
+        }
+        // What its consumers' departure would lead to does not happen: the messages may be saved yet.
+        queue.able.clear();
+        queue.turn = 0;
+        for subscription in std::mem::take(&mut queue.subscriptions) {
+            self.cancel_subscription(subscription, fx);
+        }
     }
 
     /// Delivers to the session that has opened the inbox.

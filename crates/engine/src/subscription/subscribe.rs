@@ -126,7 +126,7 @@ impl Engine {
         }
     }
 
-    /// A subscription ends because its queue goes.
+    /// A subscription ends because its queue goes, or can go on no more.
     pub(crate) fn cancel_subscription<F: Effects>(&mut self, slot: u32, fx: &mut F) {
         let Some(subscription) = self.subscriptions.remove(slot) else { return };
         if let Some(session) = self.sessions.get_mut(subscription.session) {

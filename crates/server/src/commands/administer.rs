@@ -362,7 +362,9 @@ fn columns(command: &str) -> &'static [&'static str] {
         "user" => &["name", "administrator"],
         "vhost" => &["name", "queues"],
         "permission" => &["vhost", "user", "configure", "write", "read"],
-        "queue" => &["vhost", "name", "ready", "unsettled", "consumers", "bytes", "durable"],
+        "queue" => {
+            &["vhost", "name", "ready", "unsettled", "consumers", "bytes", "durable", "state"]
+        }
         "exchange" => &["vhost", "name", "type", "durable"],
         "binding" => &["vhost", "source", "target_type", "target", "key", "arguments"],
         "connection" => {

@@ -64,11 +64,14 @@ fn write_queues(page: &mut Page, measured: &Measured) {
         })
         .collect();
     type Value = fn(&views::QueueView) -> u64;
-    let series: [(&str, &str, Value); 4] = [
+    let series: [(&str, &str, Value); 5] = [
         ("angarium_queue_messages_ready", "Messages ready in a queue.", |queue| queue.ready),
         ("angarium_queue_messages_unsettled", "Messages out and unsettled.", |q| q.unsettled),
         ("angarium_queue_consumers", "Consumers of a queue.", |queue| queue.consumers),
         ("angarium_queue_bytes", "Payload bytes ready in a queue.", |queue| queue.bytes),
+        ("angarium_queue_stopped", "1 where a queue stopped at unreadable data.", |queue| {
+            u64::from(queue.stopped_at.is_some())
+        }),
     ];
     for (name, text, value) in series {
         page.head(name, "gauge", text);

@@ -16,6 +16,16 @@ pub(super) struct QueueView {
     pub(super) unsettled: u64,
     pub(super) consumers: u64,
     pub(super) bytes: u64,
+    /// `running`, or `stopped` at what cannot be read back.
+    pub(super) state: &'static str,
+    pub(super) stopped_at: Option<PlaceView>,
+}
+
+/// A place in the journal.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct PlaceView {
+    pub(super) segment: u32,
+    pub(super) offset: u64,
 }
 
 type Series = (&'static str, &'static str, u64);
@@ -127,6 +137,11 @@ fn queue_views(shard: &mut Shard) -> impl Iterator<Item = QueueView> {
         unsettled: queue.unsettled,
         consumers: queue.subscriptions as u64,
         bytes: queue.ready_bytes,
+        state: if queue.unreadable.is_some() { "stopped" } else { "running" },
+        stopped_at: queue.unreadable.map(|position| PlaceView {
+            segment: position.segment(),
+            offset: position.0 & u64::from(u32::MAX),
+        }),
     })
 }
 
@@ -228,6 +243,8 @@ pub(super) fn measured(shard: &mut Shard) -> Measured {
             ("angarium_messages_dead_lettered_total", "Dead letters.", engine.dead_lettered),
             ("angarium_messages_spooled_total", "Written for memory.", engine.spooled),
             ("angarium_messages_not_stored_total", "Refused by the disk.", engine.not_stored),
+            ("angarium_records_unreadable_total", "Not read back.", engine.unreadable),
+            ("angarium_queue_stops_total", "Queues stopped by those.", engine.queue_stops),
             ("angarium_journal_records_total", "Records appended.", journal.records),
             ("angarium_journal_flushes_total", "Flushes.", journal.flushes),
             ("angarium_journal_flushed_bytes_total", "Bytes written.", journal.flushed_bytes),

@@ -8,6 +8,7 @@ mod certificates;
 mod clients;
 mod clock;
 mod connection;
+mod damage;
 mod histogram;
 pub(crate) mod listeners;
 mod mailbox;

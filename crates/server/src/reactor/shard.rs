@@ -3,6 +3,7 @@
 use super::certificates::Certificates;
 use super::clients::Clients;
 use super::clock::Clock;
+use super::damage::Damage;
 use super::histogram::Histogram;
 use super::listeners::{self, Listener};
 use super::mailbox::{Inbox, Letter, Mailbox, mailbox};
@@ -82,6 +83,7 @@ pub struct Shard {
     dirty: Vec<ConnectionId>,
     flushing: Vec<ConnectionId>,
     pub(super) moderation: Moderation,
+    damage: Damage,
     stage: Stage,
 }
 
@@ -160,6 +162,7 @@ impl Shard {
             dirty: Vec::new(),
             flushing: Vec::new(),
             moderation: Moderation::default(),
+            damage: Damage::default(),
             stage: Stage::Serving,
         };
         shard.watch_listeners(true);
@@ -267,6 +270,7 @@ impl Shard {
         }
         self.do_what_is_due();
         self.node.end_turn(self.now);
+        self.damage.look(self.node.engine());
         self.hand_out();
         self.flush();
         self.resume_paused();
