@@ -8,11 +8,11 @@ use crate::publish::Taken;
 use crate::queue::blob::Blob;
 use crate::queue::entry::{ENTRY_COST, NOWHERE};
 use crate::queue::paging::{Loading, Wanted, checked_message};
-use crate::queue::stored::{Incoming, NO_ANNOTATIONS, Stored};
+use crate::queue::stored::{Incoming, Stored};
 use crate::record::{self, Kind, Record};
 use crate::routing::Keys;
 use crate::timers::Timer;
-use crate::{Effects, Loaded, Position, Publish, StorageState, Time};
+use crate::{Annotations, Effects, Loaded, Position, Publish, StorageState, Time};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -141,7 +141,9 @@ impl Engine {
     ) -> Taken {
         let persistent = publish.content.persistent;
         let mut blob = Vec::new();
-        Incoming::of(publish).encode(&mut blob);
+        // So it will be when it leaves.
+        let annotations = Annotations { delayed: true, ..Annotations::default() };
+        Incoming { annotations: &annotations, ..Incoming::of(publish) }.encode(&mut blob);
         let limits = &self.options.limits;
         let most = limits.queue_resident_bytes_max;
         let fits = self.delays.resident + cost(&blob) <= most
@@ -293,7 +295,8 @@ impl Engine {
         // Where the exchange was deleted meanwhile, the message has nowhere to go.
         let routed = router.route(stored.exchange, keys, &mut headers, &mut targets);
         let redelivered = self.delays.may_have_been_delivered(turn);
-        let incoming = stored.incoming(&also_to, redelivered, &NO_ANNOTATIONS);
+        let annotations = stored.annotations(0).expect("messages in memory were checked");
+        let incoming = stored.incoming(&also_to, redelivered, &annotations);
         if held.persistent {
             let places = targets.len() * PLACE_BYTES;
             fx.reserve((blob.len() + places + RECORD_EXTRA_BYTES) * 2, 3);

@@ -66,6 +66,10 @@ pub struct Annotations {
     pub deaths: Vec<Death>,
     /// The publisher's expiry was taken away because the message was dead-lettered.
     pub ttl_removed: bool,
+    /// So were its further routing keys: the queue it left gives its dead letters a key of their own.
+    pub further_keys_removed: bool,
+    /// It was held back as long as its publisher asked for.
+    pub delayed: bool,
 }
 
 /// One entry of a message's dead-letter history.

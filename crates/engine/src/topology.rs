@@ -2,12 +2,12 @@
 
 use crate::engine::Engine;
 use crate::limits::{check_arguments, check_name};
-use crate::queue::Queue;
+use crate::queue::{Queue, difference};
 use crate::record::{BindingRecord, Record};
 use crate::routing::{Change, QueueKey, Router};
 use crate::{
-    Arguments, BindingTarget, Effects, ExchangeDeclaration, Overflow, QueueDeclaration,
-    QueueOptions, Refusal, RefusalKind, Reply, Request, SessionId, Time,
+    Arguments, BindingTarget, Effects, ExchangeDeclaration, QueueDeclaration, QueueOptions,
+    Refusal, RefusalKind, Reply, Request, SessionId, Time,
 };
 
 /// A binding as requests name it.
@@ -47,10 +47,16 @@ impl Engine {
                 Ok(Reply::Messages(self.purge(queue, fx)))
             }
             Request::Bind { source, target, key, arguments } => {
-                self.bind(id, slot, vhost, (source, target, key, arguments), fx)
+                self.check_target(id, slot, &target)?;
+                check_arguments(&arguments)?;
+                self.change_binding(vhost, true, (source, target, key, arguments), fx)
             }
             Request::Unbind { source, target, key, arguments } => {
-                self.unbind(id, slot, vhost, (source, target, key, arguments), fx)
+                // What is not there is bound to nothing.
+                match self.check_target(id, slot, &target) {
+                    Err(refusal) if refusal.kind != RefusalKind::NotFound => Err(refusal),
+                    _ => self.change_binding(vhost, false, (source, target, key, arguments), fx),
+                }
             }
             _ => unreachable!("only requests about topology come here"),
         }
@@ -110,51 +116,23 @@ impl Engine {
 
     // ---- bindings ----
 
-    fn bind<F: Effects>(
+    fn change_binding<F: Effects>(
         &mut self,
-        id: SessionId,
-        slot: u32,
         vhost: u32,
+        binds: bool,
         (source, target, key, arguments): Binding,
         fx: &mut F,
     ) -> Result<Reply, Refusal> {
-        self.check_target(id, slot, &target)?;
-        check_arguments(&arguments)?;
-        let change = self.router(vhost).bind(&source, &target, &key, arguments.clone())?;
+        let router = self.router(vhost);
+        let change = if binds {
+            router.bind(&source, &target, &key, arguments.clone())?
+        } else {
+            router.unbind(&source, &target, &key, &arguments)?
+        };
         let vhost_name = self.vhost_name(vhost);
-        let record = Record::Bound(BindingRecord {
-            vhost: &vhost_name,
-            source: &source,
-            target,
-            key: &key,
-            arguments,
-        });
-        self.record_change(vhost, &change, &record, fx);
-        Ok(Reply::Done)
-    }
-
-    fn unbind<F: Effects>(
-        &mut self,
-        id: SessionId,
-        slot: u32,
-        vhost: u32,
-        (source, target, key, arguments): Binding,
-        fx: &mut F,
-    ) -> Result<Reply, Refusal> {
-        if let BindingTarget::Queue(name) = &target
-            && self.router(vhost).queue(name).is_some()
-        {
-            self.check_target(id, slot, &target)?;
-        }
-        let change = self.router(vhost).unbind(&source, &target, &key, &arguments)?;
-        let vhost_name = self.vhost_name(vhost);
-        let record = Record::Unbound(BindingRecord {
-            vhost: &vhost_name,
-            source: &source,
-            target,
-            key: &key,
-            arguments,
-        });
+        let binding =
+            BindingRecord { vhost: &vhost_name, source: &source, target, key: &key, arguments };
+        let record = if binds { Record::Bound(binding) } else { Record::Unbound(binding) };
         self.record_change(vhost, &change, &record, fx);
         Ok(Reply::Done)
     }
@@ -207,7 +185,11 @@ impl Engine {
         if let Some(options) = options
             && let Some(difference) = difference(&queue.options, options)
         {
-            let text = format!("queue '{name}' exists with other {difference}");
+            let (argument, difference) = difference;
+            let vhost = &self.vhosts.get(queue.vhost).expect("queues end first").name;
+            let text = format!(
+                "inequivalent arg '{argument}' for queue '{name}' in vhost '{vhost}': {difference}"
+            );
             return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
         }
         let messages = queue.ready;
@@ -381,28 +363,4 @@ impl Engine {
             }
         }
     }
-}
-
-/// The first option in which two declarations differ.
-fn difference(one: &QueueOptions, other: &QueueOptions) -> Option<&'static str> {
-    let overflow = |options: &QueueOptions| -> Overflow { options.overflow };
-    [
-        ("durability", one.durable != other.durable),
-        ("exclusiveness", one.exclusive != other.exclusive),
-        ("auto-delete", one.auto_delete != other.auto_delete),
-        ("message time to live", one.message_ttl != other.message_ttl),
-        ("expiry", one.expires != other.expires),
-        ("maximum length", one.length_max != other.length_max),
-        ("maximum bytes", one.bytes_max != other.bytes_max),
-        ("overflow behaviour", overflow(one) != overflow(other)),
-        ("dead letter exchange", one.dead_letter_exchange != other.dead_letter_exchange),
-        ("dead letter routing key", one.dead_letter_routing_key != other.dead_letter_routing_key),
-        ("maximum priority", one.priority_max != other.priority_max),
-        ("single active subscription", one.single_active != other.single_active),
-        ("delivery limit", one.delivery_limit != other.delivery_limit),
-        ("settle timeout", one.settle_timeout != other.settle_timeout),
-        ("arguments", one.other != other.other),
-    ]
-    .into_iter()
-    .find_map(|(name, differs)| differs.then_some(name))
 }

@@ -24,13 +24,57 @@ pub struct ConnectionInfo<'a> {
 }
 
 impl Node {
-    /// Carries out a control request in `vhost`, with all rights.
+    /// Carries out a control request in `vhost`, with all rights. Connections of a user or to a virtual
+    /// host that is deleted are closed.
     pub fn administer(
         &mut self,
         now: Time,
         vhost: &str,
         request: Request,
     ) -> Result<Reply, Refusal> {
+        match request {
+            Request::DeleteVhost { name } => self.delete_vhost(now, vhost, name),
+            Request::DeleteUser { name } => {
+                let gone = name.clone();
+                let reply = self.ask(now, vhost, Request::DeleteUser { name })?;
+                let why = format!("user '{gone}' was deleted");
+                self.close_connections(now, &why, |session| session.user == gone);
+                Ok(reply)
+            }
+            request => self.ask(now, vhost, request),
+        }
+    }
+
+    fn delete_vhost(&mut self, now: Time, asked_in: &str, name: String) -> Result<Reply, Refusal> {
+        if name == asked_in {
+            let text = format!("virtual host '{name}' is the one that administration itself uses");
+            return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
+        }
+        if self.engine.list_vhosts().any(|vhost| vhost.name == name) {
+            let why = format!("virtual host '{name}' was deleted");
+            self.close_connections(now, &why, |session| session.vhost == name);
+        }
+        self.ask(now, asked_in, Request::DeleteVhost { name })
+    }
+
+    /// Closes the connections whose sessions are meant.
+    fn close_connections(
+        &mut self,
+        now: Time,
+        why: &str,
+        is_meant: impl Fn(&amqp091::ConnectionInfo<'_>) -> bool,
+    ) {
+        let meant: Vec<ConnectionId> = self
+            .connections(now)
+            .filter(|connection| is_meant(&connection.session))
+            .map(|connection| connection.id)
+            .collect();
+        for id in meant {
+            self.close_connection(now, id, why);
+        }
+    }
+
+    fn ask(&mut self, now: Time, vhost: &str, request: Request) -> Result<Reply, Refusal> {
         self.engine.connect_internal(OPERATOR.connection, vhost)?;
         self.engine.open(OPERATOR);
         self.engine.request(now, OPERATOR, request, &mut self.world);

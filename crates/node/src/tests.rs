@@ -2,6 +2,7 @@
 
 mod host;
 
+use angarium_engine::{Request, Time};
 use host::{Host, RESIDENT_BYTES_MAX, Said};
 
 fn confirming(host: &mut Host) -> usize {
@@ -20,6 +21,43 @@ fn a_client_connects_declares_and_says_goodbye() {
     assert!(host.heard(client).contains(&Said::Goodbye));
     assert!(host.is_closed(client));
     assert!(host.node().is_drained());
+}
+
+#[test]
+fn who_is_deleted_is_disconnected() {
+    let mut host = Host::new();
+    let client = host.client();
+    host.declare(client, "q");
+    let now = Time(2_000_000_000);
+    let delete = Request::DeleteUser { name: "nobody".to_owned() };
+    host.node().administer(now, "/", delete).unwrap_err();
+    host.settle_down();
+    assert!(!host.is_closed(client));
+    let delete = Request::DeleteUser { name: "user".to_owned() };
+    host.node().administer(now, "/", delete).unwrap();
+    host.settle_down();
+    host.pass(60_000);
+    assert!(host.is_closed(client));
+}
+
+#[test]
+fn a_virtual_host_is_deleted_with_its_connections() {
+    let mut host = Host::new();
+    let client = host.client();
+    host.declare(client, "q");
+    let now = Time(2_000_000_000);
+    let create = Request::CreateVhost { name: "other".to_owned() };
+    host.node().administer(now, "/", create).unwrap();
+    let delete = || Request::DeleteVhost { name: "/".to_owned() };
+    // Not from inside.
+    host.node().administer(now, "/", delete()).unwrap_err();
+    host.settle_down();
+    assert!(!host.is_closed(client));
+    host.node().administer(now, "other", delete()).unwrap();
+    host.settle_down();
+    host.pass(60_000);
+    assert!(host.is_closed(client));
+    assert_eq!(host.node().engine().list_vhosts().count(), 1);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What happens to messages that leave a queue without having been accepted.
 
 use super::entry::Entry;
+use super::history;
 use super::paging::{Loading, Wanted};
 use super::stored::{Incoming, Stored};
 use crate::engine::Engine;
@@ -91,11 +92,16 @@ impl Engine {
         let Some(exchange) = queue.options.dead_letter_exchange.clone() else { return };
         let own_key = queue.options.dead_letter_routing_key.clone();
         let vhost = queue.vhost;
-        let annotations = died(incoming, &queue.name, reason, now);
+        let mut annotations = incoming.annotations.clone();
+        if annotations.deaths.is_empty() {
+            annotations.deaths = history::sent_along(&incoming.content, self.options.read_headers);
+        }
+        died(&mut annotations, incoming, &queue.name, reason, now);
         let (key, also_to): (&str, &[&str]) = match &own_key {
             Some(key) => (key, &[]),
             None => (incoming.routing_key, incoming.also_to),
         };
+        annotations.further_keys_removed |= own_key.is_some();
         let content = Content {
             ttl: incoming.content.ttl.filter(|_| !annotations.ttl_removed),
             ..incoming.content
@@ -148,9 +154,14 @@ impl Engine {
     }
 }
 
-/// A message's history with one death more.
-fn died(incoming: &Incoming<'_>, queue: &str, reason: DeathReason, now: Time) -> Annotations {
-    let mut annotations = incoming.annotations.clone();
+/// Adds one death to a message's history.
+fn died(
+    annotations: &mut Annotations,
+    incoming: &Incoming<'_>,
+    queue: &str,
+    reason: DeathReason,
+    now: Time,
+) {
     annotations.delivery_count = 0;
     let known =
         annotations.deaths.iter().position(|death| death.queue == queue && death.reason == reason);
@@ -176,5 +187,4 @@ fn died(incoming: &Incoming<'_>, queue: &str, reason: DeathReason, now: Time) ->
     };
     annotations.deaths.insert(0, death);
     annotations.ttl_removed |= incoming.content.ttl.is_some();
-    annotations
 }

@@ -2,8 +2,10 @@
 
 pub(crate) mod blob;
 mod dead_letter;
+mod difference;
 pub(crate) mod entry;
 mod expiry;
+mod history;
 pub(crate) mod lane;
 mod overflow;
 pub(crate) mod page;
@@ -11,6 +13,7 @@ pub(crate) mod paging;
 pub(crate) mod ranges;
 pub(crate) mod stored;
 
+pub(crate) use self::difference::difference;
 use self::entry::Entry;
 use self::lane::{Front, Lane};
 use self::page::Page;

@@ -13,7 +13,9 @@ use std::time::Duration;
 const PERSISTENT: u8 = 1;
 const DEAD: u8 = 2;
 const TTL_REMOVED: u8 = 4;
-const KNOWN_FLAGS: u8 = PERSISTENT | DEAD | TTL_REMOVED;
+const FURTHER_KEYS_REMOVED: u8 = 8;
+const DELAYED: u8 = 16;
+const KNOWN_FLAGS: u8 = PERSISTENT | DEAD | TTL_REMOVED | FURTHER_KEYS_REMOVED | DELAYED;
 const NO_TTL: u64 = u64::MAX;
 /// Bytes before the exchange's name.
 const FIXED_BYTES: usize = 24;
@@ -32,8 +34,13 @@ pub(crate) struct Incoming<'a> {
 }
 
 /// What a message has that was never requeued or dead-lettered.
-pub(crate) static NO_ANNOTATIONS: Annotations =
-    Annotations { delivery_count: 0, deaths: Vec::new(), ttl_removed: false };
+pub(crate) static NO_ANNOTATIONS: Annotations = Annotations {
+    delivery_count: 0,
+    deaths: Vec::new(),
+    ttl_removed: false,
+    further_keys_removed: false,
+    delayed: false,
+};
 
 impl<'a> Incoming<'a> {
     /// What a publisher hands in.
@@ -69,7 +76,9 @@ impl<'a> Incoming<'a> {
         let dead = !self.annotations.deaths.is_empty();
         let flags = u8::from(content.persistent) * PERSISTENT
             + u8::from(dead) * DEAD
-            + u8::from(self.annotations.ttl_removed) * TTL_REMOVED;
+            + u8::from(self.annotations.ttl_removed) * TTL_REMOVED
+            + u8::from(self.annotations.further_keys_removed) * FURTHER_KEYS_REMOVED
+            + u8::from(self.annotations.delayed) * DELAYED;
         let byte = |length: usize| u8::try_from(length).expect("names were checked to fit a byte");
         let word = |length: usize| u32::try_from(length).expect("bodies were checked to be small");
         let mut fixed = [0; FIXED_BYTES];
@@ -194,7 +203,13 @@ impl<'a> Stored<'a> {
             reader.end()?;
             deaths
         };
-        Ok(Annotations { delivery_count, deaths, ttl_removed: self.flags & TTL_REMOVED != 0 })
+        Ok(Annotations {
+            delivery_count,
+            deaths,
+            ttl_removed: self.flags & TTL_REMOVED != 0,
+            further_keys_removed: self.flags & FURTHER_KEYS_REMOVED != 0,
+            delayed: self.flags & DELAYED != 0,
+        })
     }
 
     /// As a delivery shows it.

@@ -8,8 +8,8 @@ use super::mapping;
 use super::session::{Connection, Waiting};
 use crate::{Turn, World};
 use angarium_engine::{
-    BindingTarget, Credit, ExchangeDeclaration, QueueDeclaration, Refusal, RefusalKind, Reply,
-    Request, Subscribe,
+    Arguments, BindingTarget, Credit, ExchangeDeclaration, QueueDeclaration, Refusal, RefusalKind,
+    Reply, Request, Subscribe,
 };
 
 /// A method that waits for the engine.
@@ -45,6 +45,26 @@ enum Answer {
     Got,
     /// This method, and the channel's new mode.
     Mode(Mode, Method<'static>),
+}
+
+/// What bind and unbind have in common.
+struct Binding {
+    source: String,
+    target: BindingTarget,
+    key: String,
+    arguments: Arguments,
+}
+
+impl Binding {
+    fn bind(self) -> Request {
+        let Binding { source, target, key, arguments } = self;
+        Request::Bind { source, target, key, arguments }
+    }
+
+    fn unbind(self) -> Request {
+        let Binding { source, target, key, arguments } = self;
+        Request::Unbind { source, target, key, arguments }
+    }
 }
 
 impl Connection {
@@ -169,30 +189,16 @@ impl Connection {
             Method::ExchangeBind {
                 destination, source, routing_key, no_wait, arguments, ..
             } => {
-                self.not_default(source)?;
-                self.not_default(destination)?;
-                let request = Request::Bind {
-                    source: source.to_owned(),
-                    target: BindingTarget::Exchange(destination.to_owned()),
-                    key: routing_key.to_owned(),
-                    arguments: mapping::arguments(arguments),
-                };
+                let binding = self.exchange_binding(destination, source, routing_key, arguments)?;
                 let answer = Answer::Done(Method::ExchangeBindOk {});
-                self.request(turn, index, request, answer, no_wait)
+                self.request(turn, index, binding.bind(), answer, no_wait)
             }
             Method::ExchangeUnbind {
                 destination, source, routing_key, no_wait, arguments, ..
             } => {
-                self.not_default(source)?;
-                self.not_default(destination)?;
-                let request = Request::Unbind {
-                    source: source.to_owned(),
-                    target: BindingTarget::Exchange(destination.to_owned()),
-                    key: routing_key.to_owned(),
-                    arguments: mapping::arguments(arguments),
-                };
+                let binding = self.exchange_binding(destination, source, routing_key, arguments)?;
                 let answer = Answer::Done(Method::ExchangeUnbindOk {});
-                self.request(turn, index, request, answer, no_wait)
+                self.request(turn, index, binding.unbind(), answer, no_wait)
             }
             _ => Err(misdirected(method)),
         }
@@ -238,18 +244,14 @@ impl Connection {
         match *method {
             Method::QueueDeclare { .. } => self.declare_queue(turn, index, method),
             Method::QueueBind { queue, exchange, routing_key, no_wait, arguments, .. } => {
-                let (target, key) = self.queue_binding(index, queue, exchange, routing_key)?;
-                let (source, arguments) = (exchange.to_owned(), mapping::arguments(arguments));
+                let binding = self.queue_binding(index, queue, exchange, routing_key, arguments)?;
                 let answer = Answer::Done(Method::QueueBindOk {});
-                let request = Request::Bind { source, target, key, arguments };
-                self.request(turn, index, request, answer, no_wait)
+                self.request(turn, index, binding.bind(), answer, no_wait)
             }
             Method::QueueUnbind { queue, exchange, routing_key, arguments, .. } => {
-                let (target, key) = self.queue_binding(index, queue, exchange, routing_key)?;
-                let (source, arguments) = (exchange.to_owned(), mapping::arguments(arguments));
+                let binding = self.queue_binding(index, queue, exchange, routing_key, arguments)?;
                 let answer = Answer::Done(Method::QueueUnbindOk {});
-                let request = Request::Unbind { source, target, key, arguments };
-                self.request(turn, index, request, answer, false)
+                self.request(turn, index, binding.unbind(), answer, false)
             }
             Method::QueuePurge { queue, no_wait, .. } => {
                 let name = self.queue_name(index, queue)?;
@@ -306,7 +308,7 @@ impl Connection {
         self.request(turn, index, Request::DeclareQueue(declaration), Answer::Declared, no_wait)
     }
 
-    /// Where a binding leads, and its key: with neither queue nor key given, both are the last
+    /// The binding of a queue that a method names: with neither queue nor key given, both are the last
     /// declared queue's name (spec, queue.bind).
     fn queue_binding(
         &self,
@@ -314,11 +316,36 @@ impl Connection {
         queue: &str,
         exchange: &str,
         key: &str,
-    ) -> Result<(BindingTarget, String), Fault> {
+        arguments: Table<'_>,
+    ) -> Result<Binding, Fault> {
         self.not_default(exchange)?;
         let name = self.queue_name(index, queue)?;
         let key = if queue.is_empty() && key.is_empty() { name.clone() } else { key.to_owned() };
-        Ok((BindingTarget::Queue(name), key))
+        let arguments = mapping::arguments(arguments);
+        Ok(Binding {
+            source: exchange.to_owned(),
+            target: BindingTarget::Queue(name),
+            key,
+            arguments,
+        })
+    }
+
+    /// The binding of an exchange that a method names.
+    fn exchange_binding(
+        &self,
+        destination: &str,
+        source: &str,
+        key: &str,
+        arguments: Table<'_>,
+    ) -> Result<Binding, Fault> {
+        self.not_default(source)?;
+        self.not_default(destination)?;
+        Ok(Binding {
+            source: source.to_owned(),
+            target: BindingTarget::Exchange(destination.to_owned()),
+            key: key.to_owned(),
+            arguments: mapping::arguments(arguments),
+        })
     }
 
     fn basic_method<W: World>(

@@ -5,8 +5,8 @@ use super::codec::content::{ACK, Deliver, NACK, Tagged, write_header};
 use super::codec::properties::{self, Edit};
 use super::codec::table::TableWriter;
 use super::codec::wire::truncated;
-use super::frame;
 use super::translate::translated;
+use super::{frame, mapping};
 use crate::Outlet;
 use angarium_engine::{
     Annotations, Confirm, Death, DeathReason, Delivery, Format, MessageView, Returned, SessionId,
@@ -106,7 +106,11 @@ fn write_content(outlet: &mut Outlet, channel: u16, message: &MessageView<'_>) {
 
 #[inline]
 fn is_plain(annotations: &Annotations) -> bool {
-    annotations.delivery_count == 0 && annotations.deaths.is_empty() && !annotations.ttl_removed
+    annotations.delivery_count == 0
+        && annotations.deaths.is_empty()
+        && !annotations.ttl_removed
+        && !annotations.further_keys_removed
+        && !annotations.delayed
 }
 
 /// Properties that are not as they were published.
@@ -144,14 +148,29 @@ fn annotated(raw: &[u8], annotations: &Annotations) -> Vec<u8> {
         headers.text("x-last-death-exchange", &last.exchange);
     }
     // A publisher's own x-death stays where the broker has nothing to say instead.
-    let drop_headers = if annotations.deaths.is_empty() {
-        &BROKER_HEADERS[BROKER_HEADERS.len() - 1..]
+    let mut drop_headers = if annotations.deaths.is_empty() {
+        BROKER_HEADERS[BROKER_HEADERS.len() - 1..].to_vec()
     } else {
-        BROKER_HEADERS
+        BROKER_HEADERS.to_vec()
     };
+    if annotations.further_keys_removed {
+        drop_headers.push("CC");
+    }
+    if annotations.delayed
+        && let Some(millis) = properties::headers(raw)
+            .and_then(|headers| headers.get(mapping::DELAY_HEADER))
+            .and_then(mapping::delay_millis)
+    {
+        // Negative, as the plugin for RabbitMQ has it: the next delayed exchange takes it for passed.
+        drop_headers.push(mapping::DELAY_HEADER);
+        match i32::try_from(millis.saturating_neg()) {
+            Ok(millis) => headers.short_int(mapping::DELAY_HEADER, millis),
+            Err(_) => headers.int(mapping::DELAY_HEADER, millis.saturating_neg()),
+        }
+    }
     let edit = Edit {
         drop_expiration: annotations.ttl_removed,
-        drop_headers,
+        drop_headers: &drop_headers,
         add_headers: &entries,
         ..Edit::default()
     };

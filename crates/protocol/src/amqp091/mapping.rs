@@ -168,6 +168,23 @@ pub(super) fn expiration(digits: &[u8]) -> Result<Duration, Fault> {
     }
 }
 
+/// The header that asks for a delay.
+pub(super) const DELAY_HEADER: &str = "x-delay";
+
+/// The milliseconds in that header, as the plugin for RabbitMQ reads them: numbers of all kinds, and
+/// texts of digits. Anything else asks for none.
+pub(super) fn delay_millis(value: FieldValue<'_>) -> Option<i64> {
+    match value {
+        FieldValue::Int(millis) => Some(millis),
+        FieldValue::LongStr(digits) => str::from_utf8(digits).ok()?.parse().ok(),
+        FieldValue::Float(millis) => Some(millis as i64),
+        FieldValue::Decimal { scale, value } => {
+            Some(10i64.checked_pow(scale.into()).map_or(0, |unit| i64::from(value) / unit))
+        }
+        _ => None,
+    }
+}
+
 /// What a declaration is about, for error texts.
 struct Declared<'a> {
     noun: &'static str,

@@ -351,7 +351,7 @@ impl Connection {
                     routing_keys(entry.value, &mut also_to)?;
                     edit.drop_headers = &["BCC"];
                 }
-                "x-delay" => after = delay(entry.value),
+                mapping::DELAY_HEADER => after = delay(entry.value),
                 _ => {}
             }
         }
@@ -466,10 +466,8 @@ fn routing_keys<'a>(value: FieldValue<'a>, keys: &mut Vec<&'a str>) -> Result<()
     Ok(())
 }
 
-/// The delay in an x-delay header, in milliseconds; anything but a positive integer is none.
+/// The delay that an x-delay header asks for.
 fn delay(value: FieldValue<'_>) -> Option<Duration> {
-    match value {
-        FieldValue::Int(millis) => u64::try_from(millis).ok().map(Duration::from_millis),
-        _ => None,
-    }
+    let millis = mapping::delay_millis(value).filter(|millis| *millis > 0)?;
+    u64::try_from(millis).ok().map(Duration::from_millis)
 }

@@ -279,6 +279,19 @@ fn everything_can_be_administered() {
     assert!(unknown.contains("lenght_max"), "{unknown}");
     let missing = ask("DELETE", "/api/queues/none/q", json!(null)).unwrap_err();
     assert!(missing.contains("none"), "{missing}");
+    for (path, what) in [("/api/queues/%2F/gone", "queue"), ("/api/exchanges/%2F/gone", "exchange")]
+    {
+        let missing = ask("DELETE", path, json!(null)).unwrap_err();
+        assert_eq!(missing, format!("no {what} 'gone' in vhost '/'"));
+    }
+    let mut client = running.client();
+    ask("DELETE", "/api/users/guest", json!(null)).unwrap_err();
+    ask("PUT", "/api/vhosts/v", json!(null)).unwrap();
+    ask("DELETE", "/api/vhosts/v", json!(null)).unwrap();
+    client.declare("q").unwrap();
+    let rows = ask("GET", "/api/queues", json!(null)).unwrap();
+    assert_eq!(rows[0]["state"], "running", "{rows}");
+    assert_eq!(rows[0]["stopped_at"], json!(null), "{rows}");
 }
 
 #[test]

@@ -210,6 +210,11 @@ impl TableWriter<'_> {
         self.name(name, b't');
         self.out.push(value.into());
     }
+    /// A 32-bit integer.
+    pub fn short_int(&mut self, name: &str, value: i32) {
+        self.name(name, b'I');
+        self.out.extend_from_slice(&value.to_be_bytes());
+    }
     /// A 64-bit integer.
     pub fn int(&mut self, name: &str, value: i64) {
         self.name(name, b'l');

@@ -271,8 +271,45 @@ fn messages_are_delayed() {
          < 1 basic.get-empty
          > wait 1000
          > 1 basic.get queue=q
-         < 1 basic.get-ok delivery_tag=1 exchange=later routing_key=k | headers={x-delay:1000} \
-           \"x\"",
+         < 1 basic.get-ok delivery_tag=1 exchange=later routing_key=k | headers={x-delay:-1000} \
+           \"x\"
+         > 1 basic.publish exchange=later routing_key=k | headers={k:v,x-delay:\"1000\"} \"text\"
+         > 1 basic.publish exchange=later routing_key=k | headers={x-delay:0} \"none\"
+         > 1 basic.publish exchange=later routing_key=k | headers={x-delay:-5} \"past\"
+         > 1 basic.publish exchange=later routing_key=k | headers={x-delay:soon} \"word\"
+         > 1 basic.get queue=q
+         < 1 basic.get-ok delivery_tag=2 exchange=later routing_key=k message_count=2 | \
+           headers={x-delay:0} \"none\"
+         > 1 basic.get queue=q
+         < 1 basic.get-ok delivery_tag=3 exchange=later routing_key=k message_count=1 | \
+           headers={x-delay:-5} \"past\"
+         > 1 basic.get queue=q
+         < 1 basic.get-ok delivery_tag=4 exchange=later routing_key=k | headers={x-delay:soon} \
+           \"word\"
+         > wait 1000
+         > 1 basic.get queue=q
+         < 1 basic.get-ok delivery_tag=5 exchange=later routing_key=k | headers={k:v,\
+           x-delay:-1000} \"text\"",
+    );
+}
+
+#[test]
+fn a_dead_letter_with_a_key_of_its_own_loses_cc() {
+    check(
+        "> 1 queue.declare queue=graves
+         < 1 queue.declare-ok queue=graves
+         > 1 queue.declare queue=q arguments={x-dead-letter-exchange:,\
+           x-dead-letter-routing-key:graves}
+         < 1 queue.declare-ok queue=q
+         > 1 basic.publish routing_key=q | headers={CC:[nowhere],k:v} \"x\"
+         > 1 basic.get queue=q
+         < 1 basic.get-ok delivery_tag=1 routing_key=q | headers={CC:[nowhere],k:v} \"x\"
+         > 1 basic.reject delivery_tag=1
+         > 1 basic.get queue=graves
+         < 1 basic.get-ok delivery_tag=2 routing_key=graves | headers={k:v,x-death:[{count:1,\
+           reason:rejected,queue:q,time:@1700000000,exchange:,routing-keys:[q,nowhere]}],\
+           x-first-death-reason:rejected,x-first-death-queue:q,x-first-death-exchange:,\
+           x-last-death-reason:rejected,x-last-death-queue:q,x-last-death-exchange:} \"x\"",
     );
 }
 

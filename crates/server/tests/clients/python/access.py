@@ -1,8 +1,8 @@
 """Users, permissions and virtual hosts, administered by the program's own commands."""
 
 import pika
-from harness import PROGRAM, administer, case, get_until, publish, refused
-from pika.exceptions import AMQPConnectionError, ChannelClosedByBroker
+from harness import PROGRAM, administer, case, get_until, publish, refused, wait_for
+from pika.exceptions import AMQPConnectionError, ChannelClosedByBroker, ConnectionClosedByBroker
 
 
 def add_user(world):
@@ -79,3 +79,49 @@ def a_deleted_user_cannot_log_in(world):
     except AMQPConnectionError:
         return
     raise AssertionError("was let in")
+
+
+def is_closed_with(connection, code):
+    """Whether the broker closes the connection, with that reply code."""
+    try:
+        wait_for(connection, lambda: False, "connection.close")
+    except ConnectionClosedByBroker as error:
+        return error.reply_code == code
+    return False
+
+
+@case(ours=True, needs=PROGRAM)
+def who_is_deleted_is_disconnected(world):
+    credentials = add_user(world)
+    administer("permission", "set", credentials.username)
+    connection, other = world.connect(credentials=credentials), world.connect()
+    administer("user", "delete", credentials.username)
+    assert is_closed_with(connection, 320)
+    other.process_data_events(time_limit=0.1)
+    assert other.is_open
+
+
+@case(ours=True, needs=PROGRAM)
+def a_virtual_host_goes_with_its_connections(world):
+    host = world.name("host")
+    administer("vhost", "add", host)
+    administer("permission", "set", "guest", "--vhost", host)
+    connection, other = world.connect(virtual_host=host), world.connect()
+    connection.channel().queue_declare("q", durable=True)
+    administer("vhost", "delete", host)
+    assert is_closed_with(connection, 320)
+    other.process_data_events(time_limit=0.1)
+    assert other.is_open
+    assert host not in administer("vhost", "list")
+
+
+@case(ours=True, needs=PROGRAM)
+def deleting_what_is_not_there_fails_for_an_operator(world):
+    for what in ("queue", "exchange", "user", "vhost"):
+        name = world.name("no")
+        try:
+            administer(what, "delete", name)
+        except AssertionError as error:
+            assert name in str(error), error
+        else:
+            raise AssertionError(f"{what} delete of what is not there succeeds")

@@ -172,3 +172,32 @@ def a_death_tells_every_routing_key(world):
     _, properties, _ = get_until(channel, letters)
     assert properties.headers["keep"] == 1
     assert death_of(properties)["routing-keys"] == [queue, "elsewhere"]
+
+
+@case()
+def a_key_of_its_own_takes_cc_away(world):
+    channel = world.channel(confirms=True)
+    for key in (None, "own"):
+        queue, _, letters = with_dead_letters(world, channel, key=key)
+        publish(channel, queue, b"x", headers={"CC": ["elsewhere"], "mine": 1})
+        method, _, _ = get_until(channel, queue, auto_ack=False)
+        channel.basic_nack(method.delivery_tag, requeue=False)
+        _, properties, _ = get_until(channel, letters)
+        assert ("CC" in properties.headers) == (key is None), properties.headers
+        assert properties.headers["mine"] == 1
+        assert death_of(properties)["routing-keys"] == [queue, "elsewhere"]
+
+
+@case()
+def a_history_that_is_published_anew_goes_on(world):
+    channel = world.channel(confirms=True)
+    queue, _, letters = with_dead_letters(world, channel)
+    headers = {}
+    for count in (1, 2, 3):
+        publish(channel, queue, b"x", headers=headers)
+        method, _, _ = get_until(channel, queue, auto_ack=False)
+        channel.basic_nack(method.delivery_tag, requeue=False)
+        _, properties, _ = get_until(channel, letters)
+        headers = properties.headers
+        deaths = [(death["queue"], death["reason"], death["count"]) for death in headers["x-death"]]
+        assert deaths == [(queue, "rejected", count)], deaths

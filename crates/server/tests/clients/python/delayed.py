@@ -63,3 +63,24 @@ def a_delay_that_is_no_number_or_not_positive_is_none(world):
     inbox = Inbox(channel, queue)
     inbox.wait(2)
     assert sorted(inbox.bodies()) == [b"negative", b"zero"]
+
+
+@case(ours=True)
+def the_delay_comes_back_negated_however_it_was_written(world):
+    channel = world.channel(confirms=True)
+    exchange, queue = delaying(world, channel)
+    for delay in (50, "50", 50.9):
+        send(channel, exchange, b"x", delay)
+        assert get_until(channel, queue)[1].headers["x-delay"] == -50, f"{delay!r}"
+
+
+@case(ours=True)
+def large_ones_that_are_due_together_all_come(world):
+    channel = world.channel(confirms=True)
+    exchange, queue = delaying(world, channel)
+    bodies = [bytes([65 + number]) * 2_000_000 for number in range(40)]
+    for body in bodies:
+        send(channel, exchange, body, 1500)
+    inbox = Inbox(channel, queue)
+    inbox.wait(len(bodies))
+    assert inbox.bodies() == bodies

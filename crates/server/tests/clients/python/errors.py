@@ -64,6 +64,32 @@ def another_declaration_of_the_same_name_is_406(world):
 
 
 @case()
+def the_text_of_a_406_names_the_argument_and_both_values(world):
+    connection = world.connect()
+    queue = world.queue(connection.channel(), {"x-max-length": 5}, durable=True)
+    five, six, one, dead = (
+        f"the value '{value}' of type '{kind}'"
+        for value, kind in (("5", "signedint"), ("6", "signedint"), ("1", "signedint"), ("e", "longstr"))
+    )
+    has = {"x-max-length": 5}
+    for durable, arguments, name, received, current in (
+        (False, has, "durable", "'false'", "'true'"),
+        (True, {"x-max-length": 6}, "x-max-length", six, five),
+        (True, {}, "x-max-length", "none", five),
+        (True, {**has, "x-message-ttl": 1}, "x-message-ttl", one, "none"),
+        (True, {**has, "x-dead-letter-exchange": "e"}, "x-dead-letter-exchange", dead, "none"),
+    ):
+        said = refused(
+            406,
+            ChannelClosedByBroker,
+            lambda: connection.channel().queue_declare(queue, durable=durable, arguments=arguments),
+        )
+        where = f"inequivalent arg '{name}' for queue '{queue}' in vhost '/'"
+        expected = f"PRECONDITION_FAILED - {where}: received {received} but current is {current}"
+        assert said == expected, said
+
+
+@case()
 def a_wrong_argument_is_406(world):
     connection = world.connect()
     for arguments in (
