@@ -25,6 +25,8 @@ pub(crate) struct Placement {
     seq: u64,
     expires: Time,
     durable: bool,
+    /// Its publisher waits until it is flushed.
+    flushes: bool,
     /// The subscription that gets it at once.
     taker: Option<u32>,
 }
@@ -280,7 +282,7 @@ impl Engine {
     /// Whether the message has to be stored and cannot be now.
     #[inline]
     fn cannot_store(&self, publish: &Publish<'_>, targets: &[QueueKey]) -> bool {
-        let is_durable = |key: &QueueKey| self.queues.get(key.0).is_some_and(|queue| queue.durable);
+        let is_durable = |key: &QueueKey| self.queues.get(key.0).is_some_and(|queue| queue.stores);
         self.storage != StorageState::Ready
             && publish.content.persistent
             && targets.iter().any(is_durable)
@@ -325,8 +327,9 @@ impl Engine {
         let seq = queue.next_seq;
         queue.next_seq += 1;
         queue.counters.published += 1;
-        let durable = content.persistent && queue.durable;
-        placements.push(Placement { queue: slot, seq, expires, durable, taker });
+        let durable = content.persistent && queue.stores;
+        let flushes = durable && queue.flushes;
+        placements.push(Placement { queue: slot, seq, expires, durable, flushes, taker });
         true
     }
 
@@ -343,7 +346,8 @@ impl Engine {
         let mut encoded = std::mem::take(&mut self.blob);
         encoded.clear();
         incoming.encode(&mut encoded);
-        let durable = self.append_published(placements, &encoded, wants_flush, fx);
+        let flushes = placements.iter().any(|placement| placement.flushes);
+        let durable = self.append_published(placements, &encoded, wants_flush && flushes, fx);
         // All its queues have it before one of them drops another message for it: that may be a dead
         // letter for the next of them, whose numbers come in order.
         let is_several = placements.len() > 1 && !self.in_group;
@@ -384,7 +388,7 @@ impl Engine {
             self.in_group = false;
             self.run_overdue(now, fx);
         }
-        Taken { position: durable, refused }
+        Taken { position: durable.filter(|_| flushes), refused }
     }
 
     fn append_published<F: Effects>(

@@ -156,11 +156,28 @@ pub enum Overflow {
     RejectPublishDeadLetter,
 }
 
+/// How long a durable queue's persistent messages are waited for, before their publisher is told that
+/// they are safe, and what they survive: the strongest unless a weaker one is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Until they are flushed to the disk: they survive whatever the disk survives.
+    #[default]
+    Flushed,
+    /// Not at all: they are in the journal's batch, which is written soon and flushed whenever
+    /// something else is. They survive a restart in order. A process that dies takes what was not
+    /// written yet along, a machine what was not flushed.
+    Buffered,
+    /// They are not stored, but for want of memory: they survive nothing, not even a restart in order.
+    Memory,
+}
+
 /// What a queue is declared with beside its name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QueueOptions {
     /// Survives a restart, with its persistent messages.
     pub durable: bool,
+    /// How well those are kept.
+    pub durability: Durability,
     /// Only its connection may use it; goes with that connection.
     pub exclusive: bool,
     /// Goes when its last subscription goes.

@@ -62,7 +62,7 @@ impl Node {
         &mut self,
         now: Time,
         why: &str,
-        is_meant: impl Fn(&amqp091::ConnectionInfo<'_>) -> bool,
+        is_meant: impl Fn(&protocol::ConnectionInfo<'_>) -> bool,
     ) {
         let meant: Vec<ConnectionId> = self
             .connections(now)

@@ -1,7 +1,7 @@
 //! In what a declaration differs from the queue there is, in the words that RabbitMQ has for it:
 //! programs look for them.
 
-use crate::{Overflow, QueueOptions, Value};
+use crate::{Durability, Overflow, QueueOptions, Value};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ fn told(name: &str, received: &str, current: &str) -> (String, String) {
 }
 
 /// The options that arguments set, by the arguments' names.
-fn arguments(options: &QueueOptions) -> [(&'static str, Option<Value>); 11] {
+fn arguments(options: &QueueOptions) -> [(&'static str, Option<Value>); 12] {
     let millis = |time: Option<Duration>| {
         time.map(|time| Value::Int(i64::try_from(time.as_millis()).unwrap_or(i64::MAX)))
     };
@@ -50,7 +50,13 @@ fn arguments(options: &QueueOptions) -> [(&'static str, Option<Value>); 11] {
         Overflow::RejectPublish => Some("reject-publish"),
         Overflow::RejectPublishDeadLetter => Some("reject-publish-dlx"),
     };
+    let durability = match options.durability {
+        Durability::Flushed => None,
+        Durability::Buffered => Some("buffered"),
+        Durability::Memory => Some("memory"),
+    };
     [
+        ("x-durability", durability.map(|name| Value::Text(name.to_owned()))),
         ("x-message-ttl", millis(options.message_ttl)),
         ("x-expires", millis(options.expires)),
         ("x-max-length", number(options.length_max)),

@@ -18,7 +18,7 @@ use self::entry::Entry;
 use self::lane::{Front, Lane};
 use self::page::Page;
 use self::ranges::Ranges;
-use crate::{ConnectionId, Position, QueueOptions, SessionId, Time};
+use crate::{ConnectionId, Durability, Position, QueueOptions, SessionId, Time};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A queue. Its rules are in the modules beside this one.
@@ -32,6 +32,10 @@ pub(crate) struct Queue {
     pub(crate) options: QueueOptions,
     /// It survives a restart: declared so, and not one connection's own.
     pub(crate) durable: bool,
+    /// So do its persistent messages.
+    pub(crate) stores: bool,
+    /// And their publishers wait until they are flushed.
+    pub(crate) flushes: bool,
     /// The connection that has it to itself.
     pub(crate) owner: Option<ConnectionId>,
     pub(crate) lanes: Vec<Lane>,
@@ -103,11 +107,14 @@ pub struct QueueCounters {
 impl Queue {
     pub(crate) fn new(number: u64, vhost: u32, name: String, options: QueueOptions) -> Queue {
         let lanes = usize::from(options.priority_max.unwrap_or(0)) + 1;
+        let durable = options.durable && !options.exclusive;
         Queue {
             number,
             vhost,
             name,
-            durable: options.durable && !options.exclusive,
+            durable,
+            stores: durable && options.durability != Durability::Memory,
+            flushes: durable && options.durability == Durability::Flushed,
             options,
             owner: None,
             lanes: std::iter::repeat_with(Lane::default).take(lanes).collect(),

@@ -9,7 +9,8 @@ use self::values::{read_arguments, write_arguments};
 use crate::codec::{Malformed, Reader, Writer};
 use crate::queue::page::{self, PageEntry};
 use crate::{
-    Arguments, BindingTarget, ExchangeKind, ExchangeOptions, Overflow, QueueOptions, Time,
+    Arguments, BindingTarget, Durability, ExchangeKind, ExchangeOptions, Overflow, QueueOptions,
+    Time,
 };
 use std::time::Duration;
 
@@ -422,11 +423,18 @@ pub(crate) fn write_queue_options(writer: &mut Writer<'_>, options: &QueueOption
     writer.option(options.expires, write_duration);
     writer.option(options.length_max, Writer::u64);
     writer.option(options.bytes_max, Writer::u64);
-    writer.u8(match options.overflow {
+    // Both are small: queues that say nothing of durability are as they were before they could.
+    let overflow = match options.overflow {
         Overflow::DropHead => 0,
         Overflow::RejectPublish => 1,
         Overflow::RejectPublishDeadLetter => 2,
-    });
+    };
+    let durability = match options.durability {
+        Durability::Flushed => 0,
+        Durability::Buffered => 1,
+        Durability::Memory => 2,
+    };
+    writer.u8(overflow | durability << DURABILITY_SHIFT);
     writer.option(options.dead_letter_exchange.as_deref(), Writer::text);
     writer.option(options.dead_letter_routing_key.as_deref(), Writer::text);
     writer.option(options.priority_max, Writer::u8);
@@ -436,9 +444,28 @@ pub(crate) fn write_queue_options(writer: &mut Writer<'_>, options: &QueueOption
     write_arguments(writer, &options.other);
 }
 
+/// Where durability is in the byte of the overflow.
+const DURABILITY_SHIFT: u8 = 4;
+
+fn read_overflow(byte: u8) -> Result<(Overflow, Durability), Malformed> {
+    let overflow = match byte & ((1 << DURABILITY_SHIFT) - 1) {
+        0 => Overflow::DropHead,
+        1 => Overflow::RejectPublish,
+        2 => Overflow::RejectPublishDeadLetter,
+        other => return Err(format!("overflow {other} is unknown")),
+    };
+    let durability = match byte >> DURABILITY_SHIFT {
+        0 => Durability::Flushed,
+        1 => Durability::Buffered,
+        2 => Durability::Memory,
+        other => return Err(format!("durability {other} is unknown")),
+    };
+    Ok((overflow, durability))
+}
+
 /// Reads what [`write_queue_options`] wrote.
 pub(crate) fn read_queue_options(reader: &mut Reader<'_>) -> Result<QueueOptions, Malformed> {
-    Ok(QueueOptions {
+    let mut options = QueueOptions {
         durable: reader.bool()?,
         exclusive: false,
         auto_delete: reader.bool()?,
@@ -446,20 +473,17 @@ pub(crate) fn read_queue_options(reader: &mut Reader<'_>) -> Result<QueueOptions
         expires: reader.option(read_duration)?,
         length_max: reader.option(Reader::u64)?,
         bytes_max: reader.option(Reader::u64)?,
-        overflow: match reader.u8()? {
-            0 => Overflow::DropHead,
-            1 => Overflow::RejectPublish,
-            2 => Overflow::RejectPublishDeadLetter,
-            other => return Err(format!("overflow {other} is unknown")),
-        },
-        dead_letter_exchange: reader.option(|reader| reader.text().map(str::to_owned))?,
-        dead_letter_routing_key: reader.option(|reader| reader.text().map(str::to_owned))?,
-        priority_max: reader.option(Reader::u8)?,
-        single_active: reader.bool()?,
-        delivery_limit: reader.option(Reader::u32)?,
-        settle_timeout: reader.option(read_duration)?,
-        other: read_arguments(reader)?,
-    })
+        ..QueueOptions::default()
+    };
+    (options.overflow, options.durability) = read_overflow(reader.u8()?)?;
+    options.dead_letter_exchange = reader.option(|reader| reader.text().map(str::to_owned))?;
+    options.dead_letter_routing_key = reader.option(|reader| reader.text().map(str::to_owned))?;
+    options.priority_max = reader.option(Reader::u8)?;
+    options.single_active = reader.bool()?;
+    options.delivery_limit = reader.option(Reader::u32)?;
+    options.settle_timeout = reader.option(read_duration)?;
+    options.other = read_arguments(reader)?;
+    Ok(options)
 }
 
 /// Appends an exchange's options.

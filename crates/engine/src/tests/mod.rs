@@ -7,6 +7,7 @@
 mod bounds;
 mod damage;
 mod delays;
+mod durability;
 mod limits;
 mod messages;
 mod model;

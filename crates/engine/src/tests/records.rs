@@ -217,3 +217,31 @@ fn a_snapshot_of_the_first_version_is_read() {
     let mut zeros = (1..snapshot.len()).filter(|index| snapshot[*index] == 0);
     assert!(zeros.any(|index| without(index).as_ref() == Some(&snapshot)));
 }
+
+#[test]
+fn durability_is_in_the_record_and_changes_nothing_where_none_was_chosen() {
+    let record = |durability| {
+        let options = QueueOptions {
+            durability,
+            overflow: Overflow::RejectPublish,
+            ..QueueOptions::default()
+        };
+        let record = Record::QueueDeclared { number: 1, vhost: "/", name: "q", options };
+        let mut bytes = Vec::new();
+        record.write(&mut bytes);
+        assert_eq!(Record::parse(&bytes).unwrap(), record);
+        bytes
+    };
+    let flushed = record(Durability::Flushed);
+    let at = flushed.iter().rposition(|byte| *byte == 1).unwrap();
+    for (durability, byte) in
+        [(Durability::Flushed, 1), (Durability::Buffered, 0x11), (Durability::Memory, 0x21)]
+    {
+        let mut expected = flushed.clone();
+        expected[at] = byte;
+        assert_eq!(record(durability), expected);
+    }
+    let mut unknown = flushed;
+    unknown[at] = 0x31;
+    assert!(Record::parse(&unknown).is_err());
+}

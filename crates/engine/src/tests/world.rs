@@ -410,6 +410,11 @@ fn queue_options(words: &Words<'_>) -> QueueOptions {
         priority_max: words.number("priorities"),
         single_active: words.has("single-active"),
         delivery_limit: words.number("limit"),
+        durability: match words.value("durability") {
+            Some("buffered") => Durability::Buffered,
+            Some("memory") => Durability::Memory,
+            _ => Durability::Flushed,
+        },
         settle_timeout: words.millis("timeout"),
         other: Arguments::new(),
     }

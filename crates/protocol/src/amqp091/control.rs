@@ -8,8 +8,7 @@ use super::mapping;
 use super::session::{Connection, Waiting};
 use crate::{Turn, World};
 use angarium_engine::{
-    Arguments, BindingTarget, Credit, ExchangeDeclaration, QueueDeclaration, Refusal, RefusalKind,
-    Reply, Request, Subscribe,
+    Credit, ExchangeDeclaration, QueueDeclaration, Refusal, RefusalKind, Reply, Request, Subscribe,
 };
 
 /// A method that waits for the engine.
@@ -45,26 +44,6 @@ enum Answer {
     Got,
     /// This method, and the channel's new mode.
     Mode(Mode, Method<'static>),
-}
-
-/// What bind and unbind have in common.
-struct Binding {
-    source: String,
-    target: BindingTarget,
-    key: String,
-    arguments: Arguments,
-}
-
-impl Binding {
-    fn bind(self) -> Request {
-        let Binding { source, target, key, arguments } = self;
-        Request::Bind { source, target, key, arguments }
-    }
-
-    fn unbind(self) -> Request {
-        let Binding { source, target, key, arguments } = self;
-        Request::Unbind { source, target, key, arguments }
-    }
 }
 
 impl Connection {
@@ -157,7 +136,7 @@ impl Connection {
     }
 
     /// Whether methods named in `what` make no sense on the default exchange.
-    fn not_default(&self, exchange: &str) -> Result<(), Fault> {
+    pub(super) fn not_default(&self, exchange: &str) -> Result<(), Fault> {
         if exchange.is_empty() {
             let text = "operation not permitted on the default exchange";
             return Err(Fault::new(Code::ACCESS_REFUSED, text));
@@ -224,7 +203,7 @@ impl Connection {
 
     /// The queue's name; an empty one means the queue last declared on the channel (spec,
     /// `queue-name`).
-    fn queue_name(&self, index: usize, name: &str) -> Result<String, Fault> {
+    pub(super) fn queue_name(&self, index: usize, name: &str) -> Result<String, Fault> {
         if !name.is_empty() {
             return Ok(name.to_owned());
         }
@@ -306,46 +285,6 @@ impl Connection {
             QueueDeclaration { name: queue.to_owned(), options: Some(options) }
         };
         self.request(turn, index, Request::DeclareQueue(declaration), Answer::Declared, no_wait)
-    }
-
-    /// The binding of a queue that a method names: with neither queue nor key given, both are the last
-    /// declared queue's name (spec, queue.bind).
-    fn queue_binding(
-        &self,
-        index: usize,
-        queue: &str,
-        exchange: &str,
-        key: &str,
-        arguments: Table<'_>,
-    ) -> Result<Binding, Fault> {
-        self.not_default(exchange)?;
-        let name = self.queue_name(index, queue)?;
-        let key = if queue.is_empty() && key.is_empty() { name.clone() } else { key.to_owned() };
-        let arguments = mapping::arguments(arguments);
-        Ok(Binding {
-            source: exchange.to_owned(),
-            target: BindingTarget::Queue(name),
-            key,
-            arguments,
-        })
-    }
-
-    /// The binding of an exchange that a method names.
-    fn exchange_binding(
-        &self,
-        destination: &str,
-        source: &str,
-        key: &str,
-        arguments: Table<'_>,
-    ) -> Result<Binding, Fault> {
-        self.not_default(source)?;
-        self.not_default(destination)?;
-        Ok(Binding {
-            source: source.to_owned(),
-            target: BindingTarget::Exchange(destination.to_owned()),
-            key: key.to_owned(),
-            arguments: mapping::arguments(arguments),
-        })
     }
 
     fn basic_method<W: World>(

@@ -4,7 +4,8 @@ use super::codec::table::Entry;
 use super::codec::{FieldValue, Table, properties};
 use super::fault::{Code, Fault};
 use angarium_engine::{
-    Arguments, ExchangeKind, ExchangeOptions, Overflow, QueueOptions, Refusal, RefusalKind, Value,
+    Arguments, Durability, ExchangeKind, ExchangeOptions, Overflow, QueueOptions, Refusal,
+    RefusalKind, Value,
 };
 use std::time::Duration;
 
@@ -114,6 +115,7 @@ pub(super) fn queue_options(
             "x-max-length" => options.length_max = Some(what.count(entry, 0, i64::MAX)?),
             "x-max-length-bytes" => options.bytes_max = Some(what.count(entry, 0, i64::MAX)?),
             "x-overflow" => options.overflow = what.overflow(entry)?,
+            "x-durability" => options.durability = what.durability(entry)?,
             "x-dead-letter-exchange" => options.dead_letter_exchange = Some(what.text(entry)?),
             "x-dead-letter-routing-key" => {
                 options.dead_letter_routing_key = Some(what.text(entry)?);
@@ -241,6 +243,17 @@ impl Declared<'_> {
             other => {
                 let why =
                     format!("'{other}' is none of drop-head, reject-publish, reject-publish-dlx");
+                Err(self.invalid(entry.name, &why))
+            }
+        }
+    }
+    fn durability(&self, entry: &Entry<'_>) -> Result<Durability, Fault> {
+        match self.text(entry)?.as_str() {
+            "flushed" => Ok(Durability::Flushed),
+            "buffered" => Ok(Durability::Buffered),
+            "memory" => Ok(Durability::Memory),
+            other => {
+                let why = format!("'{other}' is none of flushed, buffered, memory");
                 Err(self.invalid(entry.name, &why))
             }
         }

@@ -8,6 +8,7 @@ pub mod frame;
 
 pub mod codec;
 
+mod binding;
 mod channel;
 mod control;
 mod deliver;

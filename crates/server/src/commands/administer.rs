@@ -67,6 +67,7 @@ fn queue_command(group: Command) -> Command {
         .arg(value("length-max", "N", "Most messages ready in it"))
         .arg(value("bytes-max", "N", "Most bytes ready in it"))
         .arg(value("overflow", "drop-head|reject-publish|reject-publish-dlx", "What happens then"))
+        .arg(value("durability", "flushed|buffered|memory", "What a confirm waits for"))
         .arg(value("dead-letter-exchange", "NAME", "Where dead letters go"))
         .arg(value("dead-letter-routing-key", "KEY", "And with which key"))
         .arg(value("priority-max", "N", "Highest priority it tells apart"))
@@ -297,8 +298,9 @@ impl Asked<'_> {
             "priority-max",
             "delivery-limit",
         ];
-        const TEXTS: [&str; 8] = [
+        const TEXTS: [&str; 9] = [
             "overflow",
+            "durability",
             "dead-letter-exchange",
             "dead-letter-routing-key",
             "type",
@@ -363,7 +365,7 @@ fn columns(command: &str) -> &'static [&'static str] {
         "vhost" => &["name", "queues"],
         "permission" => &["vhost", "user", "configure", "write", "read"],
         "queue" => {
-            &["vhost", "name", "ready", "unsettled", "consumers", "bytes", "durable", "state"]
+            &["vhost", "name", "ready", "unsettled", "consumers", "bytes", "durability", "state"]
         }
         "exchange" => &["vhost", "name", "type", "durable"],
         "binding" => &["vhost", "source", "target_type", "target", "key", "arguments"],

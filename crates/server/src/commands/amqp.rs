@@ -1,12 +1,11 @@
 //! A small AMQP 0-9-1 client, blocking, one channel: enough to publish and consume from a shell.
 
+use super::transport::{self, Stream};
 use angarium_protocol::amqp091::codec::content::write_header;
 use angarium_protocol::amqp091::codec::{ContentHeader, Method, Properties, Table};
 use angarium_protocol::amqp091::frame;
 use clap::Args;
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 /// How long the broker may take to answer.
@@ -22,17 +21,21 @@ const DEFAULT_URI: &str = "amqp://guest:guest@127.0.0.1:5672/";
 /// Which broker to talk to.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Target {
-    /// The broker: amqp://USER:PASSWORD@HOST:PORT/VHOST
+    /// The broker: amqp://USER:PASSWORD@HOST:PORT/VHOST, or amqps:// for TLS
     #[arg(long, value_name = "URI", env = "ANGARIUM_URI", default_value = DEFAULT_URI)]
     pub(super) uri: String,
     /// Its Unix socket, instead of host and port
     #[arg(long, value_name = "PATH")]
     pub(super) socket: Option<std::path::PathBuf>,
+    /// For amqps: certificates of the authorities to trust (PEM), instead of the system's
+    #[arg(long, value_name = "FILE", env = "ANGARIUM_AUTHORITIES")]
+    pub(super) authorities: Option<std::path::PathBuf>,
 }
 
 /// The parts of an AMQP URI.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Uri {
+    pub(super) tls: bool,
     pub(super) address: String,
     pub(super) user: String,
     pub(super) password: String,
@@ -40,22 +43,27 @@ pub(super) struct Uri {
 }
 
 impl Uri {
-    /// Reads `amqp://user:password@host:port/vhost`; every part but the scheme may be missing.
+    /// Reads `amqp://user:password@host:port/vhost`; every part but the scheme may be missing. An
+    /// empty virtual host is the default one: in RabbitMQ's URI specification `amqp://host/` names
+    /// the virtual host "", which nobody has and nobody means.
     pub(super) fn parse(text: &str) -> Result<Uri, String> {
-        let rest = text.strip_prefix("amqp://").ok_or_else(|| {
-            if text.starts_with("amqps://") {
-                "amqps is for client libraries; this command talks to amqp://".to_owned()
-            } else {
-                format!("expected amqp://USER:PASSWORD@HOST:PORT/VHOST, not '{text}'")
+        let (tls, rest) = match (text.strip_prefix("amqp://"), text.strip_prefix("amqps://")) {
+            (Some(rest), _) => (false, rest),
+            (None, Some(rest)) => (true, rest),
+            (None, None) => {
+                let form = "amqp://USER:PASSWORD@HOST:PORT/VHOST (or amqps://)";
+                return Err(format!("expected {form}, not '{text}'"));
             }
-        })?;
+        };
+        let port = if tls { 5671 } else { 5672 };
         let (authority, path) = rest.split_once('/').map_or((rest, None), |(a, p)| (a, Some(p)));
         let (login, host) = authority.rsplit_once('@').unwrap_or(("guest:guest", authority));
         let (user, password) = login.split_once(':').unwrap_or((login, ""));
         let host = if host.is_empty() { "127.0.0.1" } else { host };
         let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
         Ok(Uri {
-            address: if has_port { host.to_owned() } else { format!("{host}:5672") },
+            tls,
+            address: if has_port { host.to_owned() } else { format!("{host}:{port}") },
             user: unescaped(user)?,
             password: unescaped(password)?,
             vhost: match path {
@@ -83,22 +91,6 @@ fn unescaped(text: &str) -> Result<String, String> {
         rest = &rest[2..];
     }
     String::from_utf8(bytes).map_err(|_| wrong())
-}
-
-trait Stream: Read + Write {
-    fn limit_reads(&self, timeout: Option<Duration>) -> std::io::Result<()>;
-}
-
-impl Stream for TcpStream {
-    fn limit_reads(&self, timeout: Option<Duration>) -> std::io::Result<()> {
-        self.set_read_timeout(timeout)
-    }
-}
-
-impl Stream for UnixStream {
-    fn limit_reads(&self, timeout: Option<Duration>) -> std::io::Result<()> {
-        self.set_read_timeout(timeout)
-    }
 }
 
 /// A connection with one open channel.
@@ -141,17 +133,9 @@ impl Client {
     pub(super) fn connect(target: &Target) -> Result<Client, String> {
         let uri = Uri::parse(&target.uri)?;
         let stream: Box<dyn Stream> = match &target.socket {
-            Some(path) => Box::new(
-                UnixStream::connect(path)
-                    .map_err(|error| format!("no broker at '{}': {error}", path.display()))?,
-            ),
-            None => {
-                let stream = TcpStream::connect(&uri.address).map_err(|error| {
-                    format!("no broker at {}: {error} (start one with `angarium`)", uri.address)
-                })?;
-                stream.set_nodelay(true).map_err(|error| error.to_string())?;
-                Box::new(stream)
-            }
+            Some(path) => transport::unix(path)?,
+            None if uri.tls => transport::tls(&uri.address, target.authorities.as_deref())?,
+            None => Box::new(transport::tcp(&uri.address)?),
         };
         let mut client = Client {
             stream,

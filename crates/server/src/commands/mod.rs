@@ -10,6 +10,7 @@ mod serve;
 mod table;
 #[cfg(test)]
 mod tests;
+mod transport;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use std::ffi::OsString;

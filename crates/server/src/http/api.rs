@@ -215,7 +215,7 @@ async fn delete_exchange(
 ) -> Answer {
     let if_unused = conditions.if_unused;
     let declaration = ExchangeDeclaration { name: name.clone(), options: None };
-    carry_out(&state, &vhost, Request::DeclareExchange(declaration)).await?;
+    let _ = carry_out(&state, &vhost, Request::DeclareExchange(declaration)).await?;
     carry_out(&state, &vhost, Request::DeleteExchange { name, if_unused }).await
 }
 
@@ -236,7 +236,7 @@ async fn delete_queue(
     let Conditions { if_unused, if_empty } = conditions;
     // Deleting what is not there is no error in protocols; an operator wants to know.
     let declaration = QueueDeclaration { name: name.clone(), options: None };
-    carry_out(&state, &vhost, Request::DeclareQueue(declaration)).await?;
+    let _ = carry_out(&state, &vhost, Request::DeclareQueue(declaration)).await?;
     carry_out(&state, &vhost, Request::DeleteQueue { name, if_unused, if_empty }).await
 }
 

@@ -1,7 +1,8 @@
 //! What requests to the administration API carry, and the engine's words for it.
 
 use angarium_engine::{
-    Arguments, BindingTarget, ExchangeKind, ExchangeOptions, Overflow, QueueOptions, Value,
+    Arguments, BindingTarget, Durability, ExchangeKind, ExchangeOptions, Overflow, QueueOptions,
+    Value,
 };
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -68,6 +69,8 @@ pub(super) struct QueueBody {
     bytes_max: Option<u64>,
     #[serde(default)]
     overflow: OverflowBody,
+    #[serde(default)]
+    durability: DurabilityBody,
     dead_letter_exchange: Option<String>,
     dead_letter_routing_key: Option<String>,
     priority_max: Option<u8>,
@@ -83,6 +86,15 @@ enum OverflowBody {
     DropHead,
     RejectPublish,
     RejectPublishDlx,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum DurabilityBody {
+    #[default]
+    Flushed,
+    Buffered,
+    Memory,
 }
 
 /// A binding to be made or taken away.
@@ -133,6 +145,11 @@ impl QueueBody {
                 OverflowBody::DropHead => Overflow::DropHead,
                 OverflowBody::RejectPublish => Overflow::RejectPublish,
                 OverflowBody::RejectPublishDlx => Overflow::RejectPublishDeadLetter,
+            },
+            durability: match self.durability {
+                DurabilityBody::Flushed => Durability::Flushed,
+                DurabilityBody::Buffered => Durability::Buffered,
+                DurabilityBody::Memory => Durability::Memory,
             },
             dead_letter_exchange: self.dead_letter_exchange,
             dead_letter_routing_key: self.dead_letter_routing_key,

@@ -1,6 +1,7 @@
 //! What listings show, looked up on the shard's thread and put into plain values.
 
 use crate::reactor::{Histogram, Shard};
+use angarium_engine::{Durability, QueueOptions};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -10,6 +11,8 @@ pub(super) struct QueueView {
     pub(super) vhost: String,
     pub(super) name: String,
     pub(super) durable: bool,
+    /// How well its persistent messages are kept: `flushed`, `buffered`, `memory`.
+    pub(super) durability: &'static str,
     pub(super) exclusive: bool,
     pub(super) auto_delete: bool,
     pub(super) ready: u64,
@@ -126,11 +129,21 @@ pub(super) fn exchanges(shard: &mut Shard, vhost: Option<&str>) -> Value {
     shown.collect()
 }
 
+fn durability(options: &QueueOptions) -> &'static str {
+    match options.durability {
+        _ if !options.durable || options.exclusive => "memory",
+        Durability::Flushed => "flushed",
+        Durability::Buffered => "buffered",
+        Durability::Memory => "memory",
+    }
+}
+
 fn queue_views(shard: &mut Shard) -> impl Iterator<Item = QueueView> {
     shard.node().engine().list_queues().map(|queue| QueueView {
         vhost: queue.vhost.to_owned(),
         name: queue.name.to_owned(),
         durable: queue.options.durable,
+        durability: durability(queue.options),
         exclusive: queue.options.exclusive,
         auto_delete: queue.options.auto_delete,
         ready: queue.ready,

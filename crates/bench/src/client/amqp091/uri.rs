@@ -39,7 +39,11 @@ impl FromStr for Uri {
             password: decode(password)?,
             host: host.to_owned(),
             port: port.unwrap_or(5672),
-            virtual_host: path.map_or_else(|| Ok("/".to_owned()), decode)?,
+            // An empty name is what the specification has for a path of `/`, and nobody's wish.
+            virtual_host: match path {
+                None | Some("") => "/".to_owned(),
+                Some(path) => decode(path)?,
+            },
         })
     }
 }

@@ -1,6 +1,7 @@
 """Delayed delivery: exchanges of type x-delayed-message and the header x-delay."""
 
 import time
+from decimal import Decimal
 
 import pika
 from harness import Inbox, case, count_until, get_until
@@ -69,7 +70,7 @@ def a_delay_that_is_no_number_or_not_positive_is_none(world):
 def the_delay_comes_back_negated_however_it_was_written(world):
     channel = world.channel(confirms=True)
     exchange, queue = delaying(world, channel)
-    for delay in (50, "50", 50.9):
+    for delay in (50, "50", Decimal("50.9")):
         send(channel, exchange, b"x", delay)
         assert get_until(channel, queue)[1].headers["x-delay"] == -50, f"{delay!r}"
 

@@ -143,8 +143,13 @@ class Inbox:
 
 def administer(*arguments):
     """Runs a command of the program against the running broker."""
-    command = [PROGRAM, *arguments, "--data", DATA]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    return command(*arguments, "--data", DATA)
+
+
+def command(*arguments):
+    """Runs a command of the program."""
+    whole = [PROGRAM, *arguments]
+    result = subprocess.run(whole, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert result.returncode == 0, f"{arguments}: {result.stderr.strip()}"
     return result.stdout
 

@@ -9,6 +9,7 @@ import consumers  # noqa: F401
 import contents  # noqa: F401
 import dead_letters  # noqa: F401
 import delayed  # noqa: F401
+import durability  # noqa: F401
 import errors  # noqa: F401
 import exchanges  # noqa: F401
 import limits  # noqa: F401

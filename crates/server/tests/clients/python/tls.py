@@ -4,7 +4,7 @@ import os
 import ssl
 
 import pika
-from harness import CERTIFICATES, PROGRAM, TLS_PORT, administer, case, get_until, publish
+from harness import CERTIFICATES, PROGRAM, TLS_PORT, administer, case, command, get_until, publish
 
 
 def options(certificate=None):
@@ -31,6 +31,23 @@ def round_trip(world, connection):
 def amqps_carries_messages(world):
     connection = world.connect(port=int(TLS_PORT), ssl_options=options())
     round_trip(world, connection)
+
+
+@case(ours=True, needs=TLS_PORT and PROGRAM)
+def the_programs_own_commands_take_amqps(world):
+    queue = world.queue(world.channel(), durable=True)
+    uri = ("--uri", f"amqps://localhost:{TLS_PORT}/")
+    trusted = ("--authorities", os.path.join(CERTIFICATES, "authority.pem"))
+    for text in ("first", "x" * 100_000):
+        command("publish", "--queue", queue, *uri, *trusted, text)
+    shown = command("consume", queue, "--count", "2", *uri, *trusted)
+    assert shown.split() == ["first", "x" * 100_000], shown[:100]
+    try:
+        command("publish", "--queue", queue, *uri, "untrusted")
+    except AssertionError as error:
+        assert "certificate" in str(error), error
+    else:
+        raise AssertionError("an unknown authority is trusted")
 
 
 @case(ours=True, needs=TLS_PORT)

@@ -1,0 +1,119 @@
+//! What is confirmed when, and what is kept, by the durability of queues.
+
+use super::{World, check};
+use crate::limits::Limits;
+
+/// `flushed`: whether somebody waited for each record to be flushed.
+fn waited(world: &World) -> Vec<bool> {
+    let records = world.fx.records.iter().zip(&world.fx.durable);
+    records.filter(|(record, _)| record[1] == 1).map(|(_, durable)| *durable).collect()
+}
+
+#[test]
+fn a_confirm_waits_for_what_was_chosen() {
+    for (options, is_confirmed, records, left) in [
+        ("durable", false, &[true][..], 1),
+        ("durable durability=flushed", false, &[true], 1),
+        ("durable durability=buffered", true, &[false], 1),
+        ("durable durability=memory", true, &[], 0),
+        ("durability=buffered", true, &[], 0),
+    ] {
+        let mut world = World::new();
+        world.run(&format!("a queue q {options}"));
+        world.run("a confirms");
+        let told = world.run("a publish - q 1 persistent");
+        assert_eq!(told == ["a confirm 1"], is_confirmed, "{options}: {told:?}");
+        assert_eq!(waited(&world), records, "{options}");
+        assert_eq!(world.run("flush").is_empty(), is_confirmed, "{options}");
+        world.run("restart");
+        let there = world.run("a passive q");
+        if options.starts_with("durable") {
+            assert_eq!(there, [format!("a queue q {left} 0")], "{options}");
+        }
+    }
+}
+
+#[test]
+fn the_strongest_of_several_queues_decides() {
+    for (levels, is_confirmed, waits) in [
+        (["memory", "flushed", "buffered"], false, &[true][..]),
+        (["memory", "buffered", "memory"], true, &[false]),
+        (["memory", "memory", "memory"], true, &[]),
+    ] {
+        let mut world = World::new();
+        for (number, level) in levels.iter().enumerate() {
+            world.run(&format!("a queue q{number} durable durability={level}"));
+            world.run(&format!("a bind amq.fanout q{number} k"));
+        }
+        world.run("a confirms");
+        let told = world.run("a publish amq.fanout k 1 persistent");
+        assert_eq!(told == ["a confirm 1"], is_confirmed, "{levels:?}");
+        assert_eq!(waited(&world), waits, "{levels:?}");
+        world.run("restart");
+        for (number, level) in levels.iter().enumerate() {
+            let left = u32::from(*level != "memory");
+            let there = world.run(&format!("a passive q{number}"));
+            assert_eq!(there, [format!("a queue q{number} {left} 0")], "{levels:?}");
+        }
+    }
+}
+
+#[test]
+fn what_need_not_be_stored_is_taken_while_nothing_can_be() {
+    check(
+        "a queue f durable
+         > a queue f 0 0
+         a queue b durable durability=buffered
+         > a queue b 0 0
+         a queue m durable durability=memory
+         > a queue m 0 0
+         a confirms
+         > a ok
+         storage full
+         a publish - f 1 persistent
+         > a nack 1
+         a publish - b 2 persistent
+         > a nack 2
+         a publish - m 3 persistent
+         > a confirm 3",
+    );
+}
+
+#[test]
+fn memory_spools_where_it_has_no_room_and_nothing_of_it_is_left() {
+    let limits = Limits { resident_bytes_max: 0, ..Limits::default() };
+    let mut world = World::with(limits);
+    world.run("a queue q durable durability=memory");
+    for number in 0..3_000 {
+        world.run(&format!("a publish - q {number} persistent"));
+    }
+    assert_eq!(world.engine.counters().spooled, 3_000);
+    world.run("b subscribe q c credit=10");
+    world.run("b accept 10 multiple");
+    world.run("b disconnect");
+    assert_eq!(world.run("a passive q"), ["a queue q 2990 0"]);
+    for with_snapshot in [false, true] {
+        if with_snapshot {
+            world.run("snapshot");
+        }
+        world.run("restart");
+        assert_eq!(world.run("a passive q"), ["a queue q 0 0"]);
+        assert!(world.fx.references.is_empty(), "{:?}", world.fx.references);
+        for number in 0..100 {
+            world.run(&format!("a publish - q {number} persistent"));
+        }
+    }
+}
+
+#[test]
+fn another_level_is_another_queue() {
+    check(
+        "a queue q durable durability=memory
+         > a queue q 0 0
+         a queue q durable durability=memory
+         > a queue q 0 0
+         a queue q durable
+         > a refused PreconditionFailed: inequivalent arg 'x-durability' for queue 'q' in vhost '/': \
+           received none but current is the value 'memory' of type 'longstr'",
+    );
+}

@@ -1,0 +1,71 @@
+//! The binding that a bind or unbind names, of queues and of exchanges.
+
+use super::codec::Table;
+use super::fault::Fault;
+use super::mapping;
+use super::session::Connection;
+use angarium_engine::{Arguments, BindingTarget, Request};
+
+/// What bind and unbind have in common.
+pub(super) struct Binding {
+    source: String,
+    target: BindingTarget,
+    key: String,
+    arguments: Arguments,
+}
+
+impl Binding {
+    /// The request that makes it.
+    pub(super) fn bind(self) -> Request {
+        let Binding { source, target, key, arguments } = self;
+        Request::Bind { source, target, key, arguments }
+    }
+
+    /// The request that takes it away.
+    pub(super) fn unbind(self) -> Request {
+        let Binding { source, target, key, arguments } = self;
+        Request::Unbind { source, target, key, arguments }
+    }
+}
+
+impl Connection {
+    /// The binding of a queue that a method names: with neither queue nor key given, both are the last
+    /// declared queue's name (spec, queue.bind).
+    pub(super) fn queue_binding(
+        &self,
+        index: usize,
+        queue: &str,
+        exchange: &str,
+        key: &str,
+        arguments: Table<'_>,
+    ) -> Result<Binding, Fault> {
+        self.not_default(exchange)?;
+        let name = self.queue_name(index, queue)?;
+        let key = if queue.is_empty() && key.is_empty() { name.clone() } else { key.to_owned() };
+        let arguments = mapping::arguments(arguments);
+        Ok(Binding {
+            source: exchange.to_owned(),
+            target: BindingTarget::Queue(name),
+            key,
+            arguments,
+        })
+    }
+
+    /// The binding of an exchange that a method names.
+    pub(super) fn exchange_binding(
+        &self,
+        destination: &str,
+        source: &str,
+        key: &str,
+        arguments: Table<'_>,
+    ) -> Result<Binding, Fault> {
+        self.not_default(source)?;
+        self.not_default(destination)?;
+        Ok(Binding {
+            source: source.to_owned(),
+            target: BindingTarget::Exchange(destination.to_owned()),
+            key: key.to_owned(),
+            arguments: mapping::arguments(arguments),
+        })
+    }
+}
