@@ -88,7 +88,9 @@ pub struct Journal {
     checkpointing: bool,
     /// Number of the newest checkpoint; 0: none.
     checkpoint: u32,
-    /// A checkpoint found no space; none is due before `retry`.
+    /// The last checkpoint found no space.
+    checkpoint_owed: bool,
+    /// Nor is there anything to give up for it: none is due before `retry`.
     checkpoint_waits: bool,
     appended_bytes_since_checkpoint: u64,
     stats: Stats,
@@ -123,6 +125,7 @@ impl Journal {
             pending: None,
             checkpointing: false,
             checkpoint: opened.checkpoint,
+            checkpoint_owed: false,
             checkpoint_waits: false,
             appended_bytes_since_checkpoint: 0,
             stats: Stats::default(),
@@ -332,9 +335,15 @@ impl Journal {
             Outcome::Space { space, result } => self.spaced(&space, result),
             Outcome::Checkpoint { write, result } => self.checkpointed(&write, result),
         }
-        let settled = self.segments.has_reserve() && !self.checkpoint_waits;
-        if self.state == State::Full && settled {
-            self.state = State::Ready;
+        self.look_at_space();
+    }
+
+    /// `Full` exactly as long as something is lacking for want of space: so whatever waits is told of,
+    /// and the host comes back with [`Journal::retry`].
+    fn look_at_space(&mut self) {
+        if !matches!(self.state, State::Failed(_)) {
+            let is_full = self.segments.is_short() || self.checkpoint_waits;
+            self.state = if is_full { State::Full } else { State::Ready };
         }
     }
 
@@ -384,17 +393,8 @@ impl Journal {
     fn spaced(&mut self, space: &Space, result: Result<(), SpaceError>) {
         match result {
             Ok(()) => self.segments.done(space),
-            Err(SpaceError::Full) => {
-                self.segments.full(space);
-                self.fill();
-            }
+            Err(SpaceError::Full) => self.segments.full(space),
             Err(SpaceError::Failed(why)) => self.fail(why),
-        }
-    }
-
-    fn fill(&mut self) {
-        if self.state == State::Ready {
-            self.state = State::Full;
         }
     }
 
@@ -402,6 +402,7 @@ impl Journal {
     pub fn retry(&mut self) {
         self.segments.retry();
         self.checkpoint_waits = false;
+        self.look_at_space();
     }
 
     // ---- checkpoints and space ----
@@ -411,14 +412,16 @@ impl Journal {
         if self.pending.is_some() || self.checkpointing || self.checkpoint_waits {
             return false;
         }
+        let dead = self.segments.dead() as u64;
         match self.state {
             State::Failed(_) => false,
-            State::Full => !self.segments.is_discarding() && self.segments.dead() > 1,
+            _ if self.segments.is_discarding() => false,
+            _ if self.checkpoint_owed => true,
+            State::Full => dead > 1,
             State::Ready => {
                 let segment_bytes = u64::from(self.options.segment_bytes);
-                let dead_bytes = self.segments.dead() as u64 * segment_bytes;
                 self.appended_bytes_since_checkpoint >= self.options.checkpoint_bytes
-                    || dead_bytes > self.options.checkpoint_bytes + segment_bytes
+                    || dead * segment_bytes > self.options.checkpoint_bytes + segment_bytes
             }
         }
     }
@@ -475,6 +478,7 @@ impl Journal {
             Ok(()) => {
                 let checkpoint = &write.checkpoint;
                 self.checkpoint = checkpoint.number;
+                self.checkpoint_owed = false;
                 self.stats.checkpoints += 1;
                 self.segments.checkpointed(checkpoint.start.segment(), &checkpoint.segments);
             }
@@ -482,7 +486,7 @@ impl Journal {
                 // The older one stands. Space set aside for records is worth less now than a
                 // checkpoint, which sets segments free.
                 self.checkpoint_waits = !self.segments.give_up_reserve();
-                self.fill();
+                self.checkpoint_owed = true;
             }
             Err(SpaceError::Failed(why)) => self.fail(why),
         }

@@ -58,6 +58,17 @@ struct Making {
     created: bool,
 }
 
+/// What is not tried because the disk had no space for it. `Segments::retry` ends every pause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Pause {
+    #[default]
+    Nothing,
+    /// New files. Used ones are taken and removed all the same, and a removal ends the pause.
+    Making,
+    /// Everything: not even a rename or a removal went through.
+    Everything,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Segments {
     segment_bytes: u64,
@@ -74,10 +85,10 @@ pub(crate) struct Segments {
     abandoned: Option<u32>,
     /// A job is out.
     busy: bool,
-    /// The last attempt found no space: wait for `retry` or for a file to reuse.
-    waits: bool,
-    /// Not even a removal went through: wait for `retry`.
-    stuck: bool,
+    pause: Pause,
+    /// Something found no space, and not everything needed is made since. There is no pause without
+    /// it, so that whoever looks at it knows when to call `retry`.
+    short: bool,
     readers: Arc<()>,
     retired: VecDeque<Retired>,
     free: VecDeque<(u32, u64)>,
@@ -247,8 +258,6 @@ impl Segments {
                 return;
             }
             let retired = self.retired.pop_front().expect("there is a front");
-            // Something to reuse is as good as new space.
-            self.waits = false;
             self.free.extend(retired.files);
         }
     }
@@ -279,23 +288,36 @@ impl Segments {
 
     // ---- space ----
 
+    /// There may be space again.
     pub(crate) fn retry(&mut self) {
-        self.waits = false;
-        self.stuck = false;
+        self.pause = Pause::Nothing;
+        self.settle();
     }
-    pub(crate) fn has_reserve(&self) -> bool {
-        self.next.len() >= READY_SEGMENTS
-            && self.next.iter().all(|next| next.made)
-            && self.used.iter().all(|used| used.made)
+    /// Whether something needed is not there because there was no space for it.
+    pub(crate) fn is_short(&self) -> bool {
+        self.short
+    }
+    /// Ends a want of space once everything needed is made.
+    fn settle(&mut self) {
+        if self.pause != Pause::Everything && self.discard.is_empty() && self.needed().is_none() {
+            self.pause = Pause::Nothing;
+            self.short = false;
+        }
     }
     /// Gives up a segment in reserve, so that a checkpoint finds space. False: there is none.
     pub(crate) fn give_up_reserve(&mut self) -> bool {
-        self.waits = true;
+        self.lacks(Pause::Making);
         let at = self.next.iter().rposition(|next| next.made);
         let file = self.free.pop_back().map(|file| file.0);
         let file = file.or_else(|| Some(self.next.remove(at?)?.id));
         self.discard.extend(file);
         file.is_some()
+    }
+    fn lacks(&mut self, pause: Pause) {
+        self.short = true;
+        if self.pause != Pause::Everything {
+            self.pause = pause;
+        }
     }
     pub(crate) fn is_discarding(&self) -> bool {
         !self.discard.is_empty()
@@ -303,7 +325,7 @@ impl Segments {
 
     /// The next piece of work.
     pub(crate) fn next_job(&mut self) -> Option<Space> {
-        if self.busy || self.stuck {
+        if self.busy || self.pause == Pause::Everything {
             return None;
         }
         self.collect();
@@ -333,10 +355,13 @@ impl Segments {
             if let Some(&(from, _)) = self.free.iter().find(|file| file.1 == bytes) {
                 return Some(Space::Reuse { from, to: id });
             }
-            if !self.waits {
+            if self.pause == Pause::Nothing {
                 self.making = Some(Making { id, bytes, zeroed: 0, created: false });
                 return Some(Space::Create { id, bytes });
             }
+            // No used file fits, so each of them is worth no more than its space.
+            let file = self.free.front()?;
+            return Some(Space::Remove { id: file.0 });
         }
         let reusable = |&&(_, bytes): &&(u32, u64)| bytes == self.segment_bytes;
         let surplus = self.free.iter().filter(reusable).count() > self.free_max;
@@ -377,12 +402,16 @@ impl Segments {
                 let file = at.and_then(|at| self.free.remove(at));
                 self.made(to, file.map_or(0, |file| file.1));
             }
+            Space::Remove { id } if self.discard.contains(&id) => {
+                self.discard.retain(|&discarded| discarded != id);
+            }
             Space::Remove { id } => {
                 self.free.retain(|file| file.0 != id);
-                self.discard.retain(|&discarded| discarded != id);
+                self.retry();
             }
             Space::Abandon { .. } => self.abandoned = None,
         }
+        self.settle();
     }
 
     fn made(&mut self, id: u32, bytes: u64) {
@@ -399,7 +428,6 @@ impl Segments {
     /// There was no space. A segment that was begun is given up.
     pub(crate) fn full(&mut self, space: &Space) {
         self.busy = false;
-        self.waits = true;
         match space {
             Space::Create { .. } => self.making = None,
             Space::Zero { id, .. } => {
@@ -407,8 +435,9 @@ impl Segments {
                 self.abandoned = Some(*id);
             }
             // Renaming and removing hardly ever need space; where they do, trying at once is no use.
-            _ => self.stuck = true,
+            _ => self.lacks(Pause::Everything),
         }
+        self.lacks(Pause::Making);
     }
 
     // ---- statistics ----

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use super::crash::Random;
 use super::{Host, open, small};
 use crate::{Fault, FaultyStorage, JobKind, Journal, Options, Position, Recovery, State};
 
@@ -262,4 +263,125 @@ fn small_records_that_wait_for_a_segment_are_not_padded_one_by_one() {
     host.journal.retry();
     host.run(&storage);
     assert_eq!(host.journal.stats().backlog_bytes, 0);
+}
+
+/// After every step: the journal is `Full`, or it has made everything durable that was asked for.
+/// Once space is back and looked for, it is `Ready`.
+fn never_stops_unseen(seed: u64) {
+    let storage = FaultyStorage::new(seed);
+    let mut random = Random(seed);
+    let mut host = Host::open(&storage, tiny()).unwrap();
+    for step in 0..150 {
+        let full = *host.journal.state() == State::Full;
+        match random.below(12) {
+            0 if !full => drop(host.publish(20_000 + random.below(60_000) as usize, true)),
+            0..5 if !full => drop(host.publish(random.below(6_000) as usize, true)),
+            5..8 => {
+                let oldest: Vec<_> = host.live.keys().copied().take(8).collect();
+                for number in oldest {
+                    host.settle(number);
+                }
+            }
+            8 => host.checkpoint(),
+            9 => storage.set_capacity(Some(storage.used() + (random.below(5) << 14))),
+            10 => {
+                let at = storage.operations() + random.below(6);
+                storage.fail_at(at, Fault::Full, random.below(4) == 0);
+            }
+            11 if random.below(4) == 0 => {
+                storage.heal();
+                storage.set_capacity(None);
+            }
+            _ => host.journal.retry(),
+        }
+        host.run(&storage);
+        while host.journal.checkpoint_due() {
+            host.checkpoint();
+            host.run(&storage);
+        }
+        match host.journal.state() {
+            State::Ready => {
+                let waiting = host.journal.stats().backlog_bytes;
+                assert_eq!(waiting, 0, "seed {seed}, step {step}: it waits and does not say so");
+            }
+            State::Full => {}
+            // A flush that finds no space is an error like any other.
+            State::Failed(_) => break,
+        }
+    }
+    if matches!(host.journal.state(), State::Failed(_)) {
+        return;
+    }
+    storage.heal();
+    storage.set_capacity(None);
+    for _ in 0..3 {
+        host.journal.retry();
+        host.run(&storage);
+        while host.journal.checkpoint_due() {
+            host.checkpoint();
+            host.run(&storage);
+        }
+    }
+    assert_eq!(*host.journal.state(), State::Ready, "seed {seed}");
+    assert_eq!(host.journal.stats().backlog_bytes, 0, "seed {seed}");
+    storage.crash();
+    assert_eq!(open(&storage, tiny()).unwrap().1, host.live, "seed {seed}");
+}
+
+#[test]
+fn what_waits_for_space_is_told_and_goes_on_when_there_is_some() {
+    for seed in 1..300 {
+        never_stops_unseen(seed);
+    }
+}
+
+#[test]
+fn a_larger_record_after_used_segments_ended_the_want_of_space_finds_its_segment() {
+    let storage = FaultyStorage::new(1);
+    storage.set_capacity(Some(12 * (64 << 10)));
+    let mut host = Host::open(&storage, small()).unwrap();
+    fill(&mut host, &storage);
+    for number in host.live.keys().copied().collect::<Vec<_>>() {
+        host.settle(number);
+    }
+    host.run(&storage);
+    host.checkpoint();
+    host.run(&storage);
+    // Not by asking the disk again, but through segments that are no longer needed.
+    assert_eq!(*host.journal.state(), State::Ready);
+    let large = host.publish(90_000, true).1;
+    host.run(&storage);
+    assert!(host.journal.durable() > large, "used segments make room for it");
+    assert_eq!(*host.journal.state(), State::Ready);
+}
+
+#[test]
+fn a_removal_without_space_is_tried_again() {
+    let storage = FaultyStorage::new(1);
+    let mut host = Host::open(&storage, small()).unwrap();
+    for _ in 0..8 {
+        host.publish(90_000, true);
+    }
+    host.run(&storage);
+    for number in host.live.keys().copied().collect::<Vec<_>>() {
+        host.settle(number);
+    }
+    host.checkpoint();
+    // Flush, checkpoint; then segments of unusual size are removed.
+    let mut jobs = 0;
+    while let Some(job) = host.journal.next_job() {
+        if job.kind() == JobKind::Space {
+            storage.fail_at(storage.operations(), Fault::Full, false);
+        }
+        jobs += 1;
+        host.journal.finished(job.run(&storage));
+    }
+    assert!(jobs < 10, "it is not tried again at once");
+    assert_eq!(*host.journal.state(), State::Full);
+    storage.heal();
+    let used = storage.used();
+    host.journal.retry();
+    host.run(&storage);
+    assert_eq!(*host.journal.state(), State::Ready);
+    assert!(storage.used() < used);
 }
