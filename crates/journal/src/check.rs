@@ -42,8 +42,10 @@ pub struct SegmentReport {
     pub blocks: u64,
     /// Records in them.
     pub records: u64,
-    /// References that kept it as of the checkpoint.
-    pub live: u64,
+    /// Bytes of it in which there were blocks that a repair gave up.
+    pub given_up: u64,
+    /// References that kept it as of the checkpoint, if there is one.
+    pub live: Option<u64>,
 }
 
 /// Something that is wrong.
@@ -90,8 +92,9 @@ pub fn check(storage: &dyn Storage) -> Result<Report, String> {
         check_chain(storage, newest, &files, &mut report)?;
     }
     let newest = newest.unwrap_or_default();
+    let mut given_up = Position(0);
     for &file in &files {
-        check_segment(storage, &newest, file, &mut report)?;
+        check_segment(storage, &newest, file, &mut given_up, &mut report)?;
     }
     Ok(report)
 }
@@ -142,12 +145,13 @@ fn check_chain(
             return Ok(());
         };
         let to = resumes.header.position();
+        let (place, what) = walk.missing(storage, to)?;
         report.problems.push(Problem {
-            name: format::segment_name(walk.at.segment()),
-            offset: walk.at.offset().into(),
+            name: format::segment_name(place.segment()),
+            offset: place.offset().into(),
             what: format!(
-                "{}, though it was flushed once; the log goes on in {to}: whatever was between is lost",
-                walk.end
+                "{what}, though it was flushed once; the log goes on in {to}: whatever was between is \
+                 lost",
             ),
             kind: ProblemKind::Gap { walk: walk.clone(), resumes },
         });
@@ -189,30 +193,39 @@ pub(crate) fn resumption(storage: &dyn Storage, walk: &Walk) -> Result<Option<Bl
     Ok(first.filter(|_| proven))
 }
 
-/// Counts a segment's blocks and verifies its records.
+/// Counts a segment's blocks and verifies its records. What lies before `given_up` a repair gave up.
 fn check_segment(
     storage: &dyn Storage,
     newest: &Checkpoint,
     file: File,
+    given_up: &mut Position,
     report: &mut Report,
 ) -> Result<(), String> {
     let name = format::segment_name(file.id);
+    let at = |offset: u64| Position(Position::at(file.id, 0).0 + offset);
     let live = newest.segments.iter().find(|usage| usage.id == file.id).map_or(0, |it| it.live);
-    let mut segment = SegmentReport { name, bytes: file.bytes, blocks: 0, records: 0, live };
+    let known = report.checkpoint.is_some().then_some(live);
+    let mut segment =
+        SegmentReport { name, bytes: file.bytes, blocks: 0, records: 0, given_up: 0, live: known };
     let mut expected = 0;
     let mut unreadable = Vec::new();
     let mut note = |offset: u64, what: String| {
         // Where replay goes, gaps are told of by the chain.
-        if Position::at(file.id, offset as u32) < newest.start && live > 0 {
+        if at(offset) < newest.start && live > 0 {
             unreadable.push((offset, what));
         }
     };
     scan::search(storage, &[file], Position::at(file.id, 0), |block, bytes| {
         let offset = u64::from(block.header.offset);
-        if offset > expected {
+        let hole = scan::hole_end(block, bytes);
+        // A gap that a hole ends is the block that it broke off in.
+        if offset > expected && (at(offset) <= *given_up || hole.is_some()) {
+            segment.given_up += offset - expected;
+        } else if offset > expected {
             note(expected, format!("no valid block up to offset {offset}"));
         }
         expected = offset + block.header.padded() as u64;
+        *given_up = hole.unwrap_or_default().max(*given_up);
         segment.blocks += 1;
         for record in Records::new(bytes, &block.header) {
             segment.records += 1;
@@ -223,7 +236,9 @@ fn check_segment(
         }
         true
     })?;
-    if expected == 0 && live > 0 {
+    if expected < file.bytes && at(file.bytes) <= *given_up {
+        segment.given_up += file.bytes - expected;
+    } else if expected == 0 && live > 0 {
         note(0, NoBlock::Absent.to_string());
     }
     for (offset, what) in unreadable {

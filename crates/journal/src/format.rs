@@ -162,6 +162,13 @@ impl BlockHeader {
     }
 }
 
+/// Makes a block's header say that it belongs at `position`.
+pub(crate) fn belong(bytes: &mut [u8], position: Position) {
+    bytes[0..4].copy_from_slice(&MAGIC);
+    bytes[8..12].copy_from_slice(&position.segment().to_le_bytes());
+    bytes[12..16].copy_from_slice(&position.offset().to_le_bytes());
+}
+
 fn block_checksum(bytes: &[u8], length: usize) -> u32 {
     let header = crc32c::crc32c(&bytes[..CHECKSUM_AT]);
     crc32c::crc32c_append(header, &bytes[HEADER_BYTES..HEADER_BYTES + length])

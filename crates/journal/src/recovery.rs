@@ -183,18 +183,18 @@ fn judge_end(storage: &dyn Storage, walk: &Walk) -> Result<u32, String> {
         }
         proof.is_none()
     })?;
-    match proof {
-        None => Ok(epoch),
-        Some(later) if walk.at == Position(0) => Err(format!(
+    let Some(later) = proof else {
+        return Ok(epoch);
+    };
+    match walk.missing(storage, later.position())? {
+        (Position(0), _) => Err(format!(
             "the beginning of the journal is missing, and there is no checkpoint: a valid block is in {}; \
              {HINT}",
             later.position()
         )),
-        Some(later) => Err(format!(
-            "the journal is damaged in {}: {}, though it was flushed once: a valid block follows in {}; \
-             {HINT}",
-            walk.at,
-            walk.end,
+        (place, what) => Err(format!(
+            "the journal is damaged in {place}: {what}, though it was flushed once: a valid block \
+             follows in {}; {HINT}",
             later.position()
         )),
     }

@@ -83,6 +83,11 @@ fn fill_up(storage: &dyn Storage, id: u32, bytes: u64, there: u64) -> io::Result
         storage.write(&preparing, at, &chunk)?;
         at += chunk.len() as u64;
     }
+    let from = format::align(there as usize) as u64;
+    if from < bytes {
+        let end = Position(Position::at(id, 0).0 + bytes);
+        storage.write(&preparing, from, &scan::lost(Position::at(id, from as u32), end))?;
+    }
     storage.sync(&preparing)?;
     storage.rename(&preparing, &name)?;
     Ok(format!("gave up {name} from offset {there} to its end at {bytes}: records there are lost"))

@@ -46,8 +46,23 @@ impl Block {
 /// Bytes that a hole's block has behind its header: where the log goes on, and the chain there.
 const HOLE_BYTES: usize = 20;
 
+/// Where a hole's block says that the log goes on.
+pub(crate) fn hole_end(block: &Block, bytes: &[u8]) -> Option<Position> {
+    (block.header.flags & FLAG_HOLE != 0).then(|| block.next(bytes).0)
+}
+
+/// A block that says that everything from here to `end` was given up. No chain comes to it.
+pub(crate) fn lost(at: Position, end: Position) -> Vec<u8> {
+    let walk = Walk::new(Vec::new(), at, Chain::default(), 0);
+    seal_hole(at, &walk, end, Chain::default(), 0)
+}
+
 /// A block without records that says where the log goes on.
 pub(crate) fn hole(at: Position, walk: &Walk, resumes: Position, chain: Chain) -> Vec<u8> {
+    seal_hole(at, walk, resumes, chain, walk.chain.sequence + 1)
+}
+
+fn seal_hole(at: Position, walk: &Walk, resumes: Position, chain: Chain, sequence: u64) -> Vec<u8> {
     let mut bytes = vec![0; BLOCK_ALIGN];
     let content = &mut bytes[HEADER_BYTES..HEADER_BYTES + HOLE_BYTES];
     content[..8].copy_from_slice(&resumes.0.to_le_bytes());
@@ -57,12 +72,13 @@ pub(crate) fn hole(at: Position, walk: &Walk, resumes: Position, chain: Chain) -
         flags: FLAG_HOLE,
         segment: at.segment(),
         offset: at.offset(),
-        sequence: walk.chain.sequence + 1,
+        sequence,
         epoch: walk.epoch,
         length: HOLE_BYTES as u32,
         records: 0,
         previous: walk.chain.checksum,
-        durable: at,
+        // Nothing is proven by a block that no chain comes to.
+        durable: if sequence > 0 { at } else { Position(0) },
         segment_bytes: 0,
     };
     format::seal_block(&mut bytes, &header);
@@ -114,6 +130,35 @@ pub(crate) fn read_block(
     Ok(format::verify_block(buffer, &header).map(|checksum| Block { header, checksum }))
 }
 
+/// What is wrong with the damaged block here, if there are remains of one: its header says that it
+/// belongs here, or its checksum is right once it does.
+fn remains(storage: &dyn Storage, file: File, place: Position) -> Result<Option<NoBlock>, String> {
+    let offset = u64::from(place.offset());
+    let mut bytes = Vec::new();
+    match read_block(storage, file, offset, &mut bytes)? {
+        Ok(_) => return Ok(None),
+        Err(NoBlock::Absent) => {}
+        Err(what) => return Ok(Some(what)),
+    }
+    if bytes.len() < HEADER_BYTES {
+        return Ok(None);
+    }
+    format::belong(&mut bytes, place);
+    let Ok(header) = BlockHeader::decode(&bytes, place) else {
+        return Ok(None);
+    };
+    if header.padded() as u64 > file.bytes - offset {
+        return Ok(None);
+    }
+    bytes.resize(header.padded(), 0);
+    let name = format::segment_name(file.id);
+    storage
+        .read(&name, offset, &mut bytes)
+        .map_err(|error| format!("cannot read {name} at offset {offset}: {error}"))?;
+    format::belong(&mut bytes, place);
+    Ok(format::verify_block(&bytes, &header).is_ok().then_some(NoBlock::Absent))
+}
+
 /// A walk along the chain of blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Walk {
@@ -162,6 +207,29 @@ impl Walk {
             }
         }
         Ok(None)
+    }
+
+    /// Where the block that the chain misses was, and what is wrong there. A segment's last block need
+    /// not reach its end: behind it the next one may be missing here or at the beginning of any later
+    /// segment up to where the log goes on, so the first of those places with the remains of a block
+    /// counts.
+    pub(crate) fn missing(
+        &self,
+        storage: &dyn Storage,
+        resumes: Position,
+    ) -> Result<(Position, NoBlock), String> {
+        let here = self.files.partition_point(|file| file.id < self.at.segment());
+        for &file in &self.files[here..] {
+            let is_here = file.id == self.at.segment();
+            let place = if is_here { self.at } else { Position::at(file.id, 0) };
+            if place >= resumes {
+                break;
+            }
+            if let Some(what) = remains(storage, file, place)? {
+                return Ok((place, what));
+            }
+        }
+        Ok((self.at, self.end))
     }
 
     /// Blocks that an earlier process wrote behind the end of its log, and that nobody ever counted

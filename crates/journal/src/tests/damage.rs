@@ -58,15 +58,17 @@ fn a_flipped_bit_before_valid_blocks_refuses_the_start_and_names_the_place() {
     let storage = FaultyStorage::new(1);
     let (_, blocks) = log(&storage, 12, 3000);
     for (block, _) in &blocks[..blocks.len() - 2] {
-        // In the magic, the sequence number, the length, the checksum, a record's header, a record.
-        for offset in [0, 17, 29, 61, 66, 5000] {
+        // In the magic, segment, sequence number, length, checksum, a record's header, a record.
+        for offset in [0, 9, 17, 29, 61, 66, 5000] {
             let damaged = storage.copy();
             damaged.flip(&segment_name(block.segment()), u64::from(block.offset()) + offset, 0x10);
             let why = refusal(&damaged);
             let expected =
                 format!("{} at offset {}", segment_name(block.segment()), block.offset());
-            let is_first = block.offset() == 0;
-            assert!(is_first || why.contains(&expected), "{why}: not {expected}");
+            assert!(why.contains(&expected), "{why}: not {expected}");
+            let found = &check(&damaged).unwrap().problems[0];
+            let found = (found.name.as_str(), found.offset);
+            assert_eq!(found, (&*segment_name(block.segment()), block.offset().into()));
             assert!(why.contains("angarium journal check"), "{why}");
         }
     }
@@ -208,4 +210,68 @@ fn a_misplaced_block_or_another_version_is_not_taken() {
     let (last, _) = blocks.last().unwrap();
     later.edit(&segment_name(last.segment()), |bytes| bytes[last.offset() as usize + 4] = 9);
     assert!(refusal(&later).contains("format version 9"));
+}
+
+#[test]
+fn what_a_repair_gave_up_is_no_problem_later() {
+    type Damage = fn(&FaultyStorage, Position);
+    let damages: [Damage; 3] = [
+        |storage, block| storage.flip(&segment_name(block.segment()), block.offset().into(), 1),
+        |storage, block| storage.remove(&segment_name(block.segment())).unwrap(),
+        |storage, block| {
+            storage.edit(&segment_name(block.segment()), |bytes| bytes.truncate(30_000));
+        },
+    ];
+    let whole = FaultyStorage::new(1);
+    let (_, blocks) = log(&whole, 30, 3000);
+    for (kind, damage) in damages.iter().enumerate() {
+        for (block, _) in &blocks[..blocks.len() - 2] {
+            let storage = whole.copy();
+            damage(&storage, *block);
+            for _ in 0..3 {
+                repair(&storage, &check(&storage).unwrap()).unwrap();
+            }
+            let mut host = Host::open(&storage, small()).unwrap();
+            host.journal.close(encode(&host.live));
+            host.run(&storage);
+            let report = check(&storage).unwrap();
+            assert_eq!(report.problems, [], "{block}");
+            // A segment of which nothing is left goes.
+            let given_up: u64 = report.segments.iter().map(|segment| segment.given_up).sum();
+            assert!(given_up > 0 || kind == 1, "{block}: {report:?}");
+        }
+    }
+}
+
+#[test]
+fn a_live_segment_that_was_filled_up_is_no_problem_later() {
+    let storage = FaultyStorage::new(1);
+    let (mut host, _) = log(&storage, 30, 3000);
+    host.journal.close(encode(&host.live));
+    host.run(&storage);
+    for there in [None, Some(0), Some(20_000)] {
+        let damaged = storage.copy();
+        match there {
+            None => damaged.remove(&segment_name(2)).unwrap(),
+            Some(there) => damaged.edit(&segment_name(2), |bytes| bytes.truncate(there)),
+        }
+        assert!(!check(&damaged).unwrap().problems.is_empty());
+        for _ in 0..2 {
+            repair(&damaged, &check(&damaged).unwrap()).unwrap();
+        }
+        let report = check(&damaged).unwrap();
+        assert_eq!(report.problems, []);
+        assert!(report.segments[1].given_up > 0 && report.segments[1].live.is_some());
+        assert!(open(&damaged, small()).unwrap().2, "it was closed in order");
+    }
+}
+
+#[test]
+fn without_a_checkpoint_nothing_is_said_of_what_is_live() {
+    let storage = FaultyStorage::new(1);
+    let (mut host, _) = log(&storage, 3, 3000);
+    assert!(check(&storage).unwrap().segments.iter().all(|segment| segment.live.is_none()));
+    host.checkpoint();
+    host.run(&storage);
+    assert_eq!(check(&storage).unwrap().segments[0].live, Some(9));
 }

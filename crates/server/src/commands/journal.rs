@@ -69,12 +69,21 @@ pub(super) fn shown(report: &Report) -> String {
     if let Some(checkpoint) = &report.checkpoint {
         let end = if checkpoint.clean { "closed in order" } else { "not closed in order" };
         text += &format!("{}: {} bytes, {end}\n", checkpoint.name, checkpoint.snapshot_bytes);
+    } else {
+        text += "no checkpoint that can be read: what is live is not known\n";
     }
     for segment in &report.segments {
         text += &format!(
-            "{}: {} bytes, {} blocks, {} records, {} live references\n",
-            segment.name, segment.bytes, segment.blocks, segment.records, segment.live
+            "{}: {} bytes, {} blocks, {} records",
+            segment.name, segment.bytes, segment.blocks, segment.records
         );
+        if let Some(live) = segment.live {
+            text += &format!(", {live} live references");
+        }
+        if segment.given_up > 0 {
+            text += &format!(", {} bytes given up by a repair", segment.given_up);
+        }
+        text.push('\n');
     }
     for problem in &report.problems {
         text +=
