@@ -1,11 +1,51 @@
 //! Records on their way to the disk: one batch becomes one block, written from the very buffer into
 //! which the records were copied.
 
+use std::ops::{Deref, DerefMut};
+
 use crate::Position;
 use crate::format::{BLOCK_ALIGN, HEADER_BYTES, RECORD_HEADER_BYTES};
 
 /// Buffers kept for reuse at most.
 const SPARE_BUFFERS_MAX: usize = 4;
+
+/// Bytes that begin at a multiple of 4 KiB in memory as long as they fit the capacity: a disk takes
+/// such bytes as they are, without a copy in the page cache.
+#[derive(Debug, Default)]
+pub(crate) struct Buffer {
+    bytes: Vec<u8>,
+    /// Where in `bytes` they begin.
+    lead: usize,
+}
+
+impl Buffer {
+    pub(crate) fn with_capacity(capacity: usize) -> Buffer {
+        let mut bytes = Vec::<u8>::with_capacity(capacity + BLOCK_ALIGN);
+        let lead = bytes.as_ptr().align_offset(BLOCK_ALIGN).min(BLOCK_ALIGN);
+        bytes.resize(lead, 0);
+        Buffer { bytes, lead }
+    }
+    fn capacity(&self) -> usize {
+        self.bytes.capacity() - self.lead
+    }
+    pub(crate) fn resize(&mut self, length: usize) {
+        self.bytes.resize(self.lead + length, 0);
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.bytes[self.lead..]
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.lead..]
+    }
+}
 
 /// A block in the making.
 #[derive(Debug)]
@@ -15,7 +55,7 @@ pub(crate) struct Batch {
     /// Bytes of the segment there.
     pub(crate) segment_bytes: u32,
     /// Room for the header, then records whose checksums are still zero.
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) bytes: Buffer,
     /// Bytes of `bytes` before padding.
     pub(crate) filled: usize,
     pub(crate) records: u32,
@@ -24,10 +64,19 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    pub(crate) fn new(start: Position, segment_bytes: u32, mut bytes: Vec<u8>) -> Batch {
-        bytes.clear();
-        bytes.resize(HEADER_BYTES, 0);
+    pub(crate) fn new(start: Position, segment_bytes: u32, mut bytes: Buffer) -> Batch {
+        bytes.resize(0);
+        bytes.resize(HEADER_BYTES);
         Batch { start, segment_bytes, bytes, filled: 0, records: 0, durable: false }
+    }
+
+    /// Makes an empty batch's buffer take a block of `bytes` without moving.
+    pub(crate) fn fit(&mut self, bytes: usize) {
+        debug_assert!(self.is_empty());
+        if self.bytes.capacity() < bytes {
+            self.bytes = Buffer::with_capacity(bytes);
+            self.bytes.resize(HEADER_BYTES);
+        }
     }
 
     #[inline]
@@ -37,9 +86,9 @@ impl Batch {
         // copies.
         let header = (length as u64).to_le_bytes();
         debug_assert_eq!(header.len(), RECORD_HEADER_BYTES);
-        self.bytes.extend_from_slice(&header);
+        self.bytes.bytes.extend_from_slice(&header);
         for part in parts {
-            self.bytes.extend_from_slice(part);
+            self.bytes.bytes.extend_from_slice(part);
         }
         self.records += 1;
         self.durable |= durable;
@@ -53,7 +102,7 @@ impl Batch {
     /// Ends the block: pads it. Returns where the next one begins.
     pub(crate) fn seal(&mut self) -> Position {
         self.filled = self.bytes.len();
-        self.bytes.resize(self.filled.next_multiple_of(BLOCK_ALIGN), 0);
+        self.bytes.resize(self.filled.next_multiple_of(BLOCK_ALIGN));
         self.end()
     }
 
@@ -66,15 +115,15 @@ impl Batch {
 /// Buffers to use again.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
-    spare: Vec<Vec<u8>>,
+    spare: Vec<Buffer>,
 }
 
 impl Buffers {
-    pub(crate) fn take(&mut self) -> Vec<u8> {
+    pub(crate) fn take(&mut self) -> Buffer {
         self.spare.pop().unwrap_or_default()
     }
     /// Keeps a buffer unless it is larger than ordinary blocks are.
-    pub(crate) fn give(&mut self, buffer: Vec<u8>, capacity_max: usize) {
+    pub(crate) fn give(&mut self, buffer: Buffer, capacity_max: usize) {
         if self.spare.len() < SPARE_BUFFERS_MAX && buffer.capacity() <= capacity_max {
             self.spare.push(buffer);
         }

@@ -15,7 +15,7 @@ use std::io;
 
 use crate::format::{self, CLEAN_NAME, VERSION, u32_at, u64_at};
 use crate::segments::Usage;
-use crate::{Position, Storage};
+use crate::{Position, Storage, checksum};
 
 const MAGIC: [u8; 4] = *b"AGJC";
 const CLEAN_MAGIC: [u8; 4] = *b"AGJK";
@@ -65,7 +65,7 @@ impl Checkpoint {
             out.extend_from_slice(&usage.total.to_le_bytes());
         }
         out.extend_from_slice(snapshot);
-        let checksum = checksum(&out);
+        let checksum = file_checksum(&out);
         out[CHECKSUM_AT..CHECKSUM_AT + 4].copy_from_slice(&checksum.to_le_bytes());
         out
     }
@@ -82,7 +82,7 @@ impl Checkpoint {
         if version != VERSION {
             return Err(format!("unknown format version {version}"));
         }
-        if checksum(bytes) != u32_at(bytes, CHECKSUM_AT) {
+        if file_checksum(bytes) != u32_at(bytes, CHECKSUM_AT) {
             return Err("checksum wrong".into());
         }
         let entries = (u32_at(bytes, 36) as usize).saturating_mul(ENTRY_BYTES);
@@ -111,9 +111,9 @@ impl Checkpoint {
 }
 
 /// Covers everything but itself.
-fn checksum(bytes: &[u8]) -> u32 {
-    let head = crc32c::crc32c(&bytes[..CHECKSUM_AT]);
-    crc32c::crc32c_append(head, &bytes[CHECKSUM_AT + 4..])
+fn file_checksum(bytes: &[u8]) -> u32 {
+    let head = checksum::of(&bytes[..CHECKSUM_AT]);
+    checksum::append(head, &bytes[CHECKSUM_AT + 4..])
 }
 
 /// Reads a whole small file.
@@ -129,7 +129,7 @@ pub(crate) fn clean_mark(number: u32, epoch: u32) -> [u8; CLEAN_BYTES] {
     out[0..4].copy_from_slice(&CLEAN_MAGIC);
     out[4..8].copy_from_slice(&number.to_le_bytes());
     out[8..12].copy_from_slice(&epoch.to_le_bytes());
-    let checksum = crc32c::crc32c(&out[..12]);
+    let checksum = checksum::of(&out[..12]);
     out[12..].copy_from_slice(&checksum.to_le_bytes());
     out
 }

@@ -2,18 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, IoSlice, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use rustix::fs::{FallocateFlags, FlockOperation};
+use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
+use rustix::io::Errno;
 
 use crate::Storage;
+use crate::format::BLOCK_ALIGN;
 
 /// Files kept open. The coldest ones, those of the lowest segments, are closed first.
 const FILES_MAX: usize = 128;
 const LOCK_NAME: &str = "lock";
+/// Parts that one call writes at most.
+const PARTS_MAX: usize = 256;
 /// Data of a broker is its owner's alone.
 const FILE_MODE: u32 = 0o600;
 
@@ -23,7 +28,23 @@ pub struct Disk {
     folder: PathBuf,
     handle: File,
     _lock: File,
-    files: Mutex<BTreeMap<String, Arc<File>>>,
+    files: Mutex<BTreeMap<String, Arc<Open>>>,
+    /// Set once the file system refused to write past the page cache.
+    only_cached: AtomicBool,
+}
+
+/// An open file.
+#[derive(Debug)]
+struct Open {
+    cached: File,
+    /// The same past the page cache, once something was written so, if it can be opened so.
+    direct: OnceLock<Option<File>>,
+}
+
+impl Open {
+    fn new(file: File) -> Arc<Open> {
+        Arc::new(Open { cached: file, direct: OnceLock::new() })
+    }
 }
 
 impl Disk {
@@ -50,7 +71,7 @@ impl Disk {
         lock.set_len(0)?;
         writeln!(lock, "{}", std::process::id())?;
         let handle = File::open(&folder)?;
-        Ok(Disk { folder, handle, _lock: lock, files: Mutex::default() })
+        Ok(Disk { folder, handle, _lock: lock, files: Mutex::default(), only_cached: false.into() })
     }
 
     /// The folder.
@@ -58,13 +79,13 @@ impl Disk {
         &self.folder
     }
 
-    fn file(&self, name: &str) -> io::Result<Arc<File>> {
+    fn file(&self, name: &str) -> io::Result<Arc<Open>> {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = files.get(name) {
             return Ok(Arc::clone(file));
         }
         let path = self.folder.join(name);
-        let file = Arc::new(OpenOptions::new().read(true).write(true).open(path)?);
+        let file = Open::new(OpenOptions::new().read(true).write(true).open(path)?);
         if files.len() >= FILES_MAX {
             files.pop_first();
         }
@@ -72,7 +93,24 @@ impl Disk {
         Ok(file)
     }
 
-    fn forget(&self, name: &str) -> Option<Arc<File>> {
+    /// The file past the page cache, if these parts can be written so.
+    fn direct<'a>(&self, name: &str, open: &'a Open, parts: &[&[u8]]) -> Option<&'a File> {
+        let is_aligned = |part: &&[u8]| {
+            part.as_ptr().addr().is_multiple_of(BLOCK_ALIGN)
+                && part.len().is_multiple_of(BLOCK_ALIGN)
+        };
+        if self.only_cached.load(Ordering::Relaxed) || !parts.iter().all(is_aligned) {
+            return None;
+        }
+        let direct = || {
+            let flags = OFlags::DIRECT.bits().cast_signed();
+            let path = self.folder.join(name);
+            OpenOptions::new().write(true).custom_flags(flags).open(path).ok()
+        };
+        open.direct.get_or_init(direct).as_ref()
+    }
+
+    fn forget(&self, name: &str) -> Option<Arc<Open>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner).remove(name)
     }
 
@@ -85,12 +123,12 @@ impl Disk {
             .mode(FILE_MODE)
             .open(&path)?;
         match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes) {
-            // Some file systems cannot; the journal writes the zeros itself, which allocates too.
-            Err(rustix::io::Errno::OPNOTSUPP) => file.set_len(bytes)?,
+            // Some file systems cannot: written zeros allocate too.
+            Err(Errno::OPNOTSUPP) => write_zeros(&file, bytes)?,
             result => result?,
         }
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        files.insert(name.to_owned(), Arc::new(file));
+        files.insert(name.to_owned(), Open::new(file));
         Ok(())
     }
 
@@ -106,6 +144,17 @@ impl Disk {
     }
 }
 
+fn write_zeros(file: &File, bytes: u64) -> io::Result<()> {
+    let zeros = vec![0; 1 << 20];
+    let mut at = 0;
+    while at < bytes {
+        let count = (bytes - at).min(zeros.len() as u64);
+        file.write_all_at(&zeros[..count as usize], at)?;
+        at += count;
+    }
+    file.sync_all()
+}
+
 impl Storage for Disk {
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
@@ -119,7 +168,7 @@ impl Storage for Disk {
         Ok(names)
     }
     fn size(&self, name: &str) -> io::Result<u64> {
-        Ok(self.file(name)?.metadata()?.len())
+        Ok(self.file(name)?.cached.metadata()?.len())
     }
     fn create(&self, name: &str, bytes: u64) -> io::Result<()> {
         let result = self.allocate(name, bytes);
@@ -132,13 +181,40 @@ impl Storage for Disk {
         result
     }
     fn write(&self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.file(name)?.write_all_at(bytes, offset)
+        self.write_parts(name, offset, &[bytes])
+    }
+    fn write_parts(&self, name: &str, mut offset: u64, parts: &[&[u8]]) -> io::Result<()> {
+        let file = self.file(name)?;
+        for parts in parts.chunks(PARTS_MAX) {
+            let mut written = 0;
+            if offset.is_multiple_of(BLOCK_ALIGN as u64)
+                && let Some(direct) = self.direct(name, &file, parts)
+            {
+                let slices: Vec<_> = parts.iter().map(|part| IoSlice::new(part)).collect();
+                match rustix::io::pwritev(direct, &slices, offset) {
+                    Ok(count) => written = count,
+                    Err(Errno::INVAL | Errno::OPNOTSUPP) => {
+                        self.only_cached.store(true, Ordering::Relaxed);
+                    }
+                    Err(Errno::INTR) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            // Whatever was not written so.
+            for part in parts {
+                let done = written.min(part.len());
+                written -= done;
+                file.cached.write_all_at(&part[done..], offset + done as u64)?;
+                offset += part.len() as u64;
+            }
+        }
+        Ok(())
     }
     fn sync(&self, name: &str) -> io::Result<()> {
-        self.file(name)?.sync_data()
+        self.file(name)?.cached.sync_data()
     }
     fn read(&self, name: &str, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.file(name)?.read_exact_at(buffer, offset)
+        self.file(name)?.cached.read_exact_at(buffer, offset)
     }
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let temporary = format!("{name}.preparing");

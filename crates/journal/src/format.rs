@@ -18,7 +18,7 @@
 //! and records; a record's checksum covers its position, length and bytes, so that a stale or
 //! misplaced record is not taken for another.
 
-use crate::Position;
+use crate::{Position, checksum};
 
 pub(crate) const BLOCK_ALIGN: usize = 4096;
 pub(crate) const HEADER_BYTES: usize = 64;
@@ -170,8 +170,8 @@ pub(crate) fn belong(bytes: &mut [u8], position: Position) {
 }
 
 fn block_checksum(bytes: &[u8], length: usize) -> u32 {
-    let header = crc32c::crc32c(&bytes[..CHECKSUM_AT]);
-    crc32c::crc32c_append(header, &bytes[HEADER_BYTES..HEADER_BYTES + length])
+    let header = checksum::of(&bytes[..CHECKSUM_AT]);
+    checksum::append(header, &bytes[HEADER_BYTES..HEADER_BYTES + length])
 }
 
 /// Begins with a mix of position and length in place of zero: one pass over the bytes, where two
@@ -179,7 +179,7 @@ fn block_checksum(bytes: &[u8], length: usize) -> u32 {
 fn record_checksum(position: Position, bytes: &[u8]) -> u32 {
     let place = position.0 ^ (bytes.len() as u64).rotate_left(48);
     let mixed = place.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    crc32c::crc32c_append((mixed >> 32) as u32, bytes)
+    checksum::append((mixed >> 32) as u32, bytes)
 }
 
 /// Writes the header and every checksum into a block whose records are in place with their lengths.

@@ -5,12 +5,17 @@ use std::io;
 use crate::Storage;
 use crate::batch::Batch;
 use crate::checkpoint::{Chain, Checkpoint, clean_mark};
-use crate::format::{self, BlockHeader, CLEAN_NAME, HEADER_BYTES};
+use crate::format::{self, BLOCK_ALIGN, BlockHeader, CLEAN_NAME, HEADER_BYTES};
 use crate::position::Position;
 
 /// Zeros written and flushed at a time while a segment is made, so that a flush of records never
 /// waits long behind it.
 pub(crate) const ZERO_BYTES: usize = 1 << 20;
+
+/// Zeros where a disk takes them without a copy.
+#[repr(align(4096))]
+struct Zeros([u8; 16 * BLOCK_ALIGN]);
+static ZEROS: Zeros = Zeros([0; 16 * BLOCK_ALIGN]);
 
 /// Work for the disk: a flush, a new segment, a checkpoint, a removal.
 #[derive(Debug)]
@@ -168,6 +173,26 @@ impl Done {
 
 impl Flush {
     fn run(&mut self, storage: &dyn Storage) -> Result<(), String> {
+        self.seal();
+        let adjoins = |a: &Batch, b: &Batch| a.end() == b.start;
+        for row in self.batches.chunk_by(adjoins) {
+            let name = format::segment_name(row[0].start.segment());
+            let parts: Vec<&[u8]> = row.iter().map(|batch| &*batch.bytes).collect();
+            storage
+                .write_parts(&name, row[0].start.offset().into(), &parts)
+                .map_err(|error| format!("cannot write {name}: {error}"))?;
+        }
+        if self.sync {
+            for &segment in &self.segments {
+                let name = format::segment_name(segment);
+                storage.sync(&name).map_err(|error| format!("cannot flush {name}: {error}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Chains the blocks and makes their checksums.
+    fn seal(&mut self) {
         for batch in &mut self.batches {
             let header = BlockHeader {
                 flags: 0,
@@ -186,18 +211,7 @@ impl Flush {
             if batch.end() == self.mark {
                 self.chain_at_mark = Some(self.chain);
             }
-            let name = format::segment_name(header.segment);
-            storage
-                .write(&name, u64::from(header.offset), &batch.bytes)
-                .map_err(|error| format!("cannot write {name}: {error}"))?;
         }
-        if self.sync {
-            for &segment in &self.segments {
-                let name = format::segment_name(segment);
-                storage.sync(&name).map_err(|error| format!("cannot flush {name}: {error}"))?;
-            }
-        }
-        Ok(())
     }
 }
 
@@ -210,9 +224,10 @@ impl Space {
             }
             Space::Zero { id, from, bytes } => {
                 let name = format::preparing_name(id);
-                let zeros = vec![0; bytes as usize];
-                let result = storage.write(&name, from, &zeros).and_then(|()| storage.sync(&name));
-                explain("write", &name, result)
+                let mut zeros = vec![&ZEROS.0[..]; bytes as usize / ZEROS.0.len()];
+                zeros.push(&ZEROS.0[..bytes as usize % ZEROS.0.len()]);
+                let written = storage.write_parts(&name, from, &zeros);
+                explain("write", &name, written.and_then(|()| storage.sync(&name)))
             }
             Space::Finish { id } => {
                 let name = format::preparing_name(id);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::batch::{Batch, Buffers};
+use crate::batch::{Batch, Buffer, Buffers};
 use crate::checkpoint::{Chain, Checkpoint};
 use crate::format::{HEADER_BYTES, RECORD_HEADER_BYTES, align};
 use crate::job::{Done, Flush, Job, Outcome, Space, SpaceError, Work, WriteCheckpoint};
@@ -12,6 +12,10 @@ use crate::{Options, Position, Read};
 /// Bytes that one flush takes at most, unless one batch is larger: bounds how long a confirm waits
 /// behind a backlog.
 const FLUSH_BYTES_MAX: usize = 8 << 20;
+
+/// Mean bytes of the last flushes beyond which new segments are used without being overwritten with
+/// zeros first: `docs/decisions/0007-what-a-flush-costs.md` has the measurements.
+const ZEROING_FLUSH_BYTES_MAX: u64 = 128 << 10;
 
 /// Whether records can be made durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +78,8 @@ pub struct Journal {
     sealed_bytes: usize,
     /// Bytes out in a flush.
     out_bytes: usize,
+    /// Of the last flushes, the newest an eighth.
+    flush_bytes_mean: u64,
     buffers: Buffers,
     flushing: bool,
     /// As of the last flush that came back.
@@ -108,12 +114,13 @@ impl Journal {
         Journal {
             options,
             state: State::Ready,
-            open: Batch::new(Position(0), 0, Vec::new()),
+            open: Batch::new(Position(0), 0, Buffer::default()),
             room: 0,
             sealed_end: Position(0),
             sealed: VecDeque::new(),
             sealed_bytes: 0,
             out_bytes: 0,
+            flush_bytes_mean: 0,
             buffers: Buffers::default(),
             flushing: false,
             chain: Chain::default(),
@@ -192,7 +199,9 @@ impl Journal {
         }
         self.open.segment_bytes = size as u32;
         let rest = size as usize - start.offset() as usize;
-        self.room = rest.min(block.max(self.options.block_bytes_max())) - HEADER_BYTES;
+        let block = block.max(self.options.block_bytes_max());
+        self.open.fit(block);
+        self.room = rest.min(block) - HEADER_BYTES;
     }
 
     /// Ends the current batch, if it has records.
@@ -276,7 +285,10 @@ impl Journal {
         } else if let Some(write) = self.next_checkpoint() {
             Work::Checkpoint(write)
         } else {
-            Work::Space(self.segments.next_job()?)
+            // A flush of many bytes does not feel the metadata that zeros would spare it, and would
+            // share the disk with them.
+            let zero = self.flush_bytes_mean <= ZEROING_FLUSH_BYTES_MAX;
+            Work::Space(self.segments.next_job(zero)?)
         };
         Some(Job { work })
     }
@@ -349,6 +361,7 @@ impl Journal {
 
     fn flushed(&mut self, flush: Flush, result: Result<(), String>) {
         self.flushing = false;
+        self.flush_bytes_mean = (7 * self.flush_bytes_mean + self.out_bytes as u64) / 8;
         self.out_bytes = 0;
         if let Err(why) = result {
             self.fail(why);

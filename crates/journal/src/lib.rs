@@ -21,6 +21,7 @@
 mod batch;
 mod check;
 mod checkpoint;
+mod checksum;
 mod disk;
 mod faulty;
 mod format;

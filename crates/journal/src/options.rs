@@ -45,7 +45,10 @@ impl Options {
     pub(crate) fn block_bytes_max(&self) -> usize {
         align((self.segment_bytes as usize / 4).clamp(BLOCK_ALIGN, BLOCK_BYTES_MAX))
     }
+    /// A checkpoint sets free what filled up since the one before, at times a little more: twice as much
+    /// is kept, so that a stream goes round in the same files.
     pub(crate) fn free_segments_max(&self) -> usize {
-        (self.checkpoint_bytes / u64::from(self.segment_bytes)).clamp(1, FREE_SEGMENTS_MAX) as usize
+        (2 * self.checkpoint_bytes / u64::from(self.segment_bytes)).clamp(1, FREE_SEGMENTS_MAX)
+            as usize
     }
 }

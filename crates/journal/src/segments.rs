@@ -323,18 +323,18 @@ impl Segments {
         !self.discard.is_empty()
     }
 
-    /// The next piece of work.
-    pub(crate) fn next_job(&mut self) -> Option<Space> {
+    /// The next piece of work. `zero`: new segments are overwritten with zeros.
+    pub(crate) fn next_job(&mut self, zero: bool) -> Option<Space> {
         if self.busy || self.pause == Pause::Everything {
             return None;
         }
         self.collect();
-        let job = self.choose();
+        let job = self.choose(zero);
         self.busy = job.is_some();
         job
     }
 
-    fn choose(&mut self) -> Option<Space> {
+    fn choose(&mut self, zero: bool) -> Option<Space> {
         if let Some(id) = self.abandoned {
             return Some(Space::Abandon { id });
         }
@@ -345,7 +345,7 @@ impl Segments {
             let (id, from) = (making.id, making.zeroed);
             return Some(if !making.created {
                 Space::Create { id, bytes: making.bytes }
-            } else if from < making.bytes {
+            } else if zero && from < making.bytes {
                 Space::Zero { id, from, bytes: (making.bytes - from).min(ZERO_BYTES as u64) }
             } else {
                 Space::Finish { id }

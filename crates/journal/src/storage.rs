@@ -13,6 +13,14 @@ pub trait Storage: Send + Sync {
     fn create(&self, name: &str, bytes: u64) -> io::Result<()>;
     /// Writes at an offset within the file's size.
     fn write(&self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()>;
+    /// Writes `parts` one behind the other, at once where the disk can.
+    fn write_parts(&self, name: &str, mut offset: u64, parts: &[&[u8]]) -> io::Result<()> {
+        for part in parts {
+            self.write(name, offset, part)?;
+            offset += part.len() as u64;
+        }
+        Ok(())
+    }
     /// Makes everything written to the file durable.
     fn sync(&self, name: &str) -> io::Result<()>;
     /// Reads exactly `buffer.len()` bytes.

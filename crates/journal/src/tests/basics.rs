@@ -1,7 +1,10 @@
 //! Append, flush, read, reopen, groups, checkpoints, removal.
 
 use super::{Host, encode, open, payload, small};
-use crate::{Disk, FaultyStorage, Options, Recovery, Storage};
+use crate::batch::Buffer;
+use crate::format::BLOCK_ALIGN;
+use crate::job::{Space, Work};
+use crate::{Disk, FaultyStorage, JobKind, Options, Recovery, Storage};
 
 #[test]
 fn what_is_flushed_is_read_and_replayed() {
@@ -235,4 +238,107 @@ fn a_real_disk_does_the_same() {
     assert!(folder.join("foreign").exists());
     drop(disk);
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn what_passes_by_the_page_cache_is_read_through_it() {
+    let folder = std::env::temp_dir().join(format!("angarium-direct-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    let disk = Disk::open(&folder).unwrap();
+    let mut expected = vec![0; 16 * BLOCK_ALIGN];
+    disk.create("file", expected.len() as u64).unwrap();
+    let mut seen = vec![1; expected.len()];
+    let mut source = Buffer::with_capacity(expected.len());
+    assert_eq!(source.as_ptr().addr() % BLOCK_ALIGN, 0);
+    source.resize(expected.len());
+    for (at, byte) in source.iter_mut().enumerate() {
+        *byte = (at * 7919 / 13) as u8;
+    }
+    // Offset in the file, then offset and length of each part in the source.
+    let writes: [(usize, &[(usize, usize)]); 5] = [
+        (0, &[(0, 4096)]),
+        (8192, &[(4096, 8192), (0, 4096), (16384, 4096)]),
+        (100, &[(4096, 4096)]),
+        (4096, &[(7, 4096), (8192, 4096)]),
+        (20480, &[(4096, 512), (512, 10), (0, 0)]),
+    ];
+    for (offset, parts) in writes {
+        let parts: Vec<&[u8]> = parts.iter().map(|&(at, length)| &source[at..][..length]).collect();
+        let whole = parts.concat();
+        expected[offset..offset + whole.len()].copy_from_slice(&whole);
+        disk.write_parts("file", offset as u64, &parts).unwrap();
+        disk.sync("file").unwrap();
+        disk.read("file", 0, &mut seen).unwrap();
+        assert!(seen == expected, "written at {offset}");
+    }
+    drop(disk);
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Bytes that are zeroed while a log of such flushes goes through many segments.
+fn zeroed(records_per_flush: usize) -> u64 {
+    let storage = FaultyStorage::new(1);
+    let mut host = Host::open(&storage, Options { segment_bytes: 1 << 20, ..small() }).unwrap();
+    let mut zeroed = 0;
+    for _ in 0..(16 << 20) / (records_per_flush * 1024) {
+        for _ in 0..records_per_flush {
+            host.publish(1024, true);
+        }
+        while let Some(job) = host.journal.next_job() {
+            if job.kind() == JobKind::Space {
+                zeroed += job.bytes();
+            }
+            host.journal.finished(job.run(&storage));
+        }
+    }
+    zeroed
+}
+
+#[test]
+fn segments_are_zeroed_where_flushes_are_small() {
+    assert!(zeroed(4) > 16 << 20);
+    assert!(zeroed(512) < 6 << 20, "only those that were made before the first flushes");
+}
+
+/// Segments made anew while a stream of 64 segments' worth is consumed, `lag` messages behind.
+fn made_anew(lag: usize, batch: usize) -> u64 {
+    let storage = FaultyStorage::new(1);
+    let options =
+        Options { segment_bytes: 256 << 10, checkpoint_bytes: 512 << 10, ..Options::default() };
+    let mut host = Host::open(&storage, options).unwrap();
+    let mut created = 0;
+    for _ in 0..(16 << 20) / 1024 / batch {
+        for _ in 0..batch {
+            host.publish(1000, true);
+        }
+        let mut out = None;
+        while let Some(job) = host.journal.next_job() {
+            created += u64::from(matches!(&job.work, Work::Space(Space::Create { .. })));
+            match job.kind() {
+                JobKind::Flush => out = Some(job),
+                _ => host.journal.finished(job.run(&storage)),
+            }
+        }
+        // Acknowledgements come while the next is on its way to the disk.
+        let old = host.live.len().saturating_sub(lag);
+        for number in host.live.keys().copied().take(old).collect::<Vec<_>>() {
+            host.settle(number);
+        }
+        host.checkpoint_if_due();
+        if let Some(flush) = out {
+            host.journal.finished(flush.run(&storage));
+        }
+    }
+    created
+}
+
+#[test]
+fn a_consumed_stream_goes_round_in_used_segments() {
+    for lag in [0, 100, 1_000, 3_000] {
+        for batch in [8, 100, 400] {
+            let created = made_anew(lag, batch);
+            let lag_segments = lag as u64 / 256;
+            assert!(created <= 12 + lag_segments, "lag {lag}, batch {batch}: {created} made");
+        }
+    }
 }

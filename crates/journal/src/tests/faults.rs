@@ -330,7 +330,7 @@ fn never_stops_unseen(seed: u64) {
 
 #[test]
 fn what_waits_for_space_is_told_and_goes_on_when_there_is_some() {
-    for seed in 1..300 {
+    for seed in 1..1_000 {
         never_stops_unseen(seed);
     }
 }
