@@ -3,6 +3,7 @@
 //! Some sections use the peer's own load tool for both; it is the limit on the faster side. The
 //! others use the generator of this crate, which is not.
 
+mod disk_share;
 mod isolation;
 mod native;
 mod nats;

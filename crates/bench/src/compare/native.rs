@@ -1,12 +1,13 @@
 //! The loads of this crate's own generator, idle connections and starts, with their targets.
 
 use super::Effort;
+use super::disk_share::{self, Flushed, Share};
 use super::side::{OURS, Side, our_command, text};
 use super::table::{Check, Report, Section, median, spread};
 use crate::client::Protocol;
 use crate::load::idle::IdlePlan;
 use crate::load::{self, End, Outcome, Plan, idle, start};
-use crate::measure::{disk, raw};
+use crate::measure::raw;
 use crate::peer::RabbitMq;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -116,13 +117,20 @@ impl Native<'_> {
     fn load(&self, load: &Load) -> Result<Section, String> {
         let mut section = Section::new(load.name);
         let mut outcomes: Vec<Vec<Outcome>> = self.sides.iter().map(|_| Vec::new()).collect();
+        let mut shares = Vec::new();
         for round in 1..=self.effort.rounds {
             for (side, outcomes) in self.sides.iter().zip(&mut outcomes) {
                 let mut plan = self.plan(side);
                 (load.shape)(&mut plan);
                 plan.check()?;
+                let is_shared = side.name == OURS && load.target.disk_share_min.is_some();
+                let before = is_shared.then(|| Flushed::of_ours(self.folder)).transpose()?;
                 let outcome = load::run(&plan, Some(side.pid()))
                     .map_err(|error| format!("{} on {}: {error}", load.name, side.name))?;
+                if let Some(before) = before {
+                    let after = Flushed::of_ours(self.folder)?;
+                    shares.push(Share::measure(self.folder, before, after)?);
+                }
                 eprintln!("{} round {round}: {}: {}", load.name, side.name, brief(&outcome));
                 outcomes.push(outcome);
             }
@@ -130,52 +138,13 @@ impl Native<'_> {
         for (side, outcomes) in self.sides.iter().zip(&outcomes) {
             describe(&mut section, &side.name, outcomes);
             if side.name == OURS {
-                self.judge(&mut section, &load.target, outcomes)?;
+                judge(&mut section, &load.target, outcomes);
+                if let Some(least) = load.target.disk_share_min {
+                    disk_share::judge(&mut section, outcomes, &shares, PERSISTENT_BYTES, least);
+                }
             }
         }
         Ok(section)
-    }
-
-    fn judge(
-        &self,
-        section: &mut Section,
-        target: &Target,
-        outcomes: &[Outcome],
-    ) -> Result<(), String> {
-        if let Some(least) = target.rate_min {
-            let rate = median(outcomes.iter().map(rate_of));
-            section.check(Check::at_least("msgs/s", rate, least));
-        }
-        if let Some(most) = target.cpu_ns_max {
-            let cpu_ns = median(outcomes.iter().map(broker_ns));
-            section.check(Check::at_most("ns of broker CPU a message", cpu_ns, most));
-        }
-        if let Some(least) = target.disk_share_min {
-            let cost = |field: fn(&crate::measure::process::Cost) -> f64| {
-                median(outcomes.iter().filter_map(|it| it.broker.as_ref()).map(field))
-            };
-            let (bytes, calls) = (cost(|it| it.disk_bytes_per_s), cost(|it| it.write_calls_per_s));
-            // The journal writes each flush by one call, so this is the size of a flush.
-            let flush_bytes = ((bytes / calls.max(1.0)) as u64).next_multiple_of(4096).max(4096);
-            let speed = disk::measure(self.folder, flush_bytes, Duration::from_secs(3));
-            let speed = speed.map_err(text)?;
-            let limit = format!(
-                "{:.0} flushes/s, {:.1} MB/s at {} KiB each",
-                speed.flushes_per_s,
-                speed.bytes_per_s / 1e6,
-                flush_bytes / 1024
-            );
-            section.value("plain disk", "same flush size", limit);
-            section.value(OURS, "to disk", format!("{:.1} MB/s", bytes / 1e6));
-            // New segments are written with zeros first: what reaches the disk is more than what was
-            // asked for, and only the latter counts.
-            let bodies = median(outcomes.iter().map(rate_of)) * PERSISTENT_BYTES as f64;
-            let share = bodies / speed.bytes_per_s;
-            section.check(Check::at_least("of the plain disk's bytes/s in bodies", share, least));
-        }
-        let clean = outcomes.iter().flat_map(|it| &it.verdict).all(|verdict| verdict.is_clean());
-        section.check(Check::holds("nothing lost, duplicated or reordered", clean));
-        Ok(())
     }
 
     /// What idle connections take of brokers that have served nobody yet: one that has keeps memory
@@ -232,6 +201,19 @@ pub(super) fn rate_of(outcome: &Outcome) -> f64 {
         0.0 => outcome.rates.confirmed.max(outcome.rates.published),
         delivered => delivered,
     }
+}
+
+fn judge(section: &mut Section, target: &Target, outcomes: &[Outcome]) {
+    if let Some(least) = target.rate_min {
+        let rate = median(outcomes.iter().map(rate_of));
+        section.check(Check::at_least("msgs/s", rate, least));
+    }
+    if let Some(most) = target.cpu_ns_max {
+        let cpu_ns = median(outcomes.iter().map(broker_ns));
+        section.check(Check::at_most("ns of broker CPU a message", cpu_ns, most));
+    }
+    let clean = outcomes.iter().flat_map(|it| &it.verdict).all(|verdict| verdict.is_clean());
+    section.check(Check::holds("nothing lost, duplicated or reordered", clean));
 }
 
 pub(super) fn broker_ns(outcome: &Outcome) -> f64 {

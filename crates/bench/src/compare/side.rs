@@ -3,7 +3,7 @@
 use crate::client::{Protocol, Target};
 use crate::peer::{CommandBroker, NatsServer, RabbitMq, free_port};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long our broker may take to answer.
@@ -34,7 +34,7 @@ pub(crate) const RABBITMQ: &str = "RabbitMQ 3.10.8";
 impl Side {
     /// Starts our broker.
     pub(crate) fn ours(program: &Path, protocol: Protocol, folder: &Path) -> Result<Side, String> {
-        let (command, uri) = our_command(program, protocol, &folder.join("angarium"))?;
+        let (command, uri) = our_command(program, protocol, &our_data(folder))?;
         let broker = CommandBroker::start(&command, &uri, PATIENCE).map_err(text)?;
         Ok(Side { name: OURS.to_owned(), uri, broker: Broker::Ours(broker) })
     }
@@ -63,6 +63,15 @@ impl Side {
             Broker::Nats(broker) => broker.pid(),
         }
     }
+}
+
+fn our_data(folder: &Path) -> PathBuf {
+    folder.join("angarium")
+}
+
+/// The socket where our broker is administered that was started in `folder`.
+pub(crate) fn administration(folder: &Path) -> PathBuf {
+    our_data(folder).join("admin.sock")
 }
 
 /// The command that starts our broker on a free port with its data in `data`, and where it will

@@ -1,5 +1,6 @@
 //! PerfTest's lines, medians, targets and the table, on values alone.
 
+use super::disk_share::Flushed;
 use super::isolation::octets;
 use super::nats_bench;
 use super::perftest::{Row, Run, Second, parse_second};
@@ -92,4 +93,14 @@ fn deliveries_of_nats_bench_are_those_of_all_subscribers() {
 fn octets_have_units() {
     let said = ["512", "100M", "10G", "", "1K", "99999999999G"].map(|said| octets(said).ok());
     assert_eq!(said, [Some(512), Some(100_000_000), Some(10_000_000_000), None, None, None]);
+}
+
+#[test]
+fn flushes_are_read_from_the_metrics() {
+    let metrics = "HTTP/1.1 200 OK\r\n\r\n# TYPE angarium_journal_flushes counter\n\
+                   angarium_journal_flushes_total 868\n\
+                   angarium_journal_flushed_bytes_total 1598656512\n# EOF\n";
+    assert!(Flushed::parse(metrics).is_some());
+    assert_ne!(Flushed::parse(metrics), Flushed::parse(&metrics.replace("868", "869")));
+    assert_eq!(Flushed::parse("angarium_journal_flushes_total_other 1"), None);
 }
