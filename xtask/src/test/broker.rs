@@ -58,9 +58,36 @@ impl Broker {
             environment.push(("BROKER_TEST_TLS_PORT", address.port().to_string()));
             environment.push(("BROKER_TEST_CERTIFICATES", folder.display().to_string()));
         }
-        let child = command
-            .spawn()
-            .map_err(|error| format!("cannot start {}: {error}", program.display()))?;
+        Broker::run(command, address, environment)
+    }
+
+    /// Starts a second one with its data in `folder`, which is on a small disk.
+    pub(super) fn start_small(root: &Path, folder: &Path) -> Result<Broker, String> {
+        let address = free_address()?;
+        let mut command = Command::new(layout::program(root)?);
+        command.args(["serve", "--http", "off", "--nats", "off", "--amqp", &address.to_string()]);
+        command.args(["--segment-bytes", "1MiB", "--checkpoint-bytes", "1MiB", "--data"]);
+        command.arg(folder.join("data")).stdin(Stdio::null()).stdout(Stdio::null());
+        let environment = vec![
+            ("BROKER_TEST_SMALL_URL", format!("amqp://guest:guest@{address}/%2f")),
+            ("BROKER_TEST_SMALL_DISK", folder.display().to_string()),
+        ];
+        Broker::run(command, address, environment)
+    }
+
+    /// Whether the environment names a broker, and none is started.
+    pub(super) fn is_given() -> bool {
+        std::env::var_os(URL_VARIABLE).is_some()
+    }
+
+    fn run(
+        mut command: Command,
+        address: SocketAddr,
+        environment: Vec<(&'static str, String)>,
+    ) -> Result<Broker, String> {
+        let child = command.spawn().map_err(|error| {
+            format!("cannot start {}: {error}", command.get_program().to_string_lossy())
+        })?;
         let mut broker = Broker { environment, child: Some(child) };
         broker.wait_until_it_listens(address)?;
         Ok(broker)
@@ -119,7 +146,7 @@ impl Drop for Broker {
 }
 
 /// An empty folder, whatever was there.
-fn fresh(folder: &Path) -> Result<(), String> {
+pub(super) fn fresh(folder: &Path) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
     if folder.exists() {
         std::fs::remove_dir_all(folder).map_err(failed)?;

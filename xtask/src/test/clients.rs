@@ -2,6 +2,7 @@
 
 use super::broker::Broker;
 use super::count::Count;
+use super::small_disk::SmallDisk;
 use crate::{layout, process};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -148,8 +149,13 @@ fn with_broker(
 ) -> Result<(), String> {
     let broker = Broker::start(root, name, name == "python")?;
     tests.envs(broker.environment.iter().map(|(name, value)| (name, value)));
+    let small = match name {
+        "python" | "java" => SmallDisk::start(root, name)?,
+        _ => None,
+    };
+    tests.envs(small.iter().flat_map(SmallDisk::environment).map(|(name, value)| (name, value)));
     let tested = process::stream_some(tests, watch);
-    let stopped = broker.stop();
+    let stopped = broker.stop().and(small.map_or(Ok(()), SmallDisk::stop));
     tested.and(stopped)
 }
 

@@ -8,6 +8,7 @@ public final class Main {
         ContentCases.register(suite);
         ErrorCases.register(suite);
         FeatureCases.register(suite);
+        FullDiskCase.register(suite);
         System.exit(suite.run() == 0 ? 0 : 1);
     }
 }

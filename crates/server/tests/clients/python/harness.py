@@ -20,6 +20,9 @@ DATA = os.environ.get("BROKER_TEST_DATA", "")
 # Where it takes TLS, and a folder with certificates: authority.pem, ada.pem, ada.key.
 TLS_PORT = os.environ.get("BROKER_TEST_TLS_PORT", "")
 CERTIFICATES = os.environ.get("BROKER_TEST_CERTIFICATES", "")
+# Another broker whose data is on a small disk, and the folder where that is mounted.
+SMALL_URL = os.environ.get("BROKER_TEST_SMALL_URL", "")
+SMALL_DISK = os.environ.get("BROKER_TEST_SMALL_DISK", "")
 # The longest wait for anything that must come.
 PATIENCE_S = 10.0
 # How long nothing must come before it counts as "does not come".

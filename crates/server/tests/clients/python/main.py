@@ -12,6 +12,7 @@ import delayed  # noqa: F401
 import durability  # noqa: F401
 import errors  # noqa: F401
 import exchanges  # noqa: F401
+import full_disk  # noqa: F401
 import limits  # noqa: F401
 import queues  # noqa: F401
 import replies  # noqa: F401

@@ -1,0 +1,54 @@
+//! A disk that tests can fill: a small file system in memory, where one may be mounted.
+
+use super::broker::{Broker, fresh};
+use crate::layout;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Room for some dozens of the small segments of a broker on it.
+const SIZE: &str = "size=48m";
+
+/// A broker on a disk of its own; unmounted when dropped.
+#[derive(Debug)]
+pub(super) struct SmallDisk {
+    broker: Option<Broker>,
+    at: PathBuf,
+}
+
+impl SmallDisk {
+    /// Mounts the disk and starts the broker; `None` where nothing can be mounted, or another broker
+    /// is to be tested.
+    pub(super) fn start(root: &Path, name: &str) -> Result<Option<SmallDisk>, String> {
+        let at = layout::target_folder(root)?.join("clients/disk").join(name);
+        if Broker::is_given() {
+            return Ok(None);
+        }
+        fresh(&at)?;
+        let mount =
+            Command::new("mount").args(["-t", "tmpfs", "-o", SIZE, "tmpfs"]).arg(&at).output();
+        if !mount.is_ok_and(|output| output.status.success()) {
+            return Ok(None);
+        }
+        let mut disk = SmallDisk { broker: None, at };
+        disk.broker = Some(Broker::start_small(root, &disk.at)?);
+        Ok(Some(disk))
+    }
+
+    /// What clients need to know, as variables of their environment.
+    pub(super) fn environment(&self) -> impl Iterator<Item = &(&'static str, String)> {
+        self.broker.iter().flat_map(|broker| &broker.environment)
+    }
+
+    /// Stops the broker; fails if it ended badly.
+    pub(super) fn stop(mut self) -> Result<(), String> {
+        self.broker.take().map_or(Ok(()), Broker::stop)
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        drop(self.broker.take());
+        // Lazily: whoever still looks at it does not keep it.
+        let _ = Command::new("umount").arg("-l").arg(&self.at).output();
+    }
+}
