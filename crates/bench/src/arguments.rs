@@ -41,11 +41,11 @@ enum BenchCommand {
     Idle(IdleArguments),
     /// Start a broker; the time until its first message is delivered
     Start(StartArguments),
-    /// The limit of the sockets: bare TCP through a relay
+    /// The limit of the sockets: bare TCP through a relay, and without one
     Raw(RawArguments),
     /// The limit of the disk: plain sequential writes, each with fdatasync
     Disk(DiskArguments),
-    /// Our broker beside RabbitMQ, under the same loads in turn
+    /// Our broker beside RabbitMQ or nats-server, under the same loads in turn
     Compare(CompareArguments),
 }
 

@@ -149,6 +149,9 @@ pub(crate) fn sockets(speed: &SocketSpeed) -> String {
     if let Some(round_trip) = &speed.round_trip {
         text += &format!("  round trip   {}\n", quantiles(round_trip));
     }
+    if let Some(echo) = &speed.echo {
+        text += &format!("  no relay     {}\n", quantiles(echo));
+    }
     text
 }
 

@@ -25,9 +25,12 @@ pub struct SocketSpeed {
     pub cpu_ns_per_message: f64,
     /// Round trips of single messages through the relay.
     pub round_trip: Option<Summary>,
+    /// Round trips of single messages between two sockets without a relay.
+    pub echo: Option<Summary>,
 }
 
-/// Measures a stream through the relay, then single round trips, each for `span`.
+/// Measures a stream through the relay, then single round trips with and without it, each for
+/// `span`.
 pub fn measure(size_bytes: usize, span: Duration) -> io::Result<SocketSpeed> {
     let size_bytes = size_bytes.clamp(1, 1 << 20);
     let (bytes_per_s, cpu_ns_per_byte) = stream(size_bytes, span)?;
@@ -37,6 +40,7 @@ pub fn measure(size_bytes: usize, span: Duration) -> io::Result<SocketSpeed> {
         bytes_per_s,
         cpu_ns_per_message: cpu_ns_per_byte * size_bytes as f64,
         round_trip: round_trips(size_bytes, span)?.summary(),
+        echo: echoes(size_bytes, span)?.summary(),
     })
 }
 
@@ -97,32 +101,64 @@ fn stream(size_bytes: usize, span: Duration) -> io::Result<(f64, f64)> {
 }
 
 fn round_trips(size_bytes: usize, span: Duration) -> io::Result<Latencies> {
-    let (mut near, relay_near) = pair()?;
-    let (relay_far, mut far) = pair()?;
+    let (near, relay_near) = pair()?;
+    let (relay_far, far) = pair()?;
     let (back_in, back_out) = (relay_far.try_clone()?, relay_near.try_clone()?);
-    let mut latencies = Latencies::new();
     thread::scope(|scope| {
         let there = scope.spawn(move || relay(relay_near, relay_far));
         let back = scope.spawn(move || relay(back_in, back_out));
-        let echo = scope.spawn(move || {
-            let mut message = vec![0; size_bytes];
-            while far.read_exact(&mut message).is_ok() {
-                far.write_all(&message)?;
-            }
-            far.shutdown(Shutdown::Write)
-        });
-        let mut message = vec![b'x'; size_bytes];
-        let start = Instant::now();
-        while start.elapsed() < span {
-            let before = Instant::now();
-            near.write_all(&message)?;
-            near.read_exact(&mut message)?;
-            latencies.record(before.elapsed().as_nanos() as u64);
-        }
-        near.shutdown(Shutdown::Write)?;
-        echo.join().expect("the echo does not panic")?;
+        let echoing = scope.spawn(move || echo(far, size_bytes));
+        let latencies = ask(near, size_bytes, span)?;
+        echoing.join().expect("the echo does not panic")?;
         there.join().expect("the relay does not panic")?;
         back.join().expect("the relay does not panic")?;
         Ok(latencies)
     })
+}
+
+fn echoes(size_bytes: usize, span: Duration) -> io::Result<Latencies> {
+    let (near, far) = pair()?;
+    thread::scope(|scope| {
+        let echoing = scope.spawn(move || echo(far, size_bytes));
+        let latencies = ask(near, size_bytes, span)?;
+        echoing.join().expect("the echo does not panic")?;
+        Ok(latencies)
+    })
+}
+
+/// Sends every message back until the end.
+fn echo(mut socket: TcpStream, size_bytes: usize) -> io::Result<()> {
+    let mut message = vec![0; size_bytes];
+    while socket.read_exact(&mut message).is_ok() {
+        socket.write_all(&message)?;
+    }
+    socket.shutdown(Shutdown::Write)
+}
+
+/// Sends a message and waits for it, again and again, then ends the stream.
+fn ask(mut socket: TcpStream, size_bytes: usize, span: Duration) -> io::Result<Latencies> {
+    let mut latencies = Latencies::new();
+    let mut message = vec![b'x'; size_bytes];
+    let start = Instant::now();
+    while start.elapsed() < span {
+        let before = Instant::now();
+        socket.write_all(&message)?;
+        socket.read_exact(&mut message)?;
+        latencies.record(before.elapsed().as_nanos() as u64);
+    }
+    socket.shutdown(Shutdown::Write)?;
+    Ok(latencies)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_of_it_is_measured() {
+        let speed = measure(100, Duration::from_millis(20)).expect("loopback works");
+        assert!(speed.messages_per_s > 0.0 && speed.cpu_ns_per_message > 0.0);
+        assert!(speed.round_trip.is_some_and(|trip| trip.count > 0));
+        assert!(speed.echo.is_some_and(|trip| trip.count > 0));
+    }
 }

@@ -113,7 +113,7 @@ fn addresses_are_read_with_their_defaults() {
     check("amqp://localhost", "guest", "guest", "localhost", 5672, "/");
     check("amqp://127.0.0.1:99/%2f", "guest", "guest", "127.0.0.1", 99, "/");
     check("amqp://a:b%40c@h:1/v", "a", "b@c", "h", 1, "v");
-    check("amqp://h/", "guest", "guest", "h", 5672, "");
+    check("amqp://h/", "guest", "guest", "h", 5672, "/");
     for wrong in ["http://h", "amqp://", "amqp://h:port", "amqp://h/%zz", "amqp://h/%2"] {
         assert!(wrong.parse::<Uri>().is_err(), "{wrong}");
     }
