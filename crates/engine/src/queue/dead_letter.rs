@@ -96,7 +96,8 @@ impl Engine {
         if annotations.deaths.is_empty() {
             annotations.deaths = history::sent_along(&incoming.content, self.options.read_headers);
         }
-        died(&mut annotations, incoming, &queue.name, reason, now);
+        let keys = || history::known_keys(incoming, self.options.read_headers);
+        died(&mut annotations, incoming, keys, &queue.name, reason, now);
         let (key, also_to): (&str, &[&str]) = match &own_key {
             Some(key) => (key, &[]),
             None => (incoming.routing_key, incoming.also_to),
@@ -158,6 +159,7 @@ impl Engine {
 fn died(
     annotations: &mut Annotations,
     incoming: &Incoming<'_>,
+    routing_keys: impl FnOnce() -> Vec<String>,
     queue: &str,
     reason: DeathReason,
     now: Time,
@@ -176,10 +178,7 @@ fn died(
             reason,
             queue: queue.to_owned(),
             exchange: incoming.exchange.to_owned(),
-            routing_keys: std::iter::once(incoming.routing_key)
-                .chain(incoming.also_to.iter().copied())
-                .map(str::to_owned)
-                .collect(),
+            routing_keys: routing_keys(),
             count: 1,
             time: now,
             original_ttl: incoming.content.ttl.filter(|_| expired_own),

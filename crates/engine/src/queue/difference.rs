@@ -23,17 +23,32 @@ pub(crate) fn difference(
     let (now, then) = (arguments(current), arguments(received));
     for ((name, current), (_, received)) in now.iter().zip(&then) {
         if current != received {
-            return Some(told(name, &shown(received.as_ref()), &shown(current.as_ref())));
+            return Some(told_argument(name, received.as_ref(), current.as_ref()));
         }
     }
     let (now, then) = (&current.other, &received.other);
     let names: BTreeSet<&String> = now.keys().chain(then.keys()).collect();
     let other = names.into_iter().find(|name| now.get(*name) != then.get(*name))?;
-    Some(told(other, &shown(then.get(other)), &shown(now.get(other))))
+    Some(told_argument(other, then.get(other), now.get(other)))
 }
 
 fn told(name: &str, received: &str, current: &str) -> (String, String) {
     (name.to_owned(), format!("received {received} but current is {current}"))
+}
+
+/// An argument that differs. Types are told where one side has none.
+fn told_argument(
+    name: &str,
+    received: Option<&Value>,
+    current: Option<&Value>,
+) -> (String, String) {
+    match (received, current) {
+        (Some(received), Some(current)) => {
+            let (received, current) = (shown(received).0, shown(current).0);
+            told(name, &format!("'{received}'"), &format!("'{current}'"))
+        }
+        _ => told(name, &with_type(received), &with_type(current)),
+    }
 }
 
 /// The options that arguments set, by the arguments' names.
@@ -71,24 +86,30 @@ fn arguments(options: &QueueOptions) -> [(&'static str, Option<Value>); 12] {
     ]
 }
 
-/// A value and its type; small integers as clients send them.
-fn shown(value: Option<&Value>) -> String {
-    let (value, kind) = match value {
-        None => return "none".to_owned(),
-        Some(Value::Int(number)) if i32::try_from(*number).is_ok() => {
-            (number.to_string(), "signedint")
+fn with_type(value: Option<&Value>) -> String {
+    match value {
+        None => "none".to_owned(),
+        Some(value) => {
+            let (value, kind) = shown(value);
+            format!("the value '{value}' of type '{kind}'")
         }
-        Some(Value::Int(number)) => (number.to_string(), "long"),
-        Some(Value::Text(text)) => (text.clone(), "longstr"),
-        Some(Value::Bool(value)) => (value.to_string(), "bool"),
-        Some(Value::Float(number)) => (number.to_string(), "double"),
-        Some(Value::Timestamp(seconds)) => (seconds.to_string(), "timestamp"),
-        Some(Value::Null) => (String::new(), "void"),
-        Some(Value::Bytes(_)) => ("...".to_owned(), "binary"),
-        Some(Value::List(_)) => ("...".to_owned(), "array"),
-        Some(Value::Map(_)) => ("...".to_owned(), "table"),
-    };
-    format!("the value '{value}' of type '{kind}'")
+    }
+}
+
+/// A value and its type; small integers as clients send them.
+fn shown(value: &Value) -> (String, &'static str) {
+    match value {
+        Value::Int(number) if i32::try_from(*number).is_ok() => (number.to_string(), "signedint"),
+        Value::Int(number) => (number.to_string(), "long"),
+        Value::Text(text) => (text.clone(), "longstr"),
+        Value::Bool(value) => (value.to_string(), "bool"),
+        Value::Float(number) => (number.to_string(), "double"),
+        Value::Timestamp(seconds) => (seconds.to_string(), "timestamp"),
+        Value::Null => (String::new(), "void"),
+        Value::Bytes(_) => ("...".to_owned(), "binary"),
+        Value::List(_) => ("...".to_owned(), "array"),
+        Value::Map(_) => ("...".to_owned(), "table"),
+    }
 }
 
 #[cfg(test)]
@@ -114,8 +135,7 @@ mod tests {
         check(
             QueueOptions { length_max: Some(6), ..none() },
             "x-max-length",
-            "received the value '6' of type 'signedint' but current is the value '5' of type \
-             'signedint'",
+            "received '6' but current is '5'",
         );
         check(
             QueueOptions { message_ttl: Some(Duration::from_secs(1 << 30)), ..none() },

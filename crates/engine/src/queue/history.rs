@@ -1,12 +1,15 @@
 //! Dead-letter history that a publisher sent along: a message that a consumer takes and publishes
 //! anew goes on with it, as it does in RabbitMQ 3.
 
+use super::stored::Incoming;
 use crate::limits::NAME_BYTES_MAX;
 use crate::{Arguments, Content, Death, DeathReason, ReadHeaders, Time, Value};
 use std::time::Duration;
 
 /// The header that holds it.
 const HEADER: &str = "x-death";
+/// The header that holds a message's further routing keys, but for those that are to be hidden.
+const FURTHER_KEYS_HEADER: &str = "CC";
 /// Entries that are taken over: many more than a broker makes.
 const DEATHS_MAX: usize = 64;
 
@@ -20,6 +23,20 @@ pub(super) fn sent_along(content: &Content<'_>, read: ReadHeaders) -> Vec<Death>
         }
     });
     deaths
+}
+
+/// The routing keys that a history may name: those that the message itself does.
+pub(super) fn known_keys(incoming: &Incoming<'_>, read: ReadHeaders) -> Vec<String> {
+    let mut keys = vec![incoming.routing_key.to_owned()];
+    if !incoming.also_to.is_empty() {
+        let content = &incoming.content;
+        read(content.format, content.properties, &mut |name, value| {
+            if let (FURTHER_KEYS_HEADER, Value::List(further)) = (name, value) {
+                keys.extend(further.iter().filter_map(routing_key));
+            }
+        });
+    }
+    keys
 }
 
 fn death(entry: &Value) -> Option<Death> {

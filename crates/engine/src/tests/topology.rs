@@ -12,7 +12,7 @@ fn declaring_again_must_agree() {
          > a queue q 1 0
          a queue q length=4
          > a refused PreconditionFailed: inequivalent arg 'x-max-length' for queue 'q' in vhost '/': \
-           received the value '4' of type 'signedint' but current is the value '3' of type 'signedint'
+           received '4' but current is '3'
          a passive r
          > a refused NotFound: no queue 'r' in vhost '/'",
     );

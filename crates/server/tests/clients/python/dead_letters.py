@@ -179,7 +179,8 @@ def a_key_of_its_own_takes_cc_away(world):
     channel = world.channel(confirms=True)
     for key in (None, "own"):
         queue, _, letters = with_dead_letters(world, channel, key=key)
-        publish(channel, queue, b"x", headers={"CC": ["elsewhere"], "mine": 1})
+        headers = {"CC": ["elsewhere"], "BCC": ["hidden"], "mine": 1}
+        publish(channel, queue, b"x", headers=headers)
         method, _, _ = get_until(channel, queue, auto_ack=False)
         channel.basic_nack(method.delivery_tag, requeue=False)
         _, properties, _ = get_until(channel, letters)

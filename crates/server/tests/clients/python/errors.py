@@ -67,14 +67,14 @@ def another_declaration_of_the_same_name_is_406(world):
 def the_text_of_a_406_names_the_argument_and_both_values(world):
     connection = world.connect()
     queue = world.queue(connection.channel(), {"x-max-length": 5}, durable=True)
-    five, six, one, dead = (
+    five, one, dead = (
         f"the value '{value}' of type '{kind}'"
-        for value, kind in (("5", "signedint"), ("6", "signedint"), ("1", "signedint"), ("e", "longstr"))
+        for value, kind in (("5", "signedint"), ("1", "signedint"), ("e", "longstr"))
     )
     has = {"x-max-length": 5}
     for durable, arguments, name, received, current in (
         (False, has, "durable", "'false'", "'true'"),
-        (True, {"x-max-length": 6}, "x-max-length", six, five),
+        (True, {"x-max-length": 6}, "x-max-length", "'6'", "'5'"),
         (True, {}, "x-max-length", "none", five),
         (True, {**has, "x-message-ttl": 1}, "x-message-ttl", one, "none"),
         (True, {**has, "x-dead-letter-exchange": "e"}, "x-dead-letter-exchange", dead, "none"),
