@@ -8,6 +8,7 @@
 
 mod administration;
 mod connection;
+mod credentials;
 mod egress;
 mod node;
 mod recovery;

@@ -9,7 +9,7 @@ use crate::world::{Verification, World};
 use angarium_engine::limits::Limits;
 use angarium_engine::{ConnectionId, Engine, Position, StorageState, Time};
 use angarium_journal::{Done, Job, State, Storage};
-use angarium_protocol::{Authentication, Close, Peer, Session, Turn, amqp091, nats};
+use angarium_protocol::{Close, Peer, Session, Turn, amqp091, nats};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,9 +77,9 @@ pub struct Node {
     pub(crate) connections: Vec<Option<Box<Connection>>>,
     free: Vec<ConnectionId>,
     serial: u64,
-    verifications: VecDeque<Verification>,
+    pub(crate) verifications: VecDeque<Verification>,
     /// Sessions that were answered and have input waiting.
-    resumable: Vec<ConnectionId>,
+    pub(crate) resumable: Vec<ConnectionId>,
     next_sweep: Option<Time>,
     /// Connections that are slowed down, and when they go on.
     slowed: Vec<ConnectionId>,
@@ -172,6 +172,13 @@ impl Node {
             self.next_sweep = Some(now.plus(SWEEP_INTERVAL));
         }
         id
+    }
+
+    /// A connection's transport became encrypted after it had been taken over.
+    pub fn encrypted(&mut self, id: ConnectionId, certificate_name: Option<String>) {
+        if let Some(connection) = self.connections[id.0 as usize].as_mut() {
+            connection.session.encrypted(certificate_name);
+        }
     }
 
     /// Bytes arrived.
@@ -345,32 +352,6 @@ impl Node {
         self.engine.loaded(now, done.id, done.records, &mut self.world);
     }
 
-    // ---- credentials ----
-
-    /// The next credentials to check, if any; the answer comes back by [`Node::verified`].
-    pub fn next_verification(&mut self) -> Option<Verification> {
-        self.verifications.pop_front()
-    }
-
-    /// The answer to a [`Verification`].
-    pub fn verified(&mut self, now: Time, id: ConnectionId, serial: u64, answer: Authentication) {
-        let slot = id.0 as usize;
-        let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) else {
-            return;
-        };
-        if connection.serial != serial || connection.ended.is_some() {
-            return;
-        }
-        if answer.is_err() {
-            self.stats.authentications_failed += 1;
-        }
-        let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
-        match connection.session.authenticated(&mut turn, answer) {
-            Ok(()) => self.resumable.push(id),
-            Err(close) => self.end(now, id, close),
-        }
-    }
-
     // ---- the end ----
 
     /// Begins to shut down: every client is told why, and disconnects.
@@ -480,33 +461,8 @@ impl Node {
         has_answered
     }
 
-    /// Completes credentials that sessions handed in to verifications for the host.
-    fn take_credentials(&mut self, now: Time) {
-        for (id, credentials) in std::mem::take(&mut self.world.credentials) {
-            let Some(connection) = self.connections[id.0 as usize].as_ref() else { continue };
-            let serial = connection.serial;
-            if !connection.peer.local
-                && self.options.local_users.iter().any(|user| user == credentials.user())
-            {
-                let user = credentials.user();
-                let why = format!("user '{user}' can only connect from the broker's own host");
-                self.verified(now, id, serial, Err(why));
-                continue;
-            }
-            let verification = Verification {
-                connection: id,
-                serial,
-                password_hash: self.engine.password_hash(credentials.user()).map(str::to_owned),
-                credentials,
-                address: connection.peer.address.clone(),
-                local: connection.peer.local,
-            };
-            self.verifications.push_back(verification);
-        }
-    }
-
     /// Ends a session from the broker's side: what it wrote is still sent.
-    fn end(&mut self, now: Time, id: ConnectionId, close: Close) {
+    pub(crate) fn end(&mut self, now: Time, id: ConnectionId, close: Close) {
         let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
         let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
         connection.session.disconnected(&mut turn);

@@ -38,6 +38,15 @@ impl AnySession {
         }
     }
 
+    /// The transport was encrypted after the session had begun.
+    pub(crate) fn encrypted(&mut self, certificate_name: Option<String>) {
+        match self {
+            AnySession::Nats(session) => session.encrypted(certificate_name),
+            // TLS comes first or not at all.
+            AnySession::Amqp091(_) => {}
+        }
+    }
+
     /// What listings show.
     pub(crate) fn info(&self) -> ConnectionInfo<'_> {
         each!(self, session => session.info())

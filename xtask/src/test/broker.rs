@@ -56,6 +56,9 @@ impl Broker {
             command.arg(folder.join("server.pem")).arg("--tls-key").arg(folder.join("server.key"));
             command.arg("--tls-client-authorities").arg(folder.join("authority.pem"));
             environment.push(("BROKER_TEST_TLS_PORT", address.port().to_string()));
+            let address = free_address()?;
+            command.args(["--nats-tls", &address.to_string()]);
+            environment.push(("BROKER_TEST_NATS_TLS_PORT", address.port().to_string()));
             environment.push(("BROKER_TEST_CERTIFICATES", folder.display().to_string()));
         }
         Broker::run(command, address, environment)

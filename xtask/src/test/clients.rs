@@ -15,14 +15,18 @@ const WORK: &str = "clients";
 /// Tests of amqp091-go itself that ask RabbitMQ's management interface to close a connection.
 const GO_OWN_SKIPPED: &str = "skipped_tests.txt";
 
-/// The manifest of the lapin suite, which is a workspace of its own.
-pub(super) fn rust_manifest() -> &'static str {
-    "crates/server/tests/clients/rust/Cargo.toml"
-}
+/// The manifests of the suites in Rust, each a workspace of its own.
+pub(super) const RUST_MANIFESTS: &[&str] = &[
+    "crates/server/tests/clients/rust/Cargo.toml",
+    "crates/server/tests/clients/nats-rust/Cargo.toml",
+];
 
-/// pika, also over TLS.
-pub(super) fn python(root: &Path, count: &mut Count) -> Result<(), String> {
-    let (suite, work) = folders(root, "python")?;
+/// Suites whose broker takes TLS too.
+const WITH_TLS: &[&str] = &["python", "nats-python", "nats-node", "nats-go", "nats-rust"];
+
+/// A suite in Python: pika, nats.py.
+pub(super) fn python(root: &Path, name: &str, count: &mut Count) -> Result<(), String> {
+    let (suite, work) = folders(root, name)?;
     let requirements = read(&suite.join("requirements.txt"))?;
     let python = work.join("venv/bin/python");
     let marker = work.join("installed.txt");
@@ -37,7 +41,7 @@ pub(super) fn python(root: &Path, count: &mut Count) -> Result<(), String> {
     }
     let mut tests = Command::new(&python);
     tests.arg("-u").arg(suite.join("main.py")).env("PYTHONDONTWRITEBYTECODE", "1");
-    with_broker(root, "python", &mut tests, |line| {
+    with_broker(root, name, &mut tests, |line| {
         count.suite_line(line);
         true
     })
@@ -72,9 +76,9 @@ pub(super) fn java(root: &Path, count: &mut Count) -> Result<(), String> {
     })
 }
 
-/// amqplib.
-pub(super) fn node(root: &Path, count: &mut Count) -> Result<(), String> {
-    let (suite, work) = folders(root, "node")?;
+/// A suite in JavaScript: amqplib, nats.js.
+pub(super) fn node(root: &Path, name: &str, count: &mut Count) -> Result<(), String> {
+    let (suite, work) = folders(root, name)?;
     let lock = read(&suite.join("package-lock.json"))?;
     let marker = work.join("installed.json");
     if std::fs::read_to_string(&marker).ok().as_deref() != Some(&lock) {
@@ -88,18 +92,18 @@ pub(super) fn node(root: &Path, count: &mut Count) -> Result<(), String> {
     }
     let mut tests = Command::new("node");
     tests.arg(suite.join("main.js")).env("NODE_PATH", work.join("node_modules"));
-    with_broker(root, "node", &mut tests, |line| {
+    with_broker(root, name, &mut tests, |line| {
         count.suite_line(line);
         true
     })
 }
 
-/// amqp091-go.
-pub(super) fn go(root: &Path, count: &mut Count) -> Result<(), String> {
-    let (suite, work) = folders(root, "go")?;
+/// A suite in Go: amqp091-go, nats.go.
+pub(super) fn go(root: &Path, name: &str, count: &mut Count) -> Result<(), String> {
+    let (suite, work) = folders(root, name)?;
     let program = work.join("suite");
     run(go_command(&suite, &work).args(["build", "-trimpath", "-o"]).arg(&program).arg("."))?;
-    with_broker(root, "go", &mut Command::new(&program), |line| {
+    with_broker(root, name, &mut Command::new(&program), |line| {
         count.suite_line(line);
         true
     })
@@ -126,15 +130,20 @@ fn go_command(suite: &Path, work: &Path) -> Command {
     command
 }
 
-/// lapin.
-pub(super) fn rust(root: &Path, count: &mut Count) -> Result<(), String> {
-    let (_, work) = folders(root, "rust")?;
-    let manifest = root.join(rust_manifest());
+/// A suite in Rust: lapin, async-nats.
+pub(super) fn rust(
+    root: &Path,
+    name: &str,
+    program: &str,
+    count: &mut Count,
+) -> Result<(), String> {
+    let (suite, work) = folders(root, name)?;
+    let manifest = suite.join("Cargo.toml");
     let mut build = Command::new("cargo");
     build.args(["build", "--quiet", "--locked", "--manifest-path"]).arg(manifest);
     run(build.arg("--target-dir").arg(&work))?;
-    let mut tests = Command::new(work.join("debug/lapin-suite"));
-    with_broker(root, "rust", &mut tests, |line| {
+    let mut tests = Command::new(work.join("debug").join(program));
+    with_broker(root, name, &mut tests, |line| {
         count.suite_line(line);
         true
     })
@@ -147,7 +156,7 @@ fn with_broker(
     tests: &mut Command,
     watch: impl FnMut(&str) -> bool,
 ) -> Result<(), String> {
-    let broker = Broker::start(root, name, name == "python")?;
+    let broker = Broker::start(root, name, WITH_TLS.contains(&name))?;
     tests.envs(broker.environment.iter().map(|(name, value)| (name, value)));
     let small = match name {
         "python" | "java" => SmallDisk::start(root, name)?,

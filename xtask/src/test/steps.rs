@@ -65,7 +65,7 @@ pub(super) const STEPS: &[Step] = &[
         what: "pika, against the program: every feature",
         needs: &[Tool::Python, Tool::Openssl],
         after: Some("build"),
-        run: |root, _, count| clients::python(root, count),
+        run: |root, _, count| clients::python(root, "python", count),
     },
     Step {
         name: "java",
@@ -79,14 +79,14 @@ pub(super) const STEPS: &[Step] = &[
         what: "amqplib, against the program",
         needs: &[Tool::Node, Tool::Npm],
         after: Some("build"),
-        run: |root, _, count| clients::node(root, count),
+        run: |root, _, count| clients::node(root, "node", count),
     },
     Step {
         name: "go",
         what: "amqp091-go, against the program",
         needs: &[Tool::Go],
         after: Some("build"),
-        run: |root, _, count| clients::go(root, count),
+        run: |root, _, count| clients::go(root, "go", count),
     },
     Step {
         name: "go-own",
@@ -100,7 +100,35 @@ pub(super) const STEPS: &[Step] = &[
         what: "lapin, against the program",
         needs: &[],
         after: Some("build"),
-        run: |root, _, count| clients::rust(root, count),
+        run: |root, _, count| clients::rust(root, "rust", "lapin-suite", count),
+    },
+    Step {
+        name: "nats-python",
+        what: "nats.py, against the program; beside pika",
+        needs: &[Tool::Python, Tool::Openssl],
+        after: Some("build"),
+        run: |root, _, count| clients::python(root, "nats-python", count),
+    },
+    Step {
+        name: "nats-node",
+        what: "nats.js, against the program",
+        needs: &[Tool::Node, Tool::Npm, Tool::Openssl],
+        after: Some("build"),
+        run: |root, _, count| clients::node(root, "nats-node", count),
+    },
+    Step {
+        name: "nats-go",
+        what: "nats.go, against the program",
+        needs: &[Tool::Go, Tool::Openssl],
+        after: Some("build"),
+        run: |root, _, count| clients::go(root, "nats-go", count),
+    },
+    Step {
+        name: "nats-rust",
+        what: "async-nats, against the program",
+        needs: &[Tool::Openssl],
+        after: Some("build"),
+        run: |root, _, count| clients::rust(root, "nats-rust", "async-nats-suite", count),
     },
     Step {
         name: "crash",
@@ -118,7 +146,7 @@ pub(super) fn list() -> String {
         let needs: Vec<&str> = step.needs.iter().map(|tool| tool.row().name).collect();
         let needs =
             if needs.is_empty() { String::new() } else { format!(" ({})", needs.join(", ")) };
-        writeln!(text, "  {:8} {}{needs}", step.name, step.what).expect("a String takes any text");
+        writeln!(text, "  {:11} {}{needs}", step.name, step.what).expect("a String takes any text");
     }
     text
 }
@@ -131,8 +159,11 @@ fn cargo(root: &Path, arguments: &[&str]) -> Command {
 
 fn fmt(root: &Path) -> Result<(), String> {
     process::stream(&mut cargo(root, &["fmt", "--all", "--check"]), |_| {})?;
-    let manifest = clients::rust_manifest();
-    process::stream(&mut cargo(root, &["fmt", "--check", "--manifest-path", manifest]), |_| {})
+    for manifest in clients::RUST_MANIFESTS {
+        let arguments = ["fmt", "--check", "--manifest-path", manifest];
+        process::stream(&mut cargo(root, &arguments), |_| {})?;
+    }
+    Ok(())
 }
 
 fn clippy(root: &Path) -> Result<(), String> {

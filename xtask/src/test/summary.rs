@@ -20,7 +20,7 @@ impl Outcome {
     pub(super) fn line(&self) -> String {
         let Count { passed, failed, skipped } = self.count;
         let verdict = if self.error.is_none() { "ok" } else { "FAILED" };
-        let mut line = format!("{:8} {verdict:6} {:8.1} s", self.name, self.seconds);
+        let mut line = format!("{:11} {verdict:6} {:8.1} s", self.name, self.seconds);
         if passed + failed + skipped > 0 {
             line += &format!("  {passed} passed");
         }

@@ -62,7 +62,8 @@ impl Connection {
             // Some libraries keep their credentials to themselves where they are not required. Who
             // may come without any is for the login to say.
             auth_required: true,
-            tls_required: settings.tls == Tls::Required,
+            // Where it is encrypted already, libraries want to hear that it had to be.
+            tls_required: settings.tls == Tls::Required || self.peer.encrypted,
             tls_available: may_encrypt && settings.tls == Tls::Available,
             tls_verify: false,
             ldm,

@@ -7,7 +7,7 @@ use crate::http::{self, Endpoints};
 use crate::logs::{self, LevelSwitch};
 use crate::reactor::listeners::Bound;
 use crate::reactor::{self, Mailbox, Start, listeners};
-use crate::settings::{self, Reload, Settings, Sources};
+use crate::settings::{self, Encryption, Reload, Settings, Sources};
 use crate::signals::{self, Asked};
 use angarium_engine::limits::Limits;
 use angarium_engine::{Request, Time};
@@ -163,7 +163,11 @@ fn nats_settings(settings: &Settings, server_id: &[u8; 8]) -> nats::Settings {
         port: listen.map_or(defaults.port, |listen| listen.port()),
         payload_bytes_max: usize::try_from(settings.nats_payload_bytes_max.0).unwrap_or(usize::MAX),
         login_timeout: settings.handshake_timeout.0,
-        tls: if settings.has_certificate() { nats::Tls::Available } else { nats::Tls::None },
+        tls: match (settings.has_certificate(), settings.nats_encryption) {
+            (_, Encryption::Required) => nats::Tls::Required,
+            (true, Encryption::Optional) => nats::Tls::Available,
+            (false, Encryption::Optional) => nats::Tls::None,
+        },
         ..defaults
     }
 }

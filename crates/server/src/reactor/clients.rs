@@ -125,6 +125,7 @@ impl Shard {
             socket: Socket::new(fd),
             tls,
             may_begin_tls: kind == Kind::MaybeTls,
+            tells_tls: false,
             phase: Phase::Handshaking(Box::new(peer)),
             watched: EventFlags::IN,
             is_full: false,
@@ -166,8 +167,24 @@ impl Shard {
         if first == TLS_HANDSHAKE {
             let tls = self.begin_tls();
             let Some(connection) = self.clients.get(index) else { return };
+            connection.tells_tls = tls.is_some();
             connection.tls = tls;
         }
+    }
+
+    /// Tells the node that a client's transport has become encrypted.
+    fn tell_tls(&mut self, index: usize) {
+        let Some(connection) = self.clients.get(index) else { return };
+        let (true, Some(tls), Phase::Open(id)) =
+            (connection.tells_tls, &connection.tls, &connection.phase)
+        else {
+            return;
+        };
+        if tls.is_handshaking() {
+            return;
+        }
+        self.node.encrypted(*id, tls.certificate_name());
+        connection.tells_tls = false;
     }
 
     /// The transport stands: the node takes the client over.
@@ -235,6 +252,7 @@ impl Shard {
         if handshake_ended {
             self.handshaken(index);
         }
+        self.tell_tls(index);
         let Some(connection) = self.clients.get(index) else { return };
         let Some(id) = connection.id() else {
             self.watch(index);

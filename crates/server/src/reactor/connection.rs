@@ -14,6 +14,8 @@ pub(crate) struct Connection {
     pub(crate) tls: Option<Box<Tls>>,
     /// Nothing was received yet, and the first byte may begin TLS.
     pub(crate) may_begin_tls: bool,
+    /// Its TLS began after the node had taken it over, which has to be told once it stands.
+    pub(crate) tells_tls: bool,
     pub(crate) phase: Phase,
     /// What epoll watches for it.
     pub(crate) watched: EventFlags,
@@ -63,6 +65,14 @@ impl Connection {
             }
             self.is_full = !tls.is_flushed();
             result?;
+            if tls.is_over() {
+                // It waits for our goodbye before it closes the transport.
+                tls.end_output(&self.socket);
+                self.socket.end_output();
+                if plain.is_empty() {
+                    return Ok(Received::Ended);
+                }
+            }
         }
         Ok(received)
     }

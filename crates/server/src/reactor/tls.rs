@@ -13,13 +13,15 @@ const BUFFERED_BYTES_MAX: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct Tls {
     session: ServerConnection,
+    /// The peer has said that nothing more comes.
+    is_over: bool,
 }
 
 impl Tls {
     pub(crate) fn new(config: Arc<ServerConfig>) -> Result<Tls, String> {
         let mut session = ServerConnection::new(config).map_err(|error| error.to_string())?;
         session.set_buffer_limit(Some(BUFFERED_BYTES_MAX));
-        Ok(Tls { session })
+        Ok(Tls { session, is_over: false })
     }
 
     pub(crate) fn is_handshaking(&self) -> bool {
@@ -42,6 +44,7 @@ impl Tls {
         while !ciphertext.is_empty() {
             let taken = self.session.read_tls(&mut ciphertext).map_err(|e| e.to_string())?;
             let state = self.session.process_new_packets().map_err(|e| e.to_string())?;
+            self.is_over |= state.peer_has_closed();
             let waiting = state.plaintext_bytes_to_read();
             if waiting > 0 {
                 let from = plain.len();
@@ -55,6 +58,11 @@ impl Tls {
             }
         }
         Ok(())
+    }
+
+    /// Whether the peer has said that nothing more comes.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
     }
 
     /// Encrypts and sends; says how many bytes of `plain` it has taken over, or that the peer is

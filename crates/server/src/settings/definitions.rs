@@ -1,7 +1,7 @@
 //! Every setting, defined once: name, type, default, bounds, whether a running broker can change
 //! it, and what it does.
 
-use super::value::{ByteCount, Listen, LogFormat, LogLevel, SettingValue, Span};
+use super::value::{ByteCount, Encryption, Listen, LogFormat, LogLevel, SettingValue, Span};
 use angarium_node::Laggard;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -154,6 +154,9 @@ settings! {
     /// Where NATS clients connect. With `tls-certificate` and `tls-key` they may begin TLS once they
     /// are greeted.
     nats("nats"): Listen = on([0, 0, 0, 0], 4222), Restart, any;
+    /// Whether clients of `nats` must begin TLS: `optional`, `required`. Some libraries only do so where
+    /// they must.
+    nats_encryption("nats-encryption"): Encryption = Encryption::Optional, Restart, any;
     /// Where NATS clients connect that begin with the TLS handshake. Needs `tls-certificate` and
     /// `tls-key`.
     nats_tls("nats-tls"): Listen = Listen(None), Restart, any;

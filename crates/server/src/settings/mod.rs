@@ -13,4 +13,4 @@ mod value;
 pub use definitions::{Definition, Reload, Settings, definitions};
 pub use document::document;
 pub use sources::{Sources, changed};
-pub use value::{ByteCount, Listen, LogFormat, LogLevel, SettingValue, Span};
+pub use value::{ByteCount, Encryption, Listen, LogFormat, LogLevel, SettingValue, Span};

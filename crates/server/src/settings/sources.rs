@@ -1,6 +1,7 @@
 //! Where settings come from: defaults, then the file, then the environment, then flags.
 
 use super::definitions::{Definition, Reload, Settings, definitions};
+use super::value::Encryption;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -91,6 +92,9 @@ fn check_together(settings: &Settings) -> Result<(), String> {
         if listen.0.is_some() && !settings.has_certificate() {
             return Err(format!("{name} needs tls-certificate and tls-key: two PEM files"));
         }
+    }
+    if settings.nats_encryption == Encryption::Required && !settings.has_certificate() {
+        return Err("nats-encryption needs tls-certificate and tls-key: two PEM files".into());
     }
     let listens = [settings.amqp, settings.amqps, settings.nats, settings.nats_tls];
     if listens.iter().all(|listen| listen.0.is_none()) && settings.amqp_socket.is_none() {

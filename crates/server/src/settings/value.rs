@@ -127,6 +127,15 @@ pub enum LogLevel {
     Debug,
 }
 
+/// Whether clients must begin TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encryption {
+    /// They may.
+    Optional,
+    /// They must.
+    Required,
+}
+
 /// How a log line is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
@@ -158,6 +167,8 @@ choice!(LogLevel, "error|warn|info|debug",
     "info" => LogLevel::Info, "debug" => LogLevel::Debug);
 choice!(Laggard, "disconnect|drop-new",
     "disconnect" => Laggard::Disconnect, "drop-new" => Laggard::DropNew);
+choice!(Encryption, "optional|required",
+    "optional" => Encryption::Optional, "required" => Encryption::Required);
 choice!(LogFormat, "text|json", "text" => LogFormat::Text, "json" => LogFormat::Json);
 
 impl SettingValue for u64 {

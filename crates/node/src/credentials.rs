@@ -1,0 +1,57 @@
+//! Credentials on their way from sessions to the host that checks them, and the answers.
+
+use crate::node::Node;
+use crate::world::Verification;
+use angarium_engine::{ConnectionId, Time};
+use angarium_protocol::{Authentication, Session, Turn};
+
+impl Node {
+    /// The next credentials to check, if any; the answer comes back by [`Node::verified`].
+    pub fn next_verification(&mut self) -> Option<Verification> {
+        self.verifications.pop_front()
+    }
+
+    /// The answer to a [`Verification`].
+    pub fn verified(&mut self, now: Time, id: ConnectionId, serial: u64, answer: Authentication) {
+        let slot = id.0 as usize;
+        let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) else {
+            return;
+        };
+        if connection.serial != serial || connection.ended.is_some() {
+            return;
+        }
+        if answer.is_err() {
+            self.stats.authentications_failed += 1;
+        }
+        let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
+        match connection.session.authenticated(&mut turn, answer) {
+            Ok(()) => self.resumable.push(id),
+            Err(close) => self.end(now, id, close),
+        }
+    }
+
+    /// Completes credentials that sessions handed in to verifications for the host.
+    pub(crate) fn take_credentials(&mut self, now: Time) {
+        for (id, credentials) in std::mem::take(&mut self.world.credentials) {
+            let Some(connection) = self.connections[id.0 as usize].as_ref() else { continue };
+            let serial = connection.serial;
+            if !connection.peer.local
+                && self.options.local_users.iter().any(|user| user == credentials.user())
+            {
+                let user = credentials.user();
+                let why = format!("user '{user}' can only connect from the broker's own host");
+                self.verified(now, id, serial, Err(why));
+                continue;
+            }
+            let verification = Verification {
+                connection: id,
+                serial,
+                password_hash: self.engine.password_hash(credentials.user()).map(str::to_owned),
+                credentials,
+                address: connection.peer.address.clone(),
+                local: connection.peer.local,
+            };
+            self.verifications.push_back(verification);
+        }
+    }
+}

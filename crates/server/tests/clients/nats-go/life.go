@@ -1,0 +1,221 @@
+package main
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+)
+
+var lifeCases = []testCase{
+	{name: "the server says what it is", body: serverInfo},
+	{name: "draining handles what has arrived", body: drain},
+	{name: "a client that lost its connection comes back", body: reconnect},
+	{name: "a wrong password is refused", body: wrongPassword},
+	{name: "rights are checked", needs: "BROKER_TEST_PROGRAM", body: rights},
+	{name: "an nkey signs the nonce", needs: "BROKER_TEST_PROGRAM", body: nkey},
+	{name: "tls begins after info", needs: "BROKER_TEST_NATS_TLS_PORT", body: tlsAfterInfo},
+	{name: "tls begins before info", needs: "BROKER_TEST_NATS_TLS_PORT", body: tlsFirst},
+	{name: "a broker of another authority is not trusted", needs: "BROKER_TEST_NATS_TLS_PORT", body: untrusted},
+}
+
+func serverInfo(w *world) error {
+	client, err := w.connect()
+	if err != nil {
+		return err
+	}
+	if !client.HeadersSupported() || client.MaxPayload() != 1<<20 {
+		return fmt.Errorf("headers %v, payloads up to %d", client.HeadersSupported(), client.MaxPayload())
+	}
+	if id, err := client.GetClientID(); err != nil || id == 0 {
+		return fmt.Errorf("client %d: %v", id, err)
+	}
+	if round, err := client.RTT(); err != nil || round <= 0 {
+		return fmt.Errorf("round trip %v: %v", round, err)
+	}
+	return nil
+}
+
+func drain(w *world) error {
+	publisher, err := w.connect()
+	if err != nil {
+		return err
+	}
+	closed := make(chan struct{})
+	client, err := w.connect(nats.ClosedHandler(func(*nats.Conn) { close(closed) }))
+	if err != nil {
+		return err
+	}
+	name := subject()
+	var seen atomic.Int64
+	client.Subscribe(name, func(*nats.Msg) { time.Sleep(time.Millisecond); seen.Add(1) })
+	client.Flush()
+	for range 200 {
+		publisher.Publish(name, nil)
+	}
+	publisher.Flush()
+	client.Flush()
+	if err := client.Drain(); err != nil {
+		return err
+	}
+	select {
+	case <-closed:
+		return equal(seen.Load(), 200)
+	case <-time.After(patience):
+		return errors.New("is still draining")
+	}
+}
+
+func reconnect(w *world) error {
+	relay, err := w.relay()
+	if err != nil {
+		return err
+	}
+	back := make(chan struct{}, 10)
+	client, err := w.connectTo(
+		"nats://"+relay.listener.Addr().String(),
+		func(options *nats.Options) error { options.AllowReconnect = true; return nil },
+		nats.MaxReconnects(1000),
+		nats.ReconnectWait(20*time.Millisecond),
+		nats.ReconnectHandler(func(*nats.Conn) { back <- struct{}{} }),
+	)
+	if err != nil {
+		return err
+	}
+	publisher, err := w.connect()
+	if err != nil {
+		return err
+	}
+	name := subject()
+	subscription, _ := client.SubscribeSync(name)
+	client.Flush()
+	for number := range 3 {
+		publisher.Publish(name, []byte(fmt.Sprint(number)))
+		got, err := next(subscription, 1)
+		if err := errors.Join(err, equal(got, []string{fmt.Sprint(number)})); err != nil {
+			return err
+		}
+		relay.cut()
+		select {
+		case <-back:
+		case <-time.After(patience):
+			return errors.New("does not come back")
+		}
+		if err := client.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func wrongPassword(w *world) error {
+	if _, err := w.connect(nats.UserInfo("guest", "wrong")); !errors.Is(err, nats.ErrAuthorization) {
+		return fmt.Errorf("wrong: %v", err)
+	}
+	_, err := w.connect(nats.UserInfo("guest", "guest"))
+	return err
+}
+
+func rights(w *world) error {
+	user := strings.ReplaceAll(subject(), ".", "-")
+	err := errors.Join(
+		administer("user", "add", user, "--new-password", "pw"),
+		administer("permission", "set", user, "--write", ".*", "--read", "", "--configure", ""),
+	)
+	if err != nil {
+		return err
+	}
+	defer administer("user", "delete", user)
+	client, err := w.connect(nats.UserInfo(user, "pw"))
+	if err != nil {
+		return err
+	}
+	name := subject()
+	client.SubscribeSync(name)
+	client.Flush()
+	select {
+	case told := <-w.errors:
+		if !errors.Is(told, nats.ErrPermissionViolation) || !strings.Contains(told.Error(), name) {
+			return fmt.Errorf("told %v", told)
+		}
+		return nil
+	case <-time.After(patience):
+		return errors.New("was not told")
+	}
+}
+
+func nkey(w *world) error {
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		return err
+	}
+	key, _ := pair.PublicKey()
+	err = errors.Join(
+		administer("user", "add", key, "--new-password", subject()),
+		administer("permission", "set", key),
+	)
+	if err != nil {
+		return err
+	}
+	defer administer("user", "delete", key)
+	client, err := w.connect(nats.Nkey(key, pair.Sign))
+	if err != nil {
+		return err
+	}
+	if err := client.Flush(); err != nil {
+		return err
+	}
+	other, _ := nkeys.CreateUser()
+	if _, err := w.connect(nats.Nkey(key, other.Sign)); !errors.Is(err, nats.ErrAuthorization) {
+		return fmt.Errorf("another's signature: %v", err)
+	}
+	return nil
+}
+
+func authority() nats.Option {
+	return nats.RootCAs(filepath.Join(os.Getenv("BROKER_TEST_CERTIFICATES"), "authority.pem"))
+}
+
+func roundTrip(w *world, client *nats.Conn) error {
+	if _, err := client.TLSConnectionState(); err != nil {
+		return err
+	}
+	name := subject()
+	subscription, _ := client.SubscribeSync(name)
+	body := strings.Repeat("more than one record ", 10_000)
+	client.Publish(name, []byte(body))
+	got, err := next(subscription, 1)
+	return errors.Join(err, equal(got, []string{body}))
+}
+
+func tlsAfterInfo(w *world) error {
+	client, err := w.connectTo("tls://"+address(), authority())
+	if err != nil {
+		return err
+	}
+	return roundTrip(w, client)
+}
+
+func tlsFirst(w *world) error {
+	port := os.Getenv("BROKER_TEST_NATS_TLS_PORT")
+	client, err := w.connectTo("tls://127.0.0.1:"+port, authority(), nats.TLSHandshakeFirst())
+	if err != nil {
+		return err
+	}
+	return roundTrip(w, client)
+}
+
+func untrusted(w *world) error {
+	_, err := w.connectTo("tls://"+address(), nats.Secure(&tls.Config{MinVersion: tls.VersionTLS12}))
+	if err == nil {
+		return errors.New("a certificate was accepted that nobody vouches for")
+	}
+	return nil
+}

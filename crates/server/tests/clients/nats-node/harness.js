@@ -1,0 +1,130 @@
+// Cases of nats.js, what they may use, and the loop that runs them.
+'use strict';
+
+const { connect } = require('@nats-io/transport-node');
+const { execFileSync } = require('node:child_process');
+const crypto = require('node:crypto');
+const net = require('node:net');
+
+const URL = process.env.NATS_URL || 'nats://127.0.0.1:4222';
+// The longest wait for anything that must come.
+const PATIENCE_MS = 10_000;
+// How long nothing must come before it counts as "does not come".
+const SILENCE_MS = 200;
+
+const cases = [];
+// One iterator for each subscription: the library gives out no second one.
+const iterators = new WeakMap();
+
+/** Registers a case; it is skipped where a variable of the environment is missing. */
+function test(name, body, needs = '') {
+  cases.push({ name, body, needs });
+}
+
+/** What one case uses; everything is closed afterwards. */
+class World {
+  constructor() {
+    this.clients = [];
+    this.relays = [];
+  }
+
+  /** A client; the library begins TLS wherever it can, unless it is told not to. */
+  async connect(options = {}) {
+    const plain = { servers: URL, reconnect: false, timeout: PATIENCE_MS, tls: null };
+    const client = await connect({ ...plain, ...options });
+    this.clients.push(client);
+    return client;
+  }
+
+  /** A relay in front of the broker, whose connections can be cut. */
+  async relay() {
+    const [host, port] = URL.replace('nats://', '').split(':');
+    const open = new Set();
+    const server = net.createServer((here) => {
+      const there = net.connect(Number(port), host);
+      for (const socket of [here, there]) {
+        open.add(socket);
+        socket.on('error', () => {});
+        socket.on('close', () => {
+          here.destroy();
+          there.destroy();
+        });
+      }
+      here.pipe(there).pipe(here);
+    });
+    await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const relay = {
+      url: `nats://127.0.0.1:${server.address().port}`,
+      cut: () => open.forEach((socket) => socket.destroy()),
+      close: () => server.close(),
+    };
+    this.relays.push(relay);
+    return relay;
+  }
+
+  subject() {
+    return `n.${crypto.randomUUID()}`;
+  }
+
+  async close() {
+    await Promise.all(this.clients.map((client) => client.close().catch(() => {})));
+    for (const relay of this.relays) {
+      relay.close();
+      relay.cut();
+    }
+  }
+}
+
+/** Fails when the promise takes too long. */
+function within(promise, what, time = PATIENCE_MS) {
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`waited in vain for ${what}`)), time);
+  });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+/** The next messages of a subscription. */
+function take(subscription, count) {
+  const got = [];
+  const iterator = iterators.get(subscription) || subscription[Symbol.asyncIterator]();
+  iterators.set(subscription, iterator);
+  const all = (async () => {
+    while (got.length < count) {
+      const { value, done } = await iterator.next();
+      if (done) throw new Error(`ended after ${got.length} of ${count} messages`);
+      got.push(value);
+    }
+    return got;
+  })();
+  return within(all, `${count} messages`);
+}
+
+/** Runs a command of the program against the running broker. */
+function administer(...command) {
+  execFileSync(process.env.BROKER_TEST_PROGRAM, [...command, '--data', process.env.BROKER_TEST_DATA]);
+}
+
+async function run() {
+  let failed = 0;
+  for (const { name, body, needs } of cases) {
+    if (needs && !process.env[needs]) {
+      console.log(`skip ${name}: the environment lacks it`);
+      continue;
+    }
+    const world = new World();
+    try {
+      await within(body(world), 'the end of the case', 3 * PATIENCE_MS);
+      await within(world.close(), 'cleaning up');
+      console.log(`pass ${name}`);
+    } catch (error) {
+      failed += 1;
+      console.log(`FAIL ${name}: ${error.message}`);
+      console.error(error.stack);
+      await within(world.close(), 'cleaning up').catch(() => {});
+    }
+  }
+  process.exit(failed ? 1 : 0);
+}
+
+module.exports = { test, run, within, take, administer, PATIENCE_MS, SILENCE_MS };

@@ -1,0 +1,15 @@
+"""Every case of nats.py against the broker at NATS_URL; exits with 1 if one fails."""
+
+import asyncio
+import sys
+
+import access  # noqa: F401  (each module registers its cases)
+import basic  # noqa: F401
+import bridge  # noqa: F401
+import errors  # noqa: F401
+import life  # noqa: F401
+import requests  # noqa: F401
+import tls  # noqa: F401
+from harness import run
+
+sys.exit(1 if asyncio.run(run()) else 0)
