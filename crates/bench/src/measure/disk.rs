@@ -25,8 +25,9 @@ pub struct DiskSpeed {
     pub latency: Option<Summary>,
 }
 
-/// Writes `flush_bytes` at a time for `span`, with fdatasync after each, into a file in `folder`
-/// that was allocated and zeroed before, as a journal's segment is.
+/// Writes `flush_bytes` at a time for `span`, one behind the other and through the page cache, with
+/// fdatasync after each, into a file in `folder` that was zeroed before. That is the most favourable
+/// way: a file that grows, or was only allocated, has metadata to write at each flush.
 pub fn measure(folder: &Path, flush_bytes: u64, span: Duration) -> io::Result<DiskSpeed> {
     let flush_bytes = flush_bytes.clamp(512, FILE_BYTES);
     let path = folder.join(format!("angarium-bench-disk-{}", std::process::id()));
