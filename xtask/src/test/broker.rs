@@ -64,12 +64,15 @@ impl Broker {
         Broker::run(command, address, environment)
     }
 
-    /// Starts a second one with its data in `folder`, which is on a small disk.
+    /// Starts a second one with its data in `folder`, which is on a small disk, and little memory.
     pub(super) fn start_small(root: &Path, folder: &Path) -> Result<Broker, String> {
         let address = free_address()?;
         let mut command = Command::new(layout::program(root)?);
         command.args(["serve", "--http", "off", "--nats", "off", "--amqp", &address.to_string()]);
-        command.args(["--segment-bytes", "1MiB", "--checkpoint-bytes", "1MiB", "--data"]);
+        command.args(["--segment-bytes", "1MiB", "--checkpoint-bytes", "1MiB"]);
+        // What waits is soon on the disk alone.
+        command.args(["--resident-bytes-max", "1MiB", "--queue-resident-bytes-max", "1MiB"]);
+        command.arg("--data");
         command.arg(folder.join("data")).stdin(Stdio::null()).stdout(Stdio::null());
         let environment = vec![
             ("BROKER_TEST_SMALL_URL", format!("amqp://guest:guest@{address}/%2f")),

@@ -34,16 +34,16 @@ def a_publisher_hears_of_a_full_disk_and_of_room(world):
 
         def publish_until_blocked():
             channel.basic_publish("", "full", bytes(64 << 10), persistent)
-            return said
+            # What the journal still finds to give back is used up first.
+            return said and said[-1] != "unblocked"
 
         wait_for(connection, publish_until_blocked, "connection.blocked")
-        assert len(said) == 1 and len(said[0]) > 5, said
+        assert len(said[-1]) > 5, said
         # Consumers go on.
         assert get_until(consumer.channel(), "full")[2] == b"before"
     finally:
         os.remove(filler)
-    wait_for(connection, lambda: len(said) > 1, "connection.unblocked")
-    assert said[1:] == ["unblocked"], said
+    wait_for(connection, lambda: said[-1] == "unblocked", "connection.unblocked")
     channel.queue_purge("full")
     channel.confirm_delivery()
     channel.basic_publish("", "full", b"after", persistent)

@@ -7,6 +7,7 @@ import basic  # noqa: F401
 import confirms  # noqa: F401
 import consumers  # noqa: F401
 import contents  # noqa: F401
+import damage  # noqa: F401
 import dead_letters  # noqa: F401
 import delayed  # noqa: F401
 import durability  # noqa: F401
