@@ -83,6 +83,7 @@ impl Engine {
             | Request::PutUser { .. }
             | Request::DeleteUser { .. }
             | Request::SetPermissions { .. }
+            | Request::SetSubjectPermissions { .. }
             | Request::ClearPermissions { .. } => Some(self.administer(now, request, fx)),
             Request::Subscribe(subscribe) => Some(self.subscribe(now, id, slot, subscribe)),
             Request::Unsubscribe { name } => {
@@ -226,6 +227,12 @@ impl Engine {
                 self.access.set_permissions(set)?;
                 let record = Record::PermissionsSet { user, vhost, configure, write, read };
                 self.append_record(&record, fx);
+            }
+            Request::SetSubjectPermissions { user, vhost, subjects } => {
+                self.vhost_slot(vhost)?;
+                self.access.set_subject_permissions(user, vhost, subjects)?;
+                let subjects = subjects.clone();
+                self.append_record(&Record::SubjectPermissionsSet { user, vhost, subjects }, fx);
             }
             Request::ClearPermissions { user, vhost } => {
                 if self.access.clear_permissions(user, vhost) {

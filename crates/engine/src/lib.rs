@@ -55,7 +55,7 @@ pub use refusal::{Refusal, RefusalKind};
 pub use request::{
     AlternateTarget, Arguments, BindingTarget, Credit, Durability, Emit, ExchangeDeclaration,
     ExchangeKind, ExchangeOptions, Listen, Outcome, Overflow, Publish, QueueDeclaration,
-    QueueOptions, Reached, Reply, Request, Settle, Subscribe,
+    QueueOptions, Reached, Reply, Request, Settle, SubjectPermissions, SubjectRules, Subscribe,
 };
 pub use time::Time;
 pub use value::Value;

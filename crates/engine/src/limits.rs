@@ -7,6 +7,8 @@ use std::time::Duration;
 pub const NAME_BYTES_MAX: usize = 255;
 /// Bytes in the subject of a direct message, or of what listens to one.
 pub const SUBJECT_BYTES_MAX: usize = 4096;
+/// Patterns in one list of a user's rules on subjects.
+pub const SUBJECT_RULES_MAX: usize = 1024;
 /// Subjects that a virtual host remembers the listeners of.
 pub const SUBJECT_CACHE_ENTRIES_MAX: usize = 8192;
 /// Changes to patterns with wildcards that a remembered subject is brought up to date by; behind more,

@@ -1,5 +1,6 @@
 //! The way of a message in: checked, routed, placed in queues or handed to a consumer at once.
 
+use crate::direct::SUBJECT_EXCHANGE;
 use crate::engine::Engine;
 use crate::limits::NAME_BYTES_MAX;
 use crate::queue::blob::Blob;
@@ -80,12 +81,15 @@ impl Engine {
         }
         let connection = self.connections[id.connection.0 as usize].as_mut();
         let grant = connection.and_then(|connection| connection.grant.as_mut());
-        if let Some(grant) = grant
-            && !grant.may_publish(&self.access, publish.exchange)
-        {
+        let Some(grant) = grant else { return Ok(()) };
+        if !grant.may_publish(&self.access, publish.exchange) {
             return Err(grant.publish_refused(publish.exchange));
         }
-        Ok(())
+        if publish.exchange != SUBJECT_EXCHANGE {
+            return Ok(());
+        }
+        let keys = std::iter::once(publish.routing_key).chain(publish.also_to.iter().copied());
+        keys.map(|key| grant.check_subject(key)).collect()
     }
 
     /// Routes and places a message, and has its publisher told.

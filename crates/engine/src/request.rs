@@ -243,6 +243,25 @@ pub struct Subscribe {
     pub credit: Credit,
 }
 
+/// Which subjects are allowed: those that `allow` matches, or all where it is empty, but those that
+/// `deny` matches. Patterns are written as in [`Listen::subject`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SubjectRules {
+    /// Subjects that are allowed; none: all.
+    pub allow: Vec<String>,
+    /// Subjects that are not, although they are allowed.
+    pub deny: Vec<String>,
+}
+
+/// What a user may do with subjects, beside the rights that permissions give.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SubjectPermissions {
+    /// Where it may send messages.
+    pub publish: SubjectRules,
+    /// What it may listen to.
+    pub listen: SubjectRules,
+}
+
 /// Control requests: everything that is not publish or settle. Each gets exactly one
 /// [`crate::Effects::reply`].
 #[derive(Clone, Debug)]
@@ -296,6 +315,10 @@ pub enum Request {
     /// Sets what a user may do in a virtual host: regular expressions over names, as RabbitMQ has
     /// them. Administrators. Reply: `Done`.
     SetPermissions { user: String, vhost: String, configure: String, write: String, read: String },
+    /// Narrows what a user who has permissions in a virtual host may do with subjects there, for
+    /// direct messages and for the exchange that subjects are routing keys of. Administrators. Reply:
+    /// `Done`.
+    SetSubjectPermissions { user: String, vhost: String, subjects: SubjectPermissions },
     /// Takes a user's permissions in a virtual host away. Administrators. Reply: `Done`.
     ClearPermissions { user: String, vhost: String },
 }

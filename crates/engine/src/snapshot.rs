@@ -12,8 +12,8 @@ use crate::routing::TargetView;
 use crate::{Arguments, BindingTarget, Position, Time};
 
 /// The version of the layout. The first one did not say how often messages in pages went back, the
-/// second one not how large delayed messages are.
-const VERSION: u8 = 3;
+/// second one not how large delayed messages are, the third one nothing of subjects.
+const VERSION: u8 = 4;
 
 impl Engine {
     pub(crate) fn write_snapshot(&self, out: &mut Vec<u8>) {
@@ -29,6 +29,12 @@ impl Engine {
         self.write_bindings(&mut writer);
         self.write_delays(&mut writer);
         self.write_transient_references(&mut writer);
+        writer.varint(self.access.subject_permissions().count() as u64);
+        for (user, vhost, subjects) in self.access.subject_permissions() {
+            writer.text(user);
+            writer.text(vhost);
+            record::write_subjects(&mut writer, subjects);
+        }
     }
 
     /// Counts of references that end with this process. Those to pages of durable queues in which
@@ -188,6 +194,14 @@ impl Engine {
             let segment = reader.u32()?;
             let count = reader.u64()?;
             self.transient_references.insert(segment, count);
+        }
+        let narrowed = if version > 3 { reader.count()? } else { 0 };
+        for _ in 0..narrowed {
+            let (user, vhost) = (reader.text()?, reader.text()?);
+            let subjects = record::read_subjects(&mut reader)?;
+            self.access
+                .set_subject_permissions(user, vhost, &subjects)
+                .map_err(|refusal| refusal.text)?;
         }
         reader.end()
     }

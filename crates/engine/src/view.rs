@@ -2,7 +2,9 @@
 
 use crate::engine::Engine;
 use crate::routing::TargetView;
-use crate::{Arguments, Counters, ExchangeOptions, Position, QueueCounters, QueueOptions};
+use crate::{
+    Arguments, Counters, ExchangeOptions, Position, QueueCounters, QueueOptions, SubjectPermissions,
+};
 
 /// A virtual host.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +37,8 @@ pub struct PermissionListing<'a> {
     pub write: &'a str,
     /// What it may take messages out of.
     pub read: &'a str,
+    /// What it may do with subjects, where that is narrowed.
+    pub subjects: Option<&'a SubjectPermissions>,
 }
 
 /// An exchange.
@@ -133,6 +137,7 @@ impl Engine {
             configure: found.configure,
             write: found.write,
             read: found.read,
+            subjects: self.access.subjects_of(found.user, found.vhost),
         })
     }
 

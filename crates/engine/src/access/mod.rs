@@ -2,12 +2,16 @@
 //!
 //! Knows no passwords: a password's hash is opaque here and is checked by whoever authenticates.
 
+mod subjects;
+
 use crate::direct::SUBJECT_EXCHANGE;
 use crate::limits::{PERMISSION_PATTERN_BYTES_MAX, PERMISSION_PROGRAM_BYTES_MAX};
-use crate::{BindingTarget, Refusal, RefusalKind, Request};
+use crate::{BindingTarget, Refusal, RefusalKind, Request, SubjectPermissions};
 use regex::{Regex, RegexBuilder};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+pub(crate) use subjects::{check_pattern, covers};
 
 /// The name under which patterns see the default exchange.
 const DEFAULT_EXCHANGE: &str = "amq.default";
@@ -48,14 +52,14 @@ pub(crate) struct PermissionView<'a> {
 }
 
 /// One pattern, compiled.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Pattern {
     text: Box<str>,
     rule: Rule,
 }
 
 /// The patterns that nearly everybody has need no automaton.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Rule {
     Everything,
     Nothing,
@@ -109,6 +113,8 @@ struct Permissions {
     configure: Pattern,
     write: Pattern,
     read: Pattern,
+    /// What it may do with subjects; `None`: all that the patterns allow.
+    subjects: Option<Arc<SubjectPermissions>>,
 }
 
 /// All users and permissions.
@@ -153,7 +159,10 @@ impl Access {
             let text = format!("no user '{}'", set.user);
             return Err(Refusal::new(RefusalKind::NotFound, text));
         }
+        let before = self.permissions.get(set.user).and_then(|of_user| of_user.get(set.vhost));
+        let subjects = before.and_then(|permissions| permissions.subjects.clone());
         let permissions = Permissions {
+            subjects,
             configure: Pattern::new("configure", set.configure)?,
             write: Pattern::new("write", set.write)?,
             read: Pattern::new("read", set.read)?,
@@ -162,6 +171,46 @@ impl Access {
         of_user.insert(set.vhost.to_owned(), Arc::new(permissions));
         self.generation += 1;
         Ok(())
+    }
+
+    /// Narrows what a user may do with subjects. Refused: no permissions there, malformed patterns.
+    pub(crate) fn set_subject_permissions(
+        &mut self,
+        user: &str,
+        vhost: &str,
+        subjects: &SubjectPermissions,
+    ) -> Result<(), Refusal> {
+        subjects.check()?;
+        let of_user = self.permissions.get_mut(user);
+        let Some(permissions) = of_user.and_then(|of_user| of_user.get_mut(vhost)) else {
+            let text = format!("user '{user}' has no permissions in vhost '{vhost}'");
+            return Err(Refusal::new(RefusalKind::NotFound, text));
+        };
+        let subjects = (!subjects.is_unrestricted()).then(|| Arc::new(subjects.clone()));
+        *permissions = Arc::new(Permissions {
+            configure: permissions.configure.clone(),
+            write: permissions.write.clone(),
+            read: permissions.read.clone(),
+            subjects,
+        });
+        self.generation += 1;
+        Ok(())
+    }
+
+    /// What a user may do with subjects, where that is narrowed.
+    pub(crate) fn subjects_of(&self, user: &str, vhost: &str) -> Option<&SubjectPermissions> {
+        self.permissions.get(user)?.get(vhost)?.subjects.as_deref()
+    }
+
+    /// All that is narrowed: user, virtual host and rules.
+    pub(crate) fn subject_permissions(
+        &self,
+    ) -> impl Iterator<Item = (&str, &str, &SubjectPermissions)> {
+        self.permissions.iter().flat_map(|(user, of_user)| {
+            of_user.iter().filter_map(move |(vhost, permissions)| {
+                Some((user.as_str(), vhost.as_str(), &**permissions.subjects.as_ref()?))
+            })
+        })
     }
 
     /// Takes them away; false where there were none.
@@ -201,6 +250,7 @@ impl Access {
             administrator: false,
             permissions: None,
             last_exchange: None,
+            last_subject: None,
         };
         grant.look_up(self);
         if grant.permissions.is_none() {
@@ -222,6 +272,8 @@ pub(crate) struct Grant {
     permissions: Option<Arc<Permissions>>,
     /// The exchange last published to, where that was allowed.
     last_exchange: Option<String>,
+    /// The subject last published to, where that was allowed and subjects are narrowed.
+    last_subject: Option<String>,
 }
 
 impl Grant {
@@ -303,7 +355,8 @@ impl Grant {
                     BindingTarget::Exchange(name) => Exchange(name),
                 };
                 self.require(access, Write, target)?;
-                self.require(access, Read, Exchange(source))
+                self.require(access, Read, Exchange(source))?;
+                self.check_binding(request)
             }
             Request::Subscribe(subscribe) => self.require(access, Read, Queue(&subscribe.queue)),
             Request::Get { queue, .. } => self.require(access, Read, Queue(queue)),
@@ -312,6 +365,7 @@ impl Grant {
             | Request::PutUser { .. }
             | Request::DeleteUser { .. }
             | Request::SetPermissions { .. }
+            | Request::SetSubjectPermissions { .. }
             | Request::ClearPermissions { .. } => self.require_administrator(access),
             Request::Unsubscribe { .. }
             | Request::OpenInbox { .. }
@@ -325,9 +379,71 @@ impl Grant {
         }
     }
 
-    /// Whether the user may listen to a subject.
-    pub(crate) fn check_listen(&mut self, access: &Access, _subject: &str) -> Result<(), Refusal> {
-        self.require(access, Right::Read, Resource::Exchange(SUBJECT_EXCHANGE))
+    /// Whether the user may listen to a pattern of subjects; what of it is forbidden nevertheless.
+    pub(crate) fn check_listen(
+        &mut self,
+        access: &Access,
+        pattern: &str,
+    ) -> Result<Vec<String>, Refusal> {
+        self.require(access, Right::Read, Resource::Exchange(SUBJECT_EXCHANGE))?;
+        let Some(SubjectPermissions { listen, .. }) = self.subjects() else {
+            return Ok(Vec::new());
+        };
+        if listen.allows(pattern) {
+            return Ok(listen.exceptions(pattern));
+        }
+        Err(self.subject_refused(Right::Read, pattern))
+    }
+
+    /// Whether the user may publish to a subject; cheap where subjects are not narrowed, or it is the
+    /// same as last time. [`Grant::may_publish`] has been asked before.
+    #[inline]
+    pub(crate) fn check_subject(&mut self, subject: &str) -> Result<(), Refusal> {
+        let Some(subjects) = self.subjects() else { return Ok(()) };
+        if self.last_subject.as_deref() == Some(subject) {
+            return Ok(());
+        }
+        if !subjects.publish.allows(subject) {
+            return Err(self.subject_refused(Right::Write, subject));
+        }
+        let last = self.last_subject.get_or_insert_default();
+        last.clear();
+        last.push_str(subject);
+        Ok(())
+    }
+
+    /// What it may do with subjects, where that is narrowed.
+    #[inline]
+    fn subjects(&self) -> Option<&SubjectPermissions> {
+        self.permissions.as_ref()?.subjects.as_deref()
+    }
+
+    #[cold]
+    fn subject_refused(&self, right: Right, subject: &str) -> Refusal {
+        let right = if right == Right::Read { "read" } else { "write" };
+        let text = format!(
+            "{right} access to subject '{subject}' in vhost '{}' refused for user '{}'",
+            self.vhost, self.user
+        );
+        Refusal::new(RefusalKind::AccessRefused, text)
+    }
+
+    /// A binding from the exchange of subjects listens to them. A pattern with `#` inside is taken
+    /// for one that ends there.
+    fn check_binding(&self, request: &Request) -> Result<(), Refusal> {
+        let Request::Bind { source, key, .. } = request else { return Ok(()) };
+        let Some(subjects) = self.subjects().filter(|_| source == SUBJECT_EXCHANGE) else {
+            return Ok(());
+        };
+        let pattern = match key.split_once('#') {
+            Some((before, _)) => format!("{before}>"),
+            None => key.clone(),
+        };
+        let listen = &subjects.listen;
+        if listen.allows(&pattern) && listen.exceptions(&pattern).is_empty() {
+            return Ok(());
+        }
+        Err(self.subject_refused(Right::Read, key))
     }
 
     fn require(
@@ -374,6 +490,7 @@ impl Grant {
     fn look_up(&mut self, access: &Access) {
         self.generation = access.generation;
         self.last_exchange = None;
+        self.last_subject = None;
         self.administrator = access.user(&self.user).is_some_and(|user| user.administrator);
         let of_user = access.permissions.get(&self.user);
         self.permissions = of_user.and_then(|of_user| of_user.get(&self.vhost)).cloned();

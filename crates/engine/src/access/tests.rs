@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     Arguments, ExchangeDeclaration, ExchangeKind, ExchangeOptions, QueueDeclaration, QueueOptions,
-    Subscribe,
+    SubjectRules, Subscribe,
 };
 
 fn access_with(configure: &str, write: &str, read: &str) -> Access {
@@ -258,4 +258,98 @@ fn users_and_permissions_are_listed_as_they_were_set() {
     access.put_user("ann", "hash", false);
     assert!(access.grant("ann", "/").is_err());
     assert!(!access.clear_permissions("ann", "/"));
+}
+
+#[test]
+fn a_pattern_of_subjects_covers_another_where_it_matches_all_that_one_does() {
+    // general, special, covers, overlaps
+    let table = [
+        ("a", "a", true, true),
+        ("a", "b", false, false),
+        ("a", "a.b", false, false),
+        ("a.*", "a.b", true, true),
+        ("a.*", "a.*", true, true),
+        ("a.*", "*.b", false, true),
+        ("a.*", "a.>", false, true),
+        ("a.b", "a.*", false, true),
+        ("a.>", "a.*", true, true),
+        ("a.>", "a", false, false),
+        ("a.>", "a.b.c", true, true),
+        ("a.>", "a.>", true, true),
+        (">", "a.b", true, true),
+        ("*", ">", false, true),
+        ("*.*", "a.>", false, true),
+        ("a.*.c", "*.b.>", false, true),
+        ("a.*.c", "*.b.d", false, false),
+    ];
+    for (general, special, covers, overlaps) in table {
+        assert_eq!(subjects::covers(general, special), covers, "{general} over {special}");
+        assert_eq!(subjects::overlap(general, special), overlaps, "{general} and {special}");
+        assert_eq!(subjects::overlap(special, general), overlaps, "{special} and {general}");
+    }
+}
+
+fn rules(allow: &[&str], deny: &[&str]) -> SubjectRules {
+    let texts = |list: &[&str]| list.iter().map(|&pattern| pattern.to_owned()).collect();
+    SubjectRules { allow: texts(allow), deny: texts(deny) }
+}
+
+#[test]
+fn subjects_are_narrowed_for_publishing_and_listening() {
+    let mut access = access_with(".*", ".*", ".*");
+    let mut grant = grant(&access);
+    let narrowed = SubjectPermissions {
+        publish: rules(&["app.>"], &["app.secret"]),
+        listen: rules(&["app.>", "_INBOX.>"], &["app.secret", "app.keys.>"]),
+    };
+    access.set_subject_permissions("ann", "/", &narrowed).unwrap();
+    let mut publish = |subject: &str| {
+        assert!(grant.may_publish(&access, SUBJECT_EXCHANGE));
+        // Twice: the second time, what was allowed is remembered.
+        assert_eq!(grant.check_subject(subject).is_ok(), grant.check_subject(subject).is_ok());
+        grant.check_subject(subject).map_err(|refusal| refusal.text)
+    };
+    assert_eq!(publish("app.orders"), Ok(()));
+    assert_eq!(
+        publish("app.secret").unwrap_err(),
+        "write access to subject 'app.secret' in vhost '/' refused for user 'ann'"
+    );
+    assert!(publish("other").is_err());
+    assert_eq!(publish("app.orders"), Ok(()));
+    let mut listen = |pattern: &str| grant.check_listen(&access, pattern).ok();
+    assert_eq!(listen("_INBOX.1.*"), Some(vec![]));
+    assert_eq!(listen("app.*"), Some(vec!["app.secret".to_owned()]));
+    assert_eq!(listen("app.secret"), None);
+    assert_eq!(listen("app.keys.*"), None);
+    assert_eq!(listen(">"), None);
+    let bind = |key: &str| Request::Bind {
+        source: SUBJECT_EXCHANGE.to_owned(),
+        target: BindingTarget::Queue("q".to_owned()),
+        key: key.to_owned(),
+        arguments: Arguments::new(),
+    };
+    for (key, may) in [("app.orders.#", true), ("app.#", false), ("#", false), ("app.x", true)] {
+        assert_eq!(grant.check(&access, &bind(key)).is_ok(), may, "{key}");
+    }
+    // Changed patterns leave subjects as they are; taking all rules away opens them.
+    access.set_subject_permissions("ann", "/", &SubjectPermissions::default()).unwrap();
+    assert!(grant.may_publish(&access, SUBJECT_EXCHANGE));
+    assert!(grant.check_subject("other").is_ok());
+}
+
+#[test]
+fn rules_on_subjects_that_cannot_be_used_are_refused() {
+    let mut access = access_with(".*", ".*", ".*");
+    let many = vec!["a"; crate::limits::SUBJECT_RULES_MAX + 1];
+    for (allow, kind) in [
+        (&["a..b"][..], RefusalKind::PreconditionFailed),
+        (&["a.>.b"], RefusalKind::PreconditionFailed),
+        (&many, RefusalKind::LimitExceeded),
+    ] {
+        let subjects = SubjectPermissions { publish: rules(allow, &[]), ..Default::default() };
+        let refused = access.set_subject_permissions("ann", "/", &subjects).unwrap_err();
+        assert_eq!(refused.kind, kind);
+    }
+    let nobody = access.set_subject_permissions("ben", "/", &SubjectPermissions::default());
+    assert_eq!(nobody.unwrap_err().kind, RefusalKind::NotFound);
 }

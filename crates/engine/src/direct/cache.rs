@@ -3,6 +3,7 @@
 //! A set-associative table of bounded size: a subject that is used once pushes out at most one other.
 //! Knows patterns as numbered leaves, not who is behind them.
 
+use crate::access::covers;
 use crate::limits::{SUBJECT_CACHE_ENTRIES_MAX, SUBJECT_CHANGES_KEPT};
 use std::collections::VecDeque;
 
@@ -120,7 +121,7 @@ impl Cache {
             return false;
         }
         for missed in self.changes.iter().skip(self.changes.len() - behind as usize) {
-            if pattern_matches(&missed.pattern, &entry.subject) {
+            if covers(&missed.pattern, &entry.subject) {
                 change(&mut entry.leaves, missed.leaf, missed.added);
             }
         }
@@ -178,19 +179,4 @@ fn change(leaves: &mut Vec<u32>, leaf: u32, added: bool) {
     } else if let Some(at) = leaves.iter().position(|other| *other == leaf) {
         leaves.swap_remove(at);
     }
-}
-
-/// Whether a pattern matches a subject, word by word.
-fn pattern_matches(pattern: &str, subject: &str) -> bool {
-    let mut words = subject.split('.');
-    for expected in pattern.split('.') {
-        let Some(word) = words.next() else { return false };
-        match expected {
-            ">" => return true,
-            "*" => {}
-            expected if expected == word => {}
-            _ => return false,
-        }
-    }
-    words.next().is_none()
 }

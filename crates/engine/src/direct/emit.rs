@@ -63,19 +63,22 @@ impl Engine {
         let grant = connection.and_then(|connection| connection.grant.as_mut());
         let Some(grant) = grant else { return Ok(()) };
         let exchange = if is_addressed(emit.subject) { "" } else { SUBJECT_EXCHANGE };
-        if grant.may_publish(&self.access, exchange) {
-            Ok(())
-        } else {
-            Err(grant.publish_refused(exchange))
+        if !grant.may_publish(&self.access, exchange) {
+            return Err(grant.publish_refused(exchange));
         }
+        grant.check_subject(emit.subject)
     }
 
-    /// Whether a session may listen to a subject.
-    pub(super) fn may_listen(&mut self, id: SessionId, subject: &str) -> Result<(), Refusal> {
+    /// Whether a session may listen to a pattern; what of it is forbidden nevertheless.
+    pub(super) fn may_listen(
+        &mut self,
+        id: SessionId,
+        subject: &str,
+    ) -> Result<Vec<String>, Refusal> {
         let connection = self.connections[id.connection.0 as usize].as_mut();
         match connection.and_then(|connection| connection.grant.as_mut()) {
             Some(grant) => grant.check_listen(&self.access, subject),
-            None => Ok(()),
+            None => Ok(Vec::new()),
         }
     }
 
@@ -146,7 +149,7 @@ impl Engine {
             let Some(leaf) = interest.leaf(slot) else { continue };
             for &slot in &leaf.all {
                 let Some(listener) = listeners.get_mut(slot) else { continue };
-                if silent != Some(listener.id.connection) {
+                if !listener.is_deaf(subject, silent) {
                     hearing.count(listener.hear(message, fx));
                     if listener.heard >= listener.until {
                         spent.push(slot);
@@ -156,7 +159,8 @@ impl Engine {
             for group in 0..leaf.groups.len() {
                 if at == 0 || !interest.is_served(&leaves[..at], slot, group) {
                     let group = interest.group_mut(slot, group);
-                    hearing.count_one(group, listeners, spent, silent, message, fx);
+                    let deaf = |listener: &Listener| listener.is_deaf(subject, silent);
+                    hearing.count_one(group, listeners, spent, deaf, message, fx);
                 }
             }
         }
@@ -212,7 +216,7 @@ impl Hearing {
         group: &mut Group,
         listeners: &mut Slab<Listener>,
         spent: &mut Vec<u32>,
-        silent: Option<ConnectionId>,
+        is_deaf: impl Fn(&Listener) -> bool,
         message: &MessageView<'_>,
         fx: &mut F,
     ) {
@@ -220,7 +224,7 @@ impl Hearing {
         for _ in 0..group.members.len() {
             let slot = group.next();
             let Some(listener) = listeners.get_mut(slot) else { continue };
-            if silent == Some(listener.id.connection) {
+            if is_deaf(listener) {
                 continue;
             }
             match listener.hear(message, fx) {

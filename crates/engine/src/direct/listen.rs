@@ -2,9 +2,12 @@
 
 use super::Direct;
 use super::interest::Place;
+use crate::access::{check_pattern, covers};
 use crate::engine::Engine;
 use crate::limits::{NAME_BYTES_MAX, SUBJECT_BYTES_MAX};
-use crate::{Delivery, Effects, Heard, Listen, MessageView, Refusal, RefusalKind, SessionId};
+use crate::{
+    ConnectionId, Delivery, Effects, Heard, Listen, MessageView, Refusal, RefusalKind, SessionId,
+};
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
 
@@ -23,6 +26,8 @@ pub(crate) struct Listener {
     pub(crate) until: u64,
     /// Messages that it missed and was not told of.
     pub(crate) missed: u64,
+    /// Subjects that its pattern matches and that it may not hear.
+    exceptions: Box<[String]>,
 }
 
 /// Those who listen for one session, found by their names.
@@ -30,6 +35,15 @@ pub(crate) struct Listener {
 pub(crate) struct Listeners(HashTable<u32>);
 
 impl Listener {
+    /// Whether it does not hear messages to `subject`: it may not, or its connection is the one that
+    /// is not to hear itself.
+    #[inline]
+    pub(super) fn is_deaf(&self, subject: &str, silent: Option<ConnectionId>) -> bool {
+        silent == Some(self.id.connection)
+            || (!self.exceptions.is_empty()
+                && self.exceptions.iter().any(|exception| covers(exception, subject)))
+    }
+
     /// Hands it a message, if it keeps up.
     #[inline]
     pub(super) fn hear<F: Effects>(&mut self, message: &MessageView<'_>, fx: &mut F) -> Heard {
@@ -70,7 +84,7 @@ impl Engine {
             );
             return Err(Refusal::new(RefusalKind::LimitExceeded, text));
         }
-        self.may_listen(id, listen.subject)?;
+        let exceptions = self.may_listen(id, listen.subject)?.into();
         let hash = self.direct.hasher.hash_one(listen.name);
         let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
         let known = &session.listeners.0;
@@ -91,7 +105,8 @@ impl Engine {
         let place = host.interest.add(listen.subject, listen.group, listener);
         let name: Box<str> = listen.name.into();
         let (heard, until, missed) = (0, u64::MAX, 0);
-        self.direct.listeners.insert(Listener { id, vhost, place, name, heard, until, missed });
+        let new = Listener { id, vhost, place, name, heard, until, missed, exceptions };
+        self.direct.listeners.insert(new);
         let Direct { listeners, hasher, .. } = &self.direct;
         session.listeners.0.insert_unique(hash, listener, |slot| {
             listeners.get(*slot).map_or(0, |listener| hasher.hash_one(&*listener.name))
@@ -159,21 +174,4 @@ impl Engine {
             moved.place = listener.place;
         }
     }
-}
-
-/// Refuses what is not a pattern of subjects.
-fn check_pattern(pattern: &str) -> Result<(), Refusal> {
-    if pattern.len() > SUBJECT_BYTES_MAX {
-        let text =
-            format!("a subject of {} bytes is longer than {SUBJECT_BYTES_MAX}", pattern.len());
-        return Err(Refusal::new(RefusalKind::LimitExceeded, text));
-    }
-    let mut words = pattern.split('.').peekable();
-    while let Some(word) = words.next() {
-        if word.is_empty() || (word == ">" && words.peek().is_some()) {
-            let text = format!("'{pattern}' is not a subject: it has an empty word, or '>' inside");
-            return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
-        }
-    }
-    Ok(())
 }

@@ -236,6 +236,24 @@ fn answers_find_their_way_in_both_directions() {
     );
 }
 
+#[test]
+fn rules_on_subjects_survive() {
+    let mut world = World::new();
+    world.run("a user ann hash");
+    world.run("a permit ann .* .* .*");
+    world.run("a narrow ann app.> app.secret");
+    let listed = |world: &World| {
+        let found = world.engine.list_permissions().next().unwrap();
+        found.subjects.cloned().unwrap().publish
+    };
+    assert_eq!(listed(&world).allow, ["app.>"]);
+    assert_eq!(listed(&world).deny, ["app.secret"]);
+    world.run("restart");
+    assert_eq!(listed(&world).deny, ["app.secret"], "from records");
+    world.run("restart clean");
+    assert_eq!(listed(&world).deny, ["app.secret"], "from a snapshot");
+}
+
 /// The subjects and patterns that the model is asked about.
 const WORDS: [&str; 3] = ["a", "b", "c"];
 

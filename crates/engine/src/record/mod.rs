@@ -10,7 +10,7 @@ use crate::codec::{Malformed, Reader, Writer};
 use crate::queue::page::{self, PageEntry};
 use crate::{
     Arguments, BindingTarget, Durability, ExchangeKind, ExchangeOptions, Overflow, QueueOptions,
-    Time,
+    SubjectPermissions, SubjectRules, Time,
 };
 use std::time::Duration;
 
@@ -43,6 +43,7 @@ pub(crate) enum Kind {
     UserDeleted = 25,
     PermissionsSet = 26,
     PermissionsCleared = 27,
+    SubjectPermissionsSet = 28,
 }
 
 /// Where in which queue a message is.
@@ -124,6 +125,8 @@ pub(crate) enum Record<'a> {
     },
     /// It may no longer.
     PermissionsCleared { user: &'a str, vhost: &'a str },
+    /// What it may do with subjects.
+    SubjectPermissionsSet { user: &'a str, vhost: &'a str, subjects: SubjectPermissions },
 }
 
 /// Starts a record of that kind.
@@ -290,9 +293,38 @@ impl<'a> Record<'a> {
                 read: reader.text()?,
             },
             27 => Record::PermissionsCleared { user: reader.text()?, vhost: reader.text()? },
+            28 => Record::SubjectPermissionsSet {
+                user: reader.text()?,
+                vhost: reader.text()?,
+                subjects: read_subjects(reader)?,
+            },
             other => return Err(format!("record kind {other} is unknown")),
         })
     }
+}
+
+/// Appends which subjects are allowed and denied.
+pub(crate) fn write_subjects(writer: &mut Writer<'_>, subjects: &SubjectPermissions) {
+    let SubjectPermissions { publish, listen } = subjects;
+    for list in [&publish.allow, &publish.deny, &listen.allow, &listen.deny] {
+        writer.varint(list.len() as u64);
+        for pattern in list {
+            writer.text(pattern);
+        }
+    }
+}
+
+/// What [`write_subjects`] wrote.
+pub(crate) fn read_subjects(reader: &mut Reader<'_>) -> Result<SubjectPermissions, Malformed> {
+    let mut list = || {
+        let mut patterns = Vec::new();
+        for _ in 0..reader.count()? {
+            patterns.push(reader.text()?.to_owned());
+        }
+        Ok::<_, Malformed>(patterns)
+    };
+    let publish = SubjectRules { allow: list()?, deny: list()? };
+    Ok(SubjectPermissions { publish, listen: SubjectRules { allow: list()?, deny: list()? } })
 }
 
 impl Record<'_> {
@@ -375,6 +407,11 @@ impl Record<'_> {
                 writer.text(user);
                 writer.text(vhost);
             }
+            Record::SubjectPermissionsSet { user, vhost, subjects } => {
+                writer.text(user);
+                writer.text(vhost);
+                write_subjects(writer, subjects);
+            }
             _ => unreachable!("records about messages are written by `write`"),
         }
     }
@@ -403,6 +440,7 @@ impl Record<'_> {
             Record::UserDeleted { .. } => Kind::UserDeleted,
             Record::PermissionsSet { .. } => Kind::PermissionsSet,
             Record::PermissionsCleared { .. } => Kind::PermissionsCleared,
+            Record::SubjectPermissionsSet { .. } => Kind::SubjectPermissionsSet,
         }
     }
 }

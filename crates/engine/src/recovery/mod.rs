@@ -145,6 +145,9 @@ impl Engine {
                 let set = PermissionView { user, vhost, configure, write, read };
                 self.access.set_permissions(set).map_err(text)?;
             }
+            Record::SubjectPermissionsSet { user, vhost, subjects } => {
+                self.access.set_subject_permissions(user, vhost, &subjects).map_err(text)?;
+            }
             Record::PermissionsCleared { user, vhost } => {
                 self.access.clear_permissions(user, vhost);
             }

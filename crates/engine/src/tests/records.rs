@@ -154,6 +154,16 @@ fn golden_topology() {
         "011a0175012f016301770172",
     );
     golden(&Record::PermissionsCleared { user, vhost }, "011b0175012f");
+    let rules = |allow: &[&str], deny: &[&str]| SubjectRules {
+        allow: allow.iter().map(|&pattern| pattern.to_owned()).collect(),
+        deny: deny.iter().map(|&pattern| pattern.to_owned()).collect(),
+    };
+    let subjects =
+        SubjectPermissions { publish: rules(&["a.>"], &["a.b"]), listen: rules(&[], &["c"]) };
+    golden(
+        &Record::SubjectPermissionsSet { user, vhost, subjects },
+        "011c0175012f0103612e3e0103612e6200010163",
+    );
 }
 
 #[test]

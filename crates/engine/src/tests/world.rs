@@ -354,6 +354,21 @@ fn request(words: &Words<'_>) -> Request {
             password_hash: text(2),
             administrator: words.has("administrator"),
         },
+        "permit" => Request::SetPermissions {
+            user: text(1),
+            vhost: "/".to_owned(),
+            configure: text(2),
+            write: text(3),
+            read: text(4),
+        },
+        "narrow" => Request::SetSubjectPermissions {
+            user: text(1),
+            vhost: "/".to_owned(),
+            subjects: SubjectPermissions {
+                publish: SubjectRules { allow: vec![text(2)], deny: vec![text(3)] },
+                ..SubjectPermissions::default()
+            },
+        },
         other => panic!("unknown request '{other}'"),
     }
 }

@@ -41,6 +41,7 @@ pub(super) fn commands() -> Vec<Command> {
                     .arg(value("write", "PATTERN", "Publish and bind").default_value(".*"))
                     .arg(value("read", "PATTERN", "Consume and bind from").default_value(".*")),
             )
+            .subcommand(subjects_command())
             .subcommand(
                 verb("clear", "Takes a user's permissions away").arg(name("USER")).arg(vhost()),
             ),
@@ -54,6 +55,19 @@ pub(super) fn commands() -> Vec<Command> {
         ),
     ];
     commands.into_iter().map(with_broker).collect()
+}
+
+fn subjects_command() -> Command {
+    let list = |name, help| {
+        value(name, "SUBJECT,...", help).value_delimiter(',').action(ArgAction::Append)
+    };
+    verb("subjects", "Narrows a user to subjects, in NATS and on the exchange amq.topic")
+        .arg(name("USER"))
+        .arg(vhost())
+        .arg(list("publish", "Where it may publish: `*` one word, `>` the rest [default: all]"))
+        .arg(list("publish-deny", "Where it may not, although it may"))
+        .arg(list("listen", "What it may subscribe to [default: all]"))
+        .arg(list("listen-deny", "What it may not hear, although it may"))
 }
 
 fn queue_command(group: Command) -> Command {
@@ -261,6 +275,15 @@ pub(super) fn call(
             let body = json!({ "password": password, "administrator": administrator });
             call("PUT", named(false), Some(body))
         }
+        ("permission", "subjects") => {
+            let rules =
+                |allow, deny| json!({ "allow": asked.list(allow), "deny": asked.list(deny) });
+            let body = json!({
+                "publish": rules("publish", "publish-deny"),
+                "listen": rules("listen", "listen-deny"),
+            });
+            call("PUT", named(true) + "/subjects", Some(body))
+        }
         ("vhost", "add") => call("PUT", named(false), None),
         _ => call("PUT", named(true), Some(asked.body()?)),
     }
@@ -276,6 +299,10 @@ struct Asked<'a> {
 impl Asked<'_> {
     fn text(&self, name: &str) -> Option<String> {
         self.matches.try_get_one::<String>(name).ok().flatten().cloned()
+    }
+
+    fn list(&self, name: &str) -> Vec<String> {
+        self.matches.get_many::<String>(name).into_iter().flatten().cloned().collect()
     }
 
     fn flag(&self, name: &str) -> bool {
@@ -363,7 +390,7 @@ fn columns(command: &str) -> &'static [&'static str] {
     match command {
         "user" => &["name", "administrator"],
         "vhost" => &["name", "queues"],
-        "permission" => &["vhost", "user", "configure", "write", "read"],
+        "permission" => &["vhost", "user", "configure", "write", "read", "subjects"],
         "queue" => {
             &["vhost", "name", "ready", "unsettled", "consumers", "bytes", "durability", "state"]
         }

@@ -119,6 +119,15 @@ fn commands_become_requests() {
     asks("angarium queue delete q --if-empty", "DELETE", "/api/queues/%2F/q?if_empty=true", None);
     asks("angarium vhost add v", "PUT", "/api/vhosts/v", None);
     asks("angarium connection close 7", "DELETE", "/api/connections/7", None);
+    asks(
+        "angarium permission subjects u --vhost v --publish a.>,b --listen-deny c",
+        "PUT",
+        "/api/permissions/v/u/subjects",
+        Some(json!({
+            "publish": { "allow": ["a.>", "b"], "deny": [] },
+            "listen": { "allow": [], "deny": ["c"] },
+        })),
+    );
     asks("angarium permission clear u --vhost v", "DELETE", "/api/permissions/v/u", None);
     asks(
         "angarium queue add q --length-max 3 --transient",
@@ -259,6 +268,8 @@ fn everything_can_be_administered() {
     ask("PUT", "/api/vhosts/v", json!(null)).unwrap();
     ask("PUT", "/api/users/ada", json!({ "password": "secret" })).unwrap();
     ask("PUT", "/api/permissions/v/ada", json!({ "read": ".*" })).unwrap();
+    let subjects = json!({ "listen": { "deny": ["secret.>"] } });
+    ask("PUT", "/api/permissions/v/ada/subjects", subjects).unwrap();
     ask("PUT", "/api/exchanges/v/e", json!({ "type": "topic" })).unwrap();
     ask("PUT", "/api/queues/v/q", json!({ "length_max": 3 })).unwrap();
     ask("PUT", "/api/bindings/v", json!({ "source": "e", "queue": "q", "key": "a.#" })).unwrap();

@@ -1,7 +1,7 @@
 //! The administration API: JSON in, one request to the engine, JSON out.
 
 use super::State;
-use super::bodies::{BindingBody, ExchangeBody, PermissionBody, QueueBody, UserBody};
+use super::bodies::{BindingBody, ExchangeBody, PermissionBody, QueueBody, SubjectsBody, UserBody};
 use super::views;
 use crate::reactor::{Gone, Shard};
 use angarium_engine::{
@@ -86,6 +86,7 @@ pub(super) fn routes() -> Router<State> {
         .route("/users/{user}", put(put_user).delete(delete_user))
         .route("/permissions", get(permissions))
         .route("/permissions/{vhost}/{user}", put(set_permissions).delete(clear_permissions))
+        .route("/permissions/{vhost}/{user}/subjects", put(set_subjects))
         .route("/exchanges", get(exchanges))
         .route("/exchanges/{vhost}/{name}", put(declare_exchange).delete(delete_exchange))
         .route("/queues", get(queues))
@@ -192,6 +193,15 @@ async fn set_permissions(
 ) -> Answer {
     let PermissionBody { configure, write, read } = body;
     let request = Request::SetPermissions { user, vhost, configure, write, read };
+    carry_out(&state, ANY_VHOST, request).await
+}
+
+async fn set_subjects(
+    state: Shared,
+    Path((vhost, user)): Path<(String, String)>,
+    Body(body): Body<SubjectsBody>,
+) -> Answer {
+    let request = Request::SetSubjectPermissions { user, vhost, subjects: body.into() };
     carry_out(&state, ANY_VHOST, request).await
 }
 

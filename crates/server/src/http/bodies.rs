@@ -2,9 +2,9 @@
 
 use angarium_engine::{
     Arguments, BindingTarget, Durability, ExchangeKind, ExchangeOptions, Overflow, QueueOptions,
-    Value,
+    SubjectPermissions, SubjectRules, Value,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -27,6 +27,39 @@ pub(super) struct PermissionBody {
     pub(super) write: String,
     #[serde(default)]
     pub(super) read: String,
+}
+
+/// Which subjects are allowed.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RulesBody {
+    allow: Vec<String>,
+    deny: Vec<String>,
+}
+
+/// What a user may do with subjects in a virtual host.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct SubjectsBody {
+    publish: RulesBody,
+    listen: RulesBody,
+}
+
+impl From<SubjectsBody> for SubjectPermissions {
+    fn from(body: SubjectsBody) -> SubjectPermissions {
+        let rules = |RulesBody { allow, deny }| SubjectRules { allow, deny };
+        SubjectPermissions { publish: rules(body.publish), listen: rules(body.listen) }
+    }
+}
+
+impl From<&SubjectPermissions> for SubjectsBody {
+    fn from(subjects: &SubjectPermissions) -> SubjectsBody {
+        let body = |rules: &SubjectRules| {
+            let SubjectRules { allow, deny } = rules.clone();
+            RulesBody { allow, deny }
+        };
+        SubjectsBody { publish: body(&subjects.publish), listen: body(&subjects.listen) }
+    }
 }
 
 /// An exchange to be declared.

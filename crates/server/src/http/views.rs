@@ -1,5 +1,6 @@
 //! What listings show, looked up on the shard's thread and put into plain values.
 
+use super::bodies::SubjectsBody;
 use crate::reactor::{Histogram, Shard};
 use angarium_engine::{Durability, QueueOptions};
 use serde::Serialize;
@@ -101,6 +102,7 @@ pub(super) fn permissions(shard: &mut Shard) -> Value {
             "configure": permission.configure,
             "write": permission.write,
             "read": permission.read,
+            "subjects": permission.subjects.map(SubjectsBody::from),
         })
     });
     rows.collect()

@@ -1,0 +1,90 @@
+//! Which subjects a user may publish and listen to: patterns that allow, patterns that forbid.
+//!
+//! Knows patterns as [`crate::Listen`] has them, and nothing of who listens.
+
+use crate::limits::{SUBJECT_BYTES_MAX, SUBJECT_RULES_MAX};
+use crate::{Refusal, RefusalKind, SubjectPermissions, SubjectRules};
+
+impl SubjectPermissions {
+    /// Whether nothing is restricted.
+    #[must_use]
+    pub fn is_unrestricted(&self) -> bool {
+        *self == SubjectPermissions::default()
+    }
+
+    /// Refuses rules that are not patterns, or too many.
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        let SubjectPermissions { publish, listen } = self;
+        for list in [&publish.allow, &publish.deny, &listen.allow, &listen.deny] {
+            if list.len() > SUBJECT_RULES_MAX {
+                let text = format!("more than {SUBJECT_RULES_MAX} subjects in one list");
+                return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+            }
+            for pattern in list {
+                check_pattern(pattern)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl SubjectRules {
+    /// Whether a message may go to `subject`.
+    pub(crate) fn allows(&self, subject: &str) -> bool {
+        let covered = |pattern: &String| covers(pattern, subject);
+        (self.allow.is_empty() || self.allow.iter().any(covered)) && !self.deny.iter().any(covered)
+    }
+
+    /// What of `pattern` is forbidden although `pattern` as a whole is allowed.
+    pub(crate) fn exceptions(&self, pattern: &str) -> Vec<String> {
+        let forbidden = self.deny.iter().filter(|deny| overlap(deny, pattern));
+        forbidden.cloned().collect()
+    }
+}
+
+/// Refuses what is not a pattern of subjects.
+pub(crate) fn check_pattern(pattern: &str) -> Result<(), Refusal> {
+    if pattern.len() > SUBJECT_BYTES_MAX {
+        let text =
+            format!("a subject of {} bytes is longer than {SUBJECT_BYTES_MAX}", pattern.len());
+        return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+    }
+    let mut words = pattern.split('.').peekable();
+    while let Some(word) = words.next() {
+        if word.is_empty() || (word == ">" && words.peek().is_some()) {
+            let text = format!("'{pattern}' is not a subject: it has an empty word, or '>' inside");
+            return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
+        }
+    }
+    Ok(())
+}
+
+/// Whether every subject that `special` matches is matched by `general` too.
+pub(crate) fn covers(general: &str, special: &str) -> bool {
+    let mut words = special.split('.');
+    for expected in general.split('.') {
+        let Some(word) = words.next() else { return false };
+        match (expected, word) {
+            (">", _) => return true,
+            (_, ">") => return false,
+            ("*", _) => {}
+            (expected, word) if expected == word => {}
+            _ => return false,
+        }
+    }
+    words.next().is_none()
+}
+
+/// Whether there is a subject that both match.
+pub(crate) fn overlap(one: &str, other: &str) -> bool {
+    let (mut ones, mut others) = (one.split('.'), other.split('.'));
+    loop {
+        match (ones.next(), others.next()) {
+            (None, None) => return true,
+            (Some(">"), Some(_)) | (Some(_), Some(">")) => return true,
+            (Some("*"), Some(_)) | (Some(_), Some("*")) => {}
+            (Some(word), Some(other)) if word == other => {}
+            _ => return false,
+        }
+    }
+}
