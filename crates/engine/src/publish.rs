@@ -88,8 +88,8 @@ impl Engine {
         if publish.exchange != SUBJECT_EXCHANGE {
             return Ok(());
         }
-        let keys = std::iter::once(publish.routing_key).chain(publish.also_to.iter().copied());
-        keys.map(|key| grant.check_subject(key)).collect()
+        let mut keys = std::iter::once(publish.routing_key).chain(publish.also_to.iter().copied());
+        keys.try_for_each(|key| grant.check_subject(key))
     }
 
     /// Routes and places a message, and has its publisher told.

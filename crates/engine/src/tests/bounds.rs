@@ -93,7 +93,8 @@ fn publishers_hear_that_consumers_do_not_keep_up() {
     check(
         "on the disk, and somebody could take more",
         &format!(
-            "a queue q\n {publish}\n a publish - q m5\n loads hold\n b subscribe q c presettled\n a publish - q m6"
+            "a queue q\n {publish}\n a publish - q m5\n loads hold\n b subscribe q c presettled\n \
+             a publish - q m6"
         ),
         1,
     );

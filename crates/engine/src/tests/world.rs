@@ -349,26 +349,29 @@ fn request(words: &Words<'_>) -> Request {
         "rollback" => Request::Rollback,
         "create-vhost" => Request::CreateVhost { name: text(1) },
         "delete-vhost" => Request::DeleteVhost { name: text(1) },
+        other => access_request(other, words),
+    }
+}
+
+/// Requests about users.
+fn access_request(word: &str, words: &Words<'_>) -> Request {
+    let text = |index: usize| words.0[index].to_owned();
+    let vhost = "/".to_owned();
+    match word {
         "user" => Request::PutUser {
             name: text(1),
             password_hash: text(2),
             administrator: words.has("administrator"),
         },
-        "permit" => Request::SetPermissions {
-            user: text(1),
-            vhost: "/".to_owned(),
-            configure: text(2),
-            write: text(3),
-            read: text(4),
-        },
-        "narrow" => Request::SetSubjectPermissions {
-            user: text(1),
-            vhost: "/".to_owned(),
-            subjects: SubjectPermissions {
-                publish: SubjectRules { allow: vec![text(2)], deny: vec![text(3)] },
-                ..SubjectPermissions::default()
-            },
-        },
+        "permit" => {
+            let (user, configure, write, read) = (text(1), text(2), text(3), text(4));
+            Request::SetPermissions { user, vhost, configure, write, read }
+        }
+        "narrow" => {
+            let publish = SubjectRules { allow: vec![text(2)], deny: vec![text(3)] };
+            let subjects = SubjectPermissions { publish, ..SubjectPermissions::default() };
+            Request::SetSubjectPermissions { user: text(1), vhost, subjects }
+        }
         other => panic!("unknown request '{other}'"),
     }
 }
