@@ -15,6 +15,7 @@ mod deliver;
 pub mod fault;
 mod handshake;
 mod info;
+mod last_method;
 mod mapping;
 mod publish;
 mod session;

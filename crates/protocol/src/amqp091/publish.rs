@@ -89,15 +89,39 @@ impl Connection {
         let Some(index) = self.usable(number, "basic.publish").map_err(|fault| (0, fault))? else {
             return Ok(0);
         };
-        let method = PublishMethod::decode(fields)
-            .map_err(|malformed| (0, syntax("basic.publish", malformed)))?;
+        let mut last = std::mem::take(&mut self.last_method);
+        let taken = match last.meaning(fields) {
+            Some(method) => self.publish_first(turn, index, &method, fields, following),
+            None => match PublishMethod::decode(fields) {
+                Ok(method) => {
+                    last.missed(fields, &method);
+                    self.publish_first(turn, index, &method, fields, following)
+                }
+                Err(malformed) => Err((0, syntax("basic.publish", malformed))),
+            },
+        };
+        self.last_method = last;
+        taken
+    }
+
+    /// Publishes where the rest of the message is there already; otherwise begins to gather it.
+    #[inline]
+    fn publish_first<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        index: usize,
+        method: &PublishMethod<'_>,
+        fields: &[u8],
+        following: &[u8],
+    ) -> Result<usize, (usize, Fault)> {
+        let number = self.channels[index].number;
         let body_max = self.settings.body_bytes_max;
         let Some(whole) = whole(following, number, self.frame_bytes_max, body_max) else {
             let content = Content { method: fields.to_vec(), ..Content::default() };
             self.channels[index].content = Some(Box::new(content));
             return Ok(0);
         };
-        match self.publish(turn, index, &method, whole.properties, whole.body) {
+        match self.publish(turn, index, method, whole.properties, whole.body) {
             Ok(()) => Ok(whole.bytes),
             Err(fault) => Err((whole.bytes, fault)),
         }

@@ -9,6 +9,7 @@ use super::control::Pending;
 use super::fault::{Code, Fault, Reach};
 use super::frame::{self, Frame, FrameError};
 use super::info::Capabilities;
+use super::last_method::LastMethod;
 use super::settings::Settings;
 use crate::{Authentication, ClientProperties, Close, ConnectionInfo, Peer, Session, Turn, World};
 use angarium_engine::{ConnectionId, Refusal, Reply, SessionId, Time};
@@ -26,6 +27,7 @@ pub struct Connection {
     pub(super) channels: Channels,
     /// We are inside of a body frame that has not arrived whole.
     pub(super) part: Option<Part>,
+    pub(super) last_method: LastMethod,
     pub(super) frame_bytes_max: u32,
     pub(super) channels_max: u16,
     pub(super) heartbeat_seconds: u16,
@@ -105,6 +107,7 @@ impl Connection {
             waiting: None,
             channels: Channels::default(),
             part: None,
+            last_method: LastMethod::default(),
             frame_bytes_max: frame::MIN_MAX_BYTES,
             channels_max: settings.channels_max,
             heartbeat_seconds: 0,
