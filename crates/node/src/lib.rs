@@ -11,6 +11,7 @@ mod connection;
 mod credentials;
 mod egress;
 mod node;
+mod outrun;
 mod recovery;
 mod session;
 mod storage;

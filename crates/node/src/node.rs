@@ -2,6 +2,7 @@
 
 use crate::connection::Connection;
 use crate::egress::Laggard;
+use crate::outrun::Slowed;
 use crate::recovery;
 use crate::session::AnySession;
 use crate::storage::{self, ReadDone, ReadJob};
@@ -18,11 +19,6 @@ use std::time::Duration;
 const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
 /// Buffers of a connection that was idle for a sweep are freed beyond this size.
 const IDLE_BUFFER_BYTES_MAX: usize = 0;
-
-/// How long a connection is not read from that puts more into a queue than its consumers get. With
-/// 64 KiB read at once, even then it may send 64 MB a second: it is slowed down, not stopped, so that
-/// nothing can wait for it in a circle.
-const OUTRUN_PAUSE: Duration = Duration::from_millis(1);
 
 /// As many times [`Options::egress_bytes_max`] unsent, and a connection's input waits: answers to
 /// what it asks are written whether or not it reads them.
@@ -81,9 +77,7 @@ pub struct Node {
     /// Sessions that were answered and have input waiting.
     pub(crate) resumable: Vec<ConnectionId>,
     next_sweep: Option<Time>,
-    /// Connections that are slowed down, and when they go on.
-    slowed: Vec<ConnectionId>,
-    slowed_until: Option<Time>,
+    slowed: Slowed,
     storage_state: State,
     is_closing: bool,
     pub(crate) stats: Stats,
@@ -105,8 +99,7 @@ impl Node {
             verifications: VecDeque::new(),
             resumable: Vec::new(),
             next_sweep: None,
-            slowed: Vec::new(),
-            slowed_until: None,
+            slowed: Slowed::default(),
             storage_state: State::Ready,
             is_closing: false,
             stats: Stats::default(),
@@ -152,7 +145,7 @@ impl Node {
         let mut session = AnySession::new(&self.options, id, &peer, now);
         let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
         session.begin(&mut turn);
-        if let Some(why) = why_blocked(&self.storage_state) {
+        if let Some(why) = storage::why_blocked(&self.storage_state) {
             session.blocked(&mut turn, Some(&why));
         }
         self.connections[id.0 as usize] = Some(Box::new(Connection {
@@ -297,7 +290,10 @@ impl Node {
 
     /// When [`Node::expire`] next has something to do.
     pub fn deadline(&self) -> Option<Time> {
-        [self.engine.deadline(), self.next_sweep, self.slowed_until].into_iter().flatten().min()
+        [self.engine.deadline(), self.next_sweep, self.slowed.deadline()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Does what has become due.
@@ -308,12 +304,9 @@ impl Node {
         if self.next_sweep.is_some_and(|due| due <= now) {
             self.sweep(now);
         }
-        if self.slowed_until.is_some_and(|due| due <= now) {
-            self.slowed_until = None;
-            for id in self.slowed.drain(..) {
-                if let Some(connection) = self.connections[id.0 as usize].as_mut() {
-                    connection.is_slowed = false;
-                }
+        for id in self.slowed.take_due(now) {
+            if let Some(connection) = self.connections[id.0 as usize].as_mut() {
+                connection.is_slowed = false;
             }
         }
     }
@@ -409,8 +402,7 @@ impl Node {
             connection.stores |= self.world.has_stored;
             if self.world.has_outrun && !connection.is_slowed {
                 connection.is_slowed = true;
-                self.slowed.push(id);
-                self.slowed_until.get_or_insert(now.plus(OUTRUN_PAUSE));
+                self.slowed.add(now, id);
             }
             let progress = match result {
                 Ok(progress) => progress,
@@ -532,7 +524,7 @@ impl Node {
             State::Full => StorageState::Full,
             State::Failed(_) => StorageState::Failed,
         };
-        let why = why_blocked(&self.storage_state);
+        let why = storage::why_blocked(&self.storage_state);
         self.engine.storage(now, state, &mut self.world);
         for connection in self.connections.iter_mut().flatten() {
             if connection.ended.is_none() {
@@ -557,14 +549,5 @@ impl Node {
 fn shrink(buffer: &mut Vec<u8>) {
     if buffer.is_empty() && buffer.capacity() > IDLE_BUFFER_BYTES_MAX {
         *buffer = Vec::new();
-    }
-}
-
-/// Why persistent messages cannot be taken, as clients hear of it.
-fn why_blocked(state: &State) -> Option<String> {
-    match state {
-        State::Ready => None,
-        State::Full => Some("the disk is full".to_owned()),
-        State::Failed(why) => Some(format!("the disk failed: {why}")),
     }
 }

@@ -1,7 +1,8 @@
-//! Reading messages back: which loads may run, and how their answers find the engine.
+//! What the node has to do with its disk: which loads may run, how their answers find the engine, and
+//! what clients hear where nothing can be stored.
 
 use angarium_engine::{Load, LoadId, Loaded};
-use angarium_journal::{Position, Read, Storage};
+use angarium_journal::{Position, Read, State, Storage};
 
 /// Records to be read from the disk, on a thread where that may take its time.
 #[derive(Debug)]
@@ -34,6 +35,15 @@ pub(crate) fn may_run(load: &Load, written: Position, is_congested: bool) -> boo
 /// The journal's form of the load's positions.
 pub(crate) fn positions(load: &Load) -> Vec<Position> {
     load.positions.iter().map(|position| Position(position.0)).collect()
+}
+
+/// Why persistent messages cannot be taken, as clients hear of it.
+pub(crate) fn why_blocked(state: &State) -> Option<String> {
+    match state {
+        State::Ready => None,
+        State::Full => Some("the disk is full".to_owned()),
+        State::Failed(why) => Some(format!("the disk failed: {why}")),
+    }
 }
 
 #[cfg(test)]
