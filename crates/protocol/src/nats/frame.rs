@@ -67,6 +67,28 @@ impl<'a> Arguments<'a> {
     }
 }
 
+/// The argument that begins at `at`, and where the one behind it begins: arguments parted by one space,
+/// the last one ended by CR LF, as all libraries write them. `None`: it is otherwise, or not all there.
+#[inline(always)]
+pub fn plain(input: &[u8], at: usize) -> Option<(&[u8], Follows)> {
+    let end = blank(input, at)?;
+    let argument = input.get(at..end).filter(|argument| !argument.is_empty())?;
+    match (input[end], input.get(end + 1)?) {
+        (b' ', _) => Some((argument, Follows::Argument(end + 1))),
+        (b'\r', b'\n') => Some((argument, Follows::Payload(end + 2))),
+        _ => None,
+    }
+}
+
+/// What comes behind an argument, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Follows {
+    /// Another argument.
+    Argument(usize),
+    /// What follows the line.
+    Payload(usize),
+}
+
 /// The rest of a line from `input[at..]` without blanks around it, and where it ends with its line
 /// end; `None`: it has not arrived.
 pub fn rest(

@@ -1,7 +1,7 @@
 //! What clients send: CONNECT, PUB, HPUB, SUB, UNSUB, PING, PONG, read where it lies and written.
 
 use super::{Malformed, parted, payload, verb};
-use crate::nats::frame::{self, Arguments, number, put_number};
+use crate::nats::frame::{self, Arguments, Follows, number, put_number};
 
 /// What a server takes from its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,10 +96,35 @@ impl<'a> ClientOp<'a> {
         if let Some(&[p, u, b, b' ']) = input.first_chunk::<4>()
             && [p | 0x20, u | 0x20, b | 0x20] == *b"pub"
         {
-            return decode_publish(input, 3, false, limits);
+            return match plain_publish(input, limits) {
+                Some(found) => Ok(Some(found)),
+                None => decode_publish(input, 3, false, limits),
+            };
         }
         decode_other(input, limits)
     }
+}
+
+/// PUB as all libraries write it. `None`: it is written otherwise, wrong, or not all there.
+#[inline]
+fn plain_publish<'a>(input: &'a [u8], limits: &Limits) -> Option<(ClientOp<'a>, usize)> {
+    let (subject, Follows::Argument(at)) = frame::plain(input, 4)? else { return None };
+    let (reply, size, at) = match frame::plain(input, at)? {
+        (size, Follows::Payload(at)) => (&[][..], size, at),
+        (reply, Follows::Argument(at)) => {
+            let (size, Follows::Payload(at)) = frame::plain(input, at)? else { return None };
+            (reply, size, at)
+        }
+    };
+    let bytes = number(size)?;
+    // What precedes the payload is the line with its verb, one blank and its line end.
+    if bytes > limits.payload_bytes_max || at > limits.control_line_bytes_max {
+        return None;
+    }
+    let end = at + bytes;
+    let [b'\r', b'\n', ..] = input.get(end..)? else { return None };
+    let publish = Publish { subject, reply, headers: &[], body: &input[at..end] };
+    Some((ClientOp::Publish(publish), end + 2))
 }
 
 fn decode_other<'a>(

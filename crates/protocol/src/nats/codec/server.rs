@@ -2,7 +2,7 @@
 //! lies.
 
 use super::{Malformed, parted, payload, verb};
-use crate::nats::frame::{self, Arguments, number, put_number};
+use crate::nats::frame::{self, Arguments, Follows, number, put_number};
 
 /// Longest control line that a client takes: INFO of a large cluster is long.
 const CONTROL_LINE_BYTES_MAX: usize = 1 << 20;
@@ -69,7 +69,10 @@ impl<'a> ServerOp<'a> {
         payload_bytes_max: usize,
     ) -> Result<Option<(ServerOp<'a>, usize)>, Malformed> {
         if input.starts_with(b"MSG ") {
-            return decode_message(input, 3, false, payload_bytes_max);
+            return match plain_message(input, payload_bytes_max) {
+                Some(found) => Ok(Some(found)),
+                None => decode_message(input, 3, false, payload_bytes_max),
+            };
         }
         let Some((verb, at)) = verb(input, VERBS)? else { return Ok(None) };
         if matches!(verb, Verb::Msg | Verb::Hmsg | Verb::Info | Verb::Err)
@@ -89,6 +92,24 @@ impl<'a> ServerOp<'a> {
         let line = frame::rest(input, at, CONTROL_LINE_BYTES_MAX)?;
         Ok(line.map(|(text, end)| (op(text), end)))
     }
+}
+
+/// MSG as all servers write it. `None`: it is written otherwise, wrong, or not all there.
+#[inline]
+fn plain_message(input: &[u8], payload_bytes_max: usize) -> Option<(ServerOp<'_>, usize)> {
+    let (subject, Follows::Argument(at)) = frame::plain(input, 4)? else { return None };
+    let (sid, Follows::Argument(at)) = frame::plain(input, at)? else { return None };
+    let (reply, size, at) = match frame::plain(input, at)? {
+        (size, Follows::Payload(at)) => (&[][..], size, at),
+        (reply, Follows::Argument(at)) => {
+            let (size, Follows::Payload(at)) = frame::plain(input, at)? else { return None };
+            (reply, size, at)
+        }
+    };
+    let end = at + number(size).filter(|bytes| *bytes <= payload_bytes_max)?;
+    let [b'\r', b'\n', ..] = input.get(end..)? else { return None };
+    let message = Message { subject, sid, reply, headers: &[], body: &input[at..end] };
+    Some((ServerOp::Message(message), end + 2))
 }
 
 fn unquoted(text: &[u8]) -> &[u8] {
