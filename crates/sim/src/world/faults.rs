@@ -77,6 +77,8 @@ impl World {
                 self.power_fails_at = Some(operation);
             }
             Fault::Close => self.shut_down(),
+            // One that crashed before this has nothing left to close, and its successor is not meant.
+            Fault::CloseNow if !self.is_shutting_down => {}
             Fault::CloseNow => self.close_now()?,
             Fault::SyncErrors => {
                 if self.node.is_some() {
@@ -184,6 +186,7 @@ impl World {
 
     /// What every end of the node has in common.
     fn went_down(&mut self) {
+        self.is_shutting_down = false;
         self.flights.clear();
         self.by_slot.clear();
         self.is_turn_due = false;
