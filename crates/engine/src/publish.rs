@@ -116,8 +116,7 @@ impl Engine {
                 (self.delay(vhost_slot, due, publish, wants_flush, fx), true)
             }
             Ok(Route::Inbox(owner)) => {
-                self.deliver_to_inbox(owner, publish, fx);
-                (Taken::default(), true)
+                (Taken::default(), self.deliver_to_inbox(owner, publish, fx))
             }
             Ok(Route::Queues { .. }) if self.cannot_store(publish, &targets) => {
                 self.counters.not_stored += 1;
@@ -155,8 +154,7 @@ impl Engine {
         let mut caught = 0;
         match self.route(vhost, publish, &mut targets) {
             Ok(Route::Inbox(owner)) => {
-                self.deliver_to_inbox(owner, publish, fx);
-                caught = 1;
+                caught = u32::from(self.deliver_to_inbox(owner, publish, fx));
             }
             Ok(Route::Queues { .. }) if self.cannot_store(publish, &targets) => {
                 self.counters.not_stored += 1;

@@ -421,6 +421,14 @@ impl Plan {
     }
 }
 
+impl Sizes {
+    /// `node::Options::direct_bytes_max`.
+    #[must_use]
+    pub fn direct_bytes_max(&self) -> usize {
+        4 * self.egress_bytes_max
+    }
+}
+
 impl Binding {
     /// Of a queue, by a key.
     #[must_use]

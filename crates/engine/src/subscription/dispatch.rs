@@ -7,7 +7,7 @@ use crate::queue::stored::{Incoming, Stored};
 use crate::subscription::unsettled::Delivered;
 use crate::timers::Timer;
 use crate::{
-    ConnectionId, Delivery, Effects, MessageView, Publish, Refusal, RefusalKind, Reply, Time,
+    ConnectionId, Delivery, Effects, Heard, MessageView, Publish, Refusal, RefusalKind, Reply, Time,
 };
 
 /// Messages that one queue hands out before others get their turn.
@@ -417,18 +417,19 @@ impl Engine {
         }
     }
 
-    /// Delivers to the session that has opened the inbox.
+    /// Delivers to the session that has opened the inbox; false where that reads so little that there
+    /// is no room for another reply: nobody else has it, and nothing keeps it.
     #[cold]
     pub(crate) fn deliver_to_inbox<F: Effects>(
         &mut self,
         owner: u32,
         publish: &Publish<'_>,
         fx: &mut F,
-    ) {
-        let Some(session) = self.sessions.get_mut(owner) else { return };
+    ) -> bool {
+        let Some(session) = self.sessions.get_mut(owner) else { return false };
         let tag = session.take_tag();
-        let Some(inbox) = &session.inbox else { return };
-        fx.deliver(&Delivery {
+        let Some(inbox) = &session.inbox else { return false };
+        let heard = fx.emit(&Delivery {
             session: session.id,
             subscription: &inbox.name,
             tag,
@@ -437,7 +438,11 @@ impl Engine {
             missed: 0,
             message: Incoming::of(publish).view(),
         });
+        if heard == Heard::Missed {
+            return false;
+        }
         self.counters.delivered += 1;
         self.counters.accepted += 1;
+        true
     }
 }

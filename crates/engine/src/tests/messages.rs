@@ -409,8 +409,12 @@ fn inboxes_get_replies_and_are_gone_with_their_session() {
     let address = lines[0].strip_prefix("a inbox ").unwrap().to_owned();
     assert_eq!(
         world.run(&format!("b publish - {address} answer")),
-        ["a deliver replies #1 answer"]
+        [format!("a hears replies {address} answer")]
     );
+    world.run("room a off");
+    let lines = world.run(&format!("b publish - {address} unheard mandatory"));
+    assert_eq!(lines, ["b returned unheard"]);
+    world.run("room a");
     world.run("a close");
     let lines = world.run(&format!("b publish - {address} late mandatory"));
     assert_eq!(lines, ["b returned late"]);

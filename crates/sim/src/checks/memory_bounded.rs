@@ -1,6 +1,7 @@
 //! What the node holds in memory stays within the sizes it was given, whatever clients and disk do.
 
 use crate::history::{Event, History};
+use crate::plan::Role;
 
 /// A control answer, or a batch of confirms, that may follow on a full outlet.
 const ANSWER_BYTES: u64 = 64 << 10;
@@ -13,9 +14,12 @@ pub(super) fn check(history: &History) -> Result<(), String> {
     let slack = history.plan.body_max() + ANSWER_BYTES;
     let queues = history.plan.queues.len() as u64;
     let inputs = history.plan.clients.len() as u64;
+    let has_inboxes = history.plan.roles().any(|role| matches!(role, Role::Requester(_)));
+    let unsent = if has_inboxes { sizes.direct_bytes_max() } else { sizes.egress_bytes_max };
+    let unsent = unsent as u64;
     let bounds = [
         ("resident", sizes.resident_bytes_max + slack + queues * AHEAD_BYTES),
-        ("outlet", sizes.egress_bytes_max as u64 + slack),
+        ("outlet", unsent + slack),
         // What is in memory may become dead letters, or due, at any moment, and is appended then.
         ("backlog", sizes.backlog_bytes_max + sizes.resident_bytes_max + inputs * slack),
     ];

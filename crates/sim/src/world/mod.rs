@@ -314,7 +314,7 @@ impl World {
             amqp091: amqp091::Settings::default().into(),
             nats: nats::Settings::default().into(),
             egress_bytes_max: sizes.egress_bytes_max,
-            direct_bytes_max: 4 * sizes.egress_bytes_max,
+            direct_bytes_max: sizes.direct_bytes_max(),
             laggard: angarium_node::Laggard::DropNew,
             local_users: Vec::new(),
         }
