@@ -97,6 +97,11 @@ impl World {
             self.stage = Stage::Retiring(self.now);
             return Ok(());
         };
+        // Its consumers are told so, again and again.
+        if self.has_stopped_at_damage()? {
+            self.stage = Stage::Refused;
+            return Ok(());
+        }
         if self.now.since(since) < FINISH_MAX {
             return Ok(());
         }
@@ -141,20 +146,26 @@ impl World {
     }
 
     fn watch_drain(&mut self, since: Time) -> Result<(), String> {
-        let unreadable = self.node.as_ref().map_or(0, |node| node.engine().counters().unreadable);
-        if unreadable > 0 && self.flipped.is_none() {
-            return Err(format!("{unreadable} records could not be read back"));
-        }
+        let has_stopped = self.has_stopped_at_damage()?;
         let client = self.clients.last().expect("the drain is a client");
         if client.is_done() {
             self.note(Event::Drained);
             self.stage = Stage::Over;
-        } else if unreadable > 0 {
-            // The queue stops there and says so: what is damaged is not delivered, nor skipped.
+        } else if has_stopped {
             self.stage = Stage::Refused;
         } else if self.now.since(since) > DRAIN_MAX {
             return Err(format!("queues do not get empty: {}", client.waits_for()));
         }
         Ok(())
+    }
+
+    /// Whether a queue has stopped at a record that cannot be read back, and says so: what is damaged
+    /// is not delivered, nor skipped. Right only where a bit was flipped.
+    fn has_stopped_at_damage(&self) -> Result<bool, String> {
+        let unreadable = self.node.as_ref().map_or(0, |node| node.engine().counters().unreadable);
+        if unreadable > 0 && self.flipped.is_none() {
+            return Err(format!("{unreadable} records could not be read back"));
+        }
+        Ok(unreadable > 0)
     }
 }
