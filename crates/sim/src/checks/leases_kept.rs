@@ -23,6 +23,7 @@ struct Lease {
 pub(super) fn check(history: &History) -> Result<(), String> {
     let mut leases: BTreeMap<QueueIndex, Lease> = BTreeMap::new();
     let mut marks: BTreeMap<MessageId, QueueIndex> = BTreeMap::new();
+    let mut down_at = None;
     for (now, event) in &history.events {
         match event {
             Event::Publish(publish) => {
@@ -37,6 +38,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
                 }
             }
             Event::Crashed | Event::Closed => {
+                down_at = Some(*now);
                 leases.values_mut().for_each(|lease| lease.was_down = true);
             }
             Event::Visited { queue, asked, messages } => {
@@ -44,8 +46,11 @@ pub(super) fn check(history: &History) -> Result<(), String> {
                 let queue = &history.plan.queues[*queue];
                 let expires = Duration::from_millis(queue.expires.unwrap_or(u64::MAX / 2_000));
                 judge(&queue.name, expires, lease, (*asked, *now), *messages)?;
-                *lease =
-                    Lease { last: Some((*asked, *now)), is_marked: *messages > 0, was_down: false };
+                *lease = Lease {
+                    last: Some((*asked, *now)),
+                    is_marked: *messages > 0,
+                    was_down: down_at.is_some_and(|down| down >= *asked),
+                };
             }
             _ => {}
         }

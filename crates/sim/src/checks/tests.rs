@@ -469,7 +469,9 @@ fn leases_that_are_broken_are_found() {
     assert!(marked(visit(112, 150, 1)).unwrap_err().contains("after its time"));
     assert_eq!(check(&[visit(0, 10, 0), visit(60, 99, 0)]), Ok(()), "nothing was left in it");
     let down = (50, Event::Crashed);
-    assert_eq!(check(&[visit(0, 10, 1), down, visit(120, 130, 1)]), Ok(()));
+    assert_eq!(check(&[visit(0, 10, 1), down.clone(), visit(120, 130, 1)]), Ok(()));
+    let late = [visit(0, 10, 0), down, visit(40, 60, 0), visit(170, 180, 1)];
+    assert_eq!(check(&late), Ok(()), "the answer was under way when the broker went down");
 }
 
 #[test]
