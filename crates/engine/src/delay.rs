@@ -10,7 +10,7 @@ use crate::queue::entry::{ENTRY_COST, NOWHERE};
 use crate::queue::paging::{Loading, Wanted, checked_message};
 use crate::queue::stored::{Incoming, Stored};
 use crate::record::{self, Kind, Record};
-use crate::routing::Keys;
+use crate::routing::{Keys, QueueKey};
 use crate::timers::Timer;
 use crate::{Annotations, Effects, Loaded, Position, Publish, StorageState, Time};
 use std::collections::BTreeMap;
@@ -26,6 +26,18 @@ const LOAD_MESSAGES_MAX: usize = 256;
 pub(crate) const LOAD_BYTES_MAX: u64 = 1 << 20;
 /// Messages released before others get their turn.
 const RELEASES_MAX: usize = 256;
+
+/// How long messages that are due wait for space, where the disk is full, before the next look.
+const FULL_PAUSE: Duration = Duration::from_millis(100);
+
+/// What became of a message that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Published {
+    /// It is published.
+    Now,
+    /// It waits until there is space.
+    Later,
+}
 
 /// A message that is held back. With its turn it is 40 bytes in the nodes of a tree, which are two
 /// thirds full: some 70 bytes of memory, whatever its size.
@@ -218,7 +230,11 @@ impl Engine {
                 return self.watch_delays();
             }
             match self.delays.messages.get(&turn).cloned() {
-                Some(blob) => self.publish_delayed(now, turn, &blob, fx),
+                Some(blob) => {
+                    if self.publish_delayed(now, turn, &blob, fx) == Published::Later {
+                        return self.set_delay_timer(now.plus(FULL_PAUSE));
+                    }
+                }
                 None => return self.ask_delayed(now, LOAD_MESSAGES_MAX, fx),
             }
         }
@@ -265,7 +281,11 @@ impl Engine {
         let records = records.unwrap_or_default();
         for (index, turn) in turns.iter().enumerate() {
             match records.get(index).and_then(checked_message) {
-                Some(blob) => self.publish_delayed(now, *turn, &blob, fx),
+                Some(blob) => {
+                    if self.publish_delayed(now, *turn, &blob, fx) == Published::Later {
+                        return self.set_delay_timer(now.plus(FULL_PAUSE));
+                    }
+                }
                 None => {
                     if let Some(held) = self.delays.waiting.remove(turn) {
                         self.delays.unreadable.insert(*turn, held);
@@ -278,10 +298,16 @@ impl Engine {
         self.release_delayed(now, fx);
     }
 
-    /// Publishes a message whose delay is over. Its record and that which ends the delay are one
-    /// group.
-    fn publish_delayed<F: Effects>(&mut self, now: Time, turn: Turn, blob: &[u8], fx: &mut F) {
-        let Some(held) = self.delays.waiting.get(&turn).copied() else { return };
+    /// Publishes a message whose delay is over, if there is room for it. Its record and that which ends
+    /// the delay are one group.
+    fn publish_delayed<F: Effects>(
+        &mut self,
+        now: Time,
+        turn: Turn,
+        blob: &[u8],
+        fx: &mut F,
+    ) -> Published {
+        let Some(held) = self.delays.waiting.get(&turn).copied() else { return Published::Now };
         let stored = Stored::parse(blob).expect("messages in memory were checked");
         let also_to = stored.also_to().expect("messages in memory were checked");
         let content = stored.content;
@@ -294,6 +320,11 @@ impl Engine {
         let router = &mut self.vhosts.get_mut(held.vhost).expect("delays end first").router;
         // Where the exchange was deleted meanwhile, the message has nowhere to go.
         let routed = router.route(stored.exchange, keys, &mut headers, &mut targets);
+        let fits = |key: &QueueKey| self.fits(key.0, content.priority, blob.len());
+        if self.storage == StorageState::Full && !held.persistent && !targets.iter().all(fits) {
+            // It was confirmed, and could only be dropped now: all wait until there is space.
+            return Published::Later;
+        }
         let redelivered = self.delays.may_have_been_delivered(turn);
         let annotations = stored.annotations(0).expect("messages in memory were checked");
         let incoming = stored.incoming(&also_to, redelivered, &annotations);
@@ -309,6 +340,7 @@ impl Engine {
         self.end_delay(turn, fx);
         self.in_group = false;
         self.run_overdue(now, fx);
+        Published::Now
     }
 
     /// Forgets a message that was held back.

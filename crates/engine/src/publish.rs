@@ -359,7 +359,7 @@ impl Engine {
         let mut blob: Option<Blob> = None;
         for placement in placements {
             let position = if placement.durable { durable } else { spooled };
-            let fits = self.fits(placement, incoming, encoded.len());
+            let fits = self.fits(placement.queue, incoming.content.priority, encoded.len());
             let mut position = position.unwrap_or(NOWHERE);
             if !fits && position == NOWHERE {
                 if self.storage != StorageState::Ready {
@@ -423,10 +423,10 @@ impl Engine {
         fx.append(&[&self.record, blob], false)
     }
 
-    /// Whether a message for that place may stay in memory.
-    fn fits(&self, placement: &Placement, incoming: &Incoming<'_>, blob_bytes: usize) -> bool {
-        let queue = self.queues.get(placement.queue).expect("placements name living queues");
-        let lane = usize::from(queue.lane_of(incoming.content.priority));
+    /// Whether a message for that queue may stay in memory.
+    pub(crate) fn fits(&self, slot: u32, priority: u8, blob_bytes: usize) -> bool {
+        let queue = self.queues.get(slot).expect("routers and placements name living queues");
+        let lane = usize::from(queue.lane_of(priority));
         let cost = blob_bytes as u64 + ENTRY_COST;
         let limits = &self.options.limits;
         !queue.lanes[lane].is_spooling()

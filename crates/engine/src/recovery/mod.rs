@@ -295,6 +295,15 @@ impl Engine {
         }
     }
 
+    /// What a full queue had dropped is back where the record of that was not flushed.
+    fn drop_what_is_too_much<F: Effects>(&mut self, now: Time, fx: &mut F) {
+        let slots: Vec<u32> = self.queues.iter().map(|(slot, _)| slot).collect();
+        for slot in slots {
+            self.enforce_limits(now, slot, fx);
+        }
+        self.run_overdue(now, fx);
+    }
+
     pub(crate) fn end_recovery<F: Effects>(&mut self, now: Time, clean: bool, fx: &mut F) {
         for (segment, count) in std::mem::take(&mut self.transient_references) {
             let position = Position(u64::from(segment) << 32);
@@ -314,6 +323,7 @@ impl Engine {
             self.refill(slot, fx);
         }
         self.delays_recovered(now, clean);
+        self.drop_what_is_too_much(now, fx);
         debug_assert!(self.queues.iter().all(|(_, queue)| {
             queue
                 .lanes

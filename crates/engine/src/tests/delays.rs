@@ -274,3 +274,18 @@ fn loads_say_whether_what_they_read_is_appended() {
     world.run("time 100");
     assert_eq!(appends(&world).last(), Some(&true), "a dead letter");
 }
+
+#[test]
+fn what_was_confirmed_waits_for_space_where_it_could_only_be_dropped() {
+    let bytes = 1000;
+    // Memory has room for the messages while they wait, not for what is in the queue beside them.
+    let mut world = prepared(Limits { resident_bytes_max: 4 * bytes, ..Limits::default() });
+    delay(&mut world, 0..3, bytes as usize, "");
+    world.run("storage full");
+    world.run("time 100");
+    world.run("time 100");
+    assert_eq!(world.engine.counters().not_stored, 0, "nothing is dropped");
+    world.run("storage ready");
+    world.run("time 100");
+    assert_eq!(drain(&mut world), [0, 1, 2]);
+}

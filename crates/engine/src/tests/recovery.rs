@@ -523,3 +523,26 @@ fn segments_are_given_back() {
         assert!(world.fx.references.is_empty(), "{:?}", world.fx.references);
     }
 }
+
+#[test]
+fn a_queue_that_had_dropped_messages_keeps_its_limit() {
+    for lost in 0..=1 {
+        check(&format!(
+            "a queue q durable length=1
+             > a queue q 0 0
+             a publish - q one persistent
+             a publish - q two persistent
+             a passive q
+             > a queue q 1 0
+             loads hold
+             restart lose={lost}
+             a passive q
+             > a queue q 1 0
+             loads
+             load
+             a get q presettled
+             > a deliver  #1 two redelivered
+             > a got, 0 left"
+        ));
+    }
+}
