@@ -86,8 +86,8 @@ mod tests {
 
     #[test]
     fn a_row_says_what_matters() {
-        assert_eq!(outcome("tidy", 0, 0).line(), "tidy     ok          1.2 s");
+        assert_eq!(outcome("tidy", 0, 0).line(), "tidy        ok          1.2 s");
         let row = outcome("go", 5, 2).line();
-        assert_eq!(row, "go       FAILED      1.2 s  5 passed, 2 failed  (2 tests failed)");
+        assert_eq!(row, "go          FAILED      1.2 s  5 passed, 2 failed  (2 tests failed)");
     }
 }
