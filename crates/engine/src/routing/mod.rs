@@ -123,6 +123,8 @@ pub(crate) struct Router {
     subjects: ExchangeKey,
     queues: HashMap<QueueKey, QueueEntry, FixedState>,
     queue_names: HashMap<Arc<str>, QueueKey, FixedState>,
+    /// The queue that was last found by its name: publishers name the same one again and again.
+    last_named: Option<(Arc<str>, QueueKey)>,
     bindings: Bindings,
     cache: RouteCache,
     scratch: Scratch,
@@ -165,6 +167,7 @@ impl Router {
             subjects,
             queues: HashMap::with_hasher(FixedState::with_seed(seed)),
             queue_names: HashMap::with_hasher(FixedState::with_seed(seed)),
+            last_named: None,
             bindings: Bindings::new(seed),
             cache: RouteCache::new(seed),
             scratch: Scratch::new(seed),

@@ -7,6 +7,7 @@ use super::patterns::{MatchScratch, TOPIC};
 use super::{Keys, QueueKey, Routed, Router, VisitHeaders};
 use crate::ExchangeKind;
 use crate::limits::ROUTE_EXCHANGES_MAX;
+use std::sync::Arc;
 
 /// What a walk needs and the next one can use again.
 #[derive(Debug)]
@@ -112,9 +113,19 @@ impl Router {
 
     /// The default exchange: every queue is bound to it by its name.
     #[inline]
-    fn by_name(&self, keys: Keys<'_>, out: &mut Vec<QueueKey>) {
-        out.extend(self.queue(keys.routing_key));
+    fn by_name(&mut self, keys: Keys<'_>, out: &mut Vec<QueueKey>) {
+        match &self.last_named {
+            Some((name, queue)) if **name == *keys.routing_key => out.push(*queue),
+            _ => out.extend(self.look_up_name(keys.routing_key)),
+        }
         out.extend(keys.also_to.iter().filter_map(|key| self.queue(key)));
+    }
+
+    /// The queue of that name, to be remembered as the last one.
+    fn look_up_name(&mut self, name: &str) -> Option<QueueKey> {
+        let (name, queue) = self.queue_names.get_key_value(name)?;
+        self.last_named = Some((Arc::clone(name), *queue));
+        Some(*queue)
     }
 
     /// Notes an exchange for the walk unless the message has come to it before.

@@ -82,6 +82,7 @@ impl Router {
         }
         if let Some(entry) = self.queues.remove(&queue) {
             self.queue_names.remove(&entry.name);
+            self.last_named = None;
         }
         self.auto_delete(sources, &mut change);
         change
