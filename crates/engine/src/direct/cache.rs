@@ -129,7 +129,8 @@ impl Cache {
         true
     }
 
-    /// Makes an entry for `subject`, in place of the older one of its set if there is no free one.
+    /// Makes an entry for `subject`. Where its set is full, that pushes out the first, and the other,
+    /// which came later, moves up.
     fn make_room(&mut self, hash: u64, subject: &str) -> &mut Vec<u32> {
         if self.entries.is_empty() {
             self.entries.resize(ENTRIES_MIN, Entry::default());
@@ -139,14 +140,12 @@ impl Cache {
             self.grow();
         }
         let set = self.set(hash);
-        let at = if self.entries[set].stamp <= self.entries[set + 1].stamp { set } else { set + 1 };
-        let stamp = self.stamp();
-        if self.entries[at].stamp != 0 {
+        let at = self.free(set).unwrap_or_else(|| {
             self.pushed_out += 1;
-            // The next one goes to the other place: of two that are equally fresh, the first is chosen.
             self.entries.swap(set, set + 1);
-        }
-        let at = if self.entries[set].stamp == 0 { set } else { set + 1 };
+            set + 1
+        });
+        let stamp = self.stamp();
         let entry = &mut self.entries[at];
         entry.hash = hash;
         entry.subject.clear();
@@ -156,13 +155,17 @@ impl Cache {
         &mut entry.leaves
     }
 
+    /// A place of a set that is not in use.
+    fn free(&self, set: usize) -> Option<usize> {
+        (set..set + WAYS).find(|&at| self.entries[at].stamp == 0)
+    }
+
     fn grow(&mut self) {
         let larger = vec![Entry::default(); self.entries.len() * 2];
         let old = std::mem::replace(&mut self.entries, larger);
         self.pushed_out = 0;
         for entry in old.into_iter().filter(|entry| entry.stamp != 0) {
-            let set = self.set(entry.hash);
-            let at = if self.entries[set].stamp == 0 { set } else { set + 1 };
+            let at = self.free(self.set(entry.hash)).expect("a set parts into two as large as it");
             self.entries[at] = entry;
         }
     }
