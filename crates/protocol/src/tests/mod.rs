@@ -1,4 +1,7 @@
-//! What the tests of all protocols share: a host without sockets, and a seeded generator.
+//! What the tests of all protocols share: a host without sockets, transcripts that are played on it,
+//! and a seeded generator.
 
+pub(crate) mod fragmentation;
 pub(crate) mod host;
 pub(crate) mod random;
+pub(crate) mod transcript;

@@ -15,4 +15,18 @@ impl Random {
     pub(crate) fn below(&mut self, end: usize) -> usize {
         if end == 0 { 0 } else { (self.next() % end as u64) as usize }
     }
+    /// `bytes` in pieces of random sizes, `bytes_max` at most.
+    pub(crate) fn pieces<'a>(&mut self, mut bytes: &'a [u8], bytes_max: usize) -> Vec<&'a [u8]> {
+        let mut pieces = Vec::new();
+        while !bytes.is_empty() {
+            let (piece, rest) = bytes.split_at(1 + self.below(bytes.len().min(bytes_max)));
+            pieces.push(piece);
+            bytes = rest;
+        }
+        pieces
+    }
+    /// Ten pieces of noise.
+    pub(crate) fn noise(&mut self) -> Vec<Vec<u8>> {
+        (0..10).map(|_| (0..20).map(|_| self.next() as u8).collect()).collect()
+    }
 }

@@ -4,7 +4,7 @@ use super::{HELLO, Host, script};
 use crate::Peer;
 use crate::amqp091::Settings;
 use crate::amqp091::frame::PROTOCOL_HEADER;
-use crate::tests::random::Random;
+use crate::tests::fragmentation;
 
 /// What a client does in one session; frames are small, so that bodies are split.
 const SESSION: &[&str] = &[
@@ -52,34 +52,17 @@ fn output(pieces: &[&[u8]]) -> Vec<u8> {
 #[test]
 fn a_cut_anywhere_changes_nothing() {
     let bytes = recorded();
-    let whole = output(&[&bytes]);
-    let lines = script::decode(&whole, 0);
+    let lines = script::decode(&output(&[&bytes]), 0);
     assert!(lines.iter().any(|line| line.contains("NOT_FOUND - no exchange")), "{lines:#?}");
-    for cut in 1..bytes.len() {
-        assert_eq!(output(&[&bytes[..cut], &bytes[cut..]]), whole, "cut at {cut}");
-    }
+    fragmentation::cut_anywhere(&bytes, output);
 }
 
 #[test]
 fn byte_by_byte_changes_nothing() {
-    let bytes = recorded();
-    let pieces: Vec<&[u8]> = bytes.chunks(1).collect();
-    assert_eq!(output(&pieces), output(&[&bytes]));
+    fragmentation::byte_by_byte(&recorded(), output);
 }
 
 #[test]
 fn random_pieces_change_nothing() {
-    let bytes = recorded();
-    let whole = output(&[&bytes]);
-    let mut random = Random(3);
-    for _ in 0..50 {
-        let mut rest = &bytes[..];
-        let mut pieces = Vec::new();
-        while !rest.is_empty() {
-            let (piece, after) = rest.split_at(1 + random.below(rest.len().min(100)));
-            pieces.push(piece);
-            rest = after;
-        }
-        assert_eq!(output(&pieces), whole);
-    }
+    fragmentation::random_pieces(&recorded(), 100, output);
 }

@@ -71,12 +71,9 @@ fn run(seed: u64, frames: &[Vec<u8>]) {
     }
     let mut host = Host::new(Settings { body_bytes_max: 1 << 40, ..Settings::default() });
     let number = host.accept(Peer::default());
-    let mut rest = &bytes[..];
-    while !rest.is_empty() {
-        let (piece, after) = rest.split_at(1 + random.below(rest.len().min(200)));
+    for piece in random.pieces(&bytes, 200) {
         host.receive(number, piece);
         host.turn_ends();
-        rest = after;
         let gathered = host.amqp091(number).gathered_bytes();
         assert!(gathered <= 2 * bytes.len() + 1024, "{gathered} bytes kept of {}", bytes.len());
     }
@@ -118,10 +115,7 @@ fn changed_sessions_do_no_harm() {
 #[test]
 fn noise_does_no_harm() {
     for seed in 0..500 {
-        let mut random = Random(seed);
-        let noise: Vec<Vec<u8>> =
-            (0..10).map(|_| (0..20).map(|_| random.next() as u8).collect()).collect();
-        run(seed, &noise);
+        run(seed, &Random(seed).noise());
     }
 }
 

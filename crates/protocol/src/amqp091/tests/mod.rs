@@ -1,7 +1,7 @@
-//! Sessions against the real engine: transcripts, fragmentation, and what the two need.
+//! Sessions against the real engine: transcripts, fragmentation, hostile input.
 //!
-//! A transcript has lines that clients send (`>`) and lines that they must get (`<`). A letter in
-//! front names the connection; without one it is `a`.
+//! The lines of [`transcript`] are frames as `script` writes them; besides, `header` is the protocol
+//! header, and `bytes` what its hexadecimal digits say.
 
 mod errors;
 mod features;
@@ -14,8 +14,7 @@ use super::Settings;
 use super::frame::PROTOCOL_HEADER;
 use crate::Peer;
 use crate::tests::host::Host;
-use std::collections::BTreeMap;
-use std::time::Duration;
+use crate::tests::transcript::{self, Play};
 
 /// A handshake as clients have it, and a first channel.
 const HELLO: &[&str] = &[
@@ -27,9 +26,13 @@ const HELLO: &[&str] = &[
     "1 channel.open",
 ];
 
+fn accept(host: &mut Host) -> usize {
+    host.accept(Peer { local: true, ..Peer::default() })
+}
+
 /// A connection that has shaken hands and has channel 1.
 fn open(host: &mut Host) -> usize {
-    let number = host.accept(Peer { local: true, ..Peer::default() });
+    let number = accept(host);
     host.receive(number, &PROTOCOL_HEADER);
     for line in HELLO {
         host.receive(number, &script::encode(line, 0));
@@ -39,62 +42,29 @@ fn open(host: &mut Host) -> usize {
     number
 }
 
-/// A transcript that is being played.
-struct Play {
-    host: Host,
-    numbers: BTreeMap<char, usize>,
+/// What AMQP 0-9-1 makes of the lines of a transcript.
+pub(crate) struct Speech {
     /// Connections begin with [`HELLO`].
-    greeted: bool,
-    frame_max: u32,
+    pub(crate) greeted: bool,
+    pub(crate) frame_max: u32,
 }
 
-impl Play {
-    fn number(&mut self, name: char) -> usize {
-        if let Some(&number) = self.numbers.get(&name) {
-            return number;
-        }
-        let number = if self.greeted {
-            open(&mut self.host)
-        } else {
-            self.host.accept(Peer { local: true, ..Peer::default() })
+impl transcript::Speech for Speech {
+    fn connect(&self, host: &mut Host, _: char) -> usize {
+        if self.greeted { open(host) } else { accept(host) }
+    }
+
+    fn send(&self, host: &mut Host, _: char, number: usize, line: &str) {
+        let bytes = match line.split_once(' ') {
+            None if line == "header" => PROTOCOL_HEADER.to_vec(),
+            Some(("bytes", digits)) => hex(digits),
+            _ => script::encode(line, self.frame_max),
         };
-        self.numbers.insert(name, number);
-        number
+        host.receive(number, &bytes);
     }
 
-    fn send(&mut self, name: char, line: &str) {
-        let number = self.number(name);
-        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-        match word {
-            "header" => self.host.receive(number, &PROTOCOL_HEADER),
-            "bytes" => self.host.receive(number, &hex(rest)),
-            "wait" => self.host.wait(Duration::from_millis(rest.parse().unwrap())),
-            "cut" => self.host.cut(number),
-            "blocked" => self.host.blocked(Some(rest)),
-            "unblocked" => self.host.blocked(None),
-            "shutdown" => self.host.shut_down(number, rest),
-            _ => {
-                let bytes = script::encode(line, self.frame_max);
-                self.host.receive(number, &bytes);
-            }
-        }
-        self.host.turn_ends();
-    }
-
-    /// What all connections got since the last call.
-    fn got(&mut self) -> Vec<String> {
-        let mut lines = Vec::new();
-        for (name, number) in self.numbers.clone() {
-            let prefix = if name == 'a' { String::new() } else { name.to_string() };
-            let output = self.host.output(number);
-            for line in script::decode(&output, self.frame_max) {
-                lines.push(format!("{prefix}< {line}"));
-            }
-            if let Some(reason) = self.host.closed(number) {
-                lines.push(format!("{prefix}< closed: {reason}"));
-            }
-        }
-        lines
+    fn lines(&self, _: char, output: &[u8]) -> Vec<String> {
+        script::decode(output, self.frame_max)
     }
 }
 
@@ -105,22 +75,8 @@ fn hex(text: &str) -> Vec<u8> {
 }
 
 fn play(transcript: &str, greeted: bool, settings: Settings) {
-    let frame_max = settings.frame_bytes_max;
-    let host = Host::new(settings);
-    let mut play = Play { host, numbers: BTreeMap::new(), greeted, frame_max };
-    let mut seen = Vec::new();
-    for line in transcript.lines().map(str::trim) {
-        if let Some((name, sent)) = line.split_once("> ")
-            && name.len() <= 1
-        {
-            seen.push(line.to_owned());
-            play.send(name.chars().next().unwrap_or('a'), sent);
-            seen.extend(play.got());
-        }
-    }
-    let expected: Vec<_> =
-        transcript.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    assert_eq!(seen.join("\n"), expected.join("\n"));
+    let speech = Speech { greeted, frame_max: settings.frame_bytes_max };
+    transcript::check(transcript, Play::new(Host::new(settings), speech));
 }
 
 /// Plays a transcript with connections that are open, with channel 1.

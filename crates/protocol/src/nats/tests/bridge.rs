@@ -173,7 +173,7 @@ fn headers_beyond_a_frame_are_left_out() {
     // The AMQP client takes frames of 128 KiB; half of one is for headers.
     let lines: Vec<String> = (0..700).map(|n| format!("H{n:03}: {}", "x".repeat(100))).collect();
     let block = format!("NATS/1.0\r\n{}\r\n\r\n", lines.join("\r\n"));
-    let mut play = super::Play::new(crate::nats::Settings::default(), true);
+    let mut play = super::begin(true, crate::nats::Settings::default());
     for line in CATCH.lines().map(str::trim) {
         if let Some(sent) = line.strip_prefix("A> ") {
             play.send('A', sent);

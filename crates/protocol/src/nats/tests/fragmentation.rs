@@ -2,8 +2,8 @@
 
 use super::CONNECT;
 use crate::Peer;
+use crate::tests::fragmentation;
 use crate::tests::host::Host;
-use crate::tests::random::Random;
 
 /// What a client does in one session.
 const SESSION: &[&str] = &[
@@ -45,35 +45,18 @@ fn output(pieces: &[&[u8]]) -> Vec<u8> {
 #[test]
 fn a_cut_anywhere_changes_nothing() {
     let bytes = recorded();
-    let whole = output(&[&bytes]);
-    let lines = super::decode(&whole);
+    let lines = super::decode(&output(&[&bytes]));
     assert!(lines.iter().any(|line| line.contains("-ERR 'Invalid Subject'")), "{lines:#?}");
     assert_eq!(lines.iter().filter(|line| line.contains("MSG")).count(), 7, "{lines:#?}");
-    for cut in 1..bytes.len() {
-        assert_eq!(output(&[&bytes[..cut], &bytes[cut..]]), whole, "cut at {cut}");
-    }
+    fragmentation::cut_anywhere(&bytes, output);
 }
 
 #[test]
 fn byte_by_byte_changes_nothing() {
-    let bytes = recorded();
-    let pieces: Vec<&[u8]> = bytes.chunks(1).collect();
-    assert_eq!(output(&pieces), output(&[&bytes]));
+    fragmentation::byte_by_byte(&recorded(), output);
 }
 
 #[test]
 fn random_pieces_change_nothing() {
-    let bytes = recorded();
-    let whole = output(&[&bytes]);
-    let mut random = Random(3);
-    for _ in 0..50 {
-        let mut rest = &bytes[..];
-        let mut pieces = Vec::new();
-        while !rest.is_empty() {
-            let (piece, after) = rest.split_at(1 + random.below(rest.len().min(60)));
-            pieces.push(piece);
-            rest = after;
-        }
-        assert_eq!(output(&pieces), whole);
-    }
+    fragmentation::random_pieces(&recorded(), 60, output);
 }

@@ -1,0 +1,78 @@
+//! Transcripts: lines that clients send (`>`) and lines that they must get (`<`), against the real
+//! engine.
+//!
+//! A letter in front names the connection; without one it is `a`. Some lines are not sent but happen:
+//! `wait` and milliseconds, `cut`, `blocked`, `unblocked` and `shutdown`, each with why; `nothing`.
+
+use super::host::Host;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What the lines of a transcript stand for, with bytes of some protocol.
+pub(crate) trait Speech {
+    /// Accepts the connection of that name, and has it say what transcripts leave out.
+    fn connect(&self, host: &mut Host, name: char) -> usize;
+    /// Gives a connection what a line stands for.
+    fn send(&self, host: &mut Host, name: char, number: usize, line: &str);
+    /// What a connection got, as lines.
+    fn lines(&self, name: char, output: &[u8]) -> Vec<String>;
+}
+
+/// A transcript that is being played.
+pub(crate) struct Play<S> {
+    host: Host,
+    speech: S,
+    numbers: BTreeMap<char, usize>,
+}
+
+impl<S: Speech> Play<S> {
+    pub(crate) fn new(host: Host, speech: S) -> Play<S> {
+        Play { host, speech, numbers: BTreeMap::new() }
+    }
+
+    /// Has a connection send a line.
+    pub(crate) fn send(&mut self, name: char, line: &str) {
+        let Play { host, speech, numbers } = self;
+        let number = *numbers.entry(name).or_insert_with(|| speech.connect(host, name));
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match word {
+            "nothing" => {}
+            "wait" => host.wait(Duration::from_millis(rest.parse().unwrap())),
+            "cut" => host.cut(number),
+            "blocked" => host.blocked(Some(rest)),
+            "unblocked" => host.blocked(None),
+            "shutdown" => host.shut_down(number, rest),
+            _ => speech.send(host, name, number, line),
+        }
+        host.turn_ends();
+    }
+
+    /// What all connections got since the last call.
+    pub(crate) fn got(&mut self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (&name, &number) in &self.numbers {
+            let prefix = if name == 'a' { String::new() } else { name.to_string() };
+            let mut got = self.speech.lines(name, &self.host.output(number));
+            got.extend(self.host.closed(number).map(|reason| format!("closed: {reason}")));
+            lines.extend(got.into_iter().map(|line| format!("{prefix}< {line}")));
+        }
+        lines
+    }
+}
+
+/// Plays a transcript: all connections must get what it says, when it says so.
+pub(crate) fn check<S: Speech>(transcript: &str, mut play: Play<S>) {
+    let mut seen = Vec::new();
+    for line in transcript.lines().map(str::trim) {
+        if let Some((name, sent)) = line.split_once("> ")
+            && name.len() <= 1
+        {
+            seen.push(line.to_owned());
+            play.send(name.chars().next().unwrap_or('a'), sent);
+            seen.extend(play.got());
+        }
+    }
+    let expected: Vec<_> =
+        transcript.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    assert_eq!(seen.join("\n"), expected.join("\n"));
+}
