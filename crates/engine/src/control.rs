@@ -76,8 +76,8 @@ impl Engine {
             | Request::DeclareQueue(_)
             | Request::DeleteQueue { .. }
             | Request::PurgeQueue { .. }
-            | Request::Bind { .. }
-            | Request::Unbind { .. } => Some(self.change_topology(now, id, slot, request, fx)),
+            | Request::Bind(_)
+            | Request::Unbind(_) => Some(self.change_topology(now, id, slot, request, fx)),
             Request::CreateVhost { .. }
             | Request::DeleteVhost { .. }
             | Request::PutUser { .. }

@@ -53,9 +53,10 @@ pub use publish::INBOX_PREFIX;
 pub use queue::QueueCounters;
 pub use refusal::{Refusal, RefusalKind};
 pub use request::{
-    AlternateTarget, Arguments, BindingTarget, Credit, Durability, Emit, ExchangeDeclaration,
-    ExchangeKind, ExchangeOptions, Listen, Outcome, Overflow, Publish, QueueDeclaration,
-    QueueOptions, Reached, Reply, Request, Settle, SubjectPermissions, SubjectRules, Subscribe,
+    AlternateTarget, Arguments, Binding, BindingTarget, Credit, Durability, Emit,
+    ExchangeDeclaration, ExchangeKind, ExchangeOptions, Listen, Outcome, Overflow, Publish,
+    QueueDeclaration, QueueOptions, Reached, Reply, Request, Settle, SubjectPermissions,
+    SubjectRules, Subscribe,
 };
 pub use time::Time;
 pub use value::Value;

@@ -226,6 +226,19 @@ pub enum BindingTarget {
     Exchange(String),
 }
 
+/// What leads messages from an exchange to a queue or another exchange.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Binding {
+    /// The exchange it leads from.
+    pub source: String,
+    /// What it leads to.
+    pub target: BindingTarget,
+    /// Its key or pattern.
+    pub key: String,
+    /// What headers have to be; empty for most kinds of exchange.
+    pub arguments: Arguments,
+}
+
 /// A basic.consume.
 #[derive(Clone, Debug)]
 pub struct Subscribe {
@@ -278,9 +291,9 @@ pub enum Request {
     /// Drops all ready messages of a queue. Reply: `Messages`.
     PurgeQueue { name: String },
     /// Binds. Reply: `Done`.
-    Bind { source: String, target: BindingTarget, key: String, arguments: Arguments },
+    Bind(Binding),
     /// Unbinds. Reply: `Done`, also where no such binding was.
-    Unbind { source: String, target: BindingTarget, key: String, arguments: Arguments },
+    Unbind(Binding),
     /// Subscribes to a queue. Reply: `Subscribed`; deliveries follow it.
     Subscribe(Subscribe),
     /// Ends a subscription; its unsettled deliveries stay with the session. Reply: `Done`.

@@ -6,12 +6,9 @@ use crate::queue::{Queue, difference};
 use crate::record::{BindingRecord, Record};
 use crate::routing::{Change, QueueKey, Router};
 use crate::{
-    Arguments, BindingTarget, Effects, ExchangeDeclaration, QueueDeclaration, QueueOptions,
-    Refusal, RefusalKind, Reply, Request, SessionId, Time,
+    Binding, BindingTarget, Effects, ExchangeDeclaration, QueueDeclaration, QueueOptions, Refusal,
+    RefusalKind, Reply, Request, SessionId, Time,
 };
-
-/// A binding as requests name it.
-type Binding = (String, BindingTarget, String, Arguments);
 
 impl Engine {
     pub(crate) fn change_topology<F: Effects>(
@@ -46,16 +43,16 @@ impl Engine {
                 let queue = self.queue_for(id, slot, &name)?;
                 Ok(Reply::Messages(self.purge(queue, fx)))
             }
-            Request::Bind { source, target, key, arguments } => {
-                self.check_target(id, slot, &target)?;
-                check_arguments(&arguments)?;
-                self.change_binding(vhost, true, (source, target, key, arguments), fx)
+            Request::Bind(binding) => {
+                self.check_target(id, slot, &binding.target)?;
+                check_arguments(&binding.arguments)?;
+                self.change_binding(vhost, true, binding, fx)
             }
-            Request::Unbind { source, target, key, arguments } => {
+            Request::Unbind(binding) => {
                 // What is not there is bound to nothing.
-                match self.check_target(id, slot, &target) {
+                match self.check_target(id, slot, &binding.target) {
                     Err(refusal) if refusal.kind != RefusalKind::NotFound => Err(refusal),
-                    _ => self.change_binding(vhost, false, (source, target, key, arguments), fx),
+                    _ => self.change_binding(vhost, false, binding, fx),
                 }
             }
             _ => unreachable!("only requests about topology come here"),
@@ -120,9 +117,10 @@ impl Engine {
         &mut self,
         vhost: u32,
         binds: bool,
-        (source, target, key, arguments): Binding,
+        binding: Binding,
         fx: &mut F,
     ) -> Result<Reply, Refusal> {
+        let Binding { source, target, key, arguments } = binding;
         let router = self.router(vhost);
         let change = if binds {
             router.bind(&source, &target, &key, arguments.clone())?

@@ -6,7 +6,7 @@ mod subjects;
 
 use crate::direct::SUBJECT_EXCHANGE;
 use crate::limits::{PERMISSION_PATTERN_BYTES_MAX, PERMISSION_PROGRAM_BYTES_MAX};
-use crate::{BindingTarget, Refusal, RefusalKind, Request, SubjectPermissions};
+use crate::{Binding, BindingTarget, Refusal, RefusalKind, Request, SubjectPermissions};
 use regex::{Regex, RegexBuilder};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -349,14 +349,15 @@ impl Grant {
             Request::DeleteExchange { name, .. } => self.require(access, Configure, Exchange(name)),
             Request::DeleteQueue { name, .. } => self.require(access, Configure, Queue(name)),
             Request::PurgeQueue { name } => self.require(access, Read, Queue(name)),
-            Request::Bind { source, target, .. } | Request::Unbind { source, target, .. } => {
-                let target = match target {
+            Request::Bind(binding) | Request::Unbind(binding) => {
+                let target = match &binding.target {
                     BindingTarget::Queue(name) => Queue(name),
                     BindingTarget::Exchange(name) => Exchange(name),
                 };
                 self.require(access, Write, target)?;
-                self.require(access, Read, Exchange(source))?;
-                self.check_binding(request)
+                self.require(access, Read, Exchange(&binding.source))?;
+                let binds = matches!(request, Request::Bind(_));
+                if binds { self.check_binding(binding) } else { Ok(()) }
             }
             Request::Subscribe(subscribe) => self.require(access, Read, Queue(&subscribe.queue)),
             Request::Get { queue, .. } => self.require(access, Read, Queue(queue)),
@@ -430,8 +431,8 @@ impl Grant {
 
     /// A binding from the exchange of subjects listens to them. A pattern with `#` inside is taken
     /// for one that ends there.
-    fn check_binding(&self, request: &Request) -> Result<(), Refusal> {
-        let Request::Bind { source, key, .. } = request else { return Ok(()) };
+    fn check_binding(&self, binding: &Binding) -> Result<(), Refusal> {
+        let Binding { source, key, .. } = binding;
         let Some(subjects) = self.subjects().filter(|_| source == SUBJECT_EXCHANGE) else {
             return Ok(());
         };

@@ -92,10 +92,8 @@ fn declare_queue(dead_letters: Option<&str>, passive: bool) -> Request {
 
 fn bind(unbind: bool, target: BindingTarget) -> Request {
     let (source, key, arguments) = ("x".to_owned(), String::new(), Arguments::new());
-    if unbind {
-        return Request::Unbind { source, target, key, arguments };
-    }
-    Request::Bind { source, target, key, arguments }
+    let binding = Binding { source, target, key, arguments };
+    if unbind { Request::Unbind(binding) } else { Request::Bind(binding) }
 }
 
 /// `needed` lists the rights that a request takes, as (right, name): it is granted with exactly
@@ -272,6 +270,11 @@ fn a_pattern_of_subjects_covers_another_where_it_matches_all_that_one_does() {
         ("a.*", "*.b", false, true),
         ("a.*", "a.>", false, true),
         ("a.b", "a.*", false, true),
+        ("a.b", "a", false, false),
+        ("a.*", "a", false, false),
+        ("a.*", "a.b.c", false, false),
+        ("*.b.*", "a.b.c", true, true),
+        (">", "a", true, true),
         ("a.>", "a.*", true, true),
         ("a.>", "a", false, false),
         ("a.>", "a.b.c", true, true),
@@ -322,11 +325,13 @@ fn subjects_are_narrowed_for_publishing_and_listening() {
     assert_eq!(listen("app.secret"), None);
     assert_eq!(listen("app.keys.*"), None);
     assert_eq!(listen(">"), None);
-    let bind = |key: &str| Request::Bind {
-        source: SUBJECT_EXCHANGE.to_owned(),
-        target: BindingTarget::Queue("q".to_owned()),
-        key: key.to_owned(),
-        arguments: Arguments::new(),
+    let bind = |key: &str| {
+        Request::Bind(Binding {
+            source: SUBJECT_EXCHANGE.to_owned(),
+            target: BindingTarget::Queue("q".to_owned()),
+            key: key.to_owned(),
+            arguments: Arguments::new(),
+        })
     };
     for (key, may) in [("app.orders.#", true), ("app.#", false), ("#", false), ("app.x", true)] {
         assert_eq!(grant.check(&access, &bind(key)).is_ok(), may, "{key}");

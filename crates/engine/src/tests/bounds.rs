@@ -225,12 +225,12 @@ fn arguments_are_only_as_deep_as_records_bring_back() {
             _ => Value::Map(Arguments::from([("inner".to_owned(), inner)])),
         });
         let arguments = Arguments::from([("outer".to_owned(), nested)]);
-        let bind = Request::Bind {
+        let bind = Request::Bind(Binding {
             source: "amq.direct".to_owned(),
             target: BindingTarget::Queue("q".to_owned()),
             key: "k".to_owned(),
             arguments: arguments.clone(),
-        };
+        });
         world.engine.request(world.now, session, bind, &mut world.fx);
         let options = QueueOptions { durable: true, other: arguments, ..QueueOptions::default() };
         let declare = QueueDeclaration { name: "r".to_owned(), options: Some(options) };

@@ -327,11 +327,9 @@ fn request(words: &Words<'_>) -> Request {
                 Some(exchange) => BindingTarget::Exchange(exchange.to_owned()),
                 None => BindingTarget::Queue(text(2)),
             };
-            if words.0[0] == "bind" {
-                Request::Bind { source, target, key, arguments }
-            } else {
-                Request::Unbind { source, target, key, arguments }
-            }
+            let binding = Binding { source, target, key, arguments };
+            let binds = words.0[0] == "bind";
+            if binds { Request::Bind(binding) } else { Request::Unbind(binding) }
         }
         "subscribe" => Request::Subscribe(subscribe(words)),
         "unsubscribe" => Request::Unsubscribe { name: text(1) },

@@ -4,29 +4,7 @@ use super::codec::Table;
 use super::fault::Fault;
 use super::mapping;
 use super::session::Connection;
-use angarium_engine::{Arguments, BindingTarget, Request};
-
-/// What bind and unbind have in common.
-pub(super) struct Binding {
-    source: String,
-    target: BindingTarget,
-    key: String,
-    arguments: Arguments,
-}
-
-impl Binding {
-    /// The request that makes it.
-    pub(super) fn bind(self) -> Request {
-        let Binding { source, target, key, arguments } = self;
-        Request::Bind { source, target, key, arguments }
-    }
-
-    /// The request that takes it away.
-    pub(super) fn unbind(self) -> Request {
-        let Binding { source, target, key, arguments } = self;
-        Request::Unbind { source, target, key, arguments }
-    }
-}
+use angarium_engine::{Binding, BindingTarget};
 
 impl Connection {
     /// The binding of a queue that a method names: with neither queue nor key given, both are the last

@@ -170,14 +170,14 @@ impl Connection {
             } => {
                 let binding = self.exchange_binding(destination, source, routing_key, arguments)?;
                 let answer = Answer::Done(Method::ExchangeBindOk {});
-                self.request(turn, index, binding.bind(), answer, no_wait)
+                self.request(turn, index, Request::Bind(binding), answer, no_wait)
             }
             Method::ExchangeUnbind {
                 destination, source, routing_key, no_wait, arguments, ..
             } => {
                 let binding = self.exchange_binding(destination, source, routing_key, arguments)?;
                 let answer = Answer::Done(Method::ExchangeUnbindOk {});
-                self.request(turn, index, binding.unbind(), answer, no_wait)
+                self.request(turn, index, Request::Unbind(binding), answer, no_wait)
             }
             _ => Err(misdirected(method)),
         }
@@ -225,12 +225,12 @@ impl Connection {
             Method::QueueBind { queue, exchange, routing_key, no_wait, arguments, .. } => {
                 let binding = self.queue_binding(index, queue, exchange, routing_key, arguments)?;
                 let answer = Answer::Done(Method::QueueBindOk {});
-                self.request(turn, index, binding.bind(), answer, no_wait)
+                self.request(turn, index, Request::Bind(binding), answer, no_wait)
             }
             Method::QueueUnbind { queue, exchange, routing_key, arguments, .. } => {
                 let binding = self.queue_binding(index, queue, exchange, routing_key, arguments)?;
                 let answer = Answer::Done(Method::QueueUnbindOk {});
-                self.request(turn, index, binding.unbind(), answer, false)
+                self.request(turn, index, Request::Unbind(binding), answer, false)
             }
             Method::QueuePurge { queue, no_wait, .. } => {
                 let name = self.queue_name(index, queue)?;

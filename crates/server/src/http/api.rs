@@ -255,17 +255,13 @@ async fn purge_queue(state: Shared, Path((vhost, name)): Path<(String, String)>)
 }
 
 async fn bind(state: Shared, Path(vhost): Path<String>, Body(body): Body<BindingBody>) -> Answer {
-    let target = body.target().map_err(|text| Failure::new(StatusCode::BAD_REQUEST, text))?;
-    let arguments = body.arguments();
-    let request = Request::Bind { source: body.source, target, key: body.key, arguments };
-    carry_out(&state, &vhost, request).await
+    let binding = body.binding().map_err(|text| Failure::new(StatusCode::BAD_REQUEST, text))?;
+    carry_out(&state, &vhost, Request::Bind(binding)).await
 }
 
 async fn unbind(state: Shared, Path(vhost): Path<String>, Body(body): Body<BindingBody>) -> Answer {
-    let target = body.target().map_err(|text| Failure::new(StatusCode::BAD_REQUEST, text))?;
-    let arguments = body.arguments();
-    let request = Request::Unbind { source: body.source, target, key: body.key, arguments };
-    carry_out(&state, &vhost, request).await
+    let binding = body.binding().map_err(|text| Failure::new(StatusCode::BAD_REQUEST, text))?;
+    carry_out(&state, &vhost, Request::Unbind(binding)).await
 }
 
 /// Why a connection is closed.

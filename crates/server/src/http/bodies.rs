@@ -1,7 +1,7 @@
 //! What requests to the administration API carry, and the engine's words for it.
 
 use angarium_engine::{
-    Arguments, BindingTarget, Durability, ExchangeKind, ExchangeOptions, Overflow, QueueOptions,
+    Binding, BindingTarget, Durability, ExchangeKind, ExchangeOptions, Overflow, QueueOptions,
     SubjectPermissions, SubjectRules, Value,
 };
 use serde::{Deserialize, Serialize};
@@ -195,16 +195,16 @@ impl QueueBody {
 }
 
 impl BindingBody {
-    pub(super) fn target(&self) -> Result<BindingTarget, &'static str> {
-        match (&self.queue, &self.exchange) {
-            (Some(queue), None) => Ok(BindingTarget::Queue(queue.clone())),
-            (None, Some(exchange)) => Ok(BindingTarget::Exchange(exchange.clone())),
-            _ => Err("a binding leads to either a queue or an exchange"),
-        }
-    }
-
-    pub(super) fn arguments(&self) -> Arguments {
-        self.arguments.iter().map(|(name, value)| (name.clone(), engine_value(value))).collect()
+    pub(super) fn binding(self) -> Result<Binding, &'static str> {
+        let target = match (self.queue, self.exchange) {
+            (Some(queue), None) => BindingTarget::Queue(queue),
+            (None, Some(exchange)) => BindingTarget::Exchange(exchange),
+            _ => return Err("a binding leads to either a queue or an exchange"),
+        };
+        let arguments = self.arguments.iter();
+        let arguments = arguments.map(|(name, value)| (name.clone(), engine_value(value)));
+        let arguments = arguments.collect();
+        Ok(Binding { source: self.source, target, key: self.key, arguments })
     }
 }
 
