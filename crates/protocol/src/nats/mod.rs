@@ -13,7 +13,7 @@ mod mapping;
 mod publish;
 mod session;
 mod settings;
-pub mod subject;
+mod subject;
 #[cfg(test)]
 mod tests;
 
