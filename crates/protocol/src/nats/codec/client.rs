@@ -140,8 +140,8 @@ fn decode_other<'a>(
     let op = match verb {
         Verb::Pub => return decode_publish(input, at, false, limits),
         Verb::Hpub => return decode_publish(input, at, true, limits),
-        Verb::Sub => return decode_subscribe(input, at, limits),
-        Verb::Unsub => return decode_unsubscribe(input, at, limits),
+        Verb::Sub => return decode_line(input, at, limits, subscribe),
+        Verb::Unsub => return decode_line(input, at, limits, unsubscribe),
         Verb::Connect => ClientOp::Connect,
         Verb::Ping => |_| ClientOp::Ping,
         Verb::Pong => |_| ClientOp::Pong,
@@ -181,37 +181,35 @@ fn decode_publish<'a>(
     Ok(Some((ClientOp::Publish(Publish { subject, reply, headers, body }), end)))
 }
 
-fn decode_subscribe<'a>(
+/// An operation that is nothing but its control line; `op` makes it of the arguments, if they are right.
+fn decode_line<'a>(
     input: &'a [u8],
     at: usize,
     limits: &Limits,
+    op: impl FnOnce(&[&'a [u8]]) -> Option<ClientOp<'a>>,
 ) -> Result<Option<(ClientOp<'a>, usize)>, Malformed> {
     let Some(arguments) = Arguments::read(input, at, limits.control_line_bytes_max)? else {
         return Ok(None);
     };
-    let op = match arguments.all() {
-        Some(&[subject, sid]) => ClientOp::Subscribe { subject, group: &[], sid },
-        Some(&[subject, group, sid]) => ClientOp::Subscribe { subject, group, sid },
-        _ => return Err(Malformed::Arguments),
-    };
+    let op = arguments.all().and_then(op).ok_or(Malformed::Arguments)?;
     Ok(Some((op, arguments.end)))
 }
 
-fn decode_unsubscribe<'a>(
-    input: &'a [u8],
-    at: usize,
-    limits: &Limits,
-) -> Result<Option<(ClientOp<'a>, usize)>, Malformed> {
-    let Some(arguments) = Arguments::read(input, at, limits.control_line_bytes_max)? else {
-        return Ok(None);
-    };
-    let op = match arguments.all() {
-        Some(&[sid]) => ClientOp::Unsubscribe { sid, max: None },
+fn subscribe<'a>(arguments: &[&'a [u8]]) -> Option<ClientOp<'a>> {
+    match *arguments {
+        [subject, sid] => Some(ClientOp::Subscribe { subject, group: &[], sid }),
+        [subject, group, sid] => Some(ClientOp::Subscribe { subject, group, sid }),
+        _ => None,
+    }
+}
+
+fn unsubscribe<'a>(arguments: &[&'a [u8]]) -> Option<ClientOp<'a>> {
+    match *arguments {
+        [sid] => Some(ClientOp::Unsubscribe { sid, max: None }),
         // As with nats-server, what is no positive number ends the subscription now.
-        Some(&[sid, max]) => ClientOp::Unsubscribe { sid, max: number(max).filter(|max| *max > 0) },
-        _ => return Err(Malformed::Arguments),
-    };
-    Ok(Some((op, arguments.end)))
+        [sid, max] => Some(ClientOp::Unsubscribe { sid, max: number(max).filter(|max| *max > 0) }),
+        _ => None,
+    }
 }
 
 impl Publish<'_> {
