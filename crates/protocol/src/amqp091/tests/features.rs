@@ -157,15 +157,22 @@ fn carbon_copies_and_what_is_hidden() {
     );
 }
 
-#[test]
-fn dead_letters_say_why() {
-    check(
+/// Plays a transcript after the declaration of a queue `q` whose dead letters go to `graves`.
+fn check_dead_letters(transcript: &str) {
+    check(&format!(
         "> 1 queue.declare queue=graves
          < 1 queue.declare-ok queue=graves
-         > 1 queue.declare queue=q arguments={x-dead-letter-exchange:,\
-           x-dead-letter-routing-key:graves}
+         > 1 queue.declare queue=q arguments={{x-dead-letter-exchange:,\
+           x-dead-letter-routing-key:graves}}
          < 1 queue.declare-ok queue=q
-         > 1 basic.publish routing_key=q | expiration=100 \"late\"
+         {transcript}"
+    ));
+}
+
+#[test]
+fn dead_letters_say_why() {
+    check_dead_letters(
+        "> 1 basic.publish routing_key=q | expiration=100 \"late\"
          > wait 100
          > 1 basic.get queue=graves
          < 1 basic.get-ok delivery_tag=1 routing_key=graves | headers={x-death:[{count:1,\
@@ -295,13 +302,8 @@ fn messages_are_delayed() {
 
 #[test]
 fn a_dead_letter_with_a_key_of_its_own_loses_cc() {
-    check(
-        "> 1 queue.declare queue=graves
-         < 1 queue.declare-ok queue=graves
-         > 1 queue.declare queue=q arguments={x-dead-letter-exchange:,\
-           x-dead-letter-routing-key:graves}
-         < 1 queue.declare-ok queue=q
-         > 1 basic.publish routing_key=q | headers={CC:[nowhere],k:v} \"x\"
+    check_dead_letters(
+        "> 1 basic.publish routing_key=q | headers={CC:[nowhere],k:v} \"x\"
          > 1 basic.get queue=q
          < 1 basic.get-ok delivery_tag=1 routing_key=q | headers={CC:[nowhere],k:v} \"x\"
          > 1 basic.reject delivery_tag=1
