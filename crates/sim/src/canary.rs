@@ -59,39 +59,39 @@ impl Proxy {
 
     /// What reaches the node instead of a method that the client sent.
     pub fn pass<'a>(&mut self, channel: u16, method: &Method<'a>) -> Option<Method<'a>> {
-        match (self.canary, *method) {
-            (Canary::SettlesLost, Method::BasicAck { .. }) if self.random.percent(PERCENT) => None,
-            (Canary::RollbacksCommitted, Method::TxRollback {}) => Some(Method::TxCommit {}),
-            (Canary::CreditIgnored, Method::BasicQos { global, .. }) => {
-                Some(Method::BasicQos { prefetch_size: 0, prefetch_count: 0, global })
+        let mut passed = *method;
+        match (self.canary, &mut passed) {
+            (Canary::SettlesLost, Method::BasicAck { .. }) if self.random.percent(PERCENT) => {
+                return None;
             }
-            (
-                Canary::BindingsAltered,
-                Method::QueueBind { ticket, queue, exchange, no_wait, .. },
-            ) => {
-                let (routing_key, arguments) = ("other", Table::default());
-                let bind =
-                    Method::QueueBind { ticket, queue, exchange, routing_key, no_wait, arguments };
-                Some(bind)
+            (Canary::RollbacksCommitted, rollback @ Method::TxRollback {}) => {
+                *rollback = Method::TxCommit {};
+            }
+            (Canary::CreditIgnored, Method::BasicQos { prefetch_size, prefetch_count, .. }) => {
+                (*prefetch_size, *prefetch_count) = (0, 0);
+            }
+            (Canary::BindingsAltered, Method::QueueBind { routing_key, arguments, .. }) => {
+                (*routing_key, *arguments) = ("other", Table::default());
             }
             (Canary::LeasesIgnored, Method::QueueDeclare { arguments, .. })
                 if arguments.get("x-expires").is_some() =>
             {
-                Some(without_arguments(*method))
+                *arguments = Table::default();
             }
-            (Canary::DelaysIgnored, Method::ExchangeDeclare { kind: "x-delayed-message", .. }) => {
-                Some(without_arguments(*method))
+            (Canary::DelaysIgnored, Method::ExchangeDeclare { kind, arguments, .. })
+                if *kind == "x-delayed-message" =>
+            {
+                (*kind, *arguments) = ("direct", Table::default());
             }
             (_, Method::ChannelOpen { .. }) => {
                 self.transactional.remove(&channel);
-                Some(*method)
             }
             (_, Method::TxSelect {}) => {
                 self.transactional.insert(channel);
-                Some(*method)
             }
-            _ => Some(*method),
+            _ => {}
         }
+        Some(passed)
     }
 
     /// Whether a publish gets lost on its way to the node.
@@ -136,60 +136,8 @@ impl Proxy {
     }
 }
 
-/// A declaration of something plain instead.
-fn without_arguments(method: Method<'_>) -> Method<'_> {
-    let arguments = Table::default();
-    match method {
-        Method::QueueDeclare {
-            ticket,
-            queue,
-            passive,
-            durable,
-            exclusive,
-            auto_delete,
-            no_wait,
-            ..
-        } => Method::QueueDeclare {
-            ticket,
-            queue,
-            passive,
-            durable,
-            exclusive,
-            auto_delete,
-            no_wait,
-            arguments,
-        },
-        Method::ExchangeDeclare {
-            ticket,
-            exchange,
-            passive,
-            durable,
-            auto_delete,
-            internal,
-            no_wait,
-            ..
-        } => Method::ExchangeDeclare {
-            ticket,
-            exchange,
-            kind: "direct",
-            passive,
-            durable,
-            auto_delete,
-            internal,
-            no_wait,
-            arguments,
-        },
-        other => other,
-    }
-}
-
 /// Whether it came to an inbox.
 fn is_reply(what: &Incoming) -> bool {
-    match what {
-        Incoming::Message(message) => match &message.way {
-            Way::Delivered { consumer } => consumer.starts_with(INBOX_TAG),
-            _ => false,
-        },
-        _ => false,
-    }
+    let Incoming::Message(message) = what else { return false };
+    matches!(&message.way, Way::Delivered { consumer } if consumer.starts_with(INBOX_TAG))
 }
