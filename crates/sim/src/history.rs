@@ -59,6 +59,22 @@ pub struct Publish {
     pub held_until: Option<Time>,
 }
 
+impl Publish {
+    /// One that is neither persistent nor part of a transaction, without priority, expiry or delay.
+    #[must_use]
+    pub fn new(message: MessageId, to: Vec<QueueIndex>) -> Publish {
+        Publish {
+            message,
+            to,
+            persistent: false,
+            priority: 0,
+            transaction: None,
+            expires: false,
+            held_until: None,
+        }
+    }
+}
+
 /// A delivery as its consumer sees it.
 #[derive(Clone, Debug)]
 pub struct Delivery {

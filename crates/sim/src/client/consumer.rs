@@ -1,11 +1,11 @@
 //! Takes messages and settles them as its plan says.
 
 use super::wire::{Message, Way};
-use super::{Asked, Behaviour, Leave, Scene};
-use crate::history::{Delivery, Event, History, MessageId, Outcome, Subscription};
+use super::{Asked, Behaviour, Leave, Scene, intake};
+use crate::history::{Event, History, MessageId, Outcome, Subscription};
 use crate::plan::{Acks, Consumer};
 use angarium_engine::Time;
-use angarium_protocol::amqp091::codec::{Method, Table};
+use angarium_protocol::amqp091::codec::Method;
 use std::time::Duration;
 
 /// How many in a hundred settles are followed by a question whose answer shows that they arrived.
@@ -32,7 +32,6 @@ pub(super) struct Consuming {
     is_syncing: bool,
     is_getting: bool,
     leaves_at: Option<Time>,
-    is_finishing: bool,
 }
 
 impl Consuming {
@@ -44,37 +43,26 @@ impl Consuming {
             is_syncing: false,
             is_getting: false,
             leaves_at: None,
-            is_finishing: false,
         }
     }
 
     /// A new subscription, or a new number for what is got.
     fn subscribe(&mut self, scene: &mut Scene<'_>) {
-        scene.numbers.consumer += 1;
-        let consumer = scene.numbers.consumer;
+        let consumer = scene.new_consumer();
         self.numbers.push(consumer);
         let presettled = self.plan.acks == Acks::Auto;
         let is_limited = !self.plan.gets && !presettled;
-        scene.note(Event::Subscribe(Subscription {
+        let subscription = Subscription {
             consumer,
             queue: self.plan.queue,
             messages_max: if is_limited { self.plan.prefetch } else { 0 },
             bytes_max: if is_limited { self.plan.prefetch_bytes } else { 0 },
             presettled,
-        }));
-        if !self.plan.gets {
-            let queue = scene.plan().queues[self.plan.queue].name.clone();
-            let method = Method::BasicConsume {
-                ticket: 0,
-                queue: &queue,
-                consumer_tag: &consumer.to_string(),
-                no_local: false,
-                no_ack: presettled,
-                exclusive: false,
-                no_wait: false,
-                arguments: Table::default(),
-            };
-            scene.ask(&method, Asked::Done);
+        };
+        if self.plan.gets {
+            scene.note(Event::Subscribe(subscription));
+        } else {
+            scene.subscribe(subscription);
         }
     }
 
@@ -163,12 +151,9 @@ impl Consuming {
 
 impl Behaviour for Consuming {
     fn begin(&mut self, scene: &mut Scene<'_>) {
-        let method = Method::BasicQos {
-            prefetch_size: u32::try_from(self.plan.prefetch_bytes).unwrap_or(u32::MAX),
-            prefetch_count: u16::try_from(self.plan.prefetch).unwrap_or(u16::MAX),
-            global: false,
-        };
-        scene.ask(&method, Asked::Done);
+        let messages = u16::try_from(self.plan.prefetch).unwrap_or(u16::MAX);
+        let bytes = u32::try_from(self.plan.prefetch_bytes).unwrap_or(u32::MAX);
+        scene.ask_prefetch(messages, bytes);
         self.subscribe(scene);
         self.set_life(scene);
         scene.wake_within(self.plan.think_max);
@@ -183,14 +168,7 @@ impl Behaviour for Consuming {
             }
             Way::Returned => return,
         };
-        scene.note(Event::Deliver(Delivery {
-            consumer,
-            queue: self.plan.queue,
-            message: message.id,
-            redelivered: message.redelivered,
-            bytes: message.bytes,
-            requeues: message.requeues,
-        }));
+        scene.note_delivery(consumer, self.plan.queue, message);
         if let (Some(id), true) = (message.id, self.plan.acks != Acks::Auto) {
             self.held.push(Held { tag: message.tag, consumer, message: id });
         }
@@ -216,7 +194,7 @@ impl Behaviour for Consuming {
     }
 
     fn woken(&mut self, scene: &mut Scene<'_>) {
-        if self.is_finishing || self.is_syncing {
+        if self.is_syncing {
             return;
         }
         if self.leaves_at.is_some_and(|due| due <= scene.now) {
@@ -243,19 +221,12 @@ impl Behaviour for Consuming {
 
     fn ended(&mut self, history: &mut History, now: Time, synced: bool) {
         for consumer in self.numbers.drain(..) {
-            if synced {
-                history.note(now, Event::Synced { consumer });
-            }
-            history.note(now, Event::Ended { consumer });
+            intake::note_end(history, now, consumer, synced);
         }
         self.held.clear();
         self.is_syncing = false;
         self.is_getting = false;
         self.leaves_at = None;
-    }
-
-    fn finish(&mut self) {
-        self.is_finishing = true;
     }
 
     fn is_done(&self) -> bool {

@@ -2,9 +2,9 @@
 
 use super::wire::{Message, Way};
 use super::{Asked, Behaviour, Scene};
-use crate::history::{Delivery, Event, History, Outcome, QueueIndex, Subscription};
+use crate::history::{History, QueueIndex, Subscription};
 use angarium_engine::Time;
-use angarium_protocol::amqp091::codec::{Method, Table};
+use angarium_protocol::amqp091::codec::Method;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -42,33 +42,20 @@ impl Drain {
     fn subscribe(&mut self, scene: &mut Scene<'_>) {
         self.has_begun = true;
         let plan = scene.plan().clone();
-        let qos = Method::BasicQos { prefetch_size: 0, prefetch_count: PREFETCH, global: false };
-        scene.ask(&qos, Asked::Done);
+        scene.ask_prefetch(PREFETCH, 0);
         for (index, queue) in plan.queues.iter().enumerate() {
             if queue.is_private() {
                 continue;
             }
-            scene.numbers.consumer += 1;
-            let consumer = scene.numbers.consumer;
+            let consumer = scene.new_consumer();
             self.queues.insert(consumer, index);
-            scene.note(Event::Subscribe(Subscription {
+            scene.subscribe(Subscription {
                 consumer,
                 queue: index,
                 messages_max: u64::from(PREFETCH),
                 bytes_max: 0,
                 presettled: false,
-            }));
-            let method = Method::BasicConsume {
-                ticket: 0,
-                queue: &queue.name,
-                consumer_tag: &consumer.to_string(),
-                no_local: false,
-                no_ack: false,
-                exclusive: false,
-                no_wait: false,
-                arguments: Table::default(),
-            };
-            scene.ask(&method, Asked::Done);
+            });
         }
     }
 }
@@ -84,18 +71,13 @@ impl Behaviour for Drain {
         let consumer: u32 = consumer.parse().unwrap_or(0);
         let Some(queue) = self.queues.get(&consumer).copied() else { return };
         self.last = scene.now;
-        scene.note(Event::Deliver(Delivery {
-            consumer,
-            queue,
-            message: message.id,
-            redelivered: message.redelivered,
-            bytes: message.bytes,
-            requeues: message.requeues,
-        }));
-        scene.wire.send(&Method::BasicAck { delivery_tag: message.tag, multiple: false });
-        if let Some(message) = message.id {
-            let outcome = Outcome::Accept;
-            scene.note(Event::Settle { consumer, queue, message, outcome, transaction: None });
+        scene.note_delivery(consumer, queue, message);
+        match message.id {
+            Some(id) => scene.accept((consumer, queue), message.tag, id, None),
+            // It is none of ours, which its delivery tells already.
+            None => {
+                scene.wire.send(&Method::BasicAck { delivery_tag: message.tag, multiple: false });
+            }
         }
     }
 

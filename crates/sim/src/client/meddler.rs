@@ -11,12 +11,11 @@ use angarium_protocol::amqp091::codec::Method;
 #[derive(Debug)]
 pub(super) struct Meddling {
     plan: Meddler,
-    is_finishing: bool,
 }
 
 impl Meddling {
     pub(super) fn new(plan: Meddler) -> Meddling {
-        Meddling { plan, is_finishing: false }
+        Meddling { plan }
     }
 }
 
@@ -30,9 +29,6 @@ impl Behaviour for Meddling {
     fn answered(&mut self, _: &mut Scene<'_>, _: Asked, _: u32) {}
 
     fn woken(&mut self, scene: &mut Scene<'_>) {
-        if self.is_finishing {
-            return;
-        }
         let plan = scene.plan().clone();
         let queue = plan.queues[self.plan.queue].name.as_str();
         if scene.random.percent(self.plan.delete_percent) {
@@ -53,10 +49,6 @@ impl Behaviour for Meddling {
     }
 
     fn ended(&mut self, _: &mut History, _: Time, _: bool) {}
-
-    fn finish(&mut self) {
-        self.is_finishing = true;
-    }
 
     fn is_done(&self) -> bool {
         true

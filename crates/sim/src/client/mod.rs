@@ -3,15 +3,16 @@
 
 mod consumer;
 mod drain;
+mod intake;
 mod lodger;
 mod meddler;
 mod producer;
+mod publishes;
 mod relay;
 mod requester;
 mod responder;
 mod scene;
 mod topology;
-mod unconfirmed;
 pub mod wire;
 
 pub use drain::Drain;
@@ -74,6 +75,8 @@ pub struct Client {
     heartbeat: Option<Duration>,
     next_heartbeat: Option<Time>,
     leave: Leave,
+    /// It begins nothing new.
+    is_finishing: bool,
     /// It will not come back once its connection has ended.
     is_retiring: bool,
 }
@@ -104,6 +107,7 @@ impl Client {
             heartbeat: None,
             next_heartbeat: None,
             leave: Leave::No,
+            is_finishing: false,
             is_retiring: false,
         }
     }
@@ -160,9 +164,7 @@ impl Client {
 
     /// From now on it only brings to an end what it began.
     pub fn finish(&mut self) {
-        for seat in &mut self.seats {
-            seat.role.finish();
-        }
+        self.is_finishing = true;
     }
 
     /// Whether nothing of it is under way.
@@ -415,7 +417,9 @@ impl Client {
         for seat in 0..self.seats.len() {
             if self.seats[seat].wake_at.is_some_and(|due| due <= at.now) {
                 self.seats[seat].wake_at = None;
-                self.play(at, seat, |role, scene| role.woken(scene));
+                if !self.is_finishing {
+                    self.play(at, seat, |role, scene| role.woken(scene));
+                }
             }
         }
     }

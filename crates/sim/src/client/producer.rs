@@ -1,9 +1,9 @@
 //! Publishes, and keeps account of what was confirmed.
 
-use super::unconfirmed::Unconfirmed;
+use super::publishes::Publishes;
 use super::wire::{Message, Way, with_table};
 use super::{Asked, Behaviour, Scene};
-use crate::history::{Ending, Event, History, MessageId, Publish};
+use crate::history::{Ending, Event, History, Publish};
 use crate::payload;
 use crate::plan::{Mode, Producer};
 use angarium_engine::Time;
@@ -19,37 +19,29 @@ const OUTPUT_MAX: usize = 64 << 10;
 #[derive(Debug)]
 pub(super) struct Producing {
     plan: Producer,
-    /// This connection's number as a producer.
-    number: u32,
-    sequence: u32,
+    publishes: Publishes,
     /// Messages sent on all connections.
     total: u32,
-    unconfirmed: Unconfirmed,
     /// The transaction that is open, how many messages it has, and whether its commit was asked for.
     transaction: Option<(u32, u64)>,
     is_ending: bool,
-    is_finishing: bool,
 }
 
 impl Producing {
     pub(super) fn new(plan: Producer) -> Producing {
         Producing {
             plan,
-            number: 0,
-            sequence: 0,
+            publishes: Publishes::default(),
             total: 0,
-            unconfirmed: Unconfirmed::default(),
             transaction: None,
             is_ending: false,
-            is_finishing: false,
         }
     }
 
     fn publish(&mut self, scene: &mut Scene<'_>) {
         let plan = &self.plan;
-        self.sequence += 1;
         self.total += 1;
-        let message = MessageId::new(self.number, self.sequence);
+        let message = self.publishes.next();
         let random = &mut *scene.random;
         let key = random.pick(&plan.keys).clone();
         let persistent = random.percent(plan.persistent_percent);
@@ -105,13 +97,13 @@ impl Producing {
         };
         with_table(fill, send);
         if plan.mode == Mode::Confirm {
-            self.unconfirmed.sent(u64::from(self.sequence), message);
+            self.publishes.await_confirm(message);
         }
     }
 
     fn burst(&mut self, scene: &mut Scene<'_>) {
         for _ in 0..scene.random.between(1, BURST_MAX) {
-            let is_full = self.unconfirmed.len() >= self.plan.window as usize;
+            let is_full = self.publishes.unconfirmed() >= self.plan.window as usize;
             if is_full || self.total >= self.plan.messages || scene.wire.unsent() > OUTPUT_MAX {
                 return;
             }
@@ -151,9 +143,7 @@ impl Producing {
 
 impl Behaviour for Producing {
     fn begin(&mut self, scene: &mut Scene<'_>) {
-        scene.numbers.producer += 1;
-        self.number = scene.numbers.producer;
-        self.sequence = 0;
+        self.publishes = Publishes::begin(scene);
         match self.plan.mode {
             Mode::Confirm => scene.ask(&Method::ConfirmSelect { no_wait: false }, Asked::Done),
             Mode::Transactional(_) => scene.ask(&Method::TxSelect {}, Asked::Done),
@@ -180,15 +170,13 @@ impl Behaviour for Producing {
     }
 
     fn confirmed(&mut self, scene: &mut Scene<'_>, tag: u64, multiple: bool, accepted: bool) {
-        self.unconfirmed.told(scene, tag, multiple, accepted);
+        self.publishes.told(scene, tag, multiple, accepted);
     }
 
     fn woken(&mut self, scene: &mut Scene<'_>) {
-        if !self.is_finishing {
-            self.burst(scene);
-            if self.total < self.plan.messages {
-                scene.wake_within(self.plan.pause_max);
-            }
+        self.burst(scene);
+        if self.total < self.plan.messages {
+            scene.wake_within(self.plan.pause_max);
         }
     }
 
@@ -197,14 +185,10 @@ impl Behaviour for Producing {
             history.note(now, Event::Transaction { transaction, ending: Ending::RolledBack });
         }
         self.is_ending = false;
-        self.unconfirmed.clear();
-    }
-
-    fn finish(&mut self) {
-        self.is_finishing = true;
+        self.publishes.end();
     }
 
     fn is_done(&self) -> bool {
-        self.unconfirmed.is_empty() && !self.is_ending
+        self.publishes.are_confirmed() && !self.is_ending
     }
 }

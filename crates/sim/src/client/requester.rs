@@ -1,13 +1,13 @@
 //! Publishes requests and gets the replies at an address of its own, without a queue.
 
-use super::unconfirmed::Unconfirmed;
+use super::publishes::Publishes;
 use super::wire::{Message, Way};
-use super::{Asked, Behaviour, INBOX_TAG, Scene};
-use crate::history::{Event, History, MessageId, Publish};
+use super::{Asked, Behaviour, INBOX_TAG, Scene, intake};
+use crate::history::{Event, History, Publish};
 use crate::payload;
 use crate::plan::Requester;
 use angarium_engine::Time;
-use angarium_protocol::amqp091::codec::{Method, Properties, Table};
+use angarium_protocol::amqp091::codec::{Method, Properties};
 
 /// What stands for a requester's address where it subscribes, and in its requests.
 const ADDRESS: &str = "amq.rabbitmq.reply-to";
@@ -22,49 +22,35 @@ const BODY_MAX: usize = 300;
 #[derive(Debug)]
 pub(super) struct Requesting {
     plan: Requester,
-    /// This connection's numbers as a producer, and as one that gets replies.
-    producer: u32,
+    publishes: Publishes,
+    /// This connection's number as one that gets replies.
     consumer: u32,
-    sequence: u32,
     /// Requests sent on all connections.
     total: u32,
-    unconfirmed: Unconfirmed,
     /// Requests less replies.
     open: u32,
     is_syncing: bool,
-    is_finishing: bool,
 }
 
 impl Requesting {
     pub(super) fn new(plan: Requester) -> Requesting {
         Requesting {
             plan,
-            producer: 0,
+            publishes: Publishes::default(),
             consumer: 0,
-            sequence: 0,
             total: 0,
-            unconfirmed: Unconfirmed::default(),
             open: 0,
             is_syncing: false,
-            is_finishing: false,
         }
     }
 
     fn request(&mut self, scene: &mut Scene<'_>) {
-        self.sequence += 1;
         self.total += 1;
         self.open += 1;
-        let message = MessageId::new(self.producer, self.sequence);
+        let message = self.publishes.next();
         let persistent = scene.random.percent(self.plan.persistent_percent);
-        scene.note(Event::Publish(Publish {
-            message,
-            to: vec![self.plan.queue],
-            persistent,
-            priority: 0,
-            transaction: None,
-            expires: false,
-            held_until: None,
-        }));
+        let publish = Publish { persistent, ..Publish::new(message, vec![self.plan.queue]) };
+        scene.note(Event::Publish(publish));
         let key = scene.plan().queues[self.plan.queue].name.clone();
         let correlation = self.consumer.to_string();
         let properties = Properties {
@@ -75,31 +61,18 @@ impl Requesting {
         };
         let length = scene.random.index(BODY_MAX);
         scene.wire.publish("", &key, false, &properties, &payload::make(message, length));
-        self.unconfirmed.sent(u64::from(self.sequence), message);
+        self.publishes.await_confirm(message);
     }
 }
 
 impl Behaviour for Requesting {
     fn begin(&mut self, scene: &mut Scene<'_>) {
-        scene.numbers.producer += 1;
-        scene.numbers.consumer += 1;
-        self.producer = scene.numbers.producer;
-        self.consumer = scene.numbers.consumer;
-        self.sequence = 0;
+        self.publishes = Publishes::begin(scene);
+        self.consumer = scene.new_consumer();
         self.open = 0;
         scene.ask(&Method::ConfirmSelect { no_wait: false }, Asked::Done);
         scene.note(Event::Inbox { consumer: self.consumer });
-        let method = Method::BasicConsume {
-            ticket: 0,
-            queue: ADDRESS,
-            consumer_tag: &format!("{INBOX_TAG}{}", self.consumer),
-            no_local: false,
-            no_ack: true,
-            exclusive: false,
-            no_wait: false,
-            arguments: Table::default(),
-        };
-        scene.ask(&method, Asked::Done);
+        scene.consume(ADDRESS, &format!("{INBOX_TAG}{}", self.consumer), true);
         scene.wake_within(self.plan.pause_max);
     }
 
@@ -117,13 +90,10 @@ impl Behaviour for Requesting {
     }
 
     fn confirmed(&mut self, scene: &mut Scene<'_>, tag: u64, multiple: bool, accepted: bool) {
-        self.unconfirmed.told(scene, tag, multiple, accepted);
+        self.publishes.told(scene, tag, multiple, accepted);
     }
 
     fn woken(&mut self, scene: &mut Scene<'_>) {
-        if self.is_finishing {
-            return;
-        }
         for _ in 0..scene.random.between(1, BURST_MAX) {
             if self.open < self.plan.window && self.total < self.plan.messages {
                 self.request(scene);
@@ -143,21 +113,14 @@ impl Behaviour for Requesting {
 
     fn ended(&mut self, history: &mut History, now: Time, synced: bool) {
         if self.consumer != 0 {
-            if synced {
-                history.note(now, Event::Synced { consumer: self.consumer });
-            }
-            history.note(now, Event::Ended { consumer: self.consumer });
+            intake::note_end(history, now, self.consumer, synced);
         }
         self.consumer = 0;
         self.is_syncing = false;
-        self.unconfirmed.clear();
-    }
-
-    fn finish(&mut self) {
-        self.is_finishing = true;
+        self.publishes.end();
     }
 
     fn is_done(&self) -> bool {
-        self.unconfirmed.is_empty() && !self.is_syncing
+        self.publishes.are_confirmed() && !self.is_syncing
     }
 }

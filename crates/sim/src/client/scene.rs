@@ -93,12 +93,10 @@ pub trait Behaviour: std::fmt::Debug {
     fn answered(&mut self, scene: &mut Scene<'_>, asked: Asked, messages: u32);
     /// A publish was confirmed.
     fn confirmed(&mut self, _: &mut Scene<'_>, _tag: u64, _multiple: bool, _accepted: bool) {}
-    /// The time asked for has come.
+    /// The time asked for has come; not called once only what was begun is to be brought to its end.
     fn woken(&mut self, scene: &mut Scene<'_>);
     /// The connection has ended; `synced`: after the broker had processed everything.
     fn ended(&mut self, history: &mut History, now: Time, synced: bool);
-    /// From now on only what was begun is brought to its end.
-    fn finish(&mut self) {}
     /// Whether nothing is under way that the broker has to answer.
     fn is_done(&self) -> bool;
     /// Why it may be stuck, if it is not done.
