@@ -9,6 +9,8 @@ use std::process::Command;
 
 /// Where the suites are.
 const SUITES: &str = "crates/server/tests/clients";
+/// What suites in one language share, in that folder.
+const SHARED: &str = "shared";
 /// Where everything goes that is fetched or built for them, in the target folder.
 const WORK: &str = "clients";
 
@@ -27,39 +29,33 @@ const WITH_TLS: &[&str] = &["python", "nats-python", "nats-node", "nats-go", "na
 /// A suite in Python: pika, nats.py.
 pub(super) fn python(root: &Path, name: &str, count: &mut Count) -> Result<(), String> {
     let (suite, work) = folders(root, name)?;
-    let requirements = read(&suite.join("requirements.txt"))?;
     let python = work.join("venv/bin/python");
-    let marker = work.join("installed.txt");
-    if std::fs::read_to_string(&marker).ok().as_deref() != Some(&requirements) {
+    let requirements = suite.join("requirements.txt");
+    fetch_once(&requirements, &work.join("installed.txt"), || {
         let venv = work.join("venv");
         run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(venv))?;
         let mut install = Command::new(&python);
         install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]);
-        install.arg(suite.join("requirements.txt")).env("PIP_CACHE_DIR", work.join("cache"));
-        run(&mut install)?;
-        write(&marker, &requirements)?;
-    }
+        install.arg(&requirements).env("PIP_CACHE_DIR", work.join("cache"));
+        run(&mut install)
+    })?;
     let mut tests = Command::new(&python);
     tests.arg("-u").arg(suite.join("main.py")).env("PYTHONDONTWRITEBYTECODE", "1");
-    with_broker(root, name, &mut tests, |line| {
-        count.suite_line(line);
-        true
-    })
+    tests.env("PYTHONPATH", suite.with_file_name(SHARED));
+    count_cases(root, name, &mut tests, count)
 }
 
 /// The RabbitMQ Java client.
 pub(super) fn java(root: &Path, count: &mut Count) -> Result<(), String> {
     let (suite, work) = folders(root, "java")?;
-    let pom = read(&suite.join("pom.xml"))?;
-    let marker = work.join("installed.xml");
-    if std::fs::read_to_string(&marker).ok().as_deref() != Some(&pom) {
+    let pom = suite.join("pom.xml");
+    fetch_once(&pom, &work.join("installed.xml"), || {
         let mut fetch = Command::new("mvn");
-        fetch.args(["-q", "-B", "dependency:copy-dependencies", "-f"]).arg(suite.join("pom.xml"));
+        fetch.args(["-q", "-B", "dependency:copy-dependencies", "-f"]).arg(&pom);
         fetch.arg(format!("-DoutputDirectory={}", work.join("lib").display()));
         fetch.arg(format!("-Dmaven.repo.local={}", work.join("repository").display()));
-        run(&mut fetch)?;
-        write(&marker, &pom)?;
-    }
+        run(&mut fetch)
+    })?;
     let classes = work.join("classes");
     let libraries = format!("{}/*", work.join("lib").display());
     let mut compile = Command::new("javac");
@@ -70,32 +66,23 @@ pub(super) fn java(root: &Path, count: &mut Count) -> Result<(), String> {
     run(&mut compile)?;
     let mut tests = Command::new("java");
     tests.arg("-cp").arg(format!("{}:{libraries}", classes.display())).arg("Main");
-    with_broker(root, "java", &mut tests, |line| {
-        count.suite_line(line);
-        true
-    })
+    count_cases(root, "java", &mut tests, count)
 }
 
 /// A suite in JavaScript: amqplib, nats.js.
 pub(super) fn node(root: &Path, name: &str, count: &mut Count) -> Result<(), String> {
     let (suite, work) = folders(root, name)?;
-    let lock = read(&suite.join("package-lock.json"))?;
-    let marker = work.join("installed.json");
-    if std::fs::read_to_string(&marker).ok().as_deref() != Some(&lock) {
+    fetch_once(&suite.join("package-lock.json"), &work.join("installed.json"), || {
         for name in ["package.json", "package-lock.json"] {
             write(&work.join(name), &read(&suite.join(name))?)?;
         }
         let mut fetch = Command::new("npm");
         fetch.args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(&work);
-        run(fetch.env("npm_config_cache", work.join("cache")))?;
-        write(&marker, &lock)?;
-    }
+        run(fetch.env("npm_config_cache", work.join("cache")))
+    })?;
     let mut tests = Command::new("node");
     tests.arg(suite.join("main.js")).env("NODE_PATH", work.join("node_modules"));
-    with_broker(root, name, &mut tests, |line| {
-        count.suite_line(line);
-        true
-    })
+    count_cases(root, name, &mut tests, count)
 }
 
 /// A suite in Go: amqp091-go, nats.go.
@@ -103,10 +90,7 @@ pub(super) fn go(root: &Path, name: &str, count: &mut Count) -> Result<(), Strin
     let (suite, work) = folders(root, name)?;
     let program = work.join("suite");
     run(go_command(&suite, &work).args(["build", "-trimpath", "-o"]).arg(&program).arg("."))?;
-    with_broker(root, name, &mut Command::new(&program), |line| {
-        count.suite_line(line);
-        true
-    })
+    count_cases(root, name, &mut Command::new(&program), count)
 }
 
 /// The tests that amqp091-go ships.
@@ -143,7 +127,17 @@ pub(super) fn rust(
     build.args(["build", "--quiet", "--locked", "--manifest-path"]).arg(manifest);
     run(build.arg("--target-dir").arg(&work))?;
     let mut tests = Command::new(work.join("debug").join(program));
-    with_broker(root, name, &mut tests, |line| {
+    count_cases(root, name, &mut tests, count)
+}
+
+/// Runs one of our suites.
+fn count_cases(
+    root: &Path,
+    name: &str,
+    suite: &mut Command,
+    count: &mut Count,
+) -> Result<(), String> {
+    with_broker(root, name, suite, |line| {
         count.suite_line(line);
         true
     })
@@ -166,6 +160,20 @@ fn with_broker(
     let tested = process::stream_some(tests, watch);
     let stopped = broker.stop().and(small.map_or(Ok(()), SmallDisk::stop));
     tested.and(stopped)
+}
+
+/// Fetches what a file lists, unless that was done: `marker` keeps the list that was.
+fn fetch_once(
+    list: &Path,
+    marker: &Path,
+    fetch: impl FnOnce() -> Result<(), String>,
+) -> Result<(), String> {
+    let wanted = read(list)?;
+    if std::fs::read_to_string(marker).is_ok_and(|fetched| fetched == wanted) {
+        return Ok(());
+    }
+    fetch()?;
+    write(marker, &wanted)
 }
 
 /// Where a suite is and where its work goes; the latter is created.

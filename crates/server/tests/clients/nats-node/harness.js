@@ -1,25 +1,18 @@
-// Cases of nats.js, what they may use, and the loop that runs them.
+// What cases of nats.js may use.
 'use strict';
 
 const { connect } = require('@nats-io/transport-node');
 const { execFileSync } = require('node:child_process');
 const crypto = require('node:crypto');
 const net = require('node:net');
+const { test, within, run, PATIENCE_MS } = require('../shared/cases');
 
 const URL = process.env.NATS_URL || 'nats://127.0.0.1:4222';
-// The longest wait for anything that must come.
-const PATIENCE_MS = 10_000;
 // How long nothing must come before it counts as "does not come".
 const SILENCE_MS = 200;
 
-const cases = [];
 // One iterator for each subscription: the library gives out no second one.
 const iterators = new WeakMap();
-
-/** Registers a case; it is skipped where a variable of the environment is missing. */
-function test(name, body, needs = '') {
-  cases.push({ name, body, needs });
-}
 
 /** What one case uses; everything is closed afterwards. */
 class World {
@@ -75,15 +68,6 @@ class World {
   }
 }
 
-/** Fails when the promise takes too long. */
-function within(promise, what, time = PATIENCE_MS) {
-  let timer;
-  const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`waited in vain for ${what}`)), time);
-  });
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
-}
-
 /** The next messages of a subscription. */
 function take(subscription, count) {
   const got = [];
@@ -105,26 +89,4 @@ function administer(...command) {
   execFileSync(process.env.BROKER_TEST_PROGRAM, [...command, '--data', process.env.BROKER_TEST_DATA]);
 }
 
-async function run() {
-  let failed = 0;
-  for (const { name, body, needs } of cases) {
-    if (needs && !process.env[needs]) {
-      console.log(`skip ${name}: the environment lacks it`);
-      continue;
-    }
-    const world = new World();
-    try {
-      await within(body(world), 'the end of the case', 3 * PATIENCE_MS);
-      await within(world.close(), 'cleaning up');
-      console.log(`pass ${name}`);
-    } catch (error) {
-      failed += 1;
-      console.log(`FAIL ${name}: ${error.message}`);
-      console.error(error.stack);
-      await within(world.close(), 'cleaning up').catch(() => {});
-    }
-  }
-  process.exit(failed ? 1 : 0);
-}
-
-module.exports = { test, run, within, take, administer, PATIENCE_MS, SILENCE_MS };
+module.exports = { test, run: () => run(World), within, take, administer, PATIENCE_MS, SILENCE_MS };

@@ -4,7 +4,8 @@ import base64
 
 import nacl.signing
 import nats
-from harness import PROGRAM, address, administer, case, next_data, until
+from cases import PROGRAM, administer, case
+from harness import address, next_data, until
 from nkeys import PREFIX_BYTE_USER, crc16
 
 

@@ -1,6 +1,7 @@
 """Publishing and subscribing: wildcards, groups, headers, ends of subscriptions."""
 
-from harness import case, next_data, silent, until
+from cases import case
+from harness import next_data, silent, until
 
 
 @case()

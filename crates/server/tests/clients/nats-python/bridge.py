@@ -4,7 +4,8 @@ import asyncio
 import time
 
 import pika
-from harness import AMQP_URL, PATIENCE_S, case, next_data
+from cases import PATIENCE_S, case
+from harness import AMQP_URL, next_data
 
 
 def get_until(channel, queue):

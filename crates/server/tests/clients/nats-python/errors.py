@@ -3,7 +3,8 @@
 import asyncio
 
 import nats
-from harness import case, until, within
+from cases import case
+from harness import until, within
 
 
 async def talk(world, *lines):

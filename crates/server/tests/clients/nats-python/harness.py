@@ -1,42 +1,18 @@
-"""Cases of nats.py, what a case may use, and the one loop that runs them all."""
+"""What a case of nats.py may use, and how one is run."""
 
 import asyncio
 import os
-import subprocess
-import sys
-import traceback
 import uuid
 
+import cases
 import nats
 import pika
+from cases import PATIENCE_S, SILENCE_S
 
 URL = os.environ.get("NATS_URL", "nats://127.0.0.1:4222")
 AMQP_URL = os.environ.get("AMQP_URL", "")
-# Another server than Angarium: what only Angarium has is then skipped.
-PEER = os.environ.get("BROKER_TEST_PEER", "")
-# The program under test and its data folder, to administer it as an operator does.
-PROGRAM = os.environ.get("BROKER_TEST_PROGRAM", "")
-DATA = os.environ.get("BROKER_TEST_DATA", "")
-# Where clients begin with the TLS handshake, and a folder with certificates: authority.pem.
+# Where clients begin with the TLS handshake.
 TLS_PORT = os.environ.get("BROKER_TEST_NATS_TLS_PORT", "")
-CERTIFICATES = os.environ.get("BROKER_TEST_CERTIFICATES", "")
-# The longest wait for anything that must come.
-PATIENCE_S = 10.0
-# How long nothing must come before it counts as "does not come".
-SILENCE_S = 0.2
-
-CASES = []
-
-
-def case(ours=False, needs=True):
-    """Registers a test case; `ours`: only Angarium has what it shows; `needs`: what it needs is there."""
-
-    def register(function):
-        reason = f"not offered by {PEER}" if ours and PEER else "" if needs else "the environment lacks it"
-        CASES.append((f"{function.__module__}.{function.__name__}", function, reason))
-        return function
-
-    return register
 
 
 class World:
@@ -169,35 +145,20 @@ async def until(condition, what):
     raise AssertionError(f"waited {PATIENCE_S} s in vain for {what}")
 
 
-def administer(*arguments):
-    """Runs a command of the program against the running broker."""
-    command = [PROGRAM, *arguments, "--data", DATA]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    assert result.returncode == 0, f"{arguments}: {result.stderr.strip()}"
-    return result.stdout
-
-
-async def run():
-    """Runs all cases, or those whose name contains an argument; returns the number that failed."""
-    failed = 0
-    chosen = sys.argv[1:]
-    for name, function, reason in CASES:
-        if chosen and not any(part in name for part in chosen):
-            continue
-        if reason:
-            print(f"skip {name}: {reason}")
-            continue
-        world = World()
+async def perform(function):
+    """Runs one case."""
+    world = World()
+    try:
+        await within(function(world), 6 * PATIENCE_S)
+    except Exception:
         try:
-            await within(function(world), 6 * PATIENCE_S)
             await within(world.close())
-            print(f"pass {name}")
-        except Exception as error:  # Whatever it is, it is this case's failure and the suite goes on.
-            failed += 1
-            print(f"FAIL {name}: {type(error).__name__}: {error}")
-            traceback.print_exc(limit=-4)
-            try:
-                await within(world.close())
-            except Exception as late:
-                print(f"note cleaning up after {name}: {late!r}")
-    return failed
+        except Exception as late:
+            print(f"note cleaning up: {late!r}")
+        raise
+    await within(world.close())
+
+
+def run():
+    """Runs the cases; returns how many failed."""
+    return cases.run(lambda function: asyncio.run(perform(function)))

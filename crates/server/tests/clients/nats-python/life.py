@@ -2,7 +2,8 @@
 
 import asyncio
 
-from harness import case, next_data, until
+from cases import case
+from harness import next_data, until
 
 
 @case()

@@ -1,6 +1,5 @@
 """Every case of nats.py against the broker at NATS_URL; exits with 1 if one fails."""
 
-import asyncio
 import sys
 
 import access  # noqa: F401  (each module registers its cases)
@@ -12,4 +11,4 @@ import requests  # noqa: F401
 import tls  # noqa: F401
 from harness import run
 
-sys.exit(1 if asyncio.run(run()) else 0)
+sys.exit(1 if run() else 0)

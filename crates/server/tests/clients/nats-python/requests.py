@@ -4,7 +4,8 @@ import asyncio
 import json
 
 import nats
-from harness import PATIENCE_S, case, within
+from cases import PATIENCE_S, case
+from harness import within
 from nats.js.errors import NoStreamResponseError, ServiceUnavailableError
 
 

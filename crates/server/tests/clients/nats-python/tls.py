@@ -4,7 +4,8 @@ import os
 import ssl
 
 import nats
-from harness import CERTIFICATES, TLS_PORT, case, next_data
+from cases import CERTIFICATES, case
+from harness import TLS_PORT, next_data
 
 
 def context():

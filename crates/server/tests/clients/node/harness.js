@@ -1,19 +1,11 @@
-// Cases of amqplib, what they may use, and the loop that runs them.
+// What cases of amqplib may use.
 'use strict';
 
 const amqp = require('amqplib');
 const crypto = require('node:crypto');
+const { test, within, run } = require('../shared/cases');
 
 const URL = process.env.AMQP_URL || 'amqp://guest:guest@127.0.0.1:5672/%2f';
-// The longest wait for anything that must come.
-const PATIENCE_MS = 10_000;
-
-const cases = [];
-
-/** Registers a case. */
-function test(name, body) {
-  cases.push({ name, body });
-}
 
 /** What one case uses; everything is closed and deleted afterwards. */
 class World {
@@ -56,15 +48,6 @@ class World {
   }
 }
 
-/** Fails when the promise takes too long. */
-function within(promise, what) {
-  let timer;
-  const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`waited in vain for ${what}`)), PATIENCE_MS);
-  });
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
-}
-
 /** Consumes until `count` messages came; resolves with them. */
 function collect(channel, queue, count, options) {
   const got = [];
@@ -78,22 +61,4 @@ function collect(channel, queue, count, options) {
   return within(all, `${count} messages`);
 }
 
-async function run() {
-  let failed = 0;
-  for (const { name, body } of cases) {
-    const world = new World();
-    try {
-      await within(body(world), 'the end of the case');
-      await within(world.close(), 'cleaning up');
-      console.log(`pass ${name}`);
-    } catch (error) {
-      failed += 1;
-      console.log(`FAIL ${name}: ${error.message}`);
-      console.error(error.stack);
-      await within(world.close(), 'cleaning up').catch(() => {});
-    }
-  }
-  process.exit(failed ? 1 : 0);
-}
-
-module.exports = { test, run, within, collect };
+module.exports = { test, run: () => run(World), within, collect };

@@ -1,7 +1,8 @@
 """Users, permissions and virtual hosts, administered by the program's own commands."""
 
 import pika
-from harness import PROGRAM, administer, case, get_until, publish, refused, wait_for
+from cases import PROGRAM, administer, case
+from harness import get_until, publish, refused, wait_for
 from pika.exceptions import AMQPConnectionError, ChannelClosedByBroker, ConnectionClosedByBroker
 
 

@@ -1,6 +1,7 @@
 """The plain way: connect, declare, publish, get, consume, settle, close."""
 
-from harness import Inbox, case, count_until, drain, get_until, publish
+from cases import case
+from harness import Inbox, count_until, drain, get_until, publish
 
 
 @case()

@@ -1,7 +1,8 @@
 """Publisher confirms and returned messages."""
 
 import pika
-from harness import Inbox, case, count_until, get_until, publish, wait_for
+from cases import case
+from harness import Inbox, count_until, get_until, publish, wait_for
 from pika.exceptions import NackError, UnroutableError
 
 

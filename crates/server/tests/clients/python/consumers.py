@@ -2,7 +2,8 @@
 
 import time
 
-from harness import PATIENCE_S, Inbox, case, count_until, get_until, publish, refused, wait_for
+from cases import PATIENCE_S, case
+from harness import Inbox, count_until, get_until, publish, refused, wait_for
 from pika.exceptions import ChannelClosedByBroker
 
 

@@ -4,7 +4,8 @@ import datetime
 import decimal
 
 import pika
-from harness import Inbox, case, get_until, publish
+from cases import case
+from harness import Inbox, get_until, publish
 
 
 @case()

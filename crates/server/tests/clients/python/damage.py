@@ -5,7 +5,8 @@ import json
 import os
 
 import pika
-from harness import PROGRAM, SMALL_DISK, SMALL_URL, Inbox, case, command, refused, wait_for
+from cases import PROGRAM, case, command
+from harness import SMALL_DISK, SMALL_URL, Inbox, refused, wait_for
 from pika.exceptions import ChannelClosedByBroker
 
 COUNT, DAMAGED = 40, 30

@@ -1,6 +1,7 @@
 """Dead letters: why, where to, with which history; limits on redelivery."""
 
-from harness import Inbox, case, count_until, drain, get_until, publish
+from cases import case
+from harness import Inbox, count_until, drain, get_until, publish
 
 
 def with_dead_letters(world, channel, arguments=None, key=None):

@@ -4,7 +4,8 @@ import time
 from decimal import Decimal
 
 import pika
-from harness import Inbox, case, count_until, get_until
+from cases import case
+from harness import Inbox, count_until, get_until
 
 
 def delaying(world, channel, kind="direct"):

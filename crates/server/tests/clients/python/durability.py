@@ -3,7 +3,8 @@
 import json
 
 import pika
-from harness import PROGRAM, administer, case, get_until, refused
+from cases import PROGRAM, administer, case
+from harness import get_until, refused
 from pika.exceptions import ChannelClosedByBroker
 
 LEVELS = ("flushed", "buffered", "memory")

@@ -5,7 +5,8 @@ import struct
 from urllib.parse import urlparse
 
 import pika
-from harness import PATIENCE_S, URL, Inbox, case, get_until, publish, refused
+from cases import PATIENCE_S, case
+from harness import URL, Inbox, get_until, publish, refused
 from pika.exceptions import (
     AMQPConnectionError,
     ChannelClosedByBroker,

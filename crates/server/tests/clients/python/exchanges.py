@@ -1,7 +1,8 @@
 """Routing: every type of exchange, bindings between exchanges, alternates, CC and BCC."""
 
 import pika
-from harness import case, count_until, drain, get_until
+from cases import case
+from harness import count_until, drain, get_until
 
 
 def bound(world, channel, exchange, *keys, arguments=None):

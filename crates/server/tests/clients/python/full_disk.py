@@ -3,7 +3,8 @@
 import os
 
 import pika
-from harness import PATIENCE_S, SMALL_DISK, SMALL_URL, case, get_until, wait_for
+from cases import PATIENCE_S, case
+from harness import SMALL_DISK, SMALL_URL, get_until, wait_for
 
 
 def fill(path):

@@ -1,45 +1,21 @@
-"""Cases, what a case may use, and the one loop that runs them all."""
+"""What a case of pika may use, and how one is run."""
 
 import os
 import socket
-import subprocess
-import sys
 import time
-import traceback
 import uuid
 
+import cases
 import pika
+from cases import PATIENCE_S, SILENCE_S
 from pika.exceptions import AMQPError
 
 URL = os.environ.get("AMQP_URL", "amqp://guest:guest@127.0.0.1:5672/%2f")
-# Another broker than Angarium: what only Angarium has is then skipped.
-PEER = os.environ.get("BROKER_TEST_PEER", "")
-# The program under test and its data folder, to administer it as an operator does.
-PROGRAM = os.environ.get("BROKER_TEST_PROGRAM", "")
-DATA = os.environ.get("BROKER_TEST_DATA", "")
-# Where it takes TLS, and a folder with certificates: authority.pem, ada.pem, ada.key.
+# Where it takes TLS.
 TLS_PORT = os.environ.get("BROKER_TEST_TLS_PORT", "")
-CERTIFICATES = os.environ.get("BROKER_TEST_CERTIFICATES", "")
 # Another broker whose data is on a small disk, and the folder where that is mounted.
 SMALL_URL = os.environ.get("BROKER_TEST_SMALL_URL", "")
 SMALL_DISK = os.environ.get("BROKER_TEST_SMALL_DISK", "")
-# The longest wait for anything that must come.
-PATIENCE_S = 10.0
-# How long nothing must come before it counts as "does not come".
-SILENCE_S = 0.2
-
-CASES = []
-
-
-def case(ours=False, needs=True):
-    """Registers a test case; `ours`: only Angarium has what it shows; `needs`: what it needs is there."""
-
-    def register(function):
-        reason = f"not offered by {PEER}" if ours and PEER else "" if needs else "the environment lacks it"
-        CASES.append((f"{function.__module__}.{function.__name__}", function, reason))
-        return function
-
-    return register
 
 
 class World:
@@ -144,19 +120,6 @@ class Inbox:
         self.channel.basic_ack(self.got[-1][0].delivery_tag, multiple=True)
 
 
-def administer(*arguments):
-    """Runs a command of the program against the running broker."""
-    return command(*arguments, "--data", DATA)
-
-
-def command(*arguments):
-    """Runs a command of the program."""
-    whole = [PROGRAM, *arguments]
-    result = subprocess.run(whole, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    assert result.returncode == 0, f"{arguments}: {result.stderr.strip()}"
-    return result.stdout
-
-
 def wait_for(connection, condition, what):
     """Serves the connection until the condition holds, at most PATIENCE_S."""
     end = time.monotonic() + PATIENCE_S
@@ -214,33 +177,26 @@ def refused(code, exception, action):
     raise AssertionError(f"was not refused with {code}")
 
 
+def perform(function):
+    """Runs one case."""
+    world = World()
+    try:
+        function(world)
+    except Exception:
+        try:
+            world.close()
+        except AMQPError:
+            pass
+        raise
+    world.close()
+
+
 def run():
-    """Runs all cases, or those whose name contains an argument; returns the number that failed."""
-    failed = 0
+    """Runs the cases; returns how many failed."""
     # Where no broker can be reached, one plain line says more than that of every case.
     try:
         pika.BlockingConnection(pika.URLParameters(URL)).close()
     except AMQPError as error:
         print(f"FAIL cannot use the broker at {URL}: {error!r}")
         return 1
-    chosen = sys.argv[1:]
-    for name, function, reason in CASES:
-        if chosen and not any(part in name for part in chosen):
-            continue
-        if reason:
-            print(f"skip {name}: {reason}")
-            continue
-        world = World()
-        try:
-            function(world)
-            world.close()
-            print(f"pass {name}")
-        except Exception as error:  # Whatever it is, it is this case's failure and the suite goes on.
-            failed += 1
-            print(f"FAIL {name}: {type(error).__name__}: {error}")
-            traceback.print_exc(limit=-3)
-            try:
-                world.close()
-            except AMQPError:
-                pass
-    return failed
+    return cases.run(perform)

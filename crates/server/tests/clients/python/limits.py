@@ -1,6 +1,7 @@
 """Bounds of queues: length, bytes, and what happens beyond them."""
 
-from harness import Inbox, case, count_until, drain, get_until, publish
+from cases import case
+from harness import Inbox, count_until, drain, get_until, publish
 from pika.exceptions import NackError
 
 

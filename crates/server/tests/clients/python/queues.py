@@ -2,7 +2,8 @@
 
 import time
 
-from harness import Inbox, PATIENCE_S, case, count_until, drain, get_until, publish, refused
+from cases import PATIENCE_S, case
+from harness import Inbox, count_until, drain, get_until, publish, refused
 from pika.exceptions import ChannelClosedByBroker
 
 

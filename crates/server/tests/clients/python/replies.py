@@ -1,7 +1,8 @@
 """Direct reply-to: an answer without a reply queue."""
 
 import pika
-from harness import Inbox, case, publish, refused
+from cases import case
+from harness import Inbox, publish, refused
 from pika.exceptions import ChannelClosedByBroker, UnroutableError
 
 DIRECT = "amq.rabbitmq.reply-to"

@@ -4,7 +4,8 @@ import os
 import ssl
 
 import pika
-from harness import CERTIFICATES, PROGRAM, TLS_PORT, administer, case, command, get_until, publish
+from cases import CERTIFICATES, PROGRAM, administer, case, command
+from harness import TLS_PORT, get_until, publish
 
 
 def options(certificate=None):

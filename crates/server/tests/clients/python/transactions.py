@@ -1,6 +1,7 @@
 """Transactions over publishes and settles, also over several queues."""
 
-from harness import SILENCE_S, Inbox, case, count_until, drain, get_until, publish, refused
+from cases import SILENCE_S, case
+from harness import Inbox, count_until, drain, get_until, publish, refused
 from pika.exceptions import ChannelClosedByBroker
 
 
