@@ -51,19 +51,27 @@ struct Wish {
     messages: u32,
 }
 
+/// The session that [`engine`] opens for a connection.
+fn session(connection: u32) -> SessionId {
+    SessionId { connection: ConnectionId(connection), number: 1 }
+}
+
+/// An engine with a session on each of so many connections.
+fn engine(connections: u32) -> Engine {
+    let limits = limits::Limits::default();
+    let mut engine = Engine::new(Options { seed: [1; 32], limits, read_headers: no_headers });
+    for connection in 0..connections {
+        engine.connect_internal(ConnectionId(connection), "/").expect("the virtual host is there");
+        engine.open(session(connection));
+    }
+    engine
+}
+
 fn measure(wish: &Wish, name: &str, body: usize, persistent: bool, presettled: bool) {
     if !name.contains(&wish.name) {
         return;
     }
-    let limits = limits::Limits::default();
-    let mut engine = Engine::new(Options { seed: [1; 32], limits, read_headers: no_headers });
-    let mut fx = Sink::default();
-    let now = Time(1);
-    let session = |connection| SessionId { connection: ConnectionId(connection), number: 1 };
-    for connection in [0, 1] {
-        engine.connect_internal(ConnectionId(connection), "/").expect("the virtual host is there");
-        engine.open(session(connection));
-    }
+    let (mut engine, mut fx, now) = (engine(2), Sink::default(), Time(1));
     let options = Some(QueueOptions { durable: true, ..QueueOptions::default() });
     let declare = QueueDeclaration { name: "queue".to_owned(), options };
     engine.request(now, session(0), Request::DeclareQueue(declare), &mut fx);
@@ -120,13 +128,8 @@ fn measure_direct(wish: &Wish, name: &str, subject: &str, listeners: u32, others
     if !name.contains(&wish.name) {
         return;
     }
-    let limits = limits::Limits::default();
-    let mut engine = Engine::new(Options { seed: [1; 32], limits, read_headers: no_headers });
-    let mut fx = Sink::default();
-    let now = Time(1);
-    let session = SessionId { connection: ConnectionId(0), number: 1 };
-    engine.connect_internal(ConnectionId(0), "/").expect("the virtual host is there");
-    engine.open(session);
+    let (mut engine, mut fx, now) = (engine(1), Sink::default(), Time(1));
+    let session = session(0);
     for other in 0..others {
         let (subject, name) = (format!("other.{}.{other}", other % 1000), format!("o{other}"));
         let listen = Listen { subject: &subject, group: None, name: &name };
