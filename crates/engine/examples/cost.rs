@@ -132,11 +132,11 @@ fn measure_direct(wish: &Wish, name: &str, subject: &str, listeners: u32, others
     let session = session(0);
     for other in 0..others {
         let (subject, name) = (format!("other.{}.{other}", other % 1000), format!("o{other}"));
-        let listen = Listen { subject: &subject, group: None, name: &name };
+        let listen = Listen { subject: &subject, group: None, name: &name, laggard: None };
         engine.listen(session, listen).expect("listening is granted");
     }
     for listener in 0..listeners {
-        let listen = Listen { subject, group: None, name: &listener.to_string() };
+        let listen = Listen { subject, group: None, name: &listener.to_string(), laggard: None };
         engine.listen(session, listen).expect("listening is granted");
     }
     let body = [0; 100];

@@ -84,6 +84,7 @@ impl Engine {
             | Request::DeleteUser { .. }
             | Request::SetPermissions { .. }
             | Request::SetSubjectPermissions { .. }
+            | Request::SetQuota { .. }
             | Request::ClearPermissions { .. } => Some(self.administer(now, request, fx)),
             Request::Subscribe(subscribe) => Some(self.subscribe(now, id, slot, subscribe)),
             Request::Unsubscribe { name } => {
@@ -233,6 +234,10 @@ impl Engine {
                 self.access.set_subject_permissions(user, vhost, subjects)?;
                 let subjects = subjects.clone();
                 self.append_record(&Record::SubjectPermissionsSet { user, vhost, subjects }, fx);
+            }
+            Request::SetQuota { user, quota } => {
+                self.access.set_quota(user, *quota)?;
+                self.append_record(&Record::QuotaSet { user, quota: *quota }, fx);
             }
             Request::ClearPermissions { user, vhost } => {
                 if self.access.clear_permissions(user, vhost) {

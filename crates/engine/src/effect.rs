@@ -1,6 +1,6 @@
 //! Every output: what the host must do, in the order in which the engine calls.
 
-use crate::{ConnectionId, MessageView, Position, Refusal, Reply, SessionId};
+use crate::{ConnectionId, Laggard, MessageView, Position, Refusal, Reply, SessionId};
 use std::sync::Arc;
 
 /// What the host does for the engine. Calls come in the order in which they must take effect; none
@@ -56,7 +56,7 @@ pub struct Delivery<'a> {
     pub session: SessionId,
     /// Its subscription; empty for the answer to [`crate::Request::Get`].
     pub subscription: &'a str,
-    /// Counted up from 1 per session.
+    /// Counted up from 1 per session; of a direct message, what names its listener.
     pub tag: u64,
     /// It may have been delivered before.
     pub redelivered: bool,
@@ -64,6 +64,10 @@ pub struct Delivery<'a> {
     pub messages_left: u64,
     /// Direct messages for this subscription that its connection missed since the last one it heard.
     pub missed: u64,
+    /// What becomes of a direct message if its connection is too slow; `None`: as for the connection.
+    pub laggard: Option<Laggard>,
+    /// The same for all who hear one direct message; 0 for others.
+    pub emission: u64,
     /// The message.
     pub message: MessageView<'a>,
 }

@@ -188,7 +188,7 @@ impl Engine {
     // ---- who is there ----
 
     /// A connection by `user` to `vhost` begins. Refused: unknown vhost (`NotFound`), no permission
-    /// (`AccessRefused`).
+    /// (`AccessRefused`), too many of them (`LimitExceeded`).
     pub fn connect(
         &mut self,
         connection: ConnectionId,
@@ -197,6 +197,7 @@ impl Engine {
     ) -> Result<(), Refusal> {
         let slot = self.vhost_slot(vhost)?;
         let grant = self.access.grant(user, vhost)?;
+        self.access.admit(user, self.options.limits.user_connections_max)?;
         self.add_connection(connection, slot, Some(grant));
         Ok(())
     }
@@ -273,6 +274,11 @@ impl Engine {
     /// The name of one of the session's own listeners, outside of groups, that hears `subject`.
     pub fn listener(&mut self, session: SessionId, subject: &str) -> Option<&str> {
         self.find_listener(session, subject)
+    }
+    /// Messages that a listener was handed and that its client will not get after all: the next one
+    /// that it hears says so. `tag` is that of its deliveries.
+    pub fn missed(&mut self, session: SessionId, tag: u64, count: u64) {
+        self.note_missed(session, tag, count);
     }
     /// A made-up text that nobody can guess, of letters that are safe in subjects and URLs, six random
     /// bits each.

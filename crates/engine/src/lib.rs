@@ -23,6 +23,7 @@ mod message;
 mod names;
 mod publish;
 mod queue;
+mod quota;
 mod random;
 mod record;
 mod recovery;
@@ -51,6 +52,7 @@ pub use message::{Annotations, Content, Death, DeathReason, Format, MessageView,
 pub use names::{ConnectionId, Position, SessionId};
 pub use publish::INBOX_PREFIX;
 pub use queue::QueueCounters;
+pub use quota::{Bound, Laggard, Quota};
 pub use refusal::{Refusal, RefusalKind};
 pub use request::{
     AlternateTarget, Arguments, Binding, BindingTarget, Credit, Durability, Emit,

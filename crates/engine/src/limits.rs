@@ -45,6 +45,8 @@ pub struct Limits {
     pub bindings_max: usize,
     /// Subscriptions per session.
     pub subscriptions_max: usize,
+    /// Connections of one user.
+    pub user_connections_max: u64,
     /// Subjects that one session listens to.
     pub listeners_max: usize,
     /// Unsettled deliveries per session when the client set no credit of its own.
@@ -81,6 +83,7 @@ impl Default for Limits {
             exchanges_max: 100_000,
             bindings_max: 10_000_000,
             subscriptions_max: 10_000,
+            user_connections_max: u64::MAX,
             listeners_max: 1_000_000,
             unsettled_max: 1_000_000,
             body_bytes_max: 128 << 20,

@@ -1,6 +1,6 @@
 //! Every input: publish and settle (the hot path, borrowed), and the control requests (owned).
 
-use crate::{Content, Value};
+use crate::{Content, Laggard, Quota, Value};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -66,6 +66,8 @@ pub struct Listen<'a> {
     pub group: Option<&'a str>,
     /// Its name, unique in its session; deliveries carry it as their subscription.
     pub name: &'a str,
+    /// What becomes of messages for which its connection is too slow; `None`: as for the connection.
+    pub laggard: Option<Laggard>,
 }
 
 /// What becomes of one delivery, or of all unsettled ones up to a tag.
@@ -332,6 +334,8 @@ pub enum Request {
     /// direct messages and for the exchange that subjects are routing keys of. Administrators. Reply:
     /// `Done`.
     SetSubjectPermissions { user: String, vhost: String, subjects: SubjectPermissions },
+    /// Sets what a user may use. Administrators. Reply: `Done`.
+    SetQuota { user: String, quota: Quota },
     /// Takes a user's permissions in a virtual host away. Administrators. Reply: `Done`.
     ClearPermissions { user: String, vhost: String },
 }

@@ -12,8 +12,9 @@ use crate::routing::TargetView;
 use crate::{Arguments, BindingTarget, Position, Time};
 
 /// The version of the layout. The first one did not say how often messages in pages went back, the
-/// second one not how large delayed messages are, the third one nothing of subjects.
-const VERSION: u8 = 4;
+/// second one not how large delayed messages are, the third one nothing of subjects, the fourth one
+/// nothing of quotas.
+const VERSION: u8 = 5;
 
 impl Engine {
     pub(crate) fn write_snapshot(&self, out: &mut Vec<u8>) {
@@ -34,6 +35,11 @@ impl Engine {
             writer.text(user);
             writer.text(vhost);
             record::write_subjects(&mut writer, subjects);
+        }
+        writer.varint(self.access.quotas().count() as u64);
+        for (user, quota) in self.access.quotas() {
+            writer.text(user);
+            record::write_quota(&mut writer, quota);
         }
     }
 
@@ -202,6 +208,12 @@ impl Engine {
             self.access
                 .set_subject_permissions(user, vhost, &subjects)
                 .map_err(|refusal| refusal.text)?;
+        }
+        let quotas = if version > 4 { reader.count()? } else { 0 };
+        for _ in 0..quotas {
+            let user = reader.text()?;
+            let quota = record::read_quota(&mut reader)?;
+            self.access.set_quota(user, quota).map_err(|refusal| refusal.text)?;
         }
         reader.end()
     }

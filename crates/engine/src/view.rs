@@ -3,7 +3,8 @@
 use crate::engine::Engine;
 use crate::routing::TargetView;
 use crate::{
-    Arguments, Counters, ExchangeOptions, Position, QueueCounters, QueueOptions, SubjectPermissions,
+    Arguments, Counters, ExchangeOptions, Position, QueueCounters, QueueOptions, Quota,
+    SubjectPermissions,
 };
 
 /// A virtual host.
@@ -22,6 +23,8 @@ pub struct UserListing<'a> {
     pub name: &'a str,
     /// May administer.
     pub administrator: bool,
+    /// What it may use.
+    pub quota: Quota,
 }
 
 /// What a user may do in a virtual host: patterns over names.
@@ -114,6 +117,12 @@ impl Engine {
         self.access.user(user).map(|user| user.password_hash.as_str())
     }
 
+    /// What a user may use; what nothing is said of is as for everybody.
+    #[must_use]
+    pub fn quota(&self, user: &str) -> Quota {
+        self.access.quota(user)
+    }
+
     /// All virtual hosts, by name.
     pub fn list_vhosts(&self) -> impl Iterator<Item = VhostListing<'_>> {
         self.vhost_slots
@@ -124,9 +133,11 @@ impl Engine {
 
     /// All users, by name.
     pub fn list_users(&self) -> impl Iterator<Item = UserListing<'_>> {
-        self.access
-            .users()
-            .map(|(name, user)| UserListing { name, administrator: user.administrator })
+        self.access.users().map(|(name, user)| UserListing {
+            name,
+            administrator: user.administrator,
+            quota: self.access.quota(name),
+        })
     }
 
     /// All permissions, by user and virtual host.

@@ -141,7 +141,9 @@ impl Engine {
         fx: &mut F,
     ) -> Reached {
         let mut hearing = Hearing::default();
-        let Direct { listeners, leaves, spent, .. } = &mut self.direct;
+        let Direct { listeners, leaves, spent, emissions, .. } = &mut self.direct;
+        *emissions += 1;
+        let emission = Emission { number: *emissions, message };
         leaves.clear();
         let interest = &mut self.vhosts.get_mut(vhost).expect("sessions end first").interest;
         interest.find(subject, leaves);
@@ -150,7 +152,7 @@ impl Engine {
             for &slot in &leaf.all {
                 let Some(listener) = listeners.get_mut(slot) else { continue };
                 if !listener.is_deaf(subject, silent) {
-                    hearing.count(listener.hear(message, fx));
+                    hearing.count(listener.hear(emission.number, message, fx));
                     if listener.heard >= listener.until {
                         spent.push(slot);
                     }
@@ -160,7 +162,7 @@ impl Engine {
                 if at == 0 || !interest.is_served(&leaves[..at], slot, group) {
                     let group = interest.group_mut(slot, group);
                     let deaf = |listener: &Listener| listener.is_deaf(subject, silent);
-                    hearing.count_one(group, listeners, spent, deaf, message, fx);
+                    hearing.count_one(group, listeners, spent, deaf, emission, fx);
                 }
             }
         }
@@ -186,6 +188,13 @@ impl Engine {
 #[inline]
 fn is_addressed(subject: &str) -> bool {
     subject.starts_with(QUEUE_SUBJECT_PREFIX) || subject.starts_with(INBOX_PREFIX)
+}
+
+/// One message on its way, by which it is told from others.
+#[derive(Clone, Copy)]
+struct Emission<'a> {
+    number: u64,
+    message: &'a MessageView<'a>,
 }
 
 /// Counts who heard one message.
@@ -217,7 +226,7 @@ impl Hearing {
         listeners: &mut Slab<Listener>,
         spent: &mut Vec<u32>,
         is_deaf: impl Fn(&Listener) -> bool,
-        message: &MessageView<'_>,
+        emission: Emission<'_>,
         fx: &mut F,
     ) {
         let mut has_missed = false;
@@ -227,7 +236,7 @@ impl Hearing {
             if is_deaf(listener) {
                 continue;
             }
-            match listener.hear(message, fx) {
+            match listener.hear(emission.number, emission.message, fx) {
                 Heard::Missed => {
                     // It is another one's now.
                     listener.missed -= 1;

@@ -6,7 +6,8 @@ use crate::access::{check_pattern, covers};
 use crate::engine::Engine;
 use crate::limits::{NAME_BYTES_MAX, SUBJECT_BYTES_MAX};
 use crate::{
-    ConnectionId, Delivery, Effects, Heard, Listen, MessageView, Refusal, RefusalKind, SessionId,
+    Bound, ConnectionId, Delivery, Effects, Heard, Laggard, Listen, MessageView, Refusal,
+    RefusalKind, SessionId,
 };
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
@@ -26,6 +27,10 @@ pub(crate) struct Listener {
     pub(crate) until: u64,
     /// Messages that it missed and was not told of.
     pub(crate) missed: u64,
+    /// Its slot, and a number that tells it from others that have had the slot.
+    tag: u64,
+    /// What becomes of messages for which its connection is too slow, where it says so itself.
+    laggard: Option<Laggard>,
     /// Subjects that its pattern matches and that it may not hear.
     exceptions: Box<[String]>,
 }
@@ -46,14 +51,21 @@ impl Listener {
 
     /// Hands it a message, if it keeps up.
     #[inline]
-    pub(super) fn hear<F: Effects>(&mut self, message: &MessageView<'_>, fx: &mut F) -> Heard {
+    pub(super) fn hear<F: Effects>(
+        &mut self,
+        emission: u64,
+        message: &MessageView<'_>,
+        fx: &mut F,
+    ) -> Heard {
         let heard = fx.emit(&Delivery {
             session: self.id,
             subscription: &self.name,
-            tag: 0,
+            tag: self.tag,
             redelivered: false,
             messages_left: 0,
             missed: self.missed,
+            laggard: self.laggard,
+            emission,
             message: *message,
         });
         if heard == Heard::Missed {
@@ -86,7 +98,7 @@ impl Engine {
         }
         let exceptions = self.may_listen(id, listen.subject)?.into();
         let hash = self.direct.hasher.hash_one(listen.name);
-        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
+        let session = self.sessions.get(slot).expect("a session's slot is in use");
         let known = &session.listeners.0;
         let is_named = |slot: &u32| {
             self.direct.listeners.get(*slot).is_some_and(|listener| &*listener.name == listen.name)
@@ -94,24 +106,50 @@ impl Engine {
         if known.find(hash, is_named).is_some() {
             return Ok(());
         }
-        let most = self.options.limits.listeners_max;
+        let most = self.listeners_max(id);
         if known.len() >= most {
             let text = format!("more than {most} subjects listened to in one session");
             return Err(Refusal::new(RefusalKind::LimitExceeded, text));
         }
+        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
         let vhost = session.vhost;
         let host = self.vhosts.get_mut(vhost).expect("sessions end first");
         let listener = self.direct.listeners.next_slot();
         let place = host.interest.add(listen.subject, listen.group, listener);
         let name: Box<str> = listen.name.into();
         let (heard, until, missed) = (0, u64::MAX, 0);
-        let new = Listener { id, vhost, place, name, heard, until, missed, exceptions };
+        self.direct.listened = self.direct.listened.wrapping_add(1);
+        let tag = u64::from(self.direct.listened) << 32 | u64::from(listener);
+        let laggard = listen.laggard;
+        let new =
+            Listener { id, vhost, place, name, heard, until, missed, tag, laggard, exceptions };
         self.direct.listeners.insert(new);
         let Direct { listeners, hasher, .. } = &self.direct;
         session.listeners.0.insert_unique(hash, listener, |slot| {
             listeners.get(*slot).map_or(0, |listener| hasher.hash_one(&*listener.name))
         });
         Ok(())
+    }
+
+    /// Subjects that a session may listen to.
+    fn listeners_max(&self, id: SessionId) -> usize {
+        let connection = self.connections[id.connection.0 as usize].as_ref();
+        let grant = connection.and_then(|connection| connection.grant.as_ref());
+        let own = grant.and_then(|grant| grant.quota(&self.access).get(Bound::Listeners));
+        own.map_or(self.options.limits.listeners_max, |most| {
+            usize::try_from(most).unwrap_or(usize::MAX)
+        })
+    }
+
+    /// What a listener was handed and does not get after all.
+    pub(crate) fn note_missed(&mut self, id: SessionId, tag: u64, count: u64) {
+        self.counters.missed += count;
+        let slot = tag as u32;
+        let listener = self.direct.listeners.get_mut(slot);
+        if let Some(listener) = listener.filter(|listener| listener.tag == tag && listener.id == id)
+        {
+            listener.missed += count;
+        }
     }
 
     /// Ceases to listen: now, or once it has heard `after` messages from its beginning.

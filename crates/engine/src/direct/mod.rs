@@ -20,6 +20,10 @@ pub(crate) use listen::Listeners;
 pub(crate) struct Direct {
     listeners: Slab<listen::Listener>,
     hasher: FixedState,
+    /// Listeners there have been.
+    listened: u32,
+    /// Messages there have been.
+    emissions: u64,
 
     // Kept between calls for their memory.
     leaves: Vec<u32>,
@@ -31,6 +35,8 @@ impl Direct {
         Direct {
             listeners: Slab::default(),
             hasher: FixedState::with_seed(seed),
+            listened: 0,
+            emissions: 0,
             leaves: Vec::new(),
             spent: Vec::new(),
         }

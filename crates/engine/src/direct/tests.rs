@@ -254,6 +254,24 @@ fn rules_on_subjects_survive() {
     assert_eq!(listed(&world).deny, ["app.secret"], "from a snapshot");
 }
 
+#[test]
+fn what_was_handed_out_and_is_lost_is_told_with_the_next() {
+    let mut world = World::new();
+    world.run("a listen s one");
+    world.run("b emit s 1");
+    let session = world.session("a");
+    let tag = world.fx.last_tag;
+    world.engine.missed(session, tag, 3);
+    assert_eq!(world.run("b emit s 2"), ["a hears one s 2 missed=3"]);
+    assert_eq!(world.run("b emit s 3"), ["a hears one s 3"]);
+    // One that has the same name, or the same slot, is another one.
+    world.run("a unlisten one");
+    world.run("a listen s one");
+    world.engine.missed(session, tag, 3);
+    assert_eq!(world.run("b emit s 4"), ["a hears one s 4"]);
+    assert_eq!(world.engine.counters().missed, 6);
+}
+
 /// The subjects and patterns that the model is asked about.
 const WORDS: [&str; 3] = ["a", "b", "c"];
 

@@ -3,14 +3,16 @@
 //! A layout that was released is never changed; a better one is a new kind. `tests::golden` keeps
 //! the bytes of each.
 
+mod access;
 mod values;
 
+pub(crate) use self::access::{read_quota, read_subjects, write_quota, write_subjects};
 use self::values::{read_arguments, write_arguments};
 use crate::codec::{Malformed, Reader, Writer};
 use crate::queue::page::{self, PageEntry};
 use crate::{
     Arguments, BindingTarget, Durability, ExchangeKind, ExchangeOptions, Overflow, QueueOptions,
-    SubjectPermissions, SubjectRules, Time,
+    Quota, SubjectPermissions, Time,
 };
 use std::time::Duration;
 
@@ -44,6 +46,7 @@ pub(crate) enum Kind {
     PermissionsSet = 26,
     PermissionsCleared = 27,
     SubjectPermissionsSet = 28,
+    QuotaSet = 29,
 }
 
 /// Where in which queue a message is.
@@ -127,6 +130,8 @@ pub(crate) enum Record<'a> {
     PermissionsCleared { user: &'a str, vhost: &'a str },
     /// What it may do with subjects.
     SubjectPermissionsSet { user: &'a str, vhost: &'a str, subjects: SubjectPermissions },
+    /// What it may use.
+    QuotaSet { user: &'a str, quota: Quota },
 }
 
 /// Starts a record of that kind.
@@ -298,33 +303,10 @@ impl<'a> Record<'a> {
                 vhost: reader.text()?,
                 subjects: read_subjects(reader)?,
             },
+            29 => Record::QuotaSet { user: reader.text()?, quota: read_quota(reader)? },
             other => return Err(format!("record kind {other} is unknown")),
         })
     }
-}
-
-/// Appends which subjects are allowed and denied.
-pub(crate) fn write_subjects(writer: &mut Writer<'_>, subjects: &SubjectPermissions) {
-    let SubjectPermissions { publish, listen } = subjects;
-    for list in [&publish.allow, &publish.deny, &listen.allow, &listen.deny] {
-        writer.varint(list.len() as u64);
-        for pattern in list {
-            writer.text(pattern);
-        }
-    }
-}
-
-/// What [`write_subjects`] wrote.
-pub(crate) fn read_subjects(reader: &mut Reader<'_>) -> Result<SubjectPermissions, Malformed> {
-    let mut list = || {
-        let mut patterns = Vec::new();
-        for _ in 0..reader.count()? {
-            patterns.push(reader.text()?.to_owned());
-        }
-        Ok::<_, Malformed>(patterns)
-    };
-    let publish = SubjectRules { allow: list()?, deny: list()? };
-    Ok(SubjectPermissions { publish, listen: SubjectRules { allow: list()?, deny: list()? } })
 }
 
 impl Record<'_> {
@@ -412,6 +394,10 @@ impl Record<'_> {
                 writer.text(vhost);
                 write_subjects(writer, subjects);
             }
+            Record::QuotaSet { user, quota } => {
+                writer.text(user);
+                write_quota(writer, quota);
+            }
             _ => unreachable!("records about messages are written by `write`"),
         }
     }
@@ -441,6 +427,7 @@ impl Record<'_> {
             Record::PermissionsSet { .. } => Kind::PermissionsSet,
             Record::PermissionsCleared { .. } => Kind::PermissionsCleared,
             Record::SubjectPermissionsSet { .. } => Kind::SubjectPermissionsSet,
+            Record::QuotaSet { .. } => Kind::QuotaSet,
         }
     }
 }

@@ -148,6 +148,9 @@ impl Engine {
             Record::SubjectPermissionsSet { user, vhost, subjects } => {
                 self.access.set_subject_permissions(user, vhost, &subjects).map_err(text)?;
             }
+            Record::QuotaSet { user, quota } => {
+                self.access.set_quota(user, quota).map_err(text)?;
+            }
             Record::PermissionsCleared { user, vhost } => {
                 self.access.clear_permissions(user, vhost);
             }

@@ -32,8 +32,9 @@ impl Engine {
         for slot in owned {
             self.delete_queue(now, slot, fx);
         }
-        if let Some(connection) = self.connections.get_mut(id.0 as usize) {
-            *connection = None;
+        let ended = self.connections.get_mut(id.0 as usize).and_then(Option::take);
+        if let Some(grant) = ended.and_then(|connection| connection.grant) {
+            self.access.left(&grant);
         }
         self.run_overdue(now, fx);
     }

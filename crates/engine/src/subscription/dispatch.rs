@@ -211,6 +211,8 @@ impl Engine {
             redelivered: incoming.redelivered,
             messages_left: 0,
             missed: 0,
+            laggard: None,
+            emission: 0,
             message: incoming.view(),
         });
         let counters = &mut self.queues.get_mut(slot).expect("takers have a queue").counters;
@@ -287,6 +289,8 @@ impl Engine {
             redelivered,
             messages_left: 0,
             missed: 0,
+            laggard: None,
+            emission: 0,
             message: *message,
         });
         (tag, subscription.presettled)
@@ -370,6 +374,8 @@ impl Engine {
             redelivered: entry.redelivered,
             messages_left: left,
             missed: 0,
+            laggard: None,
+            emission: 0,
             message: stored.view(&annotations),
         });
         if get.presettled {
@@ -436,6 +442,8 @@ impl Engine {
             redelivered: false,
             messages_left: 0,
             missed: 0,
+            laggard: None,
+            emission: 0,
             message: Incoming::of(publish).view(),
         });
         if heard == Heard::Missed {

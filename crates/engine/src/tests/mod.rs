@@ -12,6 +12,7 @@ mod limits;
 mod messages;
 mod model;
 mod pages;
+mod quotas;
 mod recorder;
 mod records;
 mod recovery;

@@ -34,6 +34,8 @@ pub(crate) struct Recorder {
     /// Leave deliveries and confirms out of the text, and count them.
     pub(crate) quiet: bool,
     pub(crate) delivered: Vec<(SessionId, u64, String, bool)>,
+    /// What named the listener of the last direct message.
+    pub(crate) last_tag: u64,
     /// How often it was said that a queue's consumers are outrun.
     pub(crate) outrun: usize,
 }
@@ -122,6 +124,7 @@ impl Effects for Recorder {
         if self.full.contains(&connection) {
             return Heard::Missed;
         }
+        self.last_tag = delivery.tag;
         let name = &self.names[&delivery.session];
         let message = &delivery.message;
         let mut line = format!(

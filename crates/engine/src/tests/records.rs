@@ -164,6 +164,12 @@ fn golden_topology() {
         &Record::SubjectPermissionsSet { user, vhost, subjects },
         "011c0175012f0103612e3e0103612e6200010163",
     );
+    let quota = Quota::default().with_laggard(Laggard::DropOldest);
+    let quota = quota.with(Bound::Connections, 2).with(Bound::ConnectionBytes, 256);
+    golden(
+        &Record::QuotaSet { user, quota },
+        "011d017502070102000000000000000000000000010001000000000000",
+    );
 }
 
 #[test]
@@ -212,12 +218,12 @@ fn a_snapshot_of_the_first_version_is_read() {
     world.run("a publish - q 1 persistent");
     let mut snapshot = Vec::new();
     world.engine.snapshot(&mut snapshot);
-    assert_eq!(snapshot[0], 4);
-    // The first version lacks just the byte that counts requeues in pages, and the last one, which
-    // counts users narrowed to subjects: none here.
+    assert_eq!(snapshot[0], 5);
+    // The first version lacks just the byte that counts requeues in pages, and the last two, which
+    // count users narrowed to subjects and those with quotas: none here.
     let without = |index: usize| {
         let mut first = snapshot.clone();
-        first.pop();
+        first.truncate(first.len() - 2);
         first.remove(index);
         first[0] = 1;
         let mut engine = World::new().engine;
@@ -226,7 +232,7 @@ fn a_snapshot_of_the_first_version_is_read() {
         engine.snapshot(&mut again);
         Some(again)
     };
-    let mut zeros = (1..snapshot.len() - 1).filter(|index| snapshot[*index] == 0);
+    let mut zeros = (1..snapshot.len() - 2).filter(|index| snapshot[*index] == 0);
     assert!(zeros.any(|index| without(index).as_ref() == Some(&snapshot)));
 }
 

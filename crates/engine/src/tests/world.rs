@@ -216,6 +216,7 @@ impl World {
                     subject: arguments[0],
                     group: words.value("group"),
                     name: arguments[1],
+                    laggard: None,
                 };
                 if let Err(refusal) = self.engine.listen(session, listen) {
                     self.fx.reply(session, Err(refusal));
@@ -347,6 +348,7 @@ fn request(words: &Words<'_>) -> Request {
         "rollback" => Request::Rollback,
         "create-vhost" => Request::CreateVhost { name: text(1) },
         "delete-vhost" => Request::DeleteVhost { name: text(1) },
+        "delete-user" => Request::DeleteUser { name: text(1) },
         other => access_request(other, words),
     }
 }
@@ -369,6 +371,14 @@ fn access_request(word: &str, words: &Words<'_>) -> Request {
             let publish = SubjectRules { allow: vec![text(2)], deny: vec![text(3)] };
             let subjects = SubjectPermissions { publish, ..SubjectPermissions::default() };
             Request::SetSubjectPermissions { user: text(1), vhost, subjects }
+        }
+        "quota" => {
+            let mut quota = Quota::default();
+            quota.laggard = words.value("laggard").and_then(Laggard::named);
+            for (bound, name) in Bound::NAMES {
+                quota.set(bound, words.number(name));
+            }
+            Request::SetQuota { user: text(1), quota }
         }
         other => panic!("unknown request '{other}'"),
     }

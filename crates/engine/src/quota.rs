@@ -1,0 +1,147 @@
+//! What one user may use, and what becomes of its clients that are too slow for direct messages.
+//!
+//! The engine keeps these values and holds to those that it can count itself (connections, subjects
+//! listened to); rates and unsent bytes are the host's to count.
+
+/// What becomes of a direct message for a client that is too far behind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Laggard {
+    /// It waits on the disk, with all that comes after it, until the client has read what was before.
+    Spool,
+    /// The client misses its oldest messages that are not sent yet.
+    DropOldest,
+    /// The client misses this one.
+    DropNew,
+    /// The client is disconnected.
+    #[default]
+    Disconnect,
+}
+
+impl Laggard {
+    /// Every policy with its name.
+    pub const NAMES: [(Laggard, &'static str); 4] = [
+        (Laggard::Spool, "spool"),
+        (Laggard::DropOldest, "drop-oldest"),
+        (Laggard::DropNew, "drop-new"),
+        (Laggard::Disconnect, "disconnect"),
+    ];
+
+    /// Its name, the same in settings, commands and protocols.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let named = Laggard::NAMES.iter().find(|(policy, _)| *policy == self);
+        named.expect("every policy has a name").1
+    }
+
+    /// The policy of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Laggard> {
+        Laggard::NAMES.iter().find(|(_, known)| *known == name).map(|(policy, _)| *policy)
+    }
+}
+
+/// What a quota bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Bound {
+    /// Connections of the user at once.
+    Connections,
+    /// Subjects that each of them listens to.
+    Listeners,
+    /// Unsent bytes of each, beyond which it is too slow for direct messages.
+    UnsentBytes,
+    /// Messages published in a second by all of them together.
+    Messages,
+    /// Bytes sent to the broker in a second by all of them together.
+    Bytes,
+    /// Messages published in a second by each.
+    ConnectionMessages,
+    /// Bytes sent to the broker in a second by each.
+    ConnectionBytes,
+}
+
+impl Bound {
+    /// All of them with their names. Records have them in this order: new ones come last.
+    pub const NAMES: [(Bound, &'static str); 7] = [
+        (Bound::Connections, "connections"),
+        (Bound::Listeners, "listeners"),
+        (Bound::UnsentBytes, "unsent-bytes"),
+        (Bound::Messages, "messages-per-second"),
+        (Bound::Bytes, "bytes-per-second"),
+        (Bound::ConnectionMessages, "connection-messages-per-second"),
+        (Bound::ConnectionBytes, "connection-bytes-per-second"),
+    ];
+}
+
+/// What one user may use; what it says nothing of is as for everybody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quota {
+    /// What becomes of its clients that are too slow, unless they say so themselves.
+    pub laggard: Option<Laggard>,
+    bounds: [Option<u64>; Bound::NAMES.len()],
+}
+
+impl Quota {
+    /// The bound, where there is one.
+    #[must_use]
+    pub fn get(&self, bound: Bound) -> Option<u64> {
+        self.bounds[bound as usize]
+    }
+
+    /// Sets it, or takes it away.
+    pub fn set(&mut self, bound: Bound, value: Option<u64>) {
+        self.bounds[bound as usize] = value;
+    }
+
+    /// The same with that bound.
+    #[must_use]
+    pub fn with(mut self, bound: Bound, value: u64) -> Quota {
+        self.set(bound, Some(value));
+        self
+    }
+
+    /// The same with that policy.
+    #[must_use]
+    pub fn with_laggard(mut self, laggard: Laggard) -> Quota {
+        self.laggard = Some(laggard);
+        self
+    }
+
+    /// This, and what `other` says where this says nothing.
+    #[must_use]
+    pub fn or(mut self, other: &Quota) -> Quota {
+        self.laggard = self.laggard.or(other.laggard);
+        for (mine, others) in self.bounds.iter_mut().zip(other.bounds) {
+            *mine = mine.or(others);
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_to_what_they_name() {
+        for (policy, name) in Laggard::NAMES {
+            assert_eq!(policy.name(), name);
+            assert_eq!(Laggard::named(name), Some(policy));
+        }
+        assert_eq!(Laggard::named("never"), None);
+        for (at, (bound, _)) in Bound::NAMES.into_iter().enumerate() {
+            assert_eq!(bound as usize, at);
+        }
+    }
+
+    #[test]
+    fn what_is_not_said_is_as_for_everybody() {
+        let everybody = Quota::default().with_laggard(Laggard::Spool);
+        let everybody = everybody.with(Bound::Connections, 9).with(Bound::Messages, 8);
+        let user = Quota::default().with(Bound::Connections, 1);
+        let both = user.or(&everybody);
+        assert_eq!(both.laggard, Some(Laggard::Spool));
+        assert_eq!(both.get(Bound::Connections), Some(1));
+        assert_eq!(both.get(Bound::Messages), Some(8));
+        assert_eq!(both.get(Bound::Bytes), None);
+    }
+}
