@@ -5,7 +5,7 @@
 //! host on the engine's behalf.
 
 use angarium_engine::{
-    ConnectionId, Delivery, Effects, Engine, Refusal, Reply, Returned, SessionId, Time,
+    ConnectionId, Delivery, Effects, Engine, Laggard, Refusal, Reply, Returned, SessionId, Time,
 };
 
 /// What is spoken on a connection.
@@ -31,6 +31,8 @@ pub struct Peer {
     pub encrypted: bool,
     /// The verified name in the peer's TLS certificate.
     pub certificate_name: Option<String>,
+    /// What becomes of direct messages for which it is too slow, where its listener says so.
+    pub laggard: Option<Laggard>,
 }
 
 /// How a client says who it is. Its debug form leaves secrets out.
@@ -138,6 +140,8 @@ pub struct Outlet {
     pub takes_cancels: bool,
     /// The peer understands headers (NATS, where that is said).
     pub takes_headers: bool,
+    /// What becomes of direct messages for which the peer is too slow, where it says so itself.
+    pub laggard: Option<Laggard>,
     /// What deliveries are written in.
     pub protocol: Protocol,
 }

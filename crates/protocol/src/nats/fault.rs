@@ -20,6 +20,8 @@ pub const BAD_PROTOCOL: &str = "invalid client protocol";
 pub const INVALID_PUBLISH_SUBJECT: &str = "Invalid Publish Subject";
 /// A subscription to what is no subject.
 pub const INVALID_SUBJECT: &str = "Invalid Subject";
+/// A connection beyond what its user may have.
+pub const TOO_MANY_CONNECTIONS: &str = "maximum connections exceeded";
 /// A subscription beyond the limit.
 pub const TOO_MANY_SUBSCRIPTIONS: &str = "maximum subscriptions exceeded";
 

@@ -1,12 +1,13 @@
 //! From INFO to a login.
 
 use super::codec::{Connect, Info};
-use super::fault;
 use super::session::{Connection, State, Wishes};
 use super::settings::Tls;
+use super::{fault, mapping};
 use crate::amqp091::codec::wire::truncated;
 use crate::info::ClientProperties;
 use crate::{Authentication, Close, Credentials, Turn, World};
+use angarium_engine::Laggard;
 
 /// Letters of a nonce, six random bits each.
 const NONCE_LETTERS: usize = 22;
@@ -97,7 +98,12 @@ impl Connection {
         if connect.no_responders && !connect.headers {
             return Err(self.fail(turn, fault::NO_RESPONDERS_NEEDS_HEADERS));
         }
-        turn.world.outlet(self.id).takes_headers = connect.headers;
+        let outlet = turn.world.outlet(self.id);
+        outlet.takes_headers = connect.headers;
+        outlet.laggard = connect.laggard.as_deref().and_then(Laggard::named);
+        if connect.laggard.is_some() && outlet.laggard.is_none() {
+            return Err(self.fail(turn, fault::text(super::codec::Malformed::Arguments)));
+        }
         let Some(credentials) = self.credentials(connect) else {
             return Err(self.fail(turn, fault::AUTHORIZATION_VIOLATION));
         };
@@ -155,12 +161,12 @@ impl Connection {
             Ok(identity) => {
                 self.user = identity.user;
                 let granted = turn.engine.connect(self.id, &self.user, &self.vhost);
-                granted.map_err(|refusal| refusal.text)
+                granted.map_err(|refusal| (mapping::login_refused(&refusal), refusal.text))
             }
-            Err(why) => Err(why),
+            Err(why) => Err((fault::AUTHORIZATION_VIOLATION, why)),
         };
-        if let Err(why) = granted {
-            self.fail(turn, fault::AUTHORIZATION_VIOLATION);
+        if let Err((error, why)) = granted {
+            self.fail(turn, error);
             return Err(Close { reason: format!("login refused: {why}") });
         }
         turn.engine.open(self.session());

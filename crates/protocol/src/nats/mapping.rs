@@ -4,11 +4,16 @@ use super::codec::Headers;
 use super::codec::headers::HeadersWriter;
 use super::fault;
 use crate::properties::{self, HeaderValue, Property, TextProperty};
-use angarium_engine::{Format, MessageView, QUEUE_SUBJECT_PREFIX, Refusal, RefusalKind, Value};
+use angarium_engine::{
+    Format, Laggard, MessageView, QUEUE_SUBJECT_PREFIX, Refusal, RefusalKind, Value,
+};
 use std::borrow::Cow;
 
 /// The header that tells a subscriber how many messages it missed before this one.
 pub(super) const MISSED: &str = "Angarium-Missed";
+/// What a subject begins with whose subscription says what becomes of messages for which the client
+/// is too slow: the policy's name and the subject itself follow. SUB has no place of its own for it.
+const LAGGARD_PREFIX: &str = "$LAGGARD.";
 /// Headers for the status line that a message from a NATS server would have.
 const STATUS: &str = "Status";
 const DESCRIPTION: &str = "Description";
@@ -178,11 +183,50 @@ pub(super) fn with_missed(block: &[u8], missed: u64) -> Vec<u8> {
     longer
 }
 
+/// What a subscription says about its client's slowness, and the subject that is meant. `None`: it
+/// asks for what there is not.
+pub(super) fn with_laggard(subject: &str) -> Option<(Option<Laggard>, &str)> {
+    let Some(rest) = subject.strip_prefix(LAGGARD_PREFIX) else { return Some((None, subject)) };
+    let (policy, subject) = rest.split_once('.')?;
+    Some((Some(Laggard::named(policy)?), subject))
+}
+
+/// What a refused login is called.
+pub(super) fn login_refused(refusal: &Refusal) -> &'static str {
+    match refusal.kind {
+        RefusalKind::LimitExceeded => fault::TOO_MANY_CONNECTIONS,
+        _ => fault::AUTHORIZATION_VIOLATION,
+    }
+}
+
 /// What a refused subscription is called.
 pub(super) fn subscription_refused(refusal: &Refusal, violation: impl Fn() -> String) -> String {
     match refusal.kind {
         RefusalKind::AccessRefused | RefusalKind::NotAllowed => violation(),
         RefusalKind::LimitExceeded => fault::TOO_MANY_SUBSCRIPTIONS.to_owned(),
         _ => fault::INVALID_SUBJECT.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_may_say_what_becomes_of_slow_clients() {
+        for (subject, expected) in [
+            ("a.b", Some((None, "a.b"))),
+            ("$LAGGARD", Some((None, "$LAGGARD"))),
+            ("$LAGGARD.spool.a.>", Some((Some(Laggard::Spool), "a.>"))),
+            ("$LAGGARD.drop-oldest.a", Some((Some(Laggard::DropOldest), "a"))),
+            ("$LAGGARD.drop-new.$SYS.x", Some((Some(Laggard::DropNew), "$SYS.x"))),
+            ("$LAGGARD.disconnect.*", Some((Some(Laggard::Disconnect), "*"))),
+            ("$LAGGARD.spool", None),
+            ("$LAGGARD.never.a", None),
+            ("$LAGGARD.*.a", None),
+            ("$LAGGARD.>", None),
+        ] {
+            assert_eq!(with_laggard(subject), expected, "{subject}");
+        }
     }
 }

@@ -199,8 +199,11 @@ impl Connection {
         else {
             return self.complain(turn, fault::INVALID_SUBJECT);
         };
+        let Some((laggard, subject)) = mapping::with_laggard(subject) else {
+            return self.complain(turn, fault::INVALID_SUBJECT);
+        };
         let group_wish = Some(group).filter(|group| !group.is_empty());
-        let listen = Listen { subject, group: group_wish, name: sid };
+        let listen = Listen { subject, group: group_wish, name: sid, laggard };
         match turn.engine.listen(self.session(), listen) {
             Ok(()) => self.done(turn),
             Err(refusal) => {

@@ -184,6 +184,7 @@ impl Listener {
             local,
             encrypted: self.kind == Kind::Tls,
             certificate_name: None,
+            laggard: None,
         }
     }
 }

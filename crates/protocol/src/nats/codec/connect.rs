@@ -31,6 +31,8 @@ pub struct Connect {
     pub no_responders: bool,
     /// The client understands headers.
     pub headers: bool,
+    /// What is to become of direct messages for which the client is too slow: no option of NATS's.
+    pub laggard: Option<String>,
     /// An account is asked for, which no server grants.
     pub account: bool,
 }
@@ -55,6 +57,7 @@ impl Default for Connect {
             echo: true,
             no_responders: false,
             headers: false,
+            laggard: None,
             account: false,
         }
     }
@@ -96,6 +99,7 @@ impl Connect {
             "name" => &mut self.name,
             "lang" => &mut self.lang,
             "version" => &mut self.version,
+            "laggard" => &mut self.laggard,
             "account" => {
                 self.account = value != Value::Text("".into());
                 return true;
@@ -152,6 +156,7 @@ impl Connect {
             ("name", &self.name),
             ("lang", &self.lang),
             ("version", &self.version),
+            ("laggard", &self.laggard),
         ] {
             if let Some(value) = value {
                 object.text(name, value);

@@ -12,6 +12,7 @@ fn what_is_no_operation_ends_the_connection() {
         ("SUB a", "Parser Error"),
         ("PUB a 1048577", "Maximum Payload Violation"),
         ("CONNECT []", "Parser Error"),
+        ("CONNECT {\"laggard\":\"never\"}", "Parser Error"),
         ("CONNECT {\"verbose\":false,\"protocol\":2}", "invalid client protocol"),
         ("CONNECT {\"no_responders\":true}", "no responders requires headers support"),
     ] {
@@ -30,6 +31,10 @@ fn what_is_no_subject_is_told_and_the_connection_goes_on() {
          > SUB a.>.b 1
          < -ERR 'Invalid Subject'
          > SUB .a 1
+         < -ERR 'Invalid Subject'
+         > SUB $LAGGARD.never.a 1
+         < -ERR 'Invalid Subject'
+         > SUB $LAGGARD.spool.a..b 1
          < -ERR 'Invalid Subject'
          > SUB > 2
          > PUB a..b 1|x

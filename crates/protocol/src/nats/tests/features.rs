@@ -4,6 +4,16 @@ use super::{check, check_raw, play};
 use crate::nats::Settings;
 
 #[test]
+fn a_subscription_may_say_what_becomes_of_slow_clients() {
+    check(
+        "> SUB $LAGGARD.drop-oldest.a.* 1
+         > PUB a.b 1|x
+         < MSG a.b 1 1|x
+         > PUB $LAGGARD.drop-oldest.a.b 1|x",
+    );
+}
+
+#[test]
 fn subscribers_get_what_matches() {
     check(
         "> SUB orders.* 1
