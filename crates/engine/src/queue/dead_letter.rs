@@ -5,11 +5,10 @@ use super::history;
 use super::paging::{Loading, Wanted};
 use super::stored::{Incoming, Stored};
 use crate::engine::Engine;
+use crate::limits::DEAD_LETTER_DEPTH_MAX;
 use crate::routing::{Keys, QueueKey};
 use crate::{Annotations, Content, Death, DeathReason, Effects, Time};
 
-/// Dead letters that lead to dead letters at once, when full queues pass them on to each other.
-const DEPTH_MAX: u32 = 16;
 /// Bytes by which a record in a group may exceed its message: places, kind, history.
 const RECORD_EXTRA_BYTES: usize = 4096;
 
@@ -84,7 +83,7 @@ impl Engine {
         reason: DeathReason,
         fx: &mut F,
     ) {
-        if self.dead_letter_depth >= DEPTH_MAX {
+        if self.dead_letter_depth >= DEAD_LETTER_DEPTH_MAX {
             self.counters.dead_letter_cycles += 1;
             return;
         }

@@ -2,7 +2,7 @@
 //! anew goes on with it, as it does in RabbitMQ 3.
 
 use super::stored::Incoming;
-use crate::limits::NAME_BYTES_MAX;
+use crate::limits::{DEATHS_SENT_MAX, NAME_BYTES_MAX};
 use crate::{Arguments, Content, Death, DeathReason, ReadHeaders, Time, Value};
 use std::time::Duration;
 
@@ -10,15 +10,13 @@ use std::time::Duration;
 const HEADER: &str = "x-death";
 /// The header that holds a message's further routing keys, but for those that are to be hidden.
 const FURTHER_KEYS_HEADER: &str = "CC";
-/// Entries that are taken over: many more than a broker makes.
-const DEATHS_MAX: usize = 64;
 
 /// The history in a message's headers, most recent first. What is no such thing is left out.
 pub(super) fn sent_along(content: &Content<'_>, read: ReadHeaders) -> Vec<Death> {
     let mut deaths = Vec::new();
     read(content.format, content.properties, &mut |name, value| {
         if let (HEADER, Value::List(entries)) = (name, value) {
-            let entries = entries.iter().take(DEATHS_MAX);
+            let entries = entries.iter().take(DEATHS_SENT_MAX);
             deaths = entries.filter_map(death).collect();
         }
     });
@@ -126,6 +124,30 @@ mod tests {
             original_ttl: Some(Duration::from_millis(100)),
         };
         assert_eq!(death(&full), Some(expected));
+    }
+
+    #[test]
+    fn so_many_entries_are_taken_over_and_no_more() {
+        fn read(_: crate::Format, properties: &[u8], visit: &mut dyn FnMut(&str, Value)) {
+            let one = entry(&[("reason", text("rejected")), ("queue", text("q"))]);
+            visit(HEADER, Value::List(vec![one; properties.len()]));
+        }
+        let properties = [0; DEATHS_SENT_MAX + 1];
+        for (sent, taken) in [
+            (DEATHS_SENT_MAX - 1, DEATHS_SENT_MAX - 1),
+            (DEATHS_SENT_MAX, DEATHS_SENT_MAX),
+            (DEATHS_SENT_MAX + 1, DEATHS_SENT_MAX),
+        ] {
+            let content = Content {
+                format: crate::Format::Amqp091,
+                properties: &properties[..sent],
+                body: b"",
+                persistent: false,
+                priority: 0,
+                ttl: None,
+            };
+            assert_eq!(sent_along(&content, read).len(), taken);
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Limits on sizes, times and names: at, below and above each.
 
 use super::{World, check_in};
-use crate::limits::{Limits, NAME_BYTES_MAX, VALUE_DEPTH_MAX};
+use crate::limits::{DEAD_LETTER_DEPTH_MAX, Limits, NAME_BYTES_MAX, VALUE_DEPTH_MAX};
 use crate::*;
 use std::time::Duration;
 
@@ -240,5 +240,25 @@ fn arguments_are_only_as_deep_as_records_bring_back() {
         assert_eq!(refused.count(), if is_taken { 0 } else { 2 }, "{depth}: {answers:?}");
         assert_eq!(world.engine.list_bindings().count(), usize::from(is_taken), "{depth}");
         assert_eq!(world.engine.list_queues().count(), 1 + usize::from(is_taken), "{depth}");
+    }
+}
+
+#[test]
+fn full_queues_pass_dead_letters_on_so_often_and_no_more() {
+    for (queues, arrives) in [
+        (DEAD_LETTER_DEPTH_MAX - 1, true),
+        (DEAD_LETTER_DEPTH_MAX, true),
+        (DEAD_LETTER_DEPTH_MAX + 1, false),
+    ] {
+        let mut world = World::new();
+        for queue in 0..queues {
+            world.run(&format!("a queue q{queue} length=0 dlx=- dlk=q{}", queue + 1));
+        }
+        world.run(&format!("a queue q{queues}"));
+        world.run("a publish - q0 body");
+        let left = u32::from(arrives);
+        let answer = world.run(&format!("a passive q{queues}"));
+        assert_eq!(answer, [format!("a queue q{queues} {left} 0")], "{queues} full queues");
+        assert_eq!(world.engine.counters().dead_letter_cycles, u64::from(!arrives));
     }
 }
