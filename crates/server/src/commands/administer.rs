@@ -144,7 +144,13 @@ fn list() -> Command {
     verb("list", "Lists them")
 }
 fn name(shown: &'static str) -> Arg {
-    Arg::new("name").value_name(shown).required(true)
+    let help = match shown {
+        "ID" => "As `connection list` shows it",
+        "USER" => "The user's name",
+        "SOURCE" => "The exchange that messages come from",
+        _ => "Its name",
+    };
+    Arg::new("name").value_name(shown).required(true).help(help)
 }
 fn flag(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
@@ -159,23 +165,22 @@ fn any_vhost() -> Arg {
     value("vhost", "NAME", "Only this virtual host")
 }
 
-/// Adds what says which broker is meant and how to print.
+/// Adds what says which broker is meant and how to print. The help shows it below what each command
+/// has of its own.
 fn with_broker(command: Command) -> Command {
-    command
-        .arg(flag("json", "Print JSON").global(true))
-        .arg(value("data", "DIR", "The broker's data folder").env("ANGARIUM_DATA").global(true))
-        .arg(
-            value("admin", "URL", "The broker's HTTP address, such as http://127.0.0.1:15672")
-                .env("ANGARIUM_ADMIN")
-                .global(true),
-        )
-        .arg(value("user", "NAME", "An administrator").env("ANGARIUM_USER").global(true))
-        .arg(
-            value("password", "PASSWORD", "The administrator's password")
-                .env("ANGARIUM_PASSWORD")
-                .hide_env_values(true)
-                .global(true),
-        )
+    let arguments = [
+        flag("json", "Print JSON"),
+        value("data", "DIR", "The broker's data folder").env("ANGARIUM_DATA"),
+        value("admin", "URL", "The broker's HTTP address, such as http://127.0.0.1:15672")
+            .env("ANGARIUM_ADMIN"),
+        value("user", "NAME", "An administrator").env("ANGARIUM_USER"),
+        value("password", "PASSWORD", "The administrator's password")
+            .env("ANGARIUM_PASSWORD")
+            .hide_env_values(true),
+    ];
+    arguments.into_iter().fold(command, |command, argument| {
+        command.arg(argument.global(true).help_heading("Which broker, and how to print"))
+    })
 }
 
 /// One request to the broker.

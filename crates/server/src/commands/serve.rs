@@ -16,6 +16,7 @@ use angarium_node::{Node, Options};
 use angarium_protocol::{amqp091, nats};
 use clap::ArgMatches;
 use std::fs::{DirBuilder, Permissions};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -254,10 +255,59 @@ fn welcome(shown: &[String], data: &Path) -> String {
         text += &format!("  {listener}\n");
     }
     text += &format!("  data in {}\n", data.display());
-    text += "Try next, in another terminal:\n  \
-             angarium publish --queue hello --declare 'good day'\n  \
-             angarium consume hello --count 1\n  \
-             angarium queue list\n\
-             Clients on this host connect as guest with password guest. `angarium help` tells more.\n";
+    text += "Try next, in another terminal:\n";
+    if let Some(way) = way_in(shown) {
+        text += &format!("  angarium publish{way} --queue hello --declare 'good day'\n");
+        text += &format!("  angarium consume{way} hello --count 1\n");
+    }
+    let is_default = data == Settings::default().data;
+    let folder = if is_default { String::new() } else { format!(" --data {}", data.display()) };
+    text += &format!("  angarium queue list{folder}\n");
+    text +=
+        "Clients on this host connect as guest with password guest. `angarium help` tells more.\n";
     text
+}
+
+/// The option that leads `publish` and `consume` to the first AMQP listener: empty where they find it
+/// by themselves, none where there is no listener without TLS.
+fn way_in(shown: &[String]) -> Option<String> {
+    let place = shown.iter().find_map(|listener| listener.strip_prefix("amqp on "))?;
+    let Ok(mut address) = place.parse::<SocketAddr>() else {
+        return Some(format!(" --socket {place}"));
+    };
+    if address.ip().is_unspecified() {
+        address.set_ip(Ipv4Addr::LOCALHOST.into());
+    }
+    let is_default = address == SocketAddr::from((Ipv4Addr::LOCALHOST, 5672));
+    Some(if is_default { String::new() } else { format!(" --uri amqp://{address}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_welcome_leads_to_where_it_listens() {
+        let check = |shown: &[&str], data: &Path, expected: &[&str]| {
+            let shown: Vec<String> = shown.iter().map(|&listener| listener.to_owned()).collect();
+            let text = welcome(&shown, data);
+            let tried: Vec<&str> =
+                text.lines().filter_map(|line| line.strip_prefix("  angarium ")).collect();
+            assert_eq!(tried, expected, "{shown:?}");
+        };
+        let usual = Settings::default().data;
+        let publish = |way: &str| format!("publish{way} --queue hello --declare 'good day'");
+        let consume = |way: &str| format!("consume{way} hello --count 1");
+        for (shown, way) in [
+            (&["amqp on 0.0.0.0:5672", "http on 127.0.0.1:15672"][..], ""),
+            (&["amqp on [::]:5672"], ""),
+            (&["amqp on 127.0.0.1:5673"], " --uri amqp://127.0.0.1:5673"),
+            (&["amqps on 0.0.0.0:5671", "amqp on 10.0.0.1:5672"], " --uri amqp://10.0.0.1:5672"),
+            (&["amqp on [::1]:5672"], " --uri amqp://[::1]:5672"),
+            (&["amqp on /run/mq.sock"], " --socket /run/mq.sock"),
+        ] {
+            check(shown, &usual, &[&publish(way), &consume(way), "queue list"]);
+        }
+        check(&["nats on 0.0.0.0:4222"], Path::new("/srv/mq"), &["queue list --data /srv/mq"]);
+    }
 }
