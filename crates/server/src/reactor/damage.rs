@@ -1,20 +1,38 @@
-//! Says in the log what the engine found that cannot be read back, and what to do about it.
+//! Says in the log what is wrong with the disk, and what to do about it: that it is full or has failed,
+//! and what the engine found that cannot be read back.
 
 use angarium_engine::{Engine, Position};
+use angarium_journal::State;
+use angarium_node::Node;
 use std::collections::BTreeSet;
 
 /// What was said already.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Damage {
+    journal: State,
     unreadable: u64,
     queue_stops: u64,
     /// Stopped queues, by virtual host, name and place.
     stopped: BTreeSet<(String, String, Position)>,
 }
 
+impl Default for Damage {
+    fn default() -> Damage {
+        let stopped = BTreeSet::new();
+        Damage { journal: State::Ready, unreadable: 0, queue_stops: 0, stopped }
+    }
+}
+
 impl Damage {
-    /// Looks at the engine's counters; says what is new.
-    pub(super) fn look(&mut self, engine: &Engine) {
+    /// Looks at the journal's state and the engine's counters; says what is new.
+    pub(super) fn look(&mut self, node: &Node) {
+        let (state, engine) = (node.journal().state(), node.engine());
+        if let Some(news) = self.news(state) {
+            match state {
+                State::Failed(_) => tracing::error!("{news}"),
+                State::Ready | State::Full => tracing::warn!("{news}"),
+            }
+        }
         let counters = engine.counters();
         if counters.unreadable > self.unreadable {
             let records = counters.unreadable - self.unreadable;
@@ -29,6 +47,26 @@ impl Damage {
             self.queue_stops = counters.queue_stops;
             self.tell_stopped(engine);
         }
+    }
+
+    /// What a change of the journal's state means to the operator.
+    fn news(&mut self, state: &State) -> Option<String> {
+        if *state == self.journal {
+            return None;
+        }
+        self.journal = state.clone();
+        Some(match state {
+            State::Ready => "the disk has space again: persistent messages are taken".to_owned(),
+            State::Full => {
+                "the disk is full: persistent messages are refused until there is space; \
+                            consumers are served"
+                    .to_owned()
+            }
+            State::Failed(why) => format!(
+                "the disk failed: {why}; persistent messages are refused, consumers are served: \
+                 see to the disk and start the broker again"
+            ),
+        })
     }
 
     fn tell_stopped(&mut self, engine: &Engine) {
@@ -56,4 +94,27 @@ impl Damage {
 fn place(position: Position) -> String {
     let offset = position.0 & u64::from(u32::MAX);
     format!("{:08}.segment at offset {offset}", position.segment())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_change_of_the_disk_is_told_once() {
+        let mut damage = Damage::default();
+        let failed = State::Failed("cannot flush 00000001.segment: Input/output error".to_owned());
+        for (state, told) in [
+            (State::Ready, None),
+            (State::Full, Some("the disk is full")),
+            (State::Full, None),
+            (State::Ready, Some("the disk has space again")),
+            (failed.clone(), Some("the disk failed: cannot flush 00000001.segment")),
+            (failed, None),
+        ] {
+            let news = damage.news(&state);
+            assert_eq!(news.is_some(), told.is_some(), "{state:?}: {news:?}");
+            assert!(news.unwrap_or_default().starts_with(told.unwrap_or_default()), "{state:?}");
+        }
+    }
 }

@@ -270,7 +270,7 @@ impl Shard {
         }
         self.do_what_is_due();
         self.node.end_turn(self.now);
-        self.damage.look(self.node.engine());
+        self.damage.look(&self.node);
         self.hand_out();
         self.flush();
         self.resume_paused();
