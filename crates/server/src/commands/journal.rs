@@ -48,7 +48,11 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
     print!("{}", shown(&report));
     if verb == "repair" && !report.problems.is_empty() {
         if !arguments.get_flag("drop-damaged") {
-            return Err("nothing was changed; --drop-damaged gives up what is damaged".into());
+            return Err(
+                "nothing was changed; copy the folder, then --drop-damaged gives up what is \
+                        damaged"
+                    .into(),
+            );
         }
         for dropped in repair(&disk, &report)? {
             println!("{dropped}");
@@ -58,9 +62,18 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
     }
     match report.problems.len() {
         0 => Ok(()),
-        1 => Err("the journal has a problem".into()),
-        count => Err(format!("the journal has {count} problems")),
+        problems => Err(advice(problems, arguments.get_one("data").map(String::as_str))),
     }
+}
+
+/// What to do about so many problems in that data folder, or in the usual one.
+fn advice(problems: usize, data: Option<&str>) -> String {
+    let problems = if problems == 1 { "a problem".into() } else { format!("{problems} problems") };
+    let data = data.map(|folder| format!(" --data {folder}")).unwrap_or_default();
+    format!(
+        "the journal has {problems}: bring the file back from a copy, or let `angarium journal \
+         repair{data}` give up what is damaged"
+    )
 }
 
 /// A report in words.
@@ -93,4 +106,20 @@ pub(super) fn shown(report: &Report) -> String {
         text += "the journal is whole\n";
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn problems_come_with_what_to_do() {
+        for (problems, data, begins, offers) in [
+            (1, None, "the journal has a problem: ", "`angarium journal repair`"),
+            (2, Some("d"), "the journal has 2 problems: ", "`angarium journal repair --data d`"),
+        ] {
+            let advice = advice(problems, data);
+            assert!(advice.starts_with(begins) && advice.contains(offers), "{advice}");
+        }
+    }
 }
