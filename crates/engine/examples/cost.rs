@@ -59,7 +59,7 @@ fn session(connection: u32) -> SessionId {
 /// An engine with a session on each of so many connections.
 fn engine(connections: u32) -> Engine {
     let limits = limits::Limits::default();
-    let mut engine = Engine::new(Options { seed: [1; 32], limits, read_headers: no_headers });
+    let mut engine = Engine::new(Options { limits, ..Options::alone([1; 32], no_headers) });
     for connection in 0..connections {
         engine.connect_internal(ConnectionId(connection), "/").expect("the virtual host is there");
         engine.open(session(connection));
@@ -133,11 +133,11 @@ fn measure_direct(wish: &Wish, name: &str, subject: &str, listeners: u32, others
     for other in 0..others {
         let (subject, name) = (format!("other.{}.{other}", other % 1000), format!("o{other}"));
         let listen = Listen { subject: &subject, group: None, name: &name, laggard: None };
-        engine.listen(session, listen).expect("listening is granted");
+        engine.listen(session, listen, &mut fx).expect("listening is granted");
     }
     for listener in 0..listeners {
         let listen = Listen { subject, group: None, name: &listener.to_string(), laggard: None };
-        engine.listen(session, listen).expect("listening is granted");
+        engine.listen(session, listen, &mut fx).expect("listening is granted");
     }
     let body = [0; 100];
     let content = Content {
@@ -148,7 +148,7 @@ fn measure_direct(wish: &Wish, name: &str, subject: &str, listeners: u32, others
         priority: 0,
         ttl: None,
     };
-    let emit = Emit { subject, echo: true, content };
+    let emit = Emit { subject, echo: true, asks: false, content };
     let messages = wish.messages / listeners.max(1);
     let start = Instant::now();
     for _ in 0..messages {

@@ -193,7 +193,8 @@ impl Engine {
     /// Adds a virtual host with what every one has.
     pub(crate) fn add_vhost(&mut self, name: &str) -> u32 {
         let seed = self.random.next();
-        let router = Router::new(name, &self.options.limits, seed);
+        let mut router = Router::new(name, &self.options.limits, seed);
+        router.watch_subjects(self.has_others());
         let interest = Interest::new(seed);
         let slot = self.vhosts.insert(Vhost { name: name.to_owned(), router, interest, queues: 0 });
         self.vhost_slots.insert(name.to_owned(), slot);
@@ -213,35 +214,35 @@ impl Engine {
                 check_name("a user", name)?;
                 self.access.put_user(name, password_hash, *administrator);
                 let administrator = *administrator;
-                self.append_record(&Record::UserPut { name, password_hash, administrator }, fx);
+                self.append_access(&Record::UserPut { name, password_hash, administrator }, fx);
             }
             Request::DeleteUser { name } => {
                 if !self.access.delete_user(name) {
                     let text = format!("no user '{name}'");
                     return Err(Refusal::new(RefusalKind::NotFound, text));
                 }
-                self.append_record(&Record::UserDeleted { name }, fx);
+                self.append_access(&Record::UserDeleted { name }, fx);
             }
             Request::SetPermissions { user, vhost, configure, write, read } => {
                 self.vhost_slot(vhost)?;
                 let set = PermissionView { user, vhost, configure, write, read };
                 self.access.set_permissions(set)?;
                 let record = Record::PermissionsSet { user, vhost, configure, write, read };
-                self.append_record(&record, fx);
+                self.append_access(&record, fx);
             }
             Request::SetSubjectPermissions { user, vhost, subjects } => {
                 self.vhost_slot(vhost)?;
                 self.access.set_subject_permissions(user, vhost, subjects)?;
                 let subjects = subjects.clone();
-                self.append_record(&Record::SubjectPermissionsSet { user, vhost, subjects }, fx);
+                self.append_access(&Record::SubjectPermissionsSet { user, vhost, subjects }, fx);
             }
             Request::SetQuota { user, quota } => {
                 self.access.set_quota(user, *quota)?;
-                self.append_record(&Record::QuotaSet { user, quota: *quota }, fx);
+                self.append_access(&Record::QuotaSet { user, quota: *quota }, fx);
             }
             Request::ClearPermissions { user, vhost } => {
                 if self.access.clear_permissions(user, vhost) {
-                    self.append_record(&Record::PermissionsCleared { user, vhost }, fx);
+                    self.append_access(&Record::PermissionsCleared { user, vhost }, fx);
                 }
             }
             _ => unreachable!("only administrative requests come here"),
@@ -260,7 +261,7 @@ impl Engine {
             return Err(Refusal::new(RefusalKind::LimitExceeded, text));
         }
         self.add_vhost(name);
-        self.append_record(&Record::VhostCreated { name }, fx);
+        self.append_access(&Record::VhostCreated { name }, fx);
         Ok(())
     }
 
@@ -279,7 +280,7 @@ impl Engine {
             return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
         }
         self.drop_vhost(now, slot, fx);
-        self.append_record(&Record::VhostDeleted { name }, fx);
+        self.append_access(&Record::VhostDeleted { name }, fx);
         Ok(())
     }
 
@@ -298,6 +299,12 @@ impl Engine {
         let vhost = self.vhosts.remove(slot).expect("the caller looked it up");
         self.vhost_slots.remove(&vhost.name);
         self.access.vhost_deleted(&vhost.name);
+    }
+
+    /// Appends a record about who may do what, and tells the other shards, which have copies.
+    fn append_access<F: Effects>(&mut self, record: &Record<'_>, fx: &mut F) {
+        self.append_record(record, fx);
+        self.tell_access(record, fx);
     }
 
     /// Appends a record about topology: rare, and flushed soon.

@@ -1,6 +1,8 @@
 //! Every output: what the host must do, in the order in which the engine calls.
 
-use crate::{ConnectionId, Laggard, MessageView, Position, Refusal, Reply, SessionId};
+use crate::{
+    ConnectionId, Forward, Laggard, MessageView, Position, Refusal, Reply, SessionId, Shards,
+};
 use std::sync::Arc;
 
 /// What the host does for the engine. Calls come in the order in which they must take effect; none
@@ -10,6 +12,17 @@ pub trait Effects {
     fn deliver(&mut self, delivery: &Delivery<'_>);
     /// Hands a direct message to one who listens, now or never.
     fn emit(&mut self, delivery: &Delivery<'_>) -> Heard;
+    /// Hands a direct message to other shards; each gets it by [`crate::Engine::forwarded`]. Says how
+    /// far behind they are, the best of them: as `Heard::Crowded` says, its publisher may wait.
+    fn forward(&mut self, to: Shards, forward: &Forward<'_>) -> Heard {
+        let _ = (to, forward);
+        Heard::Missed
+    }
+    /// Tells all other shards something, by [`crate::Engine::told`], in order. `by`: the connection
+    /// whose doing it is; what it does next should not be seen by a shard that does not know it.
+    fn tell(&mut self, by: Option<ConnectionId>, news: &[u8]) {
+        let _ = (by, news);
+    }
     /// Tells a publisher what became of its publishes.
     fn confirm(&mut self, session: SessionId, confirm: Confirm);
     /// Gives an unroutable mandatory message back; comes before its confirm.

@@ -17,8 +17,8 @@ use crate::slab::Slab;
 use crate::subscription::Subscription;
 use crate::timers::Timers;
 use crate::{
-    ConnectionId, Effects, Emit, Listen, LoadId, Loaded, Position, Publish, Reached, ReadHeaders,
-    Refusal, RefusalKind, Request, SessionId, Settle, Time,
+    ConnectionId, Effects, Emit, Forward, Listen, LoadId, Loaded, Position, Publish, Reached,
+    ReadHeaders, Refusal, RefusalKind, Request, SessionId, Settle, ShardId, Shards, Time,
 };
 use std::collections::BTreeMap;
 
@@ -32,6 +32,19 @@ pub struct Options {
     pub limits: Limits,
     /// How to look at headers.
     pub read_headers: ReadHeaders,
+    /// Which of the broker's shards this is.
+    pub shard: ShardId,
+    /// The others; none where it is the only one.
+    pub others: Shards,
+}
+
+impl Options {
+    /// Those of a broker's only shard, with the limits that an operator would not change.
+    #[must_use]
+    pub fn alone(seed: [u8; 32], read_headers: ReadHeaders) -> Options {
+        let (shard, others) = (ShardId::HOME, Shards::NONE);
+        Options { seed, limits: Limits::default(), read_headers, shard, others }
+    }
 }
 
 /// Whether the journal can take records.
@@ -264,12 +277,23 @@ impl Engine {
     }
     /// Begins to listen to direct messages; a name that listens already goes on as it is. Refused: no
     /// permission, not a pattern of subjects, limits.
-    pub fn listen(&mut self, session: SessionId, listen: Listen<'_>) -> Result<(), Refusal> {
-        self.begin_to_listen(session, listen)
+    pub fn listen<F: Effects>(
+        &mut self,
+        session: SessionId,
+        listen: Listen<'_>,
+        fx: &mut F,
+    ) -> Result<(), Refusal> {
+        self.begin_to_listen(session, listen, fx)
     }
     /// Ceases to listen: now, or once `after` messages were heard, counted from the beginning.
-    pub fn unlisten(&mut self, session: SessionId, name: &str, after: Option<u64>) {
-        self.cease_to_listen(session, name, after);
+    pub fn unlisten<F: Effects>(
+        &mut self,
+        session: SessionId,
+        name: &str,
+        after: Option<u64>,
+        fx: &mut F,
+    ) {
+        self.cease_to_listen(session, name, after, fx);
     }
     /// The name of one of the session's own listeners, outside of groups, that hears `subject`.
     pub fn listener(&mut self, session: SessionId, subject: &str) -> Option<&str> {
@@ -310,6 +334,32 @@ impl Engine {
     pub fn writable<F: Effects>(&mut self, now: Time, connection: ConnectionId, fx: &mut F) {
         let _ = (now, fx);
         self.connection_writable(connection);
+    }
+
+    // ---- other shards ----
+
+    /// What a shard that begins now has to be told: users, virtual hosts, and what queues catch.
+    #[must_use]
+    pub fn introduction(&self) -> Vec<Vec<u8>> {
+        self.introduce()
+    }
+    /// Takes in what another shard told. Errors say what is wrong with it.
+    pub fn told<F: Effects>(
+        &mut self,
+        from: ShardId,
+        news: &[u8],
+        fx: &mut F,
+    ) -> Result<(), String> {
+        self.take_news(from, news, fx)
+    }
+    /// Hands a direct message of another shard to those who listen here, and at home to queues.
+    pub fn forwarded<F: Effects>(
+        &mut self,
+        now: Time,
+        forward: &Forward<'_>,
+        fx: &mut F,
+    ) -> Reached {
+        self.take_forward(now, forward, fx)
     }
 
     // ---- storage ----

@@ -45,11 +45,11 @@ mod view;
 mod tests;
 
 pub use counters::Counters;
-pub use direct::{QUEUE_SUBJECT_PREFIX, SUBJECT_EXCHANGE};
+pub use direct::{Forward, QUEUE_SUBJECT_PREFIX, SUBJECT_EXCHANGE};
 pub use effect::{Confirm, Delivery, Effects, Heard, Load, LoadId, Loaded, Returned};
 pub use engine::{Engine, Options, StorageState};
 pub use message::{Annotations, Content, Death, DeathReason, Format, MessageView, ReadHeaders};
-pub use names::{ConnectionId, Position, SessionId};
+pub use names::{ConnectionId, Position, SessionId, ShardId, Shards};
 pub use publish::INBOX_PREFIX;
 pub use queue::QueueCounters;
 pub use quota::{Bound, Laggard, Quota};

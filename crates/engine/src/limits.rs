@@ -3,6 +3,8 @@
 use crate::{Arguments, Refusal, RefusalKind, Value};
 use std::time::Duration;
 
+/// Shards of one broker: what fits a set of one word.
+pub const SHARDS_MAX: usize = 64;
 /// Bytes in a name (queue, exchange, routing key, subscription): what fits a one-byte length.
 pub const NAME_BYTES_MAX: usize = 255;
 /// Bytes in the subject of a direct message, or of what listens to one.

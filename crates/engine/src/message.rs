@@ -1,5 +1,6 @@
 //! Messages: what a publisher hands in, what is stored, and what the broker adds to it.
 
+use crate::codec::Malformed;
 use crate::{Time, Value};
 use std::time::Duration;
 
@@ -14,6 +15,17 @@ pub enum Format {
     /// reply subject, and the header block as it is sent (from `NATS/1.0` to the empty line) or
     /// nothing. No bytes at all: neither reply subject nor headers.
     Nats = 2,
+}
+
+impl Format {
+    /// The format of that number.
+    pub(crate) fn of(number: u8) -> Result<Format, Malformed> {
+        match number {
+            1 => Ok(Format::Amqp091),
+            2 => Ok(Format::Nats),
+            other => Err(format!("message format {other} is unknown")),
+        }
+    }
 }
 
 /// Visits the headers (name, value) in properties of the given format; called only where a headers

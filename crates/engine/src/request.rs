@@ -33,6 +33,8 @@ pub struct Emit<'a> {
     pub subject: &'a str,
     /// Listeners of the publisher's own connection hear it too.
     pub echo: bool,
+    /// Its publisher wants to know if nobody takes it, also where only another shard can tell.
+    pub asks: bool,
     /// The message.
     pub content: Content<'a>,
 }

@@ -80,6 +80,7 @@ impl Engine {
             self.append_record(record, fx);
         }
         self.record_auto_deleted(vhost, change, fx);
+        self.tell_catching(vhost, fx);
     }
 
     fn record_auto_deleted<F: Effects>(&mut self, vhost: u32, change: &Change, fx: &mut F) {
@@ -306,6 +307,7 @@ impl Engine {
             self.append_record(&Record::QueueDeleted { number: queue.number }, fx);
         }
         self.record_auto_deleted(queue.vhost, &change, fx);
+        self.tell_catching(queue.vhost, fx);
         let _ = now;
         ready
     }

@@ -1,6 +1,7 @@
 //! What operators ask of a running node: control requests with all rights, and listings.
 
 use crate::node::Node;
+use crate::parcel::Whose;
 use angarium_engine::{ConnectionId, Refusal, RefusalKind, Reply, Request, SessionId, Time};
 use angarium_protocol as protocol;
 use std::time::Duration;
@@ -38,6 +39,7 @@ impl Node {
                 let gone = name.clone();
                 let reply = self.ask(now, vhost, Request::DeleteUser { name })?;
                 let why = format!("user '{gone}' was deleted");
+                self.end_all_elsewhere(Whose::User(&gone), &why);
                 self.close_connections(now, &why, |session| session.user == gone);
                 Ok(reply)
             }
@@ -52,6 +54,7 @@ impl Node {
         }
         if self.engine.list_vhosts().any(|vhost| vhost.name == name) {
             let why = format!("virtual host '{name}' was deleted");
+            self.end_all_elsewhere(Whose::Vhost(&name), &why);
             self.close_connections(now, &why, |session| session.vhost == name);
         }
         self.ask(now, asked_in, Request::DeleteVhost { name })
@@ -78,8 +81,8 @@ impl Node {
         self.engine.connect_internal(OPERATOR.connection, vhost)?;
         self.engine.open(OPERATOR);
         self.engine.request(now, OPERATOR, request, &mut self.world);
-        let at = self.world.replies.iter().position(|(session, _)| *session == OPERATOR);
-        let reply = at.and_then(|at| self.world.replies.remove(at)).map(|(_, reply)| reply);
+        let at = self.world.replies.iter().position(|answer| answer.session == OPERATOR);
+        let reply = at.and_then(|at| self.world.replies.remove(at)).map(|answer| answer.reply);
         self.engine.disconnect(now, OPERATOR.connection, &mut self.world);
         reply.unwrap_or_else(|| {
             Err(Refusal::new(RefusalKind::NotImplemented, "this request cannot be made this way"))

@@ -3,7 +3,7 @@
 //!
 //! Knows bytes, not messages: what a delivery looks like is its protocol's business.
 
-use angarium_engine::ConnectionId;
+use angarium_engine::{ConnectionId, ShardId};
 use angarium_protocol::Outlet;
 use std::cell::Cell;
 
@@ -15,6 +15,15 @@ pub enum Laggard {
     Disconnect,
     /// It misses the message, and is told how many it missed with the next one that it gets.
     DropNew,
+}
+
+/// Somebody who publishes direct messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Publisher {
+    /// On this shard.
+    Here(ConnectionId),
+    /// On another one.
+    There(ShardId, ConnectionId),
 }
 
 /// A connection's output and what the host must know about it.
@@ -30,7 +39,7 @@ pub(crate) struct Egress {
     /// What becomes of it when it is too far behind.
     pub(crate) laggard: Laggard,
     /// Publishers that are not read from before some of this is sent.
-    holds: Vec<ConnectionId>,
+    holds: Vec<Publisher>,
     /// Nothing of it was sent for a while although there was something: it holds nobody up.
     is_stalled: bool,
     /// Something of it was sent since [`Egress::look_for_stall`].
@@ -60,8 +69,13 @@ impl Egress {
         }
     }
 
+    /// Whether nobody waits for it, because it takes nothing.
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.is_stalled
+    }
+
     /// Lets a publisher wait for this; says whether it does. One that waits already waits once.
-    pub(crate) fn hold(&mut self, publisher: ConnectionId) -> bool {
+    pub(crate) fn hold(&mut self, publisher: Publisher) -> bool {
         if self.is_stalled {
             return false;
         }
@@ -70,13 +84,13 @@ impl Egress {
     }
 
     /// Takes those that wait, to let them go on.
-    pub(crate) fn release(&mut self) -> Vec<ConnectionId> {
+    pub(crate) fn release(&mut self) -> Vec<Publisher> {
         std::mem::take(&mut self.holds)
     }
 
     /// Called now and then. Where nothing was sent since the last time although others wait for it, it
     /// is stalled: returns those that waited, to go on without it.
-    pub(crate) fn look_for_stall(&mut self) -> Vec<ConnectionId> {
+    pub(crate) fn look_for_stall(&mut self) -> Vec<Publisher> {
         if std::mem::take(&mut self.has_moved) || self.holds.is_empty() {
             return Vec::new();
         }

@@ -9,11 +9,15 @@
 mod administration;
 mod connection;
 mod credentials;
+mod disk;
 mod egress;
+mod mesh;
 mod node;
 mod outrun;
+mod parcel;
 mod recovery;
 mod session;
+mod shards;
 mod storage;
 mod world;
 

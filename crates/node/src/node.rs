@@ -5,18 +5,18 @@ use crate::egress::Laggard;
 use crate::outrun::Slowed;
 use crate::recovery;
 use crate::session::AnySession;
-use crate::storage::{self, ReadDone, ReadJob};
-use crate::world::{Verification, World};
+use crate::storage;
+use crate::world::{Answer, Verification, World};
 use angarium_engine::limits::Limits;
-use angarium_engine::{ConnectionId, Engine, Position, StorageState, Time};
-use angarium_journal::{Done, Job, State, Storage};
+use angarium_engine::{ConnectionId, Engine, ShardId, Time};
+use angarium_journal::{State, Storage};
 use angarium_protocol::{Close, Peer, Session, Turn, amqp091, nats};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How often idle connections are looked at: heartbeats, handshake timeouts, unused buffers.
-const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
+pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
 /// Buffers of a connection that was idle for a sweep are freed beyond this size.
 const IDLE_BUFFER_BYTES_MAX: usize = 0;
 
@@ -45,6 +45,10 @@ pub struct Options {
     pub laggard: Laggard,
     /// Users that may only connect from this very host.
     pub local_users: Vec<String>,
+    /// Which of the broker's shards this is.
+    pub shard: ShardId,
+    /// How many there are.
+    pub shards: usize,
 }
 
 /// Counters of the node itself; engine and journal have their own.
@@ -76,20 +80,36 @@ pub struct Node {
     pub(crate) verifications: VecDeque<Verification>,
     /// Sessions that were answered and have input waiting.
     pub(crate) resumable: Vec<ConnectionId>,
-    next_sweep: Option<Time>,
+    pub(crate) next_sweep: Option<Time>,
     slowed: Slowed,
-    storage_state: State,
-    is_closing: bool,
+    pub(crate) storage_state: State,
+    pub(crate) is_closing: bool,
     pub(crate) stats: Stats,
 }
 
 impl Node {
-    /// A node with everything that `storage` holds.
+    /// A broker's home shard, with everything that `storage` holds.
     pub fn recover(options: Options, storage: &dyn Storage, now: Time) -> Result<Node, String> {
-        let (engine, mut world) = recovery::recover(&options, storage, now)?;
+        let (engine, world) = recovery::recover(&options, storage, now)?;
+        let mut node = Node::new(options, engine, world);
+        node.watch_storage(now);
+        Ok(node)
+    }
+
+    /// Another shard of a broker, which is told by home's [`Node::introduction`] what it has to know.
+    pub fn join(options: Options, introduction: &[Vec<u8>]) -> Result<Node, String> {
+        let mut engine = recovery::engine(&options);
+        let mut world = World::new(None, &options);
+        for news in introduction {
+            engine.told(ShardId::HOME, news, &mut world)?;
+        }
+        Ok(Node::new(options, engine, world))
+    }
+
+    fn new(options: Options, engine: Engine, mut world: World) -> Node {
         // Slot 0 is never a client's: administration asks in its name.
         world.reset(ConnectionId(0));
-        let mut node = Node {
+        Node {
             options,
             engine,
             world,
@@ -103,9 +123,7 @@ impl Node {
             storage_state: State::Ready,
             is_closing: false,
             stats: Stats::default(),
-        };
-        node.watch_storage(now);
-        Ok(node)
+        }
     }
 
     /// The engine, for views of what is in it.
@@ -113,9 +131,17 @@ impl Node {
         &self.engine
     }
 
+    /// Whether this is the shard with the queues and the journal.
+    pub fn is_home(&self) -> bool {
+        self.options.shard == ShardId::HOME
+    }
+
     /// The journal, for its counters.
+    ///
+    /// # Panics
+    /// Where this shard is not home.
     pub fn journal(&self) -> &angarium_journal::Journal {
-        &self.world.journal
+        self.world.journal.as_ref().expect("only home is asked for the journal")
     }
 
     /// Counters.
@@ -202,7 +228,8 @@ impl Node {
             || connection.is_slowed
             || self.is_choked(id)
             || self.world.held[id.0 as usize]
-            || (connection.stores && self.world.journal.congested());
+            || (!connection.carry.is_empty() && !self.world.mesh.is_settled(id))
+            || (connection.stores && self.is_journal_congested());
         connection.ended.is_none() && !is_held_up
     }
 
@@ -255,7 +282,7 @@ impl Node {
         self.stats.connections -= 1;
         self.stats.received_bytes += connection.received_bytes;
         self.stats.sent_bytes += connection.sent_bytes;
-        self.world.replies.retain(|(session, _)| session.connection != id);
+        self.world.replies.retain(|answer| answer.session.connection != id);
         self.world.reset(id);
         self.free.push(id);
     }
@@ -278,9 +305,8 @@ impl Node {
         self.engine.dispatch(now, &mut self.world);
         self.answer(now);
         self.end_laggards(now);
-        if self.world.journal.checkpoint_due() && !self.is_closing {
-            self.checkpoint(now);
-        }
+        self.world.mesh.acknowledge();
+        self.make_due_checkpoint(now);
     }
 
     /// Whether the node would go on at once: the host does not sleep before the next turn.
@@ -309,40 +335,6 @@ impl Node {
                 connection.is_slowed = false;
             }
         }
-    }
-
-    // ---- disk ----
-
-    /// The next work for the disk, if any; its result comes back by [`Node::job_done`].
-    pub fn next_job(&mut self) -> Option<Job> {
-        self.world.journal.next_job()
-    }
-
-    /// A disk job ended.
-    pub fn job_done(&mut self, now: Time, done: Done) {
-        let before = self.world.journal.durable();
-        self.world.journal.finished(done);
-        let durable = self.world.journal.durable();
-        if durable > before {
-            self.engine.durable(now, Position(durable.0), &mut self.world);
-        }
-        self.watch_storage(now);
-    }
-
-    /// The next records to read back, if any may be read yet.
-    pub fn next_read(&mut self) -> Option<ReadJob> {
-        let written = self.world.journal.written();
-        let is_congested = self.world.journal.congested();
-        let loads = &mut self.world.loads;
-        let at = loads.iter().position(|load| storage::may_run(load, written, is_congested))?;
-        let load = loads.remove(at)?;
-        let read = self.world.journal.read(storage::positions(&load));
-        Some(ReadJob { id: load.id, read })
-    }
-
-    /// A read ended.
-    pub fn read_done(&mut self, now: Time, done: ReadDone) {
-        self.engine.loaded(now, done.id, done.records, &mut self.world);
     }
 
     // ---- the end ----
@@ -378,7 +370,9 @@ impl Node {
         self.is_closing = true;
         let mut snapshot = Vec::new();
         self.engine.snapshot(&mut snapshot);
-        self.world.journal.close(snapshot);
+        if let Some(journal) = &mut self.world.journal {
+            journal.close(snapshot);
+        }
     }
 
     // ---- inside ----
@@ -431,11 +425,19 @@ impl Node {
         }
     }
 
+    /// The next answer that may be given.
+    fn next_answer(&mut self) -> Option<Answer> {
+        let World { replies, mesh, .. } = &mut self.world;
+        replies.front().filter(|answer| mesh.is_known(answer.after))?;
+        replies.pop_front()
+    }
+
     /// Hands the engine's answers to their sessions and credentials to the host; says whether there
     /// were any answers.
     fn answer(&mut self, now: Time) -> bool {
         let mut has_answered = false;
-        while let Some((session, reply)) = self.world.replies.pop_front() {
+        while let Some(answer) = self.next_answer() {
+            let Answer { session, reply, .. } = answer;
             has_answered = true;
             let id = session.connection;
             let Some(connection) = self.connections[id.0 as usize].as_mut() else { continue };
@@ -502,46 +504,9 @@ impl Node {
                 }
             }
         }
-        let is_full = *self.world.journal.state() == State::Full;
-        if is_full {
-            self.world.journal.retry();
-        }
+        let is_full = self.retry_if_full();
         let has_cause = is_full || self.stats.connections > 0;
         self.next_sweep = has_cause.then(|| now.plus(SWEEP_INTERVAL));
-    }
-
-    /// Tells engine and clients when the journal's state changed.
-    fn watch_storage(&mut self, now: Time) {
-        if *self.world.journal.state() == self.storage_state {
-            return;
-        }
-        self.storage_state = self.world.journal.state().clone();
-        if self.storage_state == State::Full && self.next_sweep.is_none() {
-            self.next_sweep = Some(now.plus(SWEEP_INTERVAL));
-        }
-        let state = match &self.storage_state {
-            State::Ready => StorageState::Ready,
-            State::Full => StorageState::Full,
-            State::Failed(_) => StorageState::Failed,
-        };
-        let why = storage::why_blocked(&self.storage_state);
-        self.engine.storage(now, state, &mut self.world);
-        for connection in self.connections.iter_mut().flatten() {
-            if connection.ended.is_none() {
-                let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
-                connection.session.blocked(&mut turn, why.as_deref());
-            }
-        }
-    }
-
-    /// Hands the engine's state to the journal, and moves stragglers out of a sparse segment.
-    fn checkpoint(&mut self, now: Time) {
-        if let Some(segment) = self.world.journal.straggling() {
-            self.engine.relocate(now, segment, &mut self.world);
-        }
-        let mut snapshot = Vec::new();
-        self.engine.snapshot(&mut snapshot);
-        self.world.journal.checkpoint(snapshot);
     }
 }
 

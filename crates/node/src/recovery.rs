@@ -5,7 +5,7 @@ use crate::world::World;
 use angarium_engine as engine;
 use angarium_engine::{
     Confirm, ConnectionId, Delivery, Effects, Engine, Heard, Load, Refusal, Reply, Returned,
-    SessionId, Time,
+    SessionId, Shards, Time,
 };
 use angarium_journal::{Journal, Position, Recovery, Storage};
 use angarium_protocol as protocol;
@@ -16,11 +16,7 @@ pub(crate) fn recover(
     storage: &dyn Storage,
     now: Time,
 ) -> Result<(Engine, World), String> {
-    let mut engine = Engine::new(engine::Options {
-        seed: options.seed,
-        limits: options.limits.clone(),
-        read_headers: protocol::read_headers,
-    });
+    let mut engine = self::engine(options);
     let recovery = Recovery::open(storage, options.journal.clone())?;
     let is_clean = recovery.clean();
     if let Some(snapshot) = recovery.snapshot() {
@@ -29,9 +25,20 @@ pub(crate) fn recover(
     let journal = recovery.replay(storage, |journal, position, record| {
         engine.replay(engine::Position(position.0), record, &mut Replay { journal })
     })?;
-    let mut world = World::new(journal, options.egress_bytes_max, options.direct_bytes_max);
+    let mut world = World::new(Some(journal), options);
     engine.recovered(now, is_clean, &mut world);
     Ok((engine, world))
+}
+
+/// An engine that knows nothing yet.
+pub(crate) fn engine(options: &Options) -> Engine {
+    Engine::new(engine::Options {
+        seed: options.seed,
+        limits: options.limits.clone(),
+        read_headers: protocol::read_headers,
+        shard: options.shard,
+        others: Shards::others(options.shard, options.shards),
+    })
 }
 
 /// Effects during replay: only the journal's reference counts. What a record caused when it was first

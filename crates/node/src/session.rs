@@ -76,6 +76,9 @@ impl Session for AnySession {
     ) -> Result<(), Close> {
         each!(self, session => session.authenticated(turn, answer))
     }
+    fn unheard<W: World>(&mut self, turn: &mut Turn<'_, W>, subject: &str, reply: &str) {
+        each!(self, session => session.unheard(turn, subject, reply));
+    }
     fn is_waiting(&self) -> bool {
         each!(self, session => session.is_waiting())
     }

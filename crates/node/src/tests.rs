@@ -1,6 +1,8 @@
 //! Scenarios against a whole node: bytes in, bytes out, over a disk in memory.
 
+mod broker;
 mod host;
+mod shards;
 
 use angarium_engine::{Request, Time};
 use host::{Host, RESIDENT_BYTES_MAX, Said};

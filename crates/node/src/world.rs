@@ -3,10 +3,13 @@
 //! Effects are carried out the moment the engine calls them, in memory: a delivery is written into
 //! its connection's outlet, a record into the journal's batch. The host moves bytes and blocks.
 
-use crate::egress::{Egress, Laggard};
+use crate::egress::{Egress, Laggard, Publisher};
+use crate::mesh::Mesh;
+use crate::node::Options;
 use angarium_engine as engine;
 use angarium_engine::{
-    Confirm, ConnectionId, Delivery, Effects, Heard, Load, Refusal, Reply, Returned, SessionId,
+    Confirm, ConnectionId, Delivery, Effects, Forward, Heard, Load, Refusal, Reply, Returned,
+    SessionId, ShardId, Shards,
 };
 use angarium_journal::Journal;
 use angarium_protocol::{Credentials, Outlet, World as ProtocolWorld};
@@ -30,22 +33,41 @@ pub struct Verification {
     pub local: bool,
 }
 
+/// The answer to a request, on its way to its session.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) session: SessionId,
+    pub(crate) reply: Result<Reply, Refusal>,
+    /// It waits until all shards know these news: what it allows may be done by way of any of them.
+    pub(crate) after: u64,
+}
+
+/// Who is behind with what it is sent.
+#[derive(Clone, Copy, Debug)]
+enum Behind {
+    Connection(ConnectionId),
+    /// Somebody there, or the shard itself.
+    Shard(ShardId),
+}
+
 /// The surroundings of engine and sessions.
 #[derive(Debug)]
 pub(crate) struct World {
-    pub(crate) journal: Journal,
+    /// Home's; other shards have none.
+    pub(crate) journal: Option<Journal>,
+    pub(crate) mesh: Mesh,
     pub(crate) egress: Vec<Egress>,
     /// By connection: it publishes faster than all who listen to it can take, and waits for one of
     /// them.
     pub(crate) held: Vec<bool>,
-    /// The connection that was last found to have much unsent.
-    crowded: Option<ConnectionId>,
+    /// Who was last found to have much unsent.
+    crowded: Option<Behind>,
     /// Connections that were too far behind and are to be ended.
     pub(crate) laggards: Vec<ConnectionId>,
     /// Connections with output, each once.
     pub(crate) dirty: Vec<ConnectionId>,
     /// Answers that sessions have not seen yet.
-    pub(crate) replies: VecDeque<(SessionId, Result<Reply, Refusal>)>,
+    pub(crate) replies: VecDeque<Answer>,
     pub(crate) loads: VecDeque<Load>,
     /// Credentials that sessions handed in; the node completes them to [`Verification`]s.
     pub(crate) credentials: Vec<(ConnectionId, Credentials)>,
@@ -60,9 +82,10 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(journal: Journal, egress_bytes_max: usize, direct_bytes_max: usize) -> World {
+    pub(crate) fn new(journal: Option<Journal>, options: &Options) -> World {
         World {
             journal,
+            mesh: Mesh::new(options.shard, options.shards),
             egress: Vec::new(),
             held: Vec::new(),
             crowded: None,
@@ -73,9 +96,14 @@ impl World {
             credentials: Vec::new(),
             has_stored: false,
             has_outrun: false,
-            egress_bytes_max,
-            direct_bytes_max,
+            egress_bytes_max: options.egress_bytes_max,
+            direct_bytes_max: options.direct_bytes_max,
         }
+    }
+
+    /// The journal, where something is stored.
+    fn stored(&mut self) -> &mut Journal {
+        self.journal.as_mut().expect("queues, users and virtual hosts are home's alone to change")
     }
 
     /// Notes that `bytes` of the connection's output were sent; says whether the engine waits for the
@@ -85,9 +113,8 @@ impl World {
         egress.advance(bytes);
         let has_room = egress.pending().len() <= self.egress_bytes_max / 2;
         if has_room {
-            for held in egress.release() {
-                self.held[held.0 as usize] = false;
-            }
+            let held = egress.release();
+            self.let_go(held);
         }
         has_room && self.egress[connection.0 as usize].wants_room.replace(false)
     }
@@ -95,9 +122,27 @@ impl World {
     /// Lets publishers go on that wait for a peer which takes nothing.
     pub(crate) fn look_for_stalls(&mut self) {
         for slot in 0..self.egress.len() {
-            for held in self.egress[slot].look_for_stall() {
-                self.held[held.0 as usize] = false;
+            let held = self.egress[slot].look_for_stall();
+            self.let_go(held);
+        }
+    }
+
+    /// Lets publishers go on.
+    fn let_go(&mut self, publishers: Vec<Publisher>) {
+        for publisher in publishers {
+            match publisher {
+                Publisher::Here(connection) => self.held[connection.0 as usize] = false,
+                Publisher::There(shard, connection) => self.mesh.let_go(shard, connection),
             }
+        }
+    }
+
+    /// All who have heard a message of another shard's publisher have much unsent: it is to wait.
+    pub(crate) fn hold_elsewhere(&mut self, shard: ShardId, publisher: ConnectionId) {
+        let Some(Behind::Connection(behind)) = self.crowded.take() else { return };
+        let egress = &mut self.egress[behind.0 as usize];
+        if !egress.is_stalled() && self.mesh.hold(shard, publisher) {
+            egress.hold(Publisher::There(shard, publisher));
         }
     }
 
@@ -116,9 +161,9 @@ impl World {
             self.egress.resize_with(slot + 1, Egress::default);
             self.held.resize(slot + 1, false);
         }
-        for held in self.egress[slot].release() {
-            self.held[held.0 as usize] = false;
-        }
+        let held = self.egress[slot].release();
+        self.let_go(held);
+        self.mesh.reset(connection);
         self.held[slot] = false;
         self.egress[slot].renew();
     }
@@ -155,8 +200,20 @@ impl Effects for World {
         if unsent < self.egress_bytes_max {
             return Heard::Well;
         }
-        self.crowded = Some(connection);
+        self.crowded = Some(Behind::Connection(connection));
         Heard::Crowded
+    }
+
+    fn forward(&mut self, to: Shards, forward: &Forward<'_>) -> Heard {
+        let heard = self.mesh.forward(to, forward);
+        if heard == Heard::Crowded {
+            self.crowded = to.into_iter().next().map(Behind::Shard);
+        }
+        heard
+    }
+
+    fn tell(&mut self, by: Option<ConnectionId>, news: &[u8]) {
+        self.mesh.tell(by, news);
     }
 
     fn confirm(&mut self, session: SessionId, confirm: Confirm) {
@@ -172,7 +229,8 @@ impl Effects for World {
     }
 
     fn reply(&mut self, session: SessionId, reply: Result<Reply, Refusal>) {
-        self.replies.push_back((session, reply));
+        let after = self.mesh.untold();
+        self.replies.push_back(Answer { session, reply, after });
     }
 
     #[inline]
@@ -187,22 +245,22 @@ impl Effects for World {
 
     #[inline]
     fn append(&mut self, parts: &[&[u8]], durable: bool) -> engine::Position {
-        engine::Position(self.journal.append(parts, durable).0)
+        engine::Position(self.stored().append(parts, durable).0)
     }
 
     fn reserve(&mut self, bytes: usize, records: usize) {
-        self.journal.reserve(bytes, records);
+        self.stored().reserve(bytes, records);
     }
 
     #[inline]
     fn retain(&mut self, position: engine::Position, count: u32) {
         self.has_stored = true;
-        self.journal.retain(angarium_journal::Position(position.0), count);
+        self.stored().retain(angarium_journal::Position(position.0), count);
     }
 
     #[inline]
     fn release(&mut self, position: engine::Position, count: u32) {
-        self.journal.release(angarium_journal::Position(position.0), count);
+        self.stored().release(angarium_journal::Position(position.0), count);
     }
 
     fn load(&mut self, load: Load) {
@@ -222,11 +280,23 @@ impl ProtocolWorld for World {
     }
 
     fn ahead(&mut self, publisher: ConnectionId) {
-        let Some(behind) = self.crowded.take() else { return };
         let slot = publisher.0 as usize;
-        if behind != publisher && !self.held[slot] {
-            self.held[slot] = self.egress[behind.0 as usize].hold(publisher);
+        match self.crowded.take() {
+            Some(Behind::Connection(behind)) if behind != publisher && !self.held[slot] => {
+                let egress = &mut self.egress[behind.0 as usize];
+                self.held[slot] = egress.hold(Publisher::Here(publisher));
+            }
+            Some(Behind::Shard(behind)) if !self.held[slot] => {
+                self.mesh.wait_for(behind, publisher);
+                self.held[slot] = true;
+            }
+            _ => {}
         }
+    }
+
+    #[inline]
+    fn is_settled(&self, connection: ConnectionId) -> bool {
+        self.mesh.is_settled(connection)
     }
 
     fn authenticate(&mut self, connection: ConnectionId, credentials: Credentials) {

@@ -107,6 +107,12 @@ pub trait World: Effects {
     fn outlet(&mut self, connection: ConnectionId) -> &mut Outlet;
     /// All who hear what the connection emits have much unsent: the host may let it wait for them.
     fn ahead(&mut self, connection: ConnectionId);
+    /// Whether all shards know what the connection listens to. Where not, what it sends next waits, but
+    /// for more of the same: whoever hears of it may answer by way of any shard.
+    fn is_settled(&self, connection: ConnectionId) -> bool {
+        let _ = connection;
+        true
+    }
     /// Has credentials checked; the answer comes by [`Session::authenticated`], later.
     fn authenticate(&mut self, connection: ConnectionId, credentials: Credentials);
 }
@@ -170,6 +176,10 @@ pub trait Session {
         turn: &mut Turn<'_, W>,
         answer: Authentication,
     ) -> Result<(), Close>;
+    /// Nobody on another shard took a message that it had emitted, and asked about.
+    fn unheard<W: World>(&mut self, turn: &mut Turn<'_, W>, subject: &str, reply: &str) {
+        let _ = (turn, subject, reply);
+    }
     /// Whether an answer must come before more input can be taken.
     fn is_waiting(&self) -> bool;
     /// The broker can (`None`) or cannot (why) take persistent messages now. Called when that

@@ -3,7 +3,7 @@
 //! A set-associative table of bounded size: a subject that is used once pushes out at most one other.
 //! Knows patterns as numbered leaves, not who is behind them.
 
-use crate::access::covers;
+use super::interest::Dialect;
 use crate::limits::{SUBJECT_CACHE_ENTRIES_MAX, SUBJECT_CHANGES_KEPT};
 use std::collections::VecDeque;
 
@@ -17,6 +17,7 @@ const ENTRIES_MIN: usize = 64;
 struct Change {
     leaf: u32,
     pattern: Box<str>,
+    dialect: Dialect,
     added: bool,
 }
 
@@ -85,11 +86,17 @@ impl Cache {
     }
 
     /// A pattern with wildcards came (`added`) or went.
-    pub(super) fn pattern_changed(&mut self, pattern: &str, leaf: u32, added: bool) {
+    pub(super) fn pattern_changed(
+        &mut self,
+        pattern: &str,
+        dialect: Dialect,
+        leaf: u32,
+        added: bool,
+    ) {
         if self.changes.len() == SUBJECT_CHANGES_KEPT {
             self.changes.pop_front();
         }
-        self.changes.push_back(Change { leaf, pattern: pattern.into(), added });
+        self.changes.push_back(Change { leaf, pattern: pattern.into(), dialect, added });
         self.changed += 1;
     }
 
@@ -121,7 +128,7 @@ impl Cache {
             return false;
         }
         for missed in self.changes.iter().skip(self.changes.len() - behind as usize) {
-            if covers(&missed.pattern, &entry.subject) {
+            if missed.dialect.matches(&missed.pattern, &entry.subject) {
                 change(&mut entry.leaves, missed.leaf, missed.added);
             }
         }

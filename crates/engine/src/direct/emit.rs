@@ -1,16 +1,17 @@
 //! A direct message's way: to those who listen, and to queues that catch it.
 
+use super::forward::{Audience, Forward};
 use super::interest::Group;
 use super::listen::Listener;
 use super::{Direct, QUEUE_SUBJECT_PREFIX, SUBJECT_EXCHANGE};
-use crate::engine::Engine;
+use crate::engine::{Engine, Vhost};
 use crate::limits::{NAME_BYTES_MAX, SUBJECT_BYTES_MAX};
 use crate::publish::INBOX_PREFIX;
 use crate::queue::stored::{Incoming, NO_ANNOTATIONS};
 use crate::slab::Slab;
 use crate::{
-    ConnectionId, Effects, Emit, Heard, MessageView, Publish, Reached, Refusal, RefusalKind,
-    SessionId, Time,
+    ConnectionId, Content, Effects, Emit, Heard, MessageView, Publish, Reached, Refusal,
+    RefusalKind, SessionId, ShardId, Shards, Time,
 };
 
 impl Engine {
@@ -34,12 +35,11 @@ impl Engine {
             redelivered: false,
             annotations: &NO_ANNOTATIONS,
         };
-        let silent = if emit.echo { None } else { Some(id.connection) };
-        let mut reached = self.announce(vhost, emit.subject, silent, &incoming.view(), fx);
-        let host = self.vhosts.get(vhost).expect("sessions end first");
-        if is_addressed(emit.subject) || host.router.has_subject_bindings() {
-            reached.queues = self.catch(now, vhost, emit, fx);
-        }
+        let publisher = Publisher { connection: id.connection, echo: emit.echo, asks: emit.asks };
+        let addressed = self.addressed_elsewhere(emit.subject);
+        let mut reached =
+            self.announce(vhost, emit.subject, Some(publisher), addressed, &incoming.view(), fx);
+        reached.queues = self.catch(now, vhost, emit.subject, emit.content, fx);
         if reached.is_nobody() {
             self.counters.unheard += 1;
         }
@@ -82,14 +82,47 @@ impl Engine {
         }
     }
 
-    /// Queues that catch a direct message: those bound to its exchange, the one that its subject
-    /// names, or the inbox it is addressed to. Returns how many took it.
+    /// Where a message goes by its subject alone: the queues and inboxes are at home.
+    #[inline]
+    fn addressed_elsewhere(&self, subject: &str) -> Shards {
+        if self.options.shard != ShardId::HOME && is_addressed(subject) {
+            return Shards::one(ShardId::HOME);
+        }
+        Shards::NONE
+    }
+
+    /// Hands a direct message to queues that catch it; says how many took it.
+    #[inline]
+    fn catch<F: Effects>(
+        &mut self,
+        now: Time,
+        vhost: u32,
+        subject: &str,
+        content: Content<'_>,
+        fx: &mut F,
+    ) -> u32 {
+        let host = self.vhosts.get(vhost).expect("sessions end first");
+        if is_addressed(subject) || host.router.has_subject_bindings() {
+            return self.put_into_queues(now, vhost, subject, content, fx);
+        }
+        0
+    }
+
+    /// The queues bound to the exchange of subjects, the one that the subject names, or the inbox it is
+    /// addressed to. Returns how many took the message.
     #[cold]
-    fn catch<F: Effects>(&mut self, now: Time, vhost: u32, emit: &Emit<'_>, fx: &mut F) -> u32 {
-        let (exchange, key) = match emit.subject.strip_prefix(QUEUE_SUBJECT_PREFIX) {
+    fn put_into_queues<F: Effects>(
+        &mut self,
+        now: Time,
+        vhost: u32,
+        subject: &str,
+        content: Content<'_>,
+        fx: &mut F,
+    ) -> u32 {
+        let (exchange, key) = match subject.strip_prefix(QUEUE_SUBJECT_PREFIX) {
             Some(queue) => ("", queue),
-            None if emit.subject.starts_with(INBOX_PREFIX) => ("", emit.subject),
-            None => (SUBJECT_EXCHANGE, emit.subject),
+            None if subject.starts_with(INBOX_PREFIX) => ("", subject),
+            None => (SUBJECT_EXCHANGE, subject),
         };
         if key.len() > NAME_BYTES_MAX {
             return 0;
@@ -100,9 +133,35 @@ impl Engine {
             also_to: &[],
             mandatory: false,
             delay: None,
-            content: emit.content,
+            content,
         };
         self.place_caught(now, vhost, &publish, fx)
+    }
+
+    /// Hands a direct message of another shard to those it is for.
+    pub(crate) fn take_forward<F: Effects>(
+        &mut self,
+        now: Time,
+        forward: &Forward<'_>,
+        fx: &mut F,
+    ) -> Reached {
+        let Forward { subject, message, audience, vhost, .. } = forward;
+        // A virtual host may have gone while the message was on its way.
+        let Ok(vhost) = self.vhost_slot(vhost) else { return Reached::default() };
+        if let Audience::Group { name, was_handed_on } = audience {
+            return self.announce_to_group(vhost, name, *was_handed_on, forward, fx);
+        }
+        let mut reached = self.announce_here(vhost, subject, message, fx);
+        let content = Content {
+            format: message.format,
+            properties: message.properties,
+            body: message.body,
+            persistent: message.persistent,
+            priority: 0,
+            ttl: None,
+        };
+        reached.queues = self.catch(now, vhost, subject, content, fx);
+        reached
     }
 
     /// Hands a message that came through exchanges to those who listen; says whether anybody does.
@@ -124,64 +183,146 @@ impl Engine {
         let keys = std::iter::once(incoming.routing_key).chain(incoming.also_to.iter().copied());
         let mut is_heard = false;
         for key in keys {
-            is_heard |= self.announce(vhost, key, None, &incoming.view(), fx).listeners > 0;
+            let reached = self.announce(vhost, key, None, Shards::NONE, &incoming.view(), fx);
+            is_heard |= reached.listeners > 0;
         }
         is_heard
     }
 
-    /// Hands a message to all who listen to a subject, and to one of each group; `silent` hears
-    /// nothing.
+    /// Hands a message to all who listen to a subject, here and on other shards, and to one of each
+    /// group. `also`: shards that get it whether or not anybody listens there.
     #[inline]
-    pub(crate) fn announce<F: Effects>(
+    fn announce<F: Effects>(
         &mut self,
         vhost: u32,
         subject: &str,
-        silent: Option<ConnectionId>,
+        publisher: Option<Publisher>,
+        also: Shards,
         message: &MessageView<'_>,
         fx: &mut F,
     ) -> Reached {
         let mut hearing = Hearing::default();
-        let Direct { listeners, leaves, spent, emissions, .. } = &mut self.direct;
-        *emissions += 1;
-        let emission = Emission { number: *emissions, message };
+        let has_others = self.has_others();
+        let emission = Emission { number: self.direct.next_emission(), message };
+        let Direct { listeners, leaves, spent, .. } = &mut self.direct;
         leaves.clear();
-        let interest = &mut self.vhosts.get_mut(vhost).expect("sessions end first").interest;
+        let Vhost { name, interest, .. } = self.vhosts.get_mut(vhost).expect("sessions end first");
         interest.find(subject, leaves);
+        let silent = publisher.filter(|publisher| !publisher.echo).map(|it| it.connection);
+        let is_deaf = |listener: &Listener| listener.is_deaf(subject, silent);
+        let asks = has_others
+            && publisher.is_some_and(|publisher| publisher.asks)
+            && interest.is_one_shard(leaves, also);
+        let connection = publisher.map(|publisher| publisher.connection);
+        let forward =
+            Forward::new(connection, asks, (name.as_str(), subject), Audience::All, message);
+        let mut elsewhere = also;
         for (at, &slot) in leaves.iter().enumerate() {
             let Some(leaf) = interest.leaf(slot) else { continue };
-            for &slot in &leaf.all {
-                let Some(listener) = listeners.get_mut(slot) else { continue };
-                if !listener.is_deaf(subject, silent) {
-                    hearing.count(listener.hear(emission.number, message, fx));
-                    if listener.heard >= listener.until {
-                        spent.push(slot);
-                    }
-                }
-            }
+            elsewhere = elsewhere.and(leaf.shards());
+            hearing.count_all(&leaf.all, listeners, spent, is_deaf, emission, fx);
             for group in 0..leaf.groups.len() {
                 if at == 0 || !interest.is_served(&leaves[..at], slot, group) {
                     let group = interest.group_mut(slot, group);
-                    let deaf = |listener: &Listener| listener.is_deaf(subject, silent);
-                    hearing.count_one(group, listeners, spent, deaf, emission, fx);
+                    let turn = group.next_elsewhere();
+                    let is_handed = turn.is_none()
+                        && hearing.count_one(group, listeners, spent, is_deaf, emission, fx);
+                    if !is_handed && let Some(shard) = turn.or_else(|| group.any_elsewhere()) {
+                        let audience = Audience::Group { name: &group.name, was_handed_on: false };
+                        let forward = Forward { audience, ..forward };
+                        hearing.count(fx.forward(Shards::one(shard), &forward));
+                    }
                 }
             }
         }
+        if !elsewhere.is_empty() {
+            hearing.count(fx.forward(elsewhere, &forward));
+        }
+        self.end_hearing(&hearing, fx)
+    }
+
+    /// Hands a message to all who listen here to a subject, outside of groups.
+    fn announce_here<F: Effects>(
+        &mut self,
+        vhost: u32,
+        subject: &str,
+        message: &MessageView<'_>,
+        fx: &mut F,
+    ) -> Reached {
+        let mut hearing = Hearing::default();
+        let emission = Emission { number: self.direct.next_emission(), message };
+        let Direct { listeners, leaves, spent, .. } = &mut self.direct;
+        leaves.clear();
+        let interest = &mut self.vhosts.get_mut(vhost).expect("the caller has looked").interest;
+        interest.find(subject, leaves);
+        let is_deaf = |listener: &Listener| listener.is_deaf(subject, None);
+        for leaf in leaves.iter().filter_map(|leaf| interest.leaf(*leaf)) {
+            hearing.count_all(&leaf.all, listeners, spent, is_deaf, emission, fx);
+        }
+        self.end_hearing(&hearing, fx)
+    }
+
+    /// Hands a message of another shard to one of a group. Where the group has no member here any
+    /// more, it goes on to another shard that has some.
+    fn announce_to_group<F: Effects>(
+        &mut self,
+        vhost: u32,
+        name: &str,
+        was_handed_on: bool,
+        forward: &Forward<'_>,
+        fx: &mut F,
+    ) -> Reached {
+        let mut hearing = Hearing::default();
+        let emission = Emission { number: self.direct.next_emission(), message: &forward.message };
+        let Direct { listeners, leaves, spent, .. } = &mut self.direct;
+        leaves.clear();
+        let interest = &mut self.vhosts.get_mut(vhost).expect("the caller has looked").interest;
+        interest.find(forward.subject, leaves);
+        let is_deaf = |listener: &Listener| listener.is_deaf(forward.subject, None);
+        let mut next = None;
+        for &leaf in leaves.iter() {
+            let Some(group) = interest.group_named(leaf, name) else { continue };
+            if hearing.count_one(group, listeners, spent, is_deaf, emission, fx) {
+                next = None;
+                break;
+            }
+            next = next.or_else(|| group.any_elsewhere());
+        }
+        if let Some(shard) = next.filter(|_| !was_handed_on) {
+            let audience = Audience::Group { name, was_handed_on: true };
+            hearing.count(fx.forward(Shards::one(shard), &Forward { audience, ..*forward }));
+        }
+        self.end_hearing(&hearing, fx)
+    }
+
+    #[inline]
+    fn end_hearing<F: Effects>(&mut self, hearing: &Hearing, fx: &mut F) -> Reached {
         self.counters.heard += hearing.heard;
         self.counters.missed += hearing.missed;
         if !self.direct.spent.is_empty() {
-            self.end_spent();
+            self.end_spent(fx);
         }
         hearing.reached()
     }
 
     #[cold]
-    fn end_spent(&mut self) {
+    fn end_spent<F: Effects>(&mut self, fx: &mut F) {
         let mut spent = std::mem::take(&mut self.direct.spent);
         for slot in spent.drain(..) {
-            self.end_listener(slot);
+            self.end_listener(slot, fx);
         }
         self.direct.spent = spent;
     }
+}
+
+/// Who emitted a message.
+#[derive(Clone, Copy, Debug)]
+struct Publisher {
+    connection: ConnectionId,
+    /// Its own listeners hear it too.
+    echo: bool,
+    /// It wants to know if nobody takes it.
+    asks: bool,
 }
 
 /// Whether a subject names one queue or inbox, which the default exchange leads to.
@@ -219,7 +360,30 @@ impl Hearing {
         }
     }
 
-    /// Hands the message to the next member of a group that keeps up.
+    /// Hands the message to all of them.
+    #[inline]
+    fn count_all<F: Effects>(
+        &mut self,
+        all: &[u32],
+        listeners: &mut Slab<Listener>,
+        spent: &mut Vec<u32>,
+        is_deaf: impl Fn(&Listener) -> bool,
+        emission: Emission<'_>,
+        fx: &mut F,
+    ) {
+        for &slot in all {
+            let Some(listener) = listeners.get_mut(slot) else { continue };
+            if !is_deaf(listener) {
+                self.count(listener.hear(emission.number, emission.message, fx));
+                if listener.heard >= listener.until {
+                    spent.push(slot);
+                }
+            }
+        }
+    }
+
+    /// Hands the message to the next member of a group that keeps up; says whether there was one to
+    /// hand it to.
     fn count_one<F: Effects>(
         &mut self,
         group: &mut Group,
@@ -228,7 +392,7 @@ impl Hearing {
         is_deaf: impl Fn(&Listener) -> bool,
         emission: Emission<'_>,
         fx: &mut F,
-    ) {
+    ) -> bool {
         let mut has_missed = false;
         for _ in 0..group.members.len() {
             let slot = group.next();
@@ -247,13 +411,14 @@ impl Hearing {
                     if listener.heard >= listener.until {
                         spent.push(slot);
                     }
-                    return;
+                    return true;
                 }
             }
         }
-        if has_missed {
+        if has_missed && group.any_elsewhere().is_none() {
             self.count(Heard::Missed);
         }
+        false
     }
 
     fn reached(&self) -> Reached {

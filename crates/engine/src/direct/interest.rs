@@ -4,21 +4,48 @@
 //! the depth of the pattern. Knows listeners as slots and nothing of their connections.
 
 use super::cache::{Cache, Found};
-use crate::routing::patterns::{MatchScratch, NONE, NodeId, Patterns, Syntax};
+use crate::routing::patterns::{MatchScratch, NONE, NodeId, Patterns, Syntax, TOPIC, Word};
 use crate::slab::Slab;
+use crate::{ShardId, Shards};
 use foldhash::fast::FixedState;
 use std::hash::BuildHasher;
 
 /// Subjects as [`crate::Listen`] has them.
 const SUBJECT: Syntax = Syntax { separator: '.', one: "*", many: None, some: Some(">") };
 
+/// How a pattern is written: as listeners do, or as the bindings of topic exchanges do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialect {
+    Subject,
+    Topic,
+}
+
+impl Dialect {
+    fn syntax(self) -> Syntax {
+        match self {
+            Dialect::Subject => SUBJECT,
+            Dialect::Topic => TOPIC,
+        }
+    }
+
+    /// Whether a pattern matches a subject.
+    pub(super) fn matches(self, pattern: &str, subject: &str) -> bool {
+        self.syntax().matches(pattern, subject)
+    }
+}
+
 /// All who listen to one pattern.
 #[derive(Debug)]
 pub(super) struct Leaf {
     node: NodeId,
     pattern: Box<str>,
+    dialect: Dialect,
     /// Those who get every message.
     pub(super) all: Vec<u32>,
+    /// Other shards where somebody gets every message.
+    elsewhere: Shards,
+    /// Queues at home catch it, which is another shard.
+    is_caught: bool,
     /// Those who share them. One without members waits for the next group.
     pub(super) groups: Vec<Group>,
 }
@@ -26,17 +53,68 @@ pub(super) struct Leaf {
 /// Listeners of whom one gets each message.
 #[derive(Debug)]
 pub(super) struct Group {
-    name: Box<str>,
+    pub(super) name: Box<str>,
     pub(super) members: Vec<u32>,
+    /// Members on other shards.
+    elsewhere: Vec<(ShardId, u32)>,
     /// Whose turn it is, more or less.
     turn: u32,
+    /// The same, of all members of all shards.
+    turn_of_all: u32,
 }
 
 impl Group {
-    /// The member whose turn it is.
+    fn new(name: &str) -> Group {
+        Group {
+            name: name.into(),
+            members: Vec::new(),
+            elsewhere: Vec::new(),
+            turn: 0,
+            turn_of_all: 0,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.members.is_empty() && self.elsewhere.is_empty()
+    }
+
+    /// The member here whose turn it is.
     pub(super) fn next(&mut self) -> u32 {
         self.turn = (self.turn + 1) % u32::try_from(self.members.len()).unwrap_or(u32::MAX);
         self.members[self.turn as usize]
+    }
+
+    /// The shard whose turn it is, where it is another one's: each has as many turns as members.
+    #[inline]
+    pub(super) fn next_elsewhere(&mut self) -> Option<ShardId> {
+        if self.elsewhere.is_empty() { None } else { self.draw() }
+    }
+
+    fn draw(&mut self) -> Option<ShardId> {
+        let here = u32::try_from(self.members.len()).unwrap_or(u32::MAX);
+        let elsewhere = self.elsewhere.iter().map(|(_, members)| members);
+        let all = elsewhere.fold(here, |sum, members| sum.saturating_add(*members));
+        self.turn_of_all = (self.turn_of_all + 1) % all;
+        let mut at = self.turn_of_all.checked_sub(here)?;
+        for (shard, members) in &self.elsewhere {
+            if at < *members {
+                return Some(*shard);
+            }
+            at -= members;
+        }
+        None
+    }
+
+    /// Some other shard with members, for a message that nobody here could take.
+    pub(super) fn any_elsewhere(&self) -> Option<ShardId> {
+        self.elsewhere.first().map(|(shard, _)| *shard)
+    }
+
+    fn set_elsewhere(&mut self, shard: ShardId, members: u32) {
+        self.elsewhere.retain(|(other, _)| *other != shard);
+        if members > 0 {
+            self.elsewhere.push((shard, members));
+        }
     }
 }
 
@@ -98,25 +176,37 @@ impl Interest {
         &mut self.leaves.get_mut(leaf).expect("the caller has looked").groups[group]
     }
 
+    /// The group of that name with members here.
+    pub(super) fn group_named(&mut self, leaf: u32, name: &str) -> Option<&mut Group> {
+        let groups = &mut self.leaves.get_mut(leaf)?.groups;
+        groups.iter_mut().find(|group| *group.name == *name && !group.is_empty())
+    }
+
+    /// Whether one other shard, and nobody here, gets what these leaves and `also` lead to.
+    #[cold]
+    pub(super) fn is_one_shard(&self, leaves: &[u32], also: Shards) -> bool {
+        let mut leaves = leaves.iter().filter_map(|leaf| self.leaves.get(*leaf));
+        let mut ways = also.count();
+        let is_elsewhere = leaves.all(|leaf| {
+            ways += leaf.shards().count();
+            ways += leaf.groups.iter().filter(|group| !group.is_empty()).count();
+            leaf.all.is_empty() && leaf.groups.iter().all(|group| group.members.is_empty())
+        });
+        is_elsewhere && ways == 1
+    }
+
     /// Whether a group of that name listens to one of `earlier` patterns too: groups of one name are
     /// one group to a message, whatever its members listen to.
     pub(super) fn is_served(&self, earlier: &[u32], leaf: u32, group: usize) -> bool {
         let name = &self.leaves.get(leaf).expect("the caller has looked").groups[group].name;
         let earlier = earlier.iter().filter_map(|leaf| self.leaves.get(*leaf));
         let mut groups = earlier.flat_map(|leaf| &leaf.groups);
-        groups.any(|group| group.name == *name && !group.members.is_empty())
+        groups.any(|group| group.name == *name && !group.is_empty())
     }
 
     /// Lists a listener.
     pub(super) fn add(&mut self, pattern: &str, group: Option<&str>, listener: u32) -> Place {
-        let node = self.patterns.insert(SUBJECT.pattern(pattern));
-        let mut leaf = self.patterns.head(node);
-        if leaf == NONE {
-            let (all, groups) = (Vec::new(), Vec::new());
-            leaf = self.leaves.insert(Leaf { node, pattern: pattern.into(), all, groups });
-            self.patterns.set_head(node, leaf);
-            self.changed(pattern, leaf, true);
-        }
+        let leaf = self.grow(pattern, Dialect::Subject);
         let listed = self.leaves.get_mut(leaf).expect("patterns lead to leaves in use");
         let group = group.map_or(NONE, |name| listed.group(name));
         let members = listed.members(group);
@@ -132,21 +222,86 @@ impl Interest {
         let members = listed.members(group);
         members.swap_remove(index as usize);
         let moved = members.get(index as usize).copied();
-        let is_deserted =
-            listed.all.is_empty() && listed.groups.iter().all(|group| group.members.is_empty());
-        if is_deserted {
-            let deserted = self.leaves.remove(leaf).expect("it was found just now");
-            self.patterns.set_head(deserted.node, NONE);
-            self.changed(&deserted.pattern, leaf, false);
-        }
+        self.prune(leaf);
         moved
     }
 
-    fn changed(&mut self, pattern: &str, leaf: u32, added: bool) {
-        if pattern.split('.').any(|word| word == "*" || word == ">") {
-            self.cache.pattern_changed(pattern, leaf, added);
-        } else {
+    /// What is listened to at a place, in which group, and by how many.
+    pub(super) fn place(&self, place: Place) -> (&str, Option<&str>, usize) {
+        let leaf = self.leaves.get(place.leaf).expect("listeners are listed in leaves in use");
+        match leaf.groups.get(place.group as usize) {
+            Some(group) => (&leaf.pattern, Some(&group.name), group.members.len()),
+            None => (&leaf.pattern, None, leaf.all.len()),
+        }
+    }
+
+    /// Another shard has so many members of a group, or somebody outside of groups, or nobody.
+    pub(super) fn set_elsewhere(
+        &mut self,
+        shard: ShardId,
+        pattern: &str,
+        group: Option<&str>,
+        members: u32,
+    ) {
+        let leaf = self.grow(pattern, Dialect::Subject);
+        let listed = self.leaves.get_mut(leaf).expect("patterns lead to leaves in use");
+        match group {
+            Some(name) => {
+                let group = listed.group(name);
+                listed.groups[group as usize].set_elsewhere(shard, members);
+            }
+            None if members > 0 => listed.elsewhere = listed.elsewhere.and(Shards::one(shard)),
+            None => listed.elsewhere = listed.elsewhere.without(shard),
+        }
+        self.prune(leaf);
+    }
+
+    /// A queue at home catches what a topic exchange's pattern matches, or none does any more.
+    pub(super) fn set_caught(&mut self, pattern: &str, is_caught: bool) {
+        let leaf = self.grow(pattern, Dialect::Topic);
+        self.leaves.get_mut(leaf).expect("patterns lead to leaves in use").is_caught = is_caught;
+        self.prune(leaf);
+    }
+
+    /// The leaf of a pattern, made where it is missing.
+    fn grow(&mut self, pattern: &str, dialect: Dialect) -> u32 {
+        let node = self.patterns.insert(dialect.syntax().pattern(pattern));
+        let mut leaf = self.patterns.head(node);
+        if leaf == NONE {
+            leaf = self.leaves.insert(Leaf {
+                node,
+                pattern: pattern.into(),
+                dialect,
+                all: Vec::new(),
+                elsewhere: Shards::NONE,
+                is_caught: false,
+                groups: Vec::new(),
+            });
+            self.patterns.set_head(node, leaf);
+            self.changed(pattern, dialect, leaf, true);
+        }
+        leaf
+    }
+
+    /// Takes a leaf out where nobody listens to its pattern any more.
+    fn prune(&mut self, leaf: u32) {
+        let listed = self.leaves.get(leaf).expect("the caller has looked");
+        let is_deserted = listed.all.is_empty()
+            && listed.shards().is_empty()
+            && listed.groups.iter().all(Group::is_empty);
+        if is_deserted {
+            let deserted = self.leaves.remove(leaf).expect("it was found just now");
+            self.patterns.set_head(deserted.node, NONE);
+            self.changed(&deserted.pattern, deserted.dialect, leaf, false);
+        }
+    }
+
+    fn changed(&mut self, pattern: &str, dialect: Dialect, leaf: u32, added: bool) {
+        let syntax = dialect.syntax();
+        if syntax.pattern(pattern).all(|word| matches!(word, Word::Literal(_))) {
             self.cache.literal_changed(self.hasher.hash_one(pattern), pattern, leaf, added);
+        } else {
+            self.cache.pattern_changed(pattern, dialect, leaf, added);
         }
     }
 
@@ -158,13 +313,20 @@ impl Interest {
 }
 
 impl Leaf {
+    /// The other shards where every message is wanted.
+    #[inline]
+    pub(super) fn shards(&self) -> Shards {
+        let home = if self.is_caught { Shards::one(ShardId::HOME) } else { Shards::NONE };
+        self.elsewhere.and(home)
+    }
+
     /// The group of that name, made where it is missing.
     fn group(&mut self, name: &str) -> u32 {
-        let live = |group: &Group| !group.members.is_empty();
+        let live = |group: &Group| !group.is_empty();
         let found = self.groups.iter().position(|group| live(group) && &*group.name == name);
         let at = found.or_else(|| self.groups.iter().position(|group| !live(group)));
         let at = at.unwrap_or_else(|| {
-            self.groups.push(Group { name: name.into(), members: Vec::new(), turn: 0 });
+            self.groups.push(Group::new(name));
             self.groups.len() - 1
         });
         if found.is_none() {

@@ -80,10 +80,11 @@ impl Listener {
 
 impl Engine {
     /// Begins to listen. One of that name that listens already goes on as it is.
-    pub(crate) fn begin_to_listen(
+    pub(crate) fn begin_to_listen<F: Effects>(
         &mut self,
         id: SessionId,
         listen: Listen<'_>,
+        fx: &mut F,
     ) -> Result<(), Refusal> {
         let slot = self.session_slot(id).ok_or_else(|| Engine::no_session(id))?;
         check_pattern(listen.subject)?;
@@ -128,6 +129,7 @@ impl Engine {
         session.listeners.0.insert_unique(hash, listener, |slot| {
             listeners.get(*slot).map_or(0, |listener| hasher.hash_one(&*listener.name))
         });
+        self.tell_listening(id.connection, vhost, place, true, fx);
         Ok(())
     }
 
@@ -153,7 +155,13 @@ impl Engine {
     }
 
     /// Ceases to listen: now, or once it has heard `after` messages from its beginning.
-    pub(crate) fn cease_to_listen(&mut self, id: SessionId, name: &str, after: Option<u64>) {
+    pub(crate) fn cease_to_listen<F: Effects>(
+        &mut self,
+        id: SessionId,
+        name: &str,
+        after: Option<u64>,
+        fx: &mut F,
+    ) {
         let Some(session) = self.session_slot(id).and_then(|slot| self.sessions.get(slot)) else {
             return;
         };
@@ -164,7 +172,7 @@ impl Engine {
         let listener = self.direct.listeners.get_mut(slot).expect("it was found just now");
         match after {
             Some(after) if after > listener.heard => listener.until = after,
-            _ => self.end_listener(slot),
+            _ => self.end_listener(slot, fx),
         }
     }
 
@@ -184,7 +192,7 @@ impl Engine {
     }
 
     /// Takes a listener out.
-    pub(crate) fn end_listener(&mut self, slot: u32) {
+    pub(crate) fn end_listener<F: Effects>(&mut self, slot: u32, fx: &mut F) {
         let Some(listener) = self.direct.listeners.get(slot) else { return };
         let hash = self.direct.hasher.hash_one(&*listener.name);
         if let Some(session) = self.session_slot(listener.id)
@@ -193,18 +201,20 @@ impl Engine {
         {
             entry.remove();
         }
-        self.forget_listener(slot);
+        self.forget_listener(slot, fx);
     }
 
     /// Takes all listeners of a session out that is being closed.
-    pub(crate) fn end_listeners(&mut self, listeners: Listeners) {
+    pub(crate) fn end_listeners<F: Effects>(&mut self, listeners: Listeners, fx: &mut F) {
         for slot in listeners.0 {
-            self.forget_listener(slot);
+            self.forget_listener(slot, fx);
         }
     }
 
-    fn forget_listener(&mut self, slot: u32) {
+    fn forget_listener<F: Effects>(&mut self, slot: u32, fx: &mut F) {
         let Some(listener) = self.direct.listeners.remove(slot) else { return };
+        let Listener { id, vhost, place, .. } = listener;
+        self.tell_listening(id.connection, vhost, place, false, fx);
         let host = self.vhosts.get_mut(listener.vhost).expect("sessions end first");
         if let Some(moved) = host.interest.remove(listener.place)
             && let Some(moved) = self.direct.listeners.get_mut(moved)

@@ -6,12 +6,15 @@
 
 mod cache;
 mod emit;
+mod forward;
 mod interest;
 pub(crate) mod listen;
+mod news;
 
 use crate::slab::Slab;
 use foldhash::fast::FixedState;
 
+pub use forward::Forward;
 pub(crate) use interest::Interest;
 pub(crate) use listen::Listeners;
 
@@ -40,6 +43,13 @@ impl Direct {
             leaves: Vec::new(),
             spent: Vec::new(),
         }
+    }
+
+    /// The number of one more message.
+    #[inline]
+    fn next_emission(&mut self) -> u64 {
+        self.emissions += 1;
+        self.emissions
     }
 }
 

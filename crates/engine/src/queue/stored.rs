@@ -133,11 +133,7 @@ impl<'a> Stored<'a> {
         if flags & !KNOWN_FLAGS != 0 {
             return Err(format!("message flags {flags:#x} are unknown"));
         }
-        let format = match format {
-            1 => Format::Amqp091,
-            2 => Format::Nats,
-            other => return Err(format!("message format {other} is unknown")),
-        };
+        let format = Format::of(format)?;
         let properties_length = reader.u32()?;
         let body_length = reader.u32()?;
         let ttl = reader.u64()?;
@@ -235,7 +231,7 @@ fn text(bytes: &[u8]) -> Result<&str, Malformed> {
     std::str::from_utf8(bytes).map_err(|error| error.to_string())
 }
 
-fn write_deaths(writer: &mut Writer<'_>, deaths: &[Death]) {
+pub(crate) fn write_deaths(writer: &mut Writer<'_>, deaths: &[Death]) {
     writer.varint(deaths.len() as u64);
     for death in deaths {
         writer.u8(death.reason as u8);
@@ -251,7 +247,7 @@ fn write_deaths(writer: &mut Writer<'_>, deaths: &[Death]) {
     }
 }
 
-fn read_deaths(reader: &mut Reader<'_>) -> Result<Vec<Death>, Malformed> {
+pub(crate) fn read_deaths(reader: &mut Reader<'_>) -> Result<Vec<Death>, Malformed> {
     let mut deaths = Vec::new();
     for _ in 0..reader.count()? {
         let reason = match reader.u8()? {

@@ -112,7 +112,11 @@ impl Engine {
         Ok(())
     }
 
-    fn replay_access<F: Effects>(&mut self, record: Record<'_>, fx: &mut F) -> Result<(), String> {
+    pub(crate) fn replay_access<F: Effects>(
+        &mut self,
+        record: Record<'_>,
+        fx: &mut F,
+    ) -> Result<(), String> {
         match record {
             Record::VhostCreated { name } => {
                 if !self.vhost_slots.contains_key(name) {

@@ -121,6 +121,9 @@ pub(crate) struct Router {
     exchanges: Exchanges,
     /// The exchange whose routing keys are subjects.
     subjects: ExchangeKey,
+    /// Patterns that the first binding from there came with, or the last one went with; `None` where
+    /// nobody asks for them.
+    subject_changes: Option<Vec<(Box<str>, bool)>>,
     queues: HashMap<QueueKey, QueueEntry, FixedState>,
     queue_names: HashMap<Arc<str>, QueueKey, FixedState>,
     /// The queue that was last found by its name: publishers name the same one again and again.
@@ -165,6 +168,7 @@ impl Router {
             hold_auto_delete: false,
             exchanges,
             subjects,
+            subject_changes: None,
             queues: HashMap::with_hasher(FixedState::with_seed(seed)),
             queue_names: HashMap::with_hasher(FixedState::with_seed(seed)),
             last_named: None,
@@ -209,6 +213,16 @@ impl Router {
     #[inline]
     pub(crate) fn has_subject_bindings(&self) -> bool {
         self.exchanges.get(self.subjects).outgoing_count > 0
+    }
+
+    /// Begins, or ceases, to note which patterns lead from the exchange of subjects.
+    pub(crate) fn watch_subjects(&mut self, is_watched: bool) {
+        self.subject_changes = is_watched.then(Vec::new);
+    }
+
+    /// Takes the patterns that have come (true) or gone since the last call.
+    pub(crate) fn take_subject_changes(&mut self) -> Vec<(Box<str>, bool)> {
+        self.subject_changes.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// All bindings but those of the default exchange, in an order that depends on nothing but the

@@ -66,6 +66,37 @@ impl Syntax {
     }
 }
 
+impl Syntax {
+    /// Whether a pattern matches a key. For a pattern by itself; [`Patterns`] compares many at once.
+    pub(crate) fn matches(&self, pattern: &str, key: &str) -> bool {
+        let pattern: Vec<Word<'_>> = self.pattern(pattern).collect();
+        let key: Vec<&str> = self.words(key).collect();
+        let (mut at, mut word) = (0, 0);
+        // The last `any number` passed, and how much of the key it takes so far.
+        let mut many: Option<(usize, usize)> = None;
+        while word < key.len() {
+            match pattern.get(at) {
+                Some(Word::Many) => {
+                    many = Some((at, word));
+                    at += 1;
+                }
+                Some(Word::One) => (at, word) = (at + 1, word + 1),
+                Some(Word::Literal(text)) if *text == key[word] => {
+                    (at, word) = (at + 1, word + 1);
+                }
+                _ => match many {
+                    Some((many_at, taken)) => {
+                        many = Some((many_at, taken + 1));
+                        (at, word) = (many_at + 1, taken + 1);
+                    }
+                    None => return false,
+                },
+            }
+        }
+        pattern[at..].iter().all(|rest| *rest == Word::Many)
+    }
+}
+
 /// A node of the trie. A free one keeps the next free one in `parent`.
 #[derive(Clone, Debug)]
 struct Node {

@@ -180,8 +180,16 @@ impl Router {
         exchange.outgoing_count += 1;
         exchange.outgoing = self.bindings.link(List::Source, exchange.outgoing, id);
         if let Some(patterns) = &mut exchange.patterns {
-            let node = patterns.insert(TOPIC.pattern(&self.bindings.get(id).key));
-            let head = self.bindings.link(List::Leaf, patterns.head(node), id);
+            let key = &self.bindings.get(id).key;
+            let node = patterns.insert(TOPIC.pattern(key));
+            let before = patterns.head(node);
+            if from == self.subjects
+                && before == NONE
+                && let Some(changes) = &mut self.subject_changes
+            {
+                changes.push((key.clone(), true));
+            }
+            let head = self.bindings.link(List::Leaf, before, id);
             patterns.set_head(node, head);
         } else if exchange.options.kind == ExchangeKind::Direct {
             self.bindings.link_by_key(id);
@@ -201,6 +209,12 @@ impl Router {
             if let Some(node) = patterns.find(TOPIC.pattern(&self.bindings.get(id).key)) {
                 let head = self.bindings.unlink(List::Leaf, patterns.head(node), id);
                 patterns.set_head(node, head);
+                if from == self.subjects
+                    && head == NONE
+                    && let Some(changes) = &mut self.subject_changes
+                {
+                    changes.push((self.bindings.get(id).key.clone(), false));
+                }
             }
         } else if exchange.options.kind == ExchangeKind::Direct {
             self.bindings.unlink_by_key(id);

@@ -80,7 +80,7 @@ impl Engine {
         if let Some(timer) = session.settle_timer {
             self.timers.clear(timer, Timer::Settle(slot));
         }
-        self.end_listeners(session.listeners);
+        self.end_listeners(session.listeners, fx);
         if let Some(inbox) = session.inbox {
             self.inboxes.remove(&inbox.address);
         }

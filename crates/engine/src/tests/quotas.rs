@@ -67,7 +67,7 @@ fn a_connection_listens_to_no_more_subjects_than_its_user_may() {
     world.engine.open(session);
     let mut listen = |name| {
         let listen = Listen { subject: "a", group: None, name, laggard: None };
-        world.engine.listen(session, listen).map_err(|refusal| refusal.kind)
+        world.engine.listen(session, listen, &mut world.fx).map_err(|refusal| refusal.kind)
     };
     assert_eq!(listen("1"), Ok(()));
     assert_eq!(listen("2"), Err(RefusalKind::LimitExceeded));

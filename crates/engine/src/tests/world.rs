@@ -23,7 +23,7 @@ pub(crate) struct World {
 fn no_headers(_: Format, _: &[u8], _: &mut dyn FnMut(&str, Value)) {}
 
 fn engine(limits: &Limits) -> Engine {
-    Engine::new(Options { seed: [7; 32], limits: limits.clone(), read_headers: no_headers })
+    Engine::new(Options { limits: limits.clone(), ..Options::alone([7; 32], no_headers) })
 }
 
 /// `key=value` and plain words of a line.
@@ -218,11 +218,14 @@ impl World {
                     name: arguments[1],
                     laggard: None,
                 };
-                if let Err(refusal) = self.engine.listen(session, listen) {
+                if let Err(refusal) = self.engine.listen(session, listen, &mut self.fx) {
                     self.fx.reply(session, Err(refusal));
                 }
             }
-            "unlisten" => self.engine.unlisten(session, arguments[0], words.number("after")),
+            "unlisten" => {
+                let after = words.number("after");
+                self.engine.unlisten(session, arguments[0], after, &mut self.fx);
+            }
             "accept" | "requeue" | "discard" => {
                 let outcome = match words.0[0] {
                     "accept" => Outcome::Accept,
@@ -257,6 +260,7 @@ impl World {
         let emit = Emit {
             subject: arguments[0],
             echo: !words.has("silent"),
+            asks: false,
             content: Content {
                 format: Format::Nats,
                 properties: b"",

@@ -69,6 +69,8 @@ fn options() -> Options {
         direct_bytes_max: 4 * EGRESS_BYTES_MAX,
         laggard: crate::Laggard::Disconnect,
         local_users: Vec::new(),
+        shard: angarium_engine::ShardId::HOME,
+        shards: 1,
     }
 }
 

@@ -53,6 +53,13 @@ pub(super) fn split(raw: &[u8]) -> (&[u8], &[u8]) {
     rest.split_at_checked(u16::from_be_bytes(*length).into()).unwrap_or((&[], &[]))
 }
 
+/// The reply subject in the properties of a NATS client's message.
+#[must_use]
+pub fn reply_of(format: Format, properties: &[u8]) -> Option<&str> {
+    let reply = (format == Format::Nats).then(|| split(properties).0)?;
+    str::from_utf8(reply).ok().filter(|reply| !reply.is_empty())
+}
+
 /// Takes [`Format::Nats`] properties apart.
 pub(crate) fn visit_properties(raw: &[u8], see: &mut dyn FnMut(Property<'_>)) {
     let (reply, block) = split(raw);

@@ -18,6 +18,7 @@ mod subject;
 mod tests;
 
 pub(crate) use deliver::write_delivery;
+pub use mapping::reply_of;
 pub(crate) use mapping::visit_properties;
 pub use session::Connection;
 pub use settings::{Settings, Tls};

@@ -40,7 +40,8 @@ impl Connection {
             priority: 0,
             ttl: None,
         };
-        let emit = Emit { subject: name, echo: self.wishes.echo, content };
+        let asks = self.wishes.no_responders && !message.reply.is_empty();
+        let emit = Emit { subject: name, echo: self.wishes.echo, asks, content };
         match turn.engine.emit(turn.now, self.session(), &emit, turn.world) {
             Ok(reached) if reached.crowded => turn.world.ahead(self.id),
             Ok(reached) if reached.is_nobody() && !message.reply.is_empty() => {
@@ -71,7 +72,12 @@ impl Connection {
 
     /// Nobody took a request: the server answers it itself, or says that nobody will.
     #[cold]
-    fn unanswered<W: World>(&mut self, turn: &mut Turn<'_, W>, name: &str, reply: &[u8]) {
+    pub(super) fn unanswered<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        name: &str,
+        reply: &[u8],
+    ) {
         let Ok(reply) = str::from_utf8(reply) else { return };
         if name == USER_INFO {
             return self.tell_user(turn, reply);
@@ -119,7 +125,7 @@ impl Connection {
         if !subject::is_literal(reply.as_bytes()) {
             return;
         }
-        let emit = Emit { subject: reply, echo: true, content };
+        let emit = Emit { subject: reply, echo: true, asks: false, content };
         // Whether anybody hears the answer is the client's affair, as with every answer.
         let _ = turn.engine.emit(turn.now, self.session(), &emit, turn.world);
     }

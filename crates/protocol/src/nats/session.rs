@@ -163,7 +163,7 @@ impl Connection {
                 // A sid that is no text was never subscribed with.
                 if let Ok(sid) = str::from_utf8(sid) {
                     let after = max.map(|max| max as u64);
-                    turn.engine.unlisten(self.session(), sid, after);
+                    turn.engine.unlisten(self.session(), sid, after, turn.world);
                 }
                 self.done(turn);
             }
@@ -204,7 +204,7 @@ impl Connection {
         };
         let group_wish = Some(group).filter(|group| !group.is_empty());
         let listen = Listen { subject, group: group_wish, name: sid, laggard };
-        match turn.engine.listen(self.session(), listen) {
+        match turn.engine.listen(self.session(), listen, turn.world) {
             Ok(()) => self.done(turn),
             Err(refusal) => {
                 let violation = || fault::subscription_violation(subject, group);
@@ -261,6 +261,12 @@ impl Session for Connection {
         while used < input.len() && self.state != State::Waiting {
             match ClientOp::decode(&input[used..], &self.limits) {
                 Ok(Some((op, bytes))) => {
+                    // Subscriptions may follow each other; all else comes after all shards know them.
+                    let is_subscription =
+                        matches!(op, ClientOp::Subscribe { .. } | ClientOp::Unsubscribe { .. });
+                    if !is_subscription && !turn.world.is_settled(self.id) {
+                        break;
+                    }
                     if self.state == State::Greeting && !matches!(op, ClientOp::Connect(_)) {
                         // It is presented again once the client is known to be nobody in particular.
                         self.log_in_nobody(turn)?;
@@ -291,6 +297,12 @@ impl Session for Connection {
         answer: Authentication,
     ) -> Result<(), Close> {
         if self.state == State::Waiting { self.log_in(turn, answer) } else { Ok(()) }
+    }
+
+    fn unheard<W: World>(&mut self, turn: &mut Turn<'_, W>, subject: &str, reply: &str) {
+        if self.is_open() {
+            self.unanswered(turn, subject, reply.as_bytes());
+        }
     }
 
     fn is_waiting(&self) -> bool {

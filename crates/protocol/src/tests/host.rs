@@ -3,7 +3,6 @@
 
 use crate::{Authentication, Close, Credentials, Identity, Outlet, Peer, Session, Turn, World};
 use crate::{amqp091, nats, read_headers};
-use angarium_engine::limits::Limits;
 use angarium_engine::{
     Confirm, ConnectionId, Delivery, Effects, Engine, Heard, Load, Options, Position, Refusal,
     Reply, Request, Returned, SessionId, Time,
@@ -121,7 +120,7 @@ impl Host {
     }
 
     pub(crate) fn of(amqp091: amqp091::Settings, nats: nats::Settings) -> Host {
-        let options = Options { seed: [7; 32], limits: Limits::default(), read_headers };
+        let options = Options::alone([7; 32], read_headers);
         let mut host = Host {
             engine: Engine::new(options),
             world: Surroundings::default(),

@@ -10,7 +10,7 @@ use crate::reactor::{self, Mailbox, Start, listeners};
 use crate::settings::{self, Encryption, Reload, Settings, Sources};
 use crate::signals::{self, Asked};
 use angarium_engine::limits::Limits;
-use angarium_engine::{Request, Time};
+use angarium_engine::{Request, ShardId, Time};
 use angarium_journal::{Disk, Storage};
 use angarium_node::{Node, Options};
 use angarium_protocol::{amqp091, nats};
@@ -151,6 +151,8 @@ pub(crate) fn options(settings: &Settings) -> Result<Options, String> {
         direct_bytes_max: count(settings.direct_bytes_max.0),
         laggard: settings.laggard,
         local_users: settings.loopback_users.clone(),
+        shard: ShardId::HOME,
+        shards: 1,
     })
 }
 

@@ -317,6 +317,8 @@ impl World {
             direct_bytes_max: sizes.direct_bytes_max(),
             laggard: angarium_node::Laggard::DropNew,
             local_users: Vec::new(),
+            shard: angarium_engine::ShardId::HOME,
+            shards: 1,
         }
     }
 }

@@ -1,0 +1,101 @@
+//! The node and its disk: jobs and reads handed out, their results taken in, checkpoints, want of space.
+//!
+//! Only home has a journal; on other shards all of this is nothing.
+
+use crate::node::{Node, SWEEP_INTERVAL};
+use crate::storage::{self, ReadDone, ReadJob};
+use crate::world::World;
+use angarium_engine::{Position, StorageState, Time};
+use angarium_journal::{Done, Job, State};
+use angarium_protocol::{Session, Turn};
+
+impl Node {
+    /// The next work for the disk, if any; its result comes back by [`Node::job_done`].
+    pub fn next_job(&mut self) -> Option<Job> {
+        self.world.journal.as_mut()?.next_job()
+    }
+
+    /// A disk job ended.
+    pub fn job_done(&mut self, now: Time, done: Done) {
+        let Some(journal) = &mut self.world.journal else { return };
+        let before = journal.durable();
+        journal.finished(done);
+        let durable = journal.durable();
+        if durable > before {
+            self.engine.durable(now, Position(durable.0), &mut self.world);
+        }
+        self.watch_storage(now);
+    }
+
+    /// The next records to read back, if any may be read yet.
+    pub fn next_read(&mut self) -> Option<ReadJob> {
+        let World { journal, loads, .. } = &mut self.world;
+        let journal = journal.as_mut()?;
+        let (written, is_congested) = (journal.written(), journal.congested());
+        let at = loads.iter().position(|load| storage::may_run(load, written, is_congested))?;
+        let load = loads.remove(at)?;
+        let read = journal.read(storage::positions(&load));
+        Some(ReadJob { id: load.id, read })
+    }
+
+    /// A read ended.
+    pub fn read_done(&mut self, now: Time, done: ReadDone) {
+        self.engine.loaded(now, done.id, done.records, &mut self.world);
+    }
+
+    /// Tells engine and clients when the journal's state changed.
+    pub(crate) fn watch_storage(&mut self, now: Time) {
+        let state = self.world.journal.as_ref().map(|journal| journal.state());
+        let Some(state) = state.filter(|state| **state != self.storage_state) else { return };
+        self.storage_state = state.clone();
+        if self.storage_state == State::Full && self.next_sweep.is_none() {
+            self.next_sweep = Some(now.plus(SWEEP_INTERVAL));
+        }
+        let state = match &self.storage_state {
+            State::Ready => StorageState::Ready,
+            State::Full => StorageState::Full,
+            State::Failed(_) => StorageState::Failed,
+        };
+        let why = storage::why_blocked(&self.storage_state);
+        self.engine.storage(now, state, &mut self.world);
+        for connection in self.connections.iter_mut().flatten() {
+            if connection.ended.is_none() {
+                let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
+                connection.session.blocked(&mut turn, why.as_deref());
+            }
+        }
+    }
+
+    /// Whether the journal has more than the disk takes.
+    pub(crate) fn is_journal_congested(&self) -> bool {
+        self.world.journal.as_ref().is_some_and(|journal| journal.congested())
+    }
+
+    /// Looks whether a full disk still is; says whether it was.
+    pub(crate) fn retry_if_full(&mut self) -> bool {
+        let journal = self.world.journal.as_mut();
+        let Some(journal) = journal.filter(|journal| *journal.state() == State::Full) else {
+            return false;
+        };
+        journal.retry();
+        true
+    }
+
+    /// Hands the engine's state to the journal, where that is due, and moves stragglers out of a sparse
+    /// segment.
+    pub(crate) fn make_due_checkpoint(&mut self, now: Time) {
+        let journal = self.world.journal.as_mut();
+        let Some(journal) = journal.filter(|journal| journal.checkpoint_due()) else { return };
+        if self.is_closing {
+            return;
+        }
+        if let Some(segment) = journal.straggling() {
+            self.engine.relocate(now, segment, &mut self.world);
+        }
+        let mut snapshot = Vec::new();
+        self.engine.snapshot(&mut snapshot);
+        if let Some(journal) = &mut self.world.journal {
+            journal.checkpoint(snapshot);
+        }
+    }
+}

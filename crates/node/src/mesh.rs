@@ -1,0 +1,247 @@
+//! A shard's links to the other shards of its broker: what is to be sent there, what they know, and
+//! which publishers wait for them.
+//!
+//! Knows bytes and numbers; what is in a message or in news is the engine's business.
+
+use crate::parcel::{Word, write_forward};
+use angarium_engine::{ConnectionId, Forward, Heard, ShardId, Shards};
+use std::collections::{BTreeSet, VecDeque};
+
+/// Bytes of messages on their way to a shard beyond which publishers wait for it.
+const UNDERWAY_BYTES_MAX: u64 = 4 << 20;
+/// Bytes of messages from a shard after which it is told that they were taken.
+const TAKEN_BYTES: u64 = UNDERWAY_BYTES_MAX / 8;
+
+/// One other shard.
+#[derive(Debug, Default)]
+struct Link {
+    /// Words that are not on their way yet.
+    parcel: Vec<u8>,
+    /// Bytes of messages that it was sent, or is to be sent, and has not taken.
+    underway: u64,
+    /// The last news that it knows.
+    knows: u64,
+    /// Our publishers that it wants to wait.
+    crowded: BTreeSet<ConnectionId>,
+    /// Our publishers that wait for it, whether or not it wants them to.
+    waiting: BTreeSet<ConnectionId>,
+    /// How many of its news came, and how many of those it knows to have come.
+    news: u64,
+    news_taken: u64,
+    /// Bytes of its messages that came and that it does not know to have come.
+    taken: u64,
+    /// Its publishers that wait for some connection here.
+    held: BTreeSet<ConnectionId>,
+}
+
+/// All links of one shard.
+#[derive(Debug)]
+pub(crate) struct Mesh {
+    others: Shards,
+    /// By shard; the own one is not used.
+    links: Vec<Link>,
+    /// The number of the last news that were told.
+    told: u64,
+    /// The last news that all others know.
+    known: u64,
+    /// By connection: the last news that it has told. What it does next waits until all know them.
+    told_by: Vec<u64>,
+    /// Connections of which not all know what they have told, in that order.
+    unsettled: VecDeque<(u64, ConnectionId)>,
+}
+
+impl Mesh {
+    /// The links of one of `count` shards.
+    pub(crate) fn new(shard: ShardId, count: usize) -> Mesh {
+        Mesh {
+            others: Shards::others(shard, count),
+            links: (0..count).map(|_| Link::default()).collect(),
+            told: 0,
+            known: 0,
+            told_by: Vec::new(),
+            unsettled: VecDeque::new(),
+        }
+    }
+
+    fn link(&mut self, shard: ShardId) -> &mut Link {
+        &mut self.links[usize::from(shard.0)]
+    }
+
+    // ---- what is sent ----
+
+    /// Takes a parcel that is to be sent.
+    pub(crate) fn next_parcel(&mut self) -> Option<(ShardId, Vec<u8>)> {
+        self.others.into_iter().find_map(|shard| {
+            let parcel = &mut self.links[usize::from(shard.0)].parcel;
+            (!parcel.is_empty()).then(|| (shard, std::mem::take(parcel)))
+        })
+    }
+
+    /// Says a word to one shard.
+    pub(crate) fn say(&mut self, to: ShardId, word: &Word<'_>) {
+        word.write(&mut self.link(to).parcel);
+    }
+
+    /// Says a word to all.
+    pub(crate) fn say_to_all(&mut self, word: &Word<'_>) {
+        for shard in self.others {
+            self.say(shard, word);
+        }
+    }
+
+    /// Sends a message to some shards. Crowded where all of them are behind, or want its publisher to
+    /// wait.
+    pub(crate) fn forward(&mut self, to: Shards, forward: &Forward<'_>) -> Heard {
+        let mut heard = Heard::Crowded;
+        for shard in to {
+            let link = self.link(shard);
+            link.underway += write_forward(forward, &mut link.parcel) as u64;
+            let is_crowded = link.underway > UNDERWAY_BYTES_MAX
+                || forward.publisher.is_some_and(|publisher| link.crowded.contains(&publisher));
+            if !is_crowded {
+                heard = Heard::Well;
+            }
+        }
+        heard
+    }
+
+    // ---- news ----
+
+    /// Tells all others news, on account of a connection or of none.
+    pub(crate) fn tell(&mut self, by: Option<ConnectionId>, news: &[u8]) {
+        self.told += 1;
+        self.say_to_all(&Word::News(news));
+        let Some(by) = by else { return };
+        let slot = by.0 as usize;
+        if slot >= self.told_by.len() {
+            self.told_by.resize(slot + 1, 0);
+        }
+        self.told_by[slot] = self.told;
+        match self.unsettled.back_mut() {
+            Some((number, last)) if *last == by => *number = self.told,
+            _ => self.unsettled.push_back((self.told, by)),
+        }
+    }
+
+    /// The last news, where not all know them yet; else 0.
+    pub(crate) fn untold(&self) -> u64 {
+        if self.known == self.told { 0 } else { self.told }
+    }
+
+    /// Whether all know the news of that number.
+    pub(crate) fn is_known(&self, number: u64) -> bool {
+        number <= self.known
+    }
+
+    /// Whether all know what the connection has told.
+    #[inline]
+    pub(crate) fn is_settled(&self, connection: ConnectionId) -> bool {
+        self.told_by.get(connection.0 as usize).is_none_or(|told| *told <= self.known)
+    }
+
+    /// News came from a shard.
+    pub(crate) fn learned(&mut self, from: ShardId) {
+        self.link(from).news += 1;
+    }
+
+    /// A shard knows our news up to a number and has taken some messages. Returns publishers that may
+    /// go on.
+    pub(crate) fn taken(&mut self, by: ShardId, news: u64, bytes: u64) -> Vec<ConnectionId> {
+        let link = self.link(by);
+        link.knows = news;
+        link.underway = link.underway.saturating_sub(bytes);
+        let mut go_on = Vec::new();
+        if link.underway <= UNDERWAY_BYTES_MAX / 2 {
+            let Link { waiting, crowded, .. } = link;
+            waiting.retain(|publisher| {
+                let stays = crowded.contains(publisher);
+                if !stays {
+                    go_on.push(*publisher);
+                }
+                stays
+            });
+        }
+        let knows = self.others.map(|shard| self.links[usize::from(shard.0)].knows);
+        self.known = knows.min().unwrap_or(self.told);
+        go_on
+    }
+
+    /// A connection of which all now know what it has told: it goes on.
+    pub(crate) fn next_settled(&mut self) -> Option<ConnectionId> {
+        let (_, connection) = *self.unsettled.front().filter(|(told, _)| *told <= self.known)?;
+        self.unsettled.pop_front();
+        Some(connection)
+    }
+
+    /// Messages of so many bytes came from a shard.
+    pub(crate) fn took(&mut self, from: ShardId, bytes: usize) {
+        self.link(from).taken += bytes as u64;
+    }
+
+    /// Tells shards what was taken of theirs, where they wait for it or it is much.
+    pub(crate) fn acknowledge(&mut self) {
+        for shard in self.others {
+            let link = self.link(shard);
+            if link.news == link.news_taken && link.taken < TAKEN_BYTES {
+                continue;
+            }
+            link.news_taken = link.news;
+            let taken = Word::Taken { news: link.news, bytes: std::mem::take(&mut link.taken) };
+            self.say(shard, &taken);
+        }
+    }
+
+    // ---- publishers that wait ----
+
+    /// The shard that all who hear a publisher are on, and that is behind; the publisher waits for it.
+    pub(crate) fn wait_for(&mut self, behind: ShardId, publisher: ConnectionId) {
+        self.link(behind).waiting.insert(publisher);
+    }
+
+    /// A shard wants a publisher to wait.
+    pub(crate) fn crowded(&mut self, by: ShardId, publisher: ConnectionId) {
+        self.link(by).crowded.insert(publisher);
+    }
+
+    /// It does no longer; says whether the publisher waited.
+    pub(crate) fn relieved(&mut self, by: ShardId, publisher: ConnectionId) -> bool {
+        let link = self.link(by);
+        link.crowded.remove(&publisher);
+        link.waiting.remove(&publisher)
+    }
+
+    /// Has a publisher of another shard wait; says whether that is new.
+    pub(crate) fn hold(&mut self, shard: ShardId, publisher: ConnectionId) -> bool {
+        let is_new = self.link(shard).held.insert(publisher);
+        if is_new {
+            self.say(shard, &Word::Crowded(publisher));
+        }
+        is_new
+    }
+
+    /// Lets it go on, where it still waits.
+    pub(crate) fn let_go(&mut self, shard: ShardId, publisher: ConnectionId) {
+        if self.link(shard).held.remove(&publisher) {
+            self.say(shard, &Word::Relieved(publisher));
+        }
+    }
+
+    /// A publisher of another shard has gone.
+    pub(crate) fn forgotten(&mut self, shard: ShardId, publisher: ConnectionId) {
+        self.link(shard).held.remove(&publisher);
+    }
+
+    /// A connection has gone, or has not begun.
+    pub(crate) fn reset(&mut self, connection: ConnectionId) {
+        for shard in self.others {
+            let link = self.link(shard);
+            link.waiting.remove(&connection);
+            if link.crowded.remove(&connection) {
+                self.say(shard, &Word::Forgotten(connection));
+            }
+        }
+        if let Some(told) = self.told_by.get_mut(connection.0 as usize) {
+            *told = 0;
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The node as one shard of a broker: parcels out and in.
+//!
+//! Home is the shard with queues, journal, users and virtual hosts; the others have copies of the last
+//! two. A client of any of them reaches all who listen, wherever they are.
+
+use crate::mesh::Mesh;
+use crate::node::Node;
+use crate::parcel::{Whose, Word, Words};
+use angarium_engine::{Annotations, ConnectionId, Forward, ShardId, Time};
+use angarium_protocol::{Close, Session, Turn, nats};
+
+impl Node {
+    /// What the other shards of this broker have to know when they begin. Asked of home, once, before
+    /// its first turn; what it would have told them until then is in it.
+    #[must_use]
+    pub fn introduction(&mut self) -> Vec<Vec<u8>> {
+        self.world.mesh = Mesh::new(self.options.shard, self.options.shards);
+        self.engine.introduction()
+    }
+
+    /// The next parcel for another shard, which gets it by [`Node::arrived`], in order. The host asks
+    /// at the end of each turn.
+    pub fn next_parcel(&mut self) -> Option<(ShardId, Vec<u8>)> {
+        self.world.mesh.next_parcel()
+    }
+
+    /// A parcel came from another shard.
+    pub fn arrived(&mut self, now: Time, from: ShardId, parcel: &[u8]) {
+        for word in Words(parcel) {
+            let (word, bytes) = word.expect("shards of one program understand each other");
+            self.take_word(now, from, &word, bytes);
+        }
+        while let Some(connection) = self.world.mesh.next_settled() {
+            self.resumable.push(connection);
+        }
+    }
+
+    fn take_word(&mut self, now: Time, from: ShardId, word: &Word<'_>, bytes: usize) {
+        match *word {
+            Word::News(news) => {
+                self.world.mesh.learned(from);
+                let told = self.engine.told(from, news, &mut self.world);
+                told.expect("shards of one program understand each other");
+            }
+            Word::Forward(message) => {
+                self.world.mesh.took(from, bytes);
+                self.take_forward(now, from, message);
+            }
+            Word::Taken { news, bytes } => {
+                for publisher in self.world.mesh.taken(from, news, bytes) {
+                    self.world.held[publisher.0 as usize] = false;
+                }
+            }
+            Word::Crowded(publisher) => self.world.mesh.crowded(from, publisher),
+            Word::Relieved(publisher) => {
+                if self.world.mesh.relieved(from, publisher) {
+                    self.world.held[publisher.0 as usize] = false;
+                }
+            }
+            Word::Forgotten(publisher) => self.world.mesh.forgotten(from, publisher),
+            Word::Unheard { publisher, subject, reply } => {
+                self.tell_unheard(now, publisher, subject, reply);
+            }
+            Word::Ended { whose, why } => self.end_all(now, whose, why),
+        }
+    }
+
+    fn take_forward(&mut self, now: Time, from: ShardId, message: &[u8]) {
+        let mut annotations = Annotations::default();
+        let forward = Forward::parse(message, &mut annotations)
+            .expect("shards of one program understand each other");
+        let reached = self.engine.forwarded(now, &forward, &mut self.world);
+        let Some(publisher) = forward.publisher else { return };
+        if reached.crowded {
+            self.world.hold_elsewhere(from, publisher);
+        }
+        if forward.asks && reached.is_nobody() {
+            let (format, properties) = (forward.message.format, forward.message.properties);
+            let reply = nats::reply_of(format, properties).unwrap_or_default();
+            let unheard = Word::Unheard { publisher, subject: forward.subject, reply };
+            self.world.mesh.say(from, &unheard);
+        }
+    }
+
+    fn tell_unheard(&mut self, now: Time, publisher: ConnectionId, subject: &str, reply: &str) {
+        let connection = self.connections.get_mut(publisher.0 as usize).and_then(Option::as_mut);
+        // It may have gone, and another one be in its place, which does not listen to such a reply.
+        if let Some(connection) = connection.filter(|connection| connection.ended.is_none()) {
+            let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
+            connection.session.unheard(&mut turn, subject, reply);
+        }
+    }
+
+    /// Ends connections here because home says so, at once: what they are connected to goes next.
+    fn end_all(&mut self, now: Time, whose: Whose<'_>, why: &str) {
+        let meant: Vec<ConnectionId> = self
+            .connections(now)
+            .filter(|connection| match whose {
+                Whose::User(user) => connection.session.user == user,
+                Whose::Vhost(vhost) => connection.session.vhost == vhost,
+            })
+            .map(|connection| connection.id)
+            .collect();
+        for id in meant {
+            self.close_connection(now, id, why);
+            let is_open = self.connections[id.0 as usize]
+                .as_ref()
+                .is_some_and(|connection| connection.ended.is_none());
+            if is_open {
+                self.end(now, id, Close { reason: why.to_owned() });
+            }
+        }
+    }
+
+    /// Has the connections of a user, or to a virtual host, ended on all other shards.
+    pub(crate) fn end_all_elsewhere(&mut self, whose: Whose<'_>, why: &str) {
+        self.world.mesh.say_to_all(&Word::Ended { whose, why });
+    }
+}

@@ -1,0 +1,231 @@
+//! A broker of several shards, its NATS clients, and a script of what they say and hear.
+//!
+//! A line `a@1> SUB s 1` has client `a` on shard 1 send that; `a> …` is the same client again. A line
+//! `a< MSG s 1 2|hi` is what it must have heard since the last time it was asked, with `|` for a line's
+//! end inside; `a<` alone: nothing. `hold` keeps parcels back, `carry` delivers them.
+
+use crate::{Laggard, Node, Options};
+use angarium_engine::{ConnectionId, Request, ShardId, Time};
+use angarium_journal::FaultyStorage;
+use angarium_protocol::{Identity, Peer, Protocol, amqp091, nats};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Bytes unsent to a client at which it hears nothing more.
+pub(super) const DIRECT_BYTES_MAX: usize = 64 << 10;
+/// Bytes unsent at which publishers wait for it.
+pub(super) const EGRESS_BYTES_MAX: usize = 16 << 10;
+
+/// A client.
+#[derive(Debug, Default)]
+struct Client {
+    shard: usize,
+    /// `None` once it was disconnected.
+    id: Option<ConnectionId>,
+    heard: Vec<u8>,
+    /// It reads nothing.
+    is_deaf: bool,
+}
+
+/// All shards and clients.
+pub(super) struct Broker {
+    pub(super) nodes: Vec<Node>,
+    disk: FaultyStorage,
+    now: Time,
+    clients: BTreeMap<String, Client>,
+    /// From, to and bytes; in order for each pair.
+    parcels: VecDeque<(usize, usize, Vec<u8>)>,
+    pub(super) holds: bool,
+}
+
+fn options(shard: usize, shards: usize) -> Options {
+    Options {
+        seed: [1; 32],
+        limits: Default::default(),
+        journal: angarium_journal::Options {
+            segment_bytes: 64 << 10,
+            checkpoint_bytes: 64 << 10,
+            backlog_bytes_max: 128 << 10,
+        },
+        amqp091: amqp091::Settings::default().into(),
+        nats: nats::Settings::default().into(),
+        egress_bytes_max: EGRESS_BYTES_MAX,
+        direct_bytes_max: DIRECT_BYTES_MAX,
+        laggard: Laggard::Disconnect,
+        local_users: Vec::new(),
+        shard: ShardId(shard as u8),
+        shards,
+    }
+}
+
+impl Broker {
+    pub(super) fn new(shards: usize) -> Broker {
+        let disk = FaultyStorage::new(1);
+        let now = Time(1_000_000_000);
+        let mut home = Node::recover(options(0, shards), &disk, now).unwrap();
+        let any = || ".*".to_owned();
+        let put = Request::PutUser {
+            name: "user".to_owned(),
+            password_hash: "secret".to_owned(),
+            administrator: false,
+        };
+        let permit = Request::SetPermissions {
+            user: "user".to_owned(),
+            vhost: "/".to_owned(),
+            configure: any(),
+            write: any(),
+            read: any(),
+        };
+        for request in [put, permit] {
+            home.administer(now, "/", request).unwrap();
+        }
+        let introduction = home.introduction();
+        let mut nodes = vec![home];
+        for shard in 1..shards {
+            nodes.push(Node::join(options(shard, shards), &introduction).unwrap());
+        }
+        let (clients, parcels) = (BTreeMap::new(), VecDeque::new());
+        let mut broker = Broker { nodes, disk, now, clients, parcels, holds: false };
+        broker.settle_down();
+        broker
+    }
+
+    pub(super) fn administer(&mut self, vhost: &str, request: Request) {
+        self.nodes[0].administer(self.now, vhost, request).unwrap();
+        self.settle_down();
+    }
+
+    /// Plays a script.
+    pub(super) fn play(&mut self, script: &str) {
+        for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            match line {
+                "hold" => self.holds = true,
+                "carry" => {
+                    self.holds = false;
+                    self.settle_down();
+                }
+                _ => self.play_line(line),
+            }
+        }
+    }
+
+    fn play_line(&mut self, line: &str) {
+        let at = line.find(['>', '<']).expect("a line has a client and a direction");
+        let (name, text) = (&line[..at], line[at + 1..].trim().replace('|', "\r\n"));
+        if line.as_bytes()[at] == b'<' {
+            let expected = if text.is_empty() { text } else { format!("{text}\r\n") };
+            assert_eq!(self.heard(name), expected, "{line}");
+            return;
+        }
+        let (name, shard) = name.split_once('@').unwrap_or((name, "0"));
+        if !self.clients.contains_key(name) {
+            self.connect(name, shard.parse().unwrap());
+        }
+        self.say(name, &format!("{text}\r\n"));
+    }
+
+    pub(super) fn connect(&mut self, name: &str, shard: usize) {
+        let shard = shard % self.nodes.len();
+        let peer =
+            Peer { protocol: Protocol::Nats, address: "here:1".to_owned(), ..Peer::default() };
+        let id = Some(self.nodes[shard].connected(self.now, peer));
+        self.clients.insert(name.to_owned(), Client { shard, id, ..Client::default() });
+        self.say(
+            name,
+            "CONNECT {\"verbose\":false,\"headers\":true,\"no_responders\":true,\
+             \"user\":\"user\",\"pass\":\"secret\"}\r\n",
+        );
+        self.heard(name);
+    }
+
+    /// Lets a client send.
+    pub(super) fn say(&mut self, name: &str, text: &str) {
+        let client = &self.clients[name];
+        let id = client.id.expect("it is connected");
+        self.nodes[client.shard].received(self.now, id, text.as_bytes());
+        self.settle_down();
+    }
+
+    /// What a client heard since it was last asked.
+    pub(super) fn heard(&mut self, name: &str) -> String {
+        let heard = std::mem::take(&mut self.clients.get_mut(name).expect("it is known").heard);
+        String::from_utf8(heard).unwrap()
+    }
+
+    pub(super) fn is_connected(&self, name: &str) -> bool {
+        self.clients[name].id.is_some()
+    }
+
+    /// Whether a client's input is read.
+    pub(super) fn is_read(&self, name: &str) -> bool {
+        let client = &self.clients[name];
+        client.id.is_some_and(|id| self.nodes[client.shard].wants_read(id))
+    }
+
+    /// Lets a client read, or not.
+    pub(super) fn set_deaf(&mut self, name: &str, is_deaf: bool) {
+        self.clients.get_mut(name).expect("it is known").is_deaf = is_deaf;
+        self.settle_down();
+    }
+
+    pub(super) fn disconnect(&mut self, name: &str) {
+        let client = self.clients.get_mut(name).expect("it is known");
+        let id = client.id.take().expect("it is connected");
+        self.nodes[client.shard].disconnected(self.now, id);
+        self.settle_down();
+    }
+
+    /// Turns of all shards until nothing happens any more.
+    pub(super) fn settle_down(&mut self) {
+        while self.turn() {}
+    }
+
+    fn turn(&mut self) -> bool {
+        let mut is_busy = false;
+        for shard in 0..self.nodes.len() {
+            is_busy |= self.turn_of(shard);
+        }
+        while !self.holds
+            && let Some((from, to, parcel)) = self.parcels.pop_front()
+        {
+            self.nodes[to].arrived(self.now, ShardId(from as u8), &parcel);
+            is_busy = true;
+        }
+        is_busy
+    }
+
+    fn turn_of(&mut self, shard: usize) -> bool {
+        let Broker { nodes, disk, now, clients, parcels, .. } = self;
+        let (node, now) = (&mut nodes[shard], *now);
+        node.end_turn(now);
+        let mut is_busy = node.has_work();
+        while let Some(job) = node.next_job() {
+            node.job_done(now, job.run(disk));
+            is_busy = true;
+        }
+        while let Some(asked) = node.next_verification() {
+            let identity = Identity { user: asked.credentials.user().to_owned() };
+            node.verified(now, asked.connection, asked.serial, Ok(identity));
+            is_busy = true;
+        }
+        node.take_dirty(&mut Vec::new());
+        for client in clients.values_mut().filter(|client| client.shard == shard) {
+            let Some(id) = client.id else { continue };
+            let bytes = node.outgoing(id).to_vec();
+            if !bytes.is_empty() && !client.is_deaf {
+                node.sent(now, id, bytes.len());
+                client.heard.extend(bytes);
+                is_busy = true;
+            }
+            if node.should_close(id) {
+                node.disconnected(now, id);
+                client.id = None;
+                is_busy = true;
+            }
+        }
+        while let Some((to, parcel)) = node.next_parcel() {
+            parcels.push_back((shard, usize::from(to.0), parcel));
+            is_busy = true;
+        }
+        is_busy
+    }
+}

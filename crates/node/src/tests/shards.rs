@@ -1,0 +1,315 @@
+//! Several shards are one broker: whatever a client does on one is so for clients of all others.
+
+use super::broker::{Broker, EGRESS_BYTES_MAX};
+use angarium_engine::{
+    Arguments, Binding, BindingTarget, Durability, QueueDeclaration, QueueOptions, Request,
+};
+
+fn check(shards: usize, script: &str) {
+    Broker::new(shards).play(script);
+}
+
+#[test]
+fn listeners_hear_what_is_published_on_any_shard() {
+    for shards in [1, 2, 3, 64] {
+        check(
+            shards,
+            "a@1> SUB stock.*.ibm 1
+             b@2> SUB stock.> 7
+             c@0> SUB stock.us.ibm 3
+             c> PUB stock.us.ibm 2|hi
+             a< MSG stock.us.ibm 1 2|hi
+             b< MSG stock.us.ibm 7 2|hi
+             c< MSG stock.us.ibm 3 2|hi
+             a> PUB stock.us 2|ho
+             b< MSG stock.us 7 2|ho
+             b> UNSUB 7
+             c> PUB stock.us 2|ha
+             b<
+             b> SUB stock.us 8 |UNSUB 8 1
+             c> PUB stock.us 1|1
+             c> PUB stock.us 1|2
+             b< MSG stock.us 8 1|1",
+        );
+    }
+}
+
+#[test]
+fn one_of_a_group_hears_each_message_whichever_shards_its_members_are_on() {
+    for shards in [1, 2, 5] {
+        let mut broker = Broker::new(shards);
+        for (name, shard) in [("a", 0), ("b", 1), ("c", 1), ("d", 4)] {
+            broker.connect(name, shard);
+            broker.say(name, "SUB job work 1\r\n");
+        }
+        broker.connect("p", 2);
+        for number in 0..100 {
+            broker.say("p", &format!("PUB job 2\r\n{number:02}\r\n"));
+        }
+        let mut all = Vec::new();
+        for name in ["a", "b", "c", "d"] {
+            let heard = broker.heard(name);
+            let numbers: Vec<&str> = heard.lines().skip(1).step_by(2).collect();
+            assert!((20..=30).contains(&numbers.len()), "{shards} {name}: {}", numbers.len());
+            all.extend(numbers.iter().map(|number| number.parse::<u32>().unwrap()));
+        }
+        all.sort_unstable();
+        assert_eq!(all, (0..100).collect::<Vec<_>>(), "{shards}");
+    }
+}
+
+#[test]
+fn a_group_that_has_left_a_shard_is_looked_for_on_others() {
+    check(
+        3,
+        "a@1> SUB job work 1
+         b@2> SUB job work 1
+         p@0> PUB job 1|1
+         p> PUB job 1|2
+         b< MSG job 1 1|1
+         a< MSG job 1 1|2
+         hold
+         p> PUB job 1|3
+         b> UNSUB 1
+         carry
+         b<
+         a< MSG job 1 1|3",
+    );
+}
+
+#[test]
+fn requests_are_answered_from_any_shard_or_not_at_all() {
+    for shards in [1, 2, 4] {
+        check(
+            shards,
+            "r@1> SUB service 1
+             q@2> SUB _INBOX.x.* 9|PUB service _INBOX.x.1 1|?
+             r< MSG service 1 _INBOX.x.1 1|?
+             r> PUB _INBOX.x.1 1|!
+             q< MSG _INBOX.x.1 9 1|!
+             q> PUB nobody _INBOX.x.2 1|?
+             q< HMSG _INBOX.x.2 9 38 38|NATS/1.0 503|Nats-Subject: nobody||
+             q> PUB $QUEUE.none _INBOX.x.3 1|?
+             q< HMSG _INBOX.x.3 9 43 43|NATS/1.0 503|Nats-Subject: $QUEUE.none||",
+        );
+    }
+}
+
+#[test]
+fn a_request_that_its_responder_has_left_is_told_to_be_unanswered() {
+    check(
+        2,
+        "r@1> SUB service 1
+         q@0> SUB _INBOX.x.* 9
+         hold
+         q> PUB service _INBOX.x.2 1|?
+         r> UNSUB 1
+         carry
+         q< HMSG _INBOX.x.2 9 39 39|NATS/1.0 503|Nats-Subject: service||",
+    );
+}
+
+#[test]
+fn what_follows_a_subscription_waits_until_all_shards_know_it() {
+    check(
+        2,
+        "a@1> PING
+         a< PONG
+         hold
+         a> SUB s 1|SUB t 2|PING|PUB other 0|
+         a<
+         carry
+         a< PONG",
+    );
+    let mut broker = Broker::new(2);
+    broker.connect("a", 1);
+    broker.connect("b", 0);
+    broker.say("b", "SUB done 1\r\n");
+    broker.holds = true;
+    broker.say("a", "SUB s 1\r\n");
+    assert!(broker.is_read("a"), "nothing of it waits");
+    broker.say("a", "PUB done 0\r\n\r\n");
+    assert!(!broker.is_read("a"));
+    assert_eq!(broker.heard("b"), "");
+    broker.play("carry");
+    assert!(broker.is_read("a"));
+    assert_eq!(broker.heard("b"), "MSG done 1 0\r\n\r\n");
+}
+
+#[test]
+fn a_publisher_waits_for_those_on_another_shard_who_are_all_behind() {
+    let mut broker = Broker::new(2);
+    broker.connect("p", 0);
+    broker.play("slow@1> SUB s 1");
+    broker.set_deaf("slow", true);
+    let message = format!("PUB s 1000\r\n{}\r\n", "x".repeat(1000));
+    let mut sent = 0;
+    while broker.is_read("p") {
+        broker.say("p", &message);
+        sent += 1;
+        assert!(sent < 40, "it goes on");
+    }
+    assert!(sent * 1000 > EGRESS_BYTES_MAX);
+    broker.set_deaf("slow", false);
+    assert!(broker.is_read("p"));
+    assert_eq!(broker.heard("slow").matches("MSG s").count(), sent);
+    // One who keeps up is enough to go on; who is too far behind is not waited for.
+    broker.play("quick@1> SUB s 1");
+    broker.set_deaf("slow", true);
+    for _ in 0..200 {
+        assert!(broker.is_read("p"));
+        broker.say("p", &message);
+    }
+    assert_eq!(broker.heard("quick").matches("MSG s").count(), 200);
+    broker.set_deaf("slow", false);
+    assert!(!broker.is_connected("slow"));
+}
+
+#[test]
+fn a_publisher_goes_on_when_those_who_were_behind_have_gone() {
+    let mut broker = Broker::new(2);
+    broker.connect("p", 0);
+    broker.play("slow@1> SUB s 1");
+    broker.set_deaf("slow", true);
+    let message = format!("PUB s 1000\r\n{}\r\n", "x".repeat(1000));
+    while broker.is_read("p") {
+        broker.say("p", &message);
+    }
+    broker.disconnect("slow");
+    assert!(broker.is_read("p"));
+    // A publisher in the place of one that waited does not wait itself.
+    broker.play("next@1> SUB s 1");
+    broker.set_deaf("next", true);
+    while broker.is_read("p") {
+        broker.say("p", &message);
+    }
+    broker.disconnect("p");
+    broker.connect("r", 0);
+    assert!(broker.is_read("r"));
+    broker.play("r> PUB s 1|x");
+}
+
+#[test]
+fn queues_catch_what_is_published_on_any_shard() {
+    let mut broker = Broker::new(3);
+    let declare = QueueDeclaration {
+        name: "q".to_owned(),
+        options: Some(QueueOptions { durability: Durability::Memory, ..QueueOptions::default() }),
+    };
+    broker.administer("/", Request::DeclareQueue(declare));
+    let bind = |key: &str| {
+        Request::Bind(Binding {
+            source: "amq.topic".to_owned(),
+            target: BindingTarget::Queue("q".to_owned()),
+            key: key.to_owned(),
+            arguments: Arguments::new(),
+        })
+    };
+    broker.administer("/", bind("orders.#"));
+    let ready = |broker: &Broker| broker.nodes[0].engine().list_queues().next().unwrap().ready;
+    broker.play("a@1> PUB orders 1|1");
+    assert_eq!(ready(&broker), 1);
+    broker.play("b@2> PUB orders.eu.new 1|2");
+    broker.play("b> PUB other 1|x");
+    assert_eq!(ready(&broker), 2);
+    // Once, however many reasons there are; and not after the last has gone.
+    broker.play("c@0> SUB orders.> 1");
+    broker.administer("/", bind("orders.*"));
+    broker.play("a> PUB orders.eu 1|3");
+    assert_eq!(ready(&broker), 3);
+    broker.play("c< MSG orders.eu 1 1|3");
+    broker.play("c> UNSUB 1");
+    broker.play("a> PUB orders.eu 1|4");
+    assert_eq!(ready(&broker), 4);
+    broker.play("a> PUB $QUEUE.q 1|5");
+    assert_eq!(ready(&broker), 5);
+    let delete = Request::DeleteQueue { name: "q".to_owned(), if_unused: false, if_empty: false };
+    broker.administer("/", delete);
+    broker.play(
+        "a> SUB in 1|PUB orders.eu in 1|?
+         a< HMSG in 1 41 41|NATS/1.0 503|Nats-Subject: orders.eu||",
+    );
+}
+
+#[test]
+fn users_and_virtual_hosts_are_the_same_everywhere() {
+    let mut broker = Broker::new(3);
+    broker.connect("a", 1);
+    broker.connect("b", 2);
+    broker.administer("/", Request::CreateVhost { name: "other".to_owned() });
+    let forbid = Request::SetPermissions {
+        user: "user".to_owned(),
+        vhost: "/".to_owned(),
+        configure: String::new(),
+        write: String::new(),
+        read: ".*".to_owned(),
+    };
+    broker.administer("/", forbid);
+    broker.play(
+        "a> PUB s 1|x
+         a< -ERR 'Permissions Violation for Publish to \"s\"'",
+    );
+    broker.administer("other", Request::DeleteVhost { name: "/".to_owned() });
+    assert!(!broker.is_connected("a"));
+    assert!(!broker.is_connected("b"));
+    for node in &broker.nodes {
+        assert_eq!(node.engine().list_vhosts().count(), 1);
+    }
+    broker.administer("other", Request::DeleteUser { name: "user".to_owned() });
+    for node in &broker.nodes {
+        assert_eq!(node.engine().list_users().count(), 0);
+    }
+}
+
+/// What every client hears in a random course of events that is the same for any number of shards.
+fn heard_by_all(shards: usize, seed: u64) -> Vec<String> {
+    const CLIENTS: usize = 12;
+    let patterns = ["a", "a.b", "a.*", "*.b", "a.>", ">", "b.*.c", "*.*.c"];
+    let subjects = ["a", "b", "a.b", "a.c", "c.b", "b.x.c", "a.x.c"];
+    let mut state = seed;
+    let mut draw = |below: usize| {
+        // Numbers of a linear congruential generator (Knuth, MMIX); the upper bits are random enough.
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let mut broker = Broker::new(shards);
+    let names: Vec<String> = (0..CLIENTS).map(|client| format!("c{client}")).collect();
+    for (at, name) in names.iter().enumerate() {
+        broker.connect(name, at * 7);
+    }
+    for number in 0..300 {
+        let name = &names[draw(CLIENTS)];
+        let sid = draw(3);
+        let text = match draw(4) {
+            0 => format!("SUB {} {sid}\r\n", patterns[draw(patterns.len())]),
+            1 => format!("UNSUB {sid}\r\n"),
+            2 => format!("UNSUB {sid} {}\r\n", draw(5) + 1),
+            _ => {
+                let subject = subjects[draw(subjects.len())];
+                format!("PUB {subject} 3\r\n{number:03}\r\n")
+            }
+        };
+        broker.say(name, &text);
+    }
+    names.iter().map(|name| sorted(&broker.heard(name))).collect()
+}
+
+/// Messages in order of their numbers: those of one publish have no order among themselves.
+fn sorted(heard: &str) -> String {
+    let lines: Vec<&str> = heard.lines().collect();
+    let mut messages: Vec<_> = lines.chunks(2).map(|message| (message[1], message[0])).collect();
+    messages.sort_unstable();
+    messages.iter().map(|(number, line)| format!("{line} {number}\n")).collect()
+}
+
+#[test]
+fn any_number_of_shards_is_one_broker() {
+    for seed in 0..6 {
+        let alone = heard_by_all(1, seed);
+        assert!(alone.iter().any(|heard| !heard.is_empty()));
+        for shards in [2, 5, 16, 64] {
+            assert_eq!(heard_by_all(shards, seed), alone, "{shards} shards, seed {seed}");
+        }
+    }
+}
