@@ -13,6 +13,7 @@
 
 pub mod amqp091;
 mod info;
+mod json;
 pub mod nats;
 mod properties;
 mod session;

@@ -1,11 +1,11 @@
 //! Messages on their way in: the hot path, and the answers when nobody takes a request.
 
-use super::codec::json::ObjectWriter;
 use super::codec::{Message, Publish};
-use super::session::{Connection, is_limit};
+use super::session::Connection;
 use super::{fault, mapping, subject};
+use crate::json::ObjectWriter;
 use crate::{Close, Turn, World};
-use angarium_engine::{Content, Emit, Format};
+use angarium_engine::{Content, Emit, Format, RefusalKind};
 
 /// Asks who the server thinks the client is.
 const USER_INFO: &str = "$SYS.REQ.USER.INFO";
@@ -51,7 +51,7 @@ impl Connection {
             Err(refusal) => {
                 // It was not done after all.
                 self.out(turn).truncate(before);
-                if is_limit(&refusal) {
+                if refusal.kind == RefusalKind::LimitExceeded {
                     self.complain(turn, &refusal.text);
                 } else {
                     self.complain(turn, &fault::publish_violation(name));

@@ -8,7 +8,7 @@ use super::settings::{Settings, Tls};
 use super::{fault, mapping};
 use crate::info::{ClientProperties, ConnectionInfo};
 use crate::{Authentication, Close, Peer, Session, Turn, World};
-use angarium_engine::{ConnectionId, Listen, Refusal, RefusalKind, Reply, SessionId, Time};
+use angarium_engine::{ConnectionId, Listen, Refusal, Reply, SessionId, Time};
 use std::sync::Arc;
 
 /// A connection that speaks NATS's client protocol.
@@ -353,9 +353,4 @@ impl Session for Connection {
             _ => Err(self.fail(turn, fault::AUTHENTICATION_TIMEOUT)),
         }
     }
-}
-
-/// The kinds of refusal that say a limit was reached.
-pub(super) fn is_limit(refusal: &Refusal) -> bool {
-    refusal.kind == RefusalKind::LimitExceeded
 }

@@ -1,6 +1,6 @@
 //! What clients send: CONNECT, PUB, HPUB, SUB, UNSUB, PING, PONG, read where it lies and written.
 
-use super::{Malformed, parted, payload, verb};
+use super::{Malformed, Sizes, parted, payload, verb};
 use crate::nats::frame::{self, Arguments, Follows, number, put_number};
 
 /// What a server takes from its clients.
@@ -162,23 +162,14 @@ fn decode_publish<'a>(
     let Some(arguments) = Arguments::read(input, at, limits.control_line_bytes_max)? else {
         return Ok(None);
     };
-    let sized = |digits: &[u8]| number(digits).ok_or(Malformed::Arguments);
-    let (subject, reply, header_bytes, bytes) = match (arguments.all(), has_headers) {
-        (Some(&[subject, size]), false) => (subject, &[][..], 0, sized(size)?),
-        (Some(&[subject, reply, size]), false) => (subject, reply, 0, sized(size)?),
-        (Some(&[subject, head, size]), true) => (subject, &[][..], sized(head)?, sized(size)?),
-        (Some(&[subject, reply, head, size]), true) => (subject, reply, sized(head)?, sized(size)?),
-        _ => return Err(Malformed::Arguments),
+    let Some([subject, rest @ ..]) = arguments.all() else { return Err(Malformed::Arguments) };
+    let sizes = Sizes::read(rest, has_headers, limits.payload_bytes_max)?;
+    let Some((payload, end)) = payload(input, arguments.end, sizes.payload_bytes)? else {
+        return Ok(None);
     };
-    if header_bytes > bytes {
-        return Err(Malformed::Arguments);
-    }
-    if bytes > limits.payload_bytes_max {
-        return Err(Malformed::PayloadTooLarge);
-    }
-    let Some((payload, end)) = payload(input, arguments.end, bytes)? else { return Ok(None) };
-    let (headers, body) = payload.split_at(header_bytes);
-    Ok(Some((ClientOp::Publish(Publish { subject, reply, headers, body }), end)))
+    let (headers, body) = payload.split_at(sizes.header_bytes);
+    let publish = Publish { subject, reply: sizes.reply, headers, body };
+    Ok(Some((ClientOp::Publish(publish), end)))
 }
 
 /// An operation that is nothing but its control line; `op` makes it of the arguments, if they are right.

@@ -1,6 +1,6 @@
 //! CONNECT: who a client is and what it wants.
 
-use super::json::{self, NotJson, ObjectWriter, Value};
+use crate::json::{self, NotJson, ObjectWriter, Value};
 use crate::nats::frame;
 
 /// The options of CONNECT.

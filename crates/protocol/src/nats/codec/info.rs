@@ -1,6 +1,6 @@
 //! INFO: what a server is and allows.
 
-use super::json::{self, NotJson, ObjectWriter, Value};
+use crate::json::{self, NotJson, ObjectWriter, Value};
 use crate::nats::frame;
 
 /// What INFO says. Texts that are empty and flags that are not set are left out, but for `headers`.

@@ -4,7 +4,6 @@ pub mod client;
 pub mod connect;
 pub mod headers;
 pub mod info;
-pub(super) mod json;
 pub mod server;
 #[cfg(test)]
 mod tests;
@@ -14,6 +13,8 @@ pub use connect::Connect;
 pub use headers::Headers;
 pub use info::Info;
 pub use server::{Message, ServerOp};
+
+use super::frame::{self, number};
 
 /// Bytes that are no operation, or none that is allowed; nothing after them can be understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +29,8 @@ pub enum Malformed {
     LineTooLong,
 }
 
-impl From<super::frame::LineTooLong> for Malformed {
-    fn from(_: super::frame::LineTooLong) -> Malformed {
+impl From<frame::LineTooLong> for Malformed {
+    fn from(_: frame::LineTooLong) -> Malformed {
         Malformed::LineTooLong
     }
 }
@@ -55,6 +56,41 @@ fn parted(input: &[u8], at: usize) -> Result<Option<()>, Malformed> {
         Some(b' ' | b'\t') => Ok(Some(())),
         Some(_) => Err(Malformed::UnknownOperation),
         None => Ok(None),
+    }
+}
+
+/// What is last in the line of a message.
+#[derive(Debug)]
+struct Sizes<'a> {
+    /// Where replies go; empty: nowhere.
+    reply: &'a [u8],
+    header_bytes: usize,
+    /// Headers included.
+    payload_bytes: usize,
+}
+
+impl<'a> Sizes<'a> {
+    #[inline]
+    fn read(
+        arguments: &[&'a [u8]],
+        has_headers: bool,
+        payload_bytes_max: usize,
+    ) -> Result<Sizes<'a>, Malformed> {
+        let sized = |digits: &[u8]| number(digits).ok_or(Malformed::Arguments);
+        let (reply, header_bytes, payload_bytes) = match (arguments, has_headers) {
+            (&[size], false) => (&[][..], 0, sized(size)?),
+            (&[reply, size], false) => (reply, 0, sized(size)?),
+            (&[head, size], true) => (&[][..], sized(head)?, sized(size)?),
+            (&[reply, head, size], true) => (reply, sized(head)?, sized(size)?),
+            _ => return Err(Malformed::Arguments),
+        };
+        if header_bytes > payload_bytes {
+            return Err(Malformed::Arguments);
+        }
+        if payload_bytes > payload_bytes_max {
+            return Err(Malformed::PayloadTooLarge);
+        }
+        Ok(Sizes { reply, header_bytes, payload_bytes })
     }
 }
 

@@ -1,7 +1,7 @@
 //! What servers send: INFO, MSG, HMSG, PING, PONG, +OK, -ERR, written and, for clients, read where it
 //! lies.
 
-use super::{Malformed, parted, payload, verb};
+use super::{Malformed, Sizes, parted, payload, verb};
 use crate::nats::frame::{self, Arguments, Follows, number, put_number};
 
 /// Longest control line that a client takes: INFO of a large cluster is long.
@@ -127,27 +127,16 @@ fn decode_message<'a>(
     let Some(arguments) = Arguments::read(input, at, CONTROL_LINE_BYTES_MAX)? else {
         return Ok(None);
     };
-    let sized = |digits: &[u8]| number(digits).ok_or(Malformed::Arguments);
-    let (subject, sid, reply, header_bytes, bytes) = match (arguments.all(), has_headers) {
-        (Some(&[subject, sid, size]), false) => (subject, sid, &[][..], 0, sized(size)?),
-        (Some(&[subject, sid, reply, size]), false) => (subject, sid, reply, 0, sized(size)?),
-        (Some(&[subject, sid, head, size]), true) => {
-            (subject, sid, &[][..], sized(head)?, sized(size)?)
-        }
-        (Some(&[subject, sid, reply, head, size]), true) => {
-            (subject, sid, reply, sized(head)?, sized(size)?)
-        }
-        _ => return Err(Malformed::Arguments),
-    };
-    if header_bytes > bytes {
+    let Some([subject, sid, rest @ ..]) = arguments.all() else {
         return Err(Malformed::Arguments);
-    }
-    if bytes > payload_bytes_max {
-        return Err(Malformed::PayloadTooLarge);
-    }
-    let Some((payload, end)) = payload(input, arguments.end, bytes)? else { return Ok(None) };
-    let (headers, body) = payload.split_at(header_bytes);
-    Ok(Some((ServerOp::Message(Message { subject, sid, reply, headers, body }), end)))
+    };
+    let sizes = Sizes::read(rest, has_headers, payload_bytes_max)?;
+    let Some((payload, end)) = payload(input, arguments.end, sizes.payload_bytes)? else {
+        return Ok(None);
+    };
+    let (headers, body) = payload.split_at(sizes.header_bytes);
+    let message = Message { subject, sid, reply: sizes.reply, headers, body };
+    Ok(Some((ServerOp::Message(message), end)))
 }
 
 impl Message<'_> {

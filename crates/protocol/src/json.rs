@@ -1,4 +1,4 @@
-//! As much JSON as CONNECT and INFO need: the members of one object, and text written safely.
+//! As much JSON as protocols need: the members of one object, and text written safely.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ const DEPTH_MAX: usize = 32;
 
 /// A member's value.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value<'a> {
+pub(crate) enum Value<'a> {
     Text(Cow<'a, str>),
     Number(i64),
     Bool(bool),
@@ -21,7 +21,7 @@ pub(super) enum Value<'a> {
 pub struct NotJson;
 
 /// Visits the members of an object in their order.
-pub(super) fn members<'a>(
+pub(crate) fn members<'a>(
     text: &'a [u8],
     mut visit: impl FnMut(&str, Value<'a>),
 ) -> Result<(), NotJson> {
@@ -200,7 +200,7 @@ fn hex4(left: &mut &str) -> Result<u32, NotJson> {
 }
 
 /// Appends text in quotes.
-pub(in crate::nats) fn put_text(out: &mut Vec<u8>, text: &str) {
+pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     for byte in text.bytes() {
         match byte {
@@ -220,33 +220,33 @@ pub(in crate::nats) fn put_text(out: &mut Vec<u8>, text: &str) {
 
 /// Appends the members of an object, one after another.
 #[derive(Debug)]
-pub(in crate::nats) struct ObjectWriter<'o> {
-    pub(in crate::nats) out: &'o mut Vec<u8>,
+pub(crate) struct ObjectWriter<'o> {
+    pub(crate) out: &'o mut Vec<u8>,
     separator: u8,
 }
 
 impl<'o> ObjectWriter<'o> {
-    pub(in crate::nats) fn new(out: &'o mut Vec<u8>) -> ObjectWriter<'o> {
+    pub(crate) fn new(out: &'o mut Vec<u8>) -> ObjectWriter<'o> {
         ObjectWriter { out, separator: b'{' }
     }
-    pub(in crate::nats) fn name(&mut self, name: &str) {
+    pub(crate) fn name(&mut self, name: &str) {
         self.out.push(std::mem::replace(&mut self.separator, b','));
         put_text(self.out, name);
         self.out.push(b':');
     }
-    pub(in crate::nats) fn text(&mut self, name: &str, text: &str) {
+    pub(crate) fn text(&mut self, name: &str, text: &str) {
         self.name(name);
         put_text(self.out, text);
     }
-    pub(in crate::nats) fn number(&mut self, name: &str, number: usize) {
+    pub(crate) fn number(&mut self, name: &str, number: usize) {
         self.name(name);
         crate::nats::frame::put_number(self.out, number);
     }
-    pub(in crate::nats) fn bool(&mut self, name: &str, value: bool) {
+    pub(crate) fn bool(&mut self, name: &str, value: bool) {
         self.name(name);
         self.out.extend_from_slice(if value { b"true" } else { b"false" });
     }
-    pub(in crate::nats) fn end(self) {
+    pub(crate) fn end(self) {
         if self.separator == b'{' {
             self.out.push(b'{');
         }
