@@ -37,6 +37,33 @@ pub(crate) enum TextProperty {
     Expiration,
 }
 
+impl TextProperty {
+    /// All of them in their order, each with the header that stands for it where there is no other word.
+    pub(crate) const ALL: [(TextProperty, &str); 8] = [
+        (TextProperty::ContentType, "Content-Type"),
+        (TextProperty::ContentEncoding, "Content-Encoding"),
+        (TextProperty::CorrelationId, "Correlation-Id"),
+        (TextProperty::MessageId, "Message-Id"),
+        (TextProperty::Type, "Message-Type"),
+        (TextProperty::AppId, "App-Id"),
+        (TextProperty::UserId, "User-Id"),
+        (TextProperty::Expiration, "Expiration"),
+    ];
+
+    /// The header that stands for it.
+    pub(crate) fn header(self) -> &'static str {
+        TextProperty::ALL[self as usize].1
+    }
+
+    /// Brokers vouch for it or act upon it: it is shown to clients of other protocols, not taken from them.
+    pub(crate) fn is_brokers(self) -> bool {
+        matches!(self, TextProperty::UserId | TextProperty::Expiration)
+    }
+}
+
+/// The header for a reply address that is none in the receiver's protocol.
+pub(crate) const REPLY_TO_HEADER: &str = "Reply-To";
+
 /// A header's value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum HeaderValue<'a> {
@@ -68,7 +95,15 @@ pub fn read_headers(format: Format, raw: &[u8], see: &mut dyn FnMut(&str, Value)
     }
 }
 
-impl HeaderValue<'_> {
+impl<'a> HeaderValue<'a> {
+    /// Text, if it is that.
+    pub(crate) fn of_bytes(bytes: &'a [u8]) -> HeaderValue<'a> {
+        match str::from_utf8(bytes) {
+            Ok(text) => HeaderValue::Text(text),
+            Err(_) => HeaderValue::Other(Value::Bytes(bytes.to_vec())),
+        }
+    }
+
     /// The texts that stand for it where headers are text: several for a list, one for all else.
     pub(crate) fn texts(&self, see: &mut dyn FnMut(&str)) {
         match self {
@@ -114,14 +149,7 @@ fn json(value: &Value) -> String {
 }
 
 fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => quoted.extend(['\\', letter]),
-            '\0'..' ' => quoted.push_str(&format!("\\u{:04x}", u32::from(letter))),
-            _ => quoted.push(letter),
-        }
-    }
-    quoted.push('"');
-    quoted
+    let mut quoted = Vec::new();
+    crate::json::put_text(&mut quoted, text);
+    String::from_utf8(quoted).expect("text in quotes is text")
 }

@@ -5,7 +5,7 @@ use super::codec::table::TableWriter;
 use super::codec::wire::truncated;
 use super::codec::{FieldValue, put_table, table};
 use super::mapping;
-use crate::properties::{HeaderValue, Property, TextProperty, visit};
+use crate::properties::{HeaderValue, Property, REPLY_TO_HEADER, TextProperty, visit};
 use angarium_engine::{MessageView, Value};
 use std::collections::BTreeMap;
 
@@ -13,8 +13,6 @@ use std::collections::BTreeMap;
 const TEXT_BYTES_MAX: usize = 255;
 /// What a header takes beyond its name and its value.
 const HEADER_BYTES: usize = 16;
-/// The header for a reply address that is too long to be one.
-const REPLY_TO: &str = "Reply-To";
 
 /// Takes a property list apart. One with a text that is no UTF-8 shows its headers alone.
 pub(crate) fn visit_properties(raw: &[u8], see: &mut dyn FnMut(Property<'_>)) {
@@ -47,10 +45,7 @@ pub(crate) fn visit_properties(raw: &[u8], see: &mut dyn FnMut(Property<'_>)) {
     }
     for entry in list.headers.unwrap_or_default().entries() {
         let value = match entry.value {
-            FieldValue::LongStr(bytes) => match str::from_utf8(bytes) {
-                Ok(text) => HeaderValue::Text(text),
-                Err(_) => HeaderValue::Other(Value::Bytes(bytes.to_vec())),
-            },
+            FieldValue::LongStr(bytes) => HeaderValue::of_bytes(bytes),
             other => HeaderValue::Other(mapping::value(other)),
         };
         see(Property::Header(entry.name, value));
@@ -61,7 +56,8 @@ pub(crate) fn visit_properties(raw: &[u8], see: &mut dyn FnMut(Property<'_>)) {
 #[derive(Debug, Default)]
 struct Collected {
     reply_to: Option<String>,
-    texts: [Option<String>; 8],
+    /// In the order of [`TextProperty::ALL`].
+    texts: [Option<String>; TextProperty::ALL.len()],
     priority: Option<u8>,
     timestamp: Option<u64>,
     /// Each name once, with all texts that came under it.
@@ -115,25 +111,16 @@ impl Collected {
     fn take(&mut self, property: Property<'_>) {
         match property {
             Property::ReplyTo(address) if address.len() > TEXT_BYTES_MAX => {
-                self.header(REPLY_TO, address);
+                self.header(REPLY_TO_HEADER, address);
             }
             Property::ReplyTo(address) => self.reply_to = Some(address.to_owned()),
             Property::Text(text, value) => {
-                let (slot, name) = match text {
-                    TextProperty::ContentType => (0, "Content-Type"),
-                    TextProperty::ContentEncoding => (1, "Content-Encoding"),
-                    TextProperty::CorrelationId => (2, "Correlation-Id"),
-                    TextProperty::MessageId => (3, "Message-Id"),
-                    TextProperty::Type => (4, "Message-Type"),
-                    TextProperty::AppId => (5, "App-Id"),
-                    TextProperty::UserId => (6, "User-Id"),
-                    TextProperty::Expiration => (7, "Expiration"),
-                };
+                let slot = &mut self.texts[text as usize];
                 // A second one, or one that does not fit, is not lost either.
-                if self.texts[slot].is_some() || value.len() > TEXT_BYTES_MAX || slot > 5 {
-                    self.header(name, value);
+                if slot.is_some() || value.len() > TEXT_BYTES_MAX || text.is_brokers() {
+                    self.header(text.header(), value);
                 } else {
-                    self.texts[slot] = Some(value.to_owned());
+                    *slot = Some(value.to_owned());
                 }
             }
             Property::Priority(priority) => self.priority = Some(priority),
@@ -168,10 +155,7 @@ impl Collected {
 
 fn put_values(table: &mut TableWriter<'_>, name: &str, values: &Values) {
     match values {
-        Values::Texts(texts) => match texts.as_slice() {
-            [text] => table.text(name, text),
-            texts => table.texts(name, texts),
-        },
+        Values::Texts(texts) => put_texts(table, name, texts),
         Values::Other(Value::Bytes(bytes)) => table.bytes(name, bytes),
         Values::Other(Value::Bool(value)) => table.bool(name, *value),
         Values::Other(Value::Int(value)) => table.int(name, *value),
@@ -179,10 +163,14 @@ fn put_values(table: &mut TableWriter<'_>, name: &str, values: &Values) {
         Values::Other(value) => {
             let mut texts = Vec::new();
             HeaderValue::Other(value.clone()).texts(&mut |text| texts.push(text.to_owned()));
-            match texts.as_slice() {
-                [text] => table.text(name, text),
-                texts => table.texts(name, texts),
-            }
+            put_texts(table, name, &texts);
         }
+    }
+}
+
+fn put_texts(table: &mut TableWriter<'_>, name: &str, texts: &[String]) {
+    match texts {
+        [text] => table.text(name, text),
+        texts => table.texts(name, texts),
     }
 }

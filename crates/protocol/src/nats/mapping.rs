@@ -3,10 +3,8 @@
 use super::codec::Headers;
 use super::codec::headers::HeadersWriter;
 use super::fault;
-use crate::properties::{self, HeaderValue, Property, TextProperty};
-use angarium_engine::{
-    Format, Laggard, MessageView, QUEUE_SUBJECT_PREFIX, Refusal, RefusalKind, Value,
-};
+use crate::properties::{self, HeaderValue, Property, REPLY_TO_HEADER, TextProperty};
+use angarium_engine::{Format, Laggard, MessageView, QUEUE_SUBJECT_PREFIX, Refusal, RefusalKind};
 use std::borrow::Cow;
 
 /// The header that tells a subscriber how many messages it missed before this one.
@@ -17,22 +15,16 @@ const LAGGARD_PREFIX: &str = "$LAGGARD.";
 /// Headers for the status line that a message from a NATS server would have.
 const STATUS: &str = "Status";
 const DESCRIPTION: &str = "Description";
-/// The header for a reply address that cannot be a subject.
-const REPLY_TO: &str = "Reply-To";
 const PRIORITY: &str = "Priority";
 const TIMESTAMP: &str = "Timestamp";
 
-/// The headers that stand for texts which most protocols know.
-const TEXTS: &[(TextProperty, &str)] = &[
-    (TextProperty::ContentType, "Content-Type"),
-    (TextProperty::ContentEncoding, "Content-Encoding"),
-    (TextProperty::CorrelationId, "Correlation-Id"),
-    (TextProperty::MessageId, "Nats-Msg-Id"),
-    (TextProperty::Type, "Message-Type"),
-    (TextProperty::AppId, "App-Id"),
-    (TextProperty::UserId, "User-Id"),
-    (TextProperty::Expiration, "Expiration"),
-];
+/// What NATS's own libraries call a message's id.
+const MESSAGE_ID: &str = "Nats-Msg-Id";
+
+/// The header that stands for a text.
+fn text_header(text: TextProperty) -> &'static str {
+    if text == TextProperty::MessageId { MESSAGE_ID } else { text.header() }
+}
 
 /// Appends [`Format::Nats`] properties; nothing where there is neither reply nor header block.
 #[inline]
@@ -87,22 +79,18 @@ pub(crate) fn visit_properties(raw: &[u8], see: &mut dyn FnMut(Property<'_>)) {
 }
 
 fn header(name: &str, value: &[u8], see: &mut dyn FnMut(Property<'_>)) {
-    let value = match str::from_utf8(value) {
-        Ok(text) => HeaderValue::Text(text),
-        Err(_) => HeaderValue::Other(Value::Bytes(value.to_vec())),
-    };
-    see(Property::Header(name, value));
+    see(Property::Header(name, HeaderValue::of_bytes(value)));
 }
 
 /// The property that a header stands for. What brokers act upon or vouch for (expiry, priority, the
-/// user) is shown to NATS clients and not taken from them.
+/// user) is not taken from headers.
 fn known<'a>(name: &[u8], value: &'a str) -> Option<Property<'a>> {
     if name.eq_ignore_ascii_case(TIMESTAMP.as_bytes()) {
         return value.parse().ok().map(Property::Timestamp);
     }
-    let (text, _) = TEXTS.iter().find(|(_, known)| name.eq_ignore_ascii_case(known.as_bytes()))?;
-    let is_taken = !matches!(text, TextProperty::UserId | TextProperty::Expiration);
-    is_taken.then_some(Property::Text(*text, value))
+    let mut texts = TextProperty::ALL.into_iter().map(|(text, _)| text);
+    let text = texts.find(|text| name.eq_ignore_ascii_case(text_header(*text).as_bytes()))?;
+    (!text.is_brokers()).then_some(Property::Text(text, value))
 }
 
 /// A message's reply subject and header block, as NATS clients get them.
@@ -125,12 +113,10 @@ fn translated<'a>(message: &MessageView<'_>) -> (Cow<'a, [u8]>, Cow<'a, [u8]>) {
     properties::visit(message.format, message.properties, &mut |property| match property {
         Property::ReplyTo(address) => match reply_subject(address) {
             Some(subject) => reply = subject.into_bytes(),
-            None => writer.put(REPLY_TO.as_bytes(), address.as_bytes()),
+            None => writer.put(REPLY_TO_HEADER.as_bytes(), address.as_bytes()),
         },
         Property::Text(text, value) => {
-            let named = TEXTS.iter().find(|(known, _)| *known == text);
-            let (_, name) = named.expect("each text has a header");
-            writer.put(name.as_bytes(), value.as_bytes());
+            writer.put(text_header(text).as_bytes(), value.as_bytes());
         }
         Property::Priority(priority) => {
             writer.put(PRIORITY.as_bytes(), priority.to_string().as_bytes());
