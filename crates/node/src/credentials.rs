@@ -11,6 +11,11 @@ impl Node {
         self.verifications.pop_front()
     }
 
+    /// Why the last login was refused that needed no check by the host, for the log; once.
+    pub fn take_refused_login(&mut self) -> Option<String> {
+        self.world.refused_login.take()
+    }
+
     /// The answer to a [`Verification`].
     pub fn verified(&mut self, now: Time, id: ConnectionId, serial: u64, answer: Authentication) {
         let slot = id.0 as usize;
@@ -40,6 +45,8 @@ impl Node {
             {
                 let user = credentials.user();
                 let why = format!("user '{user}' can only connect from the broker's own host");
+                let from = &connection.peer.address;
+                self.world.refused_login = Some(format!("{why}, and came from {from}"));
                 self.verified(now, id, serial, Err(why));
                 continue;
             }

@@ -5,6 +5,7 @@ mod host;
 mod shards;
 
 use angarium_engine::{Request, Time};
+use angarium_protocol::Peer;
 use host::{Host, RESIDENT_BYTES_MAX, Said};
 
 fn confirming(host: &mut Host) -> usize {
@@ -71,6 +72,22 @@ fn a_wrong_password_is_refused() {
     assert_eq!(host.heard(client), []);
     assert!(host.is_closed(client));
     assert_eq!(host.node().stats().authentications_failed, 1);
+}
+
+#[test]
+fn a_user_of_this_host_is_refused_from_afar_and_the_operator_can_see_why() {
+    let mut host = Host::new();
+    for (local, is_refused) in [(true, false), (false, true)] {
+        let peer = Peer { address: "192.0.2.1:7".to_owned(), local, ..Peer::default() };
+        let client = host.connect_as(peer, "secret", 0);
+        host.settle_down();
+        assert_eq!(host.is_closed(client), is_refused);
+        assert_eq!(host.node().stats().authentications_failed, u64::from(is_refused));
+        let why = "user 'user' can only connect from the broker's own host, and came from \
+                   192.0.2.1:7";
+        assert_eq!(host.node().take_refused_login(), is_refused.then(|| why.to_owned()));
+        assert_eq!(host.node().take_refused_login(), None);
+    }
 }
 
 #[test]

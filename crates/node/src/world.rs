@@ -71,6 +71,8 @@ pub(crate) struct World {
     pub(crate) loads: VecDeque<Load>,
     /// Credentials that sessions handed in; the node completes them to [`Verification`]s.
     pub(crate) credentials: Vec<(ConnectionId, Credentials)>,
+    /// Why the last login was refused that nobody had to check.
+    pub(crate) refused_login: Option<String>,
     /// Something was stored in a queue during this call into a session.
     pub(crate) has_stored: bool,
     /// More was put into a queue during this call than its consumers get.
@@ -94,6 +96,7 @@ impl World {
             replies: VecDeque::new(),
             loads: VecDeque::new(),
             credentials: Vec::new(),
+            refused_login: None,
             has_stored: false,
             has_outrun: false,
             egress_bytes_max: options.egress_bytes_max,

@@ -68,7 +68,7 @@ fn options() -> Options {
         egress_bytes_max: EGRESS_BYTES_MAX,
         direct_bytes_max: 4 * EGRESS_BYTES_MAX,
         laggard: crate::Laggard::Disconnect,
-        local_users: Vec::new(),
+        local_users: vec!["user".to_owned()],
         shard: angarium_engine::ShardId::HOME,
         shards: 1,
     }
@@ -229,8 +229,16 @@ impl Host {
     }
 
     fn connect_with(&mut self, password: &'static str, heartbeat: u16) -> usize {
+        self.connect_as(Peer { local: true, ..Peer::default() }, password, heartbeat)
+    }
+
+    pub(super) fn connect_as(
+        &mut self,
+        peer: Peer,
+        password: &'static str,
+        heartbeat: u16,
+    ) -> usize {
         let now = self.now;
-        let peer = Peer { address: "here".to_owned(), local: true, ..Peer::default() };
         let slot = self.node().connected(now, peer);
         self.clients.push(Client {
             slot: Some(slot),

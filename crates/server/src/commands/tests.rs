@@ -25,7 +25,12 @@ impl Running {
     }
 
     fn start_in(folder: tempfile::TempDir) -> Running {
-        let flags = [("amqp", "127.0.0.1:0"), ("nats", "127.0.0.1:0"), ("segment-bytes", "1MiB")];
+        let flags = [
+            ("amqp", "127.0.0.1:0"),
+            ("nats", "127.0.0.1:0"),
+            ("segment-bytes", "1MiB"),
+            ("connections-max", "3"),
+        ];
         let flags = flags.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let sources = Sources { flags: flags.into(), ..Sources::default() };
         let settings: Settings = sources.read().unwrap();
@@ -244,6 +249,34 @@ fn a_wrong_password_is_refused() {
     assert!(error.contains("ACCESS_REFUSED") || error.contains("cannot log in"), "{error}");
     let error = running.broker("wrong").ask("GET", "/api/queues", None).unwrap_err();
     assert_eq!(error, "wrong user name or password");
+}
+
+#[test]
+fn so_many_clients_are_served_and_no_more() {
+    let running = Running::start();
+    let target = || Target { uri: running.uri(), socket: None, authorities: None };
+    let mut clients: Vec<Client> = (0..3).map(|_| running.client()).collect();
+    assert!(Client::connect(&target()).is_err(), "one more than three");
+    clients.pop();
+    // The broker learns of the end a moment later.
+    let begun = std::time::Instant::now();
+    while Client::connect(&target()).is_err() {
+        assert!(begun.elapsed().as_secs() < 30, "no room after one has gone");
+    }
+}
+
+#[test]
+fn a_request_of_so_many_bytes_is_read_and_no_more() {
+    let running = Running::start();
+    let broker = running.broker("guest");
+    let bytes_max = http::BODY_BYTES_MAX;
+    for (bytes, is_read) in [(bytes_max - 1, true), (bytes_max, true), (bytes_max + 1, false)] {
+        let password = "p".repeat(bytes - json!({ "password": "" }).to_string().len());
+        let body = json!({ "password": password });
+        assert_eq!(body.to_string().len(), bytes);
+        let answer = broker.ask("PUT", "/api/users/ada", Some(&body));
+        assert_eq!(answer.is_ok(), is_read, "{bytes}: {answer:?}");
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ use axum::routing::get;
 use axum::{Router, http::StatusCode, middleware};
 
 /// Largest body of a request.
-const BODY_BYTES_MAX: usize = 64 << 10;
+pub(crate) const BODY_BYTES_MAX: usize = 64 << 10;
 
 /// What handlers share.
 #[derive(Clone, Debug)]

@@ -325,6 +325,9 @@ impl Shard {
         while let Some(verification) = self.node.next_verification() {
             self.verify(verification);
         }
+        if let Some(why) = self.node.take_refused_login() {
+            self.complain(&why);
+        }
         while let Some(job) = self.node.next_job() {
             self.journal.start(job);
         }
@@ -376,12 +379,17 @@ impl Shard {
         serial: u64,
         answer: angarium_protocol::Authentication,
     ) {
-        if let Err(why) = &answer
-            && let Some(held_back) = self.complaints.pass(Instant::now())
-        {
-            tracing::warn!(%why, held_back, "login refused");
+        if let Err(why) = &answer {
+            self.complain(why);
         }
         self.node.verified(self.now, connection, serial, answer);
+    }
+
+    /// Says in the log why a login was refused, so often and no more.
+    fn complain(&mut self, why: &str) {
+        if let Some(held_back) = self.complaints.pass(Instant::now()) {
+            tracing::warn!(%why, held_back, "login refused");
+        }
     }
 
     /// Checks a password as a client's would be, for the administration API; `then` gets whether it
