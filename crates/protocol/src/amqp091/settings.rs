@@ -1,4 +1,4 @@
-//! What an operator can set for AMQP 0-9-1, with its defaults.
+//! The limits of AMQP 0-9-1 and what else a host can choose for it, with defaults.
 
 use std::time::Duration;
 
