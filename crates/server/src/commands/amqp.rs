@@ -162,7 +162,10 @@ impl Client {
         );
         let tune = self.expect("connection.tune").map_err(|error| {
             if error.starts_with("the broker closed") {
-                format!("cannot log in as '{}': wrong name or password?", uri.user)
+                let user = &uri.user;
+                let host =
+                    if user == "guest" { ", or from another host than the broker's" } else { "" };
+                format!("cannot log in as '{user}': wrong name or password{host}?")
             } else {
                 error
             }

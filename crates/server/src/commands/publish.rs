@@ -206,12 +206,49 @@ impl Publisher<'_> {
         } else {
             println!("published {published}, confirmed {confirmed}, in {seconds:.3} s");
         }
-        if refused > 0 || returned > 0 {
-            return Err(format!(
-                "{refused} refused, {returned} returned: no queue takes them (see `angarium \
-                 binding list`, or declare a queue with --queue NAME --declare)"
-            ));
+        self.totals.complaint().map_or(Ok(()), Err)
+    }
+}
+
+impl Totals {
+    /// What to say about messages that nobody has.
+    fn complaint(self) -> Option<String> {
+        let refused = format!(
+            "{} refused: a queue or the disk is full (see `angarium queue list` and `angarium status`)",
+            self.refused
+        );
+        let returned = format!(
+            "{} returned: no queue takes them (see `angarium binding list`, or declare a queue with \
+             --queue NAME --declare)",
+            self.returned
+        );
+        match (self.refused > 0, self.returned > 0) {
+            (false, false) => None,
+            (true, false) => Some(refused),
+            (false, true) => Some(returned),
+            (true, true) => Some(format!("{refused}; {returned}")),
         }
-        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_refused_and_what_is_returned_are_told_apart() {
+        for (refused, returned, says) in [
+            (0, 0, &[][..]),
+            (2, 0, &["2 refused"]),
+            (0, 3, &["3 returned"]),
+            (2, 3, &["2 r", "3 r"]),
+        ] {
+            let totals = Totals { published: 5, confirmed: 0, refused, returned };
+            let complaint = totals.complaint().unwrap_or_default();
+            assert_eq!(complaint.is_empty(), says.is_empty(), "{complaint}");
+            assert!(says.iter().all(|part| complaint.contains(part)), "{complaint}");
+            assert_eq!(complaint.contains("refused"), refused > 0, "{complaint}");
+            assert_eq!(complaint.contains("returned"), returned > 0, "{complaint}");
+        }
     }
 }
