@@ -132,12 +132,8 @@ pub(super) fn exchanges(shard: &mut Shard, vhost: Option<&str>) -> Value {
 }
 
 fn durability(options: &QueueOptions) -> &'static str {
-    match options.durability {
-        _ if !options.durable || options.exclusive => "memory",
-        Durability::Flushed => "flushed",
-        Durability::Buffered => "buffered",
-        Durability::Memory => "memory",
-    }
+    let is_stored = options.durable && !options.exclusive;
+    if is_stored { options.durability.name() } else { Durability::Memory.name() }
 }
 
 fn queue_views(shard: &mut Shard) -> impl Iterator<Item = QueueView> {
