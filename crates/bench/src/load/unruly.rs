@@ -4,9 +4,9 @@ use super::control::Control;
 use super::plan::{End, Plan};
 use super::producer::Producer;
 use crate::client::amqp091::Argument;
-use crate::client::{Error, Head, Link, Protocol, Receiver, Route, Source, Target};
+use crate::client::{Error, Head, Link, Protocol, Receiver, Route, Source, Target, is_timeout};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, Scope};
 use std::time::Duration;
@@ -252,13 +252,7 @@ impl Scene {
 /// Takes every delivery and acknowledges none.
 fn keep(mut link: Link, deeds: &Deeds) {
     while !deeds.is_over() {
-        let taken = match link.fill() {
-            Ok(0) => Err(Error::hung_up()),
-            Ok(_) => link.parse(&mut ()),
-            Err(error) if is_timeout(&error) => Ok(()),
-            Err(error) => Err(error.into()),
-        };
-        if taken.is_err() {
+        if fill(&mut link).and_then(|()| link.parse(&mut ())).is_err() {
             deeds.cut_off.fetch_add(1, Ordering::Relaxed);
             return;
         }
@@ -295,12 +289,7 @@ fn drain(mut link: Link, deeds: &Deeds) {
             acknowledged = drained.count;
         }
         deeds.drained.store(drained.count, Ordering::Relaxed);
-        match link.fill() {
-            Ok(0) => Err(Error::hung_up()),
-            Ok(_) => Ok(()),
-            Err(error) if is_timeout(&error) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        fill(&mut link)
     };
     while !deeds.is_over() {
         if step().is_err() {
@@ -310,6 +299,12 @@ fn drain(mut link: Link, deeds: &Deeds) {
     }
 }
 
-fn is_timeout(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+/// Reads once, if something comes in time.
+fn fill(link: &mut Link) -> Result<(), Error> {
+    match link.fill() {
+        Ok(0) => Err(Error::hung_up()),
+        Ok(_) => Ok(()),
+        Err(error) if is_timeout(&error) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
