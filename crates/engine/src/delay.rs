@@ -16,6 +16,10 @@ use crate::{Annotations, Effects, Loaded, Position, Publish, StorageState, Time}
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// Bytes by which the records of a publish may exceed its message, places not counted.
+const RECORD_EXTRA_BYTES: usize = 4096;
+/// Bytes of one queue and message in such a record.
+const PLACE_BYTES: usize = 24;
 /// Messages asked for in one load.
 const LOAD_MESSAGES_MAX: usize = 256;
 /// Bytes asked for in one load, beyond its first message.
@@ -308,9 +312,14 @@ impl Engine {
         let also_to = stored.also_to().expect("messages in memory were checked");
         let content = stored.content;
         let keys = Keys { routing_key: stored.routing_key, also_to: &also_to };
+        let read = self.options.read_headers;
+        let mut headers = |visit: &mut dyn FnMut(&str, crate::Value)| {
+            read(content.format, content.properties, visit);
+        };
         let mut targets = Vec::new();
+        let router = &mut self.vhosts.get_mut(held.vhost).expect("delays end first").router;
         // Where the exchange was deleted meanwhile, the message has nowhere to go.
-        let routed = self.find_queues(held.vhost, stored.exchange, keys, &content, &mut targets);
+        let routed = router.route(stored.exchange, keys, &mut headers, &mut targets);
         let fits = |key: &QueueKey| self.fits(key.0, content.priority, blob.len());
         if self.storage == StorageState::Full && !held.persistent && !targets.iter().all(fits) {
             // It was confirmed, and could only be dropped now: all wait until there is space.
@@ -320,8 +329,8 @@ impl Engine {
         let annotations = stored.annotations(0).expect("messages in memory were checked");
         let incoming = stored.incoming(&also_to, redelivered, &annotations);
         if held.persistent {
-            let places = targets.len() * record::PLACE_BYTES;
-            fx.reserve((blob.len() + places + record::EXTRA_BYTES_MAX) * 2, 3);
+            let places = targets.len() * PLACE_BYTES;
+            fx.reserve((blob.len() + places + RECORD_EXTRA_BYTES) * 2, 3);
         }
         self.in_group = true;
         self.place(now, &incoming, &targets, false, fx);

@@ -103,32 +103,6 @@ pub struct Death {
     pub original_ttl: Option<Duration>,
 }
 
-impl DeathReason {
-    const ALL: [DeathReason; 4] = [
-        DeathReason::Rejected,
-        DeathReason::Expired,
-        DeathReason::MaxLength,
-        DeathReason::DeliveryLimit,
-    ];
-
-    /// Its name in a message's history.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            DeathReason::Rejected => "rejected",
-            DeathReason::Expired => "expired",
-            DeathReason::MaxLength => "maxlen",
-            DeathReason::DeliveryLimit => "delivery_limit",
-        }
-    }
-
-    /// The one of that name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<DeathReason> {
-        DeathReason::ALL.into_iter().find(|reason| reason.name() == name)
-    }
-}
-
 /// Why a message was dead-lettered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]

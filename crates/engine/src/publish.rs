@@ -7,10 +7,10 @@ use crate::queue::blob::Blob;
 use crate::queue::entry::{ENTRY_COST, Entry, Fetch, NEVER, NOWHERE};
 use crate::queue::stored::Incoming;
 use crate::record::{self, Kind, Place};
-use crate::routing::{Keys, QueueKey, Routed};
+use crate::routing::{Keys, QueueKey};
 use crate::{
-    Content, DeathReason, Effects, Overflow, Position, Publish, Refusal, RefusalKind, Returned,
-    SessionId, StorageState, Time, Value,
+    DeathReason, Effects, Overflow, Position, Publish, Refusal, RefusalKind, Returned, SessionId,
+    StorageState, Time,
 };
 
 /// What begins the address of an inbox.
@@ -181,7 +181,7 @@ impl Engine {
         let keys = Keys { routing_key: publish.routing_key, also_to: publish.also_to };
         let read = self.options.read_headers;
         let content = &publish.content;
-        let mut headers = |visit: &mut dyn FnMut(&str, Value)| {
+        let mut headers = |visit: &mut dyn FnMut(&str, crate::Value)| {
             read(content.format, content.properties, visit);
         };
         let Some(routed) = router.route(publish.exchange, keys, &mut headers, targets) else {
@@ -202,24 +202,6 @@ impl Engine {
             return Ok(Route::Inbox(*owner));
         }
         Ok(Route::Queues { has_subjects: routed.has_subjects })
-    }
-
-    /// The queues that a message goes to which the broker itself publishes; `None` where there is no
-    /// such exchange.
-    pub(crate) fn find_queues(
-        &mut self,
-        vhost: u32,
-        exchange: &str,
-        keys: Keys<'_>,
-        content: &Content<'_>,
-        targets: &mut Vec<QueueKey>,
-    ) -> Option<Routed> {
-        let host = self.vhosts.get_mut(vhost).expect("queues and delays end first");
-        let read = self.options.read_headers;
-        let mut headers = |visit: &mut dyn FnMut(&str, Value)| {
-            read(content.format, content.properties, visit);
-        };
-        host.router.route(exchange, keys, &mut headers, targets)
     }
 
     #[cold]

@@ -160,21 +160,6 @@ pub enum Overflow {
     RejectPublishDeadLetter,
 }
 
-impl Overflow {
-    /// All of them, by their names as arguments of queues.
-    pub const ALL: [(&'static str, Overflow); 3] = [
-        ("drop-head", Overflow::DropHead),
-        ("reject-publish", Overflow::RejectPublish),
-        ("reject-publish-dlx", Overflow::RejectPublishDeadLetter),
-    ];
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Overflow::ALL[self as usize].0
-    }
-}
-
 /// How long a durable queue's persistent messages are waited for, before their publisher is told that
 /// they are safe, and what they survive: the strongest unless a weaker one is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -188,21 +173,6 @@ pub enum Durability {
     Buffered,
     /// They are not stored, but for want of memory: they survive nothing, not even a restart in order.
     Memory,
-}
-
-impl Durability {
-    /// All of them, by their names as arguments of queues.
-    pub const ALL: [(&'static str, Durability); 3] = [
-        ("flushed", Durability::Flushed),
-        ("buffered", Durability::Buffered),
-        ("memory", Durability::Memory),
-    ];
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Durability::ALL[self as usize].0
-    }
 }
 
 /// What a queue is declared with beside its name.

@@ -105,6 +105,13 @@ impl Engine {
         self.counters
     }
 
+    /// Messages that clients have published so far, in any way.
+    #[inline]
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.counters.published + self.counters.emitted
+    }
+
     /// Bytes of messages that all queues hold in memory, as [`crate::limits::Limits`] counts them.
     #[must_use]
     pub fn resident_bytes(&self) -> u64 {
@@ -115,6 +122,12 @@ impl Engine {
     #[must_use]
     pub fn password_hash(&self, user: &str) -> Option<&str> {
         self.access.user(user).map(|user| user.password_hash.as_str())
+    }
+
+    /// How often a quota was set: who keeps what follows from one looks again when this changes.
+    #[must_use]
+    pub fn quota_changes(&self) -> u64 {
+        self.access.quota_changes()
     }
 
     /// What a user may use; what nothing is said of is as for everybody.

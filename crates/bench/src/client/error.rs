@@ -20,11 +20,6 @@ impl Error {
     }
 }
 
-/// Whether a socket's deadline passed and nothing else is wrong.
-pub(crate) fn is_timeout(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
-}
-
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -13,7 +13,6 @@ mod receiver;
 mod target;
 
 pub use error::Error;
-pub(crate) use error::is_timeout;
 pub use incoming::Incoming;
 pub use link::{Link, Route, Source};
 pub use receiver::{Confirm, Head, Receiver};

@@ -4,8 +4,9 @@ use super::control::Control;
 use super::plan::Plan;
 use super::stamp::{self, Stamp, TIMED_BYTES};
 use super::tally::Tally;
-use crate::client::{Error, Head, Link, Protocol, Receiver, Source, is_timeout};
+use crate::client::{Error, Head, Link, Protocol, Receiver, Source};
 use crate::measure::latency::Latencies;
+use std::io;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -225,4 +226,8 @@ impl Receiver for Sink {
     fn ended(&mut self) {
         self.ended = true;
     }
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }

@@ -4,9 +4,9 @@ use super::control::Control;
 use super::plan::{End, Plan};
 use super::producer::Producer;
 use crate::client::amqp091::Argument;
-use crate::client::{Error, Head, Link, Protocol, Receiver, Route, Source, Target, is_timeout};
+use crate::client::{Error, Head, Link, Protocol, Receiver, Route, Source, Target};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, Scope};
 use std::time::Duration;
@@ -252,7 +252,13 @@ impl Scene {
 /// Takes every delivery and acknowledges none.
 fn keep(mut link: Link, deeds: &Deeds) {
     while !deeds.is_over() {
-        if fill(&mut link).and_then(|()| link.parse(&mut ())).is_err() {
+        let taken = match link.fill() {
+            Ok(0) => Err(Error::hung_up()),
+            Ok(_) => link.parse(&mut ()),
+            Err(error) if is_timeout(&error) => Ok(()),
+            Err(error) => Err(error.into()),
+        };
+        if taken.is_err() {
             deeds.cut_off.fetch_add(1, Ordering::Relaxed);
             return;
         }
@@ -289,7 +295,12 @@ fn drain(mut link: Link, deeds: &Deeds) {
             acknowledged = drained.count;
         }
         deeds.drained.store(drained.count, Ordering::Relaxed);
-        fill(&mut link)
+        match link.fill() {
+            Ok(0) => Err(Error::hung_up()),
+            Ok(_) => Ok(()),
+            Err(error) if is_timeout(&error) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     };
     while !deeds.is_over() {
         if step().is_err() {
@@ -299,12 +310,6 @@ fn drain(mut link: Link, deeds: &Deeds) {
     }
 }
 
-/// Reads once, if something comes in time.
-fn fill(link: &mut Link) -> Result<(), Error> {
-    match link.fill() {
-        Ok(0) => Err(Error::hung_up()),
-        Ok(_) => Ok(()),
-        Err(error) if is_timeout(&error) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }

@@ -2,14 +2,13 @@
 //!
 //! Knows no passwords: a password's hash is opaque here and is checked by whoever authenticates.
 
+mod quotas;
 mod subjects;
 
 use crate::direct::SUBJECT_EXCHANGE;
 use crate::limits::{PERMISSION_PATTERN_BYTES_MAX, PERMISSION_PROGRAM_BYTES_MAX};
 use crate::record::Record;
-use crate::{
-    Binding, BindingTarget, Bound, Quota, Refusal, RefusalKind, Request, SubjectPermissions,
-};
+use crate::{Binding, BindingTarget, Quota, Refusal, RefusalKind, Request, SubjectPermissions};
 use regex::{Regex, RegexBuilder};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -125,6 +124,8 @@ struct Permissions {
 pub(crate) struct Access {
     users: BTreeMap<String, User>,
     quotas: BTreeMap<String, Quota>,
+    /// Counts up with every change to them.
+    quota_changes: u64,
     /// Connections by user.
     connections: BTreeMap<String, u64>,
     /// By user, then virtual host; shared with the grants that were given out.
@@ -157,51 +158,6 @@ impl Access {
     /// All users by name.
     pub(crate) fn users(&self) -> impl Iterator<Item = (&str, &User)> {
         self.users.iter().map(|(name, user)| (name.as_str(), user))
-    }
-
-    /// Sets what a user may use. Refused: no such user.
-    pub(crate) fn set_quota(&mut self, user: &str, quota: Quota) -> Result<(), Refusal> {
-        if !self.users.contains_key(user) {
-            return Err(Refusal::new(RefusalKind::NotFound, format!("no user '{user}'")));
-        }
-        if quota == Quota::default() {
-            self.quotas.remove(user);
-        } else {
-            self.quotas.insert(user.to_owned(), quota);
-        }
-        Ok(())
-    }
-
-    /// What a user may use.
-    pub(crate) fn quota(&self, user: &str) -> Quota {
-        self.quotas.get(user).copied().unwrap_or_default()
-    }
-
-    /// Counts a connection of the user in. Refused: it has as many as it may.
-    pub(crate) fn admit(&mut self, user: &str, most: u64) -> Result<(), Refusal> {
-        let most = self.quota(user).get(Bound::Connections).unwrap_or(most);
-        if self.connections.get(user).is_some_and(|count| *count >= most) || most == 0 {
-            let text = format!(
-                "connection refused for user '{user}': user connection limit ({most}) is reached"
-            );
-            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
-        }
-        *self.connections.entry(user.to_owned()).or_default() += 1;
-        Ok(())
-    }
-
-    /// A connection that was admitted has ended.
-    pub(crate) fn left(&mut self, grant: &Grant) {
-        let Some(count) = self.connections.get_mut(&grant.user) else { return };
-        *count -= 1;
-        if *count == 0 {
-            self.connections.remove(&grant.user);
-        }
-    }
-
-    /// All users that something is said of.
-    pub(crate) fn quotas(&self) -> impl Iterator<Item = (&str, &Quota)> {
-        self.quotas.iter().map(|(user, quota)| (user.as_str(), quota))
     }
 
     /// Sets a user's permissions in a virtual host. Refused: no such user, a malformed or too large

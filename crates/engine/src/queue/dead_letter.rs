@@ -6,9 +6,11 @@ use super::paging::{Loading, Wanted};
 use super::stored::{Incoming, Stored};
 use crate::engine::Engine;
 use crate::limits::DEAD_LETTER_DEPTH_MAX;
-use crate::record;
 use crate::routing::{Keys, QueueKey};
 use crate::{Annotations, Content, Death, DeathReason, Effects, Time};
+
+/// Bytes by which a record in a group may exceed its message: places, kind, history.
+const RECORD_EXTRA_BYTES: usize = 4096;
 
 impl Engine {
     /// An entry has left its queue for `reason`: it goes where the queue says, or nowhere. One that
@@ -60,7 +62,7 @@ impl Engine {
         let opens_group = entry.durable && !self.in_group;
         if opens_group {
             self.record_settled_of(slot, fx);
-            fx.reserve((blob.len() + record::EXTRA_BYTES_MAX) * 2, 3);
+            fx.reserve((blob.len() + RECORD_EXTRA_BYTES) * 2, 3);
             self.in_group = true;
         }
         let incoming = stored.incoming(&also_to, redelivered, &annotations);
@@ -105,8 +107,13 @@ impl Engine {
             ..incoming.content
         };
         let mut targets = Vec::new();
+        let router = &mut self.vhosts.get_mut(vhost).expect("queues end first").router;
+        let read = self.options.read_headers;
+        let mut headers = |visit: &mut dyn FnMut(&str, crate::Value)| {
+            read(content.format, content.properties, visit);
+        };
         let keys = Keys { routing_key: key, also_to };
-        let Some(routed) = self.find_queues(vhost, &exchange, keys, &content, &mut targets) else {
+        let Some(routed) = router.route(&exchange, keys, &mut headers, &mut targets) else {
             return;
         };
         self.leave_cycles(&annotations, &mut targets);

@@ -60,16 +60,23 @@ fn arguments(options: &QueueOptions) -> [(&'static str, Option<Value>); 12] {
         number.map(|number| Value::Int(i64::try_from(number).unwrap_or(i64::MAX)))
     };
     let text = |text: &Option<String>| text.clone().map(Value::Text);
-    // What holds where nothing is said is as good as nothing said.
-    let overflow = Some(options.overflow).filter(|overflow| *overflow != Overflow::default());
-    let durability = Some(options.durability).filter(|level| *level != Durability::default());
+    let overflow = match options.overflow {
+        Overflow::DropHead => None,
+        Overflow::RejectPublish => Some("reject-publish"),
+        Overflow::RejectPublishDeadLetter => Some("reject-publish-dlx"),
+    };
+    let durability = match options.durability {
+        Durability::Flushed => None,
+        Durability::Buffered => Some("buffered"),
+        Durability::Memory => Some("memory"),
+    };
     [
-        ("x-durability", durability.map(|level| Value::Text(level.name().to_owned()))),
+        ("x-durability", durability.map(|name| Value::Text(name.to_owned()))),
         ("x-message-ttl", millis(options.message_ttl)),
         ("x-expires", millis(options.expires)),
         ("x-max-length", number(options.length_max)),
         ("x-max-length-bytes", number(options.bytes_max)),
-        ("x-overflow", overflow.map(|overflow| Value::Text(overflow.name().to_owned()))),
+        ("x-overflow", overflow.map(|name| Value::Text(name.to_owned()))),
         ("x-dead-letter-exchange", text(&options.dead_letter_exchange)),
         ("x-dead-letter-routing-key", text(&options.dead_letter_routing_key)),
         ("x-max-priority", number(options.priority_max.map(u64::from))),

@@ -39,6 +39,13 @@ pub(super) fn known_keys(incoming: &Incoming<'_>, read: ReadHeaders) -> Vec<Stri
 
 fn death(entry: &Value) -> Option<Death> {
     let Value::Map(entry) = entry else { return None };
+    let reason = match text(entry, "reason")? {
+        "rejected" => DeathReason::Rejected,
+        "expired" => DeathReason::Expired,
+        "maxlen" => DeathReason::MaxLength,
+        "delivery_limit" => DeathReason::DeliveryLimit,
+        _ => return None,
+    };
     let count = match entry.get("count") {
         Some(Value::Int(count)) => u64::try_from(*count).ok()?.max(1),
         _ => 1,
@@ -49,7 +56,7 @@ fn death(entry: &Value) -> Option<Death> {
     };
     let millis = text(entry, "original-expiration").and_then(|text| text.parse().ok());
     Some(Death {
-        reason: DeathReason::named(text(entry, "reason")?)?,
+        reason,
         queue: name(text(entry, "queue")?)?.to_owned(),
         exchange: name(text(entry, "exchange").unwrap_or_default())?.to_owned(),
         routing_keys: match entry.get("routing-keys") {
@@ -57,9 +64,13 @@ fn death(entry: &Value) -> Option<Death> {
             _ => Vec::new(),
         },
         count,
-        time: Time(time.saturating_mul(1_000_000)),
+        time: Time(seconds_to_micros(time)),
         original_ttl: millis.map(Duration::from_millis),
     })
+}
+
+fn seconds_to_micros(seconds: u64) -> u64 {
+    seconds.saturating_mul(1_000_000)
 }
 
 fn text<'a>(entry: &'a Arguments, field: &str) -> Option<&'a str> {

@@ -2,11 +2,13 @@
 
 use super::transaction::{self, Operation, OwnedPublish, Transaction};
 use crate::engine::Engine;
-use crate::record;
 use crate::routing::Keys;
 use crate::{
     Effects, Position, Publish, Refusal, RefusalKind, Reply, SessionId, Settle, StorageState, Time,
 };
+
+/// Bytes by which a record may exceed its message: places, kind, history.
+const RECORD_EXTRA_BYTES: usize = 4096;
 
 impl Engine {
     /// A publish waits for the commit. That its exchange is there is checked now.
@@ -107,15 +109,14 @@ impl Engine {
     /// At most how many bytes in how many records the operations lead to.
     fn group_size(&self, slot: u32, operations: &[Operation]) -> (usize, usize) {
         let session = self.sessions.get(slot).expect("a session's slot is in use");
-        let (mut bytes, mut records) = (record::EXTRA_BYTES_MAX, 1);
+        let (mut bytes, mut records) = (RECORD_EXTRA_BYTES, 1);
         let mut up_to = 0;
         let mut settles = false;
         for operation in operations {
             match operation {
                 Operation::Publish(publish) => {
                     publish.with(|publish| {
-                        bytes +=
-                            2 * (transaction::cost(publish) as usize + record::EXTRA_BYTES_MAX);
+                        bytes += 2 * (transaction::cost(publish) as usize + RECORD_EXTRA_BYTES);
                     });
                     records += 2;
                 }
@@ -132,7 +133,7 @@ impl Engine {
             bytes += 32;
             records += 1;
             if settles {
-                bytes += 2 * (delivered.entry.bytes as usize + record::EXTRA_BYTES_MAX);
+                bytes += 2 * (delivered.entry.bytes as usize + RECORD_EXTRA_BYTES);
                 records += 2;
             }
         }

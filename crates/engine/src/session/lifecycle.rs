@@ -30,7 +30,7 @@ impl Engine {
             .map(|(slot, _)| slot)
             .collect();
         for slot in owned {
-            self.delete_queue(slot, fx);
+            self.delete_queue(now, slot, fx);
         }
         let ended = self.connections.get_mut(id.0 as usize).and_then(Option::take);
         if let Some(grant) = ended.and_then(|connection| connection.grant) {

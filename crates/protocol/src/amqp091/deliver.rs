@@ -9,7 +9,7 @@ use super::translate::translated;
 use super::{frame, mapping};
 use crate::Outlet;
 use angarium_engine::{
-    Annotations, Confirm, Death, Delivery, Format, MessageView, Returned, SessionId,
+    Annotations, Confirm, Death, DeathReason, Delivery, Format, MessageView, Returned, SessionId,
 };
 
 /// What a delivery takes beyond its strings, properties and body, unless the body is split.
@@ -140,10 +140,10 @@ fn annotated(raw: &[u8], annotations: &Annotations) -> Vec<u8> {
         // The list is most recent first, and a queue that a message dies in again moves to its
         // front: the first death is the one with the earliest time.
         let first = annotations.deaths.iter().rev().min_by_key(|death| death.time).unwrap_or(last);
-        headers.text("x-first-death-reason", first.reason.name());
+        headers.text("x-first-death-reason", reason(first.reason));
         headers.text("x-first-death-queue", &first.queue);
         headers.text("x-first-death-exchange", &first.exchange);
-        headers.text("x-last-death-reason", last.reason.name());
+        headers.text("x-last-death-reason", reason(last.reason));
         headers.text("x-last-death-queue", &last.queue);
         headers.text("x-last-death-exchange", &last.exchange);
     }
@@ -182,12 +182,21 @@ fn annotated(raw: &[u8], annotations: &Annotations) -> Vec<u8> {
 
 fn write_death(table: &mut TableWriter<'_>, death: &Death) {
     table.int("count", i64::try_from(death.count).unwrap_or(i64::MAX));
-    table.text("reason", death.reason.name());
+    table.text("reason", reason(death.reason));
     table.text("queue", &death.queue);
     table.timestamp("time", death.time.seconds());
     table.text("exchange", &death.exchange);
     table.texts("routing-keys", &death.routing_keys);
     if let Some(ttl) = death.original_ttl {
         table.text("original-expiration", truncated(&ttl.as_millis().to_string()));
+    }
+}
+
+fn reason(reason: DeathReason) -> &'static str {
+    match reason {
+        DeathReason::Rejected => "rejected",
+        DeathReason::Expired => "expired",
+        DeathReason::MaxLength => "maxlen",
+        DeathReason::DeliveryLimit => "delivery_limit",
     }
 }

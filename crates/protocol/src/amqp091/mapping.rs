@@ -114,8 +114,8 @@ pub(super) fn queue_options(
             "x-expires" => options.expires = Some(what.millis(entry, 1)?),
             "x-max-length" => options.length_max = Some(what.count(entry, 0, i64::MAX)?),
             "x-max-length-bytes" => options.bytes_max = Some(what.count(entry, 0, i64::MAX)?),
-            "x-overflow" => options.overflow = what.one_of(entry, &Overflow::ALL)?,
-            "x-durability" => options.durability = what.one_of(entry, &Durability::ALL)?,
+            "x-overflow" => options.overflow = what.overflow(entry)?,
+            "x-durability" => options.durability = what.durability(entry)?,
             "x-dead-letter-exchange" => options.dead_letter_exchange = Some(what.text(entry)?),
             "x-dead-letter-routing-key" => {
                 options.dead_letter_routing_key = Some(what.text(entry)?);
@@ -235,14 +235,28 @@ impl Declared<'_> {
             _ => Err(self.invalid(entry.name, "must be true or false")),
         }
     }
-    /// What has one of these names.
-    fn one_of<T: Copy>(&self, entry: &Entry<'_>, all: &[(&str, T)]) -> Result<T, Fault> {
-        let text = self.text(entry)?;
-        if let Some((_, found)) = all.iter().find(|(name, _)| *name == text) {
-            return Ok(*found);
+    fn overflow(&self, entry: &Entry<'_>) -> Result<Overflow, Fault> {
+        match self.text(entry)?.as_str() {
+            "drop-head" => Ok(Overflow::DropHead),
+            "reject-publish" => Ok(Overflow::RejectPublish),
+            "reject-publish-dlx" => Ok(Overflow::RejectPublishDeadLetter),
+            other => {
+                let why =
+                    format!("'{other}' is none of drop-head, reject-publish, reject-publish-dlx");
+                Err(self.invalid(entry.name, &why))
+            }
         }
-        let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
-        Err(self.invalid(entry.name, &format!("'{text}' is none of {}", names.join(", "))))
+    }
+    fn durability(&self, entry: &Entry<'_>) -> Result<Durability, Fault> {
+        match self.text(entry)?.as_str() {
+            "flushed" => Ok(Durability::Flushed),
+            "buffered" => Ok(Durability::Buffered),
+            "memory" => Ok(Durability::Memory),
+            other => {
+                let why = format!("'{other}' is none of flushed, buffered, memory");
+                Err(self.invalid(entry.name, &why))
+            }
+        }
     }
     fn queue_type(&self, entry: &Entry<'_>) -> Result<&'static str, Fault> {
         match self.text(entry)?.as_str() {

@@ -1,0 +1,57 @@
+//! What users may use, and the connections that they have.
+
+use super::{Access, Grant};
+use crate::{Bound, Quota, Refusal, RefusalKind};
+
+impl Access {
+    /// Sets what a user may use. Refused: no such user.
+    pub(crate) fn set_quota(&mut self, user: &str, quota: Quota) -> Result<(), Refusal> {
+        if !self.users.contains_key(user) {
+            return Err(Refusal::new(RefusalKind::NotFound, format!("no user '{user}'")));
+        }
+        self.quota_changes += 1;
+        if quota == Quota::default() {
+            self.quotas.remove(user);
+        } else {
+            self.quotas.insert(user.to_owned(), quota);
+        }
+        Ok(())
+    }
+
+    /// How often a quota was set.
+    pub(crate) fn quota_changes(&self) -> u64 {
+        self.quota_changes
+    }
+
+    /// What a user may use.
+    pub(crate) fn quota(&self, user: &str) -> Quota {
+        self.quotas.get(user).copied().unwrap_or_default()
+    }
+
+    /// Counts a connection of the user in. Refused: it has as many as it may.
+    pub(crate) fn admit(&mut self, user: &str, most: u64) -> Result<(), Refusal> {
+        let most = self.quota(user).get(Bound::Connections).unwrap_or(most);
+        if self.connections.get(user).is_some_and(|count| *count >= most) || most == 0 {
+            let text = format!(
+                "connection refused for user '{user}': user connection limit ({most}) is reached"
+            );
+            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+        }
+        *self.connections.entry(user.to_owned()).or_default() += 1;
+        Ok(())
+    }
+
+    /// A connection that was admitted has ended.
+    pub(crate) fn left(&mut self, grant: &Grant) {
+        let Some(count) = self.connections.get_mut(&grant.user) else { return };
+        *count -= 1;
+        if *count == 0 {
+            self.connections.remove(&grant.user);
+        }
+    }
+
+    /// All users that something is said of.
+    pub(crate) fn quotas(&self) -> impl Iterator<Item = (&str, &Quota)> {
+        self.quotas.iter().map(|(user, quota)| (user.as_str(), quota))
+    }
+}
