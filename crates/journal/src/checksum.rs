@@ -2,8 +2,8 @@
 
 use crc_fast::{CrcAlgorithm, Digest};
 
-/// The checksum of `bytes`.
-pub(crate) fn of(bytes: &[u8]) -> u32 {
+/// The CRC-32C of `bytes`.
+pub fn of(bytes: &[u8]) -> u32 {
     append(0, bytes)
 }
 

@@ -39,6 +39,7 @@ mod storage;
 mod tests;
 
 pub use check::{CheckpointReport, Problem, Report, SegmentReport, check};
+pub use checksum::of as checksum;
 pub use disk::Disk;
 pub use faulty::{Fault, FaultyStorage};
 pub use job::{Done, Job, JobKind};

@@ -1,5 +1,6 @@
 //! One connection: its protocol session, and the input that the session could not use yet.
 
+use crate::rate::Metered;
 use crate::session::AnySession;
 use angarium_engine::Time;
 use angarium_protocol::Peer;
@@ -21,9 +22,18 @@ pub(crate) struct Connection {
     pub(crate) stores: bool,
     /// It put more into a queue than its consumers get, and is not read from for a moment.
     pub(crate) is_slowed: bool,
+    /// What is measured of it, where its rate is bounded.
+    pub(crate) metered: Option<Box<Metered>>,
     /// Bytes received and sent since it was accepted.
     pub(crate) received_bytes: u64,
     pub(crate) sent_bytes: u64,
     /// Something was received or sent since the last sweep; buffers of idle connections are freed.
     pub(crate) is_active: bool,
+}
+
+impl Connection {
+    /// Whether it has sent more than it may, and waits.
+    pub(crate) fn is_throttled(&self) -> bool {
+        self.metered.as_ref().is_some_and(|metered| metered.is_waiting())
+    }
 }

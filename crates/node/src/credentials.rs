@@ -30,7 +30,10 @@ impl Node {
         }
         let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
         match connection.session.authenticated(&mut turn, answer) {
-            Ok(()) => self.resumable.push(id),
+            Ok(()) => {
+                self.apply_quota(id);
+                self.resumable.push(id);
+            }
             Err(close) => self.end(now, id, close),
         }
     }

@@ -1,21 +1,12 @@
-//! A connection's output: what is unsent, who waits for room in it, and what becomes of direct
-//! messages that a laggard has no room for.
+//! A connection's output: what is unsent, who waits for room in it, and what it says about direct
+//! messages that it has no room for.
 //!
 //! Knows bytes, not messages: what a delivery looks like is its protocol's business.
 
-use angarium_engine::{ConnectionId, ShardId};
+use crate::oldest::{Droppable, Whose};
+use angarium_engine::{ConnectionId, Laggard, ShardId};
 use angarium_protocol::Outlet;
 use std::cell::Cell;
-
-/// What becomes of a connection that is too far behind for a further direct message.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Laggard {
-    /// It is disconnected.
-    #[default]
-    Disconnect,
-    /// It misses the message, and is told how many it missed with the next one that it gets.
-    DropNew,
-}
 
 /// Somebody who publishes direct messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +27,18 @@ pub(crate) struct Egress {
     pub(crate) is_dirty: bool,
     /// The engine was refused room; tell it when there is some.
     pub(crate) wants_room: Cell<bool>,
-    /// What becomes of it when it is too far behind.
+    /// What becomes of direct messages when it is too far behind.
     pub(crate) laggard: Laggard,
+    /// What is to become of them from the time on when none waits in the spill log.
+    pub(crate) next_laggard: Option<Laggard>,
+    /// Unsent bytes with which it is.
+    pub(crate) unsent_max: usize,
+    /// Unsent bytes up to which direct messages are written without a look at all that.
+    pub(crate) plain_max: usize,
+    /// Its number in the spill log, where it has something there.
+    pub(crate) spooled: Option<u32>,
+    /// What may be taken out of the output, where something may.
+    droppable: Option<Box<Droppable>>,
     /// Publishers that are not read from before some of this is sent.
     holds: Vec<Publisher>,
     /// Nothing of it was sent for a while although there was something: it holds nobody up.
@@ -59,14 +60,38 @@ impl Egress {
         self.has_moved = true;
         self.is_stalled = false;
         debug_assert!(self.sent <= self.outlet.bytes.len());
-        if self.sent == self.outlet.bytes.len() {
+        self.forget_sent();
+    }
+
+    /// Frees the room of what is sent, now and then.
+    fn forget_sent(&mut self) {
+        let sent = self.sent;
+        if sent == self.outlet.bytes.len() {
             self.outlet.bytes.clear();
-            self.sent = 0;
-        } else if self.sent > self.outlet.bytes.len() / 2 {
+        } else if sent > self.outlet.bytes.len() / 2 {
             // Moves less than was sent, so that the sum of all moves stays linear.
-            self.outlet.bytes.drain(..self.sent);
-            self.sent = 0;
+            self.outlet.bytes.drain(..sent);
+        } else {
+            return;
         }
+        self.sent = 0;
+        if let Some(droppable) = &mut self.droppable {
+            droppable.left(sent);
+        }
+    }
+
+    /// A message was written from `start` on that may be taken out again, and with it what it tells
+    /// of.
+    pub(crate) fn written_droppable(&mut self, start: usize, whose: Whose, missed: u64) {
+        let end = self.outlet.bytes.len();
+        self.droppable.get_or_insert_default().written(start, end, whose, missed);
+    }
+
+    /// Takes the oldest of those out, of at least `wanted` bytes together.
+    pub(crate) fn drop_oldest(&mut self, wanted: usize, lost: impl FnMut(Whose, u64)) {
+        let Some(droppable) = &mut self.droppable else { return };
+        droppable.drop_oldest(&mut self.outlet.bytes, &mut self.sent, wanted, lost);
+        self.forget_sent();
     }
 
     /// Whether nobody waits for it, because it takes nothing.
@@ -107,5 +132,6 @@ impl Egress {
     pub(crate) fn discard(&mut self) {
         self.outlet.bytes = Vec::new();
         self.sent = 0;
+        self.droppable = None;
     }
 }

@@ -11,13 +11,18 @@ mod connection;
 mod credentials;
 mod disk;
 mod egress;
+mod laggards;
 mod mesh;
 mod node;
+mod oldest;
 mod outrun;
 mod parcel;
+mod quota;
+mod rate;
 mod recovery;
 mod session;
 mod shards;
+mod spill;
 mod storage;
 mod world;
 
@@ -25,7 +30,7 @@ mod world;
 mod tests;
 
 pub use administration::ConnectionInfo;
-pub use egress::Laggard;
 pub use node::{Node, Options, Stats};
+pub use spill::{SpillDone, SpillJob, SpillStats, clear_spill};
 pub use storage::{ReadDone, ReadJob};
 pub use world::Verification;

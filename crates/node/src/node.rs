@@ -1,14 +1,16 @@
 //! The node's entry points: what happened, what to do, when to come back.
 
 use crate::connection::Connection;
-use crate::egress::Laggard;
 use crate::outrun::Slowed;
+use crate::quota::METERED_BYTES;
+use crate::rate::Rates;
 use crate::recovery;
 use crate::session::AnySession;
+use crate::spill::{SpillDone, SpillJob, SpillStats};
 use crate::storage;
 use crate::world::{Answer, Verification, World};
 use angarium_engine::limits::Limits;
-use angarium_engine::{ConnectionId, Engine, ShardId, Time};
+use angarium_engine::{ConnectionId, Engine, Quota, ShardId, Time};
 use angarium_journal::{State, Storage};
 use angarium_protocol::{Close, Peer, Session, Turn, amqp091, nats};
 use std::collections::VecDeque;
@@ -39,10 +41,10 @@ pub struct Options {
     pub nats: Arc<nats::Settings>,
     /// Unsent bytes beyond which a connection gets no further deliveries.
     pub egress_bytes_max: usize,
-    /// Unsent bytes beyond which a connection gets no further direct messages.
-    pub direct_bytes_max: usize,
-    /// What becomes of one that has so many.
-    pub laggard: Laggard,
+    /// What everybody may use; quotas of users and what connections say themselves come first.
+    pub quota: Quota,
+    /// Bytes that direct messages may take on the disk that wait for such connections; 0: none do.
+    pub spool_bytes_max: u64,
     /// Users that may only connect from this very host.
     pub local_users: Vec<String>,
     /// Which of the broker's shards this is.
@@ -64,6 +66,8 @@ pub struct Stats {
     pub sent_bytes: u64,
     /// Connections ended because they were too far behind for direct messages.
     pub laggards: u64,
+    /// Times a connection was not read from because it, or its user, had sent more than it may.
+    pub throttled: u64,
     /// Clients whose credentials were wrong.
     pub authentications_failed: u64,
 }
@@ -82,6 +86,9 @@ pub struct Node {
     pub(crate) resumable: Vec<ConnectionId>,
     pub(crate) next_sweep: Option<Time>,
     slowed: Slowed,
+    pub(crate) rates: Rates,
+    /// How often a quota had been set when they were last looked at.
+    pub(crate) quota_changes: u64,
     pub(crate) storage_state: State,
     pub(crate) is_closing: bool,
     pub(crate) stats: Stats,
@@ -120,6 +127,8 @@ impl Node {
             resumable: Vec::new(),
             next_sweep: None,
             slowed: Slowed::default(),
+            rates: Rates::default(),
+            quota_changes: 0,
             storage_state: State::Ready,
             is_closing: false,
             stats: Stats::default(),
@@ -163,7 +172,6 @@ impl Node {
             ConnectionId(u32::try_from(self.connections.len() - 1).expect("fewer than 2^32 slots"))
         });
         self.world.reset(id);
-        self.world.egress[id.0 as usize].laggard = self.options.laggard;
         self.serial += 1;
         self.stats.connections_total += 1;
         self.stats.connections += 1;
@@ -183,10 +191,12 @@ impl Node {
             ended: None,
             stores: false,
             is_slowed: false,
+            metered: None,
             received_bytes: 0,
             sent_bytes: 0,
             is_active: true,
         }));
+        self.apply_quota(id);
         if self.next_sweep.is_none() {
             self.next_sweep = Some(now.plus(SWEEP_INTERVAL));
         }
@@ -220,12 +230,14 @@ impl Node {
     }
 
     /// Whether the host should read from the connection. Not while the session waits for an answer,
-    /// nor while much is unsent, for a moment not from one that outruns a queue's consumers, and not
-    /// from one that stores messages while the journal has more than the disk takes.
+    /// nor while much is unsent, for a moment not from one that outruns a queue's consumers or has sent
+    /// more than it may, and not from one that stores messages while the journal has more than the
+    /// disk takes.
     pub fn wants_read(&self, id: ConnectionId) -> bool {
         let Some(connection) = self.connections[id.0 as usize].as_ref() else { return false };
         let is_held_up = connection.session.is_waiting()
             || connection.is_slowed
+            || connection.is_throttled()
             || self.is_choked(id)
             || self.world.held[id.0 as usize]
             || (!connection.carry.is_empty() && !self.world.mesh.is_settled(id))
@@ -275,6 +287,9 @@ impl Node {
     /// The transport is gone, whoever closed it.
     pub fn disconnected(&mut self, now: Time, id: ConnectionId) {
         let Some(mut connection) = self.connections[id.0 as usize].take() else { return };
+        if let Some(metered) = &mut connection.metered {
+            self.rates.release(id, metered);
+        }
         if connection.ended.is_none() {
             let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
             connection.session.disconnected(&mut turn);
@@ -304,6 +319,9 @@ impl Node {
         }
         self.engine.dispatch(now, &mut self.world);
         self.answer(now);
+        self.apply_changed_quotas();
+        self.world.refill_stirred();
+        self.world.tell_lost(&mut self.engine);
         self.end_laggards(now);
         self.world.mesh.acknowledge();
         self.make_due_checkpoint(now);
@@ -316,7 +334,7 @@ impl Node {
 
     /// When [`Node::expire`] next has something to do.
     pub fn deadline(&self) -> Option<Time> {
-        [self.engine.deadline(), self.next_sweep, self.slowed.deadline()]
+        [self.engine.deadline(), self.next_sweep, self.slowed.deadline(), self.rates.deadline()]
             .into_iter()
             .flatten()
             .min()
@@ -335,6 +353,26 @@ impl Node {
                 connection.is_slowed = false;
             }
         }
+        self.let_paid_go_on(now);
+    }
+
+    // ---- the spill log ----
+
+    /// The next work of the spill log for a disk of its own, if any; its result comes back by
+    /// [`Node::spill_done`]. The host carries these out one after the other.
+    pub fn next_spill_job(&mut self) -> Option<SpillJob> {
+        self.world.spill.next_job()
+    }
+
+    /// A job of the spill log ended.
+    pub fn spill_done(&mut self, done: SpillDone) {
+        self.world.spill.done(done);
+        self.world.refill_stirred();
+    }
+
+    /// What the spill log has done.
+    pub fn spill_stats(&self) -> SpillStats {
+        self.world.spill.stats()
     }
 
     // ---- the end ----
@@ -380,19 +418,26 @@ impl Node {
     /// Presents input to a session until it uses no more; returns how much it used.
     fn drive(&mut self, now: Time, id: ConnectionId, input: &[u8]) -> usize {
         let mut used = 0;
+        let mut portion = METERED_BYTES;
         loop {
             let Some(connection) = self.connections[id.0 as usize].as_ref() else { return used };
             if connection.ended.is_some() {
                 return input.len();
             }
-            if connection.session.is_waiting() || self.is_choked(id) {
+            if connection.session.is_waiting() || connection.is_throttled() || self.is_choked(id) {
                 return used;
             }
+            let end = if connection.metered.is_some() {
+                input.len().min(used.saturating_add(portion))
+            } else {
+                input.len()
+            };
+            let published = self.engine.taken();
             let Some(connection) = self.connections[id.0 as usize].as_mut() else { return used };
             self.world.has_stored = false;
             self.world.has_outrun = false;
             let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
-            let result = connection.session.receive(&mut turn, &input[used..]);
+            let result = connection.session.receive(&mut turn, &input[used..end]);
             connection.stores |= self.world.has_stored;
             if self.world.has_outrun && !connection.is_slowed {
                 connection.is_slowed = true;
@@ -408,6 +453,14 @@ impl Node {
             };
             used += progress;
             let has_answered = self.answer(now);
+            if progress > 0 {
+                self.meter(now, id, self.engine.taken() - published, progress);
+            }
+            if progress == 0 && end < input.len() {
+                portion = portion.saturating_mul(2);
+                continue;
+            }
+            portion = METERED_BYTES;
             if used == input.len() || (progress == 0 && !has_answered) {
                 return used;
             }
@@ -472,7 +525,7 @@ impl Node {
                 .as_ref()
                 .is_some_and(|connection| connection.ended.is_none());
             if is_open {
-                let most = self.world.direct_bytes_max;
+                let most = self.world.egress[id.0 as usize].unsent_max;
                 let reason = format!("slow consumer: more than {most} bytes unsent");
                 self.stats.laggards += 1;
                 self.end(now, id, Close { reason });

@@ -2,6 +2,7 @@
 
 mod broker;
 mod host;
+mod laggards;
 mod shards;
 
 use angarium_engine::{Request, Time};

@@ -3,9 +3,10 @@
 //! Effects are carried out the moment the engine calls them, in memory: a delivery is written into
 //! its connection's outlet, a record into the journal's batch. The host moves bytes and blocks.
 
-use crate::egress::{Egress, Laggard, Publisher};
+use crate::egress::{Egress, Publisher};
 use crate::mesh::Mesh;
 use crate::node::Options;
+use crate::spill::Spill;
 use angarium_engine as engine;
 use angarium_engine::{
     Confirm, ConnectionId, Delivery, Effects, Forward, Heard, Load, Refusal, Reply, Returned,
@@ -13,7 +14,7 @@ use angarium_engine::{
 };
 use angarium_journal::Journal;
 use angarium_protocol::{Credentials, Outlet, World as ProtocolWorld};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Credentials that the host is to check, off the shard's thread.
 #[derive(Clone, Debug)]
@@ -44,7 +45,7 @@ pub(crate) struct Answer {
 
 /// Who is behind with what it is sent.
 #[derive(Clone, Copy, Debug)]
-enum Behind {
+pub(crate) enum Behind {
     Connection(ConnectionId),
     /// Somebody there, or the shard itself.
     Shard(ShardId),
@@ -61,9 +62,13 @@ pub(crate) struct World {
     /// them.
     pub(crate) held: Vec<bool>,
     /// Who was last found to have much unsent.
-    crowded: Option<Behind>,
+    pub(crate) crowded: Option<Behind>,
     /// Connections that were too far behind and are to be ended.
     pub(crate) laggards: Vec<ConnectionId>,
+    /// What waits on the disk for connections that are too far behind.
+    pub(crate) spill: Spill,
+    /// What listeners, by session and tag, do not get that had been handed to them.
+    pub(crate) lost: BTreeMap<(SessionId, u64), u64>,
     /// Connections with output, each once.
     pub(crate) dirty: Vec<ConnectionId>,
     /// Answers that sessions have not seen yet.
@@ -79,8 +84,6 @@ pub(crate) struct World {
     pub(crate) has_outrun: bool,
     /// Unsent bytes beyond which a connection gets no further deliveries.
     pub(crate) egress_bytes_max: usize,
-    /// Unsent bytes beyond which a connection gets no further direct messages.
-    pub(crate) direct_bytes_max: usize,
 }
 
 impl World {
@@ -92,6 +95,8 @@ impl World {
             held: Vec::new(),
             crowded: None,
             laggards: Vec::new(),
+            spill: Spill::new(options.spool_bytes_max),
+            lost: BTreeMap::new(),
             dirty: Vec::new(),
             replies: VecDeque::new(),
             loads: VecDeque::new(),
@@ -100,7 +105,6 @@ impl World {
             has_stored: false,
             has_outrun: false,
             egress_bytes_max: options.egress_bytes_max,
-            direct_bytes_max: options.direct_bytes_max,
         }
     }
 
@@ -118,6 +122,7 @@ impl World {
         if has_room {
             let held = egress.release();
             self.let_go(held);
+            self.refill(connection);
         }
         has_room && self.egress[connection.0 as usize].wants_room.replace(false)
     }
@@ -167,6 +172,7 @@ impl World {
         let held = self.egress[slot].release();
         self.let_go(held);
         self.mesh.reset(connection);
+        self.end_spooling(connection);
         self.held[slot] = false;
         self.egress[slot].renew();
     }
@@ -192,19 +198,12 @@ impl Effects for World {
     #[inline]
     fn emit(&mut self, delivery: &Delivery<'_>) -> Heard {
         let connection = delivery.session.connection;
-        let unsent = self.egress[connection.0 as usize].pending().len();
-        if unsent >= self.direct_bytes_max {
-            if self.egress[connection.0 as usize].laggard == Laggard::Disconnect {
-                self.laggards.push(connection);
-            }
-            return Heard::Missed;
+        let egress = &self.egress[connection.0 as usize];
+        let unsent = egress.pending().len();
+        if unsent >= egress.plain_max || delivery.laggard.is_some() {
+            return self.emit_by_policy(delivery, unsent);
         }
-        self.touch(connection).deliver(delivery);
-        if unsent < self.egress_bytes_max {
-            return Heard::Well;
-        }
-        self.crowded = Some(Behind::Connection(connection));
-        Heard::Crowded
+        self.write_direct(delivery, unsent)
     }
 
     fn forward(&mut self, to: Shards, forward: &Forward<'_>) -> Heard {

@@ -4,8 +4,8 @@
 //! `a< MSG s 1 2|hi` is what it must have heard since the last time it was asked, with `|` for a line's
 //! end inside; `a<` alone: nothing. `hold` keeps parcels back, `carry` delivers them.
 
-use crate::{Laggard, Node, Options};
-use angarium_engine::{ConnectionId, Request, ShardId, Time};
+use crate::{Node, Options};
+use angarium_engine::{Bound, ConnectionId, Quota, Request, ShardId, Time};
 use angarium_journal::FaultyStorage;
 use angarium_protocol::{Identity, Peer, Protocol, amqp091, nats};
 use std::collections::{BTreeMap, VecDeque};
@@ -49,8 +49,8 @@ fn options(shard: usize, shards: usize) -> Options {
         amqp091: amqp091::Settings::default().into(),
         nats: nats::Settings::default().into(),
         egress_bytes_max: EGRESS_BYTES_MAX,
-        direct_bytes_max: DIRECT_BYTES_MAX,
-        laggard: Laggard::Disconnect,
+        quota: Quota::default().with(Bound::UnsentBytes, DIRECT_BYTES_MAX as u64),
+        spool_bytes_max: 0,
         local_users: Vec::new(),
         shard: ShardId(shard as u8),
         shards,

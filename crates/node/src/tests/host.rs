@@ -2,7 +2,7 @@
 
 use crate::{Node, Options, ReadJob};
 use angarium_engine::limits::Limits;
-use angarium_engine::{ConnectionId, Request, Time};
+use angarium_engine::{Bound, ConnectionId, Quota, Request, Time};
 use angarium_journal::{FaultyStorage, Job};
 use angarium_protocol::amqp091::codec::{ContentHeader, Method, Properties, Table, content};
 use angarium_protocol::amqp091::{self, frame};
@@ -50,7 +50,7 @@ pub(super) struct Host {
     pub(super) holds_jobs: bool,
 }
 
-fn options() -> Options {
+pub(super) fn options() -> Options {
     Options {
         seed: [1; 32],
         limits: Limits {
@@ -66,8 +66,8 @@ fn options() -> Options {
         amqp091: amqp091::Settings::default().into(),
         nats: nats::Settings::default().into(),
         egress_bytes_max: EGRESS_BYTES_MAX,
-        direct_bytes_max: 4 * EGRESS_BYTES_MAX,
-        laggard: crate::Laggard::Disconnect,
+        quota: Quota::default().with(Bound::UnsentBytes, 4 * EGRESS_BYTES_MAX as u64),
+        spool_bytes_max: 8 << 20,
         local_users: vec!["user".to_owned()],
         shard: angarium_engine::ShardId::HOME,
         shards: 1,

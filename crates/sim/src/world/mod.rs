@@ -14,7 +14,7 @@ use crate::network::Link;
 use crate::plan::Plan;
 use crate::random::Random;
 use angarium_engine::limits::Limits;
-use angarium_engine::{ConnectionId, Time};
+use angarium_engine::{Bound, ConnectionId, Laggard, Quota, Time};
 use angarium_journal::FaultyStorage;
 use angarium_node::Node;
 use angarium_protocol::{amqp091, nats};
@@ -314,8 +314,10 @@ impl World {
             amqp091: amqp091::Settings::default().into(),
             nats: nats::Settings::default().into(),
             egress_bytes_max: sizes.egress_bytes_max,
-            direct_bytes_max: sizes.direct_bytes_max(),
-            laggard: angarium_node::Laggard::DropNew,
+            quota: Quota::default()
+                .with_laggard(Laggard::DropNew)
+                .with(Bound::UnsentBytes, sizes.direct_bytes_max() as u64),
+            spool_bytes_max: 0,
             local_users: Vec::new(),
             shard: angarium_engine::ShardId::HOME,
             shards: 1,

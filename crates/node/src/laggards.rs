@@ -1,0 +1,170 @@
+//! Direct messages for connections that are too far behind, each by its policy.
+
+use crate::egress::Egress;
+use crate::oldest::Whose;
+use crate::spill::Next;
+use crate::world::{Behind, World};
+use angarium_engine::{ConnectionId, Delivery, Engine, Heard, Laggard};
+
+/// Unsent bytes from which on what is to be spooled is.
+const SPOOL_AT_BYTES: usize = 1 << 20;
+/// A laggard that misses its oldest messages misses at least this part of what it may have unsent, so
+/// that the rest is seldom moved.
+const DROP_PART: usize = 16;
+
+impl World {
+    /// Says what becomes of a connection's direct messages once it has `unsent_max` bytes unsent.
+    pub(crate) fn set_policy(&mut self, id: ConnectionId, laggard: Laggard, unsent_max: usize) {
+        let egress = &mut self.egress[id.0 as usize];
+        egress.unsent_max = unsent_max;
+        egress.next_laggard = Some(laggard);
+        egress.choose_path(self.egress_bytes_max);
+    }
+
+    /// A direct message for a connection that is behind, or whose messages are looked at one by one.
+    #[cold]
+    pub(crate) fn emit_by_policy(&mut self, delivery: &Delivery<'_>, unsent: usize) -> Heard {
+        let id = delivery.session.connection;
+        let egress = &mut self.egress[id.0 as usize];
+        let is_late = unsent >= egress.unsent_max;
+        let policy = match delivery.laggard.unwrap_or(egress.laggard) {
+            // Messages that are counted, as AMQP's are, can neither be taken out nor come later.
+            Laggard::Spool | Laggard::DropOldest if delivery.emission == 0 => Laggard::DropNew,
+            policy => policy,
+        };
+        match policy {
+            Laggard::Spool if egress.spooled.is_some() || unsent >= egress.spool_at() => {
+                self.spool(delivery)
+            }
+            Laggard::DropOldest => self.emit_droppable(delivery, unsent),
+            Laggard::Disconnect if is_late => {
+                self.laggards.push(id);
+                Heard::Missed
+            }
+            Laggard::DropNew if is_late => Heard::Missed,
+            // Nobody waits for one who can have what there is later.
+            Laggard::Spool => self.write_direct(delivery, 0),
+            _ => self.write_direct(delivery, unsent),
+        }
+    }
+
+    /// Writes a direct message into its connection's outlet, behind `unsent` bytes.
+    #[inline]
+    pub(crate) fn write_direct(&mut self, delivery: &Delivery<'_>, unsent: usize) -> Heard {
+        let connection = delivery.session.connection;
+        self.touch(connection).deliver(delivery);
+        if unsent < self.egress_bytes_max {
+            return Heard::Well;
+        }
+        self.crowded = Some(Behind::Connection(connection));
+        Heard::Crowded
+    }
+
+    /// Writes a message that may be taken out again, if need be in the place of older ones.
+    fn emit_droppable(&mut self, delivery: &Delivery<'_>, unsent: usize) -> Heard {
+        let id = delivery.session.connection;
+        let egress = &mut self.egress[id.0 as usize];
+        let mut unsent = unsent;
+        if unsent >= egress.unsent_max {
+            let wanted = (unsent - egress.unsent_max).max(egress.unsent_max / DROP_PART).max(1);
+            let (session, lost) = (delivery.session, &mut self.lost);
+            egress.drop_oldest(wanted, |whose, count| {
+                let session = angarium_engine::SessionId { number: whose.session, ..session };
+                *lost.entry((session, whose.tag)).or_default() += count;
+            });
+            unsent = egress.pending().len();
+            if unsent >= egress.unsent_max {
+                return Heard::Missed;
+            }
+        }
+        let start = egress.outlet.bytes.len();
+        let heard = self.write_direct(delivery, unsent);
+        let whose = Whose { session: delivery.session.number, tag: delivery.tag };
+        self.egress[id.0 as usize].written_droppable(start, whose, delivery.missed);
+        heard
+    }
+
+    /// Puts a message into the spill log. Nobody waits for who reads from there.
+    fn spool(&mut self, delivery: &Delivery<'_>) -> Heard {
+        let egress = &mut self.egress[delivery.session.connection.0 as usize];
+        match self.spill.store(egress.spooled, delivery) {
+            Some(number) => {
+                egress.spooled = Some(number);
+                egress.choose_path(self.egress_bytes_max);
+                Heard::Well
+            }
+            None => Heard::Missed,
+        }
+    }
+
+    /// Writes what a connection has in the spill log into its outlet, as far as there is room.
+    pub(crate) fn refill(&mut self, id: ConnectionId) {
+        let Some(number) = self.egress[id.0 as usize].spooled else { return };
+        let mut has_output = false;
+        while self.egress[id.0 as usize].pending().len() < self.egress_bytes_max {
+            match self.spill.next(number) {
+                Next::Message(delivery) => {
+                    self.egress[id.0 as usize].outlet.deliver(&delivery);
+                    has_output = true;
+                }
+                Next::Waits => break,
+                Next::CaughtUp => {
+                    self.end_spooling(id);
+                    break;
+                }
+            }
+        }
+        if has_output {
+            self.touch(id);
+        }
+    }
+
+    /// Writes what has come from the disk for whom there is room.
+    pub(crate) fn refill_stirred(&mut self) {
+        for id in self.spill.take_stirred() {
+            self.refill(id);
+        }
+    }
+
+    /// The connection has nothing in the spill log any more.
+    pub(crate) fn end_spooling(&mut self, id: ConnectionId) {
+        let egress = &mut self.egress[id.0 as usize];
+        if let Some(number) = egress.spooled.take() {
+            self.spill.end(number);
+        }
+        egress.choose_path(self.egress_bytes_max);
+    }
+
+    /// Tells the engine what listeners do not get that had been handed to them.
+    pub(crate) fn tell_lost(&mut self, engine: &mut Engine) {
+        for (session, tag, count) in self.spill.take_lost() {
+            engine.missed(session, tag, count);
+        }
+        while let Some(((session, tag), count)) = self.lost.pop_first() {
+            engine.missed(session, tag, count);
+        }
+    }
+}
+
+impl Egress {
+    /// Unsent bytes from which on what is to be spooled is.
+    fn spool_at(&self) -> usize {
+        SPOOL_AT_BYTES.min(self.unsent_max)
+    }
+
+    /// Chooses up to how much is unsent direct messages are written without a further look.
+    fn choose_path(&mut self, egress_bytes_max: usize) {
+        // While something waits in the spill log, what comes after it has to go there too.
+        if self.spooled.is_none()
+            && let Some(laggard) = self.next_laggard.take()
+        {
+            self.laggard = laggard;
+        }
+        self.plain_max = match self.laggard {
+            Laggard::Spool if self.spooled.is_some() => 0,
+            Laggard::Spool => self.spool_at().min(egress_bytes_max),
+            Laggard::DropOldest => 0,
+            Laggard::DropNew | Laggard::Disconnect => self.unsent_max,
+        };
+    }
+}

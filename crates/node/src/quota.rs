@@ -1,0 +1,88 @@
+//! What a connection may use: its user's quota, and what everybody may where that says nothing.
+
+use crate::node::Node;
+use crate::rate::Metered;
+use angarium_engine::{Bound, ConnectionId, Quota, Time};
+
+/// Bytes that are taken at once from a connection whose rate is bounded.
+pub(crate) const METERED_BYTES: usize = 2 << 10;
+
+impl Node {
+    /// What a connection may use, from what its session knows of it.
+    pub(crate) fn quota_of(&self, id: ConnectionId) -> Quota {
+        let Some(connection) = self.connections[id.0 as usize].as_ref() else {
+            return self.options.quota;
+        };
+        let info = connection.session.info();
+        let mut quota = self.engine.quota(info.user).or(&self.options.quota);
+        let own = self.world.egress[id.0 as usize].outlet.laggard;
+        let of_user = self.engine.quota(info.user).laggard;
+        let of_listener = info.peer.laggard;
+        quota.laggard = own.or(of_user).or(of_listener).or(self.options.quota.laggard);
+        quota
+    }
+
+    /// The same for all connections, where a quota has changed since the last call.
+    #[inline]
+    pub(crate) fn apply_changed_quotas(&mut self) {
+        let changes = self.engine.quota_changes();
+        if std::mem::replace(&mut self.quota_changes, changes) == changes {
+            return;
+        }
+        for slot in 1..self.connections.len() {
+            let id = ConnectionId(u32::try_from(slot).expect("fewer than 2^32 slots"));
+            if self.connections[slot].is_some() {
+                self.apply_quota(id);
+            }
+        }
+    }
+
+    /// Holds a connection to what it may use from now on: it has logged in, or its user's quota was
+    /// changed.
+    pub(crate) fn apply_quota(&mut self, id: ConnectionId) {
+        let quota = self.quota_of(id);
+        let unsent_max = quota.get(Bound::UnsentBytes).unwrap_or(u64::MAX);
+        let unsent_max = usize::try_from(unsent_max).unwrap_or(usize::MAX);
+        self.world.set_policy(id, quota.laggard.unwrap_or_default(), unsent_max);
+        self.apply_rates(id, &quota);
+    }
+
+    fn apply_rates(&mut self, id: ConnectionId, quota: &Quota) {
+        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        let user = connection.session.info().user.to_owned();
+        let (messages, bytes) = (quota.get(Bound::Messages), quota.get(Bound::Bytes));
+        let has_user = !user.is_empty() && self.rates.set_user(&user, messages, bytes);
+        let mut metered = connection.metered.take().unwrap_or_default();
+        metered.user = has_user.then_some(user);
+        let messages = quota.get(Bound::ConnectionMessages);
+        metered.own.set(messages, quota.get(Bound::ConnectionBytes));
+        if metered.own.is_idle() && !has_user {
+            self.rates.release(id, &mut metered);
+            self.resumable.push(id);
+        } else {
+            connection.metered = Some(metered);
+        }
+    }
+
+    /// So much came from a connection: where its rate is bounded, it may have to wait.
+    #[inline]
+    pub(crate) fn meter(&mut self, now: Time, id: ConnectionId, messages: u64, bytes: usize) {
+        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        let Some(metered) = connection.metered.as_deref_mut() else { return };
+        let was_waiting = metered.is_waiting();
+        let waits = self.rates.take(now, id, metered, messages, bytes as u64);
+        self.stats.throttled += u64::from(waits && !was_waiting);
+    }
+
+    /// Lets those go on who have waited for what they sent too much.
+    pub(crate) fn let_paid_go_on(&mut self, now: Time) {
+        while let Some(id) = self.rates.next_due(now) {
+            let connection = self.connections[id.0 as usize].as_mut();
+            let metered: Option<&mut Metered> =
+                connection.and_then(|connection| connection.metered.as_deref_mut());
+            let metered = metered.expect("one that is gone waits no longer");
+            self.rates.release(id, metered);
+            self.resumable.push(id);
+        }
+    }
+}

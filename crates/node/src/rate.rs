@@ -1,0 +1,238 @@
+//! How much may be published in a second: token buckets, and who waits because there was more.
+//!
+//! What has arrived is always taken; who sent too much is not read from until it is paid for. Time is
+//! an argument.
+
+use angarium_engine::{ConnectionId, Time};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// What may come at once is what may come in this time.
+const BURST: Duration = Duration::from_millis(100);
+const NANOS: u64 = 1_000_000_000;
+
+/// A token bucket, kept as the time at which it will be full again.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    /// In a second; at least one.
+    rate: u64,
+    /// When all that was taken is paid for, in nanoseconds.
+    paid_at: u64,
+}
+
+impl Bucket {
+    fn new(rate: u64) -> Bucket {
+        Bucket { rate: rate.max(1), paid_at: 0 }
+    }
+
+    /// Takes `amount` at `now`; says when that is paid for but for what may come at once.
+    fn take(&mut self, now: Time, amount: u64) -> Time {
+        let now = now.0.saturating_mul(1_000);
+        let cost = u128::from(amount) * u128::from(NANOS) / u128::from(self.rate);
+        let cost = u64::try_from(cost).unwrap_or(u64::MAX);
+        self.paid_at = self.paid_at.max(now).saturating_add(cost);
+        let burst = u64::try_from(BURST.as_nanos()).unwrap_or(u64::MAX);
+        Time(self.paid_at.saturating_sub(burst) / 1_000)
+    }
+}
+
+/// The buckets of one connection, or of one user.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Meter {
+    messages: Option<Bucket>,
+    bytes: Option<Bucket>,
+}
+
+impl Meter {
+    /// Sets what may come in a second; what has come stays counted.
+    pub(crate) fn set(&mut self, messages: Option<u64>, bytes: Option<u64>) {
+        for (bucket, rate) in [(&mut self.messages, messages), (&mut self.bytes, bytes)] {
+            let paid_at = bucket.map_or(0, |bucket| bucket.paid_at);
+            *bucket = rate.map(|rate| Bucket { paid_at, ..Bucket::new(rate) });
+        }
+    }
+
+    /// Whether it measures nothing.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.messages.is_none() && self.bytes.is_none()
+    }
+
+    /// Takes what has come; says when more may.
+    fn take(&mut self, now: Time, messages: u64, bytes: u64) -> Time {
+        let pairs = [(&mut self.messages, messages), (&mut self.bytes, bytes)];
+        let times = pairs
+            .into_iter()
+            .filter_map(|(bucket, amount)| bucket.as_mut().map(|bucket| bucket.take(now, amount)));
+        times.max().unwrap_or(now)
+    }
+}
+
+/// What is measured of one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Metered {
+    pub(crate) own: Meter,
+    /// Its user, where the user is measured too.
+    pub(crate) user: Option<String>,
+    /// It is not read from before this time.
+    waits_until: Option<Time>,
+}
+
+impl Metered {
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waits_until.is_some()
+    }
+}
+
+/// The users' meters, and the connections that wait.
+#[derive(Debug, Default)]
+pub(crate) struct Rates {
+    users: BTreeMap<String, Meter>,
+    waiting: BTreeSet<(Time, ConnectionId)>,
+}
+
+impl Rates {
+    /// Sets what a user may send in a second, all its connections together; says whether that is
+    /// bounded at all.
+    pub(crate) fn set_user(
+        &mut self,
+        user: &str,
+        messages: Option<u64>,
+        bytes: Option<u64>,
+    ) -> bool {
+        if messages.is_none() && bytes.is_none() {
+            self.users.remove(user);
+            return false;
+        }
+        self.users.entry(user.to_owned()).or_default().set(messages, bytes);
+        true
+    }
+
+    /// So much came from a connection; says whether it is not to be read from for a while.
+    pub(crate) fn take(
+        &mut self,
+        now: Time,
+        id: ConnectionId,
+        metered: &mut Metered,
+        messages: u64,
+        bytes: u64,
+    ) -> bool {
+        let mut until = metered.own.take(now, messages, bytes);
+        if let Some(user) = metered.user.as_deref().and_then(|user| self.users.get_mut(user)) {
+            until = until.max(user.take(now, messages, bytes));
+        }
+        if until <= now || metered.is_waiting() {
+            return metered.is_waiting();
+        }
+        metered.waits_until = Some(until);
+        self.waiting.insert((until, id));
+        true
+    }
+
+    /// The connection waits no longer: it may go on, or is gone.
+    pub(crate) fn release(&mut self, id: ConnectionId, metered: &mut Metered) {
+        if let Some(until) = metered.waits_until.take() {
+            self.waiting.remove(&(until, id));
+        }
+    }
+
+    /// When the next one goes on.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.waiting.first().map(|(until, _)| *until)
+    }
+
+    /// One that goes on now.
+    pub(crate) fn next_due(&self, now: Time) -> Option<ConnectionId> {
+        self.waiting.first().filter(|(until, _)| *until <= now).map(|(_, id)| *id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Time = Time(1_000_000_000);
+    const ID: ConnectionId = ConnectionId(1);
+
+    fn metered(messages: Option<u64>, bytes: Option<u64>) -> Metered {
+        let mut metered = Metered::default();
+        metered.own.set(messages, bytes);
+        metered
+    }
+
+    /// Sends as fast as it may for ten seconds, in portions; returns how much that was.
+    fn sent(rates: &mut Rates, metered: &mut [Metered], messages: u64, bytes: u64) -> u64 {
+        let mut count = 0;
+        for millis in 0..10_000 {
+            let now = START.plus(Duration::from_millis(millis));
+            while let Some(id) = rates.next_due(now) {
+                rates.release(id, &mut metered[id.0 as usize]);
+            }
+            for (number, metered) in (0..).zip(metered.iter_mut()) {
+                let mut portions = 0;
+                while !metered.is_waiting() && portions < 1_000 {
+                    rates.take(now, ConnectionId(number), metered, messages, bytes);
+                    count += 1;
+                    portions += 1;
+                }
+            }
+        }
+        count
+    }
+
+    #[track_caller]
+    fn about(found: u64, expected: u64) {
+        assert!(found.abs_diff(expected) <= expected / 50 + 2, "{found}, not {expected}");
+    }
+
+    #[test]
+    fn the_rate_is_what_passes_in_the_long_run() {
+        for rate in [1, 7, 100, 12_345, 900_000] {
+            let mut one = [metered(Some(rate), None)];
+            about(sent(&mut Rates::default(), &mut one, 1, 500), rate * 10 + rate / 10 + 1);
+            let mut one = [metered(None, Some(rate * 500))];
+            about(sent(&mut Rates::default(), &mut one, 1, 500), rate * 10 + rate / 10 + 1);
+        }
+        // The tighter one counts.
+        let mut one = [metered(Some(100), Some(50_000_000))];
+        about(sent(&mut Rates::default(), &mut one, 1, 500), 1_011);
+        // Large portions are paid for afterwards.
+        let mut one = [metered(Some(100), None)];
+        about(sent(&mut Rates::default(), &mut one, 250, 500), 5);
+    }
+
+    #[test]
+    fn a_users_connections_share() {
+        let mut rates = Rates::default();
+        assert!(rates.set_user("ann", Some(1_000), None));
+        let mut all: Vec<Metered> = (0..5)
+            .map(|_| Metered { user: Some("ann".to_owned()), ..Metered::default() })
+            .collect();
+        about(sent(&mut rates, &mut all, 1, 100), 10_100);
+        assert!(!rates.set_user("ann", None, None));
+    }
+
+    #[test]
+    fn what_is_not_bounded_never_waits() {
+        let mut rates = Rates::default();
+        let mut free = metered(None, None);
+        assert!(free.own.is_idle());
+        assert!(!rates.take(START, ID, &mut free, u64::MAX, u64::MAX));
+        let mut most = metered(Some(u64::MAX), Some(u64::MAX));
+        assert!(!rates.take(START, ID, &mut most, 1_000_000, 1_000_000));
+    }
+
+    #[test]
+    fn one_that_is_gone_is_waited_for_no_longer() {
+        let mut rates = Rates::default();
+        let mut one = metered(Some(0), None);
+        assert!(rates.take(START, ID, &mut one, 1_000, 1));
+        assert!(rates.deadline() > Some(START));
+        rates.release(ID, &mut one);
+        assert_eq!(rates.deadline(), None);
+        // An idle time is not saved up beyond a burst.
+        let later = START.plus(Duration::from_secs(1_000_000));
+        let mut one = metered(Some(10), None);
+        assert!(!rates.take(later, ID, &mut one, 1, 1));
+        assert!(rates.take(later, ID, &mut one, 1, 1));
+    }
+}

@@ -1,0 +1,93 @@
+//! A full piece of the spill log: what it holds for whom, and where it is.
+
+use super::job::File;
+use std::sync::Arc;
+
+/// One piece of the log: what is written, read and given back as a whole.
+#[derive(Debug)]
+pub(super) struct Chunk {
+    pub(super) bytes: usize,
+    /// How many messages it keeps from being missed, by laggard and listener, in this order.
+    pub(super) owed: Vec<Owed>,
+    pub(super) place: Place,
+}
+
+/// What a chunk holds for one listener.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Owed {
+    pub(super) laggard: u32,
+    pub(super) listener: u32,
+    pub(super) count: u64,
+}
+
+/// Where a chunk is.
+#[derive(Debug)]
+pub(super) enum Place {
+    /// In memory, to be written.
+    Filled(Arc<Vec<u8>>),
+    /// In memory, being written.
+    Writing(Arc<Vec<u8>>),
+    /// In a file.
+    Stored(Stored),
+    /// There, and asked for.
+    Wanted(Stored),
+    /// There, and being read.
+    Loading,
+    /// There and in memory.
+    Loaded(Stored, Arc<Vec<u8>>),
+    /// Nowhere: it could not be written, or not be read.
+    Lost,
+}
+
+/// A chunk's file, and its checksum.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stored {
+    pub(super) file: File,
+    pub(super) sum: u32,
+}
+
+impl Chunk {
+    /// What it holds for a laggard.
+    pub(super) fn owed_to(&self, laggard: u32) -> &[Owed] {
+        let from = self.owed.partition_point(|owed| owed.laggard < laggard);
+        let rest = &self.owed[from..];
+        &rest[..rest.partition_point(|owed| owed.laggard == laggard)]
+    }
+
+    /// Its bytes, where they are in memory.
+    pub(super) fn in_memory(&self) -> Option<&Arc<Vec<u8>>> {
+        match &self.place {
+            Place::Filled(bytes) | Place::Writing(bytes) | Place::Loaded(_, bytes) => Some(bytes),
+            Place::Stored(_) | Place::Wanted(_) | Place::Loading | Place::Lost => None,
+        }
+    }
+
+    /// Whether a job is out that is about it.
+    pub(super) fn is_worked_on(&self) -> bool {
+        matches!(self.place, Place::Writing(_) | Place::Loading)
+    }
+
+    /// Whether its bytes are nowhere but in memory.
+    pub(super) fn is_unwritten(&self) -> bool {
+        matches!(self.place, Place::Filled(_) | Place::Writing(_))
+    }
+
+    /// Frees its memory, where it has a file.
+    pub(super) fn unload(&mut self) {
+        if let Place::Loaded(stored, _) = self.place {
+            self.place = Place::Stored(stored);
+        }
+    }
+}
+
+impl Place {
+    /// Its file, unless there is none, or a job is out whose result brings it back.
+    pub(super) fn file(&self) -> Option<File> {
+        match self {
+            Place::Stored(stored) | Place::Wanted(stored) | Place::Loaded(stored, _) => {
+                Some(stored.file)
+            }
+            Place::Filled(_) | Place::Writing(_) | Place::Loading | Place::Lost => None,
+        }
+    }
+}

@@ -1,0 +1,541 @@
+//! The spill log of one shard: direct messages that wait on the disk for clients that are too slow,
+//! each stored once however many it waits for, each client with a cursor of its own.
+//!
+//! A value without I/O: it hands out jobs ([`SpillJob`]) and takes their results. The log is a row of
+//! chunks, of which the last one is being filled in memory; the others are written to files, read back
+//! when a cursor comes to them, and given back when the last cursor has left them. Nothing of it
+//! outlives the process. Why it is so: `docs/decisions/0010-spill-log.md`.
+
+mod chunk;
+mod job;
+mod record;
+#[cfg(test)]
+mod tests;
+
+use self::chunk::{Chunk, Owed, Place, Stored};
+use self::job::{File, Outcome, Work};
+use self::record::{Recipient, Record};
+use crate::oldest::Whose;
+use angarium_engine::{ConnectionId, Delivery, SessionId};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+pub use job::{SpillDone, SpillJob, clear_spill};
+
+/// Bytes of a chunk, but for one that holds a single larger message.
+const CHUNK_BYTES: usize = 1 << 20;
+/// Bytes that may wait to be written; what comes while there are more is missed.
+const UNWRITTEN_BYTES_MAX: usize = 32 << 20;
+/// Full chunks that are not written yet: who catches up soon never sees the disk.
+const KEPT: usize = 2;
+/// Chunks that were written and are in memory nevertheless, for those who read them.
+const LOADED_MAX: usize = 32;
+/// Chunks being read at once.
+const READS_MAX: usize = 4;
+/// Clients with something in the log; what would be for one more is missed.
+const LAGGARDS_MAX: usize = 1_000;
+
+/// What the log has done.
+#[derive(Clone, Debug, Default)]
+pub struct SpillStats {
+    /// Messages stored, each once.
+    pub messages: u64,
+    /// Clients with something in it now.
+    pub laggards: u64,
+    /// Bytes in it now, those in memory included.
+    pub bytes: u64,
+    /// Chunks that could not be written or not be read.
+    pub failures: u64,
+    /// Why the last one could not.
+    pub last_failure: Option<String>,
+}
+
+/// The log.
+#[derive(Debug)]
+pub(crate) struct Spill {
+    /// Bytes it may have; beyond, the oldest chunk goes.
+    bytes_max: u64,
+    laggards: BTreeMap<u32, Laggard>,
+    next_laggard: u32,
+    /// The number of the oldest chunk.
+    first: u64,
+    chunks: VecDeque<Chunk>,
+    /// What is being filled: the chunk after those.
+    open: Vec<u8>,
+    /// Where its last record begins, and which message that is.
+    record: usize,
+    emission: u64,
+    /// Bytes of all chunks.
+    bytes: u64,
+    /// Of those, what has still to be written.
+    unwritten: usize,
+    /// The oldest chunk that may have to be written.
+    next_write: u64,
+    /// Chunks to be read, and how many are being.
+    wanted: VecDeque<u64>,
+    reads: usize,
+    /// Chunks that were put into memory, oldest first.
+    loaded: VecDeque<u64>,
+    /// Files without a chunk.
+    free: Vec<File>,
+    /// Files that failed, to be removed.
+    broken: Vec<File>,
+    files: u32,
+    /// What listeners miss that had been taken for them.
+    lost: Vec<(SessionId, u64, u64)>,
+    /// Connections whose cursors are where something has changed.
+    stirred: Vec<ConnectionId>,
+    stats: SpillStats,
+}
+
+/// One client's place in the log.
+#[derive(Debug)]
+struct Laggard {
+    connection: ConnectionId,
+    chunk: u64,
+    offset: usize,
+    /// Recipients of the record there that were looked at.
+    recipient: usize,
+    listeners: Vec<Listener>,
+    by_whose: BTreeMap<Whose, u32>,
+}
+
+/// One of its listeners.
+#[derive(Debug)]
+struct Listener {
+    whose: Whose,
+    name: Box<str>,
+    /// What it would miss if the chunk that is being filled were lost.
+    owed: u64,
+    /// What it has read of the chunk where the cursor is.
+    read: u64,
+}
+
+/// What a laggard finds at its place.
+#[derive(Debug)]
+pub(crate) enum Next<'a> {
+    /// Its next message.
+    Message(Delivery<'a>),
+    /// It is on the disk, and has been asked for.
+    Waits,
+    /// Nothing: it has read everything.
+    CaughtUp,
+}
+
+/// Where a laggard's next message is.
+enum Step {
+    At { chunk: u64, offset: usize, recipient: Recipient },
+    Waits,
+    CaughtUp,
+}
+
+impl Spill {
+    /// An empty log that may have `bytes_max` bytes.
+    pub(crate) fn new(bytes_max: u64) -> Spill {
+        Spill {
+            bytes_max,
+            laggards: BTreeMap::new(),
+            next_laggard: 1,
+            first: 0,
+            chunks: VecDeque::new(),
+            open: Vec::new(),
+            record: 0,
+            emission: 0,
+            bytes: 0,
+            unwritten: 0,
+            next_write: 0,
+            wanted: VecDeque::new(),
+            reads: 0,
+            loaded: VecDeque::new(),
+            free: Vec::new(),
+            broken: Vec::new(),
+            files: 0,
+            lost: Vec::new(),
+            stirred: Vec::new(),
+            stats: SpillStats::default(),
+        }
+    }
+
+    /// What it has done.
+    pub(crate) fn stats(&self) -> SpillStats {
+        SpillStats {
+            laggards: self.laggards.len() as u64,
+            bytes: self.bytes + self.open.len() as u64,
+            ..self.stats.clone()
+        }
+    }
+
+    /// Stores a message for a laggard, or for one who becomes one with it (`None`). Returns its number,
+    /// by which it reads on; `None`: there is no room.
+    pub(crate) fn store(&mut self, laggard: Option<u32>, delivery: &Delivery<'_>) -> Option<u32> {
+        if self.bytes_max == 0 || (laggard.is_none() && self.laggards.len() >= LAGGARDS_MAX) {
+            return None;
+        }
+        if self.emission != delivery.emission || self.open.is_empty() {
+            self.begin(delivery)?;
+        }
+        let id = laggard.unwrap_or_else(|| self.add(delivery.session.connection));
+        let laggard = self.laggards.get_mut(&id).expect("a laggard stays until it ends");
+        let listener = laggard.listener(delivery);
+        let missed = u32::try_from(delivery.missed).unwrap_or(u32::MAX);
+        laggard.listeners[listener as usize].owed += u64::from(missed) + 1;
+        let recipient = Recipient { laggard: id, listener, missed };
+        record::add_recipient(&mut self.open, self.record, recipient);
+        Some(id)
+    }
+
+    /// Begins the record of a message.
+    fn begin(&mut self, delivery: &Delivery<'_>) -> Option<()> {
+        let size = record::size(&delivery.message);
+        if self.unwritten + self.open.len() + size > UNWRITTEN_BYTES_MAX && self.unwritten > 0 {
+            return None;
+        }
+        if !self.open.is_empty() && self.open.len() + size > CHUNK_BYTES {
+            self.seal();
+        }
+        let start = self.open.len();
+        if !record::begin(&mut self.open, delivery) {
+            return None;
+        }
+        self.record = start;
+        self.emission = delivery.emission;
+        self.stats.messages += 1;
+        Some(())
+    }
+
+    fn add(&mut self, connection: ConnectionId) -> u32 {
+        let id = self.next_laggard;
+        self.next_laggard = self.next_laggard.wrapping_add(1).max(1);
+        let laggard = Laggard {
+            connection,
+            chunk: self.open_number(),
+            offset: self.record,
+            recipient: 0,
+            listeners: Vec::new(),
+            by_whose: BTreeMap::new(),
+        };
+        self.laggards.insert(id, laggard);
+        id
+    }
+
+    /// The number of the chunk that is being filled.
+    fn open_number(&self) -> u64 {
+        self.first + self.chunks.len() as u64
+    }
+
+    /// Ends the chunk that is being filled, and begins another one.
+    fn seal(&mut self) {
+        let mut owed = Vec::new();
+        for (id, laggard) in &mut self.laggards {
+            for (at, listener) in (0..).zip(&mut laggard.listeners) {
+                let count = std::mem::take(&mut listener.owed);
+                if count > 0 {
+                    owed.push(Owed { laggard: *id, listener: at, count });
+                }
+            }
+        }
+        let full = std::mem::take(&mut self.open);
+        self.emission = 0;
+        self.record = 0;
+        let bytes = full.len();
+        self.bytes += bytes as u64;
+        self.unwritten += bytes;
+        self.chunks.push_back(Chunk { bytes, owed, place: Place::Filled(Arc::new(full)) });
+        while self.bytes > self.bytes_max && !self.chunks.is_empty() {
+            self.lose_first();
+        }
+    }
+
+    /// Gives the oldest chunk up for want of space: those who are furthest behind miss it.
+    fn lose_first(&mut self) {
+        let passed = self.first;
+        self.lose(passed);
+        for laggard in self.laggards.values_mut().filter(|laggard| laggard.chunk == passed) {
+            laggard.enter(passed + 1);
+        }
+        self.give_back_first();
+    }
+
+    /// A laggard's next message. The same one is not given twice.
+    pub(crate) fn next(&mut self, id: u32) -> Next<'_> {
+        let (chunk, offset, recipient) = match self.step(id) {
+            Step::At { chunk, offset, recipient } => (chunk, offset, recipient),
+            Step::Waits => return Next::Waits,
+            Step::CaughtUp => return Next::CaughtUp,
+        };
+        let laggard = &self.laggards[&id];
+        let listener = &laggard.listeners[recipient.listener as usize];
+        let bytes = match chunk.checked_sub(self.first).map(|at| self.chunks.get(at as usize)) {
+            Some(Some(chunk)) => chunk.in_memory().expect("it was looked at just now"),
+            _ => &self.open,
+        };
+        let record = Record::read(&bytes[offset..]).expect("it was read just now");
+        Next::Message(Delivery {
+            session: SessionId { connection: laggard.connection, number: listener.whose.session },
+            subscription: &listener.name,
+            tag: listener.whose.tag,
+            redelivered: false,
+            messages_left: 0,
+            missed: recipient.missed.into(),
+            laggard: None,
+            emission: 0,
+            message: record.message,
+        })
+    }
+
+    /// Moves a laggard's cursor to its next message and past it.
+    fn step(&mut self, id: u32) -> Step {
+        loop {
+            let open = self.open_number();
+            let Some(laggard) = self.laggards.get_mut(&id) else { return Step::CaughtUp };
+            let number = laggard.chunk;
+            let bytes: &[u8] = if number == open {
+                if laggard.offset >= self.open.len() {
+                    return Step::CaughtUp;
+                }
+                &self.open
+            } else {
+                let chunk = &mut self.chunks[(number - self.first) as usize];
+                let is_passed = laggard.offset >= chunk.bytes || chunk.owed_to(id).is_empty();
+                if is_passed {
+                    laggard.enter(number + 1);
+                    self.give_back_passed();
+                    continue;
+                }
+                match chunk.in_memory() {
+                    Some(bytes) => bytes,
+                    None => {
+                        self.want(number);
+                        return Step::Waits;
+                    }
+                }
+            };
+            let Some(record) = Record::read(&bytes[laggard.offset..]) else {
+                // Its checksum was right, so this cannot be; whatever it is, the client goes on.
+                laggard.offset = bytes.len();
+                continue;
+            };
+            match record.recipient(id, laggard.recipient) {
+                Some((at, recipient)) => {
+                    laggard.recipient = at + 1;
+                    let offset = laggard.offset;
+                    let Some(listener) = laggard.listeners.get_mut(recipient.listener as usize)
+                    else {
+                        continue;
+                    };
+                    listener.read += u64::from(recipient.missed) + 1;
+                    return Step::At { chunk: number, offset, recipient };
+                }
+                None => {
+                    laggard.offset += record.bytes;
+                    laggard.recipient = 0;
+                }
+            }
+        }
+    }
+
+    /// A laggard is none any more: it has caught up, or is gone.
+    pub(crate) fn end(&mut self, id: u32) {
+        self.laggards.remove(&id);
+        self.give_back_passed();
+    }
+
+    /// Has a chunk read.
+    fn want(&mut self, number: u64) {
+        let chunk = &mut self.chunks[(number - self.first) as usize];
+        if let Place::Stored(stored) = chunk.place {
+            chunk.place = Place::Wanted(stored);
+            self.wanted.push_back(number);
+        }
+    }
+
+    /// Gives chunks back that no cursor will come to.
+    fn give_back_passed(&mut self) {
+        let needed = self.laggards.values().map(|laggard| laggard.chunk).min();
+        let needed = needed.unwrap_or_else(|| self.open_number());
+        while self.first < needed {
+            self.give_back_first();
+        }
+        if self.laggards.is_empty() {
+            self.open = Vec::new();
+            self.emission = 0;
+            self.record = 0;
+        }
+    }
+
+    fn give_back_first(&mut self) {
+        let Some(chunk) = self.chunks.pop_front() else { return };
+        self.first += 1;
+        self.bytes -= chunk.bytes as u64;
+        if chunk.is_unwritten() {
+            self.unwritten -= chunk.bytes;
+        }
+        self.free.extend(chunk.place.file());
+    }
+
+    /// A chunk is lost: those who have not read it yet miss what was in it for them.
+    fn lose(&mut self, number: u64) {
+        let Some(at) = number.checked_sub(self.first) else { return };
+        let Some(chunk) = self.chunks.get_mut(at as usize) else { return };
+        if chunk.is_unwritten() {
+            self.unwritten -= chunk.bytes;
+        }
+        let place = std::mem::replace(&mut chunk.place, Place::Lost);
+        self.free.extend(place.file());
+        let there = self.laggards.values().filter(|laggard| laggard.chunk == number);
+        self.stirred.extend(there.map(|laggard| laggard.connection));
+        for owed in std::mem::take(&mut chunk.owed) {
+            let Some(laggard) = self.laggards.get(&owed.laggard) else { continue };
+            let Some(listener) = laggard.listeners.get(owed.listener as usize) else { continue };
+            let missed = match laggard.chunk.cmp(&number) {
+                std::cmp::Ordering::Less => owed.count,
+                std::cmp::Ordering::Equal => owed.count.saturating_sub(listener.read),
+                std::cmp::Ordering::Greater => 0,
+            };
+            if missed > 0 {
+                let Whose { session, tag } = listener.whose;
+                let session = SessionId { connection: laggard.connection, number: session };
+                self.lost.push((session, tag, missed));
+            }
+        }
+    }
+
+    /// Takes the connections whose cursors are where something has changed.
+    pub(crate) fn take_stirred(&mut self) -> Vec<ConnectionId> {
+        std::mem::take(&mut self.stirred)
+    }
+
+    /// Takes what listeners miss that had been taken for them: their session, their tag, how many.
+    pub(crate) fn take_lost(&mut self) -> Vec<(SessionId, u64, u64)> {
+        std::mem::take(&mut self.lost)
+    }
+
+    // ---- the disk ----
+
+    /// The next work for the disk, if any.
+    pub(crate) fn next_job(&mut self) -> Option<SpillJob> {
+        self.next_read().or_else(|| self.next_write()).or_else(|| self.next_removal()).map(SpillJob)
+    }
+
+    fn next_read(&mut self) -> Option<Work> {
+        while self.reads < READS_MAX {
+            let number = self.wanted.pop_front()?;
+            let Some(at) = number.checked_sub(self.first) else { continue };
+            let Some(chunk) = self.chunks.get_mut(at as usize) else { continue };
+            let Place::Wanted(stored) = chunk.place else { continue };
+            chunk.place = Place::Loading;
+            self.reads += 1;
+            return Some(Work::Read { chunk: number, stored, bytes: chunk.bytes });
+        }
+        None
+    }
+
+    fn next_write(&mut self) -> Option<Work> {
+        self.next_write = self.next_write.max(self.first);
+        let from = (self.next_write - self.first) as usize;
+        let count = self.chunks.len().saturating_sub(KEPT);
+        let mut chunks = self.chunks.iter_mut().take(count).skip(from);
+        let (chunk, bytes) = chunks.find_map(|chunk| {
+            self.next_write += 1;
+            let Place::Filled(bytes) = &chunk.place else { return None };
+            let bytes = Arc::clone(bytes);
+            chunk.place = Place::Writing(Arc::clone(&bytes));
+            Some((self.next_write - 1, bytes))
+        })?;
+        let fitting = self.free.iter().position(|file| file.bytes >= bytes.len() as u64);
+        let is_new = fitting.is_none();
+        let file = match fitting {
+            Some(at) => self.free.swap_remove(at),
+            None => {
+                self.files += 1;
+                File { number: self.files, bytes: bytes.len().max(CHUNK_BYTES) as u64 }
+            }
+        };
+        Some(Work::Write { chunk, file, is_new, bytes })
+    }
+
+    /// Without laggards there is nothing to keep files for.
+    fn next_removal(&mut self) -> Option<Work> {
+        let mut files = std::mem::take(&mut self.broken);
+        if self.laggards.is_empty() {
+            files.append(&mut self.free);
+        }
+        if files.is_empty() { None } else { Some(Work::Remove { files }) }
+    }
+
+    /// A job ended.
+    pub(crate) fn done(&mut self, done: SpillDone) {
+        let (number, file, result) = match done.0 {
+            Outcome::Removed => return,
+            Outcome::Written { chunk, file, result } => {
+                (chunk, file, result.map(|sum| (Stored { file, sum }, None)))
+            }
+            Outcome::Read { chunk, stored, result } => {
+                self.reads -= 1;
+                (chunk, stored.file, result.map(|bytes| (stored, Some(Arc::new(bytes)))))
+            }
+        };
+        let at = number.checked_sub(self.first).map(|at| at as usize);
+        let chunk = at.and_then(|at| self.chunks.get_mut(at));
+        let chunk = chunk.filter(|chunk| chunk.is_worked_on());
+        match (result, chunk) {
+            (Ok((stored, read)), Some(chunk)) => {
+                if let Place::Writing(_) = chunk.place {
+                    self.unwritten -= chunk.bytes;
+                }
+                let bytes = read.or_else(|| chunk.in_memory().cloned());
+                let bytes = bytes.expect("what was being written is in memory");
+                chunk.place = Place::Loaded(stored, bytes);
+                self.loaded.push_back(number);
+                self.unload();
+                let there = self.laggards.values().filter(|laggard| laggard.chunk == number);
+                self.stirred.extend(there.map(|laggard| laggard.connection));
+            }
+            // Nobody needs the chunk any more.
+            (Ok(_), None) => self.free.push(file),
+            (Err(why), chunk) => {
+                let is_needed = chunk.is_some();
+                self.stats.failures += 1;
+                self.stats.last_failure = Some(why);
+                self.broken.push(file);
+                if is_needed {
+                    self.lose(number);
+                }
+            }
+        }
+    }
+
+    /// Frees the memory of chunks that have had it longest.
+    fn unload(&mut self) {
+        while self.loaded.len() > LOADED_MAX {
+            let at = self.loaded.pop_front().and_then(|oldest| oldest.checked_sub(self.first));
+            if let Some(chunk) = at.and_then(|at| self.chunks.get_mut(at as usize)) {
+                chunk.unload();
+            }
+        }
+    }
+}
+
+impl Laggard {
+    /// The number of the listener that a delivery is for.
+    fn listener(&mut self, delivery: &Delivery<'_>) -> u32 {
+        let whose = Whose { session: delivery.session.number, tag: delivery.tag };
+        let next = u32::try_from(self.listeners.len()).expect("limits keep listeners below 2^32");
+        let number = *self.by_whose.entry(whose).or_insert(next);
+        if number == next {
+            let name = delivery.subscription.into();
+            self.listeners.push(Listener { whose, name, owed: 0, read: 0 });
+        }
+        number
+    }
+
+    /// Goes to the beginning of a chunk.
+    fn enter(&mut self, chunk: u64) {
+        self.chunk = chunk;
+        self.offset = 0;
+        self.recipient = 0;
+        for listener in &mut self.listeners {
+            listener.read = 0;
+        }
+    }
+}

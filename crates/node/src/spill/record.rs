@@ -1,0 +1,196 @@
+//! One message in the spill log: itself, and after it everybody it waits for.
+//!
+//! Stored bytes are not trusted: what does not fit together is no record.
+
+use angarium_engine::{Annotations, Delivery, Format, MessageView};
+
+/// Length of all, format, flags, lengths of exchange, key, properties and body.
+const HEAD_BYTES: usize = 4 + 1 + 1 + 2 + 2 + 4 + 4;
+/// A laggard, one of its listeners, how many it missed before.
+pub(super) const RECIPIENT_BYTES: usize = 4 + 4 + 4;
+const PERSISTENT: u8 = 1;
+
+/// What a spilled message shows of what the broker knows besides: nothing.
+static NO_ANNOTATIONS: Annotations = Annotations {
+    delivery_count: 0,
+    deaths: Vec::new(),
+    ttl_removed: false,
+    further_keys_removed: false,
+    delayed: false,
+};
+
+/// Somebody whom a message waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Recipient {
+    pub(super) laggard: u32,
+    /// Which of its listeners.
+    pub(super) listener: u32,
+    /// How many messages it missed before this one.
+    pub(super) missed: u32,
+}
+
+/// Bytes that a message takes, without recipients.
+pub(super) fn size(message: &MessageView<'_>) -> usize {
+    let MessageView { exchange, routing_key, properties, body, .. } = message;
+    HEAD_BYTES + exchange.len() + routing_key.len() + properties.len() + body.len()
+}
+
+/// Appends a message without recipients; `false`: it has a part that is too long for the layout.
+pub(super) fn begin(out: &mut Vec<u8>, delivery: &Delivery<'_>) -> bool {
+    let message = &delivery.message;
+    let MessageView { exchange, routing_key, properties, body, .. } = message;
+    let (Ok(length), Ok(exchange_length), Ok(key_length)) = (
+        u32::try_from(size(message)),
+        u16::try_from(exchange.len()),
+        u16::try_from(routing_key.len()),
+    ) else {
+        return false;
+    };
+    out.extend_from_slice(&length.to_le_bytes());
+    out.push(message.format as u8);
+    out.push(if message.persistent { PERSISTENT } else { 0 });
+    out.extend_from_slice(&exchange_length.to_le_bytes());
+    out.extend_from_slice(&key_length.to_le_bytes());
+    for part in [properties, body] {
+        let length = u32::try_from(part.len()).expect("the whole has fewer than 2^32");
+        out.extend_from_slice(&length.to_le_bytes());
+    }
+    for part in [exchange.as_bytes(), routing_key.as_bytes(), properties, body] {
+        out.extend_from_slice(part);
+    }
+    true
+}
+
+/// Appends a recipient to the record that begins at `start` and ends with `out`.
+pub(super) fn add_recipient(out: &mut Vec<u8>, start: usize, recipient: Recipient) {
+    for number in [recipient.laggard, recipient.listener, recipient.missed] {
+        out.extend_from_slice(&number.to_le_bytes());
+    }
+    let length = u32::try_from(out.len() - start).unwrap_or(u32::MAX);
+    out[start..start + 4].copy_from_slice(&length.to_le_bytes());
+}
+
+/// A record, taken apart.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Record<'a> {
+    /// Bytes of all of it.
+    pub(super) bytes: usize,
+    pub(super) message: MessageView<'a>,
+    recipients: &'a [u8],
+}
+
+impl<'a> Record<'a> {
+    /// The record that `bytes` begin with.
+    pub(super) fn read(bytes: &'a [u8]) -> Option<Record<'a>> {
+        let (length, _) = bytes.split_first_chunk::<4>()?;
+        let all = bytes.get(..u32::from_le_bytes(*length) as usize)?;
+        let rest = all.get(4..)?;
+        let ([format, flags], rest) = rest.split_first_chunk::<2>()?;
+        let (exchange_length, rest) = rest.split_first_chunk::<2>()?;
+        let (key_length, rest) = rest.split_first_chunk::<2>()?;
+        let (properties_length, rest) = rest.split_first_chunk::<4>()?;
+        let (body_length, rest) = rest.split_first_chunk::<4>()?;
+        let (exchange, rest) =
+            rest.split_at_checked(u16::from_le_bytes(*exchange_length).into())?;
+        let (key, rest) = rest.split_at_checked(u16::from_le_bytes(*key_length).into())?;
+        let properties_length = u32::from_le_bytes(*properties_length) as usize;
+        let (properties, rest) = rest.split_at_checked(properties_length)?;
+        let (body, recipients) = rest.split_at_checked(u32::from_le_bytes(*body_length) as usize)?;
+        let formats = [Format::Amqp091, Format::Nats];
+        let message = MessageView {
+            exchange: std::str::from_utf8(exchange).ok()?,
+            routing_key: std::str::from_utf8(key).ok()?,
+            format: formats.into_iter().find(|known| *known as u8 == *format)?,
+            properties,
+            body,
+            persistent: flags & PERSISTENT != 0,
+            annotations: &NO_ANNOTATIONS,
+        };
+        let is_whole = recipients.len().is_multiple_of(RECIPIENT_BYTES);
+        is_whole.then_some(Record { bytes: all.len(), message, recipients })
+    }
+
+    /// The next recipient, from number `from` on, that is this laggard; and its number.
+    pub(super) fn recipient(&self, laggard: u32, from: usize) -> Option<(usize, Recipient)> {
+        let wanted = laggard.to_le_bytes();
+        let mut recipients = self.recipients.chunks_exact(RECIPIENT_BYTES).enumerate().skip(from);
+        let (at, found) = recipients.find(|(_, recipient)| recipient[..4] == wanted)?;
+        let number = |at: usize| {
+            u32::from_le_bytes(found[at..at + 4].try_into().expect("a recipient has its length"))
+        };
+        Some((at, Recipient { laggard, listener: number(4), missed: number(8) }))
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use angarium_engine::{ConnectionId, SessionId};
+
+    pub(in crate::spill) fn delivery<'a>(key: &'a str, body: &'a [u8]) -> Delivery<'a> {
+        let session = SessionId { connection: ConnectionId(1), number: 0 };
+        let message = MessageView {
+            exchange: "amq.topic",
+            routing_key: key,
+            format: Format::Nats,
+            properties: b"\0\0",
+            body,
+            persistent: true,
+            annotations: &NO_ANNOTATIONS,
+        };
+        Delivery {
+            session,
+            subscription: "1",
+            tag: 1,
+            redelivered: false,
+            messages_left: 0,
+            missed: 0,
+            laggard: None,
+            emission: 1,
+            message,
+        }
+    }
+
+    #[test]
+    fn a_record_comes_back_with_each_recipient() {
+        let mut bytes = b"before".to_vec();
+        assert!(begin(&mut bytes, &delivery("a.b", b"body")));
+        for (laggard, listener, missed) in [(1, 0, 0), (2, 0, 7), (1, 3, 0)] {
+            add_recipient(&mut bytes, 6, Recipient { laggard, listener, missed });
+        }
+        bytes.extend_from_slice(b"after");
+        let record = Record::read(&bytes[6..]).unwrap();
+        assert_eq!(record.bytes, bytes.len() - 11);
+        assert_eq!(record.message.routing_key, "a.b");
+        assert_eq!(record.message.body, b"body");
+        assert_eq!(record.message.properties, b"\0\0");
+        assert!(record.message.persistent);
+        let of = |laggard, from| {
+            let found = record.recipient(laggard, from);
+            found.map(|(at, recipient)| (at, recipient.listener, recipient.missed))
+        };
+        assert_eq!(of(1, 0), Some((0, 0, 0)));
+        assert_eq!(of(1, 1), Some((2, 3, 0)));
+        assert_eq!(of(1, 3), None);
+        assert_eq!(of(2, 0), Some((1, 0, 7)));
+        assert_eq!(of(3, 0), None);
+    }
+
+    #[test]
+    fn nonsense_is_no_record() {
+        let mut bytes = Vec::new();
+        begin(&mut bytes, &delivery("a.b", b"body"));
+        add_recipient(&mut bytes, 0, Recipient { laggard: 1, listener: 1, missed: 0 });
+        assert!(Record::read(&bytes).is_some());
+        for length in 0..bytes.len() {
+            assert!(Record::read(&bytes[..length]).is_none(), "{length}");
+        }
+        for at in 0..bytes.len() {
+            for change in [1, 0x80, 0xff] {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= change;
+                let _ = Record::read(&damaged);
+            }
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! The log by itself: laggards as letters, messages as numbers, a disk in memory.
+
+use super::record::tests::delivery;
+use super::*;
+use angarium_engine::Delivery;
+use angarium_journal::{Fault, FaultyStorage, Storage};
+
+/// The log, its disk and its laggards.
+struct World {
+    spill: Spill,
+    disk: FaultyStorage,
+    jobs: VecDeque<SpillJob>,
+    laggards: BTreeMap<char, u32>,
+    emission: u64,
+    missed: BTreeMap<char, u64>,
+}
+
+impl World {
+    fn new(bytes_max: u64) -> World {
+        World {
+            spill: Spill::new(bytes_max),
+            disk: FaultyStorage::new(1),
+            jobs: VecDeque::new(),
+            laggards: BTreeMap::new(),
+            emission: 0,
+            missed: BTreeMap::new(),
+        }
+    }
+
+    /// Stores a message of `bytes` for laggards; says who of them it was taken for.
+    fn store(&mut self, laggards: &str, bytes: usize) -> String {
+        self.emission += 1;
+        let (key, body) = (self.emission.to_string(), vec![7; bytes]);
+        let mut taken = String::new();
+        for name in laggards.chars() {
+            let session = SessionId { connection: ConnectionId(name.into()), number: 0 };
+            let message = delivery(&key, &body);
+            let message = Delivery { session, emission: self.emission, ..message };
+            let known = self.laggards.get(&name).copied();
+            if let Some(number) = self.spill.store(known, &message) {
+                self.laggards.insert(name, number);
+                taken.push(name);
+            }
+        }
+        taken
+    }
+
+    /// Carries out what there is to do for the disk.
+    fn work(&mut self) {
+        loop {
+            self.jobs.extend(std::iter::from_fn(|| self.spill.next_job()));
+            let Some(job) = self.jobs.pop_front() else { break };
+            self.spill.done(job.run(&self.disk));
+        }
+        for (session, _, count) in self.spill.take_lost() {
+            let name = char::from_u32(session.connection.0).unwrap();
+            *self.missed.entry(name).or_default() += count;
+        }
+    }
+
+    /// What a laggard reads, at most so many, without the disk's doing anything; `~` where it has to
+    /// wait, `.` where it has caught up and is none any more.
+    fn read(&mut self, name: char, most: usize) -> (Vec<u64>, char) {
+        let number = self.laggards[&name];
+        let mut read = Vec::new();
+        while read.len() < most {
+            match self.spill.next(number) {
+                Next::Message(delivery) => {
+                    assert_eq!(delivery.session.connection.0, u32::from(name));
+                    assert!(delivery.message.body.iter().all(|byte| *byte == 7));
+                    read.push(delivery.message.routing_key.parse().unwrap());
+                }
+                Next::Waits => return (read, '~'),
+                Next::CaughtUp => {
+                    self.spill.end(number);
+                    self.laggards.remove(&name);
+                    return (read, '.');
+                }
+            }
+        }
+        (read, '+')
+    }
+
+    /// All that is there for a laggard.
+    fn drain(&mut self, name: char) -> Vec<u64> {
+        let mut all = Vec::new();
+        loop {
+            let (mut read, end) = self.read(name, usize::MAX);
+            all.append(&mut read);
+            if end == '.' {
+                return all;
+            }
+            self.work();
+        }
+    }
+
+    fn files(&self) -> usize {
+        self.disk.list().unwrap().len()
+    }
+}
+
+const LARGE: usize = 100_000;
+const MANY: u64 = 1 << 30;
+
+#[test]
+fn what_fits_memory_never_sees_the_disk() {
+    let mut world = World::new(MANY);
+    assert_eq!(world.store("ab", 10), "ab");
+    world.store("b", 10);
+    world.store("a", 10);
+    world.work();
+    assert_eq!(world.read('a', 9), (vec![1, 3], '.'));
+    assert_eq!(world.read('b', 1), (vec![1], '+'));
+    world.store("b", 10);
+    assert_eq!(world.read('b', 9), (vec![2, 4], '.'));
+    assert_eq!((world.files(), world.disk.operations()), (0, 0));
+    assert_eq!(world.spill.stats().bytes, 0);
+}
+
+#[test]
+fn each_reads_its_own_in_order_and_each_message_is_stored_once() {
+    let mut world = World::new(MANY);
+    let mut expected: BTreeMap<char, Vec<u64>> = BTreeMap::new();
+    for number in 1..=100 {
+        let whose = match number % 3 {
+            0 => "abc",
+            1 => "a",
+            _ => "bc",
+        };
+        assert_eq!(world.store(whose, LARGE), whose);
+        for name in whose.chars() {
+            expected.entry(name).or_default().push(number);
+        }
+        world.work();
+    }
+    let stats = world.spill.stats();
+    assert_eq!((stats.messages, stats.laggards), (100, 3));
+    assert!(stats.bytes < 100 * (LARGE as u64 + 200), "{stats:?}");
+    assert!(world.disk.used() < 110 * LARGE as u64, "{}", world.disk.used());
+    for name in ['b', 'a', 'c'] {
+        assert_eq!(world.drain(name), expected[&name], "{name}");
+        world.work();
+    }
+    assert_eq!((world.files(), world.spill.stats().bytes), (0, 0));
+    assert!(world.missed.is_empty());
+}
+
+#[test]
+fn files_are_used_again_and_go_when_nobody_lags() {
+    let mut world = World::new(MANY);
+    world.store("a", LARGE);
+    let mut read = Vec::new();
+    for _ in 0..300 {
+        world.store("a", LARGE);
+        world.work();
+        read.append(&mut world.read('a', 1).0);
+        world.work();
+    }
+    assert!(world.files() <= 25, "{} files", world.files());
+    read.append(&mut world.drain('a'));
+    assert_eq!(read, (1..=301).collect::<Vec<u64>>());
+    world.work();
+    assert_eq!(world.files(), 0);
+}
+
+#[test]
+fn memory_is_freed_once_it_is_written_and_bounded_before() {
+    let mut world = World::new(MANY);
+    let mut taken = 0;
+    while taken < 1_000 && world.store("a", LARGE) == "a" {
+        taken += 1;
+    }
+    assert!(taken * LARGE <= UNWRITTEN_BYTES_MAX, "{taken}");
+    assert!(taken * LARGE > UNWRITTEN_BYTES_MAX / 2, "{taken}");
+    world.work();
+    while taken < 1_000 {
+        assert_eq!(world.store("a", LARGE), "a");
+        taken += 1;
+        world.work();
+    }
+    let in_memory = world.spill.chunks.iter().filter(|chunk| chunk.in_memory().is_some());
+    assert!(in_memory.count() <= LOADED_MAX + KEPT);
+    let read = world.drain('a');
+    assert_eq!(read.len(), taken);
+    assert!(read.windows(2).all(|pair| pair[0] < pair[1]), "{read:?}");
+}
+
+#[test]
+fn beyond_its_limit_those_who_are_furthest_behind_miss_the_oldest() {
+    let mut world = World::new(4 << 20);
+    world.store("a", LARGE);
+    for _ in 0..20 {
+        world.store("a", LARGE);
+    }
+    assert_eq!(world.read('a', 5).0, [1, 2, 3, 4, 5]);
+    for _ in 0..60 {
+        world.store("ab", LARGE);
+        world.work();
+    }
+    let (a, b) = (world.drain('a'), world.drain('b'));
+    world.work();
+    for (name, read, total) in [('a', &a, 76), ('b', &b, 60)] {
+        let missed = world.missed.get(&name).copied().unwrap_or(0);
+        assert_eq!(read.len() as u64 + missed, total, "{name}");
+        assert!(missed > 0 && read.windows(2).all(|pair| pair[0] < pair[1]), "{name} {read:?}");
+        assert_eq!(read.last(), Some(&81));
+    }
+    assert_eq!(world.files(), 0);
+}
+
+#[test]
+fn a_chunk_that_cannot_be_written_or_read_is_missed_and_nothing_else() {
+    for breaks in 0..3 {
+        let mut world = World::new(MANY);
+        for number in 0..200 {
+            if number == 60 && breaks < 2 {
+                let next = world.disk.operations();
+                world.disk.fail_at(next, Fault::Full, breaks == 1);
+            }
+            world.store("ab", LARGE);
+            world.work();
+            if number == 160 {
+                world.disk.heal();
+            }
+        }
+        if breaks == 2 {
+            world.disk.flip("spill-7", 70_000, 1);
+            world.spill.chunks.iter_mut().for_each(Chunk::unload);
+        }
+        let total = 200;
+        for name in ['a', 'b'] {
+            let read = world.drain(name);
+            let missed = world.missed[&name];
+            assert_eq!(read.len() as u64 + missed, total, "{breaks} {name}");
+            assert!(missed > 0 && missed < 120, "{breaks} {name}: {missed}");
+        }
+        assert!(world.spill.stats().failures > 0);
+        assert!(world.spill.stats().last_failure.is_some());
+        world.work();
+        assert_eq!(world.files(), 0, "{breaks}");
+    }
+}
+
+#[test]
+fn who_waits_for_a_chunk_that_is_given_up_goes_on() {
+    let mut world = World::new(4 << 20);
+    for _ in 0..35 {
+        world.store("a", LARGE);
+        world.work();
+    }
+    world.spill.chunks.iter_mut().for_each(Chunk::unload);
+    assert_eq!(world.read('a', 9), (vec![], '~'));
+    for _ in 0..20 {
+        world.store("a", LARGE);
+    }
+    assert!(world.spill.take_stirred().contains(&ConnectionId('a'.into())));
+    assert_eq!(world.drain('a').last(), Some(&55));
+}
+
+#[test]
+fn one_that_goes_leaves_nothing_behind() {
+    let mut world = World::new(MANY);
+    for _ in 0..40 {
+        world.store("ab", LARGE);
+        world.work();
+    }
+    // A job is out when it goes.
+    world.store("a", LARGE);
+    for _ in 0..10 {
+        world.store("a", LARGE);
+    }
+    let job = world.spill.next_job().unwrap();
+    for name in ['a', 'b'] {
+        world.spill.end(world.laggards[&name]);
+    }
+    world.spill.done(job.run(&world.disk));
+    world.work();
+    let stats = world.spill.stats();
+    assert_eq!((world.files(), stats.bytes, stats.laggards), (0, 0, 0));
+    assert_eq!(world.spill.unwritten, 0);
+}
+
+#[test]
+fn there_are_so_many_laggards_and_no_more() {
+    let mut world = World::new(MANY);
+    let names = |range: std::ops::Range<u32>| -> String {
+        range.map(|number| char::from_u32(0x4e00 + number).unwrap()).collect()
+    };
+    let most = LAGGARDS_MAX as u32;
+    assert_eq!(world.store(&names(0..most + 5), 1), names(0..most));
+    assert_eq!(world.store(&names(most - 1..most + 1), 1), names(most - 1..most));
+}
+
+#[test]
+fn one_larger_than_a_chunk_has_one_of_its_own() {
+    let mut world = World::new(MANY);
+    for bytes in [10, 3 << 20, 10, 2 << 20, 10] {
+        world.store("a", bytes);
+        world.work();
+    }
+    assert_eq!(world.drain('a'), [1, 2, 3, 4, 5]);
+    world.work();
+    assert_eq!(world.files(), 0);
+}
+
+#[test]
+fn without_room_nothing_is_taken() {
+    let mut world = World::new(0);
+    assert_eq!(world.store("a", 1), "");
+}
+
+#[test]
+fn what_an_earlier_process_left_is_removed() {
+    let disk = FaultyStorage::new(1);
+    for name in ["spill-1", "spill-12", "other"] {
+        disk.create(name, 10).unwrap();
+    }
+    clear_spill(&disk).unwrap();
+    assert_eq!(disk.list().unwrap(), ["other"]);
+}
+
+#[test]
+fn any_history_loses_nothing_and_keeps_order() {
+    let mut random = 7_u64;
+    let mut draw = |below: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (random >> 33) % below
+    };
+    for _ in 0..20 {
+        let mut world = World::new(MANY);
+        let mut expected: BTreeMap<char, VecDeque<u64>> = BTreeMap::new();
+        for _ in 0..400 {
+            match draw(4) {
+                0 | 1 => {
+                    let names: String =
+                        ['a', 'b', 'c', 'd'].into_iter().filter(|_| draw(2) == 0).collect();
+                    let bytes = draw(60_000) as usize;
+                    assert_eq!(world.store(&names, bytes), names);
+                    for name in names.chars() {
+                        expected.entry(name).or_default().push_back(world.emission);
+                    }
+                }
+                2 => {
+                    let jobs = std::iter::from_fn(|| world.spill.next_job());
+                    world.jobs.extend(jobs);
+                    if let Some(job) = world.jobs.pop_front() {
+                        world.spill.done(job.run(&world.disk));
+                    }
+                }
+                _ => {
+                    let Some(name) = world.laggards.keys().nth(draw(4) as usize).copied() else {
+                        continue;
+                    };
+                    let (read, end) = world.read(name, draw(40) as usize);
+                    let waiting = expected.get_mut(&name).unwrap();
+                    for number in read {
+                        assert_eq!(waiting.pop_front(), Some(number));
+                    }
+                    assert!(end != '.' || waiting.is_empty());
+                }
+            }
+            for chunk in &mut world.spill.chunks {
+                if draw(8) == 0 {
+                    chunk.unload();
+                }
+            }
+        }
+        for name in world.laggards.keys().copied().collect::<Vec<char>>() {
+            assert_eq!(world.drain(name), Vec::from(expected.remove(&name).unwrap()));
+        }
+        world.work();
+        assert_eq!((world.files(), world.spill.unwritten), (0, 0));
+    }
+}

@@ -1,0 +1,450 @@
+//! NATS clients that do not keep up, and what becomes of their messages.
+
+use super::host::{EGRESS_BYTES_MAX, options};
+use crate::{Node, Options, SpillJob};
+use angarium_engine::{Bound, ConnectionId, Laggard, Quota, Request, Time};
+use angarium_journal::{FaultyStorage, Storage};
+use angarium_protocol::nats::codec::{Headers, ServerOp};
+use angarium_protocol::{Identity, Peer, Protocol};
+use std::time::Duration;
+
+const CONNECT: &str =
+    r#"CONNECT {"verbose":false,"pedantic":false,"headers":true,"protocol":1,"echo":false"#;
+
+/// A node, its disks, and clients that are the bytes they got.
+struct World {
+    node: Node,
+    disk: FaultyStorage,
+    spill: FaultyStorage,
+    now: Time,
+    clients: Vec<Client>,
+    holds_jobs: bool,
+    jobs: Vec<SpillJob>,
+}
+
+struct Client {
+    slot: Option<ConnectionId>,
+    input: Vec<u8>,
+    /// Bytes that it takes in a turn.
+    takes: usize,
+}
+
+/// What a client got on one subscription: the numbers, and how many it was told that it missed.
+#[derive(Debug, Default, PartialEq)]
+struct Got {
+    numbers: Vec<u64>,
+    missed: u64,
+}
+
+impl World {
+    fn new(change: impl FnOnce(&mut Options)) -> World {
+        let mut options = options();
+        change(&mut options);
+        let disk = FaultyStorage::new(1);
+        let now = Time(1_000_000_000);
+        let mut node = Node::recover(options, &disk, now).unwrap();
+        for name in ["guest", "ann"] {
+            let any = || ".*".to_owned();
+            let (name, password_hash) = (name.to_owned(), String::new());
+            let put = Request::PutUser { name: name.clone(), password_hash, administrator: false };
+            node.administer(now, "/", put).unwrap();
+            let (vhost, configure, write, read) = ("/".to_owned(), any(), any(), any());
+            let permit = Request::SetPermissions { user: name, vhost, configure, write, read };
+            node.administer(now, "/", permit).unwrap();
+        }
+        let (spill, clients) = (FaultyStorage::new(2), Vec::new());
+        World { node, disk, spill, now, clients, holds_jobs: false, jobs: Vec::new() }
+    }
+
+    /// A client that says more in CONNECT.
+    fn connect(&mut self, more: &str) -> usize {
+        self.connect_from(Peer::default(), more)
+    }
+
+    fn connect_from(&mut self, peer: Peer, more: &str) -> usize {
+        let peer = Peer { protocol: Protocol::Nats, local: true, ..peer };
+        let slot = self.node.connected(self.now, peer);
+        self.clients.push(Client { slot: Some(slot), input: Vec::new(), takes: usize::MAX });
+        let client = self.clients.len() - 1;
+        self.send(client, &format!("{CONNECT}{more}}}\r\n"));
+        self.turns();
+        client
+    }
+
+    fn send(&mut self, client: usize, text: &str) {
+        let slot = self.clients[client].slot.expect("connected");
+        self.node.received(self.now, slot, text.as_bytes());
+    }
+
+    /// Publishes messages that begin with their numbers, a turn after each few.
+    fn publish(&mut self, client: usize, subject: &str, numbers: std::ops::Range<u64>) {
+        for number in numbers {
+            let body = format!("{number:0>1000}");
+            self.send(client, &format!("PUB {subject} 1000\r\n{body}\r\n"));
+            if number % 8 == 7 {
+                self.turns();
+            }
+        }
+        self.turns();
+    }
+
+    fn turns(&mut self) {
+        while self.turn() {}
+    }
+
+    fn turn(&mut self) -> bool {
+        let now = self.now;
+        self.node.end_turn(now);
+        let mut is_busy = self.node.has_work();
+        while let Some(asked) = self.node.next_verification() {
+            let user = asked.credentials.user().to_owned();
+            self.node.verified(now, asked.connection, asked.serial, Ok(Identity { user }));
+            is_busy = true;
+        }
+        while let Some(job) = self.node.next_job() {
+            self.node.job_done(now, job.run(&self.disk));
+            is_busy = true;
+        }
+        self.jobs.extend(std::iter::from_fn(|| self.node.next_spill_job()));
+        if !self.holds_jobs {
+            for job in self.jobs.drain(..) {
+                self.node.spill_done(job.run(&self.spill));
+                is_busy = true;
+            }
+        }
+        self.node.take_dirty(&mut Vec::new());
+        for client in &mut self.clients {
+            let Some(slot) = client.slot else { continue };
+            let bytes = self.node.outgoing(slot);
+            let bytes = bytes[..bytes.len().min(client.takes)].to_vec();
+            if !bytes.is_empty() {
+                self.node.sent(now, slot, bytes.len());
+                client.input.extend(bytes);
+                is_busy = true;
+            }
+            if self.node.should_close(slot) {
+                self.node.disconnected(now, slot);
+                client.slot = None;
+                is_busy = true;
+            }
+        }
+        is_busy
+    }
+
+    fn takes(&mut self, client: usize, bytes: usize) {
+        self.clients[client].takes = bytes;
+        self.turns();
+    }
+
+    fn pass(&mut self, time: Duration) {
+        let until = self.now.plus(time);
+        while self.now < until {
+            self.now = self.now.plus(Duration::from_millis(100));
+            self.node.expire(self.now);
+            self.turns();
+        }
+    }
+
+    fn is_connected(&self, client: usize) -> bool {
+        self.clients[client].slot.is_some()
+    }
+
+    /// What the client got on a subscription, since the beginning.
+    fn got(&self, client: usize, sid: &str) -> Got {
+        let mut got = Got::default();
+        let mut rest = &self.clients[client].input[..];
+        while let Some((op, used)) = ServerOp::decode(rest, usize::MAX).unwrap() {
+            rest = &rest[used..];
+            let ServerOp::Message(message) = op else { continue };
+            if message.sid != sid.as_bytes() {
+                continue;
+            }
+            let number = |text: &[u8]| std::str::from_utf8(text).unwrap().parse().unwrap();
+            got.numbers.push(number(message.body));
+            let missed = Headers::read(message.headers).get("Angarium-Missed").map(number);
+            got.missed += missed.unwrap_or(0);
+        }
+        got
+    }
+}
+
+/// What is to be unsent at most.
+const UNSENT_MAX: u64 = 4 * EGRESS_BYTES_MAX as u64;
+
+fn everybody(laggard: Laggard) -> impl FnOnce(&mut Options) {
+    move |options| options.quota.laggard = Some(laggard)
+}
+
+/// A world with a client that takes nothing, subscribed to `subject`, and a publisher.
+fn behind(laggard: Laggard, subject: &str) -> (World, usize, usize) {
+    let mut world = World::new(everybody(laggard));
+    let (slow, publisher) = (world.connect(""), world.connect(""));
+    world.send(slow, &format!("SUB {subject} 1\r\n"));
+    world.takes(slow, 0);
+    (world, slow, publisher)
+}
+
+#[track_caller]
+fn in_order(numbers: &[u64]) {
+    assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "{numbers:?}");
+}
+
+#[test]
+fn one_that_is_to_be_disconnected_is() {
+    let (mut world, slow, publisher) = behind(Laggard::Disconnect, "s");
+    world.publish(publisher, "s", 0..200);
+    assert!(!world.is_connected(slow));
+}
+
+#[test]
+fn drop_new_keeps_the_oldest() {
+    let (mut world, slow, publisher) = behind(Laggard::DropNew, "s");
+    world.publish(publisher, "s", 0..200);
+    world.takes(slow, usize::MAX);
+    world.publish(publisher, "s", 200..201);
+    let got = world.got(slow, "1");
+    let kept = got.numbers.len() as u64 - 1;
+    assert_eq!(kept + got.missed, 200);
+    assert!(kept * 1_000 <= UNSENT_MAX + 1_000, "{kept}");
+    assert_eq!(got.numbers[..kept as usize], (0..kept).collect::<Vec<u64>>());
+    assert_eq!(got.numbers.last(), Some(&200));
+}
+
+#[test]
+fn drop_oldest_keeps_the_newest_and_what_was_begun() {
+    let (mut world, slow, publisher) = behind(Laggard::DropOldest, "s");
+    world.publish(publisher, "s", 0..3);
+    world.clients[slow].takes = 1_500;
+    world.turn();
+    world.takes(slow, 0);
+    world.publish(publisher, "s", 3..200);
+    assert!(world.node.outgoing(world.clients[slow].slot.unwrap()).len() <= 70_000);
+    world.takes(slow, usize::MAX);
+    world.publish(publisher, "s", 200..201);
+    let got = world.got(slow, "1");
+    in_order(&got.numbers);
+    assert_eq!(got.numbers[0], 0);
+    assert_eq!(got.numbers[got.numbers.len() - 20..], (181..201).collect::<Vec<u64>>());
+    assert_eq!(got.numbers.len() as u64 + got.missed, 201);
+    assert!(got.missed > 100, "{got:?}");
+}
+
+#[test]
+fn a_pong_stays_where_it_was() {
+    let (mut world, slow, publisher) = behind(Laggard::DropOldest, "s");
+    world.publish(publisher, "s", 0..10);
+    world.send(slow, "PING\r\n");
+    world.publish(publisher, "s", 10..200);
+    world.takes(slow, usize::MAX);
+    let text = String::from_utf8_lossy(&world.clients[slow].input).into_owned();
+    assert!(text.contains("PONG\r\n"));
+    in_order(&world.got(slow, "1").numbers);
+}
+
+#[test]
+fn spooled_messages_come_in_order_and_all_of_them() {
+    let (mut world, slow, publisher) = behind(Laggard::Spool, "s");
+    world.publish(publisher, "s", 0..4_000);
+    assert!(world.node.outgoing(world.clients[slow].slot.unwrap()).len() < 70_000);
+    assert!(!world.spill.list().unwrap().is_empty());
+    assert_eq!(world.node.spill_stats().laggards, 1);
+    world.takes(slow, 5_000);
+    world.publish(publisher, "s", 4_000..4_100);
+    world.takes(slow, usize::MAX);
+    world.publish(publisher, "s", 4_100..4_200);
+    let got = world.got(slow, "1");
+    assert_eq!(got, Got { numbers: (0..4_200).collect(), missed: 0 });
+    let stats = world.node.spill_stats();
+    assert_eq!((stats.laggards, stats.bytes), (0, 0));
+    assert!(world.spill.list().unwrap().is_empty());
+}
+
+#[test]
+fn what_many_wait_for_is_stored_once() {
+    let mut world = World::new(everybody(Laggard::Spool));
+    let publisher = world.connect("");
+    let slow: Vec<usize> = (0..10).map(|_| world.connect("")).collect();
+    for client in &slow {
+        world.send(*client, "SUB a.* 1\r\nSUB a.b 2\r\n");
+        world.takes(*client, 0);
+    }
+    world.publish(publisher, "a.b", 0..2_000);
+    let used = world.spill.used();
+    assert!(used < 4 << 20, "{used} bytes for 2 MB");
+    for client in &slow {
+        world.takes(*client, usize::MAX);
+        for sid in ["1", "2"] {
+            let expected = Got { numbers: (0..2_000).collect(), missed: 0 };
+            assert_eq!(world.got(*client, sid), expected, "{client} {sid}");
+        }
+    }
+    assert!(world.spill.list().unwrap().is_empty());
+}
+
+#[test]
+fn beyond_the_spools_limit_the_oldest_are_missed_and_told_of() {
+    let (mut world, slow, publisher) = behind(Laggard::Spool, "s");
+    world.publish(publisher, "s", 0..12_000);
+    assert!(world.spill.used() <= 10 << 20, "{}", world.spill.used());
+    world.takes(slow, usize::MAX);
+    world.publish(publisher, "s", 12_000..12_001);
+    let got = world.got(slow, "1");
+    in_order(&got.numbers);
+    assert_eq!(got.numbers.len() as u64 + got.missed, 12_001);
+    assert!(got.missed > 3_000 && got.numbers.contains(&11_999), "{}", got.missed);
+}
+
+#[test]
+fn a_spool_without_a_disk_is_told_of() {
+    let (mut world, slow, publisher) = behind(Laggard::Spool, "s");
+    world.spill.set_capacity(Some(0));
+    world.publish(publisher, "s", 0..4_000);
+    world.takes(slow, usize::MAX);
+    world.publish(publisher, "s", 4_000..4_001);
+    let got = world.got(slow, "1");
+    in_order(&got.numbers);
+    assert_eq!(got.numbers.len() as u64 + got.missed, 4_001);
+    assert!(world.node.spill_stats().failures > 0);
+}
+
+#[test]
+fn one_that_goes_frees_its_spool() {
+    let (mut world, slow, publisher) = behind(Laggard::Spool, "s");
+    world.publish(publisher, "s", 0..4_000);
+    world.holds_jobs = true;
+    world.publish(publisher, "s", 4_000..6_000);
+    let slot = world.clients[slow].slot.take().unwrap();
+    world.node.disconnected(world.now, slot);
+    world.holds_jobs = false;
+    world.turns();
+    assert!(world.spill.list().unwrap().is_empty());
+    assert_eq!(world.node.spill_stats().bytes, 0);
+}
+
+#[test]
+fn a_subscription_has_its_own_policy() {
+    let mut world = World::new(everybody(Laggard::DropNew));
+    let (slow, publisher) = (world.connect(""), world.connect(""));
+    world.send(slow, "SUB s 1\r\nSUB $LAGGARD.spool.s 2\r\nSUB $LAGGARD.drop-oldest.s 3\r\n");
+    world.takes(slow, 0);
+    world.publish(publisher, "s", 0..3_000);
+    world.takes(slow, usize::MAX);
+    world.publish(publisher, "s", 3_000..3_001);
+    let [new, spool, oldest] = ["1", "2", "3"].map(|sid| world.got(slow, sid));
+    assert_eq!(spool, Got { numbers: (0..3_001).collect(), missed: 0 });
+    for got in [&new, &oldest] {
+        in_order(&got.numbers);
+        assert_eq!(got.numbers.len() as u64 + got.missed, 3_001);
+    }
+    assert_eq!(new.numbers[..10], (0..10).collect::<Vec<u64>>());
+    assert_eq!(oldest.numbers[oldest.numbers.len() - 2..], [2_999, 3_000]);
+}
+
+#[test]
+fn a_subscription_that_wants_to_be_disconnected_is() {
+    let mut world = World::new(everybody(Laggard::DropNew));
+    let (slow, publisher) = (world.connect(""), world.connect(""));
+    world.send(slow, "SUB $LAGGARD.disconnect.s 2\r\n");
+    world.takes(slow, 0);
+    world.publish(publisher, "s", 0..3_000);
+    assert!(!world.is_connected(slow));
+}
+
+#[test]
+fn the_nearest_word_counts() {
+    let disconnect = |options: &mut Options| {
+        options.quota =
+            Quota::default().with_laggard(Laggard::Disconnect).with(Bound::UnsentBytes, UNSENT_MAX);
+    };
+    // What the listener, the user and CONNECT say, and whether the client stays.
+    for (listener, user, own, stays) in [
+        (None, None, "", false),
+        (Some(Laggard::DropNew), None, "", true),
+        (Some(Laggard::DropNew), Some(Laggard::Disconnect), "", false),
+        (None, Some(Laggard::DropOldest), "", true),
+        (None, Some(Laggard::DropNew), r#","laggard":"disconnect""#, false),
+        (None, None, r#","laggard":"spool""#, true),
+    ] {
+        let mut world = World::new(disconnect);
+        if let Some(laggard) = user {
+            let (user, quota) = ("ann".to_owned(), Quota::default().with_laggard(laggard));
+            let set = Request::SetQuota { user, quota };
+            world.node.administer(world.now, "/", set).unwrap();
+        }
+        let peer = Peer { laggard: listener, ..Peer::default() };
+        let slow = world.connect_from(peer, &format!(r#","user":"ann","pass":""{own}"#));
+        let publisher = world.connect("");
+        world.send(slow, "SUB s 1\r\n");
+        world.takes(slow, 0);
+        world.publish(publisher, "s", 0..200);
+        assert_eq!(world.is_connected(slow), stays, "{listener:?} {user:?} {own}");
+    }
+}
+
+#[test]
+fn a_changed_quota_holds_for_who_is_connected() {
+    let mut world = World::new(everybody(Laggard::Disconnect));
+    let slow = world.connect(r#","user":"ann","pass":"""#);
+    let publisher = world.connect("");
+    world.send(slow, "SUB s 1\r\n");
+    world.takes(slow, 0);
+    let quota = Quota::default().with_laggard(Laggard::DropNew).with(Bound::UnsentBytes, 10_000);
+    let set = Request::SetQuota { user: "ann".to_owned(), quota };
+    world.node.administer(world.now, "/", set).unwrap();
+    world.publish(publisher, "s", 0..200);
+    assert!(world.is_connected(slow));
+    assert!(world.node.outgoing(world.clients[slow].slot.unwrap()).len() < 12_000);
+}
+
+#[test]
+fn a_stalled_spooler_holds_nobody_up() {
+    let (mut world, slow, publisher) = behind(Laggard::Spool, "s");
+    world.publish(publisher, "s", 0..200);
+    assert!(world.node.wants_read(world.clients[publisher].slot.unwrap()));
+    world.pass(Duration::from_secs(10));
+    assert!(world.is_connected(slow));
+}
+
+#[test]
+fn a_publisher_beyond_its_rate_waits_and_loses_nothing() {
+    for by_user in [false, true] {
+        let bound = if by_user { Bound::Messages } else { Bound::ConnectionMessages };
+        let quota = Quota::default().with(bound, 100);
+        let mut world = World::new(|_| {});
+        let set = Request::SetQuota { user: "ann".to_owned(), quota };
+        world.node.administer(world.now, "/", set).unwrap();
+        let login = r#","user":"ann","pass":"""#;
+        let (subscriber, other) = (world.connect(""), world.connect(""));
+        let publishers = [world.connect(login), world.connect(login)];
+        world.send(subscriber, "SUB a 1\r\nSUB b 2\r\nSUB c 3\r\n");
+        let batch = |subject: &str| -> String {
+            (0..60).map(|number| format!("PUB {subject} 5\r\n{number:05}\r\n")).collect()
+        };
+        world.send(publishers[0], &batch("a"));
+        world.send(publishers[1], &batch("b"));
+        world.send(other, &batch("c"));
+        world.turns();
+        let got =
+            |world: &World| ["1", "2", "3"].map(|sid| world.got(subscriber, sid).numbers.len());
+        assert_eq!(got(&world)[2], 60, "others do not notice");
+        // What came at once was taken; more of it is not read.
+        world.send(publishers[0], &batch("a"));
+        world.send(publishers[1], &batch("b"));
+        world.turns();
+        let wants = publishers
+            .map(|publisher| world.node.wants_read(world.clients[publisher].slot.unwrap()));
+        assert_eq!(wants, [false, false]);
+        let [a, b, _] = got(&world);
+        assert!((120..=190).contains(&(a + b)), "{a} {b}");
+        world.pass(Duration::from_secs(4));
+        assert_eq!(got(&world), [120, 120, 60], "by user: {by_user}");
+        assert!(world.node.stats().throttled >= 2);
+        let quota = Quota::default();
+        let set = Request::SetQuota { user: "ann".to_owned(), quota };
+        world.send(publishers[0], &batch("a").repeat(10));
+        world.turns();
+        world.node.administer(world.now, "/", set).unwrap();
+        world.turns();
+        assert_eq!(got(&world)[0], 720, "a bound that is taken away holds nobody up");
+    }
+}
