@@ -10,3 +10,4 @@ pub mod logs;
 pub mod reactor;
 pub mod settings;
 pub mod signals;
+mod spill_thread;

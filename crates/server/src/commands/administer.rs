@@ -3,13 +3,17 @@
 
 use super::http_client::{Broker, escaped};
 use super::table::table;
-use crate::settings::Settings;
+use crate::settings::{ByteCount, SettingValue, Settings};
+use angarium_engine::Bound;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
 /// The socket in the data folder through which the operator administers.
 pub(super) const SOCKET_NAME: &str = "admin.sock";
+
+/// The flag of what becomes of slow clients.
+const LAGGARD: &str = "laggard";
 
 /// All of them.
 pub(super) fn commands() -> Vec<Command> {
@@ -18,7 +22,7 @@ pub(super) fn commands() -> Vec<Command> {
     };
     let commands = vec![
         Command::new("status").about("What a running broker does, in short"),
-        group("user", "Users: list, add, delete")
+        group("user", "Users: list, add, quota, delete")
             .subcommand(list())
             .subcommand(
                 verb("add", "Creates a user or sets its password, read from standard input")
@@ -26,6 +30,7 @@ pub(super) fn commands() -> Vec<Command> {
                     .arg(flag("administrator", "May administer"))
                     .arg(value("new-password", "PASSWORD", "Instead of standard input")),
             )
+            .subcommand(quota_command())
             .subcommand(verb("delete", "Deletes a user").arg(name("NAME"))),
         group("vhost", "Virtual hosts: list, add, delete")
             .subcommand(list())
@@ -55,6 +60,28 @@ pub(super) fn commands() -> Vec<Command> {
         ),
     ];
     commands.into_iter().map(with_broker).collect()
+}
+
+fn quota_command() -> Command {
+    let command = verb("quota", "Sets what a user may use; what is not said is as for everybody")
+        .arg(name("NAME"))
+        .arg(value(
+            LAGGARD,
+            "spool|drop-oldest|drop-new|disconnect",
+            "What becomes of direct messages for which its clients are too slow",
+        ));
+    Bound::NAMES.into_iter().fold(command, |command, (bound, name)| {
+        let help = match bound {
+            Bound::Connections => "Connections at once",
+            Bound::Listeners => "Subjects that each of them listens to",
+            Bound::UnsentBytes => "Unsent bytes beyond which each is too slow",
+            Bound::Messages => "Messages that it publishes in a second",
+            Bound::Bytes => "Bytes that it sends in a second",
+            Bound::ConnectionMessages => "Messages that each connection publishes in a second",
+            Bound::ConnectionBytes => "Bytes that each connection sends in a second",
+        };
+        command.arg(value(name, "N", help))
+    })
 }
 
 fn subjects_command() -> Command {
@@ -280,6 +307,7 @@ pub(super) fn call(
             let body = json!({ "password": password, "administrator": administrator });
             call("PUT", named(false), Some(body))
         }
+        ("user", "quota") => call("PUT", named(false) + "/quota", Some(asked.quota()?)),
         ("permission", "subjects") => {
             let rules =
                 |allow, deny| json!({ "allow": asked.list(allow), "deny": asked.list(deny) });
@@ -318,6 +346,22 @@ impl Asked<'_> {
         let set = ["if-unused", "if-empty"].into_iter().filter(|name| self.flag(name));
         let pairs: Vec<String> = set.map(|name| name.replace('-', "_") + "=true").collect();
         if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
+    }
+
+    /// What a user may use: a field for each flag.
+    fn quota(&self) -> Result<Value, String> {
+        let mut body = Map::new();
+        if let Some(policy) = self.text(LAGGARD) {
+            body.insert(LAGGARD.into(), policy.into());
+        }
+        for (_, name) in Bound::NAMES {
+            if let Some(text) = self.text(name) {
+                let number = ByteCount::parse(&text);
+                let number = number.map_err(|_| format!("--{name}: expected a whole number"))?;
+                body.insert(name.replace('-', "_"), number.0.into());
+            }
+        }
+        Ok(Value::Object(body))
     }
 
     /// The body of a declaration: a field for each flag, under the same name.
@@ -393,7 +437,7 @@ impl Asked<'_> {
 /// What a listing shows to people.
 fn columns(command: &str) -> &'static [&'static str] {
     match command {
-        "user" => &["name", "administrator"],
+        "user" => &["name", "administrator", "quota"],
         "vhost" => &["name", "queues"],
         "permission" => &["vhost", "user", "configure", "write", "read", "subjects"],
         "queue" => {

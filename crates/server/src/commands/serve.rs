@@ -7,10 +7,10 @@ use crate::http::{self, Endpoints};
 use crate::logs::{self, LevelSwitch};
 use crate::reactor::listeners::Bound;
 use crate::reactor::{self, Mailbox, Start, listeners};
-use crate::settings::{self, Encryption, Reload, Settings, Sources};
+use crate::settings::{self, ByteCount, Encryption, Reload, Settings, Sources};
 use crate::signals::{self, Asked};
 use angarium_engine::limits::Limits;
-use angarium_engine::{Request, ShardId, Time};
+use angarium_engine::{self as engine, Quota, Request, ShardId, Time};
 use angarium_journal::{Disk, Storage};
 use angarium_node::{Node, Options};
 use angarium_protocol::{amqp091, nats};
@@ -123,6 +123,7 @@ pub(crate) fn options(settings: &Settings) -> Result<Options, String> {
             exchanges_max: count(settings.exchanges_max),
             bindings_max: count(settings.bindings_max),
             subscriptions_max: count(settings.subscriptions_max),
+            user_connections_max: settings.user_connections_max.unwrap_or(u64::MAX),
             listeners_max: count(settings.listeners_max),
             unsettled_max: narrow(settings.unsettled_max),
             body_bytes_max: settings.body_bytes_max.0,
@@ -148,12 +149,29 @@ pub(crate) fn options(settings: &Settings) -> Result<Options, String> {
         }),
         nats: Arc::new(nats_settings(settings, &server_id)),
         egress_bytes_max: EGRESS_BYTES_MAX,
-        direct_bytes_max: count(settings.direct_bytes_max.0),
-        laggard: settings.laggard,
+        quota: quota(settings),
+        spool_bytes_max: settings.spool_bytes_max.0,
         local_users: settings.loopback_users.clone(),
         shard: ShardId::HOME,
         shards: 1,
     })
+}
+
+/// What everybody may use.
+fn quota(settings: &Settings) -> Quota {
+    use engine::Bound::{Bytes, ConnectionBytes, ConnectionMessages, Messages, UnsentBytes};
+    let mut quota = Quota::default().with_laggard(settings.laggard);
+    let bytes = |setting: Option<ByteCount>| setting.map(|bytes| bytes.0);
+    for (bound, value) in [
+        (UnsentBytes, Some(settings.direct_bytes_max.0)),
+        (Messages, settings.user_messages_per_second),
+        (Bytes, bytes(settings.user_bytes_per_second)),
+        (ConnectionMessages, settings.connection_messages_per_second),
+        (ConnectionBytes, bytes(settings.connection_bytes_per_second)),
+    ] {
+        quota.set(bound, value);
+    }
+    quota
 }
 
 /// What NATS clients are told and held to.

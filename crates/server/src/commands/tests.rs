@@ -25,11 +25,13 @@ impl Running {
     }
 
     fn start_in(folder: tempfile::TempDir) -> Running {
+        let data = folder.path().display().to_string();
         let flags = [
             ("amqp", "127.0.0.1:0"),
             ("nats", "127.0.0.1:0"),
             ("segment-bytes", "1MiB"),
             ("connections-max", "3"),
+            ("data", &data),
         ];
         let flags = flags.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let sources = Sources { flags: flags.into(), ..Sources::default() };
@@ -124,6 +126,12 @@ fn commands_become_requests() {
     asks("angarium queue delete q --if-empty", "DELETE", "/api/queues/%2F/q?if_empty=true", None);
     asks("angarium vhost add v", "PUT", "/api/vhosts/v", None);
     asks("angarium connection close 7", "DELETE", "/api/connections/7", None);
+    asks(
+        "angarium user quota u --laggard spool --connections 3 --bytes-per-second 2MiB",
+        "PUT",
+        "/api/users/u/quota",
+        Some(json!({ "laggard": "spool", "connections": 3, "bytes_per_second": 2 << 20 })),
+    );
     asks(
         "angarium permission subjects u --vhost v --publish a.>,b --listen-deny c",
         "PUT",
@@ -302,6 +310,18 @@ fn everything_can_be_administered() {
     ask("PUT", "/api/users/ada", json!({ "password": "secret" })).unwrap();
     ask("PUT", "/api/permissions/v/ada", json!({ "read": ".*" })).unwrap();
     let subjects = json!({ "listen": { "deny": ["secret.>"] } });
+    let quota = json!({ "laggard": "drop-oldest", "connections": 2 });
+    ask("PUT", "/api/users/ada/quota", quota.clone()).unwrap();
+    let users = ask("GET", "/api/users", Value::Null).unwrap();
+    let listed = users.as_array().unwrap().iter().find(|user| user["name"] == "ada").unwrap();
+    assert_eq!(listed["quota"], quota);
+    for wrong in [
+        json!({ "laggard": "never" }),
+        json!({ "conections": 1 }),
+        json!({ "bytes_per_second": "x" }),
+    ] {
+        ask("PUT", "/api/users/ada/quota", wrong).unwrap_err();
+    }
     ask("PUT", "/api/permissions/v/ada/subjects", subjects).unwrap();
     ask("PUT", "/api/exchanges/v/e", json!({ "type": "topic" })).unwrap();
     ask("PUT", "/api/queues/v/q", json!({ "length_max": 3 })).unwrap();

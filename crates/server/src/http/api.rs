@@ -1,7 +1,9 @@
 //! The administration API: JSON in, one request to the engine, JSON out.
 
 use super::State;
-use super::bodies::{BindingBody, ExchangeBody, PermissionBody, QueueBody, SubjectsBody, UserBody};
+use super::bodies::{
+    BindingBody, ExchangeBody, PermissionBody, QueueBody, QuotaBody, SubjectsBody, UserBody,
+};
 use super::views;
 use crate::reactor::{Gone, Shard};
 use angarium_engine::{
@@ -84,6 +86,7 @@ pub(super) fn routes() -> Router<State> {
         .route("/vhosts/{vhost}", put(create_vhost).delete(delete_vhost))
         .route("/users", get(users))
         .route("/users/{user}", put(put_user).delete(delete_user))
+        .route("/users/{user}/quota", put(set_quota))
         .route("/permissions", get(permissions))
         .route("/permissions/{vhost}/{user}", put(set_permissions).delete(clear_permissions))
         .route("/permissions/{vhost}/{user}/subjects", put(set_subjects))
@@ -180,6 +183,11 @@ async fn put_user(state: Shared, Path(name): Path<String>, Body(body): Body<User
     let password_hash = hashed.map_err(|error| failed(error.to_string()))?.map_err(failed)?;
     let request = Request::PutUser { name, password_hash, administrator };
     carry_out(&state, ANY_VHOST, request).await
+}
+
+async fn set_quota(state: Shared, Path(user): Path<String>, Body(body): Body<QuotaBody>) -> Answer {
+    let quota = body.quota().map_err(|text| Failure::new(StatusCode::BAD_REQUEST, text))?;
+    carry_out(&state, ANY_VHOST, Request::SetQuota { user, quota }).await
 }
 
 async fn delete_user(state: Shared, Path(name): Path<String>) -> Answer {

@@ -1,12 +1,15 @@
 //! What requests to the administration API carry, and the engine's words for it.
 
 use angarium_engine::{
-    Binding, BindingTarget, Durability, ExchangeKind, ExchangeOptions, Overflow, QueueOptions,
-    SubjectPermissions, SubjectRules, Value,
+    Binding, BindingTarget, Bound, Durability, ExchangeKind, ExchangeOptions, Laggard, Overflow,
+    QueueOptions, Quota, SubjectPermissions, SubjectRules, Value,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+/// The field of a quota that says what becomes of slow clients.
+const LAGGARD: &str = "laggard";
 
 /// A user to be created or changed.
 #[derive(Debug, Deserialize)]
@@ -59,6 +62,41 @@ impl From<&SubjectPermissions> for SubjectsBody {
             RulesBody { allow, deny }
         };
         SubjectsBody { publish: body(&subjects.publish), listen: body(&subjects.listen) }
+    }
+}
+
+/// What a user may use: its policy for slow clients, and numbers by the names of their bounds. What
+/// is not said is as for everybody.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(transparent)]
+pub(super) struct QuotaBody(BTreeMap<String, serde_json::Value>);
+
+impl QuotaBody {
+    pub(super) fn of(quota: &Quota) -> QuotaBody {
+        let policy = quota.laggard.map(|policy| (LAGGARD.to_owned(), policy.name().into()));
+        let bounds = Bound::NAMES
+            .into_iter()
+            .filter_map(|(bound, name)| Some((name.replace('-', "_"), quota.get(bound)?.into())));
+        QuotaBody(policy.into_iter().chain(bounds).collect())
+    }
+
+    pub(super) fn quota(self) -> Result<Quota, String> {
+        let mut quota = Quota::default();
+        for (field, value) in self.0 {
+            if field == LAGGARD {
+                let policy = value.as_str().and_then(Laggard::named);
+                let names = Laggard::NAMES.map(|(_, name)| name).join(", ");
+                quota.laggard =
+                    Some(policy.ok_or_else(|| format!("{LAGGARD}: expected one of {names}"))?);
+                continue;
+            }
+            let mut known = Bound::NAMES.into_iter();
+            let found = known.find(|(_, name)| name.replace('-', "_") == field);
+            let (bound, _) = found.ok_or_else(|| format!("no field '{field}'"))?;
+            let number = value.as_u64().ok_or_else(|| format!("{field}: expected a number"))?;
+            quota.set(bound, Some(number));
+        }
+        Ok(quota)
     }
 }
 

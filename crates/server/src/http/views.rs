@@ -1,6 +1,6 @@
 //! What listings show, looked up on the shard's thread and put into plain values.
 
-use super::bodies::SubjectsBody;
+use super::bodies::{QuotaBody, SubjectsBody};
 use crate::reactor::{Histogram, Shard};
 use angarium_engine::{Durability, QueueOptions};
 use serde::Serialize;
@@ -86,9 +86,13 @@ pub(super) fn vhosts(shard: &mut Shard) -> Value {
 /// All users.
 pub(super) fn users(shard: &mut Shard) -> Value {
     let engine = shard.node().engine();
-    let rows = engine
-        .list_users()
-        .map(|user| json!({ "name": user.name, "administrator": user.administrator }));
+    let rows = engine.list_users().map(|user| {
+        json!({
+            "name": user.name,
+            "administrator": user.administrator,
+            "quota": QuotaBody::of(&user.quota),
+        })
+    });
     rows.collect()
 }
 
@@ -132,8 +136,12 @@ pub(super) fn exchanges(shard: &mut Shard, vhost: Option<&str>) -> Value {
 }
 
 fn durability(options: &QueueOptions) -> &'static str {
-    let is_stored = options.durable && !options.exclusive;
-    if is_stored { options.durability.name() } else { Durability::Memory.name() }
+    match options.durability {
+        _ if !options.durable || options.exclusive => "memory",
+        Durability::Flushed => "flushed",
+        Durability::Buffered => "buffered",
+        Durability::Memory => "memory",
+    }
 }
 
 fn queue_views(shard: &mut Shard) -> impl Iterator<Item = QueueView> {

@@ -1,6 +1,7 @@
 //! Sockets that clients connect to.
 
 use crate::settings::Settings;
+use angarium_engine::Laggard;
 use angarium_protocol::{Peer, Protocol};
 use rustix::io::Errno;
 use rustix::net::{
@@ -11,6 +12,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
+/// The listener whose policy for slow clients may differ.
+const NATS_TLS: &str = "nats-tls";
 /// Connections that wait to be accepted, at most.
 const BACKLOG: i32 = 1_024;
 
@@ -20,6 +23,8 @@ pub(crate) struct Listener {
     fd: OwnedFd,
     pub(crate) kind: Kind,
     protocol: Protocol,
+    /// What becomes of its clients that are too slow, where it says so.
+    laggard: Option<Laggard>,
     /// A Unix socket's file, removed when the broker stops.
     file: Option<PathBuf>,
     /// For people: `amqp on 0.0.0.0:5672`.
@@ -44,7 +49,7 @@ pub(crate) fn bind_all(settings: &Settings) -> Result<Vec<Bound>, String> {
         (settings.amqp, Kind::Tcp, Protocol::Amqp091, "amqp"),
         (settings.amqps, Kind::Tls, Protocol::Amqp091, "amqps"),
         (settings.nats, nats, Protocol::Nats, "nats"),
-        (settings.nats_tls, Kind::Tls, Protocol::Nats, "nats-tls"),
+        (settings.nats_tls, Kind::Tls, Protocol::Nats, NATS_TLS),
     ];
     let wanted = wanted
         .into_iter()
@@ -59,10 +64,12 @@ pub(crate) fn listen_all(bound: Vec<Bound>, settings: &Settings) -> Result<Vec<L
     let mut listeners = Vec::new();
     for bound in bound {
         let Bound { kind, protocol, name, .. } = bound;
+        let laggard = if name == NATS_TLS { settings.nats_tls_laggard } else { None };
         let socket = bound.listen()?;
         let address = socket.local_addr().map_err(|error| format!("--{name}: {error}"))?;
         let shown = format!("{name} on {address}");
-        listeners.push(Listener { fd: socket.into(), kind, protocol, file: None, shown });
+        let fd = socket.into();
+        listeners.push(Listener { fd, kind, protocol, laggard, file: None, shown });
     }
     if let Some(path) = &settings.amqp_socket {
         let socket = unix(path)?;
@@ -70,6 +77,7 @@ pub(crate) fn listen_all(bound: Vec<Bound>, settings: &Settings) -> Result<Vec<L
             fd: socket.into(),
             kind: Kind::Unix,
             protocol: Protocol::Amqp091,
+            laggard: None,
             file: Some(path.clone()),
             shown: format!("amqp on {}", path.display()),
         });
@@ -184,7 +192,7 @@ impl Listener {
             local,
             encrypted: self.kind == Kind::Tls,
             certificate_name: None,
-            laggard: None,
+            laggard: self.laggard,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! How other threads reach a shard: a queue of letters, and an event that wakes it if it sleeps.
 
 use angarium_journal::Done;
-use angarium_node::ReadDone;
+use angarium_node::{ReadDone, SpillDone};
 use rustix::event::{EventfdFlags, eventfd};
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,6 +18,8 @@ pub(crate) enum Letter {
     JobDone(Done, Option<Duration>),
     /// A read ended.
     ReadDone(ReadDone),
+    /// A job of the spill log ended.
+    SpillDone(SpillDone),
     /// Something to be done on the shard's own thread.
     Task(Box<dyn FnOnce(&mut Shard) + Send>),
 }

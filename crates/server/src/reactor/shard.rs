@@ -12,6 +12,7 @@ use crate::authenticate::{Authenticator, Check, Checked, Next, Threads};
 use crate::journal_threads::JournalThreads;
 use crate::logs::OncePerSecond;
 use crate::settings::Settings;
+use crate::spill_thread::SpillThread;
 use angarium_engine::{ConnectionId, Time};
 use angarium_journal::Storage;
 use angarium_node::{Node, Verification};
@@ -28,6 +29,9 @@ const BLOCK_BYTES: usize = 64 << 10;
 const EVENTS_MAX: usize = 1_024;
 /// Accepting rests this long when descriptors have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Where in the data folder the spill log lies.
+const SPILL_FOLDER: &str = "spill";
 
 /// What epoll reports an event for, in the upper half of its data.
 pub(super) const CLIENT: u64 = 0;
@@ -78,6 +82,7 @@ pub struct Shard {
     inbox: Inbox,
     mailbox: Mailbox,
     journal: JournalThreads,
+    spill: SpillThread,
     authenticator: Authenticator,
     password_threads: Threads,
     dirty: Vec<ConnectionId>,
@@ -139,6 +144,7 @@ impl Shard {
         let watch = |data| epoll::EventData::new_u64(data);
         epoll::add(&epoll, &inbox, watch(INBOX), epoll::EventFlags::IN)
             .map_err(|error| format!("cannot watch the mailbox: {error}"))?;
+        let spill = SpillThread::open(&settings.data.join(SPILL_FOLDER), mailbox.clone())?;
         let password_checks_max = settings.password_checks_max;
         let mut shard = Shard {
             node,
@@ -156,6 +162,7 @@ impl Shard {
             accept_again_at: None,
             inbox,
             journal: JournalThreads::new(storage, mailbox.clone()),
+            spill,
             mailbox,
             authenticator: Authenticator::default(),
             password_threads: Threads::new(password_checks_max),
@@ -303,6 +310,7 @@ impl Shard {
                 self.journal.came_back();
                 self.node.read_done(self.now, done);
             }
+            Letter::SpillDone(done) => self.node.spill_done(done),
             Letter::Task(task) => task(self),
         }
     }
@@ -333,6 +341,9 @@ impl Shard {
         }
         while let Some(read) = self.node.next_read() {
             self.journal.read(read);
+        }
+        while let Some(job) = self.node.next_spill_job() {
+            self.spill.start(job);
         }
     }
 

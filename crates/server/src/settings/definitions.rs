@@ -2,7 +2,7 @@
 //! it, and what it does.
 
 use super::value::{ByteCount, Encryption, Listen, LogFormat, LogLevel, SettingValue, Span};
-use angarium_node::Laggard;
+use angarium_engine::Laggard;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -211,9 +211,30 @@ settings! {
     /// Unsent bytes beyond which a client gets no further direct messages.
     direct_bytes_max("direct-bytes-max"): ByteCount = ByteCount(64 << 20), Restart,
         |v| at_least(*v, ByteCount(64 << 10));
-    /// What becomes of a client that has so many: `disconnect`, or `drop-new`: it misses messages,
-    /// and is told how many with the next one it gets.
+    /// What becomes of direct messages for a client that has so many: `spool`: from 1 MiB on they wait
+    /// on the disk; `drop-oldest`, `drop-new`: it misses the oldest ones or the new ones, and is told
+    /// how many; `disconnect`. A user's quota and the client itself may say otherwise.
     laggard("laggard"): Laggard = Laggard::Disconnect, Restart, any;
+    /// The same for clients of `nats-tls`, where it differs.
+    nats_tls_laggard("nats-tls-laggard"): Option<Laggard> = None, Restart, any;
+    /// Bytes on the disk of direct messages that wait for slow clients (`spool`), each stored once
+    /// however many it waits for. Beyond them those who are furthest behind miss the oldest. 0: none
+    /// wait, and `spool` is `drop-new`.
+    spool_bytes_max("spool-bytes-max"): ByteCount = ByteCount(1 << 30), Restart,
+        |v| if v.0 == 0 { Ok(()) } else { at_least(*v, ByteCount(4 << 20)) };
+    /// Connections of one user, unless its quota says otherwise; further ones are refused.
+    user_connections_max("user-connections-max"): Option<u64> = None, Restart, any;
+    /// Messages that all connections of one user publish in a second, unless its quota says otherwise.
+    /// Who sends more is read from more slowly, and loses nothing.
+    user_messages_per_second("user-messages-per-second"): Option<u64> = None, Restart, any;
+    /// Bytes that they send in a second.
+    user_bytes_per_second("user-bytes-per-second"): Option<ByteCount> = None, Restart, any;
+    /// Messages that one connection publishes in a second, unless its user's quota says otherwise.
+    connection_messages_per_second("connection-messages-per-second"): Option<u64> = None, Restart,
+        any;
+    /// Bytes that it sends in a second.
+    connection_bytes_per_second("connection-bytes-per-second"): Option<ByteCount> = None, Restart,
+        any;
     /// Unsettled deliveries per channel where the client set no prefetch.
     unsettled_max("unsettled-max"): u64 = 1_000_000, Restart,
         |v| between(*v, 1, u64::from(u32::MAX));

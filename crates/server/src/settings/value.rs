@@ -1,6 +1,6 @@
 //! The types a setting can have: how each is written, read back and refused.
 
-use angarium_node::Laggard;
+use angarium_engine::Laggard;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -165,11 +165,39 @@ macro_rules! choice {
 choice!(LogLevel, "error|warn|info|debug",
     "error" => LogLevel::Error, "warn" => LogLevel::Warn,
     "info" => LogLevel::Info, "debug" => LogLevel::Debug);
-choice!(Laggard, "disconnect|drop-new",
-    "disconnect" => Laggard::Disconnect, "drop-new" => Laggard::DropNew);
 choice!(Encryption, "optional|required",
     "optional" => Encryption::Optional, "required" => Encryption::Required);
 choice!(LogFormat, "text|json", "text" => LogFormat::Text, "json" => LogFormat::Json);
+
+impl SettingValue for Laggard {
+    const FORM: &'static str = "spool|drop-oldest|drop-new|disconnect";
+    fn parse(text: &str) -> Result<Self, String> {
+        Laggard::named(text).ok_or_else(|| format!("expected one of {}", Self::FORM))
+    }
+    fn show(&self) -> String {
+        self.name().into()
+    }
+}
+
+impl SettingValue for Option<Laggard> {
+    const FORM: &'static str = "spool|drop-oldest|drop-new|disconnect|off";
+    fn parse(text: &str) -> Result<Self, String> {
+        if text == "off" { Ok(None) } else { Laggard::parse(text).map(Some) }
+    }
+    fn show(&self) -> String {
+        self.map_or_else(|| "off".into(), |policy| policy.show())
+    }
+}
+
+impl SettingValue for Option<ByteCount> {
+    const FORM: &'static str = "BYTES|off";
+    fn parse(text: &str) -> Result<Self, String> {
+        if text == "off" { Ok(None) } else { ByteCount::parse(text).map(Some) }
+    }
+    fn show(&self) -> String {
+        self.map_or_else(|| "off".into(), |bytes| bytes.show())
+    }
+}
 
 impl SettingValue for u64 {
     const FORM: &'static str = "NUMBER";

@@ -75,10 +75,12 @@ class World:
 
 
 class Relay:
-    """Passes bytes on, until it is told to cut."""
+    """Passes bytes on, until it is told to cut, or to pass nothing more to clients."""
 
     def __init__(self):
         self.server = None
+        self.flows = asyncio.Event()
+        self.flows.set()
         self.writers = []
         self.url = ""
 
@@ -89,17 +91,25 @@ class Relay:
     async def accept(self, reader, writer):
         there = await asyncio.open_connection(*address())
         self.writers += [writer, there[1]]
-        await asyncio.gather(self.pass_on(reader, there[1]), self.pass_on(there[0], writer))
+        await asyncio.gather(self.pass_on(reader, there[1]), self.pass_on(there[0], writer, self.flows))
 
-    async def pass_on(self, reader, writer):
+    async def pass_on(self, reader, writer, flows=None):
         try:
             while block := await reader.read(65536):
+                if flows:
+                    await flows.wait()
                 writer.write(block)
                 await writer.drain()
         except ConnectionError:
             pass
         finally:
             writer.close()
+
+    def stall(self):
+        self.flows.clear()
+
+    def resume(self):
+        self.flows.set()
 
     def cut(self):
         for writer in self.writers:

@@ -1,0 +1,175 @@
+"""Clients that do not keep up, and quotas: what is missed, what is told, what comes later."""
+
+import json
+
+import nats
+import pika
+from access import url
+from cases import PROGRAM, administer, case
+from harness import AMQP_URL, next_data, until, within
+
+# Messages so large that a few hundred fill every buffer on the way.
+BYTES = 64 << 10
+MANY = 400
+
+
+class User:
+    """A user of one case, with a quota."""
+
+    def __init__(self, world, *quota):
+        self.name = world.name("user").replace(".", "-")
+        administer("user", "add", self.name, "--new-password", "pw")
+        administer("permission", "set", self.name)
+        self.set(*quota)
+
+    def set(self, *quota):
+        administer("user", "quota", self.name, *quota)
+
+    def delete(self):
+        administer("user", "delete", self.name)
+
+
+async def stalled(world, user, subject):
+    """A client of the user, subscribed, to which nothing more comes; and what holds it up."""
+    relay = await world.relay()
+    client = await world.connect(relay.url, user=user.name, password="pw")
+    subscription = await client.subscribe(subject)
+    await client.flush()
+    relay.stall()
+    return relay, subscription
+
+
+async def publish(client, subject, numbers):
+    """Publishes numbered messages."""
+    for number in numbers:
+        await client.publish(subject, b"%06d" % number + bytes(BYTES))
+        if number % 16 == 15:
+            await client.flush()
+    await client.flush()
+
+
+async def received(subscription, last):
+    """Numbers up to the last one, and how many messages the client was told that it missed."""
+    numbers, missed = [], 0
+    while not numbers or numbers[-1] != last:
+        message = await within(subscription.next_msg(timeout=10))
+        numbers.append(int(message.data[:6]))
+        missed += int((message.headers or {}).get("Angarium-Missed", 0))
+    assert numbers == sorted(set(numbers)), numbers
+    return numbers, missed
+
+
+@case(ours=True, needs=PROGRAM)
+async def what_is_spooled_comes_later_and_in_order(world):
+    user, subject = User(world, "--laggard", "spool"), world.name()
+    relay, subscription = await stalled(world, user, subject)
+    publisher = await world.connect()
+    await publish(publisher, subject, range(MANY))
+    relay.resume()
+    await publish(publisher, subject, range(MANY, MANY + 100))
+    numbers, missed = await received(subscription, MANY + 99)
+    assert (numbers, missed) == (list(range(MANY + 100)), 0), (len(numbers), missed)
+    user.delete()
+
+
+@case(ours=True, needs=PROGRAM)
+async def the_oldest_are_dropped_and_counted(world):
+    user = User(world, "--laggard", "drop-oldest", "--unsent-bytes", "1MiB")
+    subject = world.name()
+    relay, subscription = await stalled(world, user, subject)
+    publisher = await world.connect()
+    await publish(publisher, subject, range(MANY))
+    relay.resume()
+    numbers, missed = await received(subscription, MANY - 1)
+    # What was dropped last is told with the next one.
+    await publish(publisher, subject, [MANY])
+    _, more = await received(subscription, MANY)
+    missed += more
+    assert len(numbers) + missed == MANY, (len(numbers), missed)
+    assert missed > 0 and numbers[-5:] == list(range(MANY - 5, MANY)), numbers
+    user.delete()
+
+
+@case(ours=True, needs=PROGRAM)
+async def a_subscription_says_itself_that_new_ones_are_dropped(world):
+    user, subject = User(world, "--unsent-bytes", "1MiB"), world.name()
+    relay, subscription = await stalled(world, user, f"$LAGGARD.drop-new.{subject}")
+    publisher = await world.connect()
+    await publish(publisher, subject, range(MANY))
+    relay.resume()
+    # Until it has room again it may miss more.
+    await within(subscription.next_msg(timeout=10))
+    numbers, missed, last = [0], 0, MANY
+    while missed == 0:
+        await publish(publisher, subject, [last])
+        message = await within(subscription.next_msg(timeout=10))
+        missed += int((message.headers or {}).get("Angarium-Missed", 0))
+        numbers.append(int(message.data[:6]))
+        last += 1
+    while numbers[-1] != last - 1:
+        numbers.append(int((await next_data(subscription))[0][:6]))
+    assert len(numbers) + missed == last, (len(numbers), missed, last)
+    user.delete()
+
+
+@case(ours=True, needs=PROGRAM)
+async def who_is_to_be_disconnected_is(world):
+    user, subject = User(world, "--laggard", "disconnect", "--unsent-bytes", "1MiB"), world.name()
+    relay = await world.relay()
+    client = await world.connect(relay.url, user=user.name, password="pw")
+    await client.subscribe(subject)
+    await client.flush()
+    relay.stall()
+    publisher = await world.connect()
+    await publish(publisher, subject, range(MANY))
+    relay.resume()
+    await until(lambda: client.is_closed, "the end of the connection")
+    user.delete()
+
+
+@case(ours=True, needs=PROGRAM)
+async def connections_of_a_user_are_counted(world):
+    user = User(world, "--connections", "1")
+    first = await world.connect(url(user.name, "pw"))
+    try:
+        await world.connect(url(user.name, "pw"), connect_timeout=2)
+    except nats.errors.Error as error:
+        assert "maximum connections exceeded" in str(error), f"{error!r}"
+    else:
+        raise AssertionError("was let in")
+    parameters = pika.URLParameters(AMQP_URL)
+    parameters.credentials = pika.PlainCredentials(user.name, "pw")
+    try:
+        pika.BlockingConnection(parameters)
+    except pika.exceptions.AMQPConnectionError as error:
+        assert "user connection limit (1) is reached" in repr(error), repr(error)
+    else:
+        raise AssertionError("was let in")
+    await first.close()
+    await world.connect(url(user.name, "pw"))
+    user.delete()
+
+
+@case(ours=True, needs=PROGRAM)
+async def subscriptions_of_a_connection_are_counted(world):
+    user = User(world, "--listeners", "2")
+    reader, writer = await world.raw()
+    login = json.dumps({"verbose": False, "user": user.name, "pass": "pw"})
+    writer.write(f"CONNECT {login}\r\nSUB a 1\r\nSUB b 2\r\nSUB c 3\r\nPING\r\n".encode())
+    answers = [await within(reader.readline()) for _ in range(2)]
+    assert answers == [b"-ERR 'maximum subscriptions exceeded'\r\n", b"PONG\r\n"], answers
+    user.delete()
+
+
+@case(ours=True, needs=PROGRAM)
+async def a_publisher_beyond_its_rate_loses_nothing(world):
+    user = User(world, "--messages-per-second", "500", "--connection-bytes-per-second", "1MiB")
+    publisher, listener = await world.connect(url(user.name, "pw")), await world.connect()
+    subject = world.name()
+    subscription = await listener.subscribe(subject)
+    await listener.flush()
+    for number in range(300):
+        await publisher.publish(subject, b"%d" % number)
+    await within(publisher.flush())
+    assert await next_data(subscription, 300) == [b"%d" % number for number in range(300)]
+    user.delete()
