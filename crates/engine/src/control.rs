@@ -8,8 +8,10 @@ use crate::publish::INBOX_PREFIX;
 use crate::queue::Get;
 use crate::record::Record;
 use crate::routing::Router;
-use crate::session::Inbox;
-use crate::{Credit, Effects, Outcome, Refusal, RefusalKind, Reply, Request, SessionId, Time};
+use crate::session::{Connection, Inbox};
+use crate::{
+    Credit, Effects, Outcome, Refusal, RefusalKind, Reply, Request, SessionId, StorageState, Time,
+};
 
 /// Letters of an inbox's token: six random bits each.
 const INBOX_TOKEN_LETTERS: usize = 32;
@@ -28,6 +30,7 @@ impl Engine {
         fx: &mut F,
     ) {
         self.record_settled(fx);
+        self.changed_at = None;
         let answer = match self.session_slot(id) {
             None => Some(Err(Engine::no_session(id))),
             Some(slot) => {
@@ -39,9 +42,27 @@ impl Engine {
             }
         };
         if let Some(answer) = answer {
-            fx.reply(id, answer);
+            self.answer(id, answer, fx);
         }
         self.run_overdue(now, fx);
+    }
+
+    /// Answers a request: once it is flushed, where it made a change that has to survive a restart. The
+    /// broker's own connections are not made to wait.
+    fn answer<F: Effects>(&mut self, id: SessionId, answer: Result<Reply, Refusal>, fx: &mut F) {
+        let is_client = |connection: &Connection| connection.grant.is_some();
+        let connection = self.connections.get(id.connection.0 as usize);
+        let is_client = connection.and_then(Option::as_ref).is_some_and(is_client);
+        match (answer, self.changed_at.take(), self.session_slot(id)) {
+            (Ok(_), Some(_), _) if is_client && self.storage == StorageState::Failed => {
+                let text = "the journal has failed: what is to survive a restart cannot be changed";
+                fx.reply(id, Err(Refusal::new(RefusalKind::StorageUnavailable, text)));
+            }
+            (Ok(reply), Some(position), Some(slot)) if is_client => {
+                self.answer_once_flushed(slot, position, reply);
+            }
+            (answer, ..) => fx.reply(id, answer),
+        }
     }
 
     /// Makes up a name where a queue is declared without one.
@@ -307,9 +328,9 @@ impl Engine {
         self.tell_access(record, fx);
     }
 
-    /// Appends a record about topology: rare, and flushed soon.
+    /// Appends a record about topology: rare, and whoever asked for the change waits for its flush.
     pub(crate) fn append_record<F: Effects>(&mut self, record: &Record<'_>, fx: &mut F) {
         record.write(&mut self.record);
-        fx.append(&[&self.record], true);
+        self.changed_at = Some(fx.append(&[&self.record], true));
     }
 }

@@ -114,6 +114,8 @@ pub struct Engine {
     /// Records are being appended that have to be recovered all or none: nothing else may come in
     /// between.
     pub(crate) in_group: bool,
+    /// The last record of the request at hand about what has to survive a restart.
+    pub(crate) changed_at: Option<Position>,
     /// Queues whose limits and pages are looked at once the group is complete.
     pub(crate) overdue: Vec<u32>,
     pub(crate) random: Random,
@@ -160,6 +162,7 @@ impl Engine {
             storage: StorageState::Ready,
             dead_letter_depth: 0,
             in_group: false,
+            changed_at: None,
             overdue: Vec::new(),
             random,
             counters: Counters::default(),

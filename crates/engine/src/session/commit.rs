@@ -97,12 +97,11 @@ impl Engine {
         self.in_group = false;
         self.run_overdue(now, fx);
         let session = self.sessions.get_mut(slot).expect("commits close no session");
-        session.commit = last.max(settled);
-        if session.commit.is_none() {
-            return Some(Ok(Reply::Done));
-        }
         debug_assert_eq!(session.id, id);
-        self.confirming.push(slot);
+        match last.max(settled) {
+            Some(position) => self.answer_once_flushed(slot, position, Reply::Done),
+            None => return Some(Ok(Reply::Done)),
+        }
         None
     }
 

@@ -90,13 +90,26 @@ impl Engine {
         self.run_overdue(now, fx);
     }
 
+    /// Answers a request once the record at `position` is flushed.
+    pub(crate) fn answer_once_flushed(&mut self, slot: u32, position: Position, reply: Reply) {
+        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
+        session.unanswered = Some((position, reply));
+        let is_listed = session
+            .confirms
+            .as_mut()
+            .is_some_and(|confirms| std::mem::replace(&mut confirms.is_listed, true));
+        if !is_listed {
+            self.confirming.push(slot);
+        }
+    }
+
     /// Tells confirms that are ready; keeps those in mind that wait for a flush.
     pub(crate) fn tell_confirms<F: Effects>(&mut self, fx: &mut F) {
         let mut confirming = std::mem::take(&mut self.confirming);
         confirming.retain(|slot| {
             let Some(session) = self.sessions.get_mut(*slot) else { return false };
             let id = session.id;
-            let mut is_waiting = session.commit.is_some();
+            let mut is_waiting = session.unanswered.is_some();
             if let Some(confirms) = &mut session.confirms {
                 self.counters.confirmed += confirms.tell(id, fx);
                 is_waiting |= confirms.is_waiting();
@@ -114,9 +127,8 @@ impl Engine {
             if let Some(confirms) = &mut session.confirms {
                 confirms.flushed(position);
             }
-            if session.commit.is_some_and(|commit| commit < position) {
-                session.commit = None;
-                fx.reply(session.id, Ok(Reply::Done));
+            if let Some((_, reply)) = session.unanswered.take_if(|(last, _)| *last < position) {
+                fx.reply(session.id, Ok(reply));
             }
         }
         self.tell_confirms(fx);
@@ -134,8 +146,8 @@ impl Engine {
                 self.counters.confirmed += confirms.fail(session.id, fx);
                 confirms.is_listed = false;
             }
-            if session.commit.take().is_some() {
-                let text = "the journal failed: whether the transaction is stored is unknown";
+            if session.unanswered.take().is_some() {
+                let text = "the journal failed: whether that is stored is unknown";
                 fx.reply(session.id, Err(Refusal::new(RefusalKind::StorageUnavailable, text)));
             }
         }

@@ -11,7 +11,7 @@ use crate::access::Grant;
 use crate::direct::Listeners;
 use crate::subscription::credit::Account;
 use crate::subscription::unsettled::Unsettled;
-use crate::{Position, SessionId, Time};
+use crate::{Position, Reply, SessionId, Time};
 use std::collections::BTreeSet;
 
 /// A connection: who it is, and its sessions.
@@ -43,8 +43,8 @@ pub(crate) struct Session {
     pub(crate) is_held_up: bool,
     pub(crate) confirms: Option<Confirms>,
     pub(crate) transaction: Option<Box<Transaction>>,
-    /// The commit that is answered once this is flushed.
-    pub(crate) commit: Option<Position>,
+    /// What is answered once this is flushed: a commit, or a change that has to survive a restart.
+    pub(crate) unanswered: Option<(Position, Reply)>,
     pub(crate) inbox: Option<Box<Inbox>>,
     /// Tags that went back for want of a settle; a late settle of one is ignored.
     pub(crate) timed_out: BTreeSet<u64>,
@@ -74,7 +74,7 @@ impl Session {
             is_held_up: false,
             confirms: None,
             transaction: None,
-            commit: None,
+            unanswered: None,
             inbox: None,
             timed_out: BTreeSet::new(),
             settle_timer: None,

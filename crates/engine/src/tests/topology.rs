@@ -1,6 +1,6 @@
 //! Queues and exchanges come and go; what that does to messages and consumers.
 
-use super::check;
+use super::{World, check};
 
 #[test]
 fn declaring_again_must_agree() {
@@ -240,4 +240,57 @@ fn a_virtual_host_goes_with_all_in_it() {
          a delete-vhost /
          > a refused PreconditionFailed: virtual host '/' is in use; open connections: 1",
     );
+}
+
+#[test]
+fn clients_hear_of_what_survives_a_restart_once_it_is_flushed() {
+    let mut world = World::new();
+    world.client("c");
+    for (line, answer) in [
+        ("c queue q durable", "c queue q 0 0"),
+        ("c exchange x direct durable", "c ok"),
+        ("c bind x q k", "c ok"),
+        ("c unbind x q k", "c ok"),
+        ("c delete q", "c messages 0"),
+    ] {
+        assert_eq!(world.run(line), [""; 0], "{line}");
+        assert_eq!(world.run("flush"), [answer], "{line}");
+    }
+    for (line, answer) in [
+        ("c exchange x direct durable", "c ok"),
+        ("c queue t", "c queue t 0 0"),
+        ("c bind x t k", "c ok"),
+        ("c passive t", "c queue t 0 0"),
+        ("a queue own durable", "a queue own 0 0"),
+    ] {
+        assert_eq!(world.run(line), [answer], "{line}");
+    }
+}
+
+#[test]
+fn confirms_and_a_change_wait_beside_each_other() {
+    let mut world = World::new();
+    world.client("c");
+    world.run("c queue q durable");
+    world.run("flush");
+    assert_eq!(world.run("c confirms"), ["c ok"]);
+    assert_eq!(world.run("c publish - q 1 persistent"), [""; 0]);
+    assert_eq!(world.run("c queue r durable"), [""; 0]);
+    assert_eq!(world.run("flush"), ["c queue r 0 0", "c confirm 1"]);
+    assert_eq!(world.run("c publish - q 2 persistent"), [""; 0]);
+    assert_eq!(world.run("flush"), ["c confirm 2"]);
+}
+
+#[test]
+fn a_failed_journal_takes_no_change_that_is_to_survive() {
+    let mut world = World::new();
+    world.client("c");
+    assert_eq!(world.run("c queue q durable"), [""; 0]);
+    let unknown =
+        "c refused StorageUnavailable: the journal failed: whether that is stored is unknown";
+    assert_eq!(world.run("storage failed"), [unknown]);
+    let failed = "c refused StorageUnavailable: the journal has failed: what is to survive a restart \
+                  cannot be changed";
+    assert_eq!(world.run("c queue r durable"), [failed]);
+    assert_eq!(world.run("c queue t"), ["c queue t 0 0"]);
 }

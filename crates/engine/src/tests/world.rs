@@ -83,6 +83,17 @@ impl World {
         session
     }
 
+    /// The same, of a client that has logged in; the others are the host's own.
+    pub(crate) fn client(&mut self, name: &str) -> SessionId {
+        self.run("a user ann hash");
+        self.run("a permit ann .* .* .*");
+        let letter = name.chars().next().unwrap();
+        let connection = ConnectionId(u32::from(letter) - u32::from('a'));
+        self.engine.connect(connection, "ann", "/").unwrap();
+        self.connected.insert(connection);
+        self.session(name)
+    }
+
     /// Runs a line and returns its effects.
     pub(crate) fn run(&mut self, line: &str) -> Vec<String> {
         let mut words = line.split_whitespace();
