@@ -28,7 +28,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     build(root)?;
     let tools = if protocol == "nats" { install_nats(&target)? } else { perf_test(&target)? };
     let status = Command::new(target.join("release/angarium-bench"))
-        .arg("compare")
+        .arg("versus")
         .arg(protocol)
         .arg("--broker")
         .arg(target.join("release/angarium"))

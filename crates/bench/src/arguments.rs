@@ -2,12 +2,12 @@
 
 use crate::client::Target;
 use crate::client::amqp091::Argument;
-use crate::compare::{self, CompareArguments};
 use crate::load::idle::IdlePlan;
 use crate::load::isolation::IsolationPlan;
 use crate::load::{self, End, Plan, Unruly, idle, isolation, round_trip, start};
 use crate::measure::{disk, process, raw};
 use crate::report;
+use crate::versus::{self, VersusArguments};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ enum BenchCommand {
     /// The limit of the disk: plain sequential writes, each with fdatasync
     Disk(DiskArguments),
     /// Our broker beside RabbitMQ or nats-server, under the same loads in turn
-    Compare(CompareArguments),
+    Versus(VersusArguments),
 }
 
 #[derive(Debug, Args)]
@@ -122,7 +122,7 @@ struct LoadArguments {
     /// Take latencies
     #[arg(long)]
     latency: bool,
-    /// Subscriptions of another connection that match nothing (NATS)
+    /// Subscriptions of another connection, or patterns of another queue, that match nothing
     #[arg(long, default_value_t = 0)]
     bystanders: usize,
     /// Subjects that the messages of each queue's subject take in turn (NATS)
@@ -164,6 +164,9 @@ impl LoadArguments {
             bystanders: self.bystanders,
             spread: self.spread,
             instructions: self.instructions,
+            travel_group: 0,
+            commit_publishes: 0,
+            commit_acks: false,
             queue_arguments: self.queue_arguments.clone(),
         };
         plan.check()?;
@@ -215,7 +218,7 @@ struct IsolationArguments {
     #[arg(long, default_value_t = 0)]
     unacking: usize,
     /// Octets of a durable queue that another client drains (queues)
-    #[arg(long, default_value_t = 0, value_parser = compare::octets)]
+    #[arg(long, default_value_t = 0, value_parser = versus::octets)]
     backlog_bytes: u64,
 }
 
@@ -354,8 +357,8 @@ fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
             let speed = disk::measure(&disk.folder, disk.flush_bytes, span).map_err(text)?;
             print(json, &speed, report::disk)?;
         }
-        BenchCommand::Compare(arguments) => {
-            let met = compare::run(arguments)?;
+        BenchCommand::Versus(arguments) => {
+            let met = versus::run(arguments)?;
             return Ok(if met { ExitCode::SUCCESS } else { ExitCode::from(2) });
         }
     }

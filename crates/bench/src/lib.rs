@@ -6,7 +6,7 @@
 //! | `load` | workloads: who publishes what to whom, and what became of it |
 //! | `measure` | processes, latencies, the bare disk and the bare sockets |
 //! | `peer` | how other brokers are started and stopped |
-//! | `compare` | our broker beside a peer, against targets |
+//! | `versus` | our broker beside a peer, against targets |
 //! | `report` | text and JSON |
 //! | `arguments` | the command line |
 //!
@@ -15,10 +15,11 @@
 
 mod arguments;
 pub mod client;
-mod compare;
+pub mod interrupt;
 pub mod load;
 pub mod measure;
 pub mod peer;
 mod report;
+mod versus;
 
 pub use arguments::{BenchArguments, run};

@@ -45,6 +45,14 @@ pub(crate) fn load(outcome: &Outcome) -> String {
     }
     let (tool_ns, tool_share) = (outcome.tool.cpu_ns_per_message, outcome.tool.cpu_share * 100.0);
     line("tool CPU", format!("{tool_ns:>12.0} ns/msg  {tool_share:.0}% of a core"));
+    if let Some(schedule) = &outcome.schedule {
+        let (part, lag) = (schedule.achieved_part * 100.0, quantiles(&schedule.lag));
+        line("schedule", format!("{part:.1}% of what was due; the tool's own lag {lag}"));
+        if !schedule.tool_kept {
+            line("", "the tool fell behind its own schedule: no percentiles".to_owned());
+        }
+    }
+    line("limit", outcome.limit.name().to_owned());
     if let Some(latency) = &outcome.latency {
         line("latency", quantiles(latency));
     }
@@ -119,7 +127,13 @@ pub(crate) fn isolation(found: &Isolation) -> String {
         writeln!(text, "  {name:<12} {value}").expect("a String takes everything");
     };
     line("rate left", format!("{:.1}%", found.rate_part * 100.0));
-    line("p99", format!("{:.2} times that alone", found.p99_times));
+    line(
+        "p99",
+        match found.p99_times {
+            Some(times) => format!("{times:.2} times that alone"),
+            None => "the tool fell behind its own schedule: no percentiles".to_owned(),
+        },
+    );
     line("flood", format!("{:.1} MB/s", found.flooded_bytes_per_s / 1e6));
     if found.backlog > 0 {
         let (drained, backlog) = (grouped(found.drained as f64), grouped(found.backlog as f64));

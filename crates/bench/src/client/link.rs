@@ -3,6 +3,7 @@
 use super::amqp091::{self, Argument, Envelope};
 use super::nats;
 use super::{Error, Protocol, Receiver, Target};
+use angarium_protocol::amqp091::codec::Method;
 use angarium_protocol::nats::codec::Publish;
 use angarium_protocol::nats::frame;
 use std::io::{self, Write};
@@ -116,6 +117,23 @@ impl Link {
         queues.iter().try_for_each(|queue| connection.bind_queue(queue, exchange, ""))
     }
 
+    /// Declares an exchange that sends messages by patterns, where the protocol wants that.
+    pub fn declare_topic(&mut self, exchange: &str) -> Result<(), Error> {
+        let Link::Amqp091(connection) = self else { return Ok(()) };
+        connection.declare_exchange(exchange, "topic")
+    }
+
+    /// Binds a queue to an exchange by each of the keys.
+    pub fn bind(
+        &mut self,
+        queue: &str,
+        exchange: &str,
+        keys: impl IntoIterator<Item = String>,
+    ) -> Result<(), Error> {
+        let Link::Amqp091(connection) = self else { return Ok(()) };
+        keys.into_iter().try_for_each(|key| connection.bind_queue(queue, exchange, &key))
+    }
+
     /// Deletes a queue with what is in it.
     pub fn delete_queue(&mut self, queue: &str) -> Result<(), Error> {
         match self {
@@ -137,6 +155,21 @@ impl Link {
         match self {
             Link::Amqp091(connection) => connection.select_confirms(),
             Link::Nats(_) => Err(Error::Closed("NATS has no publisher confirms".to_owned())),
+        }
+    }
+
+    /// Publishes and acknowledges within transactions from now on.
+    pub fn select_transactions(&mut self) -> Result<(), Error> {
+        match self {
+            Link::Amqp091(connection) => connection.select_transactions(),
+            Link::Nats(_) => Err(Error::Closed("NATS has no transactions".to_owned())),
+        }
+    }
+
+    /// Appends what commits a transaction; [`Receiver::committed`] is the answer.
+    pub fn encode_commit(&self, out: &mut Vec<u8>) {
+        if let Link::Amqp091(_) = self {
+            Method::TxCommit {}.write_frame(amqp091::connection::CHANNEL, out);
         }
     }
 
@@ -265,6 +298,10 @@ impl<R: Receiver> Receiver for UntilEnd<'_, R> {
 
     fn confirm(&mut self, confirm: super::Confirm) -> Result<(), Error> {
         self.receiver.confirm(confirm)
+    }
+
+    fn committed(&mut self) {
+        self.receiver.committed();
     }
 
     fn ended(&mut self) {

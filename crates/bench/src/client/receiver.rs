@@ -41,6 +41,9 @@ pub trait Receiver {
         Ok(())
     }
 
+    /// A transaction is committed.
+    fn committed(&mut self) {}
+
     /// The broker has done all that was asked of it before [`super::Link::send_end`].
     fn ended(&mut self) {}
 }

@@ -6,12 +6,15 @@ use super::stamp::{self, Stamp, TIMED_BYTES};
 use super::tally::Tally;
 use crate::client::{Error, Head, Link, Protocol, Receiver, Source};
 use crate::measure::latency::Latencies;
+use crate::measure::process;
 use std::io;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How long a read waits before the consumer looks whether the run is over.
 const IDLE: Duration = Duration::from_millis(50);
+/// The most groups of deliveries whose travel time one consumer keeps.
+const GROUPS_MAX: usize = 1 << 20;
 
 /// What a consumer brings home.
 pub(super) struct Consumed {
@@ -19,6 +22,14 @@ pub(super) struct Consumed {
     pub tally: Tally,
     /// From sending to the read that brought the message.
     pub latencies: Option<Latencies>,
+    /// When it read its first delivery, and its last, in nanoseconds of the run; 0 if none.
+    pub first_ns: u64,
+    pub last_ns: u64,
+    /// Mean travel times in microseconds, group after group.
+    pub travels: Vec<f32>,
+    /// CPU time of its thread, and how long that lived.
+    pub cpu_ns: u64,
+    pub lived_ns: u64,
     /// Why the broker cut it off, where a protocol lets a broker do that to the slow.
     pub cut_off: Option<String>,
 }
@@ -30,6 +41,10 @@ pub(super) struct Consumer<'a> {
     link: Link,
     sink: Sink,
     acks: Vec<u8>,
+    begun_ns: u64,
+    first_ns: u64,
+    last_ns: u64,
+    commits: bool,
 }
 
 impl<'a> Consumer<'a> {
@@ -41,9 +56,22 @@ impl<'a> Consumer<'a> {
         source: &Source<'_>,
     ) -> Result<Consumer<'a>, Error> {
         let mut link = Link::open(&plan.target)?;
+        if plan.commit_acks {
+            link.select_transactions()?;
+        }
         link.subscribe(source, plan.prefetch)?;
         link.stream().set_read_timeout(Some(IDLE))?;
-        Ok(Consumer { control, index, link, sink: Sink::new(plan), acks: Vec::new() })
+        Ok(Consumer {
+            control,
+            index,
+            link,
+            sink: Sink::new(plan),
+            acks: Vec::new(),
+            begun_ns: control.now_ns(),
+            first_ns: 0,
+            last_ns: 0,
+            commits: plan.commit_acks,
+        })
     }
 
     /// Takes deliveries until told to stop, then ends the subscription and takes what was still on
@@ -58,7 +86,16 @@ impl<'a> Consumer<'a> {
         if cut_off.is_none() {
             self.link.close()?;
         }
-        Ok(Consumed { tally: self.sink.tally, latencies: self.sink.latencies, cut_off })
+        Ok(Consumed {
+            tally: self.sink.tally,
+            latencies: self.sink.latencies,
+            first_ns: self.first_ns,
+            last_ns: self.last_ns,
+            travels: self.sink.travels.means_us,
+            cpu_ns: process::thread_cpu_ns(),
+            lived_ns: self.control.now_ns() - self.begun_ns,
+            cut_off,
+        })
     }
 
     fn take_all(&mut self) -> Result<(), Error> {
@@ -88,7 +125,14 @@ impl<'a> Consumer<'a> {
     fn parse(&mut self) -> Result<(), Error> {
         let timed = self.sink.latencies.is_some() && self.control.measuring.load(Ordering::Relaxed);
         self.sink.now_ns = if timed { self.control.now_ns() } else { 0 };
+        let before = self.sink.messages;
         self.link.parse(&mut self.sink)?;
+        if self.sink.messages > before {
+            self.last_ns = self.control.now_ns();
+            if before == 0 {
+                self.first_ns = self.last_ns;
+            }
+        }
         let counter = &self.control.consumers[self.index];
         counter.messages.store(self.sink.messages, Ordering::Relaxed);
         counter.second.store(self.sink.messages * self.sink.size_bytes, Ordering::Relaxed);
@@ -103,6 +147,9 @@ impl<'a> Consumer<'a> {
         }
         for tag in self.sink.settled.drain(..) {
             self.link.encode_ack(&mut self.acks, tag, self.sink.ack_every > 1);
+            if self.commits {
+                self.link.encode_commit(&mut self.acks);
+            }
         }
         self.link.write(&self.acks)?;
         self.acks.clear();
@@ -114,6 +161,9 @@ impl<'a> Consumer<'a> {
         if self.sink.unacked > 0 {
             self.sink.unacked = 0;
             self.link.encode_ack(&mut self.acks, self.sink.head.tag, true);
+            if self.commits {
+                self.link.encode_commit(&mut self.acks);
+            }
             self.link.write(&self.acks)?;
             self.acks.clear();
         }
@@ -136,6 +186,7 @@ struct Sink {
     settled: Vec<u64>,
     tally: Tally,
     latencies: Option<Latencies>,
+    travels: Travels,
     messages: u64,
     now_ns: u64,
     ended: bool,
@@ -156,6 +207,7 @@ impl Sink {
             settled: Vec::new(),
             tally: Tally::new(plan.producers),
             latencies: plan.latency.then(Latencies::new),
+            travels: Travels::new(plan.travel_group),
             messages: 0,
             now_ns: 0,
             ended: false,
@@ -174,7 +226,9 @@ impl Sink {
                 if self.now_ns > 0
                     && let Some(latencies) = &mut self.latencies
                 {
-                    latencies.record(self.now_ns.saturating_sub(stamp.sent_ns));
+                    let travel_ns = self.now_ns.saturating_sub(stamp.sent_ns);
+                    latencies.record(travel_ns);
+                    self.travels.record(travel_ns);
                 }
             }
             _ => self.tally.record_corrupt(),
@@ -213,6 +267,10 @@ impl Receiver for Sink {
         self.messages += 1;
         if self.identified {
             self.judge();
+        } else if self.received == self.size_bytes {
+            self.tally.record_bare();
+        } else {
+            self.tally.record_corrupt();
         }
         if self.ack_every > 0 {
             self.unacked += 1;
@@ -225,6 +283,34 @@ impl Receiver for Sink {
 
     fn ended(&mut self) {
         self.ended = true;
+    }
+}
+
+/// Means over groups of deliveries, one after the other.
+#[derive(Default)]
+struct Travels {
+    size: u32,
+    count: u32,
+    sum_ns: u64,
+    means_us: Vec<f32>,
+}
+
+impl Travels {
+    fn new(size: u32) -> Travels {
+        Travels { size, ..Travels::default() }
+    }
+
+    #[inline]
+    fn record(&mut self, ns: u64) {
+        if self.size == 0 || self.means_us.len() == GROUPS_MAX {
+            return;
+        }
+        self.sum_ns += ns;
+        self.count += 1;
+        if self.count == self.size {
+            self.means_us.push((self.sum_ns as f64 / f64::from(self.size) / 1e3) as f32);
+            (self.count, self.sum_ns) = (0, 0);
+        }
     }
 }
 

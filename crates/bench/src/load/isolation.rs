@@ -30,7 +30,8 @@ pub struct Isolation {
     /// Deliveries per second beside them, as a part of those alone.
     pub rate_part: f64,
     /// The p99 of latencies beside them, as a multiple of that alone.
-    pub p99_times: f64,
+    /// `None` if the tool did not keep its own schedule, so that there are no percentiles.
+    pub p99_times: Option<f64>,
     /// Octets per second that flooded.
     pub flooded_bytes_per_s: f64,
     /// Connections of unruly clients that the broker ended.
@@ -78,10 +79,10 @@ pub fn measure(plan: &IsolationPlan, broker_pid: Option<u32>) -> Result<Isolatio
     scene.strike(&mut link)?;
     link.close()?;
     let rate = |outcome: &Outcome| outcome.rates.delivered.max(1e-9);
-    let p99 = |outcome: &Outcome| outcome.latency.as_ref().map_or(0.0, |latency| latency.p99_us);
+    let p99 = |outcome: &Outcome| outcome.latency.as_ref().map(|latency| latency.p99_us);
     Ok(Isolation {
         rate_part: rate(&beside) / rate(&alone),
-        p99_times: p99(&beside) / p99(&alone).max(1e-9),
+        p99_times: p99(&beside).zip(p99(&alone)).map(|(beside, alone)| beside / alone.max(1e-9)),
         flooded_bytes_per_s: deeds.flooded_bytes.load(Ordering::Relaxed) as f64 / span_s,
         cut_off: deeds.cut_off.load(Ordering::Relaxed),
         backlog: plan.unruly.backlog_bytes / healthy.size_bytes.max(1) as u64,

@@ -1,5 +1,6 @@
 //! What a run came to, as a value that reports are made of.
 
+use super::limit::{Limit, Loads};
 use super::tally::Verdict;
 use crate::measure::latency::Summary;
 use crate::measure::process::Cost;
@@ -29,6 +30,49 @@ pub struct ToolCost {
     pub cpu_ns_per_message: f64,
     /// Cores' worth of CPU.
     pub cpu_share: f64,
+    /// That of the threads that publish.
+    pub producers_share: f64,
+    /// That of the threads that consume.
+    pub consumers_share: f64,
+}
+
+/// How long it took, in seconds.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Times {
+    /// From the first write to the last.
+    pub publish_s: f64,
+    /// From the first delivery to the last.
+    pub receive_s: f64,
+    /// From the first write to the last delivery, or to the last write where nobody consumes.
+    pub total_s: f64,
+}
+
+/// How a schedule was kept.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Schedule {
+    /// Messages per second that were asked for.
+    pub rate: f64,
+    /// The part of the messages due that was published.
+    pub achieved_part: f64,
+    /// How late the tool itself was: after a message was due and nothing kept it from being written.
+    pub lag: Summary,
+    /// Whether the tool was in time. If not, percentiles would describe the tool and are left out.
+    pub tool_kept: bool,
+}
+
+/// One second of a run.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Second {
+    /// Its end, in seconds of the measured span.
+    pub at_s: f64,
+    /// Messages per second.
+    pub published: f64,
+    /// Messages per second.
+    pub delivered: f64,
+    /// Cores' worth of CPU.
+    pub broker_cpu_share: f64,
+    /// Resident memory.
+    pub broker_rss_kib: u64,
 }
 
 /// What a run came to.
@@ -44,6 +88,8 @@ pub struct Outcome {
     pub messages: u64,
     /// Messages per second.
     pub rates: Rates,
+    /// How long the whole run took.
+    pub times: Times,
     /// Messages published over the whole run.
     pub published: u64,
     /// Messages confirmed over the whole run.
@@ -64,4 +110,14 @@ pub struct Outcome {
     pub latency: Option<Summary>,
     /// From sending to the confirm, if asked for.
     pub confirm_latency: Option<Summary>,
+    /// How the schedule was kept, where there was one.
+    pub schedule: Option<Schedule>,
+    /// What held the run back.
+    pub limit: Limit,
+    /// How busy everybody was.
+    pub loads: Loads,
+    /// Mean travel times of the first consumer, group after group, if asked for.
+    pub travels_us: Vec<f32>,
+    /// Second by second.
+    pub seconds: Vec<Second>,
 }

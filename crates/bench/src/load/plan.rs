@@ -74,6 +74,13 @@ pub struct Plan {
     pub spread: u64,
     /// Count the broker's instructions, where that is possible.
     pub instructions: bool,
+    /// Deliveries of each consumer over which a mean travel time is kept, group after group; 0 keeps
+    /// none.
+    pub travel_group: u32,
+    /// Messages that a producer commits together (AMQP transactions); 0 is no transactions.
+    pub commit_publishes: u32,
+    /// Whether consumers acknowledge within transactions, and commit each acknowledgement.
+    pub commit_acks: bool,
     /// Arguments of every queue.
     pub queue_arguments: Vec<(String, Argument)>,
 }
@@ -102,6 +109,9 @@ impl Plan {
             bystanders: 0,
             spread: 0,
             instructions: false,
+            travel_group: 0,
+            commit_publishes: 0,
+            commit_acks: false,
             queue_arguments: Vec::new(),
         }
     }
@@ -133,6 +143,9 @@ impl Plan {
         if self.ack_every > 0 && self.prefetch > 0 && self.ack_every > u32::from(self.prefetch) {
             return Err("acknowledging less often than the prefetch allows would stall".to_owned());
         }
+        if self.travel_group > 0 && !self.latency {
+            return Err("travel times need latencies".to_owned());
+        }
         if self.ahead > 0 && self.consumers == 0 {
             return Err("a limit on undelivered messages needs consumers".to_owned());
         }
@@ -144,11 +157,24 @@ impl Plan {
         }
         match self.target.protocol() {
             Protocol::Nats => self.check_at_most_once(),
-            Protocol::Amqp091 if self.bystanders > 0 || self.spread > 0 => {
-                Err("only NATS has subjects".to_owned())
-            }
-            Protocol::Amqp091 => Ok(()),
+            Protocol::Amqp091 => self.check_queues(),
         }
+    }
+
+    fn check_queues(&self) -> Result<(), String> {
+        if self.spread > 0 {
+            return Err("only NATS has subjects".to_owned());
+        }
+        if self.fan_out && self.bystanders > 0 {
+            return Err("what goes to all queues has no patterns beside it".to_owned());
+        }
+        if self.commit_publishes > 0 && self.window > 0 {
+            return Err("a channel has confirms or transactions, not both".to_owned());
+        }
+        if self.commit_acks && self.ack_every == 0 {
+            return Err("transacted acknowledgements need acknowledgements".to_owned());
+        }
+        Ok(())
     }
 
     fn check_at_most_once(&self) -> Result<(), String> {
@@ -158,6 +184,7 @@ impl Plan {
             (self.ack_every > 0, "acknowledgements"),
             (self.prefetch > 0, "a prefetch limit"),
             (!self.queue_arguments.is_empty(), "queue arguments"),
+            (self.commit_publishes > 0 || self.commit_acks, "transactions"),
         ];
         match asked.iter().find(|(asked, _)| *asked) {
             Some((_, what)) => Err(format!("NATS has no {what}")),
@@ -200,6 +227,11 @@ impl Plan {
             0 => "no confirms".to_owned(),
             window => format!("confirm window {window}"),
         };
+        let confirms = match self.commit_publishes {
+            0 => confirms,
+            count => format!("{count} messages a commit"),
+        };
+        let acks = if self.commit_acks { format!("{acks} and commit") } else { acks };
         format!("{ends}, {route} {} queues, {size} B {mode}, {acks}, {confirms}", self.queues)
     }
 }

@@ -8,6 +8,7 @@ use super::topology::FIRST_DIGITS;
 use super::window::Window;
 use crate::client::{Confirm, Error, Link, Protocol, Receiver, Route};
 use crate::measure::latency::Latencies;
+use crate::measure::process;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use std::sync::atomic::Ordering;
@@ -99,6 +100,16 @@ pub(super) struct Produced {
     pub published: u64,
     /// From sending to the confirm.
     pub confirm_latencies: Option<Latencies>,
+    /// When the first message was written, and when the last was, in nanoseconds of the run.
+    pub first_ns: u64,
+    pub last_ns: u64,
+    /// How late messages were written though nothing kept the producer from it.
+    pub lags: Latencies,
+    /// Messages due at the end.
+    pub due: u64,
+    /// CPU time of its thread, and how long that lived.
+    pub cpu_ns: u64,
+    pub lived_ns: u64,
 }
 
 /// A producer that is connected and has not begun.
@@ -112,6 +123,13 @@ pub(super) struct Producer<'a> {
     pace: Option<Pace>,
     published: u64,
     latencies: Option<Latencies>,
+    begun_ns: u64,
+    first_ns: u64,
+    last_ns: u64,
+    /// Since when nothing has kept the producer from writing what is due.
+    free_ns: u64,
+    lags: Latencies,
+    committing: bool,
 }
 
 impl<'a> Producer<'a> {
@@ -126,6 +144,9 @@ impl<'a> Producer<'a> {
         if plan.window > 0 {
             link.select_confirms()?;
         }
+        if plan.commit_publishes > 0 {
+            link.select_transactions()?;
+        }
         let batch = Batch::new(plan, index, &link, route);
         Ok(Producer {
             plan,
@@ -137,12 +158,20 @@ impl<'a> Producer<'a> {
             pace: None,
             published: 0,
             latencies: (plan.latency && plan.window > 0).then(Latencies::new),
+            begun_ns: 0,
+            first_ns: 0,
+            last_ns: 0,
+            free_ns: 0,
+            lags: Latencies::new(),
+            committing: false,
         })
     }
 
     /// Publishes until the plan or the control says stop, then takes the last confirms.
     pub(super) fn run(mut self) -> Result<Produced, Error> {
-        self.pace = Pace::of(self.plan.rate, self.plan.producers, self.control.now_ns());
+        self.begun_ns = self.control.now_ns();
+        (self.first_ns, self.free_ns) = (self.begun_ns, self.begun_ns);
+        self.pace = Pace::of(self.plan.rate, self.plan.producers, self.begun_ns);
         let share = self.plan.share_of(self.index);
         while self.published < share && !self.control.stop_publishing.load(Ordering::Relaxed) {
             let room = match &self.window {
@@ -153,12 +182,24 @@ impl<'a> Producer<'a> {
                 self.take_input()?;
                 continue;
             }
-            let wanted = self.batch.capacity.min(share - self.published).min(room);
+            let transaction = match u64::from(self.plan.commit_publishes) {
+                0 => u64::MAX,
+                size => size - self.published % size,
+            };
+            let wanted = self.batch.capacity.min(share - self.published).min(room).min(transaction);
             let due = self.due(wanted)?;
             let count = if due == 0 { 0 } else { self.control.allowance(due) };
             if count > 0 {
                 self.publish(count)?;
             }
+            if count == transaction {
+                self.commit()?;
+            }
+        }
+        self.last_ns = self.control.now_ns();
+        let due = self.pace.as_ref().map_or(0, |pace| pace.due_by(self.control.now_ns()));
+        if self.plan.commit_publishes > 0 {
+            self.commit()?;
         }
         while self.window.as_ref().is_some_and(|window| !window.is_empty()) {
             self.take_input()?;
@@ -167,7 +208,16 @@ impl<'a> Producer<'a> {
         self.link.send_end()?;
         self.link.expect_end(&mut ())?;
         self.link.close()?;
-        Ok(Produced { published: self.published, confirm_latencies: self.latencies })
+        Ok(Produced {
+            published: self.published,
+            confirm_latencies: self.latencies,
+            first_ns: self.first_ns,
+            last_ns: self.last_ns,
+            lags: self.lags,
+            due: due.min(share),
+            cpu_ns: process::thread_cpu_ns(),
+            lived_ns: self.control.now_ns() - self.begun_ns,
+        })
     }
 
     #[inline]
@@ -177,6 +227,10 @@ impl<'a> Producer<'a> {
         // message counts from when it was due: a stalled broker delays those behind it, and that
         // must show.
         let now_ns = if self.plan.latency { self.control.now_ns() } else { 0 };
+        if let Some(pace) = &self.pace {
+            let possible_ns = pace.due_ns(first).max(self.free_ns);
+            self.lags.record(self.control.now_ns().saturating_sub(possible_ns));
+        }
         let bytes = match (&self.pace, self.plan.latency) {
             (Some(pace), true) => {
                 self.batch.stamp(count, first, |index| pace.due_ns(first + index))
@@ -188,6 +242,9 @@ impl<'a> Producer<'a> {
         }
         if let Some(window) = &mut self.window {
             window.sent(count, now_ns);
+        }
+        if self.pace.is_some() {
+            self.free_ns = self.control.now_ns();
         }
         self.published = published;
         self.control.producers[self.index].messages.store(published, Ordering::Relaxed);
@@ -228,12 +285,37 @@ impl<'a> Producer<'a> {
                 latencies.record(now_ns.saturating_sub(sent_ns));
             }
         };
-        let mut confirms =
-            Confirms { window: self.window.as_mut(), record, confirmed: 0, refused: 0 };
+        let mut confirms = Confirms {
+            window: self.window.as_mut(),
+            record,
+            confirmed: 0,
+            refused: 0,
+            committed: false,
+        };
         self.link.parse(&mut confirms)?;
         let counter = &self.control.producers[self.index];
         counter.second.fetch_add(confirms.confirmed, Ordering::Relaxed);
         counter.refused.fetch_add(confirms.refused, Ordering::Relaxed);
+        if confirms.committed {
+            self.committing = false;
+        }
+        if self.pace.is_some() {
+            self.free_ns = self.control.now_ns();
+        }
+        Ok(())
+    }
+
+    /// Commits the transaction and waits until that is answered, as a synchronous client does.
+    fn commit(&mut self) -> Result<(), Error> {
+        let mut out = Vec::new();
+        self.link.encode_commit(&mut out);
+        self.link.write(&out)?;
+        self.committing = true;
+        while self.committing {
+            self.take_input()?;
+        }
+        let counter = &self.control.producers[self.index];
+        counter.second.store(self.published, Ordering::Relaxed);
         Ok(())
     }
 
@@ -252,6 +334,7 @@ struct Confirms<'a, F> {
     record: F,
     confirmed: u64,
     refused: u64,
+    committed: bool,
 }
 
 impl<F: FnMut(u64)> Receiver for Confirms<'_, F> {
@@ -264,6 +347,10 @@ impl<F: FnMut(u64)> Receiver for Confirms<'_, F> {
             Error::Nonsense(format!("a confirm of tag {}, which was never sent", confirm.tag))
         })?;
         Ok(())
+    }
+
+    fn committed(&mut self) {
+        self.committed = true;
     }
 }
 

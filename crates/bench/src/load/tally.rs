@@ -92,12 +92,14 @@ pub struct Tally {
     producers: Vec<Seen>,
     foreign: u64,
     corrupt: u64,
+    /// Deliveries too short to tell apart.
+    bare: u64,
 }
 
 impl Tally {
     /// A tally for a run with this many producers.
     pub fn new(producers: usize) -> Tally {
-        Tally { producers: vec![Seen::default(); producers], foreign: 0, corrupt: 0 }
+        Tally { producers: vec![Seen::default(); producers], foreign: 0, corrupt: 0, bare: 0 }
     }
 
     /// Notes one delivery.
@@ -107,6 +109,12 @@ impl Tally {
             Some(seen) => seen.record(stamp.sequence, redelivered),
             None => self.foreign += 1,
         }
+    }
+
+    /// Notes a delivery that is too short to carry anything.
+    #[inline]
+    pub fn record_bare(&mut self) {
+        self.bare += 1;
     }
 
     /// Notes a delivery whose checksum or length was wrong.
@@ -121,12 +129,28 @@ impl Tally {
         }
         self.foreign += other.foreign;
         self.corrupt += other.corrupt;
+        self.bare += other.bare;
     }
+}
+
+/// How closely messages were looked at.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Checked {
+    /// They are too short to carry anything: losses and duplicates show in their number alone.
+    #[default]
+    Counted,
+    /// Producer and number of each.
+    Identities,
+    /// That, and a checksum over the whole body.
+    Checksums,
 }
 
 /// What became of the messages of a run, over all queues.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
+    /// How closely they were looked at.
+    pub checked: Checked,
     /// Deliveries that had to be: published messages times the queues each went to.
     pub expected: u64,
     /// Of these, how many came at least once.
@@ -148,6 +172,9 @@ pub struct Verdict {
 impl Verdict {
     /// Adds one queue: what its consumers saw, and how many messages each producer published to it.
     pub fn add_queue(&mut self, tally: &Tally, published: &[u64]) {
+        if tally.bare > 0 {
+            return self.add_bare(tally, published.iter().sum());
+        }
         for (seen, &published) in tally.producers.iter().zip(published) {
             let delivered = seen.count_below(published);
             self.expected += published;
@@ -160,6 +187,43 @@ impl Verdict {
         }
         self.invented += tally.foreign;
         self.corrupt += tally.corrupt;
+    }
+
+    fn add_bare(&mut self, tally: &Tally, published: u64) {
+        self.expected += published;
+        self.delivered += tally.bare.min(published);
+        self.lost += published.saturating_sub(tally.bare);
+        self.duplicated += tally.bare.saturating_sub(published);
+        self.corrupt += tally.corrupt;
+    }
+
+    /// In words: the counts that are not zero.
+    pub fn describe(&self) -> String {
+        let mut text = format!("{} of {} delivered", self.delivered, self.expected);
+        let faults = [
+            (self.lost, "lost"),
+            (self.duplicated, "duplicated"),
+            (self.reordered, "reordered"),
+            (self.corrupt, "corrupted"),
+            (self.invented, "invented"),
+            (self.redelivered, "redelivered"),
+        ];
+        for (count, what) in faults.into_iter().filter(|(count, _)| *count > 0) {
+            text += &format!(", {count} {what}");
+        }
+        text
+    }
+
+    /// Adds the counts of another part of the same run.
+    pub fn add(&mut self, other: &Verdict) {
+        self.expected += other.expected;
+        self.delivered += other.delivered;
+        self.lost += other.lost;
+        self.duplicated += other.duplicated;
+        self.redelivered += other.redelivered;
+        self.reordered += other.reordered;
+        self.invented += other.invented;
+        self.corrupt += other.corrupt;
     }
 
     /// Everything came, once, in order and unharmed.

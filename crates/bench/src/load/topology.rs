@@ -12,6 +12,8 @@ pub(super) struct Topology {
     exchange: String,
     queues: Vec<String>,
     groups: Vec<String>,
+    /// A queue for patterns that match nothing.
+    unheard: Option<String>,
     /// What producers publish to and consumers listen to where messages are spread over subjects.
     spread: Option<Spread>,
 }
@@ -33,6 +35,8 @@ impl Topology {
         let protocol = plan.target.protocol();
         let prefix = prefix(protocol);
         let dash = match protocol {
+            // Patterns match words, and these are at dots.
+            Protocol::Amqp091 if plan.bystanders > 0 => '.',
             Protocol::Amqp091 => '-',
             Protocol::Nats => '.',
         };
@@ -42,9 +46,16 @@ impl Topology {
             firsts: queues.iter().map(|queue| format!("{queue}{FIRST_DIGITS}")).collect(),
             patterns: queues.iter().map(|queue| format!("{queue}.*")).collect(),
         });
+        let patterns = protocol == Protocol::Amqp091 && plan.bystanders > 0;
+        let exchange = match (plan.fan_out, patterns) {
+            (true, _) => format!("{prefix}{dash}fanout"),
+            (false, true) => format!("{prefix}{dash}topic"),
+            (false, false) => String::new(),
+        };
         Topology {
             protocol,
-            exchange: if plan.fan_out { format!("{prefix}{dash}fanout") } else { String::new() },
+            exchange,
+            unheard: patterns.then(|| format!("{prefix}{dash}unheard")),
             queues,
             spread,
             groups: (0..plan.queues).map(|index| format!("group-{index}")).collect(),
@@ -59,7 +70,19 @@ impl Topology {
         if plan.fan_out {
             link.declare_fan_out(&self.exchange, &self.queues)?;
         }
-        Ok(())
+        let Some(unheard) = &self.unheard else { return Ok(()) };
+        link.declare_topic(&self.exchange)?;
+        for queue in &self.queues {
+            link.bind(queue, &self.exchange, [queue.clone()])?;
+        }
+        link.declare_queue(unheard, false, &[])?;
+        let above = self.queues[0].rsplit_once('.').map_or("", |(above, _)| above);
+        // Every tenth has a wildcard, so that literal look-ups alone do not settle it.
+        let pattern = |index: usize| match index % 10 {
+            0 => format!("*.by-{index}"),
+            _ => format!("{above}.by-{index}"),
+        };
+        link.bind(unheard, &self.exchange, (0..plan.bystanders).map(pattern))
     }
 
     /// The queues, or their subjects.
@@ -74,7 +97,7 @@ impl Topology {
         let (exchange, key) = match (self.protocol, plan.fan_out) {
             (Protocol::Amqp091, true) => (self.exchange.as_str(), ""),
             (Protocol::Nats, true) => ("", self.exchange.as_str()),
-            (_, false) => ("", queue),
+            (_, false) => (self.exchange.as_str(), queue),
         };
         Route { exchange, key, persistent: plan.persistent }
     }
@@ -106,7 +129,7 @@ impl Topology {
 
     /// Deletes what was declared.
     pub(super) fn delete(&self, link: &mut Link) -> Result<(), Error> {
-        for queue in &self.queues {
+        for queue in self.queues.iter().chain(&self.unheard) {
             link.delete_queue(queue)?;
         }
         if !self.exchange.is_empty() {

@@ -21,6 +21,8 @@ pub struct Usage {
     pub disk_bytes: u64,
     /// Calls that wrote to files; sends on sockets are not among them.
     pub write_calls: u64,
+    /// CPU time of each thread that lives.
+    pub threads_ns: BTreeMap<u32, u64>,
 }
 
 /// What a broker took over a measured span.
@@ -36,6 +38,10 @@ pub struct Cost {
     pub disk_bytes_per_s: f64,
     /// Calls per second that wrote to files.
     pub write_calls_per_s: f64,
+    /// Cores' worth of CPU of the thread that took most.
+    pub busiest_thread_share: f64,
+    /// Flushes per second of all disks of the machine: those of others are among them.
+    pub disk_flushes_per_s: Option<f64>,
     /// Resident memory at the end.
     pub rss_kib: u64,
     /// The most resident memory since it started.
@@ -53,6 +59,8 @@ impl Cost {
             context_switches_per_s: grown(|usage| usage.context_switches) / span_s,
             disk_bytes_per_s: grown(|usage| usage.disk_bytes) / span_s,
             write_calls_per_s: grown(|usage| usage.write_calls) / span_s,
+            busiest_thread_share: end.busiest_since(start) as f64 / 1e9 / span_s,
+            disk_flushes_per_s: None,
             rss_kib: end.rss_kib,
             rss_peak_kib: end.rss_peak_kib,
         }
@@ -60,6 +68,13 @@ impl Cost {
 }
 
 impl Usage {
+    /// The most CPU time that one thread took since `start`.
+    fn busiest_since(&self, start: &Usage) -> u64 {
+        let before = |thread: &u32| start.threads_ns.get(thread).copied().unwrap_or(0);
+        let grown = |(thread, ns): (&u32, &u64)| ns.saturating_sub(before(thread));
+        self.threads_ns.iter().map(grown).max().unwrap_or(0)
+    }
+
     /// The usage of the process and its descendants; `None` if it is not there.
     pub fn of_tree(pid: u32) -> Option<Usage> {
         let mut total = Usage::of(pid)?;
@@ -72,6 +87,7 @@ impl Usage {
                 total.context_switches += usage.context_switches;
                 total.disk_bytes += usage.disk_bytes;
                 total.write_calls += usage.write_calls;
+                total.threads_ns.extend(usage.threads_ns);
             }
         }
         Some(total)
@@ -90,12 +106,24 @@ impl Usage {
             context_switches: 0,
             disk_bytes: status_field(&io, "write_bytes").unwrap_or(0),
             write_calls: status_field(&io, "syscw").unwrap_or(0),
+            threads_ns: BTreeMap::new(),
         };
         for task in fs::read_dir(folder.join("task")).ok()?.flatten() {
+            let number = task.file_name().to_str().and_then(|name| name.parse().ok());
+            let schedule = fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
+            let ns = schedule.split_whitespace().next().and_then(|field| field.parse().ok());
+            if let (Some(number), Some(ns)) = (number, ns) {
+                usage.threads_ns.insert(number, ns);
+            }
             let Ok(status) = fs::read_to_string(task.path().join("status")) else { continue };
             for name in ["voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"] {
                 usage.context_switches += status_field(&status, name).unwrap_or(0);
             }
+        }
+        // The scheduler's own count is exact where the ticks round; it lacks threads that ended.
+        let exact_ns: u64 = usage.threads_ns.values().sum();
+        if exact_ns + 2 * TICK_NS * usage.threads_ns.len() as u64 >= usage.cpu_ns {
+            usage.cpu_ns = exact_ns;
         }
         Some(usage)
     }
@@ -105,6 +133,37 @@ impl Usage {
 pub fn own_cpu_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// CPU time of the calling thread.
+pub fn thread_cpu_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Ticks that all cores of this machine were busy, and all ticks, since it started.
+pub fn machine_ticks() -> Option<(u64, u64)> {
+    parse_machine(&fs::read_to_string("/proc/stat").ok()?)
+}
+
+/// Reads the first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal.
+pub(super) fn parse_machine(stat: &str) -> Option<(u64, u64)> {
+    let line = stat.lines().next()?.strip_prefix("cpu ")?;
+    let ticks: Vec<u64> = line.split_whitespace().map_while(|it| it.parse().ok()).take(8).collect();
+    let all: u64 = ticks.iter().sum();
+    Some((all - ticks.get(3)? - ticks.get(4)?, all))
+}
+
+/// Flush requests that all disks of this machine have completed since it started.
+pub fn disk_flushes() -> Option<u64> {
+    parse_flushes(&fs::read_to_string("/proc/diskstats").ok()?)
+}
+
+/// Sums the field that counts flushes (kernel documentation, `admin-guide/iostats.rst`, field 16)
+/// over the disks; `None` where no disk has it.
+pub(super) fn parse_flushes(table: &str) -> Option<u64> {
+    let field = |line: &str| line.split_whitespace().nth(18)?.parse::<u64>().ok();
+    table.lines().filter_map(field).reduce(|sum, count| sum + count)
 }
 
 /// The fields of `/proc/PID/stat` that count here.

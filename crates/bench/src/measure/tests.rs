@@ -56,6 +56,7 @@ fn a_cost_is_per_message_and_per_second() {
         context_switches: 25,
         disk_bytes: 8_192,
         write_calls: 4,
+        ..Usage::default()
     };
     let cost = Cost::between(&start, &end, 2.0, 1_000);
     assert_eq!(cost.cpu_ns_per_message, 1_000_000.0);

@@ -56,6 +56,7 @@ impl Connection {
         let stream = TcpStream::connect((uri.host.as_str(), uri.port))?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
         let mut connection = Connection {
             stream,
             incoming: Incoming::default(),
@@ -198,6 +199,11 @@ impl Connection {
     pub fn select_confirms(&mut self) -> Result<(), Error> {
         let select = Method::ConfirmSelect { no_wait: false };
         self.call(CHANNEL, &select, |answer| matches!(answer, Method::ConfirmSelectOk {}))
+    }
+
+    /// Turns transactions on.
+    pub fn select_transactions(&mut self) -> Result<(), Error> {
+        self.call(CHANNEL, &Method::TxSelect {}, |answer| matches!(answer, Method::TxSelectOk {}))
     }
 
     /// Limits the unacknowledged deliveries of the consumers that follow; 0 is no limit.

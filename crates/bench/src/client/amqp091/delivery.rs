@@ -9,6 +9,8 @@ use angarium_protocol::amqp091::frame::{self, Frame};
 
 /// The first octets of a channel.close-ok method.
 const CHANNEL_CLOSE_OK: [u8; 4] = [0, 20, 0, 41];
+/// The first octets of a tx.commit-ok method.
+const TX_COMMIT_OK: [u8; 4] = [0, 90, 0, 21];
 
 /// The delivery whose frames are arriving.
 #[derive(Debug, Default)]
@@ -57,6 +59,10 @@ impl Content {
             Some((&content::NACK, fields)) => confirm(fields, true, receiver),
             Some((&CHANNEL_CLOSE_OK, _)) => {
                 receiver.ended();
+                Ok(())
+            }
+            Some((&TX_COMMIT_OK, _)) => {
+                receiver.committed();
                 Ok(())
             }
             _ => refusal(frame),

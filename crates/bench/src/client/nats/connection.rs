@@ -33,6 +33,7 @@ impl Connection {
         let stream = TcpStream::connect((uri.host.as_str(), uri.port))?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
         let (incoming, payload_bytes_max) = (Incoming::default(), PAYLOAD_BYTES_MAX);
         let mut connection = Connection { stream, payload_bytes_max, incoming, subscriptions: 0 };
         let mut info = None;

@@ -1,0 +1,184 @@
+//! From what the workers of a run brought home to its outcome. Knows no sockets.
+
+use super::consumer::Consumed;
+use super::control::Control;
+use super::limit::{self, Loads};
+use super::outcome::{Outcome, Rates, Schedule, ToolCost};
+use super::plan::Plan;
+use super::producer::Produced;
+use super::span::Span;
+use super::stamp::IDENTITY_BYTES;
+use super::tally::{Checked, Tally, Verdict};
+use crate::measure::latency::{Latencies, Summary};
+use crate::measure::process::Cost;
+
+/// The outcome of a run.
+pub(super) fn conclude(
+    plan: &Plan,
+    control: &Control,
+    span: &Span,
+    produced: &[Produced],
+    consumed: &[Consumed],
+) -> Outcome {
+    let (start, end) = (&span.start, &span.end);
+    let measured_s = (end.at - start.at).as_secs_f64();
+    let messages = match plan.consumers {
+        0 => end.published - start.published,
+        _ => end.delivered - start.delivered,
+    };
+    let tool_ns = (end.tool_cpu_ns - start.tool_cpu_ns) as f64;
+    let broker = broker_cost(span, measured_s, messages);
+    let schedule = schedule(plan, produced, consumed);
+    let loads = Loads {
+        broker_thread: broker.as_ref().map_or(0.0, |cost| cost.busiest_thread_share),
+        tool_thread: busiest(produced, consumed),
+        machine: machine_share(span),
+        schedule_kept: schedule.as_ref().is_some_and(|it| it.achieved_part > 0.99),
+    };
+    let tool_kept = schedule.as_ref().is_none_or(|schedule| schedule.tool_kept);
+    let confirms = produced.iter().filter_map(|it| it.confirm_latencies.as_ref());
+    let deliveries = consumed.iter().filter_map(|it| it.latencies.as_ref());
+    Outcome {
+        plan: plan.describe(),
+        broker_uri: plan.target.to_string(),
+        measured_s,
+        messages,
+        rates: rates(plan, span, measured_s),
+        times: times(plan, produced, consumed),
+        published: control.published(),
+        confirmed: control.confirmed(),
+        refused: control.refused(),
+        verdict: verdict(plan, produced, consumed),
+        cut_off: consumed.iter().filter_map(|it| it.cut_off.clone()).collect(),
+        broker,
+        instructions_per_message: span
+            .instructions
+            .map(|count| count as f64 / messages.max(1) as f64),
+        tool: ToolCost {
+            cpu_ns_per_message: tool_ns / messages.max(1) as f64,
+            cpu_share: tool_ns / 1e9 / measured_s,
+            producers_share: total_share(produced.iter().map(|it| (it.cpu_ns, it.lived_ns))),
+            consumers_share: total_share(consumed.iter().map(|it| (it.cpu_ns, it.lived_ns))),
+        },
+        limit: limit::of(&loads),
+        loads,
+        latency: summarize(plan, deliveries).filter(|_| tool_kept),
+        confirm_latency: summarize(plan, confirms).filter(|_| tool_kept),
+        schedule,
+        travels_us: consumed.first().map_or(Vec::new(), |it| it.travels.clone()),
+        seconds: span.seconds.clone(),
+    }
+}
+
+fn broker_cost(span: &Span, measured_s: f64, messages: u64) -> Option<Cost> {
+    let (start, end) = span.start.broker.as_ref().zip(span.end.broker.as_ref())?;
+    let mut cost = Cost::between(start, end, measured_s, messages);
+    let flushes = span.start.flushes.zip(span.end.flushes);
+    cost.disk_flushes_per_s =
+        flushes.map(|(start, end)| end.saturating_sub(start) as f64 / measured_s);
+    Some(cost)
+}
+
+fn rates(plan: &Plan, span: &Span, measured_s: f64) -> Rates {
+    let (start, end) = (&span.start, &span.end);
+    let rate = |before: u64, after: u64| (after - before) as f64 / measured_s;
+    let (second_min, second_max) = span.extremes(plan.consumers > 0);
+    Rates {
+        published: rate(start.published, end.published),
+        confirmed: rate(start.confirmed, end.confirmed),
+        delivered: rate(start.delivered, end.delivered),
+        delivered_bytes: rate(start.delivered_bytes, end.delivered_bytes),
+        second_min,
+        second_max,
+    }
+}
+
+fn times(plan: &Plan, produced: &[Produced], consumed: &[Consumed]) -> super::outcome::Times {
+    let first = produced.iter().map(|it| it.first_ns).min().unwrap_or(0);
+    let last = produced.iter().map(|it| it.last_ns).max().unwrap_or(0);
+    let heard = consumed.iter().map(|it| it.first_ns).filter(|ns| *ns > 0).min();
+    let done = consumed.iter().map(|it| it.last_ns).max().unwrap_or(last);
+    let seconds = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e9;
+    super::outcome::Times {
+        publish_s: seconds(first, last),
+        receive_s: heard.map_or(0.0, |heard| seconds(heard, done)),
+        total_s: seconds(first, if plan.consumers > 0 { done } else { last }),
+    }
+}
+
+/// How well the producers kept to the plan's rate. The lag is what the tool itself was late: neither
+/// a full socket nor a full window held it.
+fn schedule(plan: &Plan, produced: &[Produced], consumed: &[Consumed]) -> Option<Schedule> {
+    if plan.rate == 0 {
+        return None;
+    }
+    let mut lags = Latencies::new();
+    produced.iter().for_each(|it| lags.merge(&it.lags));
+    let lag = lags.summary()?;
+    let (due, done): (u64, u64) =
+        produced.iter().fold((0, 0), |(due, done), it| (due + it.due, done + it.published));
+    let busy = busiest(produced, consumed) >= limit::BUSY;
+    Some(Schedule {
+        rate: plan.rate as f64,
+        achieved_part: done as f64 / due.max(1) as f64,
+        tool_kept: lag.p99_us <= LAG_US_MAX && !busy,
+        lag,
+    })
+}
+
+/// The p99 of the tool's own lag beyond which percentiles would describe the tool.
+const LAG_US_MAX: f64 = 1_000.0;
+
+fn busiest(produced: &[Produced], consumed: &[Consumed]) -> f64 {
+    let produced = produced.iter().map(|it| (it.cpu_ns, it.lived_ns));
+    let all = produced.chain(consumed.iter().map(|it| (it.cpu_ns, it.lived_ns)));
+    all.map(|(cpu, lived)| cpu as f64 / lived.max(1) as f64).fold(0.0, f64::max)
+}
+
+fn total_share(threads: impl Iterator<Item = (u64, u64)>) -> f64 {
+    threads.map(|(cpu, lived)| cpu as f64 / lived.max(1) as f64).sum()
+}
+
+fn machine_share(span: &Span) -> f64 {
+    let Some(((busy, all), (busy_end, all_end))) = span.start.machine.zip(span.end.machine) else {
+        return 0.0;
+    };
+    busy_end.saturating_sub(busy) as f64 / all_end.saturating_sub(all).max(1) as f64
+}
+
+fn summarize<'a>(plan: &Plan, parts: impl Iterator<Item = &'a Latencies>) -> Option<Summary> {
+    let mut all = Latencies::new();
+    parts.for_each(|part| all.merge(part));
+    plan.latency.then(|| all.summary()).flatten()
+}
+
+/// The verdict over all queues; none where nobody consumes.
+pub(super) fn verdict(
+    plan: &Plan,
+    produced: &[Produced],
+    consumed: &[Consumed],
+) -> Option<Verdict> {
+    if plan.consumers == 0 {
+        return None;
+    }
+    let mut verdict = Verdict {
+        checked: match plan.size_bytes {
+            0..IDENTITY_BYTES => Checked::Counted,
+            _ if plan.checksum => Checked::Checksums,
+            _ => Checked::Identities,
+        },
+        ..Verdict::default()
+    };
+    for queue in 0..plan.queues {
+        let mut tally = Tally::new(plan.producers);
+        for consumed in consumed.iter().skip(queue).step_by(plan.queues) {
+            tally.merge(&consumed.tally);
+        }
+        let share = |(index, it): (usize, &Produced)| {
+            if plan.routes(index, queue) { it.published } else { 0 }
+        };
+        let published: Vec<u64> = produced.iter().enumerate().map(share).collect();
+        verdict.add_queue(&tally, &published);
+    }
+    Some(verdict)
+}

@@ -1,0 +1,84 @@
+//! What held a run back: the broker, the tool, the machine that both share, or the schedule.
+
+use serde::{Deserialize, Serialize};
+
+/// A thread that runs for this part of the time has no more to give.
+pub(super) const BUSY: f64 = 0.9;
+/// A machine that is busy for this part of the time has no more to give.
+const MACHINE_BUSY: f64 = 0.93;
+
+/// How busy everybody was.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Loads {
+    /// The broker's busiest thread, as a part of one core.
+    pub broker_thread: f64,
+    /// The tool's busiest thread, as a part of one core.
+    pub tool_thread: f64,
+    /// All cores of the machine, as a part of them.
+    pub machine: f64,
+    /// A rate was asked for and reached.
+    pub schedule_kept: bool,
+}
+
+/// What held a run back.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Limit {
+    /// The asked rate was reached: nothing did.
+    Schedule,
+    /// A thread of the broker had no more to give.
+    Broker,
+    /// A thread of the tool had no more to give: the broker may be faster than this.
+    Tool,
+    /// A thread of both had no more to give.
+    Both,
+    /// All cores were busy, which broker and tool share.
+    Machine,
+    /// Nobody was busy: they waited for each other, for a disk or for a network.
+    #[default]
+    Waiting,
+}
+
+impl Limit {
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Limit::Schedule => "schedule",
+            Limit::Broker => "broker",
+            Limit::Tool => "tool",
+            Limit::Both => "both",
+            Limit::Machine => "machine",
+            Limit::Waiting => "waiting",
+        }
+    }
+}
+
+/// Judges the loads.
+pub(super) fn of(loads: &Loads) -> Limit {
+    match (loads.broker_thread >= BUSY, loads.tool_thread >= BUSY) {
+        _ if loads.schedule_kept => Limit::Schedule,
+        (true, true) => Limit::Both,
+        (true, false) => Limit::Broker,
+        (false, true) => Limit::Tool,
+        _ if loads.machine >= MACHINE_BUSY => Limit::Machine,
+        (false, false) => Limit::Waiting,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_is_busy_is_the_limit() {
+        let loads = |broker_thread, tool_thread, machine, schedule_kept| {
+            of(&Loads { broker_thread, tool_thread, machine, schedule_kept })
+        };
+        assert_eq!(loads(0.99, 0.5, 1.0, false), Limit::Broker);
+        assert_eq!(loads(0.5, 0.99, 1.0, false), Limit::Tool);
+        assert_eq!(loads(0.95, 0.99, 1.0, false), Limit::Both);
+        assert_eq!(loads(0.5, 0.5, 1.0, false), Limit::Machine);
+        assert_eq!(loads(0.2, 0.2, 0.3, false), Limit::Waiting);
+        assert_eq!(loads(0.2, 0.2, 0.3, true), Limit::Schedule);
+    }
+}
