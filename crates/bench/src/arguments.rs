@@ -1,15 +1,18 @@
 //! The command line of the benchmark, and what each of its commands runs.
 
+use crate::campaign::{self, CompareArguments, PeersArguments, PresetArguments};
 use crate::client::Target;
 use crate::client::amqp091::Argument;
 use crate::load::idle::IdlePlan;
 use crate::load::isolation::IsolationPlan;
 use crate::load::{self, End, Plan, Unruly, idle, isolation, round_trip, start};
 use crate::measure::{disk, process, raw};
+use crate::preset;
 use crate::report;
 use crate::versus::{self, VersusArguments};
-use clap::{Args, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use serde::Serialize;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -34,8 +37,9 @@ enum BenchCommand {
     Load(Box<LoadArguments>),
     /// Send a request and wait for its reply, again and again: the time of a round trip
     Ping(PingArguments),
-    /// Healthy clients alone, then beside stalled, slow and flooding ones: what is left to them
-    Isolation(IsolationArguments),
+    /// Healthy clients alone, then beside stalled, slow and flooding ones: what is left to them; the
+    /// preset `isolation` with more to set
+    Neighbours(IsolationArguments),
     /// Open idle connections, each with a subscription: the broker's memory for each, and the time
     /// of one message to all
     Idle(IdleArguments),
@@ -45,8 +49,19 @@ enum BenchCommand {
     Raw(RawArguments),
     /// The limit of the disk: plain sequential writes, each with fdatasync
     Disk(DiskArguments),
-    /// Our broker beside RabbitMQ or nats-server, under the same loads in turn
+    /// Our broker beside RabbitMQ or nats-server, under the same loads in turn, against targets
     Versus(VersusArguments),
+    /// Name the presets: the classic measurements, with a line each
+    List,
+    /// Name the brokers that can be started here
+    Peers(PeersArguments),
+    /// Two results of presets beside each other
+    Compare(CompareArguments),
+    /// Presets by name: `bench pang-1a --quick` is the same as `bench run pang-1a --quick`
+    Run(Box<PresetArguments>),
+    /// Presets by name
+    #[command(external_subcommand)]
+    Named(Vec<OsString>),
 }
 
 #[derive(Debug, Args)]
@@ -152,6 +167,8 @@ impl LoadArguments {
             fan_out: self.fan_out,
             size_bytes: self.size,
             persistent: self.persistent,
+            durable_queues: true,
+            topic: false,
             ack_every: self.ack_every,
             prefetch: self.prefetch,
             window: self.window,
@@ -299,6 +316,40 @@ struct DiskArguments {
     duration: f64,
 }
 
+/// Words that begin with a preset's name.
+#[derive(Debug, Parser)]
+#[command(name = "bench", bin_name = "bench")]
+struct Named {
+    #[command(flatten)]
+    presets: PresetArguments,
+}
+
+impl Named {
+    /// Ends the process with what is wrong if something is, as for any other command.
+    fn of(words: &[OsString]) -> Named {
+        Named::parse_from(std::iter::once("bench".into()).chain(words.iter().cloned()))
+    }
+}
+
+fn presets(arguments: &PresetArguments) -> Result<ExitCode, String> {
+    let clean = campaign::run(arguments)?;
+    Ok(if clean { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+fn list() {
+    let mut text = "";
+    for preset in preset::all() {
+        if preset.text != text {
+            text = preset.text;
+            println!("\n{text}");
+        }
+        println!("  {:<22} {}", preset.name, preset.about);
+    }
+    println!(
+        "\nA text's name stands for all of its presets (pang, osu, solace, xmlblaster), `all` for everything."
+    );
+}
+
 /// Runs what the command line asks for and prints the result. Fails if the broker lost or harmed a
 /// message.
 pub fn run(arguments: BenchArguments) -> ExitCode {
@@ -329,7 +380,7 @@ fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
             let trips = round_trip::measure(&broker.target, broker.pid(), ping.size, span);
             print(json, &trips.map_err(text)?, report::round_trips)?;
         }
-        BenchCommand::Isolation(arguments) => {
+        BenchCommand::Neighbours(arguments) => {
             let found = isolation::measure(&arguments.plan()?, arguments.broker.pid());
             print(json, &found.map_err(text)?, report::isolation)?;
         }
@@ -339,7 +390,7 @@ fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
             }
             let pid = idle.broker.pid().ok_or("which process is the broker? Say it by --pid")?;
             let (connections, waves) = (idle.connections, idle.waves);
-            let plan = IdlePlan { connections, settle: seconds(idle.settle)?, waves };
+            let plan = IdlePlan { connections, settle: seconds(idle.settle)?, waves, storm: false };
             let cost = idle::measure(&idle.broker.target, pid, &plan);
             print(json, &cost.map_err(text)?, report::idle)?;
         }
@@ -361,6 +412,11 @@ fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
             let met = versus::run(arguments)?;
             return Ok(if met { ExitCode::SUCCESS } else { ExitCode::from(2) });
         }
+        BenchCommand::List => list(),
+        BenchCommand::Peers(arguments) => campaign::peers(arguments)?,
+        BenchCommand::Compare(arguments) => campaign::compare(arguments)?,
+        BenchCommand::Run(arguments) => return presets(arguments),
+        BenchCommand::Named(words) => return presets(&Named::of(words).presets),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,20 +5,26 @@
 //! | `client` | protocols, as a client speaks them |
 //! | `load` | workloads: who publishes what to whom, and what became of it |
 //! | `measure` | processes, latencies, the bare disk and the bare sockets |
-//! | `peer` | how other brokers are started and stopped |
+//! | `exchange` | a stock exchange of three programs |
+//! | `peer` | how brokers are found, started, killed and stopped |
+//! | `preset` | the classic measurements as data: parameters, terms, historical figures |
+//! | `campaign` | presets against brokers, in turn |
 //! | `versus` | our broker beside a peer, against targets |
-//! | `report` | text and JSON |
+//! | `report` | results as text, JSON and a page; two of them beside each other |
 //! | `arguments` | the command line |
 //!
 //! It meets our own broker exactly as it meets the others: nothing of the node or the server is in
 //! here.
 
 mod arguments;
+mod campaign;
 pub mod client;
+pub mod exchange;
 pub mod interrupt;
 pub mod load;
 pub mod measure;
 pub mod peer;
+mod preset;
 mod report;
 mod versus;
 

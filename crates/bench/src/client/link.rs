@@ -1,7 +1,9 @@
 //! One connection to a broker, whatever its protocol: the driver boundary of all workloads.
 
 use super::amqp091::{self, Argument, Envelope};
+use super::mqtt;
 use super::nats;
+use super::stomp;
 use super::{Error, Protocol, Receiver, Target};
 use angarium_protocol::amqp091::codec::Method;
 use angarium_protocol::nats::codec::Publish;
@@ -29,6 +31,65 @@ pub struct Source<'a> {
     pub group: Option<&'a str>,
     /// Deliveries need no acknowledgement.
     pub auto_ack: bool,
+    /// The session that was declared to keep what is published (MQTT).
+    pub session: Option<&'a str>,
+}
+
+impl<'a> Source<'a> {
+    /// Everything from there, without acknowledgements.
+    pub fn plain(name: &'a str) -> Source<'a> {
+        Source { name, group: None, auto_ack: true, session: None }
+    }
+}
+
+/// Where the parts of an encoded message lie that change from one to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Encoded {
+    /// The body's first octet.
+    pub body_at: usize,
+    tag_at: Option<TagAt>,
+}
+
+/// Where a message says what its confirm will name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TagAt {
+    /// A packet identifier of two octets (MQTT).
+    PacketId(usize),
+    /// A receipt's digits (STOMP).
+    Digits(usize),
+}
+
+impl Encoded {
+    fn body_at(body_at: usize) -> Encoded {
+        Encoded { body_at, tag_at: None }
+    }
+
+    /// The same places after `octets` more before them.
+    pub fn shifted(self, octets: usize) -> Encoded {
+        let tag_at = self.tag_at.map(|tag_at| match tag_at {
+            TagAt::PacketId(at) => TagAt::PacketId(at + octets),
+            TagAt::Digits(at) => TagAt::Digits(at + octets),
+        });
+        Encoded { body_at: self.body_at + octets, tag_at }
+    }
+
+    /// Writes the tag, which counts from 1, where the protocol carries one.
+    #[inline]
+    pub fn write_tag(&self, message: &mut [u8], tag: u64) {
+        match self.tag_at {
+            None => {}
+            Some(TagAt::PacketId(at)) => {
+                message[at..at + 2].copy_from_slice(&mqtt::id_of(tag).to_be_bytes());
+            }
+            Some(TagAt::Digits(at)) => {
+                let mut number = tag;
+                for digit in message[at..at + stomp::RECEIPT_DIGITS].iter_mut().rev() {
+                    *digit = b'0' + (number % 10) as u8;
+                    number /= 10;
+                }
+            }
+        }
+    }
 }
 
 /// An open connection.
@@ -38,6 +99,10 @@ pub enum Link {
     Amqp091(amqp091::Connection),
     /// After its CONNECT was taken.
     Nats(nats::Connection),
+    /// After its CONNECT was taken.
+    Mqtt(mqtt::Connection),
+    /// After its CONNECT was taken.
+    Stomp(stomp::Connection),
 }
 
 /// Calls the same method of whichever connection it is.
@@ -46,6 +111,8 @@ macro_rules! either {
         match $link {
             Link::Amqp091($connection) => $call,
             Link::Nats($connection) => $call,
+            Link::Mqtt($connection) => $call,
+            Link::Stomp($connection) => $call,
         }
     };
 }
@@ -56,6 +123,8 @@ impl Link {
         Ok(match target {
             Target::Amqp091(uri) => Link::Amqp091(amqp091::Connection::open(uri)?),
             Target::Nats(uri) => Link::Nats(nats::Connection::open(uri)?),
+            Target::Mqtt(uri) => Link::Mqtt(mqtt::Connection::open(uri)?),
+            Target::Stomp(uri) => Link::Stomp(stomp::Connection::open(uri)?),
         })
     }
 
@@ -65,6 +134,8 @@ impl Link {
         match self {
             Link::Amqp091(_) => Protocol::Amqp091,
             Link::Nats(_) => Protocol::Nats,
+            Link::Mqtt(_) => Protocol::Mqtt,
+            Link::Stomp(_) => Protocol::Stomp,
         }
     }
 
@@ -106,8 +177,22 @@ impl Link {
     ) -> Result<(), Error> {
         match self {
             Link::Amqp091(connection) => connection.declare_queue(queue, durable, arguments),
-            Link::Nats(_) => Ok(()),
+            // STOMP declares by the first SEND or SUBSCRIBE.
+            Link::Nats(_) | Link::Mqtt(_) | Link::Stomp(_) => Ok(()),
         }
+    }
+
+    /// Declares a session that keeps what is published to `filter` while nobody is connected
+    /// (MQTT).
+    pub fn declare_session(&mut self, name: &str, filter: &str) -> Result<(), Error> {
+        let Link::Mqtt(connection) = self else { return Ok(()) };
+        connection.declare_session(name, filter)
+    }
+
+    /// Deletes a session with what it keeps (MQTT).
+    pub fn delete_session(&mut self, name: &str) -> Result<(), Error> {
+        let Link::Mqtt(connection) = self else { return Ok(()) };
+        connection.delete_session(name)
     }
 
     /// Declares an exchange that sends every message to all queues bound to it, and binds them.
@@ -136,25 +221,29 @@ impl Link {
 
     /// Deletes a queue with what is in it.
     pub fn delete_queue(&mut self, queue: &str) -> Result<(), Error> {
-        match self {
-            Link::Amqp091(connection) => connection.delete_queue(queue),
-            Link::Nats(_) => Ok(()),
-        }
+        let Link::Amqp091(connection) = self else { return Ok(()) };
+        connection.delete_queue(queue)
     }
 
     /// Deletes an exchange.
     pub fn delete_exchange(&mut self, exchange: &str) -> Result<(), Error> {
-        match self {
-            Link::Amqp091(connection) => connection.delete_exchange(exchange),
-            Link::Nats(_) => Ok(()),
-        }
+        let Link::Amqp091(connection) = self else { return Ok(()) };
+        connection.delete_exchange(exchange)
     }
 
     /// Asks for a confirm of every message published from now on.
     pub fn select_confirms(&mut self) -> Result<(), Error> {
         match self {
             Link::Amqp091(connection) => connection.select_confirms(),
-            Link::Nats(_) => Err(Error::Closed("NATS has no publisher confirms".to_owned())),
+            Link::Nats(_) => Err(lacks("NATS has no publisher confirms")),
+            Link::Mqtt(connection) => {
+                connection.select_confirms();
+                Ok(())
+            }
+            Link::Stomp(connection) => {
+                connection.select_confirms();
+                Ok(())
+            }
         }
     }
 
@@ -162,7 +251,7 @@ impl Link {
     pub fn select_transactions(&mut self) -> Result<(), Error> {
         match self {
             Link::Amqp091(connection) => connection.select_transactions(),
-            Link::Nats(_) => Err(Error::Closed("NATS has no transactions".to_owned())),
+            _ => Err(lacks("only AMQP 0-9-1 has transactions here")),
         }
     }
 
@@ -183,6 +272,14 @@ impl Link {
                 connection.consume(source.name, source.auto_ack)
             }
             Link::Nats(connection) => connection.subscribe(source.name, source.group),
+            Link::Mqtt(connection) => {
+                let filter = match source.group {
+                    Some(group) => format!("$share/{group}/{}", source.name),
+                    None => source.name.to_owned(),
+                };
+                connection.subscribe(&filter, u8::from(!source.auto_ack), source.session)
+            }
+            Link::Stomp(connection) => connection.subscribe(source.name, source.auto_ack, prefetch),
         }
     }
 
@@ -192,24 +289,34 @@ impl Link {
         subjects: impl Iterator<Item = String>,
     ) -> Result<(), Error> {
         match self {
-            Link::Amqp091(_) => Ok(()),
+            Link::Amqp091(_) | Link::Stomp(_) => Ok(()),
             Link::Nats(connection) => connection.subscribe_many(subjects, None),
+            Link::Mqtt(connection) => connection.subscribe_many(subjects),
         }
     }
 
-    /// Appends a message as it is published. Returns where the body's first octet lies.
-    pub fn encode(&self, route: &Route<'_>, body: &[u8], out: &mut Vec<u8>) -> usize {
+    /// Appends a message as it is published.
+    pub fn encode(&self, route: &Route<'_>, body: &[u8], out: &mut Vec<u8>) -> Encoded {
         match self {
             Link::Amqp091(connection) => {
                 let (exchange, key) = (route.exchange, route.key);
                 let channel = amqp091::connection::CHANNEL;
                 let envelope = Envelope { channel, exchange, key, persistent: route.persistent };
-                envelope.write(out, body, connection.frame_bytes_max)
+                Encoded::body_at(envelope.write(out, body, connection.frame_bytes_max))
             }
             Link::Nats(_) => {
                 let subject = route.key.as_bytes();
                 Publish { subject, body, ..Publish::default() }.write(out);
-                out.len() - body.len() - frame::END.len()
+                Encoded::body_at(out.len() - body.len() - frame::END.len())
+            }
+            Link::Mqtt(connection) => {
+                let (id_at, body_at) = connection.encode(route.key, body, out);
+                Encoded { body_at, tag_at: id_at.map(TagAt::PacketId) }
+            }
+            Link::Stomp(connection) => {
+                let (digits_at, body_at) =
+                    connection.encode(route.key, route.persistent, body, out);
+                Encoded { body_at, tag_at: digits_at.map(TagAt::Digits) }
             }
         }
     }
@@ -223,12 +330,14 @@ impl Link {
 
     /// Appends an acknowledgement of a delivery, or of all up to it.
     #[inline]
-    pub fn encode_ack(&self, out: &mut Vec<u8>, tag: u64, multiple: bool) {
+    pub fn encode_ack(&mut self, out: &mut Vec<u8>, tag: u64, multiple: bool) {
         match self {
             Link::Amqp091(_) => {
                 amqp091::write_ack(out, amqp091::connection::CHANNEL, tag, multiple);
             }
             Link::Nats(_) => {}
+            Link::Mqtt(connection) => connection.encode_ack(out, tag, multiple),
+            Link::Stomp(connection) => connection.encode_ack(out, tag),
         }
     }
 
@@ -238,6 +347,8 @@ impl Link {
         match self {
             Link::Amqp091(connection) => connection.send_channel_close(),
             Link::Nats(connection) => connection.send_end(),
+            Link::Mqtt(connection) => connection.send_end(),
+            Link::Stomp(connection) => connection.send_end(),
         }
     }
 
@@ -258,8 +369,9 @@ impl Link {
     pub fn close(self) -> Result<(), Error> {
         match self {
             Link::Amqp091(connection) => connection.close(),
-            // A NATS client closes its socket; after the end's answer nothing is on its way.
-            Link::Nats(_) => Ok(()),
+            Link::Mqtt(connection) => connection.close(),
+            // Those close their sockets; after the end's answer nothing is on its way.
+            Link::Nats(_) | Link::Stomp(_) => Ok(()),
         }
     }
 
@@ -275,6 +387,10 @@ impl Link {
         }
         Ok(())
     }
+}
+
+fn lacks(what: &str) -> Error {
+    Error::Closed(what.to_owned())
 }
 
 /// Notes the end and passes the rest on.

@@ -8,13 +8,15 @@ pub mod amqp091;
 mod error;
 mod incoming;
 mod link;
+pub mod mqtt;
 pub mod nats;
 mod receiver;
+pub mod stomp;
 mod target;
 
 pub use error::Error;
 pub use incoming::Incoming;
-pub use link::{Link, Route, Source};
+pub use link::{Encoded, Link, Route, Source};
 pub use receiver::{Confirm, Head, Receiver};
 pub use target::{Protocol, Target};
 

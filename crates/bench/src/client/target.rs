@@ -1,6 +1,6 @@
 //! Where a broker listens and which protocol it speaks there, from the scheme of its address.
 
-use super::{amqp091, nats};
+use super::{amqp091, mqtt, nats, stomp};
 use std::str::FromStr;
 
 /// A protocol that loads can be made of.
@@ -10,6 +10,46 @@ pub enum Protocol {
     Amqp091,
     /// NATS: subjects, at most once.
     Nats,
+    /// MQTT 3.1.1 or 5: topics, QoS 0 and 1.
+    Mqtt,
+    /// STOMP 1.2: destinations, receipts.
+    Stomp,
+}
+
+impl Protocol {
+    /// Its name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Amqp091 => "AMQP 0-9-1",
+            Protocol::Nats => "NATS",
+            Protocol::Mqtt => "MQTT",
+            Protocol::Stomp => "STOMP",
+        }
+    }
+
+    /// What separates the parts of a name.
+    pub fn separator(self) -> char {
+        match self {
+            Protocol::Amqp091 | Protocol::Stomp => '-',
+            Protocol::Nats => '.',
+            Protocol::Mqtt => '/',
+        }
+    }
+
+    /// Whether messages go through named exchanges to queues that are declared.
+    pub fn has_exchanges(self) -> bool {
+        self == Protocol::Amqp091
+    }
+
+    /// Whether nothing is ever confirmed, acknowledged or kept.
+    pub fn is_at_most_once(self) -> bool {
+        self == Protocol::Nats
+    }
+
+    /// Whether direct messages to a slow subscriber may be dropped rather than held back.
+    pub fn drops(self) -> bool {
+        matches!(self, Protocol::Nats | Protocol::Mqtt)
+    }
 }
 
 /// A broker's address.
@@ -19,6 +59,10 @@ pub enum Target {
     Amqp091(amqp091::Uri),
     /// `nats://`
     Nats(nats::Uri),
+    /// `mqtt://`, `mqtt5://`
+    Mqtt(mqtt::Uri),
+    /// `stomp://`
+    Stomp(stomp::Uri),
 }
 
 impl Target {
@@ -27,6 +71,8 @@ impl Target {
         match self {
             Target::Amqp091(_) => Protocol::Amqp091,
             Target::Nats(_) => Protocol::Nats,
+            Target::Mqtt(_) => Protocol::Mqtt,
+            Target::Stomp(_) => Protocol::Stomp,
         }
     }
 
@@ -35,6 +81,8 @@ impl Target {
         match self {
             Target::Amqp091(uri) => &uri.host,
             Target::Nats(uri) => &uri.host,
+            Target::Mqtt(uri) => &uri.host,
+            Target::Stomp(uri) => &uri.host,
         }
     }
 
@@ -43,6 +91,8 @@ impl Target {
         match self {
             Target::Amqp091(uri) => uri.port,
             Target::Nats(uri) => uri.port,
+            Target::Mqtt(uri) => uri.port,
+            Target::Stomp(uri) => uri.port,
         }
     }
 }
@@ -54,7 +104,11 @@ impl FromStr for Target {
         match text.split_once("://") {
             Some(("amqp", _)) => text.parse().map(Target::Amqp091),
             Some(("nats", _)) => text.parse().map(Target::Nats),
-            _ => Err(format!("`{text}` starts with neither `amqp://` nor `nats://`")),
+            Some(("mqtt" | "mqtt5", _)) => text.parse().map(Target::Mqtt),
+            Some(("stomp", _)) => text.parse().map(Target::Stomp),
+            _ => Err(format!(
+                "`{text}` starts with none of `amqp://`, `nats://`, `mqtt://`, `mqtt5://`, `stomp://`"
+            )),
         }
     }
 }
@@ -64,6 +118,8 @@ impl std::fmt::Display for Target {
         match self {
             Target::Amqp091(uri) => uri.fmt(f),
             Target::Nats(uri) => uri.fmt(f),
+            Target::Mqtt(uri) => uri.fmt(f),
+            Target::Stomp(uri) => uri.fmt(f),
         }
     }
 }

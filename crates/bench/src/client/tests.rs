@@ -102,7 +102,7 @@ fn a_nats_message_is_encoded_with_its_body_where_the_link_says() {
     let route = Route { exchange: "", key: "a.b", persistent: false };
     let body_at = link.encode(&route, b"hello", &mut out);
     assert_eq!(String::from_utf8_lossy(&out), "beforePUB a.b 5\r\nhello\r\n");
-    assert_eq!(&out[body_at..body_at + 5], b"hello");
+    assert_eq!(&out[body_at.body_at..body_at.body_at + 5], b"hello");
 }
 
 #[test]

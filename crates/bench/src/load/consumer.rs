@@ -4,7 +4,7 @@ use super::control::Control;
 use super::plan::Plan;
 use super::stamp::{self, Stamp, TIMED_BYTES};
 use super::tally::Tally;
-use crate::client::{Error, Head, Link, Protocol, Receiver, Source};
+use crate::client::{Error, Head, Link, Receiver, Source};
 use crate::measure::latency::Latencies;
 use crate::measure::process;
 use std::io;
@@ -77,7 +77,7 @@ impl<'a> Consumer<'a> {
     /// Takes deliveries until told to stop, then ends the subscription and takes what was still on
     /// its way. A subscriber of at-most-once messages that is cut off brings home what it had.
     pub(super) fn run(mut self) -> Result<Consumed, Error> {
-        let at_most_once = self.link.protocol() == Protocol::Nats;
+        let at_most_once = self.link.protocol().drops();
         let cut_off = match self.take_all() {
             Ok(()) => None,
             Err(error) if at_most_once => Some(error.to_string()),

@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 /// The most idle connections of one run.
 pub const CONNECTIONS_MAX: usize = 100_000;
 
+/// Threads that connect all clients at once.
+const STORM_THREADS: usize = 16;
+
 /// What they cost.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IdleCost {
@@ -32,6 +35,9 @@ pub struct IdleCost {
     /// One message to all of them: milliseconds until the last one was read here, each time that
     /// was tried.
     pub waves_ms: Vec<f64>,
+    /// Milliseconds until all were connected and subscribed again after all had hung up at once, if
+    /// that was tried.
+    pub storm_ms: Option<f64>,
 }
 
 /// What to measure.
@@ -43,6 +49,8 @@ pub struct IdlePlan {
     pub settle: Duration,
     /// How often one message goes to all.
     pub waves: usize,
+    /// Whether all hang up and connect again.
+    pub storm: bool,
 }
 
 /// Opens connections to the broker of process `pid`, waits, looks, sends the waves, and closes
@@ -56,10 +64,10 @@ pub fn measure(target: &Target, pid: u32, plan: &IdlePlan) -> Result<IdleCost, E
     let before = Usage::of_tree(pid).unwrap_or_default();
     let start = Instant::now();
     let mut sockets = Vec::with_capacity(plan.connections);
-    for queue in &names.queues {
+    for queue in &names.sources {
         let mut link = Link::open(target)?;
         link.declare_queue(queue, false, &[])?;
-        link.subscribe(&Source { name: queue, group: None, auto_ack: true }, 0)?;
+        link.subscribe(&Source::plain(queue), 0)?;
         sockets.push(link.into_stream());
     }
     let opened_per_s = plan.connections as f64 / start.elapsed().as_secs_f64();
@@ -72,7 +80,8 @@ pub fn measure(target: &Target, pid: u32, plan: &IdlePlan) -> Result<IdleCost, E
     let idle_cpu_share = idle_ns / still.elapsed().as_nanos() as f64;
     let waves_ms = names.waves(&mut first, &sockets, plan.waves)?;
     drop(sockets);
-    for queue in &names.queues {
+    let storm_ms = plan.storm.then(|| names.storm(target)).transpose()?;
+    for queue in &names.sources {
         first.delete_queue(queue)?;
     }
     first.close()?;
@@ -85,6 +94,7 @@ pub fn measure(target: &Target, pid: u32, plan: &IdlePlan) -> Result<IdleCost, E
         kib_per_connection: grown_kib as f64 / plan.connections.max(1) as f64,
         idle_cpu_share,
         waves_ms,
+        storm_ms,
     })
 }
 
@@ -92,27 +102,43 @@ pub fn measure(target: &Target, pid: u32, plan: &IdlePlan) -> Result<IdleCost, E
 struct Names {
     exchange: String,
     key: String,
-    queues: Vec<String>,
+    /// What each subscribes to: a queue of its own, or the subject of all.
+    sources: Vec<String>,
 }
 
 impl Names {
     fn new(protocol: Protocol, count: usize) -> Names {
-        let prefix = topology::prefix(protocol);
-        match protocol {
-            Protocol::Amqp091 => Names {
-                exchange: format!("{prefix}-idle"),
-                key: String::new(),
-                queues: (0..count).map(|index| format!("{prefix}-idle-{index}")).collect(),
-            },
-            Protocol::Nats => {
-                let subject = format!("{prefix}.idle");
-                Names {
-                    exchange: String::new(),
-                    queues: vec![subject.clone(); count],
-                    key: subject,
-                }
-            }
+        let names = topology::Names::new(protocol);
+        let all = names.fan_out("idle");
+        if protocol.has_exchanges() {
+            let sources = (0..count).map(|index| names.queue(&format!("idle-{index}"))).collect();
+            return Names { exchange: all, key: String::new(), sources };
         }
+        Names { exchange: String::new(), sources: vec![all.clone(); count], key: all }
+    }
+
+    /// Connects and subscribes all of them again from several threads. Returns the milliseconds
+    /// until the last one is there.
+    fn storm(&self, target: &Target) -> Result<f64, Error> {
+        let start = Instant::now();
+        let share = self.sources.len().div_ceil(STORM_THREADS).max(1);
+        let links: Result<Vec<Vec<TcpStream>>, Error> = thread::scope(|scope| {
+            let connect = |source: &String| -> Result<TcpStream, Error> {
+                let mut link = Link::open(target)?;
+                link.declare_queue(source, false, &[])?;
+                link.subscribe(&Source::plain(source), 0)?;
+                Ok(link.into_stream())
+            };
+            let threads: Vec<_> = self
+                .sources
+                .chunks(share)
+                .map(|share| scope.spawn(move || share.iter().map(connect).collect()))
+                .collect();
+            let join = |it: thread::ScopedJoinHandle<'_, _>| it.join().expect("it does not panic");
+            threads.into_iter().map(join).collect()
+        });
+        let storm_ms = start.elapsed().as_secs_f64() * 1e3;
+        links.map(|_| storm_ms)
     }
 
     fn waves(
@@ -124,7 +150,7 @@ impl Names {
         if count == 0 {
             return Ok(Vec::new());
         }
-        link.declare_fan_out(&self.exchange, &self.queues)?;
+        link.declare_fan_out(&self.exchange, &self.sources)?;
         let route = Route { exchange: &self.exchange, key: &self.key, persistent: false };
         let mut message = Vec::new();
         link.encode(&route, &wave::body(), &mut message);

@@ -50,8 +50,8 @@ impl IsolationPlan {
             return Err("isolation is seen by latencies at a rate".to_owned());
         }
         let queues_only = self.unruly.unacking > 0 || self.unruly.backlog_bytes > 0;
-        if self.healthy.target.protocol() == Protocol::Nats && queues_only {
-            return Err("NATS has no acknowledgements and no backlog".to_owned());
+        if self.healthy.target.protocol() != Protocol::Amqp091 && queues_only {
+            return Err("only AMQP has acknowledgements and a backlog here".to_owned());
         }
         Ok(())
     }

@@ -4,6 +4,8 @@
 mod conclude;
 mod consumer;
 mod control;
+pub mod durability;
+pub mod first;
 pub mod idle;
 pub mod isolation;
 mod limit;
@@ -14,8 +16,10 @@ mod producer;
 pub mod round_trip;
 mod run;
 mod span;
+pub mod spool;
 mod stamp;
 pub mod start;
+pub mod stored;
 mod tally;
 mod topology;
 mod unruly;
@@ -24,9 +28,11 @@ mod window;
 
 pub use limit::{Limit, Loads};
 pub use outcome::{Outcome, Rates, Schedule, Second, Times, ToolCost};
+pub(crate) use pace::Pace;
 pub use plan::{End, Plan};
 pub use run::run;
 pub use tally::{Checked, Tally, Verdict};
+pub(crate) use topology::Names;
 pub use unruly::Unruly;
 
 #[cfg(test)]

@@ -15,6 +15,9 @@ pub(super) const WINDOW_MAX: usize = 1 << 20;
 /// The most subscriptions that match nothing.
 pub(super) const BYSTANDERS_MAX: usize = 10_000_000;
 
+/// The largest confirm window of MQTT: packet identifiers have 16 bits.
+const MQTT_WINDOW_MAX: usize = 20_000;
+
 /// The most subjects below one.
 pub(super) const SPREAD_MAX: u64 = 10_000_000;
 
@@ -48,8 +51,12 @@ pub struct Plan {
     pub fan_out: bool,
     /// Octets of a body.
     pub size_bytes: usize,
-    /// Delivery mode 2 and durable queues.
+    /// Delivery mode 2 (QoS 1 with MQTT) and durable queues.
     pub persistent: bool,
+    /// Whether the queues of persistent messages outlive a restart, too.
+    pub durable_queues: bool,
+    /// Whether messages go through an exchange that matches patterns (AMQP).
+    pub topic: bool,
     /// Acknowledge every so many deliveries; 0 is automatic acknowledgement.
     pub ack_every: u32,
     /// Unacknowledged deliveries per consumer; 0 is no limit.
@@ -97,6 +104,8 @@ impl Plan {
             fan_out: false,
             size_bytes: 100,
             persistent: false,
+            durable_queues: true,
+            topic: false,
             ack_every: 0,
             prefetch: 0,
             window: 0,
@@ -158,6 +167,8 @@ impl Plan {
         match self.target.protocol() {
             Protocol::Nats => self.check_at_most_once(),
             Protocol::Amqp091 => self.check_queues(),
+            Protocol::Mqtt => self.check_sessions(),
+            Protocol::Stomp => self.check_destinations(),
         }
     }
 
@@ -175,6 +186,41 @@ impl Plan {
             return Err("transacted acknowledgements need acknowledgements".to_owned());
         }
         Ok(())
+    }
+
+    fn check_sessions(&self) -> Result<(), String> {
+        if self.persistent && self.window == 0 {
+            return Err("MQTT has persistent messages with confirms only".to_owned());
+        }
+        if self.ack_every > 0 && self.window == 0 {
+            return Err("MQTT has acknowledgements of confirmed messages only".to_owned());
+        }
+        if self.window > MQTT_WINDOW_MAX {
+            return Err(format!("MQTT has windows of at most {MQTT_WINDOW_MAX} here"));
+        }
+        if self.persistent && self.consumers > self.queues {
+            return Err("MQTT has one consumer for each session".to_owned());
+        }
+        self.check_lacks("MQTT")
+    }
+
+    fn check_destinations(&self) -> Result<(), String> {
+        if self.bystanders > 0 {
+            return Err("STOMP has no patterns".to_owned());
+        }
+        self.check_lacks("STOMP")
+    }
+
+    fn check_lacks(&self, protocol: &str) -> Result<(), String> {
+        let asked = [
+            (!self.queue_arguments.is_empty(), "queue arguments"),
+            (self.commit_publishes > 0 || self.commit_acks, "transactions"),
+            (self.spread > 0, "spread subjects"),
+        ];
+        match asked.iter().find(|(asked, _)| *asked) {
+            Some((_, what)) => Err(format!("{protocol} has no {what} here")),
+            None => Ok(()),
+        }
     }
 
     fn check_at_most_once(&self) -> Result<(), String> {

@@ -6,7 +6,7 @@ use super::plan::Plan;
 use super::stamp::{self, Stamp, TIMED_BYTES};
 use super::topology::FIRST_DIGITS;
 use super::window::Window;
-use crate::client::{Confirm, Error, Link, Protocol, Receiver, Route};
+use crate::client::{Confirm, Encoded, Error, Link, Receiver, Route};
 use crate::measure::latency::Latencies;
 use crate::measure::process;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -21,7 +21,7 @@ const BATCH_BYTES: usize = 64 * 1024;
 struct Batch {
     bytes: Vec<u8>,
     message_bytes: usize,
-    body_at: usize,
+    places: Encoded,
     body_head: usize,
     capacity: u64,
     rest: Option<u32>,
@@ -56,18 +56,18 @@ impl Batch {
     fn new(plan: &Plan, producer: usize, link: &Link, route: &Route<'_>) -> Batch {
         let body: Vec<u8> = (0..plan.size_bytes).map(|at| b'a' + (at % 26) as u8).collect();
         let mut bytes = Vec::new();
-        let body_at = link.encode(route, &body, &mut bytes);
+        let places = link.encode(route, &body, &mut bytes);
         let message_bytes = bytes.len();
         let capacity = (BATCH_BYTES / message_bytes).max(1);
         let message = bytes.clone();
-        let spread = Digits::find(&message[..body_at], plan.spread);
+        let spread = Digits::find(&message[..places.body_at], plan.spread);
         for _ in 1..capacity {
             bytes.extend_from_slice(&message);
         }
         let body_head = plan.size_bytes.min(TIMED_BYTES);
         let rest = plan.checksum.then(|| crc32fast::hash(&body[body_head..]));
         let (capacity, producer) = (capacity as u64, producer as u32);
-        Batch { bytes, message_bytes, body_at, body_head, capacity, rest, producer, spread }
+        Batch { bytes, message_bytes, places, body_head, capacity, rest, producer, spread }
     }
 
     /// Stamps the first `count` messages and returns their bytes.
@@ -88,7 +88,9 @@ impl Batch {
             if let Some(digits) = &self.spread {
                 digits.write(message, stamp.sequence);
             }
-            stamp.write(&mut message[self.body_at..self.body_at + self.body_head]);
+            self.places.write_tag(message, stamp.sequence + 1);
+            let body_at = self.places.body_at;
+            stamp.write(&mut message[body_at..body_at + self.body_head]);
         }
         &self.bytes[..used]
     }
@@ -262,7 +264,7 @@ impl<'a> Producer<'a> {
         }
         let wait_ns = pace.due_ns(self.published).saturating_sub(now_ns).min(100_000_000);
         // A broker may ask at any time whether a NATS client is still there.
-        let listens = self.link.protocol() == Protocol::Nats
+        let listens = self.link.protocol().is_at_most_once()
             || self.window.as_ref().is_some_and(|window| !window.is_empty());
         if !listens {
             std::thread::sleep(Duration::from_nanos(wait_ns));

@@ -1,8 +1,8 @@
 //! Request and reply between two connections, one message at a time: what a message's way through
 //! the broker and back takes. A closed loop: it says nothing about a loaded broker.
 
-use super::topology;
-use crate::client::{Error, Link, Protocol, Receiver, Route, Source, Target};
+use super::topology::Names;
+use crate::client::{Error, Link, Receiver, Route, Source, Target};
 use crate::measure::latency::{Latencies, Summary};
 use crate::measure::process::{Cost, Usage};
 use serde::{Deserialize, Serialize};
@@ -46,7 +46,7 @@ struct End {
 impl End {
     fn open(target: &Target, hears: &str, says: &str, size_bytes: usize) -> Result<End, Error> {
         let mut link = Link::open(target)?;
-        link.subscribe(&Source { name: hears, group: None, auto_ack: true }, 0)?;
+        link.subscribe(&Source::plain(hears), 0)?;
         let mut message = Vec::new();
         let route = Route { exchange: "", key: says, persistent: false };
         link.encode(&route, &vec![b'x'; size_bytes], &mut message);
@@ -88,9 +88,8 @@ pub fn measure(
     span: Duration,
 ) -> Result<RoundTrips, Error> {
     let size_bytes = size_bytes.min(SIZE_BYTES_MAX);
-    let prefix = topology::prefix(target.protocol());
-    let dash = if target.protocol() == Protocol::Nats { '.' } else { '-' };
-    let (request, reply) = (format!("{prefix}{dash}ask"), format!("{prefix}{dash}say"));
+    let names = Names::new(target.protocol());
+    let (request, reply) = (names.queue("ask"), names.queue("say"));
     let mut owner = Link::open(target)?;
     owner.declare_queue(&request, false, &[])?;
     owner.declare_queue(&reply, false, &[])?;

@@ -78,7 +78,7 @@ pub fn deliver_first(target: &Target) -> Result<(), Error> {
 
 fn pass_first(link: &mut Link) -> Result<(), Error> {
     link.declare_queue(QUEUE, false, &[])?;
-    link.subscribe(&Source { name: QUEUE, group: None, auto_ack: true }, 0)?;
+    link.subscribe(&Source::plain(QUEUE), 0)?;
     link.publish(&Route { exchange: "", key: QUEUE, persistent: false }, b"first")?;
     link.expect_delivery()
 }

@@ -122,6 +122,18 @@ impl Tally {
         self.corrupt += 1;
     }
 
+    /// Whether a message came.
+    pub(super) fn has(&self, producer: u32, sequence: u64) -> bool {
+        let seen = self.producers.get(producer as usize);
+        let word = seen.and_then(|seen| seen.bits.get((sequence / 64) as usize));
+        word.is_some_and(|word| word >> (sequence % 64) & 1 == 1)
+    }
+
+    /// How many different messages came.
+    pub(super) fn distinct(&self) -> u64 {
+        self.producers.iter().map(Seen::count).sum()
+    }
+
     /// Adds what another consumer of the same queue saw.
     pub fn merge(&mut self, other: &Tally) {
         for (mine, theirs) in self.producers.iter_mut().zip(&other.producers) {

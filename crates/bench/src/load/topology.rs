@@ -9,9 +9,12 @@ use std::time::SystemTime;
 #[derive(Debug)]
 pub(super) struct Topology {
     protocol: Protocol,
+    /// What all queues get their messages from, if there is such a thing.
     exchange: String,
     queues: Vec<String>,
     groups: Vec<String>,
+    /// Of each queue, the session that keeps its messages (MQTT, persistent).
+    sessions: Vec<String>,
     /// A queue for patterns that match nothing.
     unheard: Option<String>,
     /// What producers publish to and consumers listen to where messages are spread over subjects.
@@ -33,29 +36,30 @@ impl Topology {
     /// Names of their own for this run.
     pub(super) fn of(plan: &Plan) -> Topology {
         let protocol = plan.target.protocol();
-        let prefix = prefix(protocol);
-        let dash = match protocol {
+        let mut names = Names::new(protocol);
+        let patterns = protocol == Protocol::Amqp091 && (plan.topic || plan.bystanders > 0);
+        if patterns {
             // Patterns match words, and these are at dots.
-            Protocol::Amqp091 if plan.bystanders > 0 => '.',
-            Protocol::Amqp091 => '-',
-            Protocol::Nats => '.',
-        };
+            names.separator = '.';
+        }
         let queues: Vec<String> =
-            (0..plan.queues).map(|index| format!("{prefix}{dash}{index}")).collect();
+            (0..plan.queues).map(|index| names.queue(&index.to_string())).collect();
         let spread = (plan.spread > 0).then(|| Spread {
             firsts: queues.iter().map(|queue| format!("{queue}{FIRST_DIGITS}")).collect(),
             patterns: queues.iter().map(|queue| format!("{queue}.*")).collect(),
         });
-        let patterns = protocol == Protocol::Amqp091 && plan.bystanders > 0;
         let exchange = match (plan.fan_out, patterns) {
-            (true, _) => format!("{prefix}{dash}fanout"),
-            (false, true) => format!("{prefix}{dash}topic"),
+            (true, _) => names.fan_out("fanout"),
+            (false, true) => names.fan_out("topic"),
             (false, false) => String::new(),
         };
+        let session = |queue: &String| queue.replace('/', "-");
+        let kept = protocol == Protocol::Mqtt && plan.persistent;
         Topology {
             protocol,
             exchange,
-            unheard: patterns.then(|| format!("{prefix}{dash}unheard")),
+            sessions: if kept { queues.iter().map(session).collect() } else { Vec::new() },
+            unheard: patterns.then(|| names.queue("unheard")),
             queues,
             spread,
             groups: (0..plan.queues).map(|index| format!("group-{index}")).collect(),
@@ -64,8 +68,12 @@ impl Topology {
 
     /// Declares it where the protocol wants that.
     pub(super) fn declare(&self, link: &mut Link, plan: &Plan) -> Result<(), Error> {
+        let durable = plan.persistent && plan.durable_queues;
         for queue in &self.queues {
-            link.declare_queue(queue, plan.persistent, &plan.queue_arguments)?;
+            link.declare_queue(queue, durable, &plan.queue_arguments)?;
+        }
+        for (session, queue) in self.sessions.iter().zip(&self.queues) {
+            link.declare_session(session, if plan.fan_out { &self.exchange } else { queue })?;
         }
         if plan.fan_out {
             link.declare_fan_out(&self.exchange, &self.queues)?;
@@ -76,13 +84,7 @@ impl Topology {
             link.bind(queue, &self.exchange, [queue.clone()])?;
         }
         link.declare_queue(unheard, false, &[])?;
-        let above = self.queues[0].rsplit_once('.').map_or("", |(above, _)| above);
-        // Every tenth has a wildcard, so that literal look-ups alone do not settle it.
-        let pattern = |index: usize| match index % 10 {
-            0 => format!("*.by-{index}"),
-            _ => format!("{above}.by-{index}"),
-        };
-        link.bind(unheard, &self.exchange, (0..plan.bystanders).map(pattern))
+        link.bind(unheard, &self.exchange, self.bystanders(plan))
     }
 
     /// The queues, or their subjects.
@@ -90,13 +92,14 @@ impl Topology {
         &self.queues
     }
 
-    /// Where a producer publishes to. With NATS, fan-out is one subject that all subscribe to.
+    /// Where a producer publishes to. Without exchanges, fan-out is one subject that all subscribe
+    /// to.
     pub(super) fn route(&self, plan: &Plan, producer: usize) -> Route<'_> {
         let subjects = self.spread.as_ref().map_or(&self.queues, |spread| &spread.firsts);
         let queue = subjects[producer % plan.queues].as_str();
-        let (exchange, key) = match (self.protocol, plan.fan_out) {
-            (Protocol::Amqp091, true) => (self.exchange.as_str(), ""),
-            (Protocol::Nats, true) => ("", self.exchange.as_str()),
+        let (exchange, key) = match (self.protocol.has_exchanges(), plan.fan_out) {
+            (true, true) => (self.exchange.as_str(), ""),
+            (false, true) => ("", self.exchange.as_str()),
             (_, false) => (self.exchange.as_str(), queue),
         };
         Route { exchange, key, persistent: plan.persistent }
@@ -106,24 +109,34 @@ impl Topology {
     /// would a queue's, are a group.
     pub(super) fn source(&self, plan: &Plan, consumer: usize) -> Source<'_> {
         let queue = consumer % plan.queues;
-        let shared = self.protocol == Protocol::Nats && plan.consumers > plan.queues;
+        let has_groups = matches!(self.protocol, Protocol::Nats | Protocol::Mqtt);
+        let shared = has_groups && plan.consumers > plan.queues;
         let name = match self.protocol {
-            Protocol::Nats if plan.fan_out => &self.exchange,
+            Protocol::Nats | Protocol::Mqtt | Protocol::Stomp if plan.fan_out => &self.exchange,
             _ => &self.spread.as_ref().map_or(&self.queues, |spread| &spread.patterns)[queue],
         };
-        let group = shared.then(|| self.groups[queue].as_str());
-        Source { name, group, auto_ack: plan.ack_every == 0 }
+        Source {
+            name,
+            group: shared.then(|| self.groups[queue].as_str()),
+            auto_ack: plan.ack_every == 0,
+            session: self.sessions.get(queue).map(String::as_str),
+        }
     }
 
-    /// Subscriptions beside those of the run, as deep as they are, that match none of its messages:
-    /// every tenth of them with a wildcard, so that literal look-ups alone do not settle it.
-    pub(super) fn bystanders(&self, plan: &Plan) -> impl Iterator<Item = String> {
+    /// Subscriptions or patterns beside those of the run, as deep as they are, that match none of
+    /// its messages: every tenth of them with a wildcard, so that literal look-ups alone do not
+    /// settle it.
+    pub(super) fn bystanders(&self, plan: &Plan) -> impl Iterator<Item = String> + use<> {
+        let (dot, any) = match self.protocol {
+            Protocol::Mqtt => ('/', '+'),
+            _ => ('.', '*'),
+        };
         let name = &self.queues[0];
-        let above = name.rsplit_once('.').map_or("", |(above, _)| above).to_owned();
-        let top = name.split_once('.').map_or("", |(top, _)| top).to_owned();
+        let above = name.rsplit_once(dot).map_or("", |(above, _)| above).to_owned();
+        let top = above.rsplit_once(dot).map_or(String::new(), |(top, _)| format!("{top}{dot}"));
         (0..plan.bystanders).map(move |index| match index % 10 {
-            0 => format!("{top}.*.by-{index}"),
-            _ => format!("{above}.by-{index}"),
+            0 => format!("{top}{any}{dot}by-{index}"),
+            _ => format!("{above}{dot}by-{index}"),
         })
     }
 
@@ -132,6 +145,9 @@ impl Topology {
         for queue in self.queues.iter().chain(&self.unheard) {
             link.delete_queue(queue)?;
         }
+        for session in &self.sessions {
+            link.delete_session(session)?;
+        }
         if !self.exchange.is_empty() {
             link.delete_exchange(&self.exchange)?;
         }
@@ -139,13 +155,39 @@ impl Topology {
     }
 }
 
-/// A name that no other run uses at the same time.
-pub(super) fn prefix(protocol: Protocol) -> String {
-    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let instance = since_epoch.map_or(0, |elapsed| elapsed.as_nanos() % 1_000_000_000);
-    match protocol {
-        Protocol::Amqp091 => format!("angarium-bench-{}-{instance}", std::process::id()),
-        // Short, as subjects are: their octets are parsed with each message.
-        Protocol::Nats => format!("bench.{}", instance % 1_000_000),
+/// Names that no other run uses at the same time.
+#[derive(Debug, Clone)]
+pub(crate) struct Names {
+    protocol: Protocol,
+    prefix: String,
+    separator: char,
+}
+
+impl Names {
+    /// Names for a broker of that protocol.
+    pub(crate) fn new(protocol: Protocol) -> Names {
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let instance = since_epoch.map_or(0, |elapsed| elapsed.as_nanos() % 1_000_000_000);
+        let prefix = match protocol {
+            Protocol::Amqp091 | Protocol::Stomp => {
+                format!("angarium-bench-{}-{instance}", std::process::id())
+            }
+            // Short, as subjects are: their octets are parsed with each message.
+            Protocol::Nats => format!("bench.{}", instance % 1_000_000),
+            Protocol::Mqtt => format!("bench/{}", instance % 1_000_000),
+        };
+        Names { protocol, prefix, separator: protocol.separator() }
+    }
+
+    /// A queue's, or a subject's.
+    pub(crate) fn queue(&self, what: &str) -> String {
+        let folder = if self.protocol == Protocol::Stomp { "/queue/" } else { "" };
+        format!("{folder}{}{}{what}", self.prefix, self.separator)
+    }
+
+    /// An exchange's that sends to all, or a subject's that all subscribe to.
+    pub(crate) fn fan_out(&self, what: &str) -> String {
+        let folder = if self.protocol == Protocol::Stomp { "/topic/" } else { "" };
+        format!("{folder}{}{}{what}", self.prefix, self.separator)
     }
 }

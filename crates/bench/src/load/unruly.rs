@@ -76,22 +76,23 @@ pub(super) struct Scene {
 impl Scene {
     /// Beside a run of `plan` over `names`, of which each carries the same share of the rate.
     pub(super) fn new(plan: &Plan, names: &[String]) -> Scene {
-        let above = |name: &str| name.rsplit_once(['.', '-']).map_or("", |it| it.0).to_owned();
+        let above = |name: &str| name.rsplit_once(['.', '-', '/']).map_or("", |it| it.0).to_owned();
         let above = above(&names[0]);
         let per_name = plan.rate * plan.size_bytes as u64 / names.len() as u64;
-        let (flood, stalled, slow) = match plan.target.protocol() {
-            Protocol::Nats => (format!("{above}.flood"), format!("{above}.*"), names.to_vec()),
-            Protocol::Amqp091 => {
-                let flood = format!("{above}-flood");
-                (flood.clone(), flood.clone(), vec![flood])
-            }
+        let protocol = plan.target.protocol();
+        let dash = protocol.separator();
+        let flood = format!("{above}{dash}flood");
+        let (stalled, slow) = match protocol {
+            Protocol::Nats => (format!("{above}.*"), names.to_vec()),
+            Protocol::Mqtt => (format!("{above}/+"), names.to_vec()),
+            Protocol::Amqp091 | Protocol::Stomp => (flood.clone(), vec![flood.clone()]),
         };
         Scene {
             target: plan.target.clone(),
             slow,
             stalled,
             flood,
-            backlog: format!("{above}-backlog"),
+            backlog: format!("{above}{dash}backlog"),
             size_bytes: plan.size_bytes,
             slow_bytes_per_s: (per_name / 20).max(1_000),
         }
@@ -151,7 +152,7 @@ impl Scene {
         }
         if unruly.backlog_bytes > 0 {
             let mut link = Link::open(&self.target)?;
-            let source = Source { name: &self.backlog, group: None, auto_ack: false };
+            let source = Source { auto_ack: false, ..Source::plain(&self.backlog) };
             link.subscribe(&source, DRAIN_PREFETCH)?;
             link.stream().set_read_timeout(Some(PATIENCE))?;
             scope.spawn(move || drain(link, deeds));
@@ -167,7 +168,7 @@ impl Scene {
         let mut link = Link::open(&self.target)?;
         set_socket_recv_buffer_size(link.stream(), RECEIVE_BUFFER_BYTES)
             .map_err(io::Error::from)?;
-        link.subscribe(&Source { name, group: None, auto_ack }, 0)?;
+        link.subscribe(&Source { auto_ack, ..Source::plain(name) }, 0)?;
         link.stream().set_read_timeout(Some(PATIENCE))?;
         Ok(link)
     }

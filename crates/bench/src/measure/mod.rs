@@ -3,6 +3,7 @@
 pub mod disk;
 pub mod instructions;
 pub mod latency;
+pub mod network;
 pub mod process;
 pub mod raw;
 

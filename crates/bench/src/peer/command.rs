@@ -3,7 +3,10 @@
 
 use crate::client::{Error, Link, Target};
 use crate::load::start;
+use std::fs::File;
 use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,30 +15,77 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct CommandBroker {
     child: Child,
+    command: Vec<String>,
+    uri: Target,
+    patience: Duration,
 }
 
 impl CommandBroker {
     /// Starts `command` and waits until it answers at `uri`.
     pub fn start(command: &[String], uri: &Target, patience: Duration) -> Result<Self, Error> {
-        let (program, arguments) = command
-            .split_first()
-            .ok_or_else(|| io::Error::other("there is no command to start"))?;
-        let child = Command::new(program)
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()?;
-        let mut broker = CommandBroker { child };
-        wait_until_open(uri, patience, || {
-            Ok(broker.child.try_wait()?.map(|status| format!("{program} ended: {status}")))
-        })?;
+        CommandBroker::start_with(command, uri, patience, Stdio::inherit())
+    }
+
+    /// The same with what it says in a file.
+    pub fn start_logged(
+        command: &[String],
+        uri: &Target,
+        patience: Duration,
+        log: &Path,
+    ) -> Result<Self, Error> {
+        CommandBroker::start_with(command, uri, patience, File::create(log)?.into())
+    }
+
+    fn start_with(
+        command: &[String],
+        uri: &Target,
+        patience: Duration,
+        log: Stdio,
+    ) -> Result<Self, Error> {
+        let child = spawn(command, log)?;
+        let (command, uri) = (command.to_vec(), uri.clone());
+        let mut broker = CommandBroker { child, command, uri, patience };
+        broker.wait()?;
         Ok(broker)
+    }
+
+    fn wait(&mut self) -> Result<(), Error> {
+        let (child, program) = (&mut self.child, &self.command[0]);
+        wait_until_open(&self.uri, self.patience, || {
+            Ok(child.try_wait()?.map(|status| format!("{program} ended: {status}")))
+        })
     }
 
     /// Its process.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
+
+    /// Ends its process at once.
+    pub fn kill(&mut self) -> io::Result<()> {
+        self.child.kill()?;
+        self.child.wait().map(drop)
+    }
+
+    /// Starts it again and waits until it answers.
+    pub fn revive(&mut self) -> Result<(), Error> {
+        self.child = spawn(&self.command, Stdio::null())?;
+        self.wait()
+    }
+}
+
+fn spawn(command: &[String], log: Stdio) -> io::Result<Child> {
+    let (program, arguments) =
+        command.split_first().ok_or_else(|| io::Error::other("there is no command to start"))?;
+    Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        // An interrupt from the keyboard is for us: we stop it when we end.
+        .process_group(0)
+        .spawn()
+        .map_err(|error| io::Error::new(error.kind(), format!("{program}: {error}")))
 }
 
 impl Drop for CommandBroker {
@@ -63,6 +113,6 @@ pub(super) fn wait_until_open(
         if let Some(reason) = ended()? {
             return Err(io::Error::other(reason).into());
         }
-        thread::sleep(Duration::from_millis(20));
+        thread::sleep(Duration::from_millis(5));
     }
 }

@@ -11,7 +11,8 @@ use crate::measure::process::listener_pid;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,65 +24,90 @@ const SCRIPT: &str = "/usr/lib/rabbitmq/bin/rabbitmq-server";
 #[derive(Debug)]
 pub struct RabbitMq {
     script: Child,
+    folder: PathBuf,
+    ports: Ports,
     pid: u32,
     name_server_pid: Option<u32>,
     uri: Target,
 }
 
+/// Where it listens.
+#[derive(Debug, Clone, Copy)]
+struct Ports {
+    amqp: u16,
+    name_server: u16,
+    peers: u16,
+    /// STOMP and MQTT, by plugins.
+    plugins: Option<(u16, u16)>,
+}
+
 impl RabbitMq {
     /// Starts one in `folder`, which must be empty, and waits until it answers.
     pub fn start(folder: &Path) -> Result<RabbitMq, Error> {
-        if !Path::new(SCRIPT).exists() {
+        RabbitMq::start_with(folder, false)
+    }
+
+    /// Starts one that also speaks STOMP and MQTT, by the plugins that come with it.
+    pub fn start_with_plugins(folder: &Path) -> Result<RabbitMq, Error> {
+        RabbitMq::start_with(folder, true)
+    }
+
+    /// Whether it is installed.
+    pub fn is_installed() -> bool {
+        Path::new(SCRIPT).exists()
+    }
+
+    fn start_with(folder: &Path, plugins: bool) -> Result<RabbitMq, Error> {
+        if !RabbitMq::is_installed() {
             let hint = "RabbitMQ is not installed; on Debian: apt-get install rabbitmq-server";
             return Err(io::Error::other(hint).into());
         }
-        let [port, name_port, peer_port] = [free_port()?, free_port()?, free_port()?];
+        let plugins = if plugins { Some((free_port()?, free_port()?)) } else { None };
+        let (amqp, name_server, peers) = (free_port()?, free_port()?, free_port()?);
+        let ports = Ports { amqp, name_server, peers, plugins };
         fs::create_dir_all(folder.join("base"))?;
-        let config = format!(
-            "listeners.tcp.default = 127.0.0.1:{port}\nlog.console = false\nlog.file.level = warning\n"
-        );
-        fs::write(folder.join("rabbitmq.conf"), config)?;
-        fs::write(folder.join("enabled_plugins"), "[].\n")?;
-        let log = fs::File::create(folder.join("start.log"))?;
-        let mut script = Command::new(SCRIPT)
-            .env("HOME", folder)
-            .env("RABBITMQ_BASE", folder.join("base"))
-            .env("RABBITMQ_MNESIA_BASE", folder.join("mnesia"))
-            .env("RABBITMQ_LOG_BASE", folder.join("log"))
-            .env("RABBITMQ_CONFIG_FILE", folder.join("rabbitmq.conf"))
-            .env("RABBITMQ_ENABLED_PLUGINS_FILE", folder.join("enabled_plugins"))
-            .env("RABBITMQ_CONF_ENV_FILE", "/dev/null")
-            .env("RABBITMQ_NODENAME", format!("bench{port}@localhost"))
-            .env("RABBITMQ_DIST_PORT", peer_port.to_string())
-            .env("ERL_EPMD_ADDRESS", "127.0.0.1")
-            .env("ERL_EPMD_PORT", name_port.to_string())
-            .env(
-                "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS",
-                "-kernel inet_dist_use_interface {127,0,0,1}",
-            )
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .spawn()?;
-        let uri = Target::Amqp091(Uri {
-            user: "guest".to_owned(),
-            password: "guest".to_owned(),
-            host: "127.0.0.1".to_owned(),
-            port,
-            virtual_host: "/".to_owned(),
-        });
-        let opened = wait_until_open(&uri, Duration::from_secs(60), || {
-            Ok(script.try_wait()?.map(|status| format!("rabbitmq-server ended: {status}")))
-        });
-        let name_server_pid = listener_pid(name_port);
-        if let Err(error) = opened {
-            script.kill()?;
-            script.wait()?;
-            end(name_server_pid)?;
-            return Err(error);
+        fs::write(folder.join("rabbitmq.conf"), ports.configuration())?;
+        let enabled = if plugins.is_some() { "[rabbitmq_stomp,rabbitmq_mqtt].\n" } else { "[].\n" };
+        fs::write(folder.join("enabled_plugins"), enabled)?;
+        let mut script = spawn(folder, &ports)?;
+        let (pid, name_server_pid) = wait(&mut script, &ports)?;
+        let folder = folder.to_owned();
+        Ok(RabbitMq { script, folder, ports, pid, name_server_pid, uri: ports.uri() })
+    }
+
+    /// Ends its process at once.
+    pub fn kill(&mut self) -> Result<(), Error> {
+        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        if let Some(pid) = pid {
+            kill_process(pid, Signal::KILL).map_err(io::Error::from)?;
         }
-        let pid = listener_pid(port).unwrap_or_else(|| script.id());
-        Ok(RabbitMq { script, pid, name_server_pid, uri })
+        self.script.wait()?;
+        Ok(end(self.name_server_pid.take())?)
+    }
+
+    /// Starts it again where it was, and waits until it answers.
+    pub fn revive(&mut self) -> Result<(), Error> {
+        self.script = spawn(&self.folder, &self.ports)?;
+        (self.pid, self.name_server_pid) = wait(&mut self.script, &self.ports)?;
+        Ok(())
+    }
+
+    /// What it was configured with.
+    pub fn configuration(&self) -> String {
+        self.ports.configuration()
+    }
+
+    /// All addresses: AMQP 0-9-1 first, then those of the plugins.
+    pub fn targets(&self) -> Vec<Target> {
+        let mut targets = vec![self.uri.clone()];
+        if let Some((stomp, mqtt)) = self.ports.plugins {
+            let addresses = [
+                format!("stomp://guest:guest@127.0.0.1:{stomp}"),
+                format!("mqtt://guest:guest@127.0.0.1:{mqtt}"),
+            ];
+            targets.extend(addresses.iter().filter_map(|address| address.parse().ok()));
+        }
+        targets
     }
 
     /// The process of the Erlang machine.
@@ -105,6 +131,69 @@ impl RabbitMq {
         }
         end(self.name_server_pid)
     }
+}
+
+impl Ports {
+    fn configuration(&self) -> String {
+        let mut text = format!(
+            "listeners.tcp.default = 127.0.0.1:{}\nlog.console = false\nlog.file.level = warning\n",
+            self.amqp
+        );
+        if let Some((stomp, mqtt)) = self.plugins {
+            text += &format!(
+                "stomp.listeners.tcp.1 = 127.0.0.1:{stomp}\nmqtt.listeners.tcp.1 = 127.0.0.1:{mqtt}\n"
+            );
+        }
+        text
+    }
+
+    fn uri(&self) -> Target {
+        Target::Amqp091(Uri {
+            user: "guest".to_owned(),
+            password: "guest".to_owned(),
+            host: "127.0.0.1".to_owned(),
+            port: self.amqp,
+            virtual_host: "/".to_owned(),
+        })
+    }
+}
+
+fn spawn(folder: &Path, ports: &Ports) -> io::Result<Child> {
+    let log = fs::File::create(folder.join("start.log"))?;
+    Command::new(SCRIPT)
+        .env("HOME", folder)
+        .env("RABBITMQ_BASE", folder.join("base"))
+        .env("RABBITMQ_MNESIA_BASE", folder.join("mnesia"))
+        .env("RABBITMQ_LOG_BASE", folder.join("log"))
+        .env("RABBITMQ_CONFIG_FILE", folder.join("rabbitmq.conf"))
+        .env("RABBITMQ_ENABLED_PLUGINS_FILE", folder.join("enabled_plugins"))
+        .env("RABBITMQ_CONF_ENV_FILE", "/dev/null")
+        .env("RABBITMQ_NODENAME", format!("bench{}@localhost", ports.amqp))
+        .env("RABBITMQ_DIST_PORT", ports.peers.to_string())
+        .env("ERL_EPMD_ADDRESS", "127.0.0.1")
+        .env("ERL_EPMD_PORT", ports.name_server.to_string())
+        .env("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", "-kernel inet_dist_use_interface {127,0,0,1}")
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        // An interrupt from the keyboard is for us: we stop it when we end.
+        .process_group(0)
+        .spawn()
+}
+
+/// Waits until it answers. Returns the processes of the Erlang machine and of its name server.
+fn wait(script: &mut Child, ports: &Ports) -> Result<(u32, Option<u32>), Error> {
+    let opened = wait_until_open(&ports.uri(), Duration::from_secs(60), || {
+        Ok(script.try_wait()?.map(|status| format!("rabbitmq-server ended: {status}")))
+    });
+    let name_server_pid = listener_pid(ports.name_server);
+    if let Err(error) = opened {
+        script.kill()?;
+        script.wait()?;
+        end(name_server_pid)?;
+        return Err(error);
+    }
+    Ok((listener_pid(ports.amqp).unwrap_or_else(|| script.id()), name_server_pid))
 }
 
 impl Drop for RabbitMq {

@@ -155,7 +155,7 @@ impl Native<'_> {
         let mut section = Section::new("1,000 idle connections, each with a queue and a consumer");
         for side in self.sides {
             let settle = Duration::from_secs(2);
-            let plan = IdlePlan { connections: IDLE_CONNECTIONS, settle, waves: 0 };
+            let plan = IdlePlan { connections: IDLE_CONNECTIONS, settle, waves: 0, storm: false };
             let cost = idle::measure(&side.uri, side.pid(), &plan).map_err(text)?;
             section.value(&side.name, "memory each", format!("{:.1} KiB", cost.kib_per_connection));
             section.value(&side.name, "opened", format!("{:.0}/s", cost.opened_per_s));

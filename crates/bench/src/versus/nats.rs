@@ -299,7 +299,8 @@ impl Nats<'_> {
             Section::new("10,000 idle subscribers of one subject, then one message to all");
         let settle = Duration::from_secs(2);
         for side in self.sides {
-            let plan = IdlePlan { connections: IDLE_CONNECTIONS, settle, waves: WAVES };
+            let plan =
+                IdlePlan { connections: IDLE_CONNECTIONS, settle, waves: WAVES, storm: false };
             let cost = idle::measure(&side.uri, side.pid(), &plan)
                 .map_err(|error| format!("idle subscribers on {}: {error}", side.name))?;
             let (name, each) = (side.name.as_str(), cost.kib_per_connection);

@@ -93,6 +93,9 @@ pub(crate) fn our_command(
             command.extend(["--nats", "off"].map(str::to_owned));
             format!("amqp://{amqp}")
         }
+        Protocol::Mqtt | Protocol::Stomp => {
+            return Err(format!("our broker does not speak {}", protocol.name()));
+        }
         Protocol::Nats => {
             let nats = listen()?;
             command.extend(["--nats".to_owned(), nats.clone()]);

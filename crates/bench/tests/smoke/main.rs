@@ -166,11 +166,11 @@ fn a_second_reply_ends_round_trips_with_an_error() {
 
 #[test]
 fn one_message_reaches_all_idle_connections() {
-    let idle = IdlePlan { connections: 200, settle: Duration::ZERO, waves: 3 };
+    let idle = IdlePlan { connections: 200, settle: Duration::ZERO, waves: 3, storm: true };
     let target = nats_plan(Fault::None).target;
     let cost = idle::measure(&target, std::process::id(), &idle).expect("the fake answers");
     assert_eq!((cost.connections, cost.waves_ms.len()), (200, 3));
-    assert!(cost.waves_ms.iter().all(|ms| *ms > 0.0));
+    assert!(cost.waves_ms.iter().all(|ms| *ms > 0.0) && cost.storm_ms.is_some());
 }
 
 #[test]

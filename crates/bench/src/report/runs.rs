@@ -1,10 +1,10 @@
 //! Results as text for people. Knows no arithmetic beyond units.
 
-use crate::load::Outcome;
 use crate::load::idle::IdleCost;
 use crate::load::isolation::Isolation;
 use crate::load::round_trip::RoundTrips;
 use crate::load::start::StartTime;
+use crate::load::{Outcome, Schedule};
 use crate::measure::disk::DiskSpeed;
 use crate::measure::latency::Summary;
 use crate::measure::raw::SocketSpeed;
@@ -46,11 +46,7 @@ pub(crate) fn load(outcome: &Outcome) -> String {
     let (tool_ns, tool_share) = (outcome.tool.cpu_ns_per_message, outcome.tool.cpu_share * 100.0);
     line("tool CPU", format!("{tool_ns:>12.0} ns/msg  {tool_share:.0}% of a core"));
     if let Some(schedule) = &outcome.schedule {
-        let (part, lag) = (schedule.achieved_part * 100.0, quantiles(&schedule.lag));
-        line("schedule", format!("{part:.1}% of what was due; the tool's own lag {lag}"));
-        if !schedule.tool_kept {
-            line("", "the tool fell behind its own schedule: no percentiles".to_owned());
-        }
+        line("schedule", kept(schedule));
     }
     line("limit", outcome.limit.name().to_owned());
     if let Some(latency) = &outcome.latency {
@@ -68,18 +64,7 @@ pub(crate) fn load(outcome: &Outcome) -> String {
     }
     if let Some(verdict) = &outcome.verdict {
         let state = if verdict.is_clean() { "clean" } else { "NOT CLEAN" };
-        let counts = format!(
-            "{} of {} delivered, {} lost, {} duplicated, {} reordered, {} redelivered, \
-             {} invented, {} corrupt",
-            verdict.delivered,
-            verdict.expected,
-            verdict.lost,
-            verdict.duplicated,
-            verdict.reordered,
-            verdict.redelivered,
-            verdict.invented,
-            verdict.corrupt
-        );
+        let counts = verdict.describe();
         line("verdict", format!("{state}: {counts}"));
     }
     text
@@ -181,6 +166,16 @@ pub(crate) fn disk(speed: &DiskSpeed) -> String {
         text += &format!("  each         {}\n", quantiles(latency));
     }
     text
+}
+
+/// How a schedule was kept.
+fn kept(schedule: &Schedule) -> String {
+    let (part, lag) = (schedule.achieved_part * 100.0, quantiles(&schedule.lag));
+    let behind = match schedule.tool_kept {
+        true => "",
+        false => "\n               the tool fell behind its own schedule: no percentiles",
+    };
+    format!("{part:.1}% of what was due; the tool's own lag {lag}{behind}")
 }
 
 fn quantiles(summary: &Summary) -> String {

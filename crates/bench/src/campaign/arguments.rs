@@ -1,0 +1,284 @@
+//! The command line of presets: which, against whom, with what parameters, and where results go.
+
+use super::run::{Campaign, Task};
+use super::side::{Origin, Side};
+use crate::client::Target;
+use crate::interrupt;
+use crate::load::idle;
+use crate::peer::{Kind, Level, Programs};
+use crate::preset::{self, Preset, lines, setting};
+use crate::report::{self, FORMAT, Machine, Report};
+use clap::Args;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime};
+
+/// Sockets that brokers and the tool need at most.
+const DESCRIPTORS: u64 = 25_000;
+
+/// What to measure and with what.
+#[derive(Debug, Args)]
+pub(crate) struct PresetArguments {
+    /// Names of presets, or `all`; `bench list` has them
+    #[arg(required = true)]
+    presets: Vec<String>,
+    /// A broker that runs already
+    #[arg(long)]
+    target: Vec<Target>,
+    /// A broker to start, such as rabbitmq, or rabbitmq:stomp for another of its protocols; may be
+    /// given several times, the same twice for the noise of the machine [default: angarium]
+    #[arg(long, value_name = "NAME[:SCHEME]")]
+    peer: Vec<String>,
+    /// Where a peer's program is
+    #[arg(long, value_name = "NAME=PATH")]
+    program: Vec<String>,
+    /// The process of the running broker [default: who listens on the port here]
+    #[arg(long)]
+    pid: Option<u32>,
+    /// What a confirm of the running broker says: at-most-once, memory, page-cache or flushed
+    #[arg(long, value_parser = Level::from_text)]
+    durability: Option<Level>,
+    /// Smaller numbers than in the texts: all presets end within ten minutes
+    #[arg(long)]
+    quick: bool,
+    /// Change a parameter, of one preset by PRESET.NAME=VALUE; a value may be a list 1,2,5 or a range
+    /// 1..9
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<String>,
+    /// A file of such lines
+    #[arg(long)]
+    parameters: Option<PathBuf>,
+    /// Runs of each case on each broker, in turn
+    #[arg(long)]
+    runs: Option<u32>,
+    /// Add a second copy of the first broker: its difference is the noise of the machine
+    #[arg(long)]
+    noise: bool,
+    /// Where started brokers keep their data; its disk is what is measured
+    #[arg(long, default_value = "bench-data")]
+    folder: PathBuf,
+    /// Write the results here [default: bench-result.json]
+    #[arg(short, long, default_value = "bench-result.json")]
+    output: PathBuf,
+    /// Write a page with plots here [default: beside the results, as .html]
+    #[arg(long)]
+    html: Option<PathBuf>,
+    /// Say nothing but the result
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Two results to compare.
+#[derive(Debug, Args)]
+pub(crate) struct CompareArguments {
+    /// The first
+    a: PathBuf,
+    /// The second
+    b: PathBuf,
+    /// Write a page with the plots of both here
+    #[arg(long)]
+    html: Option<PathBuf>,
+}
+
+/// Where peers are.
+#[derive(Debug, Args)]
+pub(crate) struct PeersArguments {
+    /// Where a peer's program is
+    #[arg(long, value_name = "NAME=PATH")]
+    program: Vec<String>,
+}
+
+/// Lists the brokers that can be started here.
+pub(crate) fn peers(arguments: &PeersArguments) -> Result<(), String> {
+    let programs = Programs::parse(&arguments.program)?;
+    for kind in Kind::ALL {
+        let schemes = kind.schemes().join(", ");
+        match kind.find(&programs) {
+            Some(program) => {
+                let (version, program) = (kind.version(&program), program.display());
+                println!("{:<10} {version:<20} {schemes:<18} {program}", kind.name());
+            }
+            None => println!("{:<10} not here; {}", kind.name(), kind.hint()),
+        }
+    }
+    println!(
+        "\nKafka, Redis, ActiveMQ and Artemis as peers are not built in: start one and name it by --target."
+    );
+    Ok(())
+}
+
+/// Runs the presets. `true` if nothing failed.
+pub(crate) fn run(arguments: &PresetArguments) -> Result<bool, String> {
+    interrupt::install().map_err(|error| format!("signals: {error}"))?;
+    let tasks = arguments.tasks()?;
+    let programs = Programs::parse(&arguments.program)?;
+    let folder = Folder::create(&arguments.folder)?;
+    let sides = Side::all(arguments.origins()?, &folder.0);
+    // Brokers inherit the limit, so it is raised before they start.
+    idle::raise_descriptor_limit(DESCRIPTORS);
+    let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let mut report = Report {
+        format: FORMAT,
+        tool: env!("CARGO_PKG_VERSION").to_owned(),
+        command: std::env::args().collect(),
+        started_unix_s: started.map_or(0, |since| since.as_secs()),
+        machine: Machine::here(&folder.0),
+        partial: Some("it has not ended".to_owned()),
+        sides: sides.iter().map(Side::info).collect(),
+        ..Report::default()
+    };
+    let start = Instant::now();
+    let campaign =
+        Campaign { tasks, sides, programs: &programs, folder: &folder.0, quiet: arguments.quiet };
+    let output = &arguments.output;
+    let html = arguments.html.clone().unwrap_or_else(|| output.with_extension("html"));
+    campaign.run(&mut report, &|report| {
+        if let Err(why) = save(report, output, &html) {
+            eprintln!("bench: {why}");
+        }
+    });
+    report.took_s = start.elapsed().as_secs_f64();
+    if report.partial.as_deref() == Some("it has not ended") {
+        report.partial = None;
+    }
+    save(&report, output, &html)?;
+    for preset in &report.presets {
+        print!("{}", report::preset_table(&report, preset));
+    }
+    if report.presets.len() > 1 {
+        print!("\n{}", report::summary(&report));
+    }
+    println!("\n{}", report.machine.describe());
+    println!("{} and {}, {:.0} s", output.display(), html.display(), report.took_s);
+    if let Some(why) = &report.partial {
+        println!("PARTIAL: {why}");
+    }
+    Ok(report.is_clean() && report.partial.is_none())
+}
+
+fn save(report: &Report, output: &Path, html: &Path) -> Result<(), String> {
+    let json = serde_json::to_string(report).map_err(|error| error.to_string())?;
+    let write = |path: &Path, text: &str| {
+        fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    write(output, &json)?;
+    write(html, &report::page(report))
+}
+
+/// Compares two results.
+pub(crate) fn compare(arguments: &CompareArguments) -> Result<(), String> {
+    let read = |path: &Path| -> Result<Report, String> {
+        let text =
+            fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let report: Report =
+            serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        if report.format != FORMAT {
+            let found = report.format;
+            return Err(format!("{}: format {found}, this version has {FORMAT}", path.display()));
+        }
+        Ok(report)
+    };
+    let (a, b) = (read(&arguments.a)?, read(&arguments.b)?);
+    let (text, both) = report::compare(&a, &b);
+    print!("{text}");
+    if let Some(html) = &arguments.html {
+        fs::write(html, report::page(&both))
+            .map_err(|error| format!("{}: {error}", html.display()))?;
+    }
+    Ok(())
+}
+
+impl PresetArguments {
+    fn presets(&self) -> Result<Vec<&'static Preset>, String> {
+        if self.presets.iter().any(|name| name == "all") {
+            return Ok(preset::all().collect());
+        }
+        let mut presets = Vec::new();
+        for name in &self.presets {
+            // A text's name stands for all its presets: `pang`, `osu`, `solace`, `xmlblaster`.
+            let begins = format!("{name}-");
+            let found: Vec<_> = preset::all()
+                .filter(|it| it.name == name || it.name.starts_with(&begins))
+                .collect();
+            if found.is_empty() {
+                return Err(format!("no preset `{name}`; `bench list` names them"));
+            }
+            presets.extend(found);
+        }
+        Ok(presets)
+    }
+
+    fn tasks(&self) -> Result<Vec<Task>, String> {
+        let mut settings = Vec::new();
+        if let Some(path) = &self.parameters {
+            let text =
+                fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+            settings = lines(&text).map_err(|why| format!("{}: {why}", path.display()))?;
+        }
+        for text in &self.set {
+            settings.push(setting(text)?);
+        }
+        if let Some(runs) = self.runs {
+            settings.push((String::new(), "runs".to_owned(), runs.to_string()));
+        }
+        let presets = self.presets()?;
+        let mut used = vec![false; settings.len()];
+        let mut tasks = Vec::new();
+        for preset in presets {
+            let mut parameters = preset.defaults(self.quick);
+            for ((of, name, value), used) in settings.iter().zip(&mut used) {
+                let concerned = of == preset.name || of.is_empty() && parameters.has(name);
+                if concerned {
+                    parameters.set(name, value).map_err(|why| format!("{}: {why}", preset.name))?;
+                    *used = true;
+                }
+            }
+            tasks.push(Task { preset, parameters, quick: self.quick });
+        }
+        match settings.iter().zip(&used).find(|(_, used)| !**used) {
+            Some(((of, name, _), _)) if of.is_empty() => Err(format!("nothing here has `{name}`")),
+            Some(((of, name, _), _)) => Err(format!("`{of}.{name}` is of no preset that runs")),
+            None => Ok(tasks),
+        }
+    }
+
+    fn origins(&self) -> Result<Vec<Origin>, String> {
+        let level = self.durability.unwrap_or_default();
+        let running =
+            |target: &Target| Origin::Running { target: target.clone(), pid: self.pid, level };
+        let mut origins: Vec<Origin> = self.target.iter().map(running).collect();
+        for peer in &self.peer {
+            origins.push(Origin::peer(peer)?);
+        }
+        if origins.is_empty() {
+            origins.push(Origin::peer(Kind::Angarium.name())?);
+        }
+        if self.noise {
+            origins.insert(1, origins[0].clone());
+        }
+        Ok(origins)
+    }
+}
+
+/// A new folder for one campaign, removed with everything in it when it ends.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn create(parent: &Path) -> Result<Folder, String> {
+        let path = parent.join(format!("run-{}", std::process::id()));
+        fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        path.canonicalize().map(Folder).map_err(|error| error.to_string())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            eprintln!("{} could not be removed: {error}", self.0.display());
+        }
+        if let Some(parent) = self.0.parent() {
+            // It goes if it holds nothing else.
+            let _ = fs::remove_dir(parent);
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! One case against one broker: runs its work and names what came of it.
+
+use super::side::Side;
+use crate::client::Error;
+use crate::exchange::{self, ExchangePlan};
+use crate::load::idle::IdlePlan;
+use crate::load::{
+    self, End, Outcome, Plan, durability, first, idle, isolation, round_trip, spool, stored,
+};
+use crate::measure::latency::Summary;
+use crate::measure::process::Cost;
+use crate::preset::Work;
+use crate::report::{Measurement, Run};
+use std::time::Duration;
+
+/// The most travel times that a result keeps: what a plot can show.
+const TRAVELS_MAX: usize = 1_000;
+/// The most seconds that a result keeps.
+const SECONDS_MAX: usize = 2_000;
+
+/// Runs the work.
+pub(super) fn run(work: &Work, side: &mut Side) -> Run {
+    let result = match work {
+        Work::Load(plan) => check(plan).and_then(|()| load(plan, side)),
+        Work::Fastest(plans) => fastest(plans, side),
+        Work::RoundTrips { target, size_bytes, span } => {
+            round_trip::measure(target, side.pid(), *size_bytes, *span)
+                .map(|trips| {
+                    let mut found = Found::new(format!("round trips of {size_bytes} B"));
+                    found.closed_loop().latency(trips.latency.as_ref()).cost(trips.broker.as_ref());
+                    found.0
+                })
+                .map_err(Stop::from)
+        }
+        Work::FirstMessage { target, size_bytes, rate, attempts } => {
+            first::measure(target, *size_bytes, *rate, *attempts)
+                .map(|times| {
+                    let mut found = Found::new(format!("{attempts} subscribers, one by one"));
+                    if let Some(times) = times {
+                        found.set("connect_ms", times.p50_us / 1e3);
+                    }
+                    found.0
+                })
+                .map_err(Stop::from)
+        }
+        Work::Spool(plan) => check(plan).and_then(|()| spooled(plan, side)),
+        Work::Idle { .. } => clients(work, side),
+        Work::Stored { target, messages, size_bytes } => {
+            stored_memory(target, *messages, *size_bytes, side)
+        }
+        Work::Exchange { .. } => stock_exchange(work, side),
+        Work::Isolation(plan) => plan.check().map_err(Stop::Refused).and_then(|()| {
+            let found = isolation::measure(plan, side.pid())?;
+            Ok(isolated(&found))
+        }),
+        Work::Durability { plan, kill_after } => {
+            check(plan).and_then(|()| killed(plan, *kill_after, side))
+        }
+    };
+    match result {
+        Ok(measurement) => Run::Done(Box::new(measurement)),
+        Err(Stop::Refused(why)) => Run::Refused(why),
+        Err(Stop::Failed(why)) => Run::Failed(why),
+    }
+}
+
+/// Why there is no measurement.
+enum Stop {
+    Refused(String),
+    Failed(String),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::Failed(error.to_string())
+    }
+}
+
+fn check(plan: &Plan) -> Result<(), Stop> {
+    plan.check().map_err(Stop::Refused)
+}
+
+/// A measurement while it is put together.
+struct Found(Measurement);
+
+impl Found {
+    fn new(plan: String) -> Found {
+        Found(Measurement { plan, ..Measurement::default() })
+    }
+
+    fn set(&mut self, key: &str, value: f64) -> &mut Found {
+        debug_assert_eq!(crate::preset::metric(key).key, key, "results have known metrics only");
+        if value.is_finite() {
+            self.0.metrics.insert(key.to_owned(), value);
+        }
+        self
+    }
+
+    fn closed_loop(&mut self) -> &mut Found {
+        self.0.closed_loop = true;
+        self
+    }
+
+    fn latency(&mut self, latency: Option<&Summary>) -> &mut Found {
+        let Some(latency) = latency else { return self };
+        self.set("mean_us", latency.mean_us)
+            .set("p50_us", latency.p50_us)
+            .set("p99_us", latency.p99_us)
+            .set("p999_us", latency.p999_us)
+            .set("max_us", latency.max_us)
+    }
+
+    fn cost(&mut self, cost: Option<&Cost>) -> &mut Found {
+        let Some(cost) = cost else { return self };
+        let per_s = cost.cpu_share / (cost.cpu_ns_per_message / 1e9).max(1e-12);
+        let per_message = |rate: f64| rate / per_s.max(1e-9);
+        self.set("broker_us", cost.cpu_ns_per_message / 1e3)
+            .set("broker_cores", cost.cpu_share)
+            .set("broker_mib", cost.rss_kib as f64 / 1024.0)
+            .set("broker_mib_peak", cost.rss_peak_kib as f64 / 1024.0)
+            .set("switches", per_message(cost.context_switches_per_s))
+            .set("disk_bytes", per_message(cost.disk_bytes_per_s));
+        if let Some(flushes) = cost.disk_flushes_per_s {
+            self.set("flushes", per_message(flushes) * 1e3);
+        }
+        self
+    }
+}
+
+fn load(plan: &Plan, side: &mut Side) -> Result<Measurement, Stop> {
+    let outcome = load::run(plan, side.pid())?;
+    Ok(measured(plan, &outcome))
+}
+
+fn fastest(plans: &[Plan], side: &mut Side) -> Result<Measurement, Stop> {
+    let mut best: Option<Measurement> = None;
+    let mut ladder = Vec::new();
+    for plan in plans {
+        check(plan)?;
+        let next = load(plan, side)?;
+        let rate = |it: &Measurement| it.metrics.get("out_rate").copied().unwrap_or(0.0);
+        ladder.push(format!("{} groups: {:.0} msg/s", plan.producers, rate(&next)));
+        if best.as_ref().is_none_or(|best| rate(&next) > rate(best)) {
+            best = Some(next);
+        }
+    }
+    let mut best = best.ok_or_else(|| Stop::Refused("no groups to try".to_owned()))?;
+    best.notes.push(ladder.join(", "));
+    Ok(best)
+}
+
+fn measured(plan: &Plan, outcome: &Outcome) -> Measurement {
+    let mut found = Found::new(outcome.plan.clone());
+    let (rates, times) = (&outcome.rates, &outcome.times);
+    found.latency(outcome.latency.as_ref()).cost(outcome.broker.as_ref());
+    let counted = matches!(plan.end, End::Count(_));
+    let (published, delivered) = (outcome.published as f64, outcome.messages as f64);
+    if counted {
+        found
+            .set("publish_rate", published / times.publish_s)
+            .set("duration", times.total_s)
+            .set("transfer_rate", published / times.total_s);
+        if plan.consumers > 0 {
+            let receive_s = if times.receive_s > 0.0 { times.receive_s } else { times.total_s };
+            found
+                .set("receive_rate", delivered / receive_s)
+                .set("out_rate", delivered / times.total_s)
+                .set("bandwidth", delivered * plan.size_bytes as f64 / times.total_s / 1e6);
+        } else {
+            found.set("bandwidth", published * plan.size_bytes as f64 / times.publish_s / 1e6);
+        }
+    } else {
+        found
+            .set("publish_rate", rates.published)
+            .set("out_rate", rates.delivered)
+            .set("bandwidth", rates.delivered_bytes / 1e6)
+            .set("slowest_second", rates.second_min);
+    }
+    if plan.window > 0 {
+        found.set("confirm_rate", rates.confirmed);
+    }
+    if let Some(confirm) = &outcome.confirm_latency {
+        found.set("confirm_p50_us", confirm.p50_us).set("confirm_p99_us", confirm.p99_us);
+    }
+    found
+        .set("tool_us", outcome.tool.cpu_ns_per_message / 1e3)
+        .set("publisher_cores", outcome.tool.producers_share)
+        .set("consumer_cores", outcome.tool.consumers_share);
+    travels(&mut found, &outcome.travels_us);
+    let mut measurement = found.0;
+    measurement.verdict.clone_from(&outcome.verdict);
+    measurement.persistent = plan.persistent;
+    measurement.limit = Some(outcome.limit);
+    measurement.schedule.clone_from(&outcome.schedule);
+    measurement.closed_loop = plan.rate == 0 && (plan.window > 0 || plan.ahead > 0);
+    measurement.travels_us = thin(&outcome.travels_us);
+    measurement.travel_group = travel_group(plan, outcome.travels_us.len());
+    measurement.seconds = outcome.seconds.iter().take(SECONDS_MAX).cloned().collect();
+    measurement.notes = outcome.cut_off.iter().map(|why| format!("cut off: {why}")).collect();
+    measurement
+}
+
+fn travels(found: &mut Found, travels: &[f32]) {
+    let third = travels.len() / 3;
+    if third == 0 {
+        return;
+    }
+    let mean = |part: &[f32]| part.iter().copied().map(f64::from).sum::<f64>() / part.len() as f64;
+    let (first, last) = (mean(&travels[..third]), mean(&travels[travels.len() - third..]));
+    found
+        .set("first_third_us", first)
+        .set("last_third_us", last)
+        .set("growth", last / first.max(1e-9));
+}
+
+/// At most as many means as a plot can show, each over as many groups.
+fn thin(travels: &[f32]) -> Vec<f32> {
+    let share = travels.len().div_ceil(TRAVELS_MAX).max(1);
+    travels.chunks(share).map(|part| part.iter().sum::<f32>() / part.len() as f32).collect()
+}
+
+fn travel_group(plan: &Plan, groups: usize) -> u64 {
+    u64::from(plan.travel_group) * groups.div_ceil(TRAVELS_MAX).max(1) as u64
+}
+
+fn spooled(plan: &Plan, side: &mut Side) -> Result<Measurement, Stop> {
+    let outcome = spool::measure(plan, side.pid())?;
+    let mut found = Found::new(format!("{}, first in, then out", plan.describe()));
+    found
+        .cost(outcome.broker_in.as_ref())
+        .set("spool_rate", outcome.spool_rate)
+        .set("unspool_rate", outcome.unspool_rate)
+        .set("bandwidth", outcome.spool_bytes / 1e6);
+    if let Some(cost) = &outcome.broker_out {
+        found.set("broker_mib_peak", cost.rss_peak_kib as f64 / 1024.0);
+    }
+    let verdict = Some(outcome.verdict);
+    Ok(Measurement { verdict, persistent: plan.persistent, closed_loop: true, ..found.0 })
+}
+
+fn process(side: &Side) -> Result<u32, Stop> {
+    let why = "the broker's process cannot be seen from here";
+    side.pid().ok_or_else(|| Stop::Refused(why.to_owned()))
+}
+
+fn clients(work: &Work, side: &mut Side) -> Result<Measurement, Stop> {
+    let Work::Idle { target, connections, waves, settle, storm } = work else {
+        unreachable!("called for idle clients only")
+    };
+    let plan =
+        IdlePlan { connections: *connections, settle: *settle, waves: *waves, storm: *storm };
+    let cost = idle::measure(target, process(side)?, &plan)?;
+    let mut found = Found::new(format!("{connections} idle clients, each subscribed"));
+    found
+        .set("kib_each", cost.kib_per_connection)
+        .set("opened_rate", cost.opened_per_s)
+        .set("idle_cores", cost.idle_cpu_share);
+    let mut waves = cost.waves_ms.clone();
+    waves.sort_by(f64::total_cmp);
+    if let Some(median) = waves.get(waves.len() / 2) {
+        found.set("wave_ms", *median).set("wave_rate", *connections as f64 / (median / 1e3));
+    }
+    if let Some(storm_ms) = cost.storm_ms {
+        found.set("storm_ms", storm_ms);
+    }
+    Ok(found.0)
+}
+
+fn stored_memory(
+    target: &crate::client::Target,
+    messages: u64,
+    size_bytes: usize,
+    side: &mut Side,
+) -> Result<Measurement, Stop> {
+    if target.protocol() != crate::client::Protocol::Amqp091 {
+        let why = format!("{} stores nothing for nobody here", target.protocol().name());
+        return Err(Stop::Refused(why));
+    }
+    let stored = stored::measure(target, process(side)?, messages, size_bytes)?;
+    let mut found = Found::new(format!("{messages} messages of {size_bytes} B in one queue"));
+    found.set("bytes_each", stored.bytes_each).set("broker_mib", stored.after_kib as f64 / 1024.0);
+    Ok(found.0)
+}
+
+fn stock_exchange(work: &Work, side: &mut Side) -> Result<Measurement, Stop> {
+    let Work::Exchange { target, rate, orders, coalesce } = work else {
+        unreachable!("called for a stock exchange only")
+    };
+    let (rate, orders) = (*rate, *orders);
+    let plan = ExchangePlan { target: target.clone(), rate, orders, coalesce: *coalesce };
+    let outcome = exchange::measure(&plan, side.pid())?;
+    let mut found = Found::new(format!("{orders} orders"));
+    let segments = &outcome.segments;
+    let span_s = orders as f64 / outcome.orders_in.max(1e-9);
+    found
+        .latency(outcome.completion.as_ref())
+        .cost(outcome.broker.as_ref())
+        .set("orders_in", outcome.orders_in)
+        .set("orders_out", outcome.orders_out)
+        .set("quotes_out", outcome.quotes_out)
+        .set("gateway_cores", outcome.gateway_share)
+        .set("engine_cores", outcome.engine_share)
+        .set("segments", segments.sent as f64)
+        .set("segment_bytes", segments.mean_bytes())
+        .set("segment_gap_us", span_s * 1e6 / segments.sent.max(1) as f64);
+    let mut measurement = found.0;
+    if let Some(lag) = outcome.lag {
+        measurement.schedule = Some(load::Schedule {
+            rate: rate as f64,
+            achieved_part: outcome.orders_in / rate.max(1) as f64,
+            tool_kept: outcome.completion.is_some(),
+            lag,
+        });
+    }
+    measurement.verdict = Some(outcome.verdict);
+    measurement.closed_loop = rate == 0;
+    Ok(measurement)
+}
+
+fn isolated(found: &isolation::Isolation) -> Measurement {
+    let mut measurement = Found::new(format!("{}, beside unruly clients", found.beside.plan));
+    measurement
+        .latency(found.beside.latency.as_ref())
+        .cost(found.beside.broker.as_ref())
+        .set("rate_left", found.rate_part * 100.0)
+        .set("out_rate", found.beside.rates.delivered)
+        .set("cut_off", found.cut_off as f64);
+    if let Some(times) = found.p99_times {
+        measurement.set("p99_times", times);
+    }
+    Measurement {
+        verdict: found.beside.verdict.clone(),
+        schedule: found.beside.schedule.clone(),
+        limit: Some(found.beside.limit),
+        ..measurement.0
+    }
+}
+
+fn killed(plan: &Plan, kill_after: Duration, side: &mut Side) -> Result<Measurement, Stop> {
+    let said_to_flush = side.level() == crate::peer::Level::Flushed;
+    let Some(peer) = side.peer_mut() else {
+        return Err(Stop::Refused("only a broker that this tool started can be killed".to_owned()));
+    };
+    let outcome = durability::measure(plan, kill_after, peer)?;
+    let mut found = Found::new(format!("{}, killed", plan.describe()));
+    found
+        .set("confirmed", outcome.confirmed as f64)
+        .set("confirmed_lost", outcome.confirmed_lost as f64)
+        .set("restart_ms", outcome.restart_ms);
+    if let Some(flushes) = outcome.flushes_per_confirm {
+        found.set("flushes_per_confirm", flushes);
+    }
+    let faults = outcome.faults(said_to_flush);
+    Ok(Measurement { persistent: true, faults, closed_loop: true, ..found.0 })
+}

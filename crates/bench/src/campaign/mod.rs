@@ -1,0 +1,11 @@
+//! Presets against brokers: starts these, interleaves runs, keeps what is done whatever happens.
+
+mod arguments;
+mod execute;
+mod progress;
+mod run;
+mod side;
+
+pub(crate) use arguments::{
+    CompareArguments, PeersArguments, PresetArguments, compare, peers, run,
+};

@@ -1,0 +1,192 @@
+//! The brokers of a campaign: those that it starts, and one that runs already.
+
+use crate::client::Target;
+use crate::measure::process;
+use crate::peer::{Kind, Level, Peer, Programs, unknown};
+use crate::report::SideInfo;
+use std::path::{Path, PathBuf};
+
+/// What a side is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Origin {
+    /// A running broker.
+    Running { target: Target, pid: Option<u32>, level: Level },
+    /// One that is started here, and the scheme that loads use.
+    Started { kind: Kind, scheme: String },
+}
+
+impl Origin {
+    /// Reads `rabbitmq` or `rabbitmq:stomp`.
+    pub(super) fn peer(text: &str) -> Result<Origin, String> {
+        let (name, scheme) = text.split_once(':').unwrap_or((text, ""));
+        let kind = Kind::from_name(name).ok_or_else(|| unknown(name))?;
+        let schemes = kind.schemes();
+        let scheme = if scheme.is_empty() { schemes[0] } else { scheme };
+        if !schemes.contains(&scheme) {
+            return Err(format!("{name} is reached by {}", schemes.join(", ")));
+        }
+        Ok(Origin::Started { kind, scheme: scheme.to_owned() })
+    }
+
+    fn label(&self) -> String {
+        match self {
+            Origin::Running { target, .. } => target.to_string(),
+            Origin::Started { kind, scheme } if *scheme == kind.schemes()[0] => {
+                kind.name().to_owned()
+            }
+            Origin::Started { kind, scheme } => format!("{}:{scheme}", kind.name()),
+        }
+    }
+}
+
+/// One broker.
+#[derive(Debug)]
+pub(super) struct Side {
+    origin: Origin,
+    label: String,
+    folder: PathBuf,
+    starts: u32,
+    peer: Option<Peer>,
+    /// Why it cannot be measured any more.
+    pub(super) dead: Option<String>,
+}
+
+impl Side {
+    /// Not started yet.
+    pub(super) fn new(origin: Origin, label: String, folder: &Path) -> Side {
+        let folder = folder.join(label.replace([':', '/', ' ', '\''], "-"));
+        Side { origin, label, folder, starts: 0, peer: None, dead: None }
+    }
+
+    /// Sides with labels of their own: the second of two equal ones has a `'`.
+    pub(super) fn all(origins: Vec<Origin>, folder: &Path) -> Vec<Side> {
+        let mut sides: Vec<Side> = Vec::new();
+        for origin in origins {
+            let mut label = origin.label();
+            while sides.iter().any(|side| side.label == label) {
+                label.push('\'');
+            }
+            sides.push(Side::new(origin, label, folder));
+        }
+        sides
+    }
+
+    pub(super) fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// Starts it if it is not running, or again on an empty folder if `fresh`.
+    pub(super) fn ready(&mut self, programs: &Programs, fresh: bool) -> Result<(), String> {
+        let was_dead = self.dead.take().is_some();
+        let Origin::Started { kind, .. } = self.origin else { return Ok(()) };
+        if fresh || was_dead {
+            self.stop();
+        }
+        if self.peer.is_some() {
+            return Ok(());
+        }
+        self.starts += 1;
+        let folder = self.folder.join(self.starts.to_string());
+        let peer = Peer::start(kind, programs, &folder).map_err(|error| error.to_string())?;
+        self.peer = Some(peer);
+        Ok(())
+    }
+
+    /// Stops it if it was started here, and forgets its data.
+    pub(super) fn stop(&mut self) {
+        if self.peer.take().is_some() {
+            let folder = self.folder.join(self.starts.to_string());
+            if let Err(error) = std::fs::remove_dir_all(&folder) {
+                eprintln!("{}: {error}", folder.display());
+            }
+        }
+    }
+
+    /// The address that loads use; `None` before it was started.
+    pub(super) fn target(&self) -> Option<&Target> {
+        match &self.origin {
+            Origin::Running { target, .. } => Some(target),
+            Origin::Started { scheme, .. } => {
+                let prefix = format!("{scheme}://");
+                let targets = self.peer.as_ref()?.targets();
+                targets.iter().find(|target| target.to_string().starts_with(&prefix))
+            }
+        }
+    }
+
+    /// All its addresses.
+    pub(super) fn targets(&self) -> &[Target] {
+        match (&self.origin, &self.peer) {
+            (Origin::Running { target, .. }, _) => std::slice::from_ref(target),
+            (Origin::Started { .. }, Some(peer)) => peer.targets(),
+            (Origin::Started { .. }, None) => &[],
+        }
+    }
+
+    /// Its process, if it can be seen.
+    pub(super) fn pid(&self) -> Option<u32> {
+        match (&self.origin, &self.peer) {
+            (Origin::Running { target, pid, .. }, _) => {
+                let is_local = matches!(target.host(), "127.0.0.1" | "localhost" | "::1" | "[::1]");
+                pid.or_else(|| process::listener_pid(target.port()).filter(|_| is_local))
+            }
+            (_, Some(peer)) => Some(peer.pid()),
+            _ => None,
+        }
+    }
+
+    /// What its confirms say.
+    pub(super) fn level(&self) -> Level {
+        match (&self.origin, self.target()) {
+            (Origin::Running { level, .. }, _) => *level,
+            (Origin::Started { kind, .. }, Some(target)) => kind.level(target.protocol()),
+            (Origin::Started { .. }, None) => Level::Unknown,
+        }
+    }
+
+    /// It, if it was started here.
+    pub(super) fn peer_mut(&mut self) -> Option<&mut Peer> {
+        self.peer.as_mut()
+    }
+
+    /// Whether the process that we started is gone.
+    pub(super) fn has_ended(&self) -> bool {
+        let pid = self.peer.as_ref().map(Peer::pid);
+        pid.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists() || is_zombie(pid))
+    }
+
+    /// For the report.
+    pub(super) fn info(&self) -> SideInfo {
+        SideInfo {
+            label: self.label.clone(),
+            version: self.peer.as_ref().map_or(String::new(), |peer| peer.version().to_owned()),
+            target: self.target().map_or(String::new(), ToString::to_string),
+            level: self.level(),
+            configuration: self
+                .peer
+                .as_ref()
+                .map_or("as it runs".to_owned(), |peer| peer.configuration().to_owned()),
+        }
+    }
+}
+
+fn is_zombie(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sides_are_named_and_told_apart() {
+        let origins = ["angarium", "angarium", "rabbitmq:stomp", "nats"];
+        let origins = origins.map(|text| Origin::peer(text).expect("it is one")).to_vec();
+        let sides = Side::all(origins, Path::new("data"));
+        let labels: Vec<&str> = sides.iter().map(Side::label).collect();
+        assert_eq!(labels, ["angarium", "angarium'", "rabbitmq:stomp", "nats"]);
+        assert!(Origin::peer("nats:amqp").is_err_and(|why| why.contains("nats")));
+        assert!(Origin::peer("kafka").is_err_and(|why| why.contains("mosquitto")));
+    }
+}

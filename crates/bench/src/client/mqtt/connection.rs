@@ -1,0 +1,305 @@
+//! One connection: handshake, subscriptions, and the parsing of what comes.
+
+use super::packet::{self, Head, PublishHead};
+use super::{Uri, Version};
+use crate::client::{Confirm, Error, Head as Delivery, Incoming, Receiver};
+use std::collections::VecDeque;
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Filters of one SUBSCRIBE.
+const FILTERS_MAX: usize = 100;
+/// Packet identifiers: 1 to this.
+const IDS: u64 = 65_535;
+/// The largest packet other than PUBLISH that is taken: answers are small.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// Numbers client identifiers.
+static CLIENTS: AtomicU64 = AtomicU64::new(0);
+
+/// An open connection.
+#[derive(Debug)]
+pub struct Connection {
+    /// The socket, for the hot loops.
+    pub stream: TcpStream,
+    pub(in crate::client) incoming: Incoming,
+    uri: Uri,
+    version: Version,
+    /// Published messages are confirmed: QoS 1.
+    confirms: bool,
+    filter: Option<String>,
+    /// Octets of a body that have not come.
+    body_left: usize,
+    delivered: u64,
+    /// Deliveries that are to be acknowledged: their number and their identifier.
+    unacked: VecDeque<(u64, u16)>,
+    /// The tag of the confirm that came last.
+    confirmed: u64,
+}
+
+impl Connection {
+    /// Connects with a clean session.
+    pub fn open(uri: &Uri) -> Result<Connection, Error> {
+        let number = CLIENTS.fetch_add(1, Ordering::Relaxed);
+        let name = format!("bench-{}-{number}", std::process::id());
+        Connection::open_session(uri, &name, true)
+    }
+
+    /// Connects to the session of that name; `clean` forgets what it was.
+    pub fn open_session(uri: &Uri, client_id: &str, clean: bool) -> Result<Connection, Error> {
+        let stream = TcpStream::connect((uri.host.as_str(), uri.port))?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let mut connection = Connection {
+            stream,
+            incoming: Incoming::default(),
+            uri: uri.clone(),
+            version: uri.version,
+            confirms: false,
+            filter: None,
+            body_left: 0,
+            delivered: 0,
+            unacked: VecDeque::new(),
+            confirmed: 0,
+        };
+        let login = uri.login.as_ref().map(|(user, password)| (user.as_str(), password.as_str()));
+        let connect = packet::connect(uri.version, client_id, login, clean);
+        connection.stream.write_all(&connect)?;
+        connection.expect(packet::CONNACK, |content| match content.get(1) {
+            Some(0) => Ok(()),
+            code => Err(Error::Closed(format!("CONNACK with code {code:?}"))),
+        })?;
+        Ok(connection)
+    }
+
+    /// Publishes at QoS 1 from now on.
+    pub(in crate::client) fn select_confirms(&mut self) {
+        self.confirms = true;
+    }
+
+    /// Makes a session that keeps what is published to `filter` while nobody is connected.
+    pub(in crate::client) fn declare_session(
+        &mut self,
+        name: &str,
+        filter: &str,
+    ) -> Result<(), Error> {
+        let mut session = Connection::open_session(&self.uri, name, false)?;
+        session.subscribe_filters(&[filter.to_owned()], 1)?;
+        Ok(session.stream.write_all(&packet::DISCONNECT_PACKET)?)
+    }
+
+    /// Forgets a session with what it keeps.
+    pub(in crate::client) fn delete_session(&mut self, name: &str) -> Result<(), Error> {
+        let mut session = Connection::open_session(&self.uri, name, true)?;
+        Ok(session.stream.write_all(&packet::DISCONNECT_PACKET)?)
+    }
+
+    /// Subscribes and waits until the broker took it; `session` names one that was declared before.
+    pub fn subscribe(&mut self, filter: &str, qos: u8, session: Option<&str>) -> Result<(), Error> {
+        if let Some(name) = session {
+            *self = Connection::open_session(&self.uri, name, false)?;
+        }
+        self.filter = Some(filter.to_owned());
+        if session.is_some() {
+            // The session has the subscription, and may send what it kept already.
+            return Ok(());
+        }
+        self.subscribe_filters(&[filter.to_owned()], qos)
+    }
+
+    /// Subscribes to many filters.
+    pub fn subscribe_many(&mut self, filters: impl Iterator<Item = String>) -> Result<(), Error> {
+        let filters: Vec<String> = filters.collect();
+        filters.chunks(FILTERS_MAX).try_for_each(|chunk| self.subscribe_filters(chunk, 0))
+    }
+
+    fn subscribe_filters(&mut self, filters: &[String], qos: u8) -> Result<(), Error> {
+        self.stream.write_all(&packet::subscribe(self.version, 1, filters, qos))?;
+        self.expect(packet::SUBACK, |content| match content.last() {
+            Some(code) if *code < 0x80 => Ok(()),
+            code => Err(Error::Closed(format!("SUBACK with code {code:?}"))),
+        })
+    }
+
+    /// Appends a message. Returns where its identifier, if any, and its body lie.
+    pub(in crate::client) fn encode(
+        &self,
+        topic: &str,
+        body: &[u8],
+        out: &mut Vec<u8>,
+    ) -> (Option<usize>, usize) {
+        packet::publish(self.version, topic, u8::from(self.confirms), body, out)
+    }
+
+    /// Appends acknowledgements of a delivery, or of all up to it.
+    pub(in crate::client) fn encode_ack(&mut self, out: &mut Vec<u8>, tag: u64, multiple: bool) {
+        if multiple {
+            while self.unacked.front().is_some_and(|(number, _)| *number <= tag) {
+                let id = self.unacked.pop_front().map_or(0, |(_, id)| id);
+                packet::puback(id, out);
+            }
+        } else if let Some(at) = self.unacked.iter().position(|(number, _)| *number == tag)
+            && let Some((_, id)) = self.unacked.remove(at)
+        {
+            packet::puback(id, out);
+        }
+    }
+
+    /// Asks for an answer after all that was sent before; a subscription ends with it.
+    pub(in crate::client) fn send_end(&mut self) -> Result<(), Error> {
+        match self.filter.take() {
+            Some(filter) => {
+                self.stream.write_all(&packet::unsubscribe(self.version, 2, &filter))?;
+            }
+            None => self.stream.write_all(&packet::PINGREQ_PACKET)?,
+        }
+        Ok(())
+    }
+
+    /// Ends the connection.
+    pub(in crate::client) fn close(mut self) -> Result<(), Error> {
+        // One that hangs up on DISCONNECT at once is within its rights.
+        let _ = self.stream.write_all(&packet::DISCONNECT_PACKET);
+        Ok(())
+    }
+
+    /// Hands all that came to `receiver`.
+    #[inline]
+    pub(in crate::client) fn parse(&mut self, receiver: &mut impl Receiver) -> Result<(), Error> {
+        loop {
+            if self.body_left > 0 {
+                let left = self.body_left;
+                let piece = |bytes: &[u8]| {
+                    let count = bytes.len().min(left);
+                    receiver.body(&bytes[..count]);
+                    Ok::<_, Error>((count > 0).then_some((count, count)))
+                };
+                let Some(count) = self.incoming.take(piece)? else { return Ok(()) };
+                self.body_left -= count;
+                if self.body_left > 0 {
+                    return Ok(());
+                }
+                receiver.complete();
+            }
+            let version = self.version;
+            match self.incoming.take(|bytes| next(bytes, version))? {
+                None => return Ok(()),
+                Some(Item::Publish(head)) => self.begin(&head, receiver),
+                Some(Item::Confirmed(id)) => self.confirm(id, receiver)?,
+                Some(Item::Ended) => receiver.ended(),
+                Some(Item::Refused(text)) => return Err(Error::Closed(text)),
+                Some(Item::Other) => {}
+            }
+        }
+    }
+
+    #[inline]
+    fn begin(&mut self, head: &PublishHead, receiver: &mut impl Receiver) {
+        self.delivered += 1;
+        if head.id > 0 {
+            self.unacked.push_back((self.delivered, head.id));
+        }
+        let (tag, redelivered, size) = (self.delivered, head.duplicate, head.body as u64);
+        receiver.begin(Delivery { tag, redelivered, size });
+        self.body_left = head.body;
+        if head.body == 0 {
+            receiver.complete();
+        }
+    }
+
+    /// Turns a packet identifier into the tag that it stands for: the one nearest to the last.
+    #[inline]
+    fn confirm(&mut self, id: u16, receiver: &mut impl Receiver) -> Result<(), Error> {
+        let tag = tag_of(id, self.confirmed)
+            .ok_or_else(|| Error::Nonsense(format!("a PUBACK of {id}, which was never sent")))?;
+        self.confirmed = self.confirmed.max(tag);
+        receiver.confirm(Confirm { tag, multiple: false, refused: false })
+    }
+
+    /// Waits for an answer; messages before it are dropped.
+    fn expect(
+        &mut self,
+        kind: u8,
+        mut check: impl FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        loop {
+            let mut more = false;
+            let answer = self.incoming.take(|bytes| {
+                let Some(head) = Head::decode(bytes).map_err(nonsense)? else { return Ok(None) };
+                if head.remaining > ANSWER_BYTES_MAX {
+                    return Err(nonsense("an answer that is too long"));
+                }
+                let end = head.octets + head.remaining;
+                Ok(bytes.get(head.octets..end).map(|content| ((head.kind, content), end)))
+            })?;
+            match answer {
+                Some((found, content)) if found == kind => return check(content),
+                Some(_) => {}
+                None => more = true,
+            }
+            if more && self.incoming.fill(&mut self.stream)? == 0 {
+                return Err(Error::hung_up());
+            }
+        }
+    }
+}
+
+/// What can come.
+enum Item {
+    Publish(PublishHead),
+    Confirmed(u16),
+    Ended,
+    Refused(String),
+    Other,
+}
+
+fn nonsense(what: &str) -> Error {
+    Error::Nonsense(what.to_owned())
+}
+
+#[inline]
+fn next(bytes: &[u8], version: Version) -> Result<Option<(Item, usize)>, Error> {
+    let Some(head) = Head::decode(bytes).map_err(nonsense)? else { return Ok(None) };
+    if head.kind == packet::PUBLISH {
+        let publish = PublishHead::decode(bytes, &head, version).map_err(nonsense)?;
+        return Ok(publish.map(|publish| (Item::Publish(publish), publish.octets)));
+    }
+    if head.remaining > ANSWER_BYTES_MAX {
+        return Err(nonsense("an answer that is too long"));
+    }
+    let end = head.octets + head.remaining;
+    let Some(content) = bytes.get(head.octets..end) else { return Ok(None) };
+    let item = match (head.kind, content) {
+        (packet::PUBACK, [high, low, rest @ ..]) => match rest.first() {
+            Some(code) if *code >= 0x80 => Item::Refused(format!("PUBACK with code {code}")),
+            _ => Item::Confirmed(u16::from_be_bytes([*high, *low])),
+        },
+        (packet::PINGRESP | packet::UNSUBACK, _) => Item::Ended,
+        (packet::DISCONNECT, _) => Item::Refused(format!("DISCONNECT {content:?}")),
+        _ => Item::Other,
+    };
+    Ok(Some((item, end)))
+}
+
+/// The packet identifier of the message with that tag.
+#[inline]
+pub(in crate::client) fn id_of(tag: u64) -> u16 {
+    ((tag - 1) % IDS + 1) as u16
+}
+
+/// The tag that an identifier stands for, given the largest confirmed so far; `None` for identifier
+/// 0. Windows are much smaller than half of the identifiers.
+pub(super) fn tag_of(id: u16, confirmed: u64) -> Option<u64> {
+    if id == 0 {
+        return None;
+    }
+    // Tags are 1 and on; those with this identifier are `id` plus multiples of all identifiers.
+    let id = u64::from(id);
+    let round = (confirmed + IDS / 2).saturating_sub(id) / IDS;
+    Some(round * IDS + id)
+}

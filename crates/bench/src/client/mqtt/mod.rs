@@ -1,0 +1,12 @@
+//! MQTT 3.1.1 and 5 as a load client speaks them: QoS 0 and 1, sessions that outlive connections.
+
+mod connection;
+mod packet;
+mod uri;
+
+pub use connection::Connection;
+pub(super) use connection::id_of;
+pub use uri::{Uri, Version};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,212 @@
+//! Control packets to and from bytes, as far as a load needs them. Section numbers are those of
+//! MQTT 5; 3.1.1 has the same packets without properties.
+
+use super::Version;
+
+/// Types of control packets (2.1.2), in the upper half of the first octet.
+pub(super) const CONNACK: u8 = 2;
+pub(super) const PUBLISH: u8 = 3;
+pub(super) const PUBACK: u8 = 4;
+pub(super) const SUBACK: u8 = 9;
+pub(super) const UNSUBACK: u8 = 11;
+pub(super) const PINGRESP: u8 = 13;
+pub(super) const DISCONNECT: u8 = 14;
+/// PINGREQ and DISCONNECT of a client, whole.
+pub(super) const PINGREQ_PACKET: [u8; 2] = [0xC0, 0];
+pub(super) const DISCONNECT_PACKET: [u8; 2] = [0xE0, 0];
+/// The largest remaining length (1.5.5).
+pub(super) const REMAINING_MAX: usize = 268_435_455;
+
+/// The fixed header of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) kind: u8,
+    pub(super) flags: u8,
+    /// Octets of the fixed header.
+    pub(super) octets: usize,
+    /// Octets that follow it.
+    pub(super) remaining: usize,
+}
+
+impl Head {
+    /// `Ok(None)` if more octets are needed.
+    #[inline]
+    pub(super) fn decode(bytes: &[u8]) -> Result<Option<Head>, &'static str> {
+        let Some((&first, rest)) = bytes.split_first() else { return Ok(None) };
+        let Some((remaining, used)) = variable_integer(rest)? else { return Ok(None) };
+        Ok(Some(Head { kind: first >> 4, flags: first & 0xF, octets: 1 + used, remaining }))
+    }
+}
+
+/// A variable byte integer (1.5.5) and its octets.
+#[inline]
+pub(super) fn variable_integer(bytes: &[u8]) -> Result<Option<(usize, usize)>, &'static str> {
+    let mut value = 0;
+    for (index, octet) in bytes.iter().take(4).enumerate() {
+        value |= usize::from(octet & 0x7F) << (7 * index);
+        if octet & 0x80 == 0 {
+            return Ok(Some((value, index + 1)));
+        }
+    }
+    if bytes.len() >= 4 { Err("a remaining length of more than four octets") } else { Ok(None) }
+}
+
+fn put_variable_integer(out: &mut Vec<u8>, mut value: usize) {
+    debug_assert!(value <= REMAINING_MAX, "callers bound what they send");
+    loop {
+        let low = (value & 0x7F) as u8;
+        value >>= 7;
+        out.push(if value > 0 { low | 0x80 } else { low });
+        if value == 0 {
+            return;
+        }
+    }
+}
+
+fn put_text(out: &mut Vec<u8>, text: &[u8]) {
+    let length = text.len().min(usize::from(u16::MAX));
+    out.extend_from_slice(&(length as u16).to_be_bytes());
+    out.extend_from_slice(&text[..length]);
+}
+
+fn put_packet(out: &mut Vec<u8>, first: u8, content: &[u8]) {
+    out.push(first);
+    put_variable_integer(out, content.len());
+    out.extend_from_slice(content);
+}
+
+/// CONNECT (3.1): no will, no keep-alive.
+pub(super) fn connect(
+    version: Version,
+    client_id: &str,
+    login: Option<(&str, &str)>,
+    clean: bool,
+) -> Vec<u8> {
+    let mut content = Vec::new();
+    put_text(&mut content, b"MQTT");
+    content.push(if version == Version::V5 { 5 } else { 4 });
+    let credentials = if login.is_some() { 0xC0 } else { 0 };
+    content.push(credentials | if clean { 2 } else { 0 });
+    content.extend_from_slice(&[0, 0]);
+    if version == Version::V5 {
+        // Session expiry (3.1.2.11.2): never, unless the session is clean.
+        let properties: &[u8] = if clean { &[0] } else { &[5, 0x11, 0xFF, 0xFF, 0xFF, 0xFF] };
+        content.extend_from_slice(properties);
+    }
+    put_text(&mut content, client_id.as_bytes());
+    if let Some((user, password)) = login {
+        put_text(&mut content, user.as_bytes());
+        put_text(&mut content, password.as_bytes());
+    }
+    let mut out = Vec::new();
+    put_packet(&mut out, 0x10, &content);
+    out
+}
+
+/// SUBSCRIBE (3.8) to several filters.
+pub(super) fn subscribe(version: Version, id: u16, filters: &[String], qos: u8) -> Vec<u8> {
+    let mut content = id.to_be_bytes().to_vec();
+    if version == Version::V5 {
+        content.push(0);
+    }
+    for filter in filters {
+        put_text(&mut content, filter.as_bytes());
+        content.push(qos);
+    }
+    let mut out = Vec::new();
+    put_packet(&mut out, 0x82, &content);
+    out
+}
+
+/// UNSUBSCRIBE (3.10) from one filter.
+pub(super) fn unsubscribe(version: Version, id: u16, filter: &str) -> Vec<u8> {
+    let mut content = id.to_be_bytes().to_vec();
+    if version == Version::V5 {
+        content.push(0);
+    }
+    put_text(&mut content, filter.as_bytes());
+    let mut out = Vec::new();
+    put_packet(&mut out, 0xA2, &content);
+    out
+}
+
+/// Appends PUBLISH (3.3). Returns where the packet identifier (QoS 1) and the body lie.
+pub(super) fn publish(
+    version: Version,
+    topic: &str,
+    qos: u8,
+    body: &[u8],
+    out: &mut Vec<u8>,
+) -> (Option<usize>, usize) {
+    let properties = usize::from(version == Version::V5);
+    let id = if qos > 0 { 2 } else { 0 };
+    out.push(0x30 | qos << 1);
+    put_variable_integer(out, 2 + topic.len() + id + properties + body.len());
+    put_text(out, topic.as_bytes());
+    let id_at = (qos > 0).then_some(out.len());
+    if qos > 0 {
+        out.extend_from_slice(&[0, 1]);
+    }
+    if version == Version::V5 {
+        out.push(0);
+    }
+    let body_at = out.len();
+    out.extend_from_slice(body);
+    (id_at, body_at)
+}
+
+/// Appends PUBACK (3.4).
+#[inline]
+pub(super) fn puback(id: u16, out: &mut Vec<u8>) {
+    let [high, low] = id.to_be_bytes();
+    out.extend_from_slice(&[0x40, 2, high, low]);
+}
+
+/// What stands before the body of a PUBLISH.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PublishHead {
+    /// Octets from the packet's first to the body's.
+    pub(super) octets: usize,
+    /// Octets of the body.
+    pub(super) body: usize,
+    /// The packet identifier; 0 for QoS 0.
+    pub(super) id: u16,
+    /// It was sent before.
+    pub(super) duplicate: bool,
+}
+
+impl PublishHead {
+    /// `Ok(None)` if more octets are needed.
+    #[inline]
+    pub(super) fn decode(
+        bytes: &[u8],
+        head: &Head,
+        version: Version,
+    ) -> Result<Option<PublishHead>, &'static str> {
+        let qos = head.flags >> 1 & 3;
+        let mut at = head.octets;
+        let Some(length) = bytes.get(at..at + 2) else { return Ok(None) };
+        at += 2 + usize::from(u16::from_be_bytes([length[0], length[1]]));
+        let mut id = 0;
+        if qos > 0 {
+            let Some(octets) = bytes.get(at..at + 2) else { return Ok(None) };
+            id = u16::from_be_bytes([octets[0], octets[1]]);
+            at += 2;
+        }
+        if version == Version::V5 {
+            let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) else {
+                return Ok(None);
+            };
+            let Some((length, used)) = variable_integer(rest)? else { return Ok(None) };
+            at += used + length;
+        }
+        let end = head.octets + head.remaining;
+        let body = end.checked_sub(at).ok_or("a PUBLISH shorter than its topic")?;
+        Ok((bytes.len() >= at).then_some(PublishHead {
+            octets: at,
+            body,
+            id,
+            duplicate: head.flags & 8 != 0,
+        }))
+    }
+}

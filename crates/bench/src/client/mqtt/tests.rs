@@ -1,0 +1,78 @@
+//! Packets to and from bytes, identifiers and tags.
+
+use super::connection::{id_of, tag_of};
+use super::packet::{self, Head, PublishHead};
+use super::{Uri, Version};
+
+#[test]
+fn a_publish_comes_back_as_it_was() {
+    for version in [Version::V3, Version::V5] {
+        for (qos, size) in [(0, 0), (1, 0), (0, 100), (1, 100), (1, 20_000), (0, 3_000_000)] {
+            let (mut out, body) = (vec![0xAA; 3], vec![b'x'; size]);
+            let (id_at, body_at) = packet::publish(version, "a/b", qos, &body, &mut out);
+            assert_eq!(&out[body_at..], body);
+            if let Some(at) = id_at {
+                out[at..at + 2].copy_from_slice(&777u16.to_be_bytes());
+            }
+            let bytes = &out[3..];
+            let head = Head::decode(bytes).expect("well-formed").expect("whole");
+            assert_eq!((head.kind, head.octets + head.remaining), (packet::PUBLISH, bytes.len()));
+            let publish =
+                PublishHead::decode(bytes, &head, version).expect("well-formed").expect("whole");
+            assert_eq!((publish.body, publish.octets + 3), (size, body_at));
+            assert_eq!((publish.id, publish.duplicate), (if qos > 0 { 777 } else { 0 }, false));
+            for cut in 0..publish.octets {
+                let bytes = &bytes[..cut];
+                let head = Head::decode(bytes).expect("well-formed so far");
+                let whole = head.map(|head| PublishHead::decode(bytes, &head, version));
+                assert!(matches!(whole, None | Some(Ok(None))), "{cut}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_lies_about_its_length_is_refused() {
+    assert!(Head::decode(&[0x30, 0xFF, 0xFF, 0xFF, 0xFF]).is_err());
+    // A topic longer than the packet.
+    let bytes = [0x30, 4, 0, 9, b'a', b'b', 0, 0, 0, 0, 0, 0, 0, 0];
+    let head = Head::decode(&bytes).expect("well-formed").expect("whole");
+    assert!(PublishHead::decode(&bytes, &head, Version::V3).is_err());
+}
+
+#[test]
+fn connects_say_what_is_asked_for() {
+    let plain = packet::connect(Version::V3, "id", None, true);
+    assert_eq!(plain, b"\x10\x0e\x00\x04MQTT\x04\x02\x00\x00\x00\x02id");
+    let kept = packet::connect(Version::V5, "id", Some(("u", "p")), false);
+    assert_eq!(
+        kept,
+        b"\x10\x1a\x00\x04MQTT\x05\xc0\x00\x00\x05\x11\xff\xff\xff\xff\x00\x02id\x00\x01u\x00\x01p"
+    );
+    let subscribe = packet::subscribe(Version::V3, 1, &["a/#".to_owned()], 1);
+    assert_eq!(subscribe, b"\x82\x08\x00\x01\x00\x03a/#\x01");
+}
+
+#[test]
+fn identifiers_wrap_and_stand_for_the_nearest_tag() {
+    for tag in [1, 2, 1_000, 65_534, 65_535, 65_536, 65_537, 131_070, 131_071, 10_000_000] {
+        let id = id_of(tag);
+        assert_ne!(id, 0);
+        for behind in [0, 1, 500, 20_000] {
+            assert_eq!(tag_of(id, tag.saturating_sub(behind + 1)), Some(tag), "{tag} {behind}");
+            assert_eq!(tag_of(id, tag + behind), Some(tag), "{tag} {behind} ahead");
+        }
+    }
+    assert_eq!(tag_of(0, 5), None);
+}
+
+#[test]
+fn addresses_name_the_version() {
+    let uri: Uri = "mqtt://h".parse().expect("it is one");
+    assert_eq!((uri.version, uri.port, uri.login), (Version::V3, 1_883, None));
+    let uri: Uri = "mqtt5://u:p%40@h:1/".parse().expect("it is one");
+    assert_eq!((uri.version, uri.port), (Version::V5, 1));
+    assert_eq!(uri.login, Some(("u".to_owned(), "p@".to_owned())));
+    assert_eq!(uri.to_string(), "mqtt5://h:1");
+    assert!("amqp://h".parse::<Uri>().is_err());
+}

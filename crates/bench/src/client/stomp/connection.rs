@@ -1,0 +1,263 @@
+//! One connection: handshake, subscription, and the parsing of what comes.
+
+use super::Uri;
+use super::frame::{self, FrameHead};
+use crate::client::{Confirm, Error, Head, Incoming, Receiver};
+use std::collections::VecDeque;
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The receipt that ends a connection's work.
+const END: &str = "end";
+/// The receipt of a subscription.
+const SUBSCRIBED: &str = "subscribed";
+/// Acknowledgements' names that are kept for use again.
+const SPARE_MAX: usize = 4_096;
+/// The largest frame without a content-length.
+const BARE_BYTES_MAX: usize = 64 * 1024;
+
+/// An open connection.
+#[derive(Debug)]
+pub struct Connection {
+    /// The socket, for the hot loops.
+    pub stream: TcpStream,
+    pub(in crate::client) incoming: Incoming,
+    confirms: bool,
+    subscribed: bool,
+    acknowledges: bool,
+    /// Octets of a body that have not come, with the zero behind it.
+    body_left: Option<usize>,
+    delivered: u64,
+    /// Deliveries that are to be acknowledged: their number and what names them.
+    unacked: VecDeque<(u64, Vec<u8>)>,
+    spare: Vec<Vec<u8>>,
+}
+
+impl Connection {
+    /// Connects and authenticates.
+    pub fn open(uri: &Uri) -> Result<Connection, Error> {
+        let stream = TcpStream::connect((uri.host.as_str(), uri.port))?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let mut connection = Connection {
+            stream,
+            incoming: Incoming::default(),
+            confirms: false,
+            subscribed: false,
+            acknowledges: false,
+            body_left: None,
+            delivered: 0,
+            unacked: VecDeque::new(),
+            spare: Vec::new(),
+        };
+        let headers = [
+            ("accept-version", "1.2"),
+            ("host", uri.virtual_host.as_str()),
+            ("login", uri.user.as_str()),
+            ("passcode", uri.password.as_str()),
+            ("heart-beat", "0,0"),
+        ];
+        connection.send("CONNECT", &headers)?;
+        connection.expect(|head| head.command == b"CONNECTED")?;
+        Ok(connection)
+    }
+
+    fn send(&mut self, command: &str, headers: &[(&str, &str)]) -> Result<(), Error> {
+        let mut out = Vec::new();
+        frame::write(&mut out, command, headers);
+        Ok(self.stream.write_all(&out)?)
+    }
+
+    /// Asks for a receipt of each message from now on.
+    pub(in crate::client) fn select_confirms(&mut self) {
+        self.confirms = true;
+    }
+
+    /// Subscribes and waits until the broker took it. Deliveries are acknowledged cumulatively, at
+    /// most `prefetch` of them outstanding where the broker knows that header (RabbitMQ's).
+    pub fn subscribe(
+        &mut self,
+        destination: &str,
+        auto_ack: bool,
+        prefetch: u16,
+    ) -> Result<(), Error> {
+        let prefetch = prefetch.to_string();
+        let mut headers = vec![
+            ("id", "0"),
+            ("destination", destination),
+            ("ack", if auto_ack { "auto" } else { "client" }),
+            ("receipt", SUBSCRIBED),
+        ];
+        if !auto_ack && prefetch != "0" {
+            headers.push(("prefetch-count", &prefetch));
+        }
+        self.send("SUBSCRIBE", &headers)?;
+        (self.subscribed, self.acknowledges) = (true, !auto_ack);
+        self.expect(|head| head.header(b"receipt-id") == Some(SUBSCRIBED.as_bytes()))
+    }
+
+    /// Appends a message. Returns where its receipt's digits, if any, and its body lie.
+    pub(in crate::client) fn encode(
+        &self,
+        destination: &str,
+        persistent: bool,
+        body: &[u8],
+        out: &mut Vec<u8>,
+    ) -> (Option<usize>, usize) {
+        frame::write_send(out, destination, persistent, self.confirms, body)
+    }
+
+    /// Appends an acknowledgement of all deliveries up to this one.
+    pub(in crate::client) fn encode_ack(&mut self, out: &mut Vec<u8>, tag: u64) {
+        let mut last = None;
+        while self.unacked.front().is_some_and(|(number, _)| *number <= tag) {
+            let Some((_, name)) = self.unacked.pop_front() else { break };
+            if let Some(before) = last.replace(name)
+                && self.spare.len() < SPARE_MAX
+            {
+                self.spare.push(before);
+            }
+        }
+        if let Some(name) = last {
+            out.extend_from_slice(b"ACK\nid:");
+            out.extend_from_slice(&name);
+            out.extend_from_slice(b"\n\n\0");
+        }
+    }
+
+    /// Asks for an answer after all that was sent before; a subscription ends with it.
+    pub(in crate::client) fn send_end(&mut self) -> Result<(), Error> {
+        if self.subscribed {
+            self.send("UNSUBSCRIBE", &[("id", "0"), ("receipt", END)])
+        } else {
+            self.send("DISCONNECT", &[("receipt", END)])
+        }
+    }
+
+    /// Hands all that came to `receiver`.
+    #[inline]
+    pub(in crate::client) fn parse(&mut self, receiver: &mut impl Receiver) -> Result<(), Error> {
+        loop {
+            if let Some(left) = self.body_left {
+                // The last octet is the zero that ends a frame.
+                let piece = |bytes: &[u8]| {
+                    let count = bytes.len().min(left);
+                    receiver.body(&bytes[..count.min(left - 1)]);
+                    Ok::<_, Error>((count > 0).then_some((count, count)))
+                };
+                let Some(count) = self.incoming.take(piece)? else { return Ok(()) };
+                self.body_left = (count < left).then_some(left - count);
+                if self.body_left.is_some() {
+                    return Ok(());
+                }
+                receiver.complete();
+            }
+            let Some(event) = self.next()? else { return Ok(()) };
+            match event {
+                Event::Message { size, redelivered } => {
+                    self.delivered += 1;
+                    let (tag, size_long) = (self.delivered, size as u64);
+                    receiver.begin(Head { tag, redelivered, size: size_long });
+                    self.body_left = Some(size + 1);
+                }
+                Event::Receipt(tag) => {
+                    receiver.confirm(Confirm { tag, multiple: false, refused: false })?;
+                }
+                Event::Ended => receiver.ended(),
+                Event::Refused(text) => return Err(Error::Closed(text)),
+                Event::Other => {}
+            }
+        }
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<Option<Event>, Error> {
+        let (acknowledges, number) = (self.acknowledges, self.delivered + 1);
+        let (unacked, spare) = (&mut self.unacked, &mut self.spare);
+        self.incoming.take(|bytes| {
+            let Some(head) = FrameHead::decode(bytes).map_err(nonsense)? else { return Ok(None) };
+            if head.command == b"MESSAGE" {
+                let size =
+                    head.content_length().ok_or_else(|| nonsense("a body without length"))?;
+                if acknowledges {
+                    let name = head.header(b"ack").ok_or_else(|| nonsense("no ack header"))?;
+                    let mut kept = spare.pop().unwrap_or_default();
+                    kept.clear();
+                    kept.extend_from_slice(name);
+                    unacked.push_back((number, kept));
+                }
+                let redelivered = head.header(b"redelivered") == Some(b"true");
+                return Ok(Some((Event::Message { size, redelivered }, head.octets)));
+            }
+            let Some((event, octets)) = answer(&head, bytes)? else { return Ok(None) };
+            Ok::<_, Error>(Some((event, octets)))
+        })
+    }
+
+    /// Waits for a frame; others before it are dropped.
+    fn expect(&mut self, mut wanted: impl FnMut(&FrameHead<'_>) -> bool) -> Result<(), Error> {
+        loop {
+            let found = self.incoming.take(|bytes| {
+                let Some(head) = FrameHead::decode(bytes).map_err(nonsense)? else {
+                    return Ok(None);
+                };
+                let Some((event, octets)) = answer(&head, bytes)? else { return Ok(None) };
+                match event {
+                    Event::Refused(text) => Err(Error::Closed(text)),
+                    _ => Ok(Some((wanted(&head), octets))),
+                }
+            })?;
+            match found {
+                Some(true) => return Ok(()),
+                Some(false) => {}
+                None if self.incoming.fill(&mut self.stream)? == 0 => return Err(Error::hung_up()),
+                None => {}
+            }
+        }
+    }
+}
+
+/// What can come.
+enum Event {
+    Message { size: usize, redelivered: bool },
+    Receipt(u64),
+    Ended,
+    Refused(String),
+    Other,
+}
+
+fn nonsense(what: &str) -> Error {
+    Error::Nonsense(what.to_owned())
+}
+
+/// A whole frame that is taken at once, and its octets; `None` if more are needed.
+fn answer(head: &FrameHead<'_>, bytes: &[u8]) -> Result<Option<(Event, usize)>, Error> {
+    let rest = &bytes[head.octets..];
+    let length = match head.content_length() {
+        Some(length) if length > BARE_BYTES_MAX => return Err(nonsense("an answer too long")),
+        Some(length) => length,
+        None => match rest.iter().position(|octet| *octet == 0) {
+            Some(length) => length,
+            None if rest.len() > BARE_BYTES_MAX => return Err(nonsense("a frame without an end")),
+            None => return Ok(None),
+        },
+    };
+    if rest.len() <= length {
+        return Ok(None);
+    }
+    let event = match (head.command, head.header(b"receipt-id")) {
+        (b"RECEIPT", Some(id)) if id == END.as_bytes() => Event::Ended,
+        (b"RECEIPT", Some(id)) => frame::number(id).map_or(Event::Other, Event::Receipt),
+        (b"ERROR", _) => {
+            let what = head.header(b"message").unwrap_or(b"an error");
+            let body = String::from_utf8_lossy(&rest[..length.min(200)]);
+            Event::Refused(format!("{}: {}", String::from_utf8_lossy(what), body.trim()))
+        }
+        _ => Event::Other,
+    };
+    Ok(Some((event, head.octets + length + 1)))
+}

@@ -1,0 +1,61 @@
+//! Frames to and from bytes, and addresses.
+
+use super::Uri;
+use super::frame::{FrameHead, RECEIPT_DIGITS, number, write, write_send};
+
+#[test]
+fn a_send_is_a_frame_with_a_receipt_and_a_body() {
+    let mut out = Vec::new();
+    let (receipt_at, body_at) = write_send(&mut out, "/queue/a", true, true, b"hello");
+    assert_eq!(&out[body_at..], b"hello\0");
+    let at = receipt_at.expect("it was asked for");
+    out[at..at + RECEIPT_DIGITS].copy_from_slice(b"000000000042");
+    let head = FrameHead::decode(&out).expect("well-formed").expect("whole");
+    assert_eq!((head.command, head.octets), (&b"SEND"[..], body_at));
+    assert_eq!(head.header(b"destination"), Some(&b"/queue/a"[..]));
+    assert_eq!(head.header(b"persistent"), Some(&b"true"[..]));
+    assert_eq!(head.header(b"receipt").and_then(number), Some(42));
+    assert_eq!(head.content_length(), Some(5));
+    assert_eq!(head.header(b"content"), None);
+    for cut in 0..body_at {
+        assert_eq!(FrameHead::decode(&out[..cut]), Ok(None), "{cut}");
+    }
+    let mut plain = Vec::new();
+    assert_eq!(write_send(&mut plain, "/queue/a", false, false, b"").0, None);
+    assert_eq!(plain, b"SEND\ndestination:/queue/a\ncontent-length:0\n\n\0");
+}
+
+#[test]
+fn line_ends_may_be_either_and_beats_are_skipped() {
+    let bytes = b"\n\r\nRECEIPT\r\nreceipt-id:7\r\n\r\n\0";
+    let head = FrameHead::decode(bytes).expect("well-formed").expect("whole");
+    assert_eq!((head.command, head.octets), (&b"RECEIPT"[..], bytes.len() - 1));
+    assert_eq!(head.header(b"receipt-id"), Some(&b"7"[..]));
+    assert!(FrameHead::decode(&[b'x'; 40_000]).is_err());
+}
+
+#[test]
+fn values_are_escaped() {
+    let mut out = Vec::new();
+    write(&mut out, "SUBSCRIBE", &[("id", "a:b\\c\nd")]);
+    assert_eq!(out, b"SUBSCRIBE\nid:a\\cb\\\\c\\nd\n\n\0");
+}
+
+#[test]
+fn numbers_are_digits() {
+    for (text, value) in
+        [("0", Some(0)), ("0012", Some(12)), ("", None), ("1x", None), ("-1", None)]
+    {
+        assert_eq!(number(text.as_bytes()), value, "{text}");
+    }
+    assert_eq!(number(b"99999999999999999999999"), None);
+}
+
+#[test]
+fn addresses_are_read() {
+    let uri: Uri = "stomp://h".parse().expect("it is one");
+    assert_eq!((uri.port, uri.user.as_str(), uri.virtual_host.as_str()), (61_613, "guest", "/"));
+    let uri: Uri = "stomp://u:p@h:5/v".parse().expect("it is one");
+    assert_eq!((uri.port, uri.user.as_str(), uri.virtual_host.as_str()), (5, "u", "v"));
+    assert_eq!(uri.to_string(), "stomp://h:5");
+}

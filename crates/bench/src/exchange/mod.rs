@@ -1,0 +1,12 @@
+//! A stock exchange of three programs over a broker: a gateway that sends random orders, an engine
+//! that matches them by exact price, and a reporter of statistics; as OSU built it on Qpid.
+
+mod book;
+mod run;
+mod wire;
+
+pub use run::{ExchangeOutcome, ExchangePlan, measure};
+pub(crate) use wire::MESSAGE_BYTES;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,293 @@
+//! What a confirm is worth: the broker is killed amid confirms and started again, and what it had
+//! confirmed must be there; and while one producer waits for each confirm, the disks must have
+//! flushed for each.
+
+use super::consumer::Consumer;
+use super::control::Control;
+use super::plan::Plan;
+use super::stamp::{self, Stamp};
+use super::tally::Tally;
+use super::topology::Topology;
+use crate::client::{Confirm, Encoded, Error, Link, Receiver, Route};
+use crate::interrupt;
+use crate::measure::process;
+use rustix::fs::fdatasync;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Confirms of the look at flushes.
+const SINGLE_CONFIRMS: u64 = 100;
+/// Flushes of our own that show whether the disks' counters tell.
+const OWN_FLUSHES: u64 = 20;
+/// A broker that flushes for each confirm has at least this many flushes for each.
+const FLUSHED_MIN: f64 = 0.9;
+/// How long a drained queue must stay silent.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// A broker that can be killed and started again on the same data and port.
+pub trait Mortal {
+    /// Ends its process at once, by SIGKILL.
+    fn kill(&mut self) -> Result<(), Error>;
+    /// Starts it again and waits until it answers.
+    fn revive(&mut self) -> Result<(), Error>;
+    /// Where it keeps its data.
+    fn folder(&self) -> &Path;
+}
+
+/// What it came to.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Durability {
+    /// Messages confirmed before the kill.
+    pub confirmed: u64,
+    /// Of these, those that were gone after the restart.
+    pub confirmed_lost: u64,
+    /// Messages that were there after the restart and not confirmed before, which is allowed.
+    pub unconfirmed_kept: u64,
+    /// From the start of the restart until it answers.
+    pub restart_ms: f64,
+    /// Flushes of the machine's disks for each confirm, with one message at a time. None where the
+    /// disks do not tell.
+    pub flushes_per_confirm: Option<f64>,
+}
+
+impl Durability {
+    /// What it failed at, given whether its confirms are said to wait for the disk.
+    pub fn faults(&self, said_to_flush: bool) -> Vec<String> {
+        let mut faults = Vec::new();
+        if self.confirmed_lost > 0 {
+            let (lost, confirmed) = (self.confirmed_lost, self.confirmed);
+            faults.push(format!("{lost} of {confirmed} confirmed messages did not survive a kill"));
+        }
+        if let Some(flushes) = self.flushes_per_confirm
+            && said_to_flush
+            && flushes < FLUSHED_MIN
+        {
+            faults.push(format!("it confirms before it flushes: {flushes:.2} flushes a confirm"));
+        }
+        faults
+    }
+}
+
+/// Runs the producers of `plan`, each to its queue, kills the broker after `kill_after`, and drains.
+pub fn measure(
+    plan: &Plan,
+    kill_after: Duration,
+    broker: &mut dyn Mortal,
+) -> Result<Durability, Error> {
+    let topology = Topology::of(plan);
+    let mut link = Link::open(&plan.target)?;
+    topology.declare(&mut link, plan)?;
+    let flushes_per_confirm = flushes(plan, &topology, broker.folder())?;
+    let before = publish_until_killed(plan, &topology, kill_after, broker)?;
+    drop(link);
+    let start = Instant::now();
+    broker.revive()?;
+    let restart_ms = start.elapsed().as_secs_f64() * 1e3;
+    let tallies = drain(plan, &topology)?;
+    let mut outcome = Durability { restart_ms, flushes_per_confirm, ..Durability::default() };
+    for (index, confirmed) in before.iter().enumerate() {
+        let has = |sequence: usize| tallies[index].has(index as u32, sequence as u64);
+        let kept =
+            confirmed.iter().enumerate().filter(|(at, yes)| **yes && has(*at)).count() as u64;
+        let count = confirmed.iter().filter(|yes| **yes).count() as u64;
+        outcome.confirmed += count;
+        outcome.confirmed_lost += count - kept;
+        outcome.unconfirmed_kept += tallies[index].distinct() - kept;
+    }
+    let mut link = Link::open(&plan.target)?;
+    topology.delete(&mut link)?;
+    link.close()?;
+    Ok(outcome)
+}
+
+/// Notes which messages are confirmed.
+struct Confirmed {
+    tags: Vec<bool>,
+    count: u64,
+    /// All below this tag's index are confirmed.
+    below: usize,
+}
+
+impl Receiver for Confirmed {
+    fn confirm(&mut self, confirm: Confirm) -> Result<(), Error> {
+        let last = confirm.tag as usize;
+        if last > self.tags.len() {
+            return Err(Error::Nonsense(format!("a confirm of {last}, which was never sent")));
+        }
+        // Tag 0 with `multiple` means everything so far.
+        let last = if last == 0 { self.tags.len() } else { last };
+        let first = if confirm.multiple { self.below } else { last - 1 };
+        for tag in &mut self.tags[first..last] {
+            // A refused message is settled for the window, and not one that must survive.
+            self.count += u64::from(!*tag);
+            *tag = !confirm.refused;
+        }
+        if confirm.multiple {
+            self.below = last;
+        }
+        Ok(())
+    }
+}
+
+/// A link with confirms, and a message whose stamp and tag are still to be written.
+struct Publisher {
+    link: Link,
+    template: Vec<u8>,
+    places: Encoded,
+    size_bytes: usize,
+    rest: u32,
+}
+
+impl Publisher {
+    fn open(plan: &Plan, route: &Route<'_>) -> Result<Publisher, Error> {
+        let mut link = Link::open(&plan.target)?;
+        link.select_confirms()?;
+        let (mut template, body) = (Vec::new(), vec![b'd'; plan.size_bytes]);
+        let places = link.encode(route, &body, &mut template);
+        let rest = body.get(stamp::TIMED_BYTES..).map_or(0, crc32fast::hash);
+        Ok(Publisher { link, template, places, size_bytes: plan.size_bytes, rest })
+    }
+
+    fn append(&self, producer: u32, sequence: u64, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(&self.template);
+        let message = &mut out[start..];
+        let mut stamp = Stamp { producer, checksum: 0, sequence, sent_ns: 0 };
+        stamp.checksum = stamp::checksum(&stamp, self.rest);
+        stamp.write(&mut message[self.places.body_at..self.places.body_at + self.size_bytes]);
+        self.places.write_tag(message, sequence + 1);
+    }
+}
+
+/// Publishes until the link breaks. Returns, per message, whether it was confirmed.
+fn publish(
+    plan: &Plan,
+    route: &Route<'_>,
+    producer: usize,
+    stop: &AtomicBool,
+) -> Result<Vec<bool>, Error> {
+    let mut publisher = Publisher::open(plan, route)?;
+    let mut confirmed = Confirmed { tags: Vec::new(), count: 0, below: 0 };
+    let window = plan.window.max(1) as u64;
+    while !stop.load(Ordering::Relaxed) {
+        let mut out = Vec::new();
+        while (confirmed.tags.len() as u64) < confirmed.count + window {
+            publisher.append(producer as u32, confirmed.tags.len() as u64, &mut out);
+            confirmed.tags.push(false);
+        }
+        // The kill breaks the link: what was confirmed until then counts.
+        if publisher.link.write(&out).is_err()
+            || !matches!(publisher.link.fill(), Ok(count) if count > 0)
+        {
+            break;
+        }
+        publisher.link.parse(&mut confirmed)?;
+    }
+    // Confirms that came with the end of the link count, too.
+    while matches!(publisher.link.fill(), Ok(count) if count > 0) {
+        publisher.link.parse(&mut confirmed)?;
+    }
+    Ok(confirmed.tags)
+}
+
+fn publish_until_killed(
+    plan: &Plan,
+    topology: &Topology,
+    kill_after: Duration,
+    broker: &mut dyn Mortal,
+) -> Result<Vec<Vec<bool>>, Error> {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let stop = &stop;
+        let threads: Vec<_> = (0..plan.producers)
+            .map(|index| {
+                scope.spawn(move || publish(plan, &topology.route(plan, index), index, stop))
+            })
+            .collect();
+        let start = Instant::now();
+        while start.elapsed() < kill_after
+            && !interrupt::requested()
+            && !threads.iter().any(|it| it.is_finished())
+        {
+            thread::sleep(Duration::from_millis(2));
+        }
+        let killed = broker.kill();
+        stop.store(true, Ordering::Relaxed);
+        let join = "publishers do not panic";
+        let all: Result<Vec<_>, _> = threads.into_iter().map(|it| it.join().expect(join)).collect();
+        killed.and(all)
+    })
+}
+
+/// Takes everything there is. Returns what each queue had.
+fn drain(plan: &Plan, topology: &Topology) -> Result<Vec<Tally>, Error> {
+    let control = Control::new(plan.producers, plan.consumers, 0, 1);
+    thread::scope(|scope| {
+        let mut consumers = Vec::new();
+        for index in 0..plan.consumers {
+            let source = topology.source(plan, index);
+            let consumer = Consumer::connect(plan, &control, index, &source)?;
+            consumers.push(scope.spawn(move || consumer.run()));
+        }
+        let (mut moved, mut seen) = (Instant::now(), 0);
+        while moved.elapsed() < SILENCE && !interrupt::requested() {
+            thread::sleep(Duration::from_millis(5));
+            if control.delivered() != seen {
+                (moved, seen) = (Instant::now(), control.delivered());
+            }
+        }
+        control.stop_consuming.store(true, Ordering::Relaxed);
+        let consumed = super::run::join(consumers)?;
+        Ok(consumed.into_iter().map(|it| it.tally).collect())
+    })
+}
+
+/// Publishes one message after the other, each after the confirm of the last, into the first queue,
+/// takes them out again, and returns the flushes of all disks for each confirm.
+fn flushes(plan: &Plan, topology: &Topology, folder: &Path) -> Result<Option<f64>, Error> {
+    if !flushes_show(folder)? {
+        return Ok(None);
+    }
+    let route = topology.route(plan, 0);
+    let mut publisher = Publisher::open(plan, &route)?;
+    let mut confirmed = Confirmed { tags: Vec::new(), count: 0, below: 0 };
+    let before = process::disk_flushes();
+    for sequence in 0..SINGLE_CONFIRMS {
+        // A producer number beyond all of the run's: what is left of these is foreign there.
+        let mut out = Vec::new();
+        publisher.append(u32::MAX, sequence, &mut out);
+        publisher.link.write(&out)?;
+        confirmed.tags.push(false);
+        while confirmed.count <= sequence {
+            if publisher.link.fill()? == 0 {
+                return Err(Error::hung_up());
+            }
+            publisher.link.parse(&mut confirmed)?;
+        }
+    }
+    let after = process::disk_flushes();
+    publisher.link.close()?;
+    drain(&Plan { consumers: plan.queues, ..plan.clone() }, topology)?;
+    let flushes = before.zip(after).map(|(before, after)| after.saturating_sub(before));
+    Ok(flushes.map(|count| count as f64 / SINGLE_CONFIRMS as f64))
+}
+
+/// Whether flushes of our own in that folder show in the disks' counters.
+fn flushes_show(folder: &Path) -> io::Result<bool> {
+    let path = folder.join("angarium-bench-flush");
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(&path)?;
+    let before = process::disk_flushes();
+    for _ in 0..OWN_FLUSHES {
+        file.write_all(&[b'f'; 4_096])?;
+        fdatasync(&file)?;
+    }
+    let after = process::disk_flushes();
+    fs::remove_file(&path)?;
+    let seen = before.zip(after).map_or(0, |(before, after)| after.saturating_sub(before));
+    Ok(seen >= OWN_FLUSHES)
+}

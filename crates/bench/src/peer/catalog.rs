@@ -1,0 +1,360 @@
+//! The brokers that can be started here: how each is found, configured and what its confirms are
+//! worth.
+
+use super::command::CommandBroker;
+use super::free_port;
+use super::rabbitmq::RabbitMq;
+use crate::client::{Error, Protocol, Target};
+use crate::load::durability::Mortal;
+use serde::{Deserialize, Serialize};
+use std::env;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// How long one may take to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a confirm of a persistent message says.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// There are none.
+    AtMostOnce,
+    /// The broker has it in its memory.
+    Memory,
+    /// The kernel has it in its page cache.
+    PageCache,
+    /// The disk has it.
+    Flushed,
+    /// Nobody said.
+    #[default]
+    Unknown,
+}
+
+impl Level {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::AtMostOnce => "at most once",
+            Level::Memory => "in memory",
+            Level::PageCache => "page cache",
+            Level::Flushed => "flushed",
+            Level::Unknown => "unknown",
+        }
+    }
+
+    /// Reads one of the names with dashes.
+    pub fn from_text(text: &str) -> Result<Level, String> {
+        Ok(match text {
+            "at-most-once" => Level::AtMostOnce,
+            "memory" => Level::Memory,
+            "page-cache" => Level::PageCache,
+            "flushed" => Level::Flushed,
+            _ => return Err("at-most-once, memory, page-cache or flushed".to_owned()),
+        })
+    }
+}
+
+/// A broker that we know how to start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Our own.
+    Angarium,
+    /// RabbitMQ, with its STOMP and MQTT plugins.
+    RabbitMq,
+    /// nats-server without JetStream.
+    Nats,
+    /// Mosquitto.
+    Mosquitto,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; 4] = [Kind::Angarium, Kind::RabbitMq, Kind::Nats, Kind::Mosquitto];
+
+    /// What it is asked for by.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Angarium => "angarium",
+            Kind::RabbitMq => "rabbitmq",
+            Kind::Nats => "nats",
+            Kind::Mosquitto => "mosquitto",
+        }
+    }
+
+    /// The one of that name.
+    pub fn from_name(name: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// The protocols that we can speak to it, the one that loads use first.
+    pub fn schemes(self) -> &'static [&'static str] {
+        match self {
+            Kind::Angarium => &["amqp", "nats"],
+            Kind::RabbitMq => &["amqp", "stomp", "mqtt"],
+            Kind::Nats => &["nats"],
+            Kind::Mosquitto => &["mqtt", "mqtt5"],
+        }
+    }
+
+    /// How to have it.
+    pub fn hint(self) -> &'static str {
+        match self {
+            Kind::Angarium => "this program, or `--program angarium=PATH`",
+            Kind::RabbitMq => "on Debian: apt-get install rabbitmq-server",
+            Kind::Nats => "go install github.com/nats-io/nats-server/v2@latest",
+            Kind::Mosquitto => "on Debian: apt-get install mosquitto",
+        }
+    }
+
+    /// What its confirms of persistent messages say as it is configured here.
+    pub fn level(self, protocol: Protocol) -> Level {
+        match (self, protocol) {
+            (_, Protocol::Nats) => Level::AtMostOnce,
+            (Kind::Angarium | Kind::RabbitMq, _) => Level::Flushed,
+            // It writes its store now and then, and never before it confirms.
+            (Kind::Mosquitto, _) => Level::Memory,
+            (Kind::Nats, _) => Level::AtMostOnce,
+        }
+    }
+
+    /// Its program, if it is here.
+    pub fn find(self, programs: &Programs) -> Option<PathBuf> {
+        if let Some(path) = programs.of(self) {
+            return Some(path.to_owned());
+        }
+        match self {
+            Kind::Angarium => {
+                let own = env::current_exe().ok()?;
+                if own.file_stem()?.to_str()? == "angarium" {
+                    return Some(own);
+                }
+                let beside = own.with_file_name("angarium");
+                beside.exists().then_some(beside).or_else(|| on_path("angarium"))
+            }
+            Kind::RabbitMq => RabbitMq::is_installed().then(|| PathBuf::from("rabbitmq-server")),
+            Kind::Nats => on_path("nats-server"),
+            Kind::Mosquitto => on_path("mosquitto"),
+        }
+    }
+
+    /// Its version, as it says itself.
+    pub fn version(self, program: &Path) -> String {
+        let output = match self {
+            Kind::RabbitMq => Command::new("dpkg-query")
+                .args(["--show", "--showformat=${Version}", "rabbitmq-server"])
+                .output(),
+            Kind::Mosquitto => Command::new(program).arg("-h").output(),
+            Kind::Angarium | Kind::Nats => Command::new(program).arg("--version").output(),
+        };
+        let said = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        first_version(&said.unwrap_or_default()).unwrap_or_else(|| "of unknown version".to_owned())
+    }
+}
+
+/// The first word that begins with a digit, after a `v` if there is one.
+pub(super) fn first_version(said: &str) -> Option<String> {
+    let word = |word: &&str| word.trim_start_matches('v').starts_with(|c: char| c.is_ascii_digit());
+    let found = said.split_whitespace().find(word)?;
+    Some(found.trim_start_matches('v').to_owned())
+}
+
+fn on_path(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let home = env::var_os("HOME").map(|home| Path::new(&home).join("go/bin"));
+    let more = ["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from);
+    env::split_paths(&path).chain(more).chain(home).map(|it| it.join(name)).find(|it| it.is_file())
+}
+
+/// Where programs are that are not found by themselves.
+#[derive(Debug, Clone, Default)]
+pub struct Programs(Vec<(Kind, PathBuf)>);
+
+impl Programs {
+    /// Reads `name=path` of each.
+    pub fn parse(texts: &[String]) -> Result<Programs, String> {
+        let one = |text: &String| {
+            let (name, path) = text.split_once('=').ok_or("a program is NAME=PATH")?;
+            let kind = Kind::from_name(name).ok_or_else(|| unknown(name))?;
+            Ok::<_, String>((kind, PathBuf::from(path)))
+        };
+        Ok(Programs(texts.iter().map(one).collect::<Result<_, _>>()?))
+    }
+
+    fn of(&self, kind: Kind) -> Option<&Path> {
+        self.0.iter().find(|(it, _)| *it == kind).map(|(_, path)| path.as_path())
+    }
+}
+
+/// What to say about a broker that we do not know.
+pub fn unknown(name: &str) -> String {
+    let names: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+    format!("no peer `{name}`; there are: {}", names.join(", "))
+}
+
+/// A running broker; stopped when dropped.
+#[derive(Debug)]
+pub struct Peer {
+    kind: Kind,
+    version: String,
+    configuration: String,
+    targets: Vec<Target>,
+    folder: PathBuf,
+    process: Process,
+}
+
+#[derive(Debug)]
+enum Process {
+    Program(CommandBroker),
+    RabbitMq(RabbitMq),
+}
+
+impl Peer {
+    /// Starts one with its data in `folder`, which must be empty.
+    pub fn start(kind: Kind, programs: &Programs, folder: &Path) -> Result<Peer, Error> {
+        let program = kind.find(programs).ok_or_else(|| {
+            io::Error::other(format!("{} is not installed; {}", kind.name(), kind.hint()))
+        })?;
+        fs::create_dir_all(folder)?;
+        let version = kind.version(&program);
+        if kind == Kind::RabbitMq {
+            let broker = RabbitMq::start_with_plugins(folder)?;
+            return Ok(Peer {
+                kind,
+                version,
+                configuration: broker.configuration(),
+                targets: broker.targets(),
+                folder: folder.to_owned(),
+                process: Process::RabbitMq(broker),
+            });
+        }
+        let (command, targets, file) = command(kind, &program, folder)?;
+        let log = folder.join("start.log");
+        let broker = CommandBroker::start_logged(&command, &targets[0], PATIENCE, &log)?;
+        let configuration = match file {
+            Some(file) => format!("{}\n{file}", command.join(" ")),
+            None => command.join(" "),
+        };
+        let (folder, process) = (folder.to_owned(), Process::Program(broker));
+        Ok(Peer { kind, version, configuration, targets, folder, process })
+    }
+
+    /// Which it is.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Its version, as it says itself.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Its command line and what its files say.
+    pub fn configuration(&self) -> &str {
+        &self.configuration
+    }
+
+    /// All addresses, the one that loads use first.
+    pub fn targets(&self) -> &[Target] {
+        &self.targets
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        match &self.process {
+            Process::Program(broker) => broker.pid(),
+            Process::RabbitMq(broker) => broker.pid(),
+        }
+    }
+}
+
+impl Mortal for Peer {
+    fn kill(&mut self) -> Result<(), Error> {
+        match &mut self.process {
+            Process::Program(broker) => Ok(broker.kill()?),
+            Process::RabbitMq(broker) => broker.kill(),
+        }
+    }
+
+    fn revive(&mut self) -> Result<(), Error> {
+        match &mut self.process {
+            Process::Program(broker) => broker.revive(),
+            Process::RabbitMq(broker) => broker.revive(),
+        }
+    }
+
+    fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
+/// A broker that stays in the foreground: its command line, its addresses, and its file if it has one.
+type Foreground = (Vec<String>, Vec<Target>, Option<String>);
+
+fn command(kind: Kind, program: &Path, folder: &Path) -> Result<Foreground, Error> {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let address = |scheme: &str, port: u16| -> Result<Target, Error> {
+        Ok(format!("{scheme}://127.0.0.1:{port}").parse().map_err(io::Error::other)?)
+    };
+    let program = text(program);
+    let port = free_port()?;
+    Ok(match kind {
+        Kind::Angarium => {
+            let nats = free_port()?;
+            let data = text(&folder.join("data"));
+            let (amqp_at, nats_at) = (format!("127.0.0.1:{port}"), format!("127.0.0.1:{nats}"));
+            let flags =
+                ["serve", "--data", &data, "--amqp", &amqp_at, "--nats", &nats_at, "--http", "off"];
+            let command = std::iter::once(program).chain(flags.map(str::to_owned)).collect();
+            (command, vec![address("amqp", port)?, address("nats", nats)?], None)
+        }
+        Kind::Nats => {
+            let (port_text, log) = (port.to_string(), text(&folder.join("nats-server.log")));
+            let flags = ["-a", "127.0.0.1", "-p", &port_text, "-l", &log];
+            let command = std::iter::once(program).chain(flags.map(str::to_owned)).collect();
+            (command, vec![address("nats", port)?], None)
+        }
+        Kind::Mosquitto => {
+            // Without these three it drops what a subscriber has not taken beyond 20 and 1,000.
+            let file = format!(
+                "listener {port} 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\n\
+                 persistence false\nmax_inflight_messages 0\nmax_queued_messages 0\n\
+                 max_queued_bytes 0\nlog_type error\n"
+            );
+            let path = folder.join("mosquitto.conf");
+            fs::write(&path, &file)?;
+            let command = vec![program, "-c".to_owned(), text(&path)];
+            (command, vec![address("mqtt", port)?, address("mqtt5", port)?], Some(file))
+        }
+        Kind::RabbitMq => unreachable!("it is started by its own script"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_found_in_what_programs_say() {
+        for (said, version) in [
+            ("nats-server: v2.15.2\n", Some("2.15.2")),
+            ("mosquitto version 2.0.11\n\nmosquitto is", Some("2.0.11")),
+            ("angarium 0.1.0", Some("0.1.0")),
+            ("3.10.8-1.1+deb12u1", Some("3.10.8-1.1+deb12u1")),
+            ("nothing of that kind", None),
+        ] {
+            assert_eq!(first_version(said).as_deref(), version);
+        }
+    }
+
+    #[test]
+    fn programs_are_named() {
+        let programs = Programs::parse(&["nats=/opt/nats".to_owned()]).expect("it is one");
+        assert_eq!(Kind::Nats.find(&programs), Some(PathBuf::from("/opt/nats")));
+        assert!(Programs::parse(&["nats".to_owned()]).is_err());
+        assert!(Programs::parse(&["x=y".to_owned()]).is_err_and(|why| why.contains("rabbitmq")));
+    }
+}

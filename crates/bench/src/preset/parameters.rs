@@ -1,0 +1,114 @@
+//! A preset's parameters: numbers and lists of numbers by name, as a text gives them and as a user
+//! changes them.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The most values of one list.
+const VALUES_MAX: usize = 1_000;
+
+/// Values by name. A value is a number, a list such as `1,2,5`, or a range such as `1..9`, both ends
+/// in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Parameters(BTreeMap<String, String>);
+
+impl Parameters {
+    /// With these values.
+    pub(crate) fn new(values: &[(&str, &str)]) -> Parameters {
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        Parameters(values.iter().map(own).collect())
+    }
+
+    /// Changes the value of a parameter that exists.
+    pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let Some(current) = self.0.get_mut(name) else {
+            let names: Vec<&str> = self.0.keys().map(String::as_str).collect();
+            return Err(format!("no parameter `{name}` here; there are: {}", names.join(", ")));
+        };
+        let values = parse(value)?;
+        if values.is_empty() {
+            return Err(format!("`{name}` needs a value"));
+        }
+        value.clone_into(current);
+        Ok(())
+    }
+
+    /// All values of a parameter; none if there is no such parameter.
+    pub(crate) fn list(&self, name: &str) -> Vec<f64> {
+        self.0.get(name).and_then(|value| parse(value).ok()).unwrap_or_default()
+    }
+
+    /// The first value as a whole number; 0 if there is none.
+    pub(crate) fn count(&self, name: &str) -> u64 {
+        self.real(name) as u64
+    }
+
+    /// The first value; 0 if there is none.
+    pub(crate) fn real(&self, name: &str) -> f64 {
+        self.list(name).first().copied().unwrap_or(0.0)
+    }
+
+    /// Whether there is a parameter of that name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// Names and values.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+}
+
+fn parse(text: &str) -> Result<Vec<f64>, String> {
+    let mut values = Vec::new();
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        match part.split_once("..") {
+            Some((first, last)) => {
+                let (first, last) = (number(first)?, number(last)?);
+                if last < first || last - first > VALUES_MAX as f64 {
+                    return Err(format!("`{part}` is no range"));
+                }
+                let mut value = first;
+                while value <= last {
+                    values.push(value);
+                    value += 1.0;
+                }
+            }
+            None => values.push(number(part)?),
+        }
+    }
+    if values.len() > VALUES_MAX {
+        return Err(format!("at most {VALUES_MAX} values"));
+    }
+    Ok(values)
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
+        _ => Err(format!("`{text}` is not a number")),
+    }
+}
+
+/// Reads lines of `name=value` and `preset.name=value`; `#` begins a comment. Returns preset (empty
+/// for all), name and value of each.
+pub(crate) fn lines(text: &str) -> Result<Vec<(String, String, String)>, String> {
+    let mut settings = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or("").trim();
+        if !line.is_empty() {
+            let setting = setting(line).map_err(|why| format!("line {}: {why}", index + 1))?;
+            settings.push(setting);
+        }
+    }
+    Ok(settings)
+}
+
+/// Reads one of them.
+pub(crate) fn setting(text: &str) -> Result<(String, String, String), String> {
+    let (name, value) =
+        text.split_once('=').ok_or_else(|| format!("`{text}` is not name=value"))?;
+    let (preset, name) = name.split_once('.').unwrap_or(("", name));
+    Ok((preset.trim().to_owned(), name.trim().to_owned(), value.trim().to_owned()))
+}

@@ -1,0 +1,119 @@
+//! What a case does, as a value.
+
+use super::Parameters;
+use crate::client::{Protocol, Target};
+use crate::load::isolation::IsolationPlan;
+use crate::load::{End, Plan};
+use std::time::Duration;
+
+/// Octets between publishers and subscribers at most where a protocol has no flow control of its
+/// own: a broker may drop what is beyond its limits, and that is not what rates are about.
+const AHEAD_BYTES: u64 = 4 << 20;
+
+/// A broker as presets see it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Broker<'a> {
+    /// The address that loads use.
+    pub(crate) target: &'a Target,
+    /// All addresses, one for each protocol that we can speak to it.
+    pub(crate) targets: &'a [Target],
+}
+
+/// One point of one series.
+#[derive(Debug, Clone)]
+pub(crate) struct Case {
+    /// The series; empty if there is one only.
+    pub(crate) series: String,
+    /// The place on the axis.
+    pub(crate) x: f64,
+    /// Octets of a message, for the physical limit.
+    pub(crate) size_bytes: usize,
+    /// What is done.
+    pub(crate) work: Work,
+}
+
+/// What is done.
+#[derive(Debug, Clone)]
+pub(crate) enum Work {
+    /// A load.
+    Load(Plan),
+    /// The same load with several numbers of parallel groups; the fastest counts.
+    Fastest(Vec<Plan>),
+    /// Request and reply, one at a time.
+    RoundTrips { target: Target, size_bytes: usize, span: Duration },
+    /// The time from a subscriber's connect to its first message while others are published.
+    FirstMessage { target: Target, size_bytes: usize, rate: u64, attempts: usize },
+    /// Fill queues that nobody consumes, then drain them without publishing.
+    Spool(Plan),
+    /// Idle clients with a subscription each, and messages to all of them.
+    Idle { target: Target, connections: usize, waves: usize, settle: Duration, storm: bool },
+    /// Memory that stored messages take.
+    Stored { target: Target, messages: u64, size_bytes: usize },
+    /// A stock exchange of three programs.
+    Exchange { target: Target, rate: u64, orders: u64, coalesce: bool },
+    /// Healthy clients alone, then beside unruly ones.
+    Isolation(IsolationPlan),
+    /// Kill the broker amid confirms, restart it, count what it has lost.
+    Durability { plan: Plan, kill_after: Duration },
+}
+
+impl Case {
+    /// A load.
+    pub(crate) fn load(series: impl Into<String>, x: f64, plan: Plan) -> Case {
+        let size_bytes = plan.size_bytes;
+        Case { series: series.into(), x, size_bytes, work: Work::Load(plan) }
+    }
+
+    /// Anything else.
+    pub(crate) fn of(series: impl Into<String>, x: f64, size_bytes: usize, work: Work) -> Case {
+        Case { series: series.into(), x, size_bytes, work }
+    }
+}
+
+impl Broker<'_> {
+    /// A plan of these messages, checked as closely as their size lets us.
+    pub(crate) fn plan(&self, size_bytes: usize) -> Plan {
+        let mut plan = Plan {
+            size_bytes,
+            checksum: size_bytes >= 16,
+            latency: size_bytes >= 24,
+            ..Plan::new(self.target.clone())
+        };
+        if self.at_most_once() {
+            plan.ahead = (AHEAD_BYTES / size_bytes.max(1) as u64).clamp(16, 20_000);
+        }
+        plan
+    }
+
+    /// A plan of direct messages with at most so many octets between its two sides, whatever the
+    /// protocol: publishers that run ahead without a bound measure queues and not messaging.
+    pub(crate) fn direct(&self, size_bytes: usize, pairs: usize) -> Plan {
+        let ahead = (AHEAD_BYTES / size_bytes.max(1) as u64).clamp(16, 20_000);
+        Plan { ahead: ahead * pairs.max(1) as u64, ..self.plan(size_bytes) }
+    }
+
+    /// A plan of persistent messages with confirms and acknowledgements.
+    pub(crate) fn persistent(&self, size_bytes: usize, window: u64) -> Plan {
+        Plan {
+            persistent: true,
+            window: window as usize,
+            ack_every: 50,
+            prefetch: 500,
+            ahead: 0,
+            ..self.plan(size_bytes)
+        }
+    }
+
+    /// Whether what is published may be dropped without a word.
+    pub(crate) fn at_most_once(&self) -> bool {
+        self.target.protocol() == Protocol::Nats
+    }
+}
+
+/// The end of a plan as parameters name it: `seconds` and `warm_up`.
+pub(crate) fn timed(parameters: &Parameters) -> End {
+    End::After {
+        warm_up: Duration::from_secs_f64(parameters.real("warm_up")),
+        measured: Duration::from_secs_f64(parameters.real("seconds")),
+    }
+}

@@ -1,0 +1,21 @@
+//! Results as text, as JSON and as a page, and two of them beside each other.
+
+mod charts;
+mod compare;
+mod html;
+mod machine;
+mod result;
+mod runs;
+mod table;
+
+pub(crate) use compare::compare;
+pub(crate) use html::page;
+pub(crate) use machine::Machine;
+pub(crate) use result::{
+    CaseResult, FORMAT, Measurement, PresetResult, Raw, Report, Run, SideInfo, median,
+};
+pub(crate) use runs::{disk, grouped, idle, isolation, load, round_trips, sockets, start};
+pub(crate) use table::{figure, preset as preset_table, summary};
+
+#[cfg(test)]
+mod tests;

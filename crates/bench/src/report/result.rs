@@ -1,0 +1,208 @@
+//! What a campaign came to, with everything that is needed to repeat it. This is what the JSON file
+//! holds; text and pages are made of it alone.
+
+use super::Machine;
+use crate::load::{Limit, Schedule, Second, Verdict};
+use crate::measure::disk::DiskSpeed;
+use crate::peer::Level;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The version of this format.
+pub(crate) const FORMAT: u32 = 1;
+
+/// A campaign.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Report {
+    /// See [`FORMAT`].
+    pub(crate) format: u32,
+    /// The version of this tool.
+    pub(crate) tool: String,
+    /// The command line that made it.
+    pub(crate) command: Vec<String>,
+    /// When it began, in seconds since 1970.
+    pub(crate) started_unix_s: u64,
+    /// How long it took.
+    pub(crate) took_s: f64,
+    /// Where.
+    pub(crate) machine: Machine,
+    /// Why it is not whole, if it is not.
+    pub(crate) partial: Option<String>,
+    /// The brokers.
+    pub(crate) sides: Vec<SideInfo>,
+    /// What the bare sockets did, by octets of a message.
+    pub(crate) raw: BTreeMap<u64, Raw>,
+    /// What the bare disk did.
+    pub(crate) disk: Option<DiskSpeed>,
+    /// The measurements.
+    pub(crate) presets: Vec<PresetResult>,
+}
+
+/// A broker.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SideInfo {
+    /// Its name in this report.
+    pub(crate) label: String,
+    /// Its version.
+    pub(crate) version: String,
+    /// Where it listened; the password is not in it.
+    pub(crate) target: String,
+    /// What its confirms of persistent messages say.
+    pub(crate) level: Level,
+    /// Its command line and files, if we started it.
+    pub(crate) configuration: String,
+}
+
+/// What the bare sockets did with messages of one size.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Raw {
+    /// Messages per second through a relay.
+    pub(crate) messages_per_s: f64,
+    /// Octets per second of the same.
+    pub(crate) bytes_per_s: f64,
+    /// CPU of all three parties for each message.
+    pub(crate) cpu_ns_per_message: f64,
+    /// The median round trip through the relay.
+    pub(crate) round_trip_us: f64,
+}
+
+/// One preset.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PresetResult {
+    /// Its name.
+    pub(crate) name: String,
+    /// Whether quick parameters were used.
+    pub(crate) quick: bool,
+    /// The parameters.
+    pub(crate) parameters: BTreeMap<String, String>,
+    /// Its cases in order.
+    pub(crate) cases: Vec<CaseResult>,
+}
+
+/// One place of one series.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct CaseResult {
+    /// The series.
+    pub(crate) series: String,
+    /// The place on the axis.
+    pub(crate) x: f64,
+    /// Octets of a message.
+    pub(crate) size_bytes: u64,
+    /// Per side, in the order of the report's, its runs.
+    pub(crate) sides: Vec<Vec<Run>>,
+}
+
+/// One run of one case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Run {
+    /// It went through.
+    Done(Box<Measurement>),
+    /// The broker or the protocol cannot do that, and why.
+    Refused(String),
+    /// It broke, and how.
+    Failed(String),
+}
+
+/// What one run came to.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Measurement {
+    /// The load in words.
+    pub(crate) plan: String,
+    /// Figures by the name of their metric.
+    pub(crate) metrics: BTreeMap<String, f64>,
+    /// What became of the messages.
+    pub(crate) verdict: Option<Verdict>,
+    /// Whether loss is a failure whatever the speed: messages were persistent.
+    pub(crate) persistent: bool,
+    /// What else it failed at.
+    pub(crate) faults: Vec<String>,
+    /// What held it back.
+    pub(crate) limit: Option<Limit>,
+    /// How the schedule was kept, where there was one.
+    pub(crate) schedule: Option<Schedule>,
+    /// Whether the next message waited for an answer to the one before, or for room.
+    pub(crate) closed_loop: bool,
+    /// Mean travel times, group after group, in microseconds.
+    pub(crate) travels_us: Vec<f32>,
+    /// Deliveries of each of those groups.
+    pub(crate) travel_group: u64,
+    /// Second by second.
+    pub(crate) seconds: Vec<Second>,
+    /// What else is worth knowing.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Measurement {
+    /// What it failed at, if anything. Messages that may be lost are no failure if they are.
+    pub(crate) fn failures(&self) -> Vec<String> {
+        let mut failures = self.faults.clone();
+        if let Some(verdict) = self.verdict.as_ref().filter(|verdict| !verdict.is_clean()) {
+            failures.push(verdict.describe());
+        }
+        failures
+    }
+
+    /// In one word: `ok`, `LOSS` where loss is allowed, `FAIL`.
+    pub(crate) fn word(&self) -> &'static str {
+        if self.failures().is_empty() {
+            return "ok";
+        }
+        let lost_only = |verdict: &Verdict| {
+            verdict.duplicated + verdict.reordered + verdict.invented + verdict.corrupt == 0
+        };
+        let allowed = !self.persistent
+            && self.faults.is_empty()
+            && self.verdict.as_ref().is_some_and(lost_only);
+        if allowed { "LOSS" } else { "FAIL" }
+    }
+}
+
+impl CaseResult {
+    /// The runs of a side that went through.
+    pub(crate) fn done(&self, side: usize) -> impl Iterator<Item = &Measurement> + Clone {
+        self.sides.get(side).into_iter().flatten().filter_map(|run| match run {
+            Run::Done(measurement) => Some(&**measurement),
+            Run::Refused(_) | Run::Failed(_) => None,
+        })
+    }
+
+    /// The figures of a side's runs.
+    pub(crate) fn values(&self, side: usize, metric: &str) -> Vec<f64> {
+        self.done(side).filter_map(|it| it.metrics.get(metric).copied()).collect()
+    }
+
+    /// Their median.
+    pub(crate) fn median(&self, side: usize, metric: &str) -> Option<f64> {
+        median(&self.values(side, metric))
+    }
+
+    /// Whether a side broke here.
+    pub(crate) fn failed(&self, side: usize) -> bool {
+        self.sides.get(side).into_iter().flatten().any(|run| matches!(run, Run::Failed(_)))
+    }
+}
+
+impl Report {
+    /// Whether nothing failed that must not.
+    pub(crate) fn is_clean(&self) -> bool {
+        let cases = self.presets.iter().flat_map(|preset| &preset.cases);
+        let mut runs = cases.flat_map(|case| case.sides.iter().flatten());
+        runs.all(|run| match run {
+            Run::Done(measurement) => measurement.word() != "FAIL",
+            Run::Refused(_) => true,
+            Run::Failed(_) => false,
+        })
+    }
+}
+
+/// The middle value; the mean of the middle two of an even count.
+pub(crate) fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match sorted.len() {
+        0 => None,
+        count if count % 2 == 1 => Some(sorted[count / 2]),
+        count => Some((sorted[count / 2 - 1] + sorted[count / 2]) / 2.0),
+    }
+}

@@ -1,0 +1,266 @@
+//! A preset's results as a table for terminals, in the terms of its text: a row for each case, a
+//! column for each broker and for each system of the text, and the physical limit.
+
+use super::grouped;
+use super::result::{CaseResult, PresetResult, Report, Run};
+use crate::preset::{self, Baseline, Better, Preset, metric};
+use std::fmt::Write;
+
+/// A figure with as many digits as its metric has.
+pub(crate) fn figure(key: &str, value: f64) -> String {
+    match metric(key).decimals {
+        0 => grouped(value),
+        decimals => format!("{value:.decimals$}"),
+    }
+}
+
+/// The median, with the least and the most where there are several.
+pub(super) fn cell(case: &CaseResult, side: usize, key: &str) -> String {
+    let values = case.values(side, key);
+    let Some(median) = super::median(&values) else {
+        return if case.failed(side) { "FAILED".to_owned() } else { "-".to_owned() };
+    };
+    let text = figure(key, median);
+    if values.len() < 2 {
+        return text;
+    }
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    format!("{text} [{}..{}]", figure(key, least), figure(key, most))
+}
+
+/// The physical limit of a case in terms of a metric, if it has one there.
+pub(super) fn limit(report: &Report, preset: &Preset, case: &CaseResult, key: &str) -> Option<f64> {
+    let raw = report.raw.get(&case.size_bytes);
+    match (preset.baseline, key) {
+        (Baseline::Relay, "out_rate" | "publish_rate" | "transfer_rate" | "receive_rate") => {
+            Some(raw?.messages_per_s)
+        }
+        (Baseline::Relay, "bandwidth") => Some(raw?.bytes_per_s / 1e6),
+        (Baseline::RoundTrip, "p50_us") => Some(raw?.round_trip_us),
+        (Baseline::Disk, "out_rate" | "spool_rate") => {
+            Some(report.disk.as_ref()?.bytes_per_s / case.size_bytes.max(1) as f64)
+        }
+        (Baseline::Disk, "bandwidth") => Some(report.disk.as_ref()?.bytes_per_s / 1e6),
+        _ => None,
+    }
+}
+
+/// What the physical limit is called.
+pub(super) fn limit_name(baseline: Baseline) -> &'static str {
+    match baseline {
+        Baseline::None => "",
+        Baseline::Relay => "bare relay",
+        Baseline::RoundTrip => "bare round trip",
+        Baseline::Disk => "bare disk",
+    }
+}
+
+/// A table of one metric: its head and its rows, all cells as text.
+pub(super) struct Grid {
+    pub(super) head: Vec<String>,
+    pub(super) rows: Vec<Vec<String>>,
+}
+
+/// The table of a metric; `None` if no case has it.
+pub(super) fn grid(
+    report: &Report,
+    result: &PresetResult,
+    preset: &Preset,
+    key: &str,
+) -> Option<Grid> {
+    let measured = |case: &CaseResult| {
+        (0..report.sides.len()).any(|side| !case.values(side, key).is_empty() || case.failed(side))
+    };
+    if !result.cases.iter().any(measured) {
+        return None;
+    }
+    let has_series = result.cases.iter().any(|case| !case.series.is_empty());
+    let systems = systems(preset, key);
+    let limited = result.cases.iter().any(|case| limit(report, preset, case, key).is_some());
+    let mut head = Vec::new();
+    if has_series {
+        head.push("series".to_owned());
+    }
+    head.push(preset.axis.to_owned());
+    head.extend(report.sides.iter().map(|side| side.label.clone()));
+    head.extend(systems.iter().map(|system| (*system).to_owned()));
+    if limited {
+        head.extend([limit_name(preset.baseline).to_owned(), "first to it".to_owned()]);
+    }
+    let row = |case: &CaseResult| {
+        let mut row = Vec::new();
+        if has_series {
+            row.push(case.series.clone());
+        }
+        row.push(place(case.x));
+        row.extend((0..report.sides.len()).map(|side| cell(case, side, key)));
+        row.extend(systems.iter().map(|system| {
+            let own = preset.history.iter().filter(|it| it.system == *system && it.metric == key);
+            let value = own.filter_map(|it| it.at(&case.series, case.x)).next();
+            value.map_or("-".to_owned(), |value| figure(key, value))
+        }));
+        if limited {
+            row.extend(limit_cells(report, preset, case, key));
+        }
+        row
+    };
+    Some(Grid { head, rows: result.cases.iter().map(row).collect() })
+}
+
+fn limit_cells(report: &Report, preset: &Preset, case: &CaseResult, key: &str) -> [String; 2] {
+    let Some(limit) = limit(report, preset, case, key) else { return ["-".into(), "-".into()] };
+    let ratio = case.median(0, key).map(|value| match metric(key).better {
+        Better::Higher => format!("{:.2}", value / limit),
+        Better::Lower => format!("{:.2}x", value / limit),
+    });
+    [figure(key, limit), ratio.unwrap_or_else(|| "-".to_owned())]
+}
+
+/// The systems whose figures the text has of that metric.
+pub(super) fn systems(preset: &Preset, key: &str) -> Vec<&'static str> {
+    let mut systems = Vec::new();
+    for history in preset.history.iter().filter(|it| it.metric == key) {
+        if !systems.contains(&history.system) {
+            systems.push(history.system);
+        }
+    }
+    systems
+}
+
+/// A place on an axis.
+pub(super) fn place(x: f64) -> String {
+    if x.fract() == 0.0 { grouped(x) } else { x.to_string() }
+}
+
+/// A preset's tables and remarks.
+pub(crate) fn preset(report: &Report, result: &PresetResult) -> String {
+    let Some(preset) = preset::find(&result.name) else {
+        return format!("{}: this version does not know it\n", result.name);
+    };
+    let mut text = format!("\n{}  {}\n  ({})\n", preset.name, preset.about, preset.text);
+    let parameters: Vec<String> =
+        result.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let quick = if result.quick { "quick: " } else { "" };
+    line(&mut text, &format!("  {quick}{}", parameters.join(" ")));
+    for key in preset.columns {
+        let Some(grid) = grid(report, result, preset, key) else { continue };
+        let metric = metric(key);
+        let unit =
+            if metric.unit.is_empty() { String::new() } else { format!(", {}", metric.unit) };
+        line(&mut text, &format!("\n  {}{unit}", metric.label));
+        text += &align(&grid);
+    }
+    for remark in remarks(report, result) {
+        line(&mut text, &format!("  ! {remark}"));
+    }
+    for note in preset.notes {
+        line(&mut text, &format!("  - {note}"));
+    }
+    text
+}
+
+fn line(text: &mut String, line: &str) {
+    writeln!(text, "{line}").expect("a String takes everything");
+}
+
+fn align(grid: &Grid) -> String {
+    let width = |column: usize| {
+        let cells = grid.rows.iter().filter_map(|row| row.get(column));
+        cells.chain(grid.head.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..grid.head.len()).map(width).collect();
+    let mut text = String::new();
+    for row in std::iter::once(&grid.head).chain(&grid.rows) {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}")).collect();
+        line(&mut text, &format!("    {}", cells.join("  ")));
+    }
+    text
+}
+
+/// What must be said beside the figures: failures, losses, refusals, unlike durability, and what held
+/// a run back if it was not the broker.
+pub(crate) fn remarks(report: &Report, result: &PresetResult) -> Vec<String> {
+    let mut remarks: Vec<String> = Vec::new();
+    let mut add = |remark: String| {
+        if !remarks.contains(&remark) {
+            remarks.push(remark);
+        }
+    };
+    for (index, side) in report.sides.iter().enumerate() {
+        let label = &side.label;
+        let mut limits: Vec<&str> = Vec::new();
+        for case in &result.cases {
+            let at = format!("{} {}", case.series, place(case.x)).trim().to_owned();
+            for run in case.sides.get(index).into_iter().flatten() {
+                let measurement = match run {
+                    Run::Done(measurement) => measurement,
+                    Run::Refused(why) => {
+                        add(format!("{label}: {why}"));
+                        continue;
+                    }
+                    Run::Failed(why) => {
+                        add(format!("{label} at {at}: FAILED: {why}"));
+                        continue;
+                    }
+                };
+                for failure in measurement.failures() {
+                    add(format!("{label} at {at}: {}: {failure}", measurement.word()));
+                }
+                if measurement.schedule.as_ref().is_some_and(|schedule| !schedule.tool_kept) {
+                    add(format!(
+                        "{label} at {at}: the tool fell behind its schedule: no percentiles"
+                    ));
+                }
+                let limit = measurement.limit.map_or("", |limit| limit.name());
+                if !limit.is_empty() && !limits.contains(&limit) {
+                    limits.push(limit);
+                }
+            }
+        }
+        if !limits.is_empty() {
+            add(format!("{label}: limited by {}", limits.join(", ")));
+        }
+    }
+    if let Some(unlike) = unlike_levels(report, result) {
+        add(unlike);
+    }
+    remarks
+}
+
+/// What to say where persistent messages are worth unlike things on two sides.
+fn unlike_levels(report: &Report, result: &PresetResult) -> Option<String> {
+    let persistent = |side: usize| {
+        result.cases.iter().any(|case| case.done(side).any(|measurement| measurement.persistent))
+    };
+    let sides: Vec<_> = report.sides.iter().enumerate().filter(|(at, _)| persistent(*at)).collect();
+    let (_, first) = sides.first()?;
+    let levels: Vec<String> =
+        sides.iter().map(|(_, side)| format!("{} {}", side.label, side.level.name())).collect();
+    let unlike = sides.iter().any(|(_, side)| side.level != first.level);
+    Some(match unlike {
+        true => format!("NOT COMPARABLE, confirms say unlike things: {}", levels.join(", ")),
+        false => format!("a confirm says: {}", levels.join(", ")),
+    })
+}
+
+/// All presets in one line each: the first metric of the last case.
+pub(crate) fn summary(report: &Report) -> String {
+    let mut head = vec!["preset".to_owned(), "case".to_owned(), "metric".to_owned()];
+    head.extend(report.sides.iter().map(|side| side.label.clone()));
+    let mut rows = Vec::new();
+    for result in &report.presets {
+        let Some(preset) = preset::find(&result.name) else { continue };
+        let key = preset.columns[0];
+        let metric = metric(key);
+        if let Some(case) = result.cases.last() {
+            let at = format!("{} {}", case.series, place(case.x)).trim().to_owned();
+            let mut row =
+                vec![preset.name.to_owned(), at, format!("{}, {}", metric.label, metric.unit)];
+            row.extend((0..report.sides.len()).map(|side| cell(case, side, key)));
+            rows.push(row);
+        }
+    }
+    align(&Grid { head, rows })
+}

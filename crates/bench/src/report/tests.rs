@@ -1,0 +1,142 @@
+//! Results on values: words, medians, tables, pages.
+
+use super::result::{CaseResult, Measurement, PresetResult, Report, Run, SideInfo};
+use super::{Raw, compare, median, page, preset_table};
+use crate::load::Verdict;
+use crate::peer::Level;
+
+fn done(rate: f64) -> Run {
+    let metrics = [("out_rate".to_owned(), rate)].into();
+    let verdict = Some(Verdict { expected: 5, delivered: 5, ..Verdict::default() });
+    Run::Done(Box::new(Measurement { metrics, verdict, ..Measurement::default() }))
+}
+
+fn report(rates: &[&[f64]]) -> Report {
+    let side = |index: usize| SideInfo {
+        label: format!("side-{index}"),
+        level: Level::Flushed,
+        ..SideInfo::default()
+    };
+    let case = |x: f64| CaseResult {
+        x,
+        size_bytes: 100,
+        sides: rates.iter().map(|runs| runs.iter().map(|rate| done(*rate)).collect()).collect(),
+        ..CaseResult::default()
+    };
+    let result = PresetResult {
+        name: "solace-t2".to_owned(),
+        cases: vec![case(100.0), case(1_024.0)],
+        ..PresetResult::default()
+    };
+    Report {
+        format: super::FORMAT,
+        sides: (0..rates.len()).map(side).collect(),
+        presets: vec![result],
+        raw: [(100, Raw { messages_per_s: 1e6, ..Raw::default() })].into(),
+        ..Report::default()
+    }
+}
+
+#[test]
+fn a_run_is_judged_by_its_verdict_and_by_what_it_promised() {
+    let word = |verdict: Verdict, persistent: bool| {
+        Measurement { verdict: Some(verdict), persistent, ..Measurement::default() }.word()
+    };
+    let clean = Verdict { expected: 9, delivered: 9, ..Verdict::default() };
+    let lost = Verdict { lost: 1, ..clean.clone() };
+    let twice = Verdict { duplicated: 1, ..clean.clone() };
+    assert_eq!(word(clean, true), "ok");
+    assert_eq!((word(lost.clone(), true), word(lost, false)), ("FAIL", "LOSS"));
+    assert_eq!((word(twice.clone(), true), word(twice, false)), ("FAIL", "FAIL"));
+    let faults = vec!["it confirms before it flushes".to_owned()];
+    assert_eq!(Measurement { faults, ..Measurement::default() }.word(), "FAIL");
+}
+
+#[test]
+fn medians_are_in_the_middle() {
+    assert_eq!(median(&[]), None);
+    assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+    assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+}
+
+#[test]
+fn a_table_has_today_history_and_the_limit() {
+    let text = preset_table(&report(&[&[5e5, 6e5, 4e5], &[1e5]]), &report(&[&[1.0]]).presets[0]);
+    assert!(text.contains("side-0") && text.contains("side-1") && text.contains("appliance"));
+    let report = report(&[&[5e5, 6e5, 4e5], &[1e5]]);
+    let text = preset_table(&report, &report.presets[0]);
+    assert!(text.contains("500,000 [400,000..600,000]"), "{text}");
+    assert!(text.contains("1,540,000") && text.contains("9,290,000"), "{text}");
+    assert!(text.contains("1,000,000  ") && text.contains("0.50"), "{text}");
+}
+
+#[test]
+fn what_broke_and_what_cannot_be_is_said() {
+    let mut report = report(&[&[5e5], &[1e5]]);
+    report.presets[0].cases[0].sides[1] = vec![Run::Failed("it died".to_owned())];
+    report.presets[0].cases[1].sides[1] = vec![Run::Refused("it has no such thing".to_owned())];
+    let text = preset_table(&report, &report.presets[0]);
+    assert!(text.contains("FAILED: it died") && text.contains("it has no such thing"), "{text}");
+    assert!(!report.is_clean());
+}
+
+#[test]
+fn unlike_durability_is_marked() {
+    let mut report = report(&[&[5e5], &[1e5]]);
+    for case in &mut report.presets[0].cases {
+        for run in case.sides.iter_mut().flatten() {
+            let Run::Done(measurement) = run else { continue };
+            measurement.persistent = true;
+        }
+    }
+    let alike = preset_table(&report, &report.presets[0]);
+    assert!(alike.contains("a confirm says: side-0 flushed") && !alike.contains("NOT COMPARABLE"));
+    report.sides[1].level = Level::Memory;
+    let unlike = preset_table(&report, &report.presets[0]);
+    assert!(unlike.contains("NOT COMPARABLE") && unlike.contains("side-1 in memory"), "{unlike}");
+}
+
+#[test]
+fn a_page_holds_everything_and_asks_for_nothing() {
+    let mut report = report(&[&[5e5, 6e5], &[1e5, 2e5]]);
+    report.sides[0].label = "<script>".to_owned();
+    let page = page(&report);
+    assert!(page.contains("<svg") && page.contains("solace-t2") && page.contains("VMR"));
+    assert!(!page.contains("<script>") && page.contains("&lt;script&gt;"));
+    for asks in ["http://", "https://", "src=", "@import", "url("] {
+        assert!(!page.contains(asks), "{asks}");
+    }
+}
+
+#[test]
+fn a_result_comes_back_as_it_was() {
+    let report = report(&[&[5e5, 6e5], &[1e5]]);
+    let json = serde_json::to_string(&report).expect("plain data");
+    assert_eq!(serde_json::from_str::<Report>(&json).expect("our own"), report);
+}
+
+#[test]
+fn two_results_are_compared_where_they_can_be() {
+    let (a, b) = (report(&[&[100.0, 101.0]]), report(&[&[150.0, 151.0]]));
+    let (text, both) = compare(&a, &b);
+    assert_eq!(text.matches("BETTER").count(), 2, "{text}");
+    assert_eq!(both.sides.len(), 2);
+    assert_eq!(both.presets[0].cases[0].sides.len(), 2);
+    let mut other = b.clone();
+    other.machine.kernel = "another".to_owned();
+    other.presets[0].parameters.insert("groups".to_owned(), "3".to_owned());
+    let (text, _) = compare(&a, &other);
+    assert!(text.contains("other machines") && text.contains("other parameters"), "{text}");
+    let mut weaker = b;
+    weaker.sides[0].level = Level::Memory;
+    assert!(compare(&a, &weaker).0.contains("not compared: flushed / in memory"));
+}
+
+#[test]
+fn copies_of_one_broker_give_the_noise() {
+    let mut report = report(&[&[100.0], &[90.0]]);
+    report.sides[1].label = "side-0'".to_owned();
+    assert_eq!(super::compare::noise(&report), Some(0.1));
+    report.sides[1].label = "another".to_owned();
+    assert_eq!(super::compare::noise(&report), None);
+}
