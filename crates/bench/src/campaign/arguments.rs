@@ -11,7 +11,7 @@ use crate::report::{self, FORMAT, Machine, Report};
 use clap::Args;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Sockets that brokers and the tool need at most.
 const DESCRIPTORS: u64 = 25_000;
@@ -51,6 +51,9 @@ pub(crate) struct PresetArguments {
     /// Runs of each case on each broker, in turn
     #[arg(long)]
     runs: Option<u32>,
+    /// Seconds without any progress after which missing messages count as lost
+    #[arg(long, default_value_t = 10.0)]
+    drain: f64,
     /// Add a second copy of the first broker: its difference is the noise of the machine
     #[arg(long)]
     noise: bool,
@@ -111,6 +114,8 @@ pub(crate) fn peers(arguments: &PeersArguments) -> Result<(), String> {
 pub(crate) fn run(arguments: &PresetArguments) -> Result<bool, String> {
     interrupt::install().map_err(|error| format!("signals: {error}"))?;
     let tasks = arguments.tasks()?;
+    let drain = Duration::try_from_secs_f64(arguments.drain)
+        .map_err(|_| format!("--drain {} is no time", arguments.drain))?;
     let programs = Programs::parse(&arguments.program)?;
     let folder = Folder::create(&arguments.folder)?;
     let sides = Side::all(arguments.origins()?, &folder.0);
@@ -128,8 +133,14 @@ pub(crate) fn run(arguments: &PresetArguments) -> Result<bool, String> {
         ..Report::default()
     };
     let start = Instant::now();
-    let campaign =
-        Campaign { tasks, sides, programs: &programs, folder: &folder.0, quiet: arguments.quiet };
+    let campaign = Campaign {
+        tasks,
+        sides,
+        programs: &programs,
+        folder: &folder.0,
+        drain,
+        quiet: arguments.quiet,
+    };
     let output = &arguments.output;
     let html = arguments.html.clone().unwrap_or_else(|| output.with_extension("html"));
     campaign.run(&mut report, &|report| {

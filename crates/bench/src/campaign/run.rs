@@ -36,6 +36,8 @@ pub(super) struct Campaign<'a> {
     pub(super) programs: &'a Programs,
     /// Where brokers keep their data; its disk is measured.
     pub(super) folder: &'a Path,
+    /// Without any progress for so long, what is missing is lost.
+    pub(super) drain: Duration,
     pub(super) quiet: bool,
 }
 
@@ -117,7 +119,8 @@ impl Campaign<'_> {
         });
         let result = report.presets.last_mut().expect("it was pushed just now");
         // The cases of all sides, by their places: a broker may have some of its own.
-        let cases: Vec<Vec<Case>> = self.sides.iter().map(|side| cases_of(task, side)).collect();
+        let cases: Vec<Vec<Case>> =
+            self.sides.iter().map(|side| cases_of(task, side, self.drain)).collect();
         for case in cases.iter().flatten() {
             if !result.cases.iter().any(|it| it.series == case.series && it.x == case.x) {
                 result.cases.push(CaseResult {
@@ -206,9 +209,12 @@ fn rounds(parameters: &Parameters) -> usize {
     (parameters.count("runs") as usize).max(1)
 }
 
-fn cases_of(task: &Task, side: &Side) -> Vec<Case> {
+fn cases_of(task: &Task, side: &Side, drain: Duration) -> Vec<Case> {
     let Some(target) = side.target() else { return Vec::new() };
-    (task.preset.cases)(&task.parameters, &Broker { target, targets: side.targets() })
+    let broker = Broker { target, targets: side.targets() };
+    let mut cases = (task.preset.cases)(&task.parameters, &broker);
+    cases.iter_mut().for_each(|case| case.work.set_drain(drain));
+    cases
 }
 
 fn brief(preset: &Preset, run: &Run) -> String {

@@ -25,7 +25,7 @@ const REPORT_EVERY: u32 = 10_000;
 /// How long a read waits before a program looks whether it is over.
 const IDLE: Duration = Duration::from_millis(20);
 /// How long missing confirmations are waited for.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(3);
 /// The tool's own lag beyond which percentiles would describe the tool.
 const LAG_US_MAX: f64 = 1_000.0;
 

@@ -57,6 +57,24 @@ pub(crate) enum Work {
     Durability { plan: Plan, kill_after: Duration },
 }
 
+impl Work {
+    /// Without any progress for so long, what is missing is lost.
+    pub(crate) fn set_drain(&mut self, drain: Duration) {
+        match self {
+            Work::Load(plan) | Work::Spool(plan) | Work::Durability { plan, .. } => {
+                plan.drain = drain
+            }
+            Work::Fastest(plans) => plans.iter_mut().for_each(|plan| plan.drain = drain),
+            Work::Isolation(plan) => plan.healthy.drain = drain,
+            Work::RoundTrips { .. }
+            | Work::FirstMessage { .. }
+            | Work::Idle { .. }
+            | Work::Stored { .. }
+            | Work::Exchange { .. } => {}
+        }
+    }
+}
+
 impl Case {
     /// A load.
     pub(crate) fn load(series: impl Into<String>, x: f64, plan: Plan) -> Case {

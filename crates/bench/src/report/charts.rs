@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-const WIDTH: f64 = 560.0;
-const HEIGHT: f64 = 300.0;
-const LEFT: f64 = 66.0;
+const WIDTH: f64 = 430.0;
+const HEIGHT: f64 = 250.0;
+const LEFT: f64 = 52.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 42.0;
@@ -253,7 +253,7 @@ pub(super) fn bars(title: &str, unit: &str, bars: &[Bar]) -> String {
     if bars.is_empty() {
         return String::new();
     }
-    let (name_width, row) = (150.0, 24.0);
+    let (name_width, row) = (126.0, 24.0);
     let height = TOP + row * bars.len() as f64 + 8.0;
     let log = high / low > LOG_FROM;
     let (low, high) = match (log, high.is_finite()) {
@@ -261,7 +261,7 @@ pub(super) fn bars(title: &str, unit: &str, bars: &[Bar]) -> String {
         (false, true) => (0.0, high),
         (false, false) => (0.0, 1.0),
     };
-    let scale = Scale { low, high, log, from: name_width, to: WIDTH - 110.0 };
+    let scale = Scale { low, high, log, from: name_width, to: WIDTH - 84.0 };
     let mut svg = String::new();
     let scale_name = if log { ", logarithmic" } else { "" };
     open(&mut svg, &format!("{title}, {unit}{scale_name}"), height);

@@ -4,6 +4,7 @@
 use super::grouped;
 use super::result::{CaseResult, PresetResult, Report, Run};
 use crate::preset::{self, Baseline, Better, Preset, metric};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// A figure with as many digits as its metric has.
@@ -188,9 +189,9 @@ pub(crate) fn remarks(report: &Report, result: &PresetResult) -> Vec<String> {
             remarks.push(remark);
         }
     };
+    let mut limits: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (index, side) in report.sides.iter().enumerate() {
         let label = &side.label;
-        let mut limits: Vec<&str> = Vec::new();
         for case in &result.cases {
             let at = format!("{} {}", case.series, place(case.x)).trim().to_owned();
             for run in case.sides.get(index).into_iter().flatten() {
@@ -214,14 +215,15 @@ pub(crate) fn remarks(report: &Report, result: &PresetResult) -> Vec<String> {
                     ));
                 }
                 let limit = measurement.limit.map_or("", |limit| limit.name());
-                if !limit.is_empty() && !limits.contains(&limit) {
-                    limits.push(limit);
+                let labels = limits.entry(limit).or_default();
+                if !labels.contains(&label.as_str()) {
+                    labels.push(label);
                 }
             }
         }
-        if !limits.is_empty() {
-            add(format!("{label}: limited by {}", limits.join(", ")));
-        }
+    }
+    for (limit, labels) in limits.iter().filter(|(limit, _)| !limit.is_empty()) {
+        add(format!("limited by {limit}: {}", labels.join(", ")));
     }
     if let Some(unlike) = unlike_levels(report, result) {
         add(unlike);

@@ -8,7 +8,7 @@ use angarium_protocol::amqp091::codec::{Method, Table};
 use angarium_protocol::amqp091::frame;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -36,18 +36,54 @@ struct Queue {
 
 type Queues = Arc<Mutex<BTreeMap<String, Queue>>>;
 
+/// A running one.
+pub(crate) struct Fake {
+    /// Where it listens.
+    pub(crate) port: u16,
+    queues: Queues,
+    streams: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Fake {
+    /// Ends all connections; consumers are forgotten, messages are not.
+    pub(crate) fn cut_off(&self) {
+        for stream in self.streams.lock().expect("no panic").drain(..) {
+            // One that has gone already is what is wanted.
+            drop(stream.shutdown(Shutdown::Both));
+        }
+        for queue in self.queues.lock().expect("no panic").values_mut() {
+            queue.consumer = None;
+        }
+    }
+
+    /// Loses all that waits.
+    pub(crate) fn forget(&self) {
+        self.queues.lock().expect("no panic").values_mut().for_each(|queue| queue.waiting.clear());
+    }
+}
+
 /// Listens on a free port and serves connections until the process ends.
 pub(crate) fn start(fault: Fault) -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has ports");
-    let port = listener.local_addr().expect("it is bound").port();
-    let queues = Queues::default();
-    thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            let queues = Arc::clone(&queues);
-            thread::spawn(move || Client::new(stream, queues, fault).serve());
-        }
-    });
-    port
+    Fake::start(fault).port
+}
+
+impl Fake {
+    /// Listens on a free port and serves connections until the process ends.
+    pub(crate) fn start(fault: Fault) -> Fake {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has ports");
+        let port = listener.local_addr().expect("it is bound").port();
+        let queues = Queues::default();
+        let fake = Fake { port, queues: Arc::clone(&queues), streams: Arc::default() };
+        let streams = Arc::clone(&fake.streams);
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let queues = Arc::clone(&queues);
+                streams.lock().expect("no panic").extend(stream.try_clone());
+                thread::spawn(move || Client::new(stream, queues, fault).serve());
+            }
+        });
+        fake
+    }
 }
 
 /// One connection.
@@ -62,6 +98,8 @@ struct Client {
     target: String,
     body: Vec<u8>,
     expected: usize,
+    /// The queues that it consumes.
+    consumed: Vec<String>,
 }
 
 impl Client {
@@ -76,6 +114,7 @@ impl Client {
             target: String::new(),
             body: Vec::new(),
             expected: 0,
+            consumed: Vec::new(),
         }
     }
 
@@ -155,7 +194,13 @@ impl Client {
             }
             Method::BasicQos { .. } => Method::BasicQosOk {},
             Method::BasicConsume { queue, .. } => return self.consume(channel, queue),
-            Method::ChannelClose { .. } => Method::ChannelCloseOk {},
+            Method::ChannelClose { .. } => {
+                let mut queues = self.queues.lock().expect("no panic");
+                for queue in self.consumed.drain(..) {
+                    queues.entry(queue).or_default().consumer = None;
+                }
+                Method::ChannelCloseOk {}
+            }
             Method::ConnectionClose { .. } => Method::ConnectionCloseOk {},
             other => panic!("the fake does not know {}", other.name()),
         };
@@ -165,12 +210,15 @@ impl Client {
     fn consume(&mut self, channel: u16, queue: &str) {
         let queues = Arc::clone(&self.queues);
         let mut queues = queues.lock().expect("no panic");
+        let name = queue.to_owned();
         let queue = queues.get_mut(queue).expect("it was declared");
         // The answer goes out before the first delivery can.
         self.answer(channel, &Method::BasicConsumeOk { consumer_tag: "c" });
         self.stream.write_all(&self.out).expect("the consumer is there");
         self.out.clear();
         self.stream.write_all(&queue.waiting).expect("the consumer is there");
+        queue.waiting.clear();
+        self.consumed.push(name);
         queue.consumer = Some(self.stream.try_clone().expect("a descriptor is left"));
     }
 

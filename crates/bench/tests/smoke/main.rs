@@ -1,12 +1,20 @@
 //! The load generator over real sockets against a fake broker, honest and not.
 
+mod campaigns;
 mod fake;
 mod fake_nats;
+mod fake_topics;
 
+use angarium_bench::client::Error;
+use angarium_bench::exchange::{self, ExchangePlan};
+use angarium_bench::load::durability::{self, Mortal};
 use angarium_bench::load::idle::{self, IdlePlan};
 use angarium_bench::load::isolation::{self, IsolationPlan};
+use angarium_bench::load::spool;
 use angarium_bench::load::{self, End, Plan, Unruly, Verdict, round_trip};
-use fake::Fault;
+use fake::{Fake, Fault};
+use fake_topics::Speech;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 fn plan(fault: Fault) -> Plan {
@@ -192,5 +200,151 @@ fn the_healthy_are_measured_alone_and_beside_the_unruly() {
         assert_eq!(verdicts.filter(Verdict::is_clean).count(), 2);
         assert!(found.rate_part > 0.0 && found.p99_times.is_none_or(|times| times > 0.0));
         assert_eq!((found.drained, found.backlog), (backlog_bytes / 100, backlog_bytes / 100));
+    }
+}
+
+fn topic_plan(speech: Speech, fault: Fault) -> Plan {
+    let scheme = if speech == Speech::Mqtt { "mqtt" } else { "stomp" };
+    let target = format!("{scheme}://127.0.0.1:{}", fake_topics::start(speech, fault));
+    Plan { target: target.parse().expect("it is an address"), ..plan(Fault::None) }
+}
+
+#[test]
+fn mqtt_and_stomp_brokers_are_judged_alike() {
+    let check = |speech: Speech, fault: Fault, wanted: [u64; 4]| {
+        let verdict =
+            verdict(&Plan { producers: 1, consumers: 1, queues: 1, ..topic_plan(speech, fault) });
+        let Verdict { lost, duplicated, reordered, corrupt, .. } = verdict;
+        assert_eq!([lost, duplicated, reordered, corrupt], wanted, "{speech:?} {fault:?}");
+    };
+    for speech in [Speech::Mqtt, Speech::Stomp] {
+        check(speech, Fault::None, [0, 0, 0, 0]);
+        check(speech, Fault::Drop, [50, 0, 0, 0]);
+        check(speech, Fault::Duplicate, [0, 50, 0, 0]);
+        // The last one is struck and never followed by another.
+        check(speech, Fault::Swap, [1, 0, 49, 0]);
+        check(speech, Fault::FlipBit, [0, 0, 0, 50]);
+    }
+}
+
+#[test]
+fn mqtt_and_stomp_confirm_and_acknowledge() {
+    for speech in [Speech::Mqtt, Speech::Stomp] {
+        for ack_every in [1, 7] {
+            let plan = Plan {
+                persistent: true,
+                window: 50,
+                ack_every,
+                prefetch: 100,
+                size_bytes: 3_000,
+                latency: true,
+                ..topic_plan(speech, Fault::None)
+            };
+            assert_eq!(plan.check(), Ok(()));
+            let outcome = load::run(&plan, None).expect("the fake answers");
+            assert_eq!((outcome.published, outcome.confirmed), (5_000, 5_000), "{speech:?}");
+            assert!(outcome.verdict.is_some_and(|verdict| verdict.is_clean()), "{speech:?}");
+        }
+    }
+}
+
+#[test]
+fn one_message_goes_to_all_subscribers_of_a_topic() {
+    for speech in [Speech::Mqtt, Speech::Stomp] {
+        let fan_out =
+            Plan { fan_out: true, consumers: 4, queues: 4, ..topic_plan(speech, Fault::None) };
+        let verdict = verdict(&fan_out);
+        assert!(verdict.is_clean() && verdict.delivered == 20_000, "{speech:?}: {verdict:?}");
+    }
+}
+
+#[test]
+fn what_was_spooled_comes_out_again() {
+    for plan in [plan(Fault::None), topic_plan(Speech::Mqtt, Fault::None)] {
+        let plan = Plan { persistent: true, window: 100, ack_every: 10, ..plan };
+        let outcome = spool::measure(&plan, None).expect("the fake answers");
+        assert!(outcome.verdict.is_clean(), "{:?}", outcome.verdict);
+        assert_eq!((outcome.messages, outcome.verdict.delivered), (5_000, 5_000));
+    }
+}
+
+#[test]
+fn a_stock_exchange_completes_every_order_and_misses_what_is_dropped() {
+    let measure = |target, rate| {
+        let plan = ExchangePlan { target, rate, orders: 3_000, coalesce: false };
+        exchange::measure(&plan, None).expect("the fake answers")
+    };
+    for rate in [0, 20_000] {
+        for target in [plan(Fault::None).target, nats_plan(Fault::None).target] {
+            let outcome = measure(target, rate);
+            assert!(outcome.verdict.is_clean(), "{:?}", outcome.verdict);
+            assert_eq!(outcome.verdict.delivered, 3_000);
+            assert!(outcome.quotes_out > outcome.orders_out && outcome.engine_share > 0.0);
+        }
+    }
+    let outcome = measure(nats_plan(Fault::Drop).target, 20_000);
+    assert!(outcome.verdict.lost > 0, "{:?}", outcome.verdict);
+}
+
+/// A fake that can be killed and comes back with its queues, or without.
+struct Patient {
+    fake: Fake,
+    folder: PathBuf,
+    forgets: bool,
+}
+
+impl Mortal for Patient {
+    fn kill(&mut self) -> Result<(), Error> {
+        self.fake.cut_off();
+        Ok(())
+    }
+
+    fn revive(&mut self) -> Result<(), Error> {
+        if self.forgets {
+            self.fake.forget();
+        }
+        Ok(())
+    }
+
+    fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
+#[test]
+fn a_broker_that_forgets_what_it_confirmed_is_caught() {
+    for forgets in [false, true] {
+        let fake = Fake::start(Fault::None);
+        let target = format!("amqp://127.0.0.1:{}", fake.port).parse().expect("it is an address");
+        let plan = Plan {
+            target,
+            persistent: true,
+            window: 20,
+            ack_every: 10,
+            prefetch: 100,
+            end: End::Count(u64::MAX / 2),
+            ..plan(Fault::None)
+        };
+        let mut patient = Patient { fake, folder: std::env::temp_dir(), forgets };
+        let kill_after = Duration::from_millis(100);
+        let outcome = durability::measure(&plan, kill_after, &mut patient).expect("it came back");
+        assert!(outcome.confirmed > 0, "{outcome:?}");
+        let lost = if forgets { outcome.confirmed } else { 0 };
+        assert_eq!(outcome.confirmed_lost, lost, "{outcome:?}");
+        assert_eq!(outcome.faults(false).len(), usize::from(forgets));
+    }
+}
+
+#[test]
+fn a_broker_that_confirms_before_it_flushes_is_caught_if_it_says_otherwise() {
+    let outcome = |flushes| durability::Durability {
+        confirmed: 100,
+        flushes_per_confirm: flushes,
+        ..durability::Durability::default()
+    };
+    for (flushes, said, faults) in
+        [(Some(0.0), true, 1), (Some(0.0), false, 0), (Some(1.0), true, 0), (None, true, 0)]
+    {
+        assert_eq!(outcome(flushes).faults(said).len(), faults, "{flushes:?} {said}");
     }
 }

@@ -1,0 +1,154 @@
+//! Presets through the command line against fake brokers: results, verdicts, partial ones.
+
+use crate::fake::{self, Fault};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A folder of a test's own, removed when it ends.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Place {
+        let path = std::env::temp_dir().join(format!("bench-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).expect("there is space");
+        Place(path)
+    }
+
+    fn result(&self) -> serde_json::Value {
+        let text = fs::read_to_string(self.0.join("r.json")).expect("it was written");
+        serde_json::from_str(&text).expect("it is JSON")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+fn bench(place: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_angarium-bench"))
+        .args(arguments)
+        .current_dir(place)
+        .output()
+        .expect("it was built")
+}
+
+fn run(name: &str, fault: Fault, preset: &[&str]) -> (Place, Output) {
+    let place = Place::new(name);
+    let target = format!("amqp://127.0.0.1:{}", fake::start(fault));
+    let mut arguments = preset.to_vec();
+    arguments.extend(["--quick", "--drain", "0.5", "--target", &target, "--output", "r.json"]);
+    let output = bench(&place.0, &arguments);
+    (place, output)
+}
+
+#[test]
+fn a_preset_leaves_a_table_a_result_and_a_page() {
+    let (place, output) =
+        run("whole", Fault::None, &["pang-2", "--set", "messages=50", "--runs", "2"]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}{errors}");
+    assert!(said.contains("publish rate") && said.contains("SonicMQ"), "{said}");
+    assert!(errors.contains("[6/6"), "{errors}");
+    let result = place.result();
+    assert!(result["partial"].is_null());
+    let cases = result["presets"][0]["cases"].as_array().expect("there are cases");
+    assert_eq!(cases.len(), 3);
+    let run = &cases[2]["sides"][0][1]["done"];
+    assert_eq!(run["verdict"]["delivered"], 250, "{run}");
+    assert!(run["metrics"]["transfer_rate"].as_f64().is_some_and(|rate| rate > 0.0));
+    let page = fs::read_to_string(place.0.join("r.html")).expect("it was written");
+    assert!(page.contains("<svg") && page.contains("pang-2"));
+    // The same result beside itself has no differences.
+    let output = bench(&place.0, &["compare", "r.json", "r.json"]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("same") && !said.contains("BETTER") && !said.contains("WORSE"), "{said}");
+}
+
+#[test]
+fn persistent_messages_that_are_harmed_fail_for_exactly_that() {
+    let check = |fault: Fault, words: &[&str]| {
+        let preset = ["xmlblaster-throughput", "--set", "messages=500"];
+        let (_place, output) = run(&format!("{fault:?}"), fault, &preset);
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(2), "{fault:?}: {said}");
+        let line = said.lines().find(|line| line.contains("FAIL:")).unwrap_or_default();
+        assert!(words.iter().all(|word| line.contains(word)), "{fault:?}: {said}");
+        let others = ["lost", "duplicated", "reordered", "corrupted"];
+        let others = others.iter().filter(|other| !words.iter().any(|word| word.contains(**other)));
+        others.for_each(|other| assert!(!line.contains(other), "{fault:?}: {line}"));
+    };
+    check(Fault::Drop, &["5 lost"]);
+    check(Fault::Duplicate, &["5 duplicated"]);
+    // The last one is struck and never followed by another: it is lost.
+    check(Fault::Swap, &["4 reordered", "1 lost"]);
+    check(Fault::FlipBit, &["5 corrupted"]);
+}
+
+#[test]
+fn direct_messages_that_are_lost_are_a_loss_and_no_failure() {
+    let (_place, output) = run("loss", Fault::Drop, &["pang-2", "--set", "messages=200"]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("LOSS: "), "{said}");
+}
+
+#[test]
+fn nobody_listening_is_said_and_no_figure_is_made_up() {
+    let place = Place::new("nobody");
+    let arguments = ["pang-2", "--quick", "--target", "amqp://127.0.0.1:1", "--output", "r.json"];
+    let output = bench(&place.0, &arguments);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("FAILED") && said.contains("refused"), "{said}");
+    let result = place.result();
+    let runs = &result["presets"][0]["cases"][0]["sides"][0];
+    assert!(runs[0]["failed"].is_string(), "{runs}");
+}
+
+#[test]
+fn what_is_asked_wrongly_is_said() {
+    let place = Place::new("wrong");
+    let check = |arguments: &[&str], words: &str| {
+        let output = bench(&place.0, arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(words), "{arguments:?}: {said}");
+    };
+    check(&["pang-9"], "no preset `pang-9`");
+    check(&["pang-2", "--set", "pairs=x"], "`x` is not a number");
+    check(&["pang-2", "--set", "subscribers=1"], "nothing here has `subscribers`");
+    check(&["pang-2", "--set", "joram.messages=1"], "of no preset that runs");
+    check(&["pang-2", "--peer", "kafka"], "no peer `kafka`");
+    check(&["pang-2", "--target", "ftp://h"], "starts with none of");
+}
+
+#[test]
+fn an_interrupt_keeps_what_is_done() {
+    let place = Place::new("interrupt");
+    let target = format!("amqp://127.0.0.1:{}", fake::start(Fault::None));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_angarium-bench"))
+        .args(["pang-2", "xmlblaster-throughput", "--set", "pang-2.messages=20", "--set"])
+        .args(["xmlblaster-throughput.messages=100000000", "--runs", "1", "--target", &target])
+        .args(["--output", "r.json"])
+        .current_dir(&place.0)
+        .stderr(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("it was built");
+    // The first preset's result is written when it has ended; then the second one runs for hours.
+    while !place.0.join("r.html").exists() {
+        assert!(child.try_wait().expect("it is ours").is_none(), "it ended by itself");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let pid = rustix::process::Pid::from_raw(child.id() as i32).expect("it has a number");
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it is ours");
+    let status = child.wait().expect("it is ours");
+    assert_eq!(status.code(), Some(2));
+    let result = place.result();
+    assert_eq!(result["partial"], "it was interrupted");
+    assert_eq!(result["presets"][0]["cases"].as_array().map(Vec::len), Some(5));
+    let begun = &result["presets"][1]["cases"][0]["sides"][0];
+    assert_eq!(begun.as_array().map(Vec::len), Some(0), "what was broken off is no measurement");
+}
