@@ -3,6 +3,7 @@
 //!
 //! Knows bytes, not messages: what a delivery looks like is its protocol's business.
 
+use crate::episodes::Lag;
 use crate::oldest::{Droppable, Whose};
 use angarium_engine::{ConnectionId, Laggard, ShardId};
 use angarium_protocol::Outlet;
@@ -35,6 +36,8 @@ pub(crate) struct Egress {
     pub(crate) unsent_max: usize,
     /// Unsent bytes up to which direct messages are written without a look at all that.
     pub(crate) plain_max: usize,
+    /// What it has missed since it has been too slow.
+    pub(crate) lag: Lag,
     /// Its number in the spill log, where it has something there.
     pub(crate) spooled: Option<u32>,
     /// What may be taken out of the output, where something may.

@@ -39,9 +39,13 @@ impl World {
             Laggard::DropOldest => self.emit_droppable(delivery, unsent),
             Laggard::Disconnect if is_late => {
                 self.laggards.push(id);
+                self.note_missed(id, 1);
                 Heard::Missed
             }
-            Laggard::DropNew if is_late => Heard::Missed,
+            Laggard::DropNew if is_late => {
+                self.note_missed(id, 1);
+                Heard::Missed
+            }
             // Nobody waits for one who can have what there is later.
             Laggard::Spool => self.write_direct(delivery, 0),
             _ => self.write_direct(delivery, unsent),
@@ -74,6 +78,7 @@ impl World {
             });
             unsent = egress.pending().len();
             if unsent >= egress.unsent_max {
+                self.note_missed(id, 1);
                 return Heard::Missed;
             }
         }
@@ -86,15 +91,16 @@ impl World {
 
     /// Puts a message into the spill log. Nobody waits for who reads from there.
     fn spool(&mut self, delivery: &Delivery<'_>) -> Heard {
-        let egress = &mut self.egress[delivery.session.connection.0 as usize];
-        match self.spill.store(egress.spooled, delivery) {
-            Some(number) => {
-                egress.spooled = Some(number);
-                egress.choose_path(self.egress_bytes_max);
-                Heard::Well
-            }
-            None => Heard::Missed,
-        }
+        let id = delivery.session.connection;
+        let egress = &mut self.egress[id.0 as usize];
+        let Some(number) = self.spill.store(egress.spooled, delivery) else {
+            self.note_missed(id, 1);
+            return Heard::Missed;
+        };
+        egress.spooled = Some(number);
+        egress.choose_path(self.egress_bytes_max);
+        self.note_spooled(id);
+        Heard::Well
     }
 
     /// Writes what a connection has in the spill log into its outlet, as far as there is room.
@@ -138,10 +144,11 @@ impl World {
     /// Tells the engine what listeners do not get that had been handed to them.
     pub(crate) fn tell_lost(&mut self, engine: &mut Engine) {
         for (session, tag, count) in self.spill.take_lost() {
-            engine.missed(session, tag, count);
+            *self.lost.entry((session, tag)).or_default() += count;
         }
         while let Some(((session, tag), count)) = self.lost.pop_first() {
             engine.missed(session, tag, count);
+            self.note_missed(session.connection, count);
         }
     }
 }

@@ -11,6 +11,7 @@ mod connection;
 mod credentials;
 mod disk;
 mod egress;
+mod episodes;
 mod laggards;
 mod mesh;
 mod node;
@@ -30,6 +31,7 @@ mod world;
 mod tests;
 
 pub use administration::ConnectionInfo;
+pub use episodes::LagEvent;
 pub use node::{Node, Options, Stats};
 pub use spill::{SpillDone, SpillJob, SpillStats, clear_spill};
 pub use storage::{ReadDone, ReadJob};

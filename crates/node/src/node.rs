@@ -1,6 +1,7 @@
 //! The node's entry points: what happened, what to do, when to come back.
 
 use crate::connection::Connection;
+use crate::episodes::Episodes;
 use crate::outrun::Slowed;
 use crate::quota::METERED_BYTES;
 use crate::rate::Rates;
@@ -87,6 +88,7 @@ pub struct Node {
     pub(crate) next_sweep: Option<Time>,
     slowed: Slowed,
     pub(crate) rates: Rates,
+    pub(crate) episodes: Episodes,
     /// How often a quota had been set when they were last looked at.
     pub(crate) quota_changes: u64,
     pub(crate) storage_state: State,
@@ -128,6 +130,7 @@ impl Node {
             next_sweep: None,
             slowed: Slowed::default(),
             rates: Rates::default(),
+            episodes: Episodes::default(),
             quota_changes: 0,
             storage_state: State::Ready,
             is_closing: false,
@@ -286,6 +289,7 @@ impl Node {
 
     /// The transport is gone, whoever closed it.
     pub fn disconnected(&mut self, now: Time, id: ConnectionId) {
+        self.end_episode(now, id, true);
         let Some(mut connection) = self.connections[id.0 as usize].take() else { return };
         if let Some(metered) = &mut connection.metered {
             self.rates.release(id, metered);
@@ -322,6 +326,7 @@ impl Node {
         self.apply_changed_quotas();
         self.world.refill_stirred();
         self.world.tell_lost(&mut self.engine);
+        self.begin_episodes(now);
         self.end_laggards(now);
         self.world.mesh.acknowledge();
         self.make_due_checkpoint(now);
@@ -528,6 +533,7 @@ impl Node {
                 let most = self.world.egress[id.0 as usize].unsent_max;
                 let reason = format!("slow consumer: more than {most} bytes unsent");
                 self.stats.laggards += 1;
+                self.end_episode(now, id, true);
                 self.end(now, id, Close { reason });
                 self.world.egress[id.0 as usize].discard();
             }
@@ -538,6 +544,7 @@ impl Node {
     /// whether it still is.
     fn sweep(&mut self, now: Time) {
         self.world.look_for_stalls();
+        self.end_episodes(now);
         for slot in 1..self.connections.len() {
             let id = ConnectionId(u32::try_from(slot).expect("fewer than 2^32 slots"));
             let is_read = self.wants_read(id);

@@ -65,6 +65,8 @@ pub(crate) struct World {
     pub(crate) crowded: Option<Behind>,
     /// Connections that were too far behind and are to be ended.
     pub(crate) laggards: Vec<ConnectionId>,
+    /// Connections that have become too slow since the last turn.
+    pub(crate) lagging: Vec<ConnectionId>,
     /// What waits on the disk for connections that are too far behind.
     pub(crate) spill: Spill,
     /// What listeners, by session and tag, do not get that had been handed to them.
@@ -95,6 +97,7 @@ impl World {
             held: Vec::new(),
             crowded: None,
             laggards: Vec::new(),
+            lagging: Vec::new(),
             spill: Spill::new(options.spool_bytes_max),
             lost: BTreeMap::new(),
             dirty: Vec::new(),

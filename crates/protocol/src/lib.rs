@@ -11,6 +11,7 @@
 //!
 //! Knows nothing about sockets, clocks or the journal.
 
+mod advisory;
 pub mod amqp091;
 mod info;
 mod json;
@@ -20,6 +21,7 @@ mod session;
 #[cfg(test)]
 mod tests;
 
+pub use advisory::LaggardAdvisory;
 pub use info::{ClientProperties, ConnectionInfo};
 pub use properties::read_headers;
 pub use session::{

@@ -448,3 +448,84 @@ fn a_publisher_beyond_its_rate_waits_and_loses_nothing() {
         assert_eq!(got(&world)[0], 720, "a bound that is taken away holds nobody up");
     }
 }
+
+/// What a client heard on a subscription, subject and body.
+fn advisories(world: &World, client: usize) -> Vec<(String, String)> {
+    let mut heard = Vec::new();
+    let mut rest = &world.clients[client].input[..];
+    while let Some((op, used)) = ServerOp::decode(rest, usize::MAX).unwrap() {
+        rest = &rest[used..];
+        if let ServerOp::Message(message) = op {
+            let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+            heard.push((text(message.subject), text(message.body)));
+        }
+    }
+    heard
+}
+
+#[test]
+fn an_episode_is_told_when_it_begins_and_when_it_ends() {
+    for (policy, count, expected) in [
+        (Laggard::DropNew, 200, ["\"missed\":", "\"spooled\":0,"]),
+        (Laggard::DropOldest, 200, ["\"missed\":", "\"spooled\":0,"]),
+        (Laggard::Spool, 4_000, ["\"missed\":0,", "\"spooled\":"]),
+    ] {
+        let (mut world, slow, publisher) = behind(policy, "s");
+        let observer = world.connect("");
+        world.send(observer, "SUB $SYS.ADVISORY.LAGGARD.* 1\r\n");
+        world.publish(publisher, "s", 0..count);
+        let heard = advisories(&world, observer);
+        assert_eq!(heard.len(), 1, "{heard:?}");
+        assert_eq!(heard[0].0, "$SYS.ADVISORY.LAGGARD.BEGAN");
+        world.pass(Duration::from_secs(2));
+        assert_eq!(advisories(&world, observer).len(), 1, "it goes on");
+        assert_eq!(world.node.lag_episodes(), (1, 1));
+        world.takes(slow, usize::MAX);
+        world.pass(Duration::from_secs(2));
+        let heard = advisories(&world, observer);
+        assert_eq!(heard.len(), 2, "{heard:?}");
+        let (subject, body) = &heard[1];
+        assert_eq!(subject, "$SYS.ADVISORY.LAGGARD.ENDED");
+        let policy_field = format!("\"policy\":\"{}\"", policy.name());
+        for part in expected.into_iter().chain([policy_field.as_str(), "\"disconnected\":false"]) {
+            assert!(body.contains(part), "{part} in {body}");
+        }
+        let events: Vec<_> = std::iter::from_fn(|| world.node.next_lag_event()).collect();
+        assert_eq!(events.iter().map(|e| e.has_begun).collect::<Vec<_>>(), [true, false]);
+        assert!(events[1].missed + events[1].spooled > 50, "{events:?}");
+        assert_eq!(world.node.lag_episodes(), (0, 1));
+        world.takes(slow, 0);
+        world.publish(publisher, "s", count..2 * count);
+        assert_eq!(world.node.lag_episodes(), (1, 2));
+    }
+}
+
+#[test]
+fn who_is_disconnected_is_told_of_in_its_virtual_host_alone() {
+    let (mut world, slow, publisher) = behind(Laggard::Disconnect, "s");
+    for request in [
+        Request::CreateVhost { name: "other".to_owned() },
+        Request::SetPermissions {
+            user: "ann".to_owned(),
+            vhost: "other".to_owned(),
+            configure: String::new(),
+            write: String::new(),
+            read: ".*".to_owned(),
+        },
+    ] {
+        world.node.administer(world.now, "/", request).unwrap();
+    }
+    let observer = world.connect("");
+    let stranger = world.connect(r#","user":"other:ann","pass":"""#);
+    for client in [observer, stranger] {
+        world.send(client, "SUB $SYS.ADVISORY.> 1\r\n");
+    }
+    world.publish(publisher, "s", 0..200);
+    assert!(!world.is_connected(slow));
+    let heard = advisories(&world, observer);
+    let subjects: Vec<&str> = heard.iter().map(|(subject, _)| subject.as_str()).collect();
+    assert_eq!(subjects, ["$SYS.ADVISORY.LAGGARD.BEGAN", "$SYS.ADVISORY.LAGGARD.ENDED"]);
+    assert!(heard[1].1.contains("\"disconnected\":true"), "{heard:?}");
+    assert_eq!(advisories(&world, stranger), []);
+    assert_eq!(world.node.lag_episodes(), (0, 1));
+}

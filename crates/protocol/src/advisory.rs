@@ -1,0 +1,88 @@
+//! What the broker itself tells those who listen: advisories, each a JSON object.
+
+use crate::json::ObjectWriter;
+
+/// A client that is too slow for direct messages, for as long as it is.
+#[derive(Clone, Copy, Debug)]
+pub struct LaggardAdvisory<'a> {
+    /// It has become so; else it is so no longer.
+    pub has_begun: bool,
+    /// The connection's number in listings.
+    pub connection: u32,
+    /// Where it comes from.
+    pub peer: &'a str,
+    /// Its user.
+    pub user: &'a str,
+    /// The name that the program gave the connection.
+    pub name: Option<&'a str>,
+    /// What becomes of its messages.
+    pub policy: &'a str,
+    /// Messages that it has missed meanwhile.
+    pub missed: u64,
+    /// Messages that have waited on the disk for it meanwhile.
+    pub spooled: u64,
+    /// How long it has been so.
+    pub millis: u64,
+    /// It was disconnected for it.
+    pub is_disconnected: bool,
+}
+
+impl LaggardAdvisory<'_> {
+    /// Where it is told.
+    #[must_use]
+    pub fn subject(&self) -> &'static str {
+        if self.has_begun { "$SYS.ADVISORY.LAGGARD.BEGAN" } else { "$SYS.ADVISORY.LAGGARD.ENDED" }
+    }
+
+    /// Appends what is told.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let mut object = ObjectWriter::new(out);
+        object.number("connection", number(self.connection.into()));
+        object.text("peer", self.peer);
+        object.text("user", self.user);
+        if let Some(name) = self.name {
+            object.text("name", name);
+        }
+        object.text("policy", self.policy);
+        object.number("missed", number(self.missed));
+        object.number("spooled", number(self.spooled));
+        object.number("millis", number(self.millis));
+        object.bool("disconnected", self.is_disconnected);
+        object.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_advisory_is_json() {
+        let mut advisory = LaggardAdvisory {
+            has_begun: true,
+            connection: 7,
+            peer: "127.0.0.1:9",
+            user: "ann \"x\"",
+            name: Some("ticker"),
+            policy: "spool",
+            missed: 0,
+            spooled: 3,
+            millis: 0,
+            is_disconnected: false,
+        };
+        let text = |advisory: &LaggardAdvisory<'_>| {
+            let mut out = Vec::new();
+            advisory.write(&mut out);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(advisory.subject(), "$SYS.ADVISORY.LAGGARD.BEGAN");
+        let expected = r#"{"connection":7,"peer":"127.0.0.1:9","user":"ann \"x\"","name":"ticker","policy":"spool","missed":0,"spooled":3,"millis":0,"disconnected":false}"#;
+        assert_eq!(text(&advisory), expected);
+        advisory =
+            LaggardAdvisory { has_begun: false, name: None, is_disconnected: true, ..advisory };
+        assert_eq!(advisory.subject(), "$SYS.ADVISORY.LAGGARD.ENDED");
+        assert!(text(&advisory).ends_with(r#""disconnected":true}"#));
+        assert!(!text(&advisory).contains("name"));
+    }
+}
