@@ -62,6 +62,45 @@ pub enum Heard {
     Missed,
 }
 
+/// Direct messages that were on their way to a listener and do not reach it after all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// How many.
+    pub messages: u64,
+    /// How many that were missed before they would have told of.
+    pub untold: u64,
+}
+
+impl Lost {
+    /// One message that would have told of `untold` others.
+    #[must_use]
+    pub fn one(untold: u64) -> Lost {
+        Lost { messages: 1, untold }
+    }
+
+    /// Whether it is none.
+    #[must_use]
+    pub fn is_none(self) -> bool {
+        self == Lost::default()
+    }
+
+    /// Without those of `other`.
+    #[must_use]
+    pub fn without(self, other: Lost) -> Lost {
+        Lost {
+            messages: self.messages.saturating_sub(other.messages),
+            untold: self.untold.saturating_sub(other.untold),
+        }
+    }
+}
+
+impl std::ops::AddAssign for Lost {
+    fn add_assign(&mut self, more: Lost) {
+        self.messages += more.messages;
+        self.untold += more.untold;
+    }
+}
+
 /// One message for one consumer.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivery<'a> {

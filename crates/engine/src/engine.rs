@@ -17,7 +17,7 @@ use crate::slab::Slab;
 use crate::subscription::Subscription;
 use crate::timers::Timers;
 use crate::{
-    ConnectionId, Effects, Emit, Forward, Listen, LoadId, Loaded, Position, Publish, Reached,
+    ConnectionId, Effects, Emit, Forward, Listen, LoadId, Loaded, Lost, Position, Publish, Reached,
     ReadHeaders, Refusal, RefusalKind, Request, SessionId, Settle, ShardId, Shards, Time,
 };
 use std::collections::BTreeMap;
@@ -304,8 +304,8 @@ impl Engine {
     }
     /// Messages that a listener was handed and that its client will not get after all: the next one
     /// that it hears says so. `tag` is that of its deliveries.
-    pub fn missed(&mut self, session: SessionId, tag: u64, count: u64) {
-        self.note_missed(session, tag, count);
+    pub fn missed(&mut self, session: SessionId, tag: u64, lost: Lost) {
+        self.note_missed(session, tag, lost);
     }
     /// A made-up text that nobody can guess, of letters that are safe in subjects and URLs, six random
     /// bits each.

@@ -46,7 +46,7 @@ mod tests;
 
 pub use counters::Counters;
 pub use direct::{Forward, QUEUE_SUBJECT_PREFIX, SUBJECT_EXCHANGE};
-pub use effect::{Confirm, Delivery, Effects, Heard, Load, LoadId, Loaded, Returned};
+pub use effect::{Confirm, Delivery, Effects, Heard, Load, LoadId, Loaded, Lost, Returned};
 pub use engine::{Engine, Options, StorageState};
 pub use message::{Annotations, Content, Death, DeathReason, Format, MessageView, ReadHeaders};
 pub use names::{ConnectionId, Position, SessionId, ShardId, Shards};

@@ -5,7 +5,7 @@
 
 use crate::episodes::Lag;
 use crate::oldest::{Droppable, Whose};
-use angarium_engine::{ConnectionId, Laggard, ShardId};
+use angarium_engine::{ConnectionId, Laggard, Lost, ShardId};
 use angarium_protocol::Outlet;
 use std::cell::Cell;
 
@@ -91,7 +91,7 @@ impl Egress {
     }
 
     /// Takes the oldest of those out, of at least `wanted` bytes together.
-    pub(crate) fn drop_oldest(&mut self, wanted: usize, lost: impl FnMut(Whose, u64)) {
+    pub(crate) fn drop_oldest(&mut self, wanted: usize, lost: impl FnMut(Whose, Lost)) {
         let Some(droppable) = &mut self.droppable else { return };
         droppable.drop_oldest(&mut self.outlet.bytes, &mut self.sent, wanted, lost);
         self.forget_sent();

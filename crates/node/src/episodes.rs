@@ -41,8 +41,8 @@ pub(crate) struct Episodes {
 pub struct LagEvent {
     /// It became so; else it is so no longer.
     pub has_begun: bool,
-    /// The connection.
-    pub connection: ConnectionId,
+    /// The connection's number in listings, among those of all shards.
+    pub connection: u64,
     /// Where it comes from.
     pub peer: String,
     /// Its user.
@@ -146,7 +146,7 @@ impl Node {
         let egress = &self.world.egress[id.0 as usize];
         let event = LagEvent {
             has_begun,
-            connection: id,
+            connection: self.listed_as(id),
             peer: info.peer.address.clone(),
             user: info.user.to_owned(),
             vhost: info.vhost.to_owned(),
@@ -164,11 +164,16 @@ impl Node {
         self.episodes.untold.push_back(event);
     }
 
+    /// The number by which listings name a connection: those of all shards differ.
+    fn listed_as(&self, id: ConnectionId) -> u64 {
+        u64::from(id.0) * self.options.shards as u64 + u64::from(self.options.shard.0)
+    }
+
     /// Tells those who listen in the client's virtual host.
     fn advise(&mut self, now: Time, event: &LagEvent) {
         let advisory = LaggardAdvisory {
             has_begun: event.has_begun,
-            connection: event.connection.0,
+            connection: event.connection,
             peer: &event.peer,
             user: &event.user,
             name: event.name.as_deref(),

@@ -148,7 +148,7 @@ impl World {
         }
         while let Some(((session, tag), count)) = self.lost.pop_first() {
             engine.missed(session, tag, count);
-            self.note_missed(session.connection, count);
+            self.note_missed(session.connection, count.messages);
         }
     }
 }

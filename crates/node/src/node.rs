@@ -375,6 +375,12 @@ impl Node {
         self.world.refill_stirred();
     }
 
+    /// Pieces of the spill log that could not be written or read.
+    #[inline]
+    pub fn spill_failures(&self) -> u64 {
+        self.world.spill.failures()
+    }
+
     /// What the spill log has done.
     pub fn spill_stats(&self) -> SpillStats {
         self.world.spill.stats()

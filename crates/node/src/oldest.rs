@@ -2,6 +2,7 @@
 //!
 //! Knows where in the output they lie and whose they are, not what they look like.
 
+use angarium_engine::Lost;
 use std::collections::VecDeque;
 
 /// Where the direct messages lie that may be taken out of one connection's output. Kept only for
@@ -21,8 +22,8 @@ struct Message {
     start: u64,
     bytes: u32,
     whose: Whose,
-    /// How many messages its client misses with it: itself, and those it would have told of.
-    count: u64,
+    /// How many messages it tells of that were missed before.
+    untold: u64,
 }
 
 /// Which listener a message is for: the number of its session, and the tag of its deliveries.
@@ -33,11 +34,11 @@ pub(crate) struct Whose {
 }
 
 impl Droppable {
-    /// A message was written at the end of the output, from `start` on. `missed`: those it tells of.
-    pub(crate) fn written(&mut self, start: usize, end: usize, whose: Whose, missed: u64) {
+    /// A message was written at the end of the output, from `start` on. `untold`: those it tells of that were missed.
+    pub(crate) fn written(&mut self, start: usize, end: usize, whose: Whose, untold: u64) {
         let bytes = u32::try_from(end - start).expect("limits keep messages below 4 GiB");
         let start = self.before + start as u64;
-        self.messages.push_back(Message { start, bytes, whose, count: missed + 1 });
+        self.messages.push_back(Message { start, bytes, whose, untold });
     }
 
     /// The first `bytes` of the buffer were taken out of it: all of them are sent.
@@ -55,13 +56,13 @@ impl Droppable {
 
     /// Takes the oldest messages out of `buffer`, of which `sent` bytes are sent, until `wanted` bytes
     /// are free or none is left. What is between them stays, and what is before them is moved
-    /// towards the rest: `sent` grows. Says which listener misses how many.
+    /// towards the rest: `sent` grows. Says which listener misses what.
     pub(crate) fn drop_oldest(
         &mut self,
         buffer: &mut [u8],
         sent: &mut usize,
         wanted: usize,
-        mut lost: impl FnMut(Whose, u64),
+        mut lost: impl FnMut(Whose, Lost),
     ) {
         self.forget(self.before + *sent as u64);
         let mut freed = 0;
@@ -86,7 +87,7 @@ impl Droppable {
         buffer.copy_within(*sent..end, kept_from);
         *sent = kept_from;
         for message in self.messages.drain(..chosen) {
-            lost(message.whose, message.count);
+            lost(message.whose, Lost::one(message.untold));
         }
     }
 }
@@ -120,7 +121,7 @@ mod tests {
             let mut lost = String::new();
             let Output { bytes, sent, droppable } = self;
             droppable.drop_oldest(bytes, sent, wanted, |whose, count| {
-                assert_eq!(count, 1);
+                assert_eq!(count, Lost::one(0));
                 lost.push(whose.tag as u8 as char);
             });
             lost
@@ -188,7 +189,7 @@ mod tests {
         droppable.written(0, 2, whose, 5);
         let mut lost = Vec::new();
         droppable.drop_oldest(&mut [1, 2], &mut 0, 1, |whose, count| lost.push((whose, count)));
-        assert_eq!(lost, [(whose, 6)]);
+        assert_eq!(lost, [(whose, Lost::one(5))]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::node::Options;
 use crate::spill::Spill;
 use angarium_engine as engine;
 use angarium_engine::{
-    Confirm, ConnectionId, Delivery, Effects, Forward, Heard, Load, Refusal, Reply, Returned,
+    Confirm, ConnectionId, Delivery, Effects, Forward, Heard, Load, Lost, Refusal, Reply, Returned,
     SessionId, ShardId, Shards,
 };
 use angarium_journal::Journal;
@@ -70,7 +70,7 @@ pub(crate) struct World {
     /// What waits on the disk for connections that are too far behind.
     pub(crate) spill: Spill,
     /// What listeners, by session and tag, do not get that had been handed to them.
-    pub(crate) lost: BTreeMap<(SessionId, u64), u64>,
+    pub(crate) lost: BTreeMap<(SessionId, u64), Lost>,
     /// Connections with output, each once.
     pub(crate) dirty: Vec<ConnectionId>,
     /// Answers that sessions have not seen yet.

@@ -8,7 +8,7 @@ pub struct LaggardAdvisory<'a> {
     /// It has become so; else it is so no longer.
     pub has_begun: bool,
     /// The connection's number in listings.
-    pub connection: u32,
+    pub connection: u64,
     /// Where it comes from.
     pub peer: &'a str,
     /// Its user.
@@ -38,7 +38,7 @@ impl LaggardAdvisory<'_> {
     pub fn write(&self, out: &mut Vec<u8>) {
         let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let mut object = ObjectWriter::new(out);
-        object.number("connection", number(self.connection.into()));
+        object.number("connection", number(self.connection));
         object.text("peer", self.peer);
         object.text("user", self.user);
         if let Some(name) = self.name {

@@ -6,7 +6,7 @@ use crate::access::{check_pattern, covers};
 use crate::engine::Engine;
 use crate::limits::{NAME_BYTES_MAX, SUBJECT_BYTES_MAX};
 use crate::{
-    Bound, ConnectionId, Delivery, Effects, Heard, Laggard, Listen, MessageView, Refusal,
+    Bound, ConnectionId, Delivery, Effects, Heard, Laggard, Listen, Lost, MessageView, Refusal,
     RefusalKind, SessionId,
 };
 use hashbrown::HashTable;
@@ -144,13 +144,13 @@ impl Engine {
     }
 
     /// What a listener was handed and does not get after all.
-    pub(crate) fn note_missed(&mut self, id: SessionId, tag: u64, count: u64) {
-        self.counters.missed += count;
+    pub(crate) fn note_missed(&mut self, id: SessionId, tag: u64, lost: Lost) {
+        self.counters.missed += lost.messages;
         let slot = tag as u32;
         let listener = self.direct.listeners.get_mut(slot);
         if let Some(listener) = listener.filter(|listener| listener.tag == tag && listener.id == id)
         {
-            listener.missed += count;
+            listener.missed += lost.messages + lost.untold;
         }
     }
 

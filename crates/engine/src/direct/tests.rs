@@ -1,6 +1,7 @@
 //! Direct messages: scenarios, and the index against a model.
 
 use super::Interest;
+use crate::Lost;
 use crate::limits::{Limits, SUBJECT_CACHE_ENTRIES_MAX};
 use crate::tests::{World, check, check_in};
 use std::collections::BTreeMap;
@@ -261,15 +262,15 @@ fn what_was_handed_out_and_is_lost_is_told_with_the_next() {
     world.run("b emit s 1");
     let session = world.session("a");
     let tag = world.fx.last_tag;
-    world.engine.missed(session, tag, 3);
+    world.engine.missed(session, tag, Lost { messages: 1, untold: 2 });
     assert_eq!(world.run("b emit s 2"), ["a hears one s 2 missed=3"]);
     assert_eq!(world.run("b emit s 3"), ["a hears one s 3"]);
     // One that has the same name, or the same slot, is another one.
     world.run("a unlisten one");
     world.run("a listen s one");
-    world.engine.missed(session, tag, 3);
+    world.engine.missed(session, tag, Lost::one(2));
     assert_eq!(world.run("b emit s 4"), ["a hears one s 4"]);
-    assert_eq!(world.engine.counters().missed, 6);
+    assert_eq!(world.engine.counters().missed, 2);
 }
 
 /// The subjects and patterns that the model is asked about.

@@ -1,6 +1,7 @@
 //! A full piece of the spill log: what it holds for whom, and where it is.
 
 use super::job::File;
+use angarium_engine::Lost;
 use std::sync::Arc;
 
 /// One piece of the log: what is written, read and given back as a whole.
@@ -17,7 +18,7 @@ pub(super) struct Chunk {
 pub(super) struct Owed {
     pub(super) laggard: u32,
     pub(super) listener: u32,
-    pub(super) count: u64,
+    pub(super) count: Lost,
 }
 
 /// Where a chunk is.

@@ -16,7 +16,7 @@ use self::chunk::{Chunk, Owed, Place, Stored};
 use self::job::{File, Outcome, Work};
 use self::record::{Recipient, Record};
 use crate::oldest::Whose;
-use angarium_engine::{ConnectionId, Delivery, SessionId};
+use angarium_engine::{ConnectionId, Delivery, Lost, SessionId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ pub(crate) struct Spill {
     broken: Vec<File>,
     files: u32,
     /// What listeners miss that had been taken for them.
-    lost: Vec<(SessionId, u64, u64)>,
+    lost: Vec<(SessionId, u64, Lost)>,
     /// Connections whose cursors are where something has changed.
     stirred: Vec<ConnectionId>,
     stats: SpillStats,
@@ -106,9 +106,9 @@ struct Listener {
     whose: Whose,
     name: Box<str>,
     /// What it would miss if the chunk that is being filled were lost.
-    owed: u64,
+    owed: Lost,
     /// What it has read of the chunk where the cursor is.
-    read: u64,
+    read: Lost,
 }
 
 /// What a laggard finds at its place.
@@ -165,6 +165,12 @@ impl Spill {
         }
     }
 
+    /// Chunks that could not be written or read.
+    #[inline]
+    pub(crate) fn failures(&self) -> u64 {
+        self.stats.failures
+    }
+
     /// Stores a message for a laggard, or for one who becomes one with it (`None`). Returns its number,
     /// by which it reads on; `None`: there is no room.
     pub(crate) fn store(&mut self, laggard: Option<u32>, delivery: &Delivery<'_>) -> Option<u32> {
@@ -178,7 +184,7 @@ impl Spill {
         let laggard = self.laggards.get_mut(&id).expect("a laggard stays until it ends");
         let listener = laggard.listener(delivery);
         let missed = u32::try_from(delivery.missed).unwrap_or(u32::MAX);
-        laggard.listeners[listener as usize].owed += u64::from(missed) + 1;
+        laggard.listeners[listener as usize].owed += Lost::one(missed.into());
         let recipient = Recipient { laggard: id, listener, missed };
         record::add_recipient(&mut self.open, self.record, recipient);
         Some(id)
@@ -229,7 +235,7 @@ impl Spill {
         for (id, laggard) in &mut self.laggards {
             for (at, listener) in (0..).zip(&mut laggard.listeners) {
                 let count = std::mem::take(&mut listener.owed);
-                if count > 0 {
+                if !count.is_none() {
                     owed.push(Owed { laggard: *id, listener: at, count });
                 }
             }
@@ -323,7 +329,7 @@ impl Spill {
                     else {
                         continue;
                     };
-                    listener.read += u64::from(recipient.missed) + 1;
+                    listener.read += Lost::one(recipient.missed.into());
                     return Step::At { chunk: number, offset, recipient };
                 }
                 None => {
@@ -389,10 +395,10 @@ impl Spill {
             let Some(listener) = laggard.listeners.get(owed.listener as usize) else { continue };
             let missed = match laggard.chunk.cmp(&number) {
                 std::cmp::Ordering::Less => owed.count,
-                std::cmp::Ordering::Equal => owed.count.saturating_sub(listener.read),
-                std::cmp::Ordering::Greater => 0,
+                std::cmp::Ordering::Equal => owed.count.without(listener.read),
+                std::cmp::Ordering::Greater => Lost::default(),
             };
-            if missed > 0 {
+            if !missed.is_none() {
                 let Whose { session, tag } = listener.whose;
                 let session = SessionId { connection: laggard.connection, number: session };
                 self.lost.push((session, tag, missed));
@@ -406,7 +412,7 @@ impl Spill {
     }
 
     /// Takes what listeners miss that had been taken for them: their session, their tag, how many.
-    pub(crate) fn take_lost(&mut self) -> Vec<(SessionId, u64, u64)> {
+    pub(crate) fn take_lost(&mut self) -> Vec<(SessionId, u64, Lost)> {
         std::mem::take(&mut self.lost)
     }
 
@@ -524,7 +530,12 @@ impl Laggard {
         let number = *self.by_whose.entry(whose).or_insert(next);
         if number == next {
             let name = delivery.subscription.into();
-            self.listeners.push(Listener { whose, name, owed: 0, read: 0 });
+            self.listeners.push(Listener {
+                whose,
+                name,
+                owed: Lost::default(),
+                read: Lost::default(),
+            });
         }
         number
     }
@@ -535,7 +546,7 @@ impl Laggard {
         self.offset = 0;
         self.recipient = 0;
         for listener in &mut self.listeners {
-            listener.read = 0;
+            listener.read = Lost::default();
         }
     }
 }

@@ -54,7 +54,7 @@ impl World {
         }
         for (session, _, count) in self.spill.take_lost() {
             let name = char::from_u32(session.connection.0).unwrap();
-            *self.missed.entry(name).or_default() += count;
+            *self.missed.entry(name).or_default() += count.messages;
         }
     }
 

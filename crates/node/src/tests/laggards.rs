@@ -227,6 +227,7 @@ fn drop_oldest_keeps_the_newest_and_what_was_begun() {
     assert_eq!(got.numbers[got.numbers.len() - 20..], (181..201).collect::<Vec<u64>>());
     assert_eq!(got.numbers.len() as u64 + got.missed, 201);
     assert!(got.missed > 100, "{got:?}");
+    assert_eq!(world.node.engine().counters().missed, got.missed, "each is counted once");
 }
 
 #[test]
@@ -292,6 +293,7 @@ fn beyond_the_spools_limit_the_oldest_are_missed_and_told_of() {
     in_order(&got.numbers);
     assert_eq!(got.numbers.len() as u64 + got.missed, 12_001);
     assert!(got.missed > 3_000 && got.numbers.contains(&11_999), "{}", got.missed);
+    assert_eq!(world.node.engine().counters().missed, got.missed, "each is counted once");
 }
 
 #[test]

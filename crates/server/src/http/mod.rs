@@ -5,6 +5,7 @@
 mod api;
 mod bodies;
 mod caller;
+mod isolation;
 mod metrics;
 mod serve;
 mod views;

@@ -1,6 +1,7 @@
 //! What listings show, looked up on the shard's thread and put into plain values.
 
 use super::bodies::{QuotaBody, SubjectsBody};
+use super::isolation;
 use crate::reactor::{Histogram, Shard};
 use angarium_engine::{Durability, QueueOptions};
 use serde::Serialize;
@@ -32,7 +33,7 @@ pub(super) struct PlaceView {
     pub(super) offset: u64,
 }
 
-type Series = (&'static str, &'static str, u64);
+pub(super) type Series = (&'static str, &'static str, u64);
 
 /// Everything that metrics show but for memory.
 #[derive(Clone, Debug, Default)]
@@ -243,7 +244,7 @@ pub(super) fn measured(shard: &mut Shard) -> Measured {
     let engine = node.engine().counters();
     let journal = node.journal().stats();
     Measured {
-        counters: vec![
+        counters: [
             ("angarium_connections_total", "Connections accepted.", stats.connections_total),
             ("angarium_connections_refused_total", "Refused: too many.", reactor.refused),
             ("angarium_tls_failures_total", "Failed handshakes.", reactor.handshakes_failed),
@@ -269,14 +270,20 @@ pub(super) fn measured(shard: &mut Shard) -> Measured {
             ("angarium_journal_flushed_bytes_total", "Bytes written.", journal.flushed_bytes),
             ("angarium_journal_checkpoints_total", "Checkpoints.", journal.checkpoints),
             ("angarium_reactor_turns_total", "Turns of the loop.", reactor.turns),
-        ],
-        gauges: vec![
+        ]
+        .into_iter()
+        .chain(isolation::counters(node))
+        .collect(),
+        gauges: [
             ("angarium_connections", "Connections now.", stats.connections),
             ("angarium_queues", "Queues now.", queues.len() as u64),
             ("angarium_journal_backlog_bytes", "Not yet written.", journal.backlog_bytes),
             ("angarium_journal_disk_bytes", "Size of its files.", journal.disk_bytes),
             ("angarium_journal_segments", "Files with records.", journal.segments),
-        ],
+        ]
+        .into_iter()
+        .chain(isolation::gauges(node))
+        .collect(),
         flush_times: reactor.flush_times,
         queues,
     }

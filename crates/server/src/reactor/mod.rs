@@ -10,6 +10,7 @@ mod clock;
 mod connection;
 mod damage;
 mod histogram;
+mod laggards;
 pub(crate) mod listeners;
 mod mailbox;
 mod moderation;

@@ -5,6 +5,7 @@ use super::clients::Clients;
 use super::clock::Clock;
 use super::damage::Damage;
 use super::histogram::Histogram;
+use super::laggards::Laggards;
 use super::listeners::{self, Listener};
 use super::mailbox::{Inbox, Letter, Mailbox, mailbox};
 use super::moderation::Moderation;
@@ -89,6 +90,7 @@ pub struct Shard {
     flushing: Vec<ConnectionId>,
     pub(super) moderation: Moderation,
     damage: Damage,
+    laggards: Laggards,
     stage: Stage,
 }
 
@@ -170,6 +172,7 @@ impl Shard {
             flushing: Vec::new(),
             moderation: Moderation::default(),
             damage: Damage::default(),
+            laggards: Laggards::default(),
             stage: Stage::Serving,
         };
         shard.watch_listeners(true);
@@ -278,6 +281,7 @@ impl Shard {
         self.do_what_is_due();
         self.node.end_turn(self.now);
         self.damage.look(&self.node);
+        self.laggards.look(&mut self.node);
         self.hand_out();
         self.flush();
         self.resume_paused();

@@ -173,3 +173,25 @@ async def a_publisher_beyond_its_rate_loses_nothing(world):
     await within(publisher.flush())
     assert await next_data(subscription, 300) == [b"%d" % number for number in range(300)]
     user.delete()
+
+
+@case(ours=True, needs=PROGRAM)
+async def who_listens_to_advisories_is_told(world):
+    user, subject = User(world, "--laggard", "drop-new", "--unsent-bytes", "1MiB"), world.name()
+    observer = await world.connect()
+    advisories = await observer.subscribe("$SYS.ADVISORY.LAGGARD.*")
+    await observer.flush()
+    relay, _ = await stalled(world, user, subject)
+    publisher = await world.connect()
+    await publish(publisher, subject, range(MANY))
+    relay.resume()
+    told = []
+    while len(told) < 2:
+        message = await within(advisories.next_msg(timeout=10))
+        about = json.loads(message.data)
+        if about["user"] == user.name:
+            told.append((message.subject, about))
+    (began, _), (ended, about) = told
+    assert began.endswith(".BEGAN") and ended.endswith(".ENDED"), told
+    assert about["policy"] == "drop-new" and about["missed"] > 0, about
+    user.delete()

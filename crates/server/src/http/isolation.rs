@@ -1,0 +1,32 @@
+//! What metrics show of clients that are too slow, or send too much.
+
+use super::views::Series;
+use angarium_node::Node;
+
+/// What has happened.
+pub(super) fn counters(node: &Node) -> Vec<Series> {
+    let (engine, stats, spill) = (node.engine().counters(), node.stats(), node.spill_stats());
+    let (_, episodes) = node.lag_episodes();
+    vec![
+        ("angarium_direct_published_total", "Direct messages in.", engine.emitted),
+        ("angarium_direct_heard_total", "Direct messages out.", engine.heard),
+        ("angarium_direct_missed_total", "Missed by slow clients.", engine.missed),
+        ("angarium_direct_unheard_total", "Heard by nobody.", engine.unheard),
+        ("angarium_laggard_episodes_total", "Times a client was too slow.", episodes),
+        ("angarium_laggards_disconnected_total", "Disconnected for it.", stats.laggards),
+        ("angarium_spill_messages_total", "Messages spooled for slow clients.", spill.messages),
+        ("angarium_spill_failures_total", "Chunks of them lost by the disk.", spill.failures),
+        ("angarium_throttled_total", "Times a client was read from later.", stats.throttled),
+    ]
+}
+
+/// How things are.
+pub(super) fn gauges(node: &Node) -> Vec<Series> {
+    let spill = node.spill_stats();
+    let (laggards, _) = node.lag_episodes();
+    vec![
+        ("angarium_laggards", "Clients that are too slow now.", laggards),
+        ("angarium_spill_laggards", "Clients with spooled messages.", spill.laggards),
+        ("angarium_spill_bytes", "Spooled messages, stored once.", spill.bytes),
+    ]
+}
