@@ -3,6 +3,7 @@
 use crate::campaign::{self, CompareArguments, PeersArguments, PresetArguments};
 use crate::client::Target;
 use crate::client::amqp091::Argument;
+use crate::interrupt;
 use crate::load::idle::IdlePlan;
 use crate::load::isolation::IsolationPlan;
 use crate::load::{self, End, Plan, Unruly, idle, isolation, round_trip, start};
@@ -13,6 +14,7 @@ use crate::versus::{self, VersusArguments};
 use clap::{Args, Parser, Subcommand};
 use serde::Serialize;
 use std::ffi::OsString;
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -51,6 +53,8 @@ enum BenchCommand {
     Disk(DiskArguments),
     /// Our broker beside RabbitMQ or nats-server, under the same loads in turn, against targets
     Versus(VersusArguments),
+    /// Hold a part of the load of a coordinator elsewhere: `bench load --worker HOST:PORT`
+    Worker(WorkerArguments),
     /// Name the presets: the classic measurements, with a line each
     List,
     /// Name the brokers that can be started here
@@ -146,6 +150,10 @@ struct LoadArguments {
     /// Count the broker's instructions, where the machine lets us
     #[arg(long)]
     instructions: bool,
+    /// Let a worker at HOST:PORT hold a part of the load; may be given several times. Workers get the
+    /// target with its password, in the clear
+    #[arg(long, value_name = "HOST:PORT")]
+    worker: Vec<String>,
     /// An argument of the queues, such as x-queue-type=quorum; may be given several times
     #[arg(long = "queue-argument", value_name = "NAME=VALUE", value_parser = queue_argument)]
     queue_arguments: Vec<(String, Argument)>,
@@ -294,6 +302,14 @@ struct StartArguments {
 }
 
 #[derive(Debug, Args)]
+struct WorkerArguments {
+    /// Where coordinators find it; whoever reaches it can have it load any broker, so name an address
+    /// of a network of your own
+    #[arg(long, default_value = "127.0.0.1:7070")]
+    listen: String,
+}
+
+#[derive(Debug, Args)]
 struct RawArguments {
     /// Octets of a message
     #[arg(short, long, default_value_t = 100)]
@@ -366,7 +382,13 @@ fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
     let json = arguments.json;
     match &arguments.command {
         BenchCommand::Load(load) => {
-            let outcome = load::run(&load.plan()?, load.broker.pid()).map_err(text)?;
+            interrupt::install().map_err(text)?;
+            let (plan, pid) = (load.plan()?, load.broker.pid());
+            let outcome = match load.worker.as_slice() {
+                [] => load::run(&plan, pid),
+                workers => load::worker::run(&plan, workers, pid),
+            };
+            let outcome = outcome.map_err(text)?;
             print(json, &outcome, report::load)?;
             let clean = outcome.verdict.is_none_or(|verdict| verdict.is_clean());
             return Ok(if clean { ExitCode::SUCCESS } else { ExitCode::from(2) });
@@ -411,6 +433,12 @@ fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
         BenchCommand::Versus(arguments) => {
             let met = versus::run(arguments)?;
             return Ok(if met { ExitCode::SUCCESS } else { ExitCode::from(2) });
+        }
+        BenchCommand::Worker(worker) => {
+            interrupt::install().map_err(text)?;
+            let listener = TcpListener::bind(&worker.listen).map_err(text)?;
+            eprintln!("waiting for coordinators at {}", worker.listen);
+            load::worker::serve(&listener, None).map_err(text)?;
         }
         BenchCommand::List => list(),
         BenchCommand::Peers(arguments) => campaign::peers(arguments)?,

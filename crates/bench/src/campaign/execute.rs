@@ -167,7 +167,10 @@ fn measured(plan: &Plan, outcome: &Outcome) -> Measurement {
                 .set("out_rate", delivered / times.total_s)
                 .set("bandwidth", delivered * plan.size_bytes as f64 / times.total_s / 1e6);
         } else {
-            found.set("bandwidth", published * plan.size_bytes as f64 / times.publish_s / 1e6);
+            // What lies in the sockets is not published yet.
+            found
+                .set("publish_rate", published / times.total_s)
+                .set("bandwidth", published * plan.size_bytes as f64 / times.total_s / 1e6);
         }
     } else {
         found
@@ -177,7 +180,8 @@ fn measured(plan: &Plan, outcome: &Outcome) -> Measurement {
             .set("slowest_second", rates.second_min);
     }
     if plan.window > 0 {
-        found.set("confirm_rate", rates.confirmed);
+        let total = outcome.confirmed as f64 / times.total_s;
+        found.set("confirm_rate", if counted { total } else { rates.confirmed });
     }
     if let Some(confirm) = &outcome.confirm_latency {
         found.set("confirm_p50_us", confirm.p50_us).set("confirm_p99_us", confirm.p99_us);

@@ -1,10 +1,11 @@
 //! Where a broker listens and which protocol it speaks there, from the scheme of its address.
 
 use super::{amqp091, mqtt, nats, stomp};
+use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
 /// A protocol that loads can be made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Protocol {
     /// AMQP 0-9-1: queues, acknowledgements, confirms.
     Amqp091,
@@ -53,7 +54,8 @@ impl Protocol {
 }
 
 /// A broker's address.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum Target {
     /// `amqp://`
     Amqp091(amqp091::Uri),
@@ -113,6 +115,40 @@ impl FromStr for Target {
     }
 }
 
+impl TryFrom<String> for Target {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Target, String> {
+        text.parse()
+    }
+}
+
+/// The whole address with what proves who one is, for those that are to connect on our behalf; what
+/// reports show is what is displayed.
+impl From<Target> for String {
+    fn from(target: Target) -> String {
+        let shown = target.to_string();
+        let login = match &target {
+            Target::Amqp091(uri) => Some((&uri.user, Some(&uri.password))),
+            Target::Stomp(uri) => Some((&uri.user, Some(&uri.password))),
+            Target::Mqtt(uri) => uri.login.as_ref().map(|(user, password)| (user, Some(password))),
+            Target::Nats(uri) => match &uri.login {
+                nats::Login::None => None,
+                nats::Login::Token(token) => Some((token, None)),
+                nats::Login::User(user, password) => Some((user, Some(password))),
+            },
+        };
+        let Some((scheme, rest)) = shown.split_once("://") else { return shown };
+        match login {
+            None => shown,
+            Some((user, None)) => format!("{scheme}://{}@{rest}", encode(user)),
+            Some((user, Some(password))) => {
+                format!("{scheme}://{}:{}@{rest}", encode(user), encode(password))
+            }
+        }
+    }
+}
+
 impl std::fmt::Display for Target {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -154,6 +190,19 @@ impl<'a> Authority<'a> {
         });
         Ok(Authority { credentials, host, port })
     }
+}
+
+/// Percent-encodes all but letters, digits and four marks (RFC 3986, 2.3).
+fn encode(text: &str) -> String {
+    let mut encoded = String::new();
+    for octet in text.bytes() {
+        match octet {
+            b'-' | b'.' | b'_' | b'~' => encoded.push(char::from(octet)),
+            _ if octet.is_ascii_alphanumeric() => encoded.push(char::from(octet)),
+            _ => encoded += &format!("%{octet:02X}"),
+        }
+    }
+    encoded
 }
 
 /// Undoes percent-encoding.

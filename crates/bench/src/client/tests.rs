@@ -113,3 +113,19 @@ fn a_scheme_names_the_protocol() {
     assert_eq!((amqp.host(), amqp.port(), amqp.to_string().as_str()), ("h", 5672, "amqp://h:5672"));
     assert!("http://h".parse::<Target>().is_err() && "h".parse::<Target>().is_err());
 }
+
+#[test]
+fn an_address_for_others_has_its_password_and_one_for_reports_has_not() {
+    for text in [
+        "amqp://u:p%40%2F@h:1/v",
+        "stomp://u:p@h:1",
+        "mqtt5://u:p@h:1",
+        "nats://t@h:1",
+        "nats://h:1",
+    ] {
+        let target: Target = text.parse().expect("it is one");
+        let whole = String::from(target.clone());
+        assert_eq!(whole.parse::<Target>().expect("it is one"), target, "{whole}");
+        assert!(!target.to_string().contains('@'));
+    }
+}

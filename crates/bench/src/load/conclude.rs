@@ -67,6 +67,8 @@ pub(super) fn conclude(
         schedule,
         travels_us: consumed.first().map_or(Vec::new(), |it| it.travels.clone()),
         seconds: span.seconds.clone(),
+        workers: 0,
+        clock_error_us: None,
     }
 }
 
@@ -97,12 +99,13 @@ fn times(plan: &Plan, produced: &[Produced], consumed: &[Consumed]) -> super::ou
     let first = produced.iter().map(|it| it.first_ns).min().unwrap_or(0);
     let last = produced.iter().map(|it| it.last_ns).max().unwrap_or(0);
     let heard = consumed.iter().map(|it| it.first_ns).filter(|ns| *ns > 0).min();
-    let done = consumed.iter().map(|it| it.last_ns).max().unwrap_or(last);
+    let settled = produced.iter().map(|it| it.settled_ns).max().unwrap_or(last);
+    let done = consumed.iter().map(|it| it.last_ns).max().unwrap_or(settled);
     let seconds = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e9;
     super::outcome::Times {
         publish_s: seconds(first, last),
         receive_s: heard.map_or(0.0, |heard| seconds(heard, done)),
-        total_s: seconds(first, if plan.consumers > 0 { done } else { last }),
+        total_s: seconds(first, if plan.consumers > 0 { done } else { settled }),
     }
 }
 

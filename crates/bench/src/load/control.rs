@@ -35,6 +35,8 @@ pub(super) struct Control {
     copies: u64,
     parked: OnceLock<Vec<Thread>>,
     epoch: Instant,
+    /// Added to what has elapsed since then.
+    offset_ns: i64,
 }
 
 impl Control {
@@ -53,7 +55,13 @@ impl Control {
             copies,
             parked: OnceLock::new(),
             epoch: Instant::now(),
+            offset_ns: 0,
         }
+    }
+
+    /// With another machine's clock: what has elapsed since `epoch` and an offset.
+    pub(super) fn with_clock(self, epoch: Instant, offset_ns: i64) -> Control {
+        Control { epoch, offset_ns, ..self }
     }
 
     /// Names the producers' threads, so that consumers can wake them.
@@ -64,7 +72,7 @@ impl Control {
     /// Nanoseconds since the run began.
     #[inline]
     pub(super) fn now_ns(&self) -> u64 {
-        self.epoch.elapsed().as_nanos() as u64
+        (self.epoch.elapsed().as_nanos() as u64).saturating_add_signed(self.offset_ns)
     }
 
     /// Messages published so far.

@@ -15,6 +15,7 @@ mod plan;
 mod producer;
 pub mod round_trip;
 mod run;
+mod runs;
 mod span;
 pub mod spool;
 mod stamp;
@@ -25,6 +26,7 @@ mod topology;
 mod unruly;
 mod wave;
 mod window;
+pub mod worker;
 
 pub use limit::{Limit, Loads};
 pub use outcome::{Outcome, Rates, Schedule, Second, Times, ToolCost};

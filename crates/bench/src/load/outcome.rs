@@ -43,7 +43,8 @@ pub struct Times {
     pub publish_s: f64,
     /// From the first delivery to the last.
     pub receive_s: f64,
-    /// From the first write to the last delivery, or to the last write where nobody consumes.
+    /// From the first write to the last delivery; where nobody consumes, until the broker had taken
+    /// all, as far as its protocol tells.
     pub total_s: f64,
 }
 
@@ -120,4 +121,8 @@ pub struct Outcome {
     pub travels_us: Vec<f32>,
     /// Second by second.
     pub seconds: Vec<Second>,
+    /// Machines that the load came from; 0 is this one alone.
+    pub workers: u64,
+    /// By how much the clocks of two of them may differ: latencies are no more exact than that.
+    pub clock_error_us: Option<f64>,
 }

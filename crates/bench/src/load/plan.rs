@@ -3,7 +3,7 @@
 use super::stamp::{IDENTITY_BYTES, TIMED_BYTES};
 use crate::client::amqp091::Argument;
 use crate::client::{Protocol, Target};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// The most connections of one kind: each has a thread.
@@ -22,7 +22,7 @@ const MQTT_WINDOW_MAX: usize = 20_000;
 pub(super) const SPREAD_MAX: u64 = 10_000_000;
 
 /// When a run ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
     /// After a warm-up that is not measured and a span that is.
     After {
@@ -36,7 +36,7 @@ pub enum End {
 }
 
 /// One workload against one broker.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Plan {
     /// The broker.
     pub target: Target,

@@ -105,6 +105,8 @@ pub(super) struct Produced {
     /// When the first message was written, and when the last was, in nanoseconds of the run.
     pub first_ns: u64,
     pub last_ns: u64,
+    /// When the broker had taken all of them, as far as its protocol tells.
+    pub settled_ns: u64,
     /// How late messages were written though nothing kept the producer from it.
     pub lags: Latencies,
     /// Messages due at the end.
@@ -209,12 +211,14 @@ impl<'a> Producer<'a> {
         // The answer means that the broker has taken everything sent before.
         self.link.send_end()?;
         self.link.expect_end(&mut ())?;
+        let settled_ns = self.control.now_ns();
         self.link.close()?;
         Ok(Produced {
             published: self.published,
             confirm_latencies: self.latencies,
             first_ns: self.first_ns,
             last_ns: self.last_ns,
+            settled_ns,
             lags: self.lags,
             due: due.min(share),
             cpu_ns: process::thread_cpu_ns(),

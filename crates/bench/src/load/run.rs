@@ -146,7 +146,7 @@ fn measure_count(
     sampler.finish()
 }
 
-fn undelivered(plan: &Plan, control: &Control) -> u64 {
+pub(super) fn undelivered(plan: &Plan, control: &Control) -> u64 {
     if plan.consumers == 0 {
         return 0;
     }
@@ -162,7 +162,7 @@ fn drain(plan: &Plan, control: &Control, failed: &impl Fn() -> bool) {
 
 /// Waits until `done`, or until nothing has moved for the plan's drain time; calls `each` about once
 /// a second.
-fn wait_with_progress(
+pub(super) fn wait_with_progress(
     plan: &Plan,
     control: &Control,
     done: &impl Fn() -> bool,

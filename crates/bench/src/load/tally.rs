@@ -1,18 +1,21 @@
 //! Which messages a consumer saw, and the verdict over all consumers. Knows nothing about sockets.
 
+use super::runs;
 use super::stamp::Stamp;
 use serde::{Deserialize, Serialize};
 
 /// A sequence number this far beyond the highest seen was never published by a producer of this
 /// run: it would mean that many lost messages at once. Bounds what a broken broker makes us
 /// allocate.
-const GAP_MAX: u64 = 1 << 26;
+pub(super) const GAP_MAX: u64 = 1 << 26;
 
 /// What one consumer saw of one producer: one bit per message.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(super) struct Seen {
+    #[serde(with = "runs")]
     bits: Vec<u64>,
     /// First deliveries that were marked as redelivered: another consumer may have had them before.
+    #[serde(with = "runs")]
     marked: Vec<u64>,
     next: u64,
     duplicated: u64,
@@ -87,7 +90,7 @@ impl Seen {
 }
 
 /// What one consumer saw of all producers.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Tally {
     producers: Vec<Seen>,
     foreign: u64,

@@ -3,10 +3,11 @@
 
 use super::plan::Plan;
 use crate::client::{Error, Link, Protocol, Route, Source};
+use serde::{Deserialize, Serialize};
 use std::time::SystemTime;
 
 /// The names that one run uses. What it declares is deleted when it ends.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Topology {
     protocol: Protocol,
     /// What all queues get their messages from, if there is such a thing.
@@ -22,7 +23,7 @@ pub(super) struct Topology {
 }
 
 /// Of each queue, the first of its subjects, and the pattern of all of them.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Spread {
     firsts: Vec<String>,
     patterns: Vec<String>,

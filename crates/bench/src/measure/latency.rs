@@ -33,6 +33,21 @@ impl Latencies {
         self.0.add(&other.0).expect("both have the same bounds");
     }
 
+    /// Every recorded value and how often it was.
+    pub(crate) fn counts(&self) -> Vec<(u64, u64)> {
+        let recorded = self.0.iter_recorded();
+        recorded.map(|it| (it.value_iterated_to(), it.count_at_value())).collect()
+    }
+
+    /// The histogram of these.
+    pub(crate) fn of_counts(counts: &[(u64, u64)]) -> Latencies {
+        let mut latencies = Latencies::new();
+        for (ns, count) in counts {
+            latencies.0.saturating_record_n(*ns, *count);
+        }
+        latencies
+    }
+
     /// The figures; none where nothing was recorded.
     pub fn summary(&self) -> Option<Summary> {
         let at = |quantile: f64| self.0.value_at_quantile(quantile) as f64 / 1e3;

@@ -196,7 +196,7 @@ pub(super) static PRESETS: &[Preset] = &[
             ("coalesce", "0,1"),
             ("runs", "1"),
         ],
-        quick: &[("orders", "0"), ("rates", "1000,4000,8000,0")],
+        quick: &[("orders", "0"), ("rates", "1000,8000,0")],
         baseline: Baseline::RoundTrip,
         fresh: false,
         cases: exchange,

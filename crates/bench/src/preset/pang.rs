@@ -231,7 +231,12 @@ fn resources(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
 fn overload(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
     let case = |megabytes: f64| {
         let count = (megabytes * 1e6) as u64 / parameters.count("size").max(1);
-        let plan = Plan { end: End::Count(count), ahead: 0, ..broker.plan(size(parameters)) };
+        // Without queues only what is persistent is kept for nobody.
+        let plan = match broker.target.protocol().drops() {
+            true => broker.persistent(size(parameters), 100),
+            false => broker.plan(size(parameters)),
+        };
+        let plan = Plan { end: End::Count(count), ahead: 0, ..plan };
         Case::of("", megabytes, size(parameters), Work::Spool(plan))
     };
     parameters.list("megabytes").into_iter().map(case).collect()

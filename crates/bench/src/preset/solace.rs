@@ -104,7 +104,7 @@ pub(super) static PRESETS: &[Preset] = &[
         quick: &[
             ("subscribers", "1,10,50"),
             ("sizes", "100,1024"),
-            ("seconds", "1"),
+            ("seconds", "0.8"),
             ("warm_up", "0.3"),
             ("runs", "1"),
         ],

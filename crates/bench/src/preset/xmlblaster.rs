@@ -52,8 +52,8 @@ pub(super) static PRESETS: &[Preset] = &[
         axis_log: false,
         columns: &["kib_each", "wave_ms", "wave_rate", "opened_rate", "idle_cores"],
         plots: &[],
-        parameters: &[("clients", "10000"), ("waves", "5"), ("runs", "1")],
-        quick: &[("clients", "1000"), ("waves", "3")],
+        parameters: &[("clients", "10000"), ("waves", "5"), ("settle", "2"), ("runs", "1")],
+        quick: &[("clients", "1000"), ("waves", "3"), ("settle", "0.4")],
         baseline: Baseline::None,
         fresh: true,
         cases: clients,
@@ -161,7 +161,7 @@ fn clients(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
         target: broker.target.clone(),
         connections: connections as usize,
         waves: parameters.count("waves") as usize,
-        settle: Duration::from_millis(1_000),
+        settle: Duration::from_secs_f64(parameters.real("settle")),
         storm: false,
     };
     let case = |connections| Case::of("", connections, 100, work(connections));

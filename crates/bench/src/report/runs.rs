@@ -48,6 +48,10 @@ pub(crate) fn load(outcome: &Outcome) -> String {
     if let Some(schedule) = &outcome.schedule {
         line("schedule", kept(schedule));
     }
+    if outcome.workers > 0 {
+        let error_us = outcome.clock_error_us.unwrap_or(0.0);
+        line("workers", format!("{}, clocks known to {error_us:.1} us", outcome.workers));
+    }
     line("limit", outcome.limit.name().to_owned());
     if let Some(latency) = &outcome.latency {
         line("latency", quantiles(latency));

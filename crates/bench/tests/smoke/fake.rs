@@ -8,7 +8,7 @@ use angarium_protocol::amqp091::codec::{Method, Table};
 use angarium_protocol::amqp091::frame;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -70,7 +70,12 @@ pub(crate) fn start(fault: Fault) -> u16 {
 impl Fake {
     /// Listens on a free port and serves connections until the process ends.
     pub(crate) fn start(fault: Fault) -> Fake {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has ports");
+        Fake::start_at("127.0.0.1", fault)
+    }
+
+    /// The same on another address of this machine.
+    pub(crate) fn start_at(host: &str, fault: Fault) -> Fake {
+        let listener = TcpListener::bind((host, 0)).expect("it has ports");
         let port = listener.local_addr().expect("it is bound").port();
         let queues = Queues::default();
         let fake = Fake { port, queues: Arc::clone(&queues), streams: Arc::default() };

@@ -4,6 +4,7 @@ mod campaigns;
 mod fake;
 mod fake_nats;
 mod fake_topics;
+mod workers;
 
 use angarium_bench::client::Error;
 use angarium_bench::exchange::{self, ExchangePlan};

@@ -3,6 +3,7 @@
 use angarium_protocol::amqp091::codec::content::{self, PublishMethod, Tagged};
 use angarium_protocol::amqp091::codec::{Properties, put_table};
 use angarium_protocol::amqp091::frame;
+use serde::{Deserialize, Serialize};
 
 /// Where a message goes and how it is kept: all that its frames say beside the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +47,7 @@ pub fn write_ack(out: &mut Vec<u8>, channel: u16, delivery_tag: u64, multiple: b
 }
 
 /// A value of a queue's arguments.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Argument {
     /// Text.
     Text(String),

@@ -1,0 +1,44 @@
+//! Bits as runs of ones, for tallies that go to another machine.
+
+use super::tally::GAP_MAX;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Writes where each run of ones begins, and how long it is.
+pub(super) fn serialize<S: Serializer>(bits: &[u64], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    for (word, ones) in bits.iter().enumerate().filter(|(_, ones)| **ones != 0) {
+        let mut left = *ones;
+        while left != 0 {
+            let first = left.trailing_zeros();
+            let length = (!(left >> first)).trailing_zeros();
+            let start = word as u64 * 64 + u64::from(first);
+            match runs.last_mut() {
+                Some((before, count)) if *before + *count == start => *count += u64::from(length),
+                _ => runs.push((start, u64::from(length))),
+            }
+            let end = first + length;
+            left = if end == 64 { 0 } else { left >> end << end };
+        }
+    }
+    runs.serialize(serializer)
+}
+
+/// Reads them; runs must be in order and may not claim more memory than messages can.
+pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<u64>, D::Error> {
+    let runs = Vec::<(u64, u64)>::deserialize(deserializer)?;
+    let (mut bits, mut before) = (Vec::new(), 0);
+    for (start, count) in runs {
+        let end =
+            start.checked_add(count).filter(|end| start >= before && *end <= before + GAP_MAX);
+        let end = end.ok_or_else(|| D::Error::custom("runs that are out of order or too long"))?;
+        bits.resize(end.div_ceil(64) as usize, 0u64);
+        for bit in start..end {
+            bits[(bit / 64) as usize] |= 1 << (bit % 64);
+        }
+        before = end;
+    }
+    Ok(bits)
+}

@@ -1,0 +1,148 @@
+//! The worker: holds its part of a plan for one coordinator after the other.
+
+use super::super::consumer::{Consumed, Consumer};
+use super::super::control::Control;
+use super::super::plan::End;
+use super::super::producer::{Produced, Producer};
+use super::super::run::join;
+use super::wire::{Answer, Ask, Part, PartOutcome, Progress, VERSION, Wire};
+use crate::client::Error;
+use crate::interrupt;
+use crate::measure::process;
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::sync::atomic::Ordering;
+use std::thread::{self, Scope, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+/// Serves coordinators, one at a time, until the process is told to end, or for so many of them.
+pub fn serve(listener: &TcpListener, sessions: Option<usize>) -> Result<(), Error> {
+    // A look at the signals now and then.
+    listener.set_nonblocking(true)?;
+    let mut served = 0;
+    while !interrupt::requested() && sessions.is_none_or(|sessions| served < sessions) {
+        match listener.accept() {
+            Ok((stream, peer)) => {
+                stream.set_nonblocking(false)?;
+                served += 1;
+                if let Err(error) = Wire::new(stream).and_then(session) {
+                    eprintln!("worker: {peer}: {error}");
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                thread::sleep(Duration::from_millis(20));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+fn session(mut wire: Wire) -> Result<(), Error> {
+    let clock = Instant::now();
+    loop {
+        match wire.receive()? {
+            None => return Ok(()),
+            Some(Ask::Hello { .. }) => wire.send(&Answer::Hello { version: VERSION })?,
+            Some(Ask::Clock) => {
+                wire.send(&Answer::Clock { now_ns: clock.elapsed().as_nanos() as u64 })?;
+            }
+            Some(Ask::Prepare(part)) => {
+                if let Err(error) = hold(&mut wire, &part, clock) {
+                    wire.send(&Answer::Failed(error.to_string()))?;
+                }
+            }
+            // Left over from a part that has failed.
+            Some(Ask::Go { .. } | Ask::StopPublishing | Ask::Finish) => {
+                wire.send(&Answer::Failed("nothing is prepared".to_owned()))?;
+            }
+        }
+    }
+}
+
+/// Holds a part from its connections to its outcome.
+fn hold(wire: &mut Wire, part: &Part, clock: Instant) -> Result<(), Error> {
+    let plan = &part.plan;
+    plan.check().map_err(Error::Closed)?;
+    let ranges = [(&part.producers, plan.producers), (&part.consumers, plan.consumers)];
+    if ranges.iter().any(|(range, count)| range.start > range.end || range.end > *count) {
+        return Err(Error::Closed("a part beyond its plan".to_owned()));
+    }
+    let control = Control::new(plan.producers, plan.consumers, 0, plan.copies());
+    let control = control.with_clock(clock, part.offset_ns);
+    // Where messages are counted all of them count, also those of whoever begins first.
+    control.measuring.store(matches!(plan.end, End::Count(_)), Ordering::Relaxed);
+    thread::scope(|scope| {
+        let outcome = (|| {
+            let mut consumers = Vec::new();
+            for index in part.consumers.clone() {
+                let source = part.topology.source(plan, index);
+                let consumer = Consumer::connect(plan, &control, index, &source)?;
+                consumers.push(scope.spawn(move || consumer.run()));
+            }
+            let mut ready = Vec::new();
+            for index in part.producers.clone() {
+                let route = part.topology.route(plan, index);
+                ready.push(Producer::connect(plan, &control, index, &route)?);
+            }
+            wire.send(&Answer::Prepared)?;
+            follow(wire, scope, &control, ready, consumers)
+        })();
+        // After an error, too: the scope waits for every thread.
+        control.stop_publishing.store(true, Ordering::Relaxed);
+        control.stop_consuming.store(true, Ordering::Relaxed);
+        outcome
+    })
+}
+
+type Publishing<'scope> = Vec<ScopedJoinHandle<'scope, Result<Produced, Error>>>;
+type Consuming<'scope> = Vec<ScopedJoinHandle<'scope, Result<Consumed, Error>>>;
+
+/// Does what the coordinator says until it asks for the outcome.
+fn follow<'scope>(
+    wire: &mut Wire,
+    scope: &'scope Scope<'scope, '_>,
+    control: &Control,
+    ready: Vec<Producer<'scope>>,
+    consumers: Consuming<'scope>,
+) -> Result<(), Error> {
+    let mut ready = Some(ready);
+    let (mut producers, mut produced): (Publishing<'scope>, Vec<Produced>) = Default::default();
+    loop {
+        match wire.receive()?.ok_or_else(Error::hung_up)? {
+            Ask::Go { measuring } => {
+                control.measuring.store(measuring, Ordering::Relaxed);
+                for producer in ready.take().into_iter().flatten() {
+                    producers.push(scope.spawn(move || producer.run()));
+                }
+            }
+            Ask::StopPublishing => {
+                control.measuring.store(false, Ordering::Relaxed);
+                control.stop_publishing.store(true, Ordering::Relaxed);
+                produced.extend(join(std::mem::take(&mut producers))?);
+            }
+            Ask::Finish => {
+                control.stop_consuming.store(true, Ordering::Relaxed);
+                let consumed = join(consumers)?;
+                let outcome = PartOutcome {
+                    produced: produced.into_iter().map(Into::into).collect(),
+                    consumed: consumed.into_iter().map(Into::into).collect(),
+                };
+                return wire.send(&Answer::Outcome(Box::new(outcome)));
+            }
+            Ask::Hello { .. } | Ask::Clock | Ask::Prepare(_) => {
+                return Err(Error::Nonsense("a question out of its turn".to_owned()));
+            }
+        }
+        wire.send(&Answer::Progress(Progress {
+            published: control.published(),
+            confirmed: control.confirmed(),
+            refused: control.refused(),
+            delivered: control.delivered(),
+            delivered_bytes: control.delivered_bytes(),
+            producers_done: producers.iter().all(|it| it.is_finished()),
+            broken: consumers.iter().any(|it| it.is_finished()),
+            cpu_ns: process::own_cpu_ns(),
+        }))?;
+    }
+}

@@ -1,0 +1,138 @@
+//! Load from several workers against fake brokers; over namespaces where that is asked for.
+
+use crate::fake::Fault;
+use angarium_bench::load::{End, Plan, worker};
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// Starts workers for one coordinator each. Returns where they are.
+fn workers(count: usize) -> Vec<String> {
+    let start = |_| {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has ports");
+        let address = listener.local_addr().expect("it is bound").to_string();
+        std::thread::spawn(move || worker::serve(&listener, Some(1)).expect("it serves"));
+        address
+    };
+    (0..count).map(start).collect()
+}
+
+#[test]
+fn two_workers_share_a_load_and_its_verdict() {
+    let check = |plan: Plan, lost: u64| {
+        let plan = Plan { producers: 3, consumers: 2, latency: true, ..plan };
+        let outcome = worker::run(&plan, &workers(2), None).expect("the fake answers");
+        let verdict = outcome.verdict.expect("there are consumers");
+        assert_eq!((outcome.workers, outcome.published), (2, 5_000));
+        assert_eq!((verdict.expected, verdict.lost), (5_000, lost), "{verdict:?}");
+        assert_eq!(verdict.duplicated + verdict.reordered + verdict.corrupt, 0, "{verdict:?}");
+        let timed = outcome.latency.map(|latency| latency.count);
+        assert_eq!(timed, Some(5_000 - lost), "{:?} {:?}", outcome.limit, plan.describe());
+        assert!(outcome.clock_error_us.is_some_and(|error| error > 0.0));
+    };
+    check(crate::plan(Fault::None), 0);
+    check(crate::nats_plan(Fault::None), 0);
+    check(Plan { window: 50, ack_every: 5, prefetch: 50, ..crate::plan(Fault::None) }, 0);
+    // Every hundredth of each queue, of which one has the messages of two producers.
+    check(crate::plan(Fault::Drop), 33 + 16);
+}
+
+#[test]
+fn workers_hold_a_rate_for_a_time() {
+    let span = Duration::from_millis(400);
+    let end = End::After { warm_up: Duration::from_millis(100), measured: span };
+    let plan = Plan { rate: 2_000, end, ..crate::plan(Fault::None) };
+    let outcome = worker::run(&plan, &workers(2), None).expect("the fake answers");
+    assert!(outcome.verdict.is_some_and(|verdict| verdict.is_clean()));
+    let schedule = outcome.schedule.expect("there was one");
+    assert!(schedule.achieved_part > 0.5 && outcome.messages > 0, "{schedule:?}");
+}
+
+#[test]
+fn a_worker_that_is_not_there_or_cannot_is_named() {
+    let plan = crate::plan(Fault::None);
+    let refused = |plan: &Plan, workers: &[String]| {
+        worker::run(plan, workers, None).expect_err("it cannot be").to_string()
+    };
+    assert!(refused(&plan, &["127.0.0.1:1".to_owned()]).contains("127.0.0.1:1"));
+    assert!(refused(&Plan { ahead: 10, ..plan }, &workers(1)).contains("several machines"));
+}
+
+/// A process that ends with its test.
+struct Ending(Child);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+fn ip(arguments: &str) {
+    let status = Command::new("ip").args(arguments.split_whitespace()).status();
+    assert!(status.is_ok_and(|status| status.success()), "ip {arguments}");
+}
+
+/// Namespaces that are gone with their test, and the links between them with them.
+struct Namespaces(Vec<String>);
+
+impl Drop for Namespaces {
+    fn drop(&mut self) {
+        for name in &self.0 {
+            drop(Command::new("ip").args(["netns", "delete", name]).status());
+        }
+    }
+}
+
+/// Two workers, each on a machine of its own as far as the network can tell, and a broker here.
+#[test]
+#[ignore = "needs root and iproute2: cargo test -p angarium-bench --test smoke -- --ignored"]
+fn workers_in_namespaces_of_their_own() {
+    let id = std::process::id() % 10_000;
+    let names: Vec<String> = (0..2).map(|index| format!("bench{id}w{index}")).collect();
+    let namespaces = Namespaces(names);
+    let mut processes = Vec::new();
+    let mut addresses = Vec::new();
+    for (index, name) in namespaces.0.iter().enumerate() {
+        let (here, there) = (format!("vb{id}h{index}"), format!("vb{id}t{index}"));
+        let subnet = format!("10.{}.{}", 200 + index, id % 250);
+        ip(&format!("netns add {name}"));
+        ip(&format!("link add {here} type veth peer name {there} netns {name}"));
+        ip(&format!("addr add {subnet}.1/24 dev {here}"));
+        ip(&format!("link set {here} up"));
+        ip(&format!("-n {name} addr add {subnet}.2/24 dev {there}"));
+        ip(&format!("-n {name} link set {there} up"));
+        ip(&format!("-n {name} link set lo up"));
+        let address = format!("{subnet}.2:7070");
+        let worker = Command::new("ip")
+            .args(["netns", "exec", name, env!("CARGO_BIN_EXE_angarium-bench")])
+            .args(["worker", "--listen", &address])
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it was built");
+        processes.push(Ending(worker));
+        addresses.push(address);
+    }
+    // Each reaches the broker by the address of its own link: one that all have is not there, so the
+    // broker is reached through the first worker's network by both; the second has a route.
+    ip(&format!("-n {} route add default via 10.201.{}.1", namespaces.0[1], id % 250));
+    let broker = format!("10.200.{}.1", id % 250);
+    let port = crate::fake::Fake::start_at(&broker, Fault::None).port;
+    let target = format!("amqp://{broker}:{port}").parse().expect("it is an address");
+    let plan = Plan { target, latency: true, ..crate::plan(Fault::None) };
+    let run = || worker::run(&plan, &addresses, None);
+    let mut outcome = run();
+    for _ in 0..50 {
+        // The workers may not listen yet.
+        if outcome.is_ok() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        outcome = run();
+    }
+    let outcome = outcome.expect("both hold their part");
+    assert!(outcome.verdict.is_some_and(|verdict| verdict.is_clean()));
+    assert_eq!(outcome.workers, 2);
+    let error_us = outcome.clock_error_us.expect("it was looked at");
+    assert!(error_us > 0.0 && error_us < 1e6, "{error_us}");
+}
