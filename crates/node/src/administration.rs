@@ -91,15 +91,19 @@ impl Node {
 
     /// Every client's connection.
     pub fn connections(&self, now: Time) -> impl Iterator<Item = ConnectionInfo<'_>> {
-        (0u32..).zip(&self.connections).filter_map(move |(slot, connection)| {
-            let connection = connection.as_ref()?;
-            Some(ConnectionInfo {
-                id: ConnectionId(slot),
-                age: now.since(connection.connected_at),
-                session: connection.session.info(),
-                received_bytes: connection.received_bytes,
-                sent_bytes: connection.sent_bytes,
-            })
+        let slots = (0u32..).take(self.connections.len());
+        slots.filter_map(move |slot| self.connection(now, ConnectionId(slot)))
+    }
+
+    /// One of them.
+    pub fn connection(&self, now: Time, id: ConnectionId) -> Option<ConnectionInfo<'_>> {
+        let connection = self.connections.get(id.0 as usize)?.as_ref()?;
+        Some(ConnectionInfo {
+            id,
+            age: now.since(connection.connected_at),
+            session: connection.session.info(),
+            received_bytes: connection.received_bytes,
+            sent_bytes: connection.sent_bytes,
         })
     }
 }

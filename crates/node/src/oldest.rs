@@ -34,7 +34,8 @@ pub(crate) struct Whose {
 }
 
 impl Droppable {
-    /// A message was written at the end of the output, from `start` on. `untold`: those it tells of that were missed.
+    /// A message was written at the end of the output, from `start` on. `untold`: those it tells of
+    /// that were missed.
     pub(crate) fn written(&mut self, start: usize, end: usize, whose: Whose, untold: u64) {
         let bytes = u32::try_from(end - start).expect("limits keep messages below 4 GiB");
         let start = self.before + start as u64;

@@ -77,7 +77,10 @@ mod tests {
             String::from_utf8(out).unwrap()
         };
         assert_eq!(advisory.subject(), "$SYS.ADVISORY.LAGGARD.BEGAN");
-        let expected = r#"{"connection":7,"peer":"127.0.0.1:9","user":"ann \"x\"","name":"ticker","policy":"spool","missed":0,"spooled":3,"millis":0,"disconnected":false}"#;
+        let expected = concat!(
+            r#"{"connection":7,"peer":"127.0.0.1:9","user":"ann \"x\"","name":"ticker","#,
+            r#""policy":"spool","missed":0,"spooled":3,"millis":0,"disconnected":false}"#,
+        );
         assert_eq!(text(&advisory), expected);
         advisory =
             LaggardAdvisory { has_begun: false, name: None, is_disconnected: true, ..advisory };

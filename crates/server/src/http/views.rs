@@ -33,6 +33,9 @@ pub(super) struct PlaceView {
     pub(super) offset: u64,
 }
 
+/// A name that is longer than the others.
+const SLOW_STEPS: &str = "angarium_reactor_slow_steps_microseconds_total";
+
 pub(super) type Series = (&'static str, &'static str, u64);
 
 /// Everything that metrics show but for memory.
@@ -270,6 +273,8 @@ pub(super) fn measured(shard: &mut Shard) -> Measured {
             ("angarium_journal_flushed_bytes_total", "Bytes written.", journal.flushed_bytes),
             ("angarium_journal_checkpoints_total", "Checkpoints.", journal.checkpoints),
             ("angarium_reactor_turns_total", "Turns of the loop.", reactor.turns),
+            ("angarium_reactor_slow_steps_total", "Of more than 1 ms.", reactor.slow_steps),
+            (SLOW_STEPS, "What they took together.", reactor.slow_step_micros),
         ]
         .into_iter()
         .chain(isolation::counters(node))

@@ -59,6 +59,11 @@ impl Clients {
         slot.checked_sub(1).map(|slot| slot as usize)
     }
 
+    /// The node's name for the one there.
+    pub(super) fn id_of(&self, index: usize) -> Option<ConnectionId> {
+        self.slots.get(index)?.as_ref()?.id()
+    }
+
     fn name(&mut self, index: usize, id: ConnectionId) {
         let at = id.0 as usize;
         if at >= self.by_id.len() {
@@ -249,6 +254,7 @@ impl Shard {
         };
         let is_encrypted = connection.tls.is_some();
         self.moderation.received(&mut connection.stream, count);
+        self.watchdog.received = count;
         if handshake_ended {
             self.handshaken(index);
         }

@@ -19,6 +19,7 @@ mod socket;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod watchdog;
 
 pub use histogram::Histogram;
 pub(crate) use mailbox::Letter;

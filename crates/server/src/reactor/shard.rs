@@ -9,6 +9,7 @@ use super::laggards::Laggards;
 use super::listeners::{self, Listener};
 use super::mailbox::{Inbox, Letter, Mailbox, mailbox};
 use super::moderation::Moderation;
+use super::watchdog::{Step, Watchdog};
 use crate::authenticate::{Authenticator, Check, Checked, Next, Threads};
 use crate::journal_threads::JournalThreads;
 use crate::logs::OncePerSecond;
@@ -28,6 +29,8 @@ use std::time::{Duration, Instant};
 const BLOCK_BYTES: usize = 64 << 10;
 /// Most sockets served in one turn.
 const EVENTS_MAX: usize = 1_024;
+/// Connections sent to between two looks at the clock.
+const SENDS_PER_STEP: usize = 8;
 /// Accepting rests this long when descriptors have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -61,6 +64,10 @@ pub struct Counters {
     pub refused: u64,
     /// TLS handshakes that failed.
     pub handshakes_failed: u64,
+    /// Steps of turns that took more than a millisecond, and how long they took together.
+    pub slow_steps: u64,
+    /// In microseconds.
+    pub slow_step_micros: u64,
     /// How long flushes of the journal took.
     pub flush_times: Histogram,
 }
@@ -77,7 +84,7 @@ pub struct Shard {
     pub(super) plain: Vec<u8>,
     pub(super) certificates: Option<Certificates>,
     pub(super) complaints: OncePerSecond,
-    clock: Clock,
+    pub(super) clock: Clock,
     listeners: Vec<Listener>,
     accept_again_at: Option<Time>,
     inbox: Inbox,
@@ -91,6 +98,7 @@ pub struct Shard {
     pub(super) moderation: Moderation,
     damage: Damage,
     laggards: Laggards,
+    pub(super) watchdog: Watchdog,
     stage: Stage,
 }
 
@@ -173,6 +181,7 @@ impl Shard {
             moderation: Moderation::default(),
             damage: Damage::default(),
             laggards: Laggards::default(),
+            watchdog: Watchdog::default(),
             stage: Stage::Serving,
         };
         shard.watch_listeners(true);
@@ -262,30 +271,42 @@ impl Shard {
     fn turn(&mut self, events: &[epoll::Event]) {
         self.now = self.clock.now();
         self.counters.turns += 1;
-        self.open_letters();
+        self.watchdog.begin(self.now);
+        if self.open_letters() {
+            self.watch_step(Step::Letters);
+        }
         for event in events {
             let data = event.data.u64();
             let index = (data & u64::from(u32::MAX)) as usize;
             match data - index as u64 {
                 CLIENT => {
                     self.client_ready(index, event.flags);
+                    self.watch_step(Step::Client(index));
                     // A disk whose flush has ended gets the next one now, not after the other clients.
                     if self.open_letters() {
                         self.hand_out();
+                        self.watch_step(Step::Letters);
                     }
                 }
-                LISTENER => self.accept(index),
+                LISTENER => {
+                    self.accept(index);
+                    self.watch_step(Step::Accept);
+                }
                 _ => self.inbox.clear(),
             }
         }
-        self.do_what_is_due();
+        if self.do_what_is_due() {
+            self.watch_step(Step::Due);
+        }
         self.node.end_turn(self.now);
+        self.watch_step(Step::EndTurn);
         self.damage.look(&self.node);
         self.laggards.look(&mut self.node);
         self.hand_out();
         self.flush();
         self.resume_paused();
         self.go_on_ending();
+        self.watch_step(Step::Rest);
         if let Some(pause) = self.moderation.end_turn(self.now) {
             std::thread::sleep(pause);
         }
@@ -319,8 +340,10 @@ impl Shard {
         }
     }
 
-    fn do_what_is_due(&mut self) {
-        if self.node.deadline().is_some_and(|due| due <= self.now) {
+    /// Does what has become due; says whether the node had anything.
+    fn do_what_is_due(&mut self) -> bool {
+        let is_due = self.node.deadline().is_some_and(|due| due <= self.now);
+        if is_due {
             self.node.expire(self.now);
         }
         while let Some(index) = self.clients.next_overdue(self.now) {
@@ -330,6 +353,7 @@ impl Shard {
             self.accept_again_at = None;
             self.watch_listeners(true);
         }
+        is_due
     }
 
     /// Hands work to the threads that may block.
@@ -445,9 +469,12 @@ impl Shard {
         self.node.take_dirty(&mut self.dirty);
         std::mem::swap(&mut self.dirty, &mut self.flushing);
         let mut flushing = std::mem::take(&mut self.flushing);
-        for id in flushing.drain(..) {
+        for (at, id) in (1..).zip(flushing.drain(..)) {
             if let Some(index) = self.clients.index_of(id) {
                 self.send(index);
+            }
+            if at % SENDS_PER_STEP == 0 {
+                self.watch_step(Step::Send(id));
             }
         }
         self.flushing = flushing;
