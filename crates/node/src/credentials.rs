@@ -31,6 +31,8 @@ impl Node {
         let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
         match connection.session.authenticated(&mut turn, answer) {
             Ok(()) => {
+                // What waited was for another login.
+                self.world.end_spooling(id);
                 self.apply_quota(id);
                 self.resumable.push(id);
             }

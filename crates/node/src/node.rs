@@ -526,6 +526,7 @@ impl Node {
         connection.session.disconnected(&mut turn);
         connection.ended = Some(close.reason);
         connection.carry = Vec::new();
+        self.world.end_spooling(id);
         self.world.touch(id);
     }
 

@@ -310,6 +310,28 @@ fn a_spool_without_a_disk_is_told_of() {
 }
 
 #[test]
+fn one_that_is_told_to_go_gets_no_more_from_the_spool() {
+    let (mut world, slow, publisher) = behind(Laggard::Spool, "s");
+    world.publish(publisher, "s", 0..2_000);
+    world.send(slow, "NONSENSE\r\n");
+    world.takes(slow, usize::MAX);
+    assert!(!world.is_connected(slow));
+    assert!(world.got(slow, "1").numbers.len() < 100);
+    assert_eq!(world.node.spill_stats().laggards, 0);
+}
+
+#[test]
+fn a_new_login_gets_nothing_of_the_one_before() {
+    let (mut world, slow, publisher) = behind(Laggard::Spool, "s");
+    world.publish(publisher, "s", 0..2_000);
+    world.send(slow, &format!("{CONNECT}}}\r\n"));
+    world.takes(slow, usize::MAX);
+    assert!(world.is_connected(slow));
+    assert!(world.got(slow, "1").numbers.len() < 100);
+    assert_eq!(world.node.spill_stats().laggards, 0);
+}
+
+#[test]
 fn one_that_goes_frees_its_spool() {
     let (mut world, slow, publisher) = behind(Laggard::Spool, "s");
     world.publish(publisher, "s", 0..4_000);
