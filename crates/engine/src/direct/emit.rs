@@ -222,12 +222,15 @@ impl Engine {
             elsewhere = elsewhere.and(leaf.shards());
             hearing.count_all(&leaf.all, listeners, spent, is_deaf, emission, fx);
             for group in 0..leaf.groups.len() {
-                if at == 0 || !interest.is_served(&leaves[..at], slot, group) {
+                if at == 0 || !interest.is_served(&leaves[..at], slot, group, emission.number) {
                     let group = interest.group_mut(slot, group);
                     let turn = group.next_elsewhere();
                     let is_handed = turn.is_none()
                         && hearing.count_one(group, listeners, spent, is_deaf, emission, fx);
-                    if !is_handed && let Some(shard) = turn.or_else(|| group.any_elsewhere()) {
+                    if is_handed {
+                        group.served = emission.number;
+                    } else if let Some(shard) = turn.or_else(|| group.any_elsewhere()) {
+                        group.served = emission.number;
                         let audience = Audience::Group { name: &group.name, was_handed_on: false };
                         let forward = Forward { audience, ..forward };
                         hearing.count(fx.forward(Shards::one(shard), &forward));

@@ -61,6 +61,8 @@ pub(super) struct Group {
     turn: u32,
     /// The same, of all members of all shards.
     turn_of_all: u32,
+    /// The last emission that was handed to a member.
+    pub(super) served: u64,
 }
 
 impl Group {
@@ -71,6 +73,7 @@ impl Group {
             elsewhere: Vec::new(),
             turn: 0,
             turn_of_all: 0,
+            served: 0,
         }
     }
 
@@ -195,13 +198,19 @@ impl Interest {
         is_elsewhere && ways == 1
     }
 
-    /// Whether a group of that name listens to one of `earlier` patterns too: groups of one name are
-    /// one group to a message, whatever its members listen to.
-    pub(super) fn is_served(&self, earlier: &[u32], leaf: u32, group: usize) -> bool {
+    /// Whether a member that listens to one of `earlier` patterns has this emission: groups of one name
+    /// are one group to a message, whatever its members listen to.
+    pub(super) fn is_served(
+        &self,
+        earlier: &[u32],
+        leaf: u32,
+        group: usize,
+        emission: u64,
+    ) -> bool {
         let name = &self.leaves.get(leaf).expect("the caller has looked").groups[group].name;
         let earlier = earlier.iter().filter_map(|leaf| self.leaves.get(*leaf));
         let mut groups = earlier.flat_map(|leaf| &leaf.groups);
-        groups.any(|group| group.name == *name && !group.is_empty())
+        groups.any(|group| group.name == *name && group.served == emission)
     }
 
     /// Lists a listener.

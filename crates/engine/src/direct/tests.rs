@@ -67,6 +67,24 @@ fn a_member_that_is_behind_leaves_its_turn_to_another() {
 }
 
 #[test]
+fn a_member_that_cannot_hear_leaves_its_turn_to_one_with_another_pattern() {
+    // In either order of the two patterns.
+    for (first, second) in [("job", "*"), ("*", "job")] {
+        check(&format!(
+            "a listen {first} one group=g
+             b listen {second} two group=g
+             a emit job 1 silent
+             > b hears two job 1
+             b emit job 2 silent
+             > a hears one job 2
+             room a off
+             c emit job 3
+             > b hears two job 3"
+        ));
+    }
+}
+
+#[test]
 fn who_is_behind_misses_messages_and_is_told_how_many() {
     check(
         "a listen s one
