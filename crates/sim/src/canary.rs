@@ -36,16 +36,38 @@ pub enum Canary {
     LeasesIgnored,
     /// The node does not hear that an exchange is to hold messages back.
     DelaysIgnored,
+    /// Direct messages arrive twice.
+    HeardTwice,
+    /// Direct messages arrive in another order.
+    HeardSwapped,
+    /// Direct messages get lost.
+    HeardLost,
+    /// A direct message's body, headers, subject or reply subject is altered.
+    HeardAltered,
+    /// Who missed direct messages is not told.
+    MissedUntold,
+    /// The node does not hear of queue groups.
+    GroupsIgnored,
+    /// The node hears that clients want their own messages.
+    EchoForced,
+    /// The node does not hear that a subscription is to end.
+    UnsubscribesLost,
+    /// The node does not hear that a subscription is to end after so many messages.
+    UntilIgnored,
+    /// Direct messages to a queue get lost on their way to the node.
+    CaughtLost,
+    /// Nobody hears that nobody takes a request.
+    NoRespondersLost,
 }
 
 /// How many in a hundred chances are taken.
-const PERCENT: u64 = 5;
+pub(crate) const PERCENT: u64 = 5;
 
 /// Sits between a client and its connection.
 #[derive(Debug)]
 pub struct Proxy {
-    canary: Canary,
-    random: Random,
+    pub(crate) canary: Canary,
+    pub(crate) random: Random,
     /// Channels in transaction mode.
     transactional: BTreeSet<u16>,
 }

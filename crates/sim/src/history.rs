@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 /// A message's number: its producer in the upper 32 bits, its place among that producer's messages in
 /// the lower.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId(pub u64);
 
 impl MessageId {
@@ -116,6 +116,69 @@ pub enum Ending {
     RolledBack,
 }
 
+/// A message that whoever listens to its subject is to hear.
+#[derive(Clone, Debug, Default)]
+pub struct Emit {
+    /// Published just before.
+    pub message: MessageId,
+    /// To which subject.
+    pub subject: String,
+    /// The NATS connection on which it was; 0: by another protocol.
+    pub connection: u32,
+    /// Listeners on the same connection hear it, too.
+    pub echo: bool,
+    /// Where its publisher wants replies.
+    pub reply: Option<String>,
+    /// It has headers, or properties that become some.
+    pub has_headers: bool,
+}
+
+/// A subscription to a subject as its client asked for it.
+#[derive(Clone, Debug, Default)]
+pub struct Listen {
+    /// Its number, a new one for each.
+    pub listener: u32,
+    /// The connection on which it is.
+    pub connection: u32,
+    /// What it listens to.
+    pub pattern: String,
+    /// The queue group.
+    pub group: Option<String>,
+    /// Its client takes headers.
+    pub takes_headers: bool,
+    /// It answers what it hears.
+    pub answers: bool,
+}
+
+/// The headers that came with a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HeadersSeen {
+    /// None.
+    #[default]
+    None,
+    /// Those that were published with it.
+    Own,
+    /// Something else.
+    Other,
+}
+
+/// A direct message as its listener hears it.
+#[derive(Clone, Debug, Default)]
+pub struct Hear {
+    /// Who.
+    pub listener: u32,
+    /// The message that the body names; `None` if the body is none that a publisher makes.
+    pub message: Option<MessageId>,
+    /// The subject it came with.
+    pub subject: String,
+    /// The reply subject it came with.
+    pub reply: Option<String>,
+    /// Its headers.
+    pub headers: HeadersSeen,
+    /// How many messages the broker says this listener missed before.
+    pub missed: u64,
+}
+
 /// What the host measured of the node after a turn.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sample {
@@ -168,6 +231,32 @@ pub enum Event {
     Replied { consumer: u32, message: Option<MessageId> },
     /// A queue that expires was declared, perhaps anew: when its client asked, and what was in it.
     Visited { queue: QueueIndex, asked: Time, messages: u64 },
+    /// A message was published just before, or is to be when its transaction is committed, to a subject.
+    Emit(Emit),
+    /// The broker has processed all that the publisher of this message had sent up to it: it answered
+    /// something that was sent later on the same connection.
+    Flushed { message: MessageId },
+    /// A client asked to listen.
+    Listen(Listen),
+    /// It does: something was answered that was asked later on the same connection.
+    Listens { listener: u32 },
+    /// It asked to listen no more, at once or once it has heard so many messages in all.
+    Unlisten { listener: u32, after: Option<u64> },
+    /// The broker knows of that.
+    Unlistened { listener: u32 },
+    /// A listener heard a message.
+    Hear(Hear),
+    /// The broker says that nobody takes the request with this inbox, which was sent to this subject.
+    NoResponders { inbox: String, subject: String },
+    /// A NATS connection has ended, as its client sees it.
+    Parted { connection: u32 },
+    /// The broker ended the connection of a NATS client of its own accord, and why as its log has it.
+    Dropped { client: usize, why: String },
+    /// The broker told a NATS client of an error.
+    Complained { connection: u32, text: String },
+    /// Nobody publishes any more; what was under way has had its time, and everybody was answered
+    /// once more.
+    AllSaid,
     /// The broker ended a channel or connection with an error.
     Refused { code: u16, text: String },
     /// The number of ready messages that the broker says a queue has.

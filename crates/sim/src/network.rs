@@ -44,13 +44,20 @@ impl Pipe {
     }
 }
 
+/// Where the broker has a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Its slot there.
+    pub slot: ConnectionId,
+}
+
 /// A connection: who is at its ends, and the pipes between them.
 #[derive(Debug)]
 pub struct Link {
     /// The client's number.
     pub client: usize,
-    /// Its slot at the node; `None` before it was accepted and after it was closed there.
-    pub node: Option<ConnectionId>,
+    /// Where the broker has it; `None` before it was accepted and after it was closed there.
+    pub place: Option<Place>,
     /// The client still holds its end.
     pub is_client_open: bool,
     /// From client to node.
@@ -59,6 +66,8 @@ pub struct Link {
     pub down: Pipe,
     /// Largest piece that arrives at once: 1 makes every byte arrive alone.
     pub fragment_max: usize,
+    /// The client takes little at a time, and that late.
+    pub is_slow: bool,
     /// Longest time a piece takes, in microseconds.
     pub delay_max: u64,
 }

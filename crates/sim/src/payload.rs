@@ -1,4 +1,5 @@
-//! Message bodies that prove themselves: a number, and a filling that follows from it and the length.
+//! Message bodies and headers that prove themselves: what is in them follows from the message's number,
+//! and from the length.
 
 use crate::history::MessageId;
 use crate::random::Random;
@@ -26,4 +27,14 @@ pub fn make(id: MessageId, length: usize) -> Vec<u8> {
 pub fn read(body: &[u8]) -> Option<MessageId> {
     let id = MessageId(u64::from_be_bytes(body.get(..8)?.try_into().ok()?));
     (make(id, body.len()) == body).then_some(id)
+}
+
+/// The header block of message `id`: a name that comes twice, values with colons, blanks and letters
+/// beyond ASCII.
+#[must_use]
+pub fn headers(id: MessageId) -> Vec<u8> {
+    let mixed = Random::new(id.0).draw();
+    let id = id.0;
+    format!("NATS/1.0\r\nSim-Id: {id}\r\nSim-Text: a: {mixed:x} ü\r\nSim-Id: {mixed}\r\n\r\n")
+        .into_bytes()
 }

@@ -1,8 +1,12 @@
 //! What a run is going to do, as data: topology, clients, sizes and faults. A workload makes one from
 //! chance; checks read it to know what may be expected.
 
+pub mod nats;
+
 use crate::history::QueueIndex;
+use angarium_engine::Laggard;
 use angarium_engine::{ExchangeKind, Overflow};
+use nats::Nats;
 
 /// One run.
 #[derive(Clone, Debug)]
@@ -21,6 +25,8 @@ pub struct Plan {
     pub duration: u64,
     /// The node's sizes.
     pub sizes: Sizes,
+    /// What becomes of clients that are too far behind for direct messages.
+    pub laggard: Laggard,
     /// What goes wrong.
     pub faults: Faults,
     /// Clients may be refused (a queue that another client deletes, say).
@@ -121,6 +127,8 @@ pub enum Role {
     Responder(Responder),
     /// Uses a queue now and then that expires without use.
     Lodger(Lodger),
+    /// Speaks NATS.
+    Nats(Nats),
     /// Several of them, each on a channel of its own of one connection.
     Several(Vec<Role>),
 }
@@ -366,7 +374,7 @@ impl Plan {
             Role::Producer(producer) => producer.body_max,
             _ => 0,
         });
-        bodies.max().unwrap_or(0)
+        bodies.max().unwrap_or(0).max(self.direct_body_max())
     }
 
     /// The queues that a message published to `exchange` with `key` and these headers goes to.

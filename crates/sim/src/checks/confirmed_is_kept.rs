@@ -1,5 +1,6 @@
 //! A confirmed message stays until a consumer has settled it, and no queue takes what none of its
-//! bindings leads to.
+//! bindings leads to. A message that a queue catches from a NATS client, who gets no confirms, stays as
+//! long as the node runs and the disk is sound.
 
 use crate::history::{DISK_FULL, Ending, Event, History, MessageId, Outcome, Publish, QueueIndex};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,6 +11,10 @@ struct Ledger<'a> {
     /// Publishes with the index of their event.
     publishes: BTreeMap<MessageId, (usize, &'a Publish)>,
     confirmed: BTreeSet<MessageId>,
+    /// Those of NATS clients that the node is known to have had when all queues were there.
+    caught: BTreeSet<MessageId>,
+    /// Published when all queues were there.
+    had_queues: BTreeSet<MessageId>,
     /// Those that a consumer may have settled, or that were there at the end.
     accounted: BTreeSet<(QueueIndex, MessageId)>,
     /// Queues from which presettled deliveries may have got lost on their way.
@@ -18,6 +23,8 @@ struct Ledger<'a> {
     /// The disk was full once. A transient message that dies then, and for which memory has no room,
     /// is dropped rather than kept beyond the limits.
     was_full: bool,
+    /// The disk failed in whatever way.
+    has_failed: bool,
     is_drained: bool,
 }
 
@@ -26,14 +33,16 @@ pub(super) fn check(history: &History) -> Result<(), String> {
     if !ledger.is_drained {
         return Ok(());
     }
-    for message in &ledger.confirmed {
+    for message in ledger.confirmed.union(&ledger.caught) {
         let Some((at, publish)) = ledger.publishes.get(message) else { continue };
         for queue in &publish.to {
             if is_expected(history, &ledger, *at, publish, *queue) {
                 let reach = history.plan.reach(*queue);
                 if !reach.iter().any(|queue| ledger.accounted.contains(&(*queue, *message))) {
                     let name = &history.plan.queues[*queue].name;
-                    return Err(format!("{message:?} was confirmed and is not in queue '{name}'"));
+                    let is_confirmed = ledger.confirmed.contains(message);
+                    let how = if is_confirmed { "confirmed" } else { "caught" };
+                    return Err(format!("{message:?} was {how} and is not in queue '{name}'"));
                 }
             }
         }
@@ -50,12 +59,14 @@ fn is_expected(
     queue: QueueIndex,
 ) -> bool {
     let plan = &history.plan;
-    let survives = publish.persistent && plan.queues[queue].durable;
+    let is_confirmed = ledger.confirmed.contains(&publish.message);
+    let survives = is_confirmed && publish.persistent && plan.queues[queue].durable;
     let expires = publish.expires && plan.queues[queue].dead_letters_to.is_none();
     let may_drop = ledger.was_full && !survives && plan.queues[queue].dead_letters_to.is_some();
     !plan.loses(queue)
         && !expires
         && !may_drop
+        && (is_confirmed || !ledger.has_failed)
         && (survives || ledger.last_restart < published_at)
         && !plan.reach(queue).iter().any(|queue| ledger.spilled.contains(queue))
 }
@@ -66,6 +77,7 @@ fn ledger(history: &History) -> Result<Ledger<'_>, String> {
     let mut presettled = BTreeMap::new();
     let mut rolled_back = BTreeSet::new();
     let mut is_draining = false;
+    let mut has_queues = false;
     for (_, event) in &history.events {
         if let Event::Transaction { transaction, ending: Ending::RolledBack } = event {
             rolled_back.insert(*transaction);
@@ -75,12 +87,21 @@ fn ledger(history: &History) -> Result<Ledger<'_>, String> {
         match event {
             Event::Publish(publish) => {
                 ledger.publishes.insert(publish.message, (at, publish));
+                if has_queues {
+                    ledger.had_queues.insert(publish.message);
+                }
                 if let Some(transaction) = publish.transaction {
                     committed.entry(transaction).or_insert_with(Vec::new).push(publish.message);
                 }
             }
             Event::Confirm { message, accepted: true } => {
                 ledger.confirmed.insert(*message);
+                // Whoever was confirmed something had declared all queues before.
+                has_queues = true;
+            }
+            Event::Flushed { message } => {
+                let of_publisher = MessageId::new(message.producer(), 0)..=*message;
+                ledger.caught.extend(ledger.had_queues.range(of_publisher));
             }
             Event::Return { message } => check_return(history, &ledger, *message)?,
             Event::Transaction { transaction, ending: Ending::Committed } => {
@@ -106,8 +127,14 @@ fn ledger(history: &History) -> Result<Ledger<'_>, String> {
                     ledger.accounted.insert((*queue, *message));
                 }
             }
-            Event::Crashed | Event::Closed => ledger.last_restart = at,
-            Event::Fault(DISK_FULL) => ledger.was_full = true,
+            Event::Crashed | Event::Closed => {
+                ledger.last_restart = at;
+                has_queues = false;
+            }
+            Event::Fault(fault) => {
+                ledger.has_failed = true;
+                ledger.was_full |= *fault == DISK_FULL;
+            }
             Event::Draining => is_draining = true,
             Event::Drained => ledger.is_drained = true,
             _ => {}

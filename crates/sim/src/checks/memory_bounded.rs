@@ -14,8 +14,9 @@ pub(super) fn check(history: &History) -> Result<(), String> {
     let slack = history.plan.body_max() + ANSWER_BYTES;
     let queues = history.plan.queues.len() as u64;
     let inputs = history.plan.clients.len() as u64;
-    let has_inboxes = history.plan.roles().any(|role| matches!(role, Role::Requester(_)));
-    let unsent = if has_inboxes { sizes.direct_bytes_max() } else { sizes.egress_bytes_max };
+    let is_direct = |role: &Role| matches!(role, Role::Requester(_) | Role::Nats(_));
+    let has_direct = history.plan.roles().any(is_direct);
+    let unsent = if has_direct { sizes.direct_bytes_max() } else { sizes.egress_bytes_max };
     let unsent = unsent as u64;
     let bounds = [
         ("resident", sizes.resident_bytes_max + slack + queues * AHEAD_BYTES),

@@ -11,6 +11,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
     for (_, event) in &history.events {
         match event {
             Event::Fault(_) => has_failed = true,
+            Event::Complained { text, .. } => return Err(format!("a client was told: {text}")),
             Event::Refused { code: CONNECTION_FORCED, .. } => {}
             Event::Refused { code, text } => {
                 // 4xx are soft errors: the channel's wish cannot be met. 5xx accuse client or broker.

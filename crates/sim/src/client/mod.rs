@@ -1,11 +1,13 @@
-//! A client: connects, declares the plan's topology, does what its role says, comes back when it was
+//! Clients. One that speaks AMQP 0-9-1 connects, declares the plan's topology, does what its role says, comes back when it was
 //! cut off. Knows nothing about pipes and virtual time beyond the instants it is given.
 
 mod consumer;
 mod drain;
+mod endpoint;
 mod intake;
 mod lodger;
 mod meddler;
+pub mod nats;
 mod producer;
 mod publishes;
 mod relay;
@@ -16,6 +18,7 @@ mod topology;
 pub mod wire;
 
 pub use drain::Drain;
+pub use endpoint::{Endpoint, Round};
 pub use scene::{Asked, Behaviour, Leave, Numbers, Scene, Surroundings};
 
 use crate::canary::Proxy;
@@ -23,6 +26,7 @@ use crate::history::Event;
 use crate::plan::Role;
 use crate::random::Random;
 use angarium_engine::Time;
+use angarium_protocol::Protocol;
 use angarium_protocol::amqp091::codec::Method;
 use angarium_protocol::amqp091::frame;
 use std::collections::VecDeque;
@@ -63,14 +67,23 @@ struct Seat {
     is_set_up: bool,
 }
 
-/// One client.
+/// A client for `role`, that first connects at `start`.
+#[must_use]
+pub fn attend(role: &Role, start: Time, random: Random) -> Box<dyn Endpoint> {
+    match role {
+        Role::Nats(plan) => Box::new(nats::Client::new(plan.clone(), start, random)),
+        role => Box::new(Client::new(role, start, random)),
+    }
+}
+
+/// One client that speaks AMQP 0-9-1.
 #[derive(Debug)]
 pub struct Client {
     /// Its roles, by channel from 1 on.
     seats: Vec<Seat>,
     phase: Phase,
     /// The connection's bytes.
-    pub wire: Wire,
+    wire: Wire,
     random: Random,
     heartbeat: Option<Duration>,
     next_heartbeat: Option<Time>,
@@ -83,8 +96,7 @@ pub struct Client {
 
 impl Client {
     /// A client for `role`, that first connects at `start`.
-    #[must_use]
-    pub fn new(role: &Role, start: Time, random: Random) -> Client {
+    fn new(role: &Role, start: Time, random: Random) -> Client {
         let roles = match role {
             Role::Several(roles) => roles.as_slice(),
             role => std::slice::from_ref(role),
@@ -112,112 +124,11 @@ impl Client {
         }
     }
 
-    /// Puts a proxy between it and its connections.
-    pub fn put_behind(&mut self, proxy: Proxy) {
-        self.wire = Wire::behind(Some(proxy));
-    }
-
-    /// When [`Client::woken`] is to be called.
-    #[must_use]
-    pub fn deadline(&self) -> Option<Time> {
-        match self.phase {
-            Phase::Away(until) => Some(until),
-            Phase::Gone | Phase::Leaving => None,
-            _ => {
-                let seats = self.seats.iter().filter_map(|seat| seat.wake_at);
-                seats.chain(self.next_heartbeat).min()
-            }
-        }
-    }
-
-    /// Whether it wants to be connected now.
-    #[must_use]
-    pub fn wants_connection(&self, now: Time) -> bool {
-        matches!(self.phase, Phase::Away(until) if until <= now)
-    }
-
-    /// Puts the next attempt off.
-    pub fn not_reachable(&mut self, now: Time) {
-        let pause = self.random.between(10_000, RETURN_MAX);
-        self.phase = Phase::Away(now.plus(Duration::from_micros(pause)));
-    }
-
-    /// It is connected and speaks first.
-    pub fn connected(&mut self) {
-        self.phase = Phase::Greeting;
-        self.wire = self.wire.renewed();
-        self.wire.output.extend_from_slice(&frame::PROTOCOL_HEADER);
-        for seat in &mut self.seats {
-            seat.asked.clear();
-            seat.wake_at = None;
-            seat.is_set_up = false;
-        }
-        self.next_heartbeat = None;
-        self.leave = Leave::No;
-    }
-
-    /// Whether it wants its end of the transport closed, all output sent.
-    #[must_use]
-    pub fn wants_to_close(&self) -> bool {
-        self.leave == Leave::Abruptly
-    }
-
-    /// From now on it only brings to an end what it began.
-    pub fn finish(&mut self) {
-        self.is_finishing = true;
-    }
-
-    /// Whether nothing of it is under way.
-    #[must_use]
-    pub fn is_done(&self) -> bool {
-        let is_done = |seat: &Seat| seat.is_set_up && seat.asked.is_empty() && seat.role.is_done();
-        self.phase == Phase::Gone
-            || (self.phase == Phase::Working && self.seats.iter().all(is_done))
-    }
-
-    /// What it waits for, for the report of a run that got stuck.
-    #[must_use]
-    pub fn waits_for(&self) -> String {
-        let mut text = format!("{:?}", self.phase);
-        for seat in &self.seats {
-            text += &format!(", asked {:?}, {}", seat.asked, seat.role.waits_for());
-        }
-        text
-    }
-
-    /// The transport is gone.
-    pub fn lost(&mut self, at: &mut Surroundings<'_>) {
-        if !matches!(self.phase, Phase::Away(_) | Phase::Gone) {
-            self.ended(at, false);
-            self.stay_away(at.now);
-        }
-    }
-
     /// The connection has ended.
     fn ended(&mut self, at: &mut Surroundings<'_>, synced: bool) {
         for seat in &mut self.seats {
             seat.role.ended(at.history, at.now, synced);
         }
-    }
-
-    /// Says goodbye for good.
-    pub fn retire(&mut self, at: &mut Surroundings<'_>) {
-        self.is_retiring = true;
-        match self.phase {
-            Phase::Working => self.say_goodbye(),
-            Phase::Leaving | Phase::Gone => {}
-            _ => {
-                self.ended(at, false);
-                self.phase = Phase::Gone;
-                self.leave = Leave::Abruptly;
-            }
-        }
-    }
-
-    /// Whether it has said goodbye for good, and was answered.
-    #[must_use]
-    pub fn is_gone(&self) -> bool {
-        self.phase == Phase::Gone
     }
 
     fn say_goodbye(&mut self) {
@@ -229,27 +140,6 @@ impl Client {
         };
         self.wire.send_connection(&method);
         self.phase = Phase::Leaving;
-    }
-
-    /// Bytes arrived. An error is a broken promise of the broker.
-    pub fn received(&mut self, at: &mut Surroundings<'_>, bytes: &[u8]) -> Result<(), String> {
-        let mut incoming = Vec::new();
-        self.wire.received(bytes, &mut incoming)?;
-        for (channel, what) in incoming {
-            if matches!(self.phase, Phase::Away(_) | Phase::Gone) {
-                break;
-            }
-            if channel == 0 {
-                self.take(at, what)?;
-            } else {
-                let seat = usize::from(channel) - 1;
-                if seat >= self.seats.len() {
-                    return Err(format!("something came on channel {channel}, which is not open"));
-                }
-                self.take_on_channel(at, seat, what)?;
-            }
-        }
-        Ok(())
     }
 
     /// Takes what concerns the connection.
@@ -408,22 +298,6 @@ impl Client {
         }
     }
 
-    /// The time that [`Client::deadline`] named has come.
-    pub fn woken(&mut self, at: &mut Surroundings<'_>) {
-        if self.next_heartbeat.is_some_and(|due| due <= at.now) {
-            frame::write_heartbeat(&mut self.wire.output);
-            self.next_heartbeat = self.heartbeat.map(|pause| at.now.plus(pause));
-        }
-        for seat in 0..self.seats.len() {
-            if self.seats[seat].wake_at.is_some_and(|due| due <= at.now) {
-                self.seats[seat].wake_at = None;
-                if !self.is_finishing {
-                    self.play(at, seat, |role, scene| role.woken(scene));
-                }
-            }
-        }
-    }
-
     /// Lets a role act, unless the client has said goodbye: what still arrives then is unread.
     fn play(
         &mut self,
@@ -459,6 +333,134 @@ impl Client {
     }
 }
 
+impl Endpoint for Client {
+    fn put_behind(&mut self, proxy: Proxy) {
+        self.wire = Wire::behind(Some(proxy));
+    }
+
+    fn protocol(&self) -> Protocol {
+        Protocol::Amqp091
+    }
+
+    fn output(&mut self) -> &mut Vec<u8> {
+        &mut self.wire.output
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        match self.phase {
+            Phase::Away(until) => Some(until),
+            Phase::Gone | Phase::Leaving => None,
+            _ => {
+                let seats = self.seats.iter().filter_map(|seat| seat.wake_at);
+                seats.chain(self.next_heartbeat).min()
+            }
+        }
+    }
+
+    fn wants_connection(&self, now: Time) -> bool {
+        matches!(self.phase, Phase::Away(until) if until <= now)
+    }
+
+    fn not_reachable(&mut self, now: Time) {
+        let pause = self.random.between(10_000, RETURN_MAX);
+        self.phase = Phase::Away(now.plus(Duration::from_micros(pause)));
+    }
+
+    fn connected(&mut self, _: &mut Surroundings<'_>) {
+        self.phase = Phase::Greeting;
+        self.wire = self.wire.renewed();
+        self.wire.output.extend_from_slice(&frame::PROTOCOL_HEADER);
+        for seat in &mut self.seats {
+            seat.asked.clear();
+            seat.wake_at = None;
+            seat.is_set_up = false;
+        }
+        self.next_heartbeat = None;
+        self.leave = Leave::No;
+    }
+
+    fn wants_to_close(&self) -> bool {
+        self.leave == Leave::Abruptly
+    }
+
+    fn finish(&mut self) {
+        self.is_finishing = true;
+    }
+
+    fn is_done(&self) -> bool {
+        let is_done = |seat: &Seat| seat.is_set_up && seat.asked.is_empty() && seat.role.is_done();
+        self.phase == Phase::Gone
+            || (self.phase == Phase::Working && self.seats.iter().all(is_done))
+    }
+
+    fn waits_for(&self) -> String {
+        let mut text = format!("{:?}", self.phase);
+        for seat in &self.seats {
+            text += &format!(", asked {:?}, {}", seat.asked, seat.role.waits_for());
+        }
+        text
+    }
+
+    fn lost(&mut self, at: &mut Surroundings<'_>) {
+        if !matches!(self.phase, Phase::Away(_) | Phase::Gone) {
+            self.ended(at, false);
+            self.stay_away(at.now);
+        }
+    }
+
+    fn retire(&mut self, at: &mut Surroundings<'_>) {
+        self.is_retiring = true;
+        match self.phase {
+            Phase::Working => self.say_goodbye(),
+            Phase::Leaving | Phase::Gone => {}
+            _ => {
+                self.ended(at, false);
+                self.phase = Phase::Gone;
+                self.leave = Leave::Abruptly;
+            }
+        }
+    }
+
+    fn is_gone(&self) -> bool {
+        self.phase == Phase::Gone
+    }
+
+    fn received(&mut self, at: &mut Surroundings<'_>, bytes: &[u8]) -> Result<(), String> {
+        let mut incoming = Vec::new();
+        self.wire.received(bytes, &mut incoming)?;
+        for (channel, what) in incoming {
+            if matches!(self.phase, Phase::Away(_) | Phase::Gone) {
+                break;
+            }
+            if channel == 0 {
+                self.take(at, what)?;
+            } else {
+                let seat = usize::from(channel) - 1;
+                if seat >= self.seats.len() {
+                    return Err(format!("something came on channel {channel}, which is not open"));
+                }
+                self.take_on_channel(at, seat, what)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn woken(&mut self, at: &mut Surroundings<'_>) {
+        if self.next_heartbeat.is_some_and(|due| due <= at.now) {
+            frame::write_heartbeat(&mut self.wire.output);
+            self.next_heartbeat = self.heartbeat.map(|pause| at.now.plus(pause));
+        }
+        for seat in 0..self.seats.len() {
+            if self.seats[seat].wake_at.is_some_and(|due| due <= at.now) {
+                self.seats[seat].wake_at = None;
+                if !self.is_finishing {
+                    self.play(at, seat, |role, scene| role.woken(scene));
+                }
+            }
+        }
+    }
+}
+
 /// The number of a seat's channel.
 fn channel_of(seat: usize) -> u16 {
     u16::try_from(seat + 1).expect("clients have few roles")
@@ -477,6 +479,7 @@ impl Seat {
             Role::Responder(plan) => (Box::new(responder::Responding::new(plan.clone())), None),
             Role::Lodger(plan) => (Box::new(lodger::Lodging::new(plan.clone())), None),
             Role::Several(_) => unreachable!("roles of one connection are listed flat"),
+            Role::Nats(_) => unreachable!("a client of another protocol"),
         };
         Seat::of(behaviour, own_queue)
     }

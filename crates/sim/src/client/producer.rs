@@ -3,7 +3,7 @@
 use super::publishes::Publishes;
 use super::wire::{Message, Way, with_table};
 use super::{Asked, Behaviour, Scene};
-use crate::history::{Ending, Event, History, Publish};
+use crate::history::{Emit, Ending, Event, History, Publish};
 use crate::payload;
 use crate::plan::{Mode, Producer};
 use angarium_engine::Time;
@@ -73,6 +73,11 @@ impl Producing {
             expires: expiration.is_some(),
             held_until: delay.map(|delay| scene.now.plus(Duration::from_millis(delay))),
         }));
+        if scene.plan().has_subjects(plan.exchange) {
+            let subject = key.clone();
+            let emit = Emit { message, subject, echo: true, has_headers: true, ..Emit::default() };
+            scene.note(Event::Emit(emit));
+        }
         let id = message.0.to_string();
         let wire = &mut scene.wire;
         let fill = |table: &mut angarium_protocol::amqp091::codec::table::TableWriter<'_>| {

@@ -18,6 +18,10 @@ pub struct Numbers {
     pub producer: u32,
     /// Of the last transaction.
     pub transaction: u32,
+    /// Of the last NATS connection.
+    pub connection: u32,
+    /// Of the last listener.
+    pub listener: u32,
 }
 
 /// What a client can reach during one call.

@@ -92,3 +92,59 @@ fn ignored_delays_are_found() {
 fn ignored_credit_is_found() {
     found(Canary::CreditIgnored, &["credit respected"]);
 }
+
+#[test]
+fn repeated_direct_messages_are_found() {
+    found(Canary::HeardTwice, &["heard at most once"]);
+}
+
+#[test]
+fn swapped_direct_messages_are_found() {
+    found(Canary::HeardSwapped, &["heard in order", "heard completely"]);
+}
+
+#[test]
+fn lost_direct_messages_are_found() {
+    found(Canary::HeardLost, &["heard completely", "one of a group", "requests answered"]);
+}
+
+#[test]
+fn altered_direct_messages_are_found() {
+    found(Canary::HeardAltered, &["heard as sent"]);
+}
+
+#[test]
+fn missed_messages_that_nobody_is_told_of_are_found() {
+    found(Canary::MissedUntold, &["heard completely"]);
+}
+
+#[test]
+fn ignored_groups_are_found() {
+    found(Canary::GroupsIgnored, &["one of a group"]);
+}
+
+#[test]
+fn forced_echoes_are_found() {
+    found(Canary::EchoForced, &["no echo"]);
+}
+
+#[test]
+fn lost_ends_of_subscriptions_are_found() {
+    found(Canary::UnsubscribesLost, &["unsubscribed is deaf"]);
+}
+
+#[test]
+fn ignored_limits_of_subscriptions_are_found() {
+    found(Canary::UntilIgnored, &["until exact"]);
+}
+
+#[test]
+fn lost_words_that_nobody_takes_a_request_are_found() {
+    found(Canary::NoRespondersLost, &["requests answered"]);
+}
+
+#[test]
+fn direct_messages_that_a_queue_lost_are_found() {
+    // Whoever listens to everything misses them, too.
+    found(Canary::CaughtLost, &["confirmed is kept", "heard completely"]);
+}

@@ -2,6 +2,7 @@
 
 mod backlog;
 mod delayed;
+mod direct;
 mod exchanges;
 mod leases;
 mod limits;
@@ -15,6 +16,7 @@ mod work_queue;
 use crate::plan::{Acks, Consumer, Exchange, Faults, Mode, Plan, Producer, Queue, Role, Sizes};
 use crate::random::Random;
 use angarium_engine::ExchangeKind;
+use angarium_engine::Laggard;
 
 /// All kinds.
 const KINDS: &[fn(&mut Random) -> Plan] = &[
@@ -33,6 +35,10 @@ const LATER_KINDS: &[fn(&mut Random) -> Plan] =
     &[exchanges::plan, requests::plan, leases::plan, delayed::together];
 /// How many in a hundred runs are of those.
 const LATER_PERCENT: u64 = 33;
+/// How many in a hundred runs are of direct messages, whatever they were without.
+const DIRECT_PERCENT: u64 = 25;
+/// Draws those apart from all others.
+const DIRECT: u64 = 0xd17e_c700;
 /// In how many in a hundred runs some clients share a connection.
 const SHARING_PERCENT: u64 = 25;
 
@@ -41,8 +47,10 @@ const SHARING_PERCENT: u64 = 25;
 pub fn plan(random: &mut Random) -> Plan {
     let mut apart = random.clone().fork();
     let later = apart.percent(LATER_PERCENT).then(|| *apart.pick(LATER_KINDS));
+    let is_direct = Random::new(apart.clone().draw() ^ DIRECT).percent(DIRECT_PERCENT);
+    let direct = is_direct.then_some(direct::plan as fn(&mut Random) -> Plan);
     let kind = *random.pick(KINDS);
-    let mut plan = later.unwrap_or(kind)(random);
+    let mut plan = direct.or(later).unwrap_or(kind)(random);
     if random.percent(15) {
         plan.faults = calm(random);
     }
@@ -54,7 +62,9 @@ pub fn plan(random: &mut Random) -> Plan {
 
 /// Has clients share connections, each with channels of its own.
 fn share_connections(plan: &mut Plan, random: &mut Random) {
-    let mut roles: Vec<Role> = std::mem::take(&mut plan.clients);
+    let roles = std::mem::take(&mut plan.clients).into_iter();
+    let (alone, mut roles) = roles.partition(|role| matches!(role, Role::Nats(_)));
+    plan.clients = alone;
     while !roles.is_empty() {
         let mut together = Vec::new();
         for _ in 0..random.between(1, 4).min(roles.len() as u64) {
@@ -75,6 +85,7 @@ fn empty(workload: &'static str, random: &mut Random) -> Plan {
         duration: random.between(1_000_000, 12_000_000),
         sizes: sizes(random),
         faults: faults(random),
+        laggard: Laggard::DropNew,
         may_refuse: false,
     }
 }

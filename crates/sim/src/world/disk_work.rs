@@ -21,18 +21,8 @@ impl World {
     /// Takes all that the node has for the host.
     pub(super) fn take_work(&mut self) {
         let disk_delay = self.plan.faults.disk_delay_max;
-        let Some(node) = self.node.as_mut() else { return };
-        let mut flights = Vec::new();
-        while let Some(job) = node.next_job() {
-            flights.push(Flight::Job(job));
-        }
-        while let Some(read) = node.next_read() {
-            flights.push(Flight::Read(read));
-        }
-        while let Some(verification) = node.next_verification() {
-            flights.push(Flight::Verification(verification));
-        }
-        for flight in flights {
+        let Some(broker) = self.broker.as_mut() else { return };
+        for flight in broker.take_work() {
             let number = self.number();
             let is_verification = matches!(flight, Flight::Verification(_));
             self.flights.insert(number, flight);
@@ -71,10 +61,10 @@ impl World {
     /// The result reaches the node.
     pub(super) fn worked(&mut self, number: u64) {
         let flight = self.flights.remove(&number);
-        let Some(node) = self.node.as_mut() else { return };
+        let Some(broker) = self.broker.as_mut() else { return };
         match flight {
-            Some(Flight::JobDone(done)) => node.job_done(self.now, done),
-            Some(Flight::ReadDone(done)) => node.read_done(self.now, done),
+            Some(Flight::JobDone(done)) => broker.job_done(self.now, done),
+            Some(Flight::ReadDone(done)) => broker.read_done(self.now, done),
             _ => return,
         }
         self.want_turn();
@@ -83,8 +73,8 @@ impl World {
     /// The answer to credentials reaches the node.
     pub(super) fn verified(&mut self, number: u64) {
         let Some(Flight::Verification(asked)) = self.flights.remove(&number) else { return };
-        let Some(node) = self.node.as_mut() else { return };
-        node.verified(self.now, asked.connection, asked.serial, answer(&asked));
+        let Some(broker) = self.broker.as_mut() else { return };
+        broker.verified(self.now, &asked, answer(&asked));
         self.want_turn();
     }
 }

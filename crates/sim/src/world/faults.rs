@@ -1,14 +1,12 @@
 //! What goes wrong, and the way back: crashes and restarts, a disk that fails, fills up or rots,
 //! connections that are cut or stall.
 
+use super::broker::Broker;
 use super::stages::Stage;
 use super::{Happening, START, World};
 use crate::canary::Canary;
-use crate::client::USER;
 use crate::history::{DISK_FULL, Event};
-use angarium_engine::Request;
 use angarium_journal::{Fault as DiskFault, State, Storage};
-use angarium_node::Node;
 use std::time::Duration;
 
 /// Longest time that the node is down, in microseconds.
@@ -69,7 +67,7 @@ impl World {
         }
         match fault {
             Fault::Crash => self.crash(),
-            Fault::CrashInWork if self.node.is_none() => {}
+            Fault::CrashInWork if self.broker.is_none() => {}
             Fault::CrashInWork => {
                 let after = self.random.below(4);
                 let operation = self.disk.faulty.operations() + after;
@@ -81,7 +79,7 @@ impl World {
             Fault::CloseNow if !self.is_shutting_down => {}
             Fault::CloseNow => self.close_now()?,
             Fault::SyncErrors => {
-                if self.node.is_some() {
+                if self.broker.is_some() {
                     self.note(Event::Fault("flushes fail"));
                     self.disk.faulty.fail_sync(true);
                     let pause = self.random.below(2_000_000);
@@ -130,7 +128,7 @@ impl World {
     /// The node is gone, with everything that was under way; of what was not flushed the disk keeps
     /// what it likes.
     pub(super) fn crash(&mut self) {
-        if self.node.take().is_some() {
+        if self.broker.take().is_some() {
             self.power_fails_at = None;
             self.note(Event::Crashed);
             self.disk.faulty.crash();
@@ -140,11 +138,11 @@ impl World {
 
     /// Begins to close the node in order: clients are told, and get some time.
     pub(super) fn shut_down(&mut self) {
-        let Some(node) = self.node.as_mut() else { return };
-        if *node.journal().state() != State::Ready || self.power_fails_at.is_some() {
+        let Some(broker) = self.broker.as_mut() else { return };
+        if *broker.storage() != State::Ready || self.power_fails_at.is_some() {
             return;
         }
-        node.shutdown(self.now, "the node is closed in order");
+        broker.shut_down(self.now);
         self.is_shutting_down = true;
         self.want_turn();
         let pause = self.random.below(2_000_000);
@@ -154,28 +152,23 @@ impl World {
     /// Closes the node in order: whoever is still connected is dropped, the journal closed.
     fn close_now(&mut self) -> Result<(), String> {
         self.is_shutting_down = false;
-        let Some(node) = self.node.as_mut() else { return Ok(()) };
-        if *node.journal().state() != State::Ready || self.power_fails_at.is_some() {
+        let Some(broker) = self.broker.as_mut() else { return Ok(()) };
+        if *broker.storage() != State::Ready || self.power_fails_at.is_some() {
             return Ok(());
         }
-        for slot in std::mem::take(&mut self.by_slot).into_keys() {
-            node.disconnected(self.now, slot);
+        for place in std::mem::take(&mut self.by_place).into_keys() {
+            broker.disconnected(self.now, place);
         }
-        node.end_turn(self.now);
+        broker.end_turn(self.now);
         let flights: Vec<u64> = self.flights.keys().copied().collect();
         for number in flights {
             self.work(number)?;
             self.worked(number);
         }
-        if let Some(node) = self.node.as_mut() {
-            node.close(self.now);
-            while let Some(job) = node.next_job() {
-                node.job_done(self.now, job.run(&self.disk));
-            }
-        }
-        if let Some(node) = self.node.take() {
+        if let Some(mut broker) = self.broker.take() {
+            broker.close(self.now, &self.disk);
             // Where its last flush failed, it was no end in order.
-            let is_clean = *node.journal().state() == State::Ready;
+            let is_clean = *broker.storage() == State::Ready;
             self.note(if is_clean { Event::Closed } else { Event::Crashed });
             // Nothing that an orderly end relies on may be lost with the power after it.
             self.disk.faulty.crash();
@@ -188,13 +181,13 @@ impl World {
     fn went_down(&mut self) {
         self.is_shutting_down = false;
         self.flights.clear();
-        self.by_slot.clear();
+        self.by_place.clear();
         self.is_turn_due = false;
         self.deadline_at = None;
         let numbers: Vec<u64> = self.links.keys().copied().collect();
         for number in numbers {
             if let Some(link) = self.links.get_mut(&number) {
-                link.node = None;
+                link.place = None;
             }
             let pause = self.random.below(300_000);
             self.schedule(pause, Happening::ClientLost(number));
@@ -207,7 +200,7 @@ impl World {
 
     /// Starts a node on what is on the disk. Power may fail meanwhile, and the disk may have rotted.
     pub(super) fn restart(&mut self) -> Result<(), String> {
-        if self.node.is_some() {
+        if self.broker.is_some() {
             return Ok(());
         }
         if self.canary == Some(Canary::LogCut) {
@@ -229,10 +222,10 @@ impl World {
             }
         }
         match self.recover() {
-            Ok(mut node) => {
+            Ok(mut broker) => {
                 self.note(Event::Recovered);
-                enter_user(&mut node, self.now)?;
-                self.node = Some(node);
+                broker.enter_user(self.now)?;
+                self.broker = Some(broker);
                 self.highest = Default::default();
                 self.want_turn();
                 Ok(())
@@ -241,9 +234,9 @@ impl World {
         }
     }
 
-    fn recover(&mut self) -> Result<Node, String> {
+    fn recover(&mut self) -> Result<Broker, String> {
         let seed = self.random.draw();
-        Node::recover(self.options(seed), &self.disk, self.now)
+        Broker::recover(self.options(seed), &self.disk, self.now)
     }
 
     /// A node that does not start is right only where a bit was flipped, and if it says where.
@@ -307,27 +300,4 @@ impl World {
     pub(super) fn age(&self) -> Duration {
         self.now.since(START)
     }
-}
-
-/// Makes the simulation's user known: the node has none that it could check passwords of.
-fn enter_user(node: &mut Node, now: angarium_engine::Time) -> Result<(), String> {
-    let any = || ".*".to_owned();
-    let requests = [
-        Request::PutUser {
-            name: USER.to_owned(),
-            password_hash: "simulated".to_owned(),
-            administrator: false,
-        },
-        Request::SetPermissions {
-            user: USER.to_owned(),
-            vhost: "/".to_owned(),
-            configure: any(),
-            write: any(),
-            read: any(),
-        },
-    ];
-    for request in requests {
-        node.administer(now, "/", request).map_err(|refusal| refusal.text)?;
-    }
-    Ok(())
 }

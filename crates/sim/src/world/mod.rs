@@ -1,23 +1,24 @@
 //! The world of one run: virtual time, a node, its disk, clients and the connections between them.
 //! Whatever happens is an event in a queue; everything else follows.
 
+mod broker;
 mod disk_work;
 mod faults;
 mod stages;
 mod traffic;
 
 use crate::canary::{Canary, Proxy};
-use crate::client::{Client, Numbers, Surroundings};
+use crate::client::{Endpoint, Numbers, Surroundings, attend};
 use crate::disk::Disk;
 use crate::history::{Event, History, Sample};
-use crate::network::Link;
+use crate::network::{Link, Place};
 use crate::plan::Plan;
 use crate::random::Random;
 use angarium_engine::limits::Limits;
-use angarium_engine::{Bound, ConnectionId, Laggard, Quota, Time};
+use angarium_engine::{Bound, Quota, Time};
 use angarium_journal::FaultyStorage;
-use angarium_node::Node;
 use angarium_protocol::{amqp091, nats};
+use broker::Broker;
 use disk_work::Flight;
 use faults::Fault;
 use stages::Stage;
@@ -72,13 +73,13 @@ pub struct World {
     history: History,
     numbers: Numbers,
     disk: Disk,
-    node: Option<Node>,
+    broker: Option<Broker>,
     /// Work in flight; gone when the node goes.
     flights: BTreeMap<u64, Flight>,
-    clients: Vec<Client>,
+    clients: Vec<Box<dyn Endpoint>>,
     links: BTreeMap<u64, Link>,
-    /// Links by their slot at the node.
-    by_slot: BTreeMap<ConnectionId, u64>,
+    /// Links by where the broker has them.
+    by_place: BTreeMap<Place, u64>,
     next_number: u64,
     is_turn_due: bool,
     /// The node has been asked to close in order.
@@ -119,11 +120,11 @@ impl World {
             events_total: 0,
             numbers: Numbers::default(),
             disk,
-            node: None,
+            broker: None,
             flights: BTreeMap::new(),
             clients: Vec::new(),
             links: BTreeMap::new(),
-            by_slot: BTreeMap::new(),
+            by_place: BTreeMap::new(),
             next_number: 0,
             is_turn_due: false,
             is_shutting_down: false,
@@ -142,14 +143,14 @@ impl World {
         for role in self.plan.clients.clone() {
             let start = self.now.plus(Duration::from_micros(self.random.below(500_000)));
             let random = self.random.fork();
-            self.add_client(Client::new(&role, start, random));
+            self.add_client(attend(&role, start, random));
         }
         self.schedule_faults();
         self.schedule(0, Happening::Restart);
         self.schedule(self.plan.duration, Happening::Stage);
     }
 
-    fn add_client(&mut self, mut client: Client) {
+    fn add_client(&mut self, mut client: Box<dyn Endpoint>) {
         if let Some(canary) = self.canary {
             client.put_behind(Proxy::new(canary, self.random.fork()));
         }
@@ -220,7 +221,7 @@ impl World {
 
     /// The node is to end its turn soon; what happens until then is part of it.
     fn want_turn(&mut self) {
-        if self.node.is_some() && !self.is_turn_due {
+        if self.broker.is_some() && !self.is_turn_due {
             self.is_turn_due = true;
             let pause = self.random.below(60);
             self.schedule(pause, Happening::Turn);
@@ -229,9 +230,8 @@ impl World {
 
     fn turn(&mut self) {
         self.is_turn_due = false;
-        let Some(node) = self.node.as_mut() else { return };
-        node.end_turn(self.now);
-        let has_work = node.has_work();
+        let Some(broker) = self.broker.as_mut() else { return };
+        let has_work = broker.end_turn(self.now);
         self.take_work();
         self.send_dirty();
         self.read_on();
@@ -243,7 +243,7 @@ impl World {
     }
 
     fn schedule_deadline(&mut self) {
-        let Some(due) = self.node.as_ref().and_then(Node::deadline) else { return };
+        let Some(due) = self.broker.as_ref().and_then(Broker::deadline) else { return };
         let is_covered = self.deadline_at.is_some_and(|at| at <= due && at >= self.now);
         if !is_covered {
             let at = due.max(self.now);
@@ -256,21 +256,16 @@ impl World {
         if self.deadline_at.is_some_and(|at| at <= self.now) {
             self.deadline_at = None;
         }
-        if let Some(node) = self.node.as_mut() {
-            node.expire(self.now);
+        if let Some(broker) = self.broker.as_mut() {
+            broker.expire(self.now);
             self.want_turn();
         }
     }
 
     /// Notes what the node holds in memory whenever it is clearly more than before.
     fn measure(&mut self) {
-        let Some(node) = self.node.as_ref() else { return };
-        let outlets = self.by_slot.keys().map(|slot| node.outgoing(*slot).len() as u64);
-        let sample = Sample {
-            resident_bytes: node.engine().resident_bytes(),
-            outlet_bytes: outlets.max().unwrap_or(0),
-            backlog_bytes: node.journal().stats().backlog_bytes,
-        };
+        let Some(broker) = self.broker.as_ref() else { return };
+        let sample = broker.sample(self.by_place.keys().copied());
         let grew = |before: u64, now: u64| now > before + before / 8;
         if grew(self.highest.resident_bytes, sample.resident_bytes)
             || grew(self.highest.outlet_bytes, sample.outlet_bytes)
@@ -288,11 +283,11 @@ impl World {
     fn with_client<T>(
         &mut self,
         client: usize,
-        act: impl FnOnce(&mut Client, &mut Surroundings<'_>) -> T,
+        act: impl FnOnce(&mut dyn Endpoint, &mut Surroundings<'_>) -> T,
     ) -> T {
         let mut at =
             Surroundings { now: self.now, history: &mut self.history, numbers: &mut self.numbers };
-        act(&mut self.clients[client], &mut at)
+        act(&mut *self.clients[client], &mut at)
     }
 
     fn options(&self, seed: u64) -> angarium_node::Options {
@@ -312,15 +307,26 @@ impl World {
                 backlog_bytes_max: sizes.backlog_bytes_max,
             },
             amqp091: amqp091::Settings::default().into(),
-            nats: nats::Settings::default().into(),
+            nats: nats_settings().into(),
             egress_bytes_max: sizes.egress_bytes_max,
             quota: Quota::default()
-                .with_laggard(Laggard::DropNew)
+                .with_laggard(self.plan.laggard)
                 .with(Bound::UnsentBytes, sizes.direct_bytes_max() as u64),
             spool_bytes_max: 0,
             local_users: Vec::new(),
             shard: angarium_engine::ShardId::HOME,
             shards: 1,
         }
+    }
+}
+
+/// Idle clients are asked within a run whether they are there, and none is given up that may only have
+/// stalled.
+fn nats_settings() -> nats::Settings {
+    nats::Settings {
+        ping_interval: Duration::from_secs(3),
+        pings_out_max: 50,
+        login_timeout: Duration::from_secs(150),
+        ..nats::Settings::default()
     }
 }

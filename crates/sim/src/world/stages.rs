@@ -1,8 +1,9 @@
 //! The course of a run: clients work among faults; then all faults end and what was begun is brought to
 //! its end; then, perhaps after a last restart, one client empties every queue.
 
+use super::broker::Broker;
 use super::{Happening, World};
-use crate::client::Client;
+use crate::client::{Client, Round};
 use crate::history::Event;
 use angarium_engine::Time;
 use angarium_journal::State;
@@ -15,6 +16,8 @@ pub(super) const CALM_FRAGMENT: usize = 64 << 10;
 pub(super) const CALM_DELAY: u64 = 300;
 /// Time within which clients must get their answers once nothing is wrong any more.
 const FINISH_MAX: Duration = Duration::from_secs(120);
+/// Time in which whatever was said has reached everybody whom it was to reach, once nothing is wrong.
+const REST: Duration = Duration::from_secs(2);
 /// Time within which everything must be drained.
 const DRAIN_MAX: Duration = Duration::from_secs(900);
 
@@ -25,6 +28,10 @@ pub(super) enum Stage {
     Working,
     /// No more faults; clients finish what they began.
     Finishing(Time),
+    /// Nobody does anything, before clients are called for a round.
+    Resting(Time, Round),
+    /// They were called.
+    Calling(Time, Round),
     /// Clients say goodbye.
     Retiring(Time),
     /// The node may be started a last time.
@@ -42,6 +49,8 @@ impl World {
         match self.stage {
             Stage::Working => self.heal(),
             Stage::Finishing(since) => self.finish(since)?,
+            Stage::Resting(since, round) => self.rest(since, round),
+            Stage::Calling(since, round) => self.await_call(since, round)?,
             Stage::Retiring(since) => self.retire(since)?,
             Stage::Closing => self.start_drain(),
             Stage::Draining(since) => self.watch_drain(since)?,
@@ -53,10 +62,8 @@ impl World {
 
     /// Ends all faults.
     fn heal(&mut self) {
-        let has_failed = self
-            .node
-            .as_ref()
-            .is_some_and(|node| matches!(node.journal().state(), State::Failed(_)));
+        let broker = self.broker.as_ref();
+        let has_failed = broker.is_some_and(|broker| matches!(broker.storage(), State::Failed(_)));
         if has_failed || self.power_fails_at.is_some() {
             self.crash();
         }
@@ -65,6 +72,7 @@ impl World {
         self.disk.faulty.set_capacity(None);
         let now = self.now;
         for (number, link) in &mut self.links {
+            link.is_slow = false;
             link.fragment_max = CALM_FRAGMENT;
             link.delay_max = CALM_DELAY;
             // Cut ones stay so; the event that ends them is on its way.
@@ -81,36 +89,81 @@ impl World {
                 }
             }
         }
-        for client in &mut self.clients {
-            client.finish();
+        for client in 0..self.clients.len() {
+            self.clients[client].finish();
+            if self.has_direct() {
+                self.after_client(client);
+            }
         }
         self.stage = Stage::Finishing(self.now);
     }
 
     /// Waits until every client has its answers.
     fn finish(&mut self, since: Time) -> Result<(), String> {
-        let Some(busy) = self.clients.iter().position(|client| !client.is_done()) else {
+        match self.busy(since)? {
+            Some(_) => {}
+            None if self.has_direct() => self.stage = Stage::Resting(self.now, Round::CatchUp),
+            None => self.retire_all(),
+        }
+        Ok(())
+    }
+
+    fn has_direct(&self) -> bool {
+        self.plan.nats().next().is_some()
+    }
+
+    /// Lets what is under way arrive, then calls all clients for a round.
+    fn rest(&mut self, since: Time, round: Round) {
+        if self.now.since(since) >= REST {
             for client in 0..self.clients.len() {
-                self.with_client(client, Client::retire);
+                self.with_client(client, |client, at| client.call(at, round));
                 self.after_client(client);
             }
-            self.stage = Stage::Retiring(self.now);
-            return Ok(());
+            self.stage = Stage::Calling(self.now, round);
+        }
+    }
+
+    /// Waits until every client has its answers, for the next round or the end.
+    fn await_call(&mut self, since: Time, round: Round) -> Result<(), String> {
+        if self.busy(since)?.is_none() {
+            match round.next() {
+                Some(next) => self.stage = Stage::Resting(self.now, next),
+                None => {
+                    self.note(Event::AllSaid);
+                    self.retire_all();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn retire_all(&mut self) {
+        for client in 0..self.clients.len() {
+            self.with_client(client, |client, at| client.retire(at));
+            self.after_client(client);
+        }
+        self.stage = Stage::Retiring(self.now);
+    }
+
+    /// A client that has not got all its answers yet. An error: it has waited for too long.
+    fn busy(&mut self, since: Time) -> Result<Option<usize>, String> {
+        let Some(busy) = self.clients.iter().position(|client| !client.is_done()) else {
+            return Ok(None);
         };
         // Its consumers are told so, again and again.
         if self.has_stopped_at_damage()? {
             self.stage = Stage::Refused;
-            return Ok(());
+            return Ok(Some(busy));
         }
         if self.now.since(since) < FINISH_MAX {
-            return Ok(());
+            return Ok(Some(busy));
         }
         let client = &self.clients[busy];
-        let link = self.link_of(busy).map(|number| format!("{:?}", self.links[&number].node));
+        let link = self.link_of(busy).map(|number| format!("{:?}", self.links[&number].place));
         let age = self.age();
-        let journal = self.node.as_ref().map(|node| {
-            let journal = node.journal();
-            (journal.state(), journal.stats().backlog_bytes, self.flights.len())
+        let journal = self.broker.as_ref().map(|broker| {
+            let sample = broker.sample(std::iter::empty());
+            (broker.storage(), sample.backlog_bytes, self.flights.len())
         });
         Err(format!(
             "client {busy} gets no answer ({}; connection {link:?}; {age:?}; journal: {journal:?})",
@@ -120,7 +173,8 @@ impl World {
 
     /// Waits until every client is gone, and restarts the node or not.
     fn retire(&mut self, since: Time) -> Result<(), String> {
-        let is_quiet = self.clients.iter().all(Client::is_gone) && self.by_slot.is_empty();
+        let is_quiet =
+            self.clients.iter().all(|client| client.is_gone()) && self.by_place.is_empty();
         if !is_quiet {
             let is_late = self.now.since(since) > FINISH_MAX;
             return if is_late { Err("clients cannot say goodbye".to_owned()) } else { Ok(()) };
@@ -135,14 +189,19 @@ impl World {
     }
 
     fn start_drain(&mut self) {
-        let is_ready = self.node.is_some() && self.flights.is_empty() && !self.is_shutting_down;
+        let is_ready = self.broker.is_some() && self.flights.is_empty() && !self.is_shutting_down;
         if !is_ready || self.random.percent(90) {
             return;
         }
         self.note(Event::Draining);
+        if self.plan.queues.is_empty() {
+            self.note(Event::Drained);
+            self.stage = Stage::Over;
+            return;
+        }
         self.stage = Stage::Draining(self.now);
         let random = self.random.fork();
-        self.add_client(Client::drain(self.now, random));
+        self.add_client(Box::new(Client::drain(self.now, random)));
     }
 
     fn watch_drain(&mut self, since: Time) -> Result<(), String> {
@@ -162,7 +221,7 @@ impl World {
     /// Whether a queue has stopped at a record that cannot be read back, and says so: what is damaged
     /// is not delivered, nor skipped. Right only where a bit was flipped.
     fn has_stopped_at_damage(&self) -> Result<bool, String> {
-        let unreadable = self.node.as_ref().map_or(0, |node| node.engine().counters().unreadable);
+        let unreadable = self.broker.as_ref().map_or(0, Broker::unreadable);
         if unreadable > 0 && self.flipped.is_none() {
             return Err(format!("{unreadable} records could not be read back"));
         }

@@ -1,13 +1,17 @@
 //! Bytes between clients and node: connections begin, carry, stall and end.
 
+use super::broker::{Broker, CLOSED_IN_ORDER};
 use super::stages::{CALM_DELAY, CALM_FRAGMENT, Stage};
 use super::{Happening, World};
-use crate::client::Client;
-use crate::network::{Link, Pipe};
-use angarium_engine::ConnectionId;
-use angarium_protocol::Peer;
+use crate::history::Event;
+use crate::network::{Link, Pipe, Place};
+use angarium_protocol::{Peer, Protocol};
 use std::time::Duration;
 
+/// Most bytes that a slow client takes at once.
+const SLOW_FRAGMENT: u64 = 512;
+/// How long it takes for that, at most, in microseconds.
+const SLOW_DELAY: u64 = 60_000;
 /// Most bytes that a host reads at once.
 const READ_MAX: u64 = 64 << 10;
 
@@ -30,14 +34,14 @@ impl World {
         if self.clients[client].wants_connection(self.now) {
             self.connect(client);
         } else {
-            self.with_client(client, Client::woken);
+            self.with_client(client, |client, at| client.woken(at));
             self.after_client(client);
         }
         Ok(())
     }
 
     fn connect(&mut self, client: usize) {
-        if self.node.is_none() || self.is_listening_over() {
+        if self.broker.is_none() || self.is_listening_over() {
             self.clients[client].not_reachable(self.now);
             self.schedule_client(client);
             return;
@@ -58,32 +62,34 @@ impl World {
         };
         let link = Link {
             client,
-            node: None,
+            place: None,
             is_client_open: true,
             up: pipe(),
             down: pipe(),
             fragment_max,
+            is_slow: self.stage == Stage::Working && self.clients[client].reads_slowly(),
             delay_max,
         };
         let number = self.number();
         self.links.insert(number, link);
         self.accept(number);
-        self.clients[client].connected();
+        self.with_client(client, |client, at| client.connected(at));
         self.after_client(client);
     }
 
     fn accept(&mut self, number: u64) {
-        let (Some(node), Some(link)) = (self.node.as_mut(), self.links.get_mut(&number)) else {
+        let (Some(broker), Some(link)) = (self.broker.as_mut(), self.links.get_mut(&number)) else {
             return;
         };
         let peer = Peer {
             address: format!("127.0.0.1:{}", 10_000 + number % 50_000),
             local: true,
+            protocol: self.clients[link.client].protocol(),
             ..Peer::default()
         };
-        let slot = node.connected(self.now, peer);
-        link.node = Some(slot);
-        self.by_slot.insert(slot, number);
+        let place = broker.connected(self.now, peer);
+        link.place = Some(place);
+        self.by_place.insert(place, number);
         self.want_turn();
     }
 
@@ -110,7 +116,7 @@ impl World {
 
     fn send_up(&mut self, number: u64) {
         let Some(link) = self.links.get_mut(&number) else { return };
-        let output = &mut self.clients[link.client].wire.output;
+        let output = self.clients[link.client].output();
         let written = link.up.write(output);
         self.history.digest.bytes(&output[..written]);
         output.drain(..written);
@@ -130,12 +136,13 @@ impl World {
 
     fn schedule_down(&mut self, number: u64) {
         let Some(link) = self.links.get_mut(&number) else { return };
-        if link.down.is_scheduled || (link.down.is_empty() && link.node.is_some()) {
+        if link.down.is_scheduled || (link.down.is_empty() && link.place.is_some()) {
             return;
         }
         link.down.is_scheduled = true;
         let stall = link.down.stalled_until.0.saturating_sub(self.now.0);
-        let pause = stall + self.random.below(link.delay_max);
+        let delay_max = if link.is_slow { SLOW_DELAY } else { link.delay_max };
+        let pause = stall + self.random.below(delay_max);
         self.schedule(pause, Happening::Down(number));
     }
 
@@ -149,16 +156,16 @@ impl World {
             self.schedule_up(number);
             return;
         }
-        let (Some(node), Some(slot)) = (self.node.as_mut(), link.node) else { return };
-        if !node.wants_read(slot) {
+        let (Some(broker), Some(place)) = (self.broker.as_mut(), link.place) else { return };
+        if !broker.wants_read(place) {
             return;
         }
         let most = self.random.between(1, (link.fragment_max as u64).min(READ_MAX));
         let bytes = link.up.read(usize::try_from(most).expect("at most 64 KiB"));
-        node.received(self.now, slot, &bytes);
+        broker.received(self.now, place, &bytes);
         let client = link.client;
         self.schedule_up(number);
-        if self.links[&number].is_client_open && !self.clients[client].wire.output.is_empty() {
+        if self.links[&number].is_client_open && !self.clients[client].output().is_empty() {
             self.send_up(number);
         }
         self.want_turn();
@@ -175,18 +182,19 @@ impl World {
         if !link.is_client_open {
             return Ok(());
         }
-        let most = self.random.between(1, link.fragment_max as u64);
+        let fragment_max = if link.is_slow { SLOW_FRAGMENT } else { link.fragment_max as u64 };
+        let most = self.random.between(1, fragment_max);
         let bytes = link.down.read(usize::try_from(most).expect("at most 64 KiB"));
-        let (client, slot) = (link.client, link.node);
+        let (client, place) = (link.client, link.place);
         self.history.digest.bytes(&bytes);
-        if bytes.is_empty() && slot.is_none() {
+        if bytes.is_empty() && place.is_none() {
             self.client_lost(number);
             return Ok(());
         }
         self.with_client(client, |client, at| client.received(at, &bytes))?;
         self.after_client(client);
-        if let Some(slot) = slot {
-            self.send_down(slot);
+        if let Some(place) = place {
+            self.send_down(place);
             self.want_turn();
         }
         self.schedule_down(number);
@@ -197,28 +205,29 @@ impl World {
 
     /// Sends the output of every connection that has some.
     pub(super) fn send_dirty(&mut self) {
-        let mut dirty = Vec::new();
-        if let Some(node) = self.node.as_mut() {
-            node.take_dirty(&mut dirty);
-        }
-        for slot in dirty {
-            self.send_down(slot);
+        let dirty = self.broker.as_mut().map(Broker::take_dirty).unwrap_or_default();
+        for place in dirty {
+            self.send_down(place);
         }
     }
 
-    pub(super) fn send_down(&mut self, slot: ConnectionId) {
-        let Some(&number) = self.by_slot.get(&slot) else { return };
-        let (Some(node), Some(link)) = (self.node.as_mut(), self.links.get_mut(&number)) else {
+    pub(super) fn send_down(&mut self, place: Place) {
+        let Some(&number) = self.by_place.get(&place) else { return };
+        let (Some(broker), Some(link)) = (self.broker.as_mut(), self.links.get_mut(&number)) else {
             return;
         };
-        let written = link.down.write(node.outgoing(slot));
+        let written = link.down.write(broker.outgoing(place));
         if written > 0 {
-            node.sent(self.now, slot, written);
+            broker.sent(self.now, place, written);
         }
-        if node.should_close(slot) {
-            node.disconnected(self.now, slot);
-            link.node = None;
-            self.by_slot.remove(&slot);
+        if let Some(why) = broker.end_reason(place) {
+            broker.disconnected(self.now, place);
+            link.place = None;
+            let client = link.client;
+            if self.clients[client].protocol() == Protocol::Nats && why != CLOSED_IN_ORDER {
+                self.history.note(self.now, Event::Dropped { client, why });
+            }
+            self.by_place.remove(&place);
             self.want_turn();
         }
         self.schedule_down(number);
@@ -226,9 +235,9 @@ impl World {
 
     /// Goes on reading from connections from which the node did not want to read.
     pub(super) fn read_on(&mut self) {
-        let Some(node) = self.node.as_ref() else { return };
+        let Some(broker) = self.broker.as_ref() else { return };
         let waits = |link: &Link| {
-            let reads = link.node.is_some_and(|slot| node.wants_read(slot));
+            let reads = link.place.is_some_and(|place| broker.wants_read(place));
             reads && !link.up.is_scheduled && !link.up.is_empty()
         };
         let waiting = self.links.iter().filter(|(_, link)| waits(link));
@@ -243,9 +252,9 @@ impl World {
     /// The node's end learns that the connection is gone.
     pub(super) fn node_lost(&mut self, number: u64) {
         let Some(link) = self.links.get_mut(&number) else { return };
-        if let (Some(node), Some(slot)) = (self.node.as_mut(), link.node.take()) {
-            node.disconnected(self.now, slot);
-            self.by_slot.remove(&slot);
+        if let (Some(broker), Some(place)) = (self.broker.as_mut(), link.place.take()) {
+            broker.disconnected(self.now, place);
+            self.by_place.remove(&place);
             self.want_turn();
         }
         self.forget(number);
@@ -256,7 +265,7 @@ impl World {
         let Some(link) = self.links.get_mut(&number) else { return };
         let client = link.client;
         if std::mem::replace(&mut link.is_client_open, false) {
-            self.with_client(client, Client::lost);
+            self.with_client(client, |client, at| client.lost(at));
             self.schedule_client(client);
         }
         self.forget(number);
@@ -264,7 +273,7 @@ impl World {
 
     /// A connection that is gone at both ends is none.
     fn forget(&mut self, number: u64) {
-        let is_gone = |link: &Link| link.node.is_none() && !link.is_client_open;
+        let is_gone = |link: &Link| link.place.is_none() && !link.is_client_open;
         if self.links.get(&number).is_some_and(is_gone) {
             self.links.remove(&number);
         }

@@ -1,0 +1,17 @@
+//! The broker ends a client's connection of its own accord only where that is too far behind and the plan
+//! has such ones go.
+
+use crate::history::{Event, History};
+use angarium_engine::Laggard;
+
+pub(super) fn check(history: &History) -> Result<(), String> {
+    let plan = &history.plan;
+    let may_go = plan.laggard == Laggard::Disconnect && plan.can_lag();
+    for (_, event) in &history.events {
+        let Event::Dropped { client, why } = event else { continue };
+        if !may_go || !why.starts_with("slow consumer") {
+            return Err(format!("client {client} was dropped: {why}"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,313 @@
+//! Direct messages: histories made by hand that keep or break each promise.
+
+use super::{
+    broken_in, confirm, deliver, drained, ended, history_of, id, kept_in, plan, publish, published,
+};
+use crate::history::{Emit, Ending, Event, HeadersSeen, Hear, Listen, MessageId, Publish};
+use crate::plan::nats::{Nats, Part, Publishing};
+use crate::plan::{Plan, Role};
+use angarium_engine::Laggard;
+
+/// Nobody can be behind.
+fn roomy() -> Plan {
+    plan()
+}
+
+/// Anybody can.
+fn tight() -> Plan {
+    let publishing = Publishing {
+        subjects: vec!["a.b".to_owned()],
+        messages: 100,
+        burst_max: 1,
+        body_max: 1 << 20,
+        headers_percent: 0,
+        pause_max: 1,
+    };
+    let client = Nats { parts: vec![Part::Publish(publishing)], ..Nats::default() };
+    Plan { clients: vec![Role::Nats(client)], ..plan() }
+}
+
+fn emitted(sequence: u32) -> Emit {
+    let subject = "a.b".to_owned();
+    Emit { message: id(sequence), subject, connection: 1, echo: true, ..Emit::default() }
+}
+
+fn emit(sequence: u32) -> Event {
+    Event::Emit(emitted(sequence))
+}
+
+fn flushed(sequence: u32) -> Event {
+    Event::Flushed { message: id(sequence) }
+}
+
+fn listening(listener: u32) -> Listen {
+    let (connection, pattern) = (10 + listener, "a.*".to_owned());
+    Listen { listener, connection, pattern, takes_headers: true, ..Listen::default() }
+}
+
+/// Listens from a time on that is known.
+fn listen(listener: u32) -> Vec<Event> {
+    vec![Event::Listen(listening(listener)), Event::Listens { listener }]
+}
+
+fn member(listener: u32, pattern: &str) -> Vec<Event> {
+    let (group, pattern) = (Some("g".to_owned()), pattern.to_owned());
+    vec![
+        Event::Listen(Listen { group, pattern, ..listening(listener) }),
+        Event::Listens { listener },
+    ]
+}
+
+fn heard(listener: u32, sequence: u32) -> Hear {
+    let subject = "a.b".to_owned();
+    Hear { listener, message: Some(id(sequence)), subject, ..Hear::default() }
+}
+
+fn hear(listener: u32, sequence: u32) -> Event {
+    Event::Hear(heard(listener, sequence))
+}
+
+fn hear_after(listener: u32, sequence: u32, missed: u64) -> Event {
+    Event::Hear(Hear { missed, ..heard(listener, sequence) })
+}
+
+fn parted(listener: u32) -> Event {
+    Event::Parted { connection: 10 + listener }
+}
+
+fn all(parts: Vec<Vec<Event>>) -> Vec<Event> {
+    parts.concat()
+}
+
+fn kept(events: Vec<Event>) {
+    kept_in(&history_of(roomy(), events));
+}
+
+fn broken(name: &str, says: &str, events: Vec<Event>) {
+    broken_in(name, says, &history_of(roomy(), events));
+}
+
+#[test]
+fn an_orderly_history_keeps_everything() {
+    kept(all(vec![
+        listen(1),
+        vec![emit(1), hear(1, 1), emit(2), flushed(2), hear(1, 2), Event::AllSaid, parted(1)],
+    ]));
+}
+
+#[test]
+fn hearing_twice_is_found() {
+    let twice = vec![emit(1), hear(1, 1), hear(1, 1)];
+    broken("heard at most once", "twice", all(vec![listen(1), twice]));
+    kept(all(vec![listen(1), listen(2), vec![emit(1), hear(1, 1), hear(2, 1)]]));
+}
+
+#[test]
+fn what_was_not_sent_so_is_found() {
+    let check = "heard as sent";
+    let one = |hear: Hear| all(vec![listen(1), vec![emit(1), Event::Hear(hear)]]);
+    broken(check, "a body", one(Hear { message: None, ..heard(1, 1) }));
+    broken(check, "nobody published", one(heard(1, 2)));
+    broken(check, "another subject", one(Hear { subject: "a.c".to_owned(), ..heard(1, 1) }));
+    broken(check, "another reply", one(Hear { reply: Some("r".to_owned()), ..heard(1, 1) }));
+    broken(check, "other headers", one(Hear { headers: HeadersSeen::Own, ..heard(1, 1) }));
+    let elsewhere = Emit { subject: "b".to_owned(), ..emitted(1) };
+    let other = Hear { subject: "b".to_owned(), ..heard(1, 1) };
+    let stray = vec![Event::Emit(elsewhere), Event::Hear(other)];
+    broken(check, "does not listen to", all(vec![listen(1), stray]));
+    let with_headers = Event::Emit(Emit { has_headers: true, ..emitted(1) });
+    broken(check, "other headers", all(vec![listen(1), vec![with_headers.clone(), hear(1, 1)]]));
+    let plain = Event::Listen(Listen { takes_headers: false, ..listening(1) });
+    kept(vec![plain, with_headers, hear(1, 1)]);
+}
+
+#[test]
+fn what_was_rolled_back_is_not_heard() {
+    let published = Event::Publish(Publish { transaction: Some(5), ..published(1) });
+    let events = vec![published, emit(1), ended(5, Ending::RolledBack), hear(1, 1)];
+    broken("heard as sent", "transaction", all(vec![listen(1), events.clone()]));
+    let mut asked = events;
+    asked[2] = Event::Committing { transaction: 5 };
+    kept(all(vec![listen(1), asked]));
+}
+
+#[test]
+fn disorder_is_found() {
+    let events = vec![emit(1), emit(2), hear(1, 2), hear(1, 1)];
+    broken("heard in order", "before", all(vec![listen(1), events]));
+    let other = MessageId::new(2, 1);
+    let of_two = vec![
+        Event::Emit(Emit { message: other, ..emitted(1) }),
+        emit(1),
+        hear(1, 1),
+        Event::Hear(Hear { message: Some(other), ..heard(1, 1) }),
+    ];
+    kept(all(vec![listen(1), of_two]));
+}
+
+#[test]
+fn gaps_are_found() {
+    let check = "heard completely";
+    let gap = || vec![emit(1), emit(2), flushed(2), hear(1, 2)];
+    broken(check, "misses 1", all(vec![listen(1), gap()]));
+    broken(check, "misses 1", all(vec![listen(1), gap(), vec![parted(1)]]));
+    let confirmed = vec![emit(1), confirm(1), emit(2), hear(1, 2)];
+    broken(check, "misses 1", all(vec![listen(1), confirmed]));
+    // Not known to listen, or not known to be processed.
+    kept(all(vec![vec![Event::Listen(listening(1))], gap()]));
+    kept(all(vec![listen(1), vec![emit(1), emit(2), hear(1, 2)]]));
+}
+
+#[test]
+fn what_never_came_is_found() {
+    let check = "heard completely";
+    let never = || vec![emit(1), flushed(1), Event::AllSaid];
+    broken(check, "never heard", all(vec![listen(1), never()]));
+    kept(all(vec![listen(1), vec![parted(1)], never()]));
+    kept(all(vec![listen(1), vec![emit(1), flushed(1)]]));
+    kept(all(vec![listen(1), vec![emit(1), Event::AllSaid]]));
+    let at_once = vec![Event::Unlisten { listener: 1, after: None }];
+    kept(all(vec![listen(1), at_once, never()]));
+    let later = vec![Event::Unlisten { listener: 1, after: Some(1) }];
+    broken(check, "never heard", all(vec![listen(1), later, never()]));
+}
+
+#[test]
+fn who_is_behind_must_be_told() {
+    let check = "heard completely";
+    let gap = |missed| vec![emit(1), emit(2), flushed(2), hear_after(1, 2, missed)];
+    let lagging = |missed| history_of(tight(), all(vec![listen(1), gap(missed)]));
+    broken_in(check, "told of 0", &lagging(0));
+    kept_in(&lagging(1));
+    broken_in(check, "and did not", &lagging(2));
+    broken(check, "and did not", all(vec![listen(1), gap(1)]));
+    let plain = Event::Listen(Listen { takes_headers: false, ..listening(1) });
+    let plain = vec![plain, Event::Listens { listener: 1 }];
+    kept_in(&history_of(tight(), all(vec![plain, gap(0)])));
+}
+
+#[test]
+fn two_of_a_group_are_found() {
+    let check = "one of a group";
+    let both = vec![emit(1), hear(1, 1), hear(2, 1)];
+    broken(check, "of group 'g'", all(vec![member(1, "a.*"), member(2, "a.b"), both]));
+}
+
+#[test]
+fn a_group_of_which_nobody_hears_is_found() {
+    let check = "one of a group";
+    let silence = || vec![emit(1), flushed(1), Event::AllSaid];
+    broken(check, "nobody", all(vec![member(1, "a.*"), member(2, "a.b"), silence()]));
+    // It may have been handed to one that was lost.
+    let lost = vec![emit(1), flushed(1), parted(2), Event::AllSaid];
+    kept(all(vec![member(1, "a.*"), member(2, "a.b"), lost]));
+    kept_in(&history_of(tight(), all(vec![member(1, "a.*"), silence()])));
+    let forgotten = vec![parted(2), Event::Crashed];
+    broken(check, "nobody", all(vec![member(2, "a.b"), forgotten, member(1, "a.*"), silence()]));
+}
+
+fn request() -> Vec<Event> {
+    let inbox = Listen { connection: 1, pattern: "in.*".to_owned(), ..listening(9) };
+    let reply = Some("in.1".to_owned());
+    vec![
+        Event::Listen(inbox),
+        Event::Listens { listener: 9 },
+        Event::Emit(Emit { reply, ..emitted(1) }),
+        flushed(1),
+    ]
+}
+
+fn responder(listener: u32) -> Vec<Event> {
+    let listen = Listen { answers: true, ..listening(listener) };
+    vec![Event::Listen(listen), Event::Listens { listener }]
+}
+
+fn take_request(listener: u32) -> Event {
+    Event::Hear(Hear { reply: Some("in.1".to_owned()), ..heard(listener, 1) })
+}
+
+fn answer() -> Vec<Event> {
+    let (message, subject) = (MessageId::new(2, 1), "in.1".to_owned());
+    let emit = Emit { message, subject: subject.clone(), connection: 12, ..emitted(1) };
+    let hear = Hear { listener: 9, message: Some(message), subject, ..Hear::default() };
+    vec![Event::Emit(emit), Event::Flushed { message }, Event::Hear(hear)]
+}
+
+fn no_responders() -> Event {
+    Event::NoResponders { inbox: "in.1".to_owned(), subject: "a.b".to_owned() }
+}
+
+#[test]
+fn requests_without_answers_are_found() {
+    let check = "requests answered";
+    let end = || vec![Event::AllSaid];
+    kept(all(vec![responder(1), request(), vec![take_request(1)], answer(), end()]));
+    let taken = || vec![take_request(1)];
+    broken(check, "no answer came", all(vec![responder(1), request(), taken(), end()]));
+    broken(check, "no 503 came", all(vec![request(), end()]));
+    kept(all(vec![request(), vec![no_responders()], end()]));
+    // Whoever was to answer may be gone, and whoever asked.
+    kept(all(vec![responder(1), request(), taken(), vec![parted(1)], end()]));
+    kept(all(vec![request(), vec![Event::Parted { connection: 1 }], end()]));
+}
+
+#[test]
+fn wrong_words_that_there_is_no_responder_are_found() {
+    let check = "requests answered";
+    broken(check, "nobody asked", vec![no_responders()]);
+    broken(check, "twice", all(vec![request(), vec![no_responders(), no_responders()]]));
+    let both = all(vec![request(), vec![no_responders()], answer()]);
+    broken(check, "an answer, and 503", both);
+    let there = all(vec![responder(1), request(), vec![no_responders(), Event::AllSaid]]);
+    broken(check, "was there", there);
+}
+
+#[test]
+fn hearing_after_the_end_is_found() {
+    let unlisten = |after| {
+        vec![Event::Unlisten { listener: 1, after }, emit(1), Event::Unlistened { listener: 1 }]
+    };
+    let at_once = || all(vec![listen(1), unlisten(None)]);
+    broken("unsubscribed is deaf", "had ended", all(vec![at_once(), vec![hear(1, 1)]]));
+    let on_its_way = vec![emit(1), hear(1, 1), Event::Unlistened { listener: 1 }];
+    let asked = vec![Event::Unlisten { listener: 1, after: None }];
+    kept(all(vec![listen(1), asked, on_its_way]));
+
+    let after_one = || all(vec![listen(1), unlisten(Some(1)), vec![hear(1, 1)]]);
+    kept(after_one());
+    broken("until exact", "wanted 1", all(vec![after_one(), vec![emit(2), hear(1, 2)]]));
+}
+
+#[test]
+fn echoes_are_found() {
+    let own = Listen { connection: 1, ..listening(1) };
+    let silent = Event::Emit(Emit { echo: false, ..emitted(1) });
+    let events = vec![Event::Listen(own.clone()), silent, hear(1, 1)];
+    broken("no echo", "its own", events);
+    kept(vec![Event::Listen(own), emit(1), hear(1, 1)]);
+}
+
+#[test]
+fn caught_messages_that_are_gone_are_missed() {
+    let check = "confirmed is kept";
+    let caught = || vec![confirm(9), publish(1), emit(1), flushed(1)];
+    broken(check, "was caught", drained(caught(), vec![]));
+    kept(drained(caught(), vec![deliver(1, 1)]));
+    // Without a confirm it need not survive, nor be caught by what may not have been there yet.
+    kept(drained(all(vec![caught(), vec![Event::Crashed]]), vec![]));
+    kept(drained(vec![publish(1), emit(1), flushed(1)], vec![]));
+}
+
+#[test]
+fn clients_that_go_without_a_cause_are_found() {
+    let check = "laggards alone go";
+    let dropped = |why: &str| vec![Event::Dropped { client: 0, why: why.to_owned() }];
+    let slow = "slow consumer: more than 1 bytes unsent";
+    broken(check, "slow", dropped(slow));
+    let going = || Plan { laggard: Laggard::Disconnect, ..tight() };
+    kept_in(&history_of(going(), dropped(slow)));
+    broken_in(check, "slow", &history_of(tight(), dropped(slow)));
+    broken_in(check, "Stale", &history_of(going(), dropped("Stale Connection")));
+    let text = "Unknown Protocol Operation".to_owned();
+    broken("refused rightly", "Unknown", vec![Event::Complained { connection: 1, text }]);
+}
