@@ -87,9 +87,7 @@ fn ledger(history: &History) -> Result<Ledger<'_>, String> {
         match event {
             Event::Publish(publish) => {
                 ledger.publishes.insert(publish.message, (at, publish));
-                if has_queues {
-                    ledger.had_queues.insert(publish.message);
-                }
+                ledger.had_queues.extend(has_queues.then_some(publish.message));
                 if let Some(transaction) = publish.transaction {
                     committed.entry(transaction).or_insert_with(Vec::new).push(publish.message);
                 }

@@ -1,5 +1,6 @@
-//! Clients. One that speaks AMQP 0-9-1 connects, declares the plan's topology, does what its role says, comes back when it was
-//! cut off. Knows nothing about pipes and virtual time beyond the instants it is given.
+//! Clients. One that speaks AMQP 0-9-1 connects, declares the plan's topology, does what its role says,
+//! comes back when it was cut off. Knows nothing about pipes and virtual time beyond the instants it is
+//! given.
 
 mod consumer;
 mod drain;
