@@ -38,6 +38,8 @@ struct Link {
 #[derive(Debug)]
 pub(crate) struct Mesh {
     others: Shards,
+    /// Those with words that are not on their way yet.
+    talking: Shards,
     /// By shard; the own one is not used.
     links: Vec<Link>,
     /// The number of the last news that were told.
@@ -55,6 +57,7 @@ impl Mesh {
     pub(crate) fn new(shard: ShardId, count: usize) -> Mesh {
         Mesh {
             others: Shards::others(shard, count),
+            talking: Shards::NONE,
             links: (0..count).map(|_| Link::default()).collect(),
             told: 0,
             known: 0,
@@ -71,14 +74,13 @@ impl Mesh {
 
     /// Takes a parcel that is to be sent.
     pub(crate) fn next_parcel(&mut self) -> Option<(ShardId, Vec<u8>)> {
-        self.others.into_iter().find_map(|shard| {
-            let parcel = &mut self.links[usize::from(shard.0)].parcel;
-            (!parcel.is_empty()).then(|| (shard, std::mem::take(parcel)))
-        })
+        let shard = self.talking.next()?;
+        Some((shard, std::mem::take(&mut self.link(shard).parcel)))
     }
 
     /// Says a word to one shard.
     pub(crate) fn say(&mut self, to: ShardId, word: &Word<'_>) {
+        self.talking = self.talking.and(Shards::one(to));
         word.write(&mut self.link(to).parcel);
     }
 
@@ -93,6 +95,7 @@ impl Mesh {
     /// wait.
     pub(crate) fn forward(&mut self, to: Shards, forward: &Forward<'_>) -> Heard {
         let mut heard = Heard::Crowded;
+        self.talking = self.talking.and(to);
         for shard in to {
             let link = self.link(shard);
             link.underway += write_forward(forward, &mut link.parcel) as u64;

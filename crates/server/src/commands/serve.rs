@@ -3,7 +3,7 @@
 use super::administer::SOCKET_NAME;
 use super::journal;
 use crate::authenticate::GUEST;
-use crate::http::{self, Endpoints};
+use crate::http::{self, Endpoints, Mailboxes};
 use crate::logs::{self, LevelSwitch};
 use crate::reactor::listeners::Bound;
 use crate::reactor::{self, Mailbox, Start, listeners};
@@ -43,22 +43,18 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
         Some(address) => Some(listeners::bind("http", address)?),
         None => None,
     };
-    let options = options(&settings)?;
-    let start = Start {
-        settings: settings.clone(),
-        storage: Arc::new(disk),
-        recover: Box::new(move |storage, now| recover(options, storage, now)),
-    };
-    let (mailbox, mut shown, shard) = reactor::start(start)?;
+    let running = reactor::start(start(settings.clone(), Arc::new(disk))?)?;
+    let mut shown = running.shown.clone();
+    let mailboxes = Mailboxes::new(running.mailboxes.clone());
     let tcp = tcp.map(Bound::listen).transpose()?;
     if let Some(address) = tcp.as_ref().and_then(|listener| listener.local_addr().ok()) {
         shown.push(format!("http on {address}"));
     }
     let endpoints = Endpoints { tcp, unix: administration(&data) };
-    http::start(endpoints, mailbox.clone(), settings.loopback_users.clone())?;
-    listen_to_signals(sources, settings, level, mailbox)?;
+    http::start(endpoints, mailboxes.clone(), settings.loopback_users.clone())?;
+    listen_to_signals(sources, settings, level, mailboxes.home().clone())?;
     print!("{}", welcome(&shown, &data));
-    let ended = shard.join().map_err(|_| "the shard's thread panicked".to_owned());
+    let ended = running.wait();
     // Both are only there while a broker is.
     let _ = std::fs::remove_file(data.join(SOCKET_NAME));
     ended?;
@@ -107,8 +103,29 @@ fn administration(data: &Path) -> Option<UnixListener> {
     }
 }
 
+/// What shards with these settings are started with.
+pub(crate) fn start(settings: Settings, storage: Arc<dyn Storage>) -> Result<Start, String> {
+    let shards = settings.shards.number();
+    let home = options(&settings, shards)?;
+    let others = home.clone();
+    let join = move |shard, introduction: &[Vec<u8>]| {
+        let mut options = Options { shard, ..others.clone() };
+        // What each shard draws, nobody can guess from what another one drew.
+        getrandom::fill(&mut options.seed)
+            .map_err(|error| format!("no random numbers: {error}"))?;
+        Node::join(options, introduction)
+    };
+    Ok(Start {
+        settings,
+        shards,
+        storage,
+        recover: Box::new(move |storage, now| recover(home, storage, now)),
+        join: Arc::new(join),
+    })
+}
+
 /// The node's options, from the settings.
-pub(crate) fn options(settings: &Settings) -> Result<Options, String> {
+pub(crate) fn options(settings: &Settings, shards: usize) -> Result<Options, String> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(|error| format!("no random numbers: {error}"))?;
     let mut server_id = [0; 8];
@@ -153,7 +170,7 @@ pub(crate) fn options(settings: &Settings) -> Result<Options, String> {
         spool_bytes_max: settings.spool_bytes_max.0,
         local_users: settings.loopback_users.clone(),
         shard: ShardId::HOME,
-        shards: 1,
+        shards,
     })
 }
 

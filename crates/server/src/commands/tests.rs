@@ -3,8 +3,9 @@
 use super::amqp::{Client, Event, Target, Uri};
 use super::http_client::{Broker, escaped, read_answer};
 use super::*;
+use crate::http::Mailboxes;
 use crate::http::{self, Endpoints};
-use crate::reactor::{self, Mailbox, Start};
+use crate::reactor::{self, Mailbox};
 use crate::settings::{Settings, Sources};
 use angarium_journal::Disk;
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use std::sync::Arc;
 /// A broker on free ports of this host; ends with its value.
 struct Running {
     mailbox: Mailbox,
-    thread: Option<std::thread::JoinHandle<()>>,
+    shards: Option<reactor::Running>,
     amqp: String,
     http: String,
     folder: tempfile::TempDir,
@@ -36,20 +37,17 @@ impl Running {
         let flags = flags.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let sources = Sources { flags: flags.into(), ..Sources::default() };
         let settings: Settings = sources.read().unwrap();
-        let options = serve::options(&settings).unwrap();
-        let start = Start {
-            settings,
-            storage: Arc::new(Disk::open(folder.path().join("journal")).unwrap()),
-            recover: Box::new(move |storage, now| serve::recover(options, storage, now)),
-        };
-        let (mailbox, shown, thread) = reactor::start(start).unwrap();
-        let amqp = shown[0].strip_prefix("amqp on ").unwrap().to_owned();
+        let disk = Disk::open(folder.path().join("journal")).unwrap();
+        let broker = reactor::start(serve::start(settings, Arc::new(disk)).unwrap()).unwrap();
+        let mailboxes = Mailboxes::new(broker.mailboxes.clone());
+        let amqp = broker.shown[0].strip_prefix("amqp on ").unwrap().to_owned();
         let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         tcp.set_nonblocking(true).unwrap();
         let http = tcp.local_addr().unwrap().to_string();
         let endpoints = Endpoints { tcp: Some(tcp), unix: None };
-        http::start(endpoints, mailbox.clone(), vec!["guest".into()]).unwrap();
-        Running { mailbox, thread: Some(thread), amqp, http, folder }
+        http::start(endpoints, mailboxes.clone(), vec!["guest".into()]).unwrap();
+        let mailbox = mailboxes.home().clone();
+        Running { mailbox, shards: Some(broker), amqp, http, folder }
     }
 
     fn uri(&self) -> String {
@@ -70,13 +68,13 @@ impl Running {
 
     fn stop(&mut self) {
         self.mailbox.tell(|shard| shard.drain()).unwrap();
-        self.thread.take().unwrap().join().unwrap();
+        self.shards.take().unwrap().wait().unwrap();
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if self.thread.is_some() {
+        if self.shards.is_some() {
             self.stop();
         }
     }
@@ -295,7 +293,7 @@ fn draining_tells_clients_why() {
     let error = client.next(None).unwrap_err();
     assert!(error.contains("320"), "{error}");
     drop(client);
-    running.thread.take().unwrap().join().unwrap();
+    running.shards.take().unwrap().wait().unwrap();
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::bodies::{
 use super::views;
 use crate::reactor::{Gone, Shard};
 use angarium_engine::{
-    ConnectionId, ExchangeDeclaration, QueueDeclaration, Refusal, RefusalKind, Reply, Request,
+    ExchangeDeclaration, QueueDeclaration, Refusal, RefusalKind, Reply, Request,
 };
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
@@ -118,19 +118,18 @@ struct Conditions {
 }
 
 async fn view(state: &State, look: impl FnOnce(&mut Shard) -> Value + Send + 'static) -> Answer {
-    state.mailbox.ask(look).await.map(Json).map_err(Failure::gone)
+    state.mailboxes.home().ask(look).await.map(Json).map_err(Failure::gone)
 }
 
 async fn carry_out(state: &State, vhost: &str, request: Request) -> Answer {
     let vhost = vhost.to_owned();
     let reply = state
-        .mailbox
-        .ask(move |shard| {
-            let now = shard.now();
-            shard.node().administer(now, &vhost, request)
-        })
+        .mailboxes
+        .home()
+        .ask(move |shard| shard.administer(&vhost, request))
         .await
         .map_err(Failure::gone)??;
+    state.mailboxes.settle().await.map_err(Failure::gone)?;
     Ok(Json(match reply {
         Reply::Queue { name, messages, subscriptions } => {
             json!({ "name": name, "ready": messages, "consumers": subscriptions })
@@ -141,7 +140,9 @@ async fn carry_out(state: &State, vhost: &str, request: Request) -> Answer {
 }
 
 async fn overview(state: Shared) -> Answer {
-    view(&state, views::overview).await
+    let clients = state.mailboxes.ask_all(|shard| shard.node().stats().connections).await;
+    let clients: u64 = clients.map_err(Failure::gone)?.iter().sum();
+    view(&state, move |shard| views::overview(shard, clients)).await
 }
 async fn vhosts(state: Shared) -> Answer {
     view(&state, views::vhosts).await
@@ -162,7 +163,15 @@ async fn bindings(state: Shared, Query(filter): Query<Filter>) -> Answer {
     view(&state, move |shard| views::bindings(shard, filter.vhost.as_deref())).await
 }
 async fn connections(state: Shared) -> Answer {
-    view(&state, views::connections).await
+    let rows = state.mailboxes.ask_all(views::connections).await.map_err(Failure::gone)?;
+    let rows = (0..)
+        .zip(rows)
+        .flat_map(|(shard, rows)| rows.into_iter().map(move |(id, row)| (shard, id, row)));
+    let named = rows.map(|(shard, id, mut row)| {
+        row["id"] = state.mailboxes.name(shard, id).into();
+        row
+    });
+    Ok(Json(named.collect()))
 }
 
 /// Where requests are made that concern no particular virtual host.
@@ -278,15 +287,17 @@ struct Why {
     reason: Option<String>,
 }
 
-async fn close_connection(state: Shared, Path(id): Path<u32>, Query(why): Query<Why>) -> Answer {
+async fn close_connection(state: Shared, Path(id): Path<u64>, Query(why): Query<Why>) -> Answer {
     let reason = why.reason.unwrap_or_else(|| "closed by an operator".into());
-    let closed = state.mailbox.ask(move |shard| {
+    let none = || Failure::new(StatusCode::NOT_FOUND, format!("no connection {id}"));
+    let (mailbox, connection) = state.mailboxes.find(id).ok_or_else(none)?;
+    let closed = mailbox.ask(move |shard| {
         let now = shard.now();
-        shard.node().close_connection(now, ConnectionId(id), &reason)
+        shard.node().close_connection(now, connection, &reason)
     });
     if closed.await.map_err(Failure::gone)? {
         Ok(Json(json!({ "done": true })))
     } else {
-        Err(Failure::new(StatusCode::NOT_FOUND, format!("no connection {id}")))
+        Err(none())
     }
 }

@@ -57,7 +57,7 @@ async fn check(state: &State, address: IpAddr, headers: &HeaderMap) -> Result<()
     }
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let name = user.clone();
-    let asked = state.mailbox.tell(move |shard| {
+    let asked = state.mailboxes.home().tell(move |shard| {
         shard.check_password(&address.to_string(), name, password, move |right| {
             // Whoever asked may have gone.
             let _ = sender.send(right);
@@ -69,7 +69,8 @@ async fn check(state: &State, address: IpAddr, headers: &HeaderMap) -> Result<()
         return Err(denied("wrong user name or password"));
     }
     let is_administrator = state
-        .mailbox
+        .mailboxes
+        .home()
         .ask(move |shard| super::views::is_administrator(shard, &user))
         .await
         .map_err(Failure::gone)?;

@@ -9,8 +9,9 @@ use std::fmt::Write;
 
 /// Answers `/metrics`.
 pub(super) async fn metrics(state: axum::extract::State<State>) -> Response {
-    match state.mailbox.ask(views::measured).await {
+    match state.mailboxes.ask_all(views::measured).await {
         Ok(measured) => {
+            let measured = Measured::sum(measured);
             let text = written(&measured, resident_bytes());
             ([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
         }

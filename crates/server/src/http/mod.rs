@@ -1,6 +1,6 @@
 //! HTTP: health, readiness, metrics and the administration API, on one control thread.
 //!
-//! Asks the shard by mailbox and never touches what the shard owns.
+//! Asks the shards by mailbox and never touches what they own.
 
 mod api;
 mod bodies;
@@ -8,11 +8,12 @@ mod caller;
 mod isolation;
 mod metrics;
 mod serve;
+mod shards;
 mod views;
 
 pub use serve::{Endpoints, start};
+pub use shards::Mailboxes;
 
-use crate::reactor::Mailbox;
 use axum::extract::DefaultBodyLimit;
 use axum::response::IntoResponse;
 use axum::routing::get;
@@ -24,7 +25,7 @@ pub(crate) const BODY_BYTES_MAX: usize = 64 << 10;
 /// What handlers share.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
-    mailbox: Mailbox,
+    mailboxes: Mailboxes,
     /// Users that are let in from this host only.
     loopback_users: std::sync::Arc<Vec<String>>,
 }
@@ -56,8 +57,10 @@ const WELCOME: &str = "Angarium\n
 async fn ready(
     axum::extract::State(state): axum::extract::State<State>,
 ) -> axum::response::Response {
-    let answer =
-        state.mailbox.ask(|shard| (shard.is_serving(), shard.node().journal().state().clone()));
+    let answer = state
+        .mailboxes
+        .home()
+        .ask(|shard| (shard.is_serving(), shard.node().journal().state().clone()));
     let (status, text) = match answer.await {
         Ok((true, angarium_journal::State::Ready)) => (StatusCode::OK, "ready\n".to_owned()),
         Ok((true, state)) => (StatusCode::SERVICE_UNAVAILABLE, format!("journal: {state:?}\n")),

@@ -1,8 +1,7 @@
 //! The control thread: listeners of the HTTP side, and the limits each connection has.
 
 use super::caller::Caller;
-use super::{State, router};
-use crate::reactor::Mailbox;
+use super::{Mailboxes, State, router};
 use axum::Extension;
 use axum::extract::Request;
 use axum::http::StatusCode;
@@ -36,10 +35,10 @@ pub struct Endpoints {
 /// Serves on a thread of its own until the process ends.
 pub fn start(
     endpoints: Endpoints,
-    mailbox: Mailbox,
+    mailboxes: Mailboxes,
     loopback_users: Vec<String>,
 ) -> Result<(), String> {
-    let state = State { mailbox, loopback_users: Arc::new(loopback_users) };
+    let state = State { mailboxes, loopback_users: Arc::new(loopback_users) };
     let run = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         match runtime {

@@ -3,7 +3,7 @@
 use super::bodies::{QuotaBody, SubjectsBody};
 use super::isolation;
 use crate::reactor::{Histogram, Shard};
-use angarium_engine::{Durability, QueueOptions};
+use angarium_engine::{ConnectionId, Durability, QueueOptions};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -47,16 +47,32 @@ pub(super) struct Measured {
     pub(super) queues: Vec<QueueView>,
 }
 
+impl Measured {
+    /// What all shards have measured, together.
+    pub(super) fn sum(shards: Vec<Measured>) -> Measured {
+        let mut shards = shards.into_iter();
+        let mut all = shards.next().unwrap_or_default();
+        for shard in shards {
+            for (sum, more) in all.counters.iter_mut().zip(&shard.counters) {
+                sum.2 += more.2;
+            }
+            for (sum, more) in all.gauges.iter_mut().zip(&shard.gauges) {
+                sum.2 += more.2;
+            }
+        }
+        all
+    }
+}
+
 /// Whether a user may administer.
 pub(super) fn is_administrator(shard: &mut Shard, user: &str) -> bool {
     shard.node().engine().list_users().any(|found| found.name == user && found.administrator)
 }
 
 /// The broker in short.
-pub(super) fn overview(shard: &mut Shard) -> Value {
+pub(super) fn overview(shard: &mut Shard, connections: u64) -> Value {
     let is_serving = shard.is_serving();
     let node = shard.node();
-    let stats = node.stats();
     let counters = node.engine().counters();
     let queues = node.engine().list_queues();
     let (mut count, mut ready, mut unsettled) = (0u64, 0u64, 0u64);
@@ -69,7 +85,7 @@ pub(super) fn overview(shard: &mut Shard) -> Value {
         "version": env!("CARGO_PKG_VERSION"),
         "serving": is_serving,
         "journal": format!("{:?}", node.journal().state()),
-        "connections": stats.connections,
+        "connections": connections,
         "queues": count,
         "messages_ready": ready,
         "messages_unsettled": unsettled,
@@ -212,13 +228,13 @@ fn json_value(value: &angarium_engine::Value) -> Value {
     }
 }
 
-/// All clients' connections.
-pub(super) fn connections(shard: &mut Shard) -> Value {
+/// The clients of one shard, with their numbers there.
+pub(super) fn connections(shard: &mut Shard) -> Vec<(ConnectionId, Value)> {
     let now = shard.now();
     let rows = shard.node().connections(now).map(|connection| {
         let session = connection.session;
-        json!({
-            "id": connection.id.0,
+        let row = json!({
+            "id": null,
             "peer": session.peer.address,
             "encrypted": session.peer.encrypted,
             "user": session.user,
@@ -233,7 +249,8 @@ pub(super) fn connections(shard: &mut Shard) -> Value {
             "age_s": connection.age.as_secs(),
             "received_bytes": connection.received_bytes,
             "sent_bytes": connection.sent_bytes,
-        })
+        });
+        (connection.id, row)
     });
     rows.collect()
 }
@@ -245,7 +262,7 @@ pub(super) fn measured(shard: &mut Shard) -> Measured {
     let node = shard.node();
     let stats = node.stats();
     let engine = node.engine().counters();
-    let journal = node.journal().stats();
+    let journal = if node.is_home() { node.journal().stats() } else { Default::default() };
     Measured {
         counters: [
             ("angarium_connections_total", "Connections accepted.", stats.connections_total),

@@ -2,6 +2,7 @@
 
 use super::connection::{Connection, Phase};
 use super::listeners::Kind;
+use super::mailbox::Letter;
 use super::moderation::Stream;
 use super::shard::{CLIENT, Shard};
 use super::socket::{Received, Sent, Socket};
@@ -32,12 +33,10 @@ pub(super) struct Clients {
     deadlines: BTreeSet<(Time, u32)>,
     /// Those that are not read from at the moment.
     paused: Vec<ConnectionId>,
-    count: usize,
 }
 
 impl Clients {
     fn insert(&mut self, connection: Connection) -> usize {
-        self.count += 1;
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             u32::try_from(self.slots.len() - 1).expect("descriptors fit 32 bits")
@@ -101,7 +100,6 @@ impl Clients {
         self.set_deadline(index, None);
         let connection = self.slots[index].take()?;
         self.free.push(slot_of(index));
-        self.count -= 1;
         Some(connection)
     }
 }
@@ -111,9 +109,9 @@ fn slot_of(index: usize) -> u32 {
 }
 
 impl Shard {
-    /// A client was accepted.
+    /// A client was accepted: it goes to the shard that has room for it.
     pub(super) fn accepted(&mut self, fd: OwnedFd, peer: Peer, kind: Kind) {
-        if self.clients.count as u64 >= self.settings.connections_max {
+        if self.neighbours.clients() as u64 >= self.settings.connections_max {
             self.counters.refused += 1;
             if let Some(held_back) = self.complaints.pass(Instant::now()) {
                 let most = self.settings.connections_max;
@@ -121,9 +119,18 @@ impl Shard {
             }
             return;
         }
+        match self.neighbours.place(peer.protocol) {
+            shard if shard == self.neighbours.here => self.take_client(fd, peer, kind),
+            shard => self.neighbours.send(shard, Letter::Client(fd, peer, kind)),
+        }
+    }
+
+    /// A client is this shard's.
+    pub(super) fn take_client(&mut self, fd: OwnedFd, peer: Peer, kind: Kind) {
         let tls = if kind == Kind::Tls { self.begin_tls() } else { None };
         let is_plain = tls.is_none();
-        if is_plain && kind == Kind::Tls {
+        if (is_plain && kind == Kind::Tls) || !self.is_serving() {
+            self.neighbours.left();
             return;
         }
         let connection = Connection {
@@ -143,6 +150,7 @@ impl Shard {
         if let Err(error) = epoll::add(&self.epoll, &connection.socket, data, EventFlags::IN) {
             tracing::error!(%error, "cannot watch a connection");
             self.clients.remove(index);
+            self.neighbours.left();
             return;
         }
         if is_plain {
@@ -386,6 +394,7 @@ impl Shard {
     /// The transport is gone or given up.
     fn drop_client(&mut self, index: usize) {
         let Some(connection) = self.clients.remove(index) else { return };
+        self.neighbours.left();
         if let Some(id) = connection.id() {
             tracing::debug!("connection is gone");
             self.node.disconnected(self.now, id);

@@ -1,7 +1,9 @@
 //! How other threads reach a shard: a queue of letters, and an event that wakes it if it sleeps.
 
+use angarium_engine::ShardId;
 use angarium_journal::Done;
 use angarium_node::{ReadDone, SpillDone};
+use angarium_protocol::Peer;
 use rustix::event::{EventfdFlags, eventfd};
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,6 +13,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use super::Shard;
+use super::listeners::Kind;
 
 /// What a shard is told.
 pub(crate) enum Letter {
@@ -20,6 +23,10 @@ pub(crate) enum Letter {
     ReadDone(ReadDone),
     /// A job of the spill log ended.
     SpillDone(SpillDone),
+    /// What another shard says.
+    Parcel(ShardId, Vec<u8>),
+    /// A client was accepted and is this shard's.
+    Client(OwnedFd, Peer, Kind),
     /// Something to be done on the shard's own thread.
     Task(Box<dyn FnOnce(&mut Shard) + Send>),
 }

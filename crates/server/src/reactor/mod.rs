@@ -1,4 +1,4 @@
-//! The shard's thread: a loop over epoll that owns a node, its clients' sockets and nothing else.
+//! A shard's thread: a loop over epoll that owns a node, its clients' sockets and nothing else.
 //!
 //! A turn reads up to 64 KiB from each ready socket, lets the node work, and sends each connection's
 //! output once. It blocks in epoll alone: disk and password hashing have threads of their own, whose
@@ -14,8 +14,10 @@ mod laggards;
 pub(crate) mod listeners;
 mod mailbox;
 mod moderation;
+mod neighbours;
 mod shard;
 mod socket;
+mod start;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -24,4 +26,5 @@ mod watchdog;
 pub use histogram::Histogram;
 pub(crate) use mailbox::Letter;
 pub use mailbox::{Gone, Mailbox};
-pub use shard::{Counters, Recover, Shard, Start, start};
+pub use shard::{Counters, Shard};
+pub use start::{Join, Recover, Running, Start, start};

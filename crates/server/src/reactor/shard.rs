@@ -1,4 +1,4 @@
-//! The shard: its turn, its start and its end.
+//! A shard: its turn and its end.
 
 use super::certificates::Certificates;
 use super::clients::Clients;
@@ -7,15 +7,16 @@ use super::damage::Damage;
 use super::histogram::Histogram;
 use super::laggards::Laggards;
 use super::listeners::{self, Listener};
-use super::mailbox::{Inbox, Letter, Mailbox, mailbox};
+use super::mailbox::{Inbox, Letter, Mailbox};
 use super::moderation::Moderation;
+use super::neighbours::Neighbours;
 use super::watchdog::{Step, Watchdog};
 use crate::authenticate::{Authenticator, Check, Checked, Next, Threads};
 use crate::journal_threads::JournalThreads;
 use crate::logs::OncePerSecond;
 use crate::settings::Settings;
 use crate::spill_thread::SpillThread;
-use angarium_engine::{ConnectionId, Time};
+use angarium_engine::{ConnectionId, Refusal, Reply, Request, ShardId, Time};
 use angarium_journal::Storage;
 use angarium_node::{Node, Verification};
 use rustix::buffer::spare_capacity;
@@ -29,31 +30,20 @@ use std::time::{Duration, Instant};
 const BLOCK_BYTES: usize = 64 << 10;
 /// Most sockets served in one turn.
 const EVENTS_MAX: usize = 1_024;
+/// Most letters opened at once.
+const LETTERS_PER_TURN: usize = 256;
 /// Connections sent to between two looks at the clock.
 const SENDS_PER_STEP: usize = 8;
 /// Accepting rests this long when descriptors have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Where in the data folder the spill log lies.
-const SPILL_FOLDER: &str = "spill";
+pub(super) const SPILL_FOLDER: &str = "spill";
 
 /// What epoll reports an event for, in the upper half of its data.
 pub(super) const CLIENT: u64 = 0;
 const LISTENER: u64 = 1 << 32;
 const INBOX: u64 = 2 << 32;
-
-/// Makes the node from what is stored.
-pub type Recover = Box<dyn FnOnce(&dyn Storage, Time) -> Result<Node, String> + Send>;
-
-/// What a shard is started with.
-pub struct Start {
-    /// The settings.
-    pub settings: Settings,
-    /// Where the journal lies.
-    pub storage: Arc<dyn Storage>,
-    /// Makes the node; runs on the shard's thread.
-    pub recover: Recover,
-}
 
 /// What the reactor itself counts.
 #[derive(Clone, Debug, Default)]
@@ -89,7 +79,11 @@ pub struct Shard {
     accept_again_at: Option<Time>,
     inbox: Inbox,
     mailbox: Mailbox,
-    journal: JournalThreads,
+    pub(super) neighbours: Neighbours,
+    /// Other shards that have not ended.
+    serving_neighbours: usize,
+    /// Home's.
+    journal: Option<JournalThreads>,
     spill: SpillThread,
     authenticator: Authenticator,
     password_threads: Threads,
@@ -113,52 +107,30 @@ enum Stage {
     Closed,
 }
 
-/// Starts a shard on a thread of its own and returns when it listens: how to reach it, where it
-/// listens, and the thread.
-pub fn start(start: Start) -> Result<(Mailbox, Vec<String>, std::thread::JoinHandle<()>), String> {
-    let (ready, is_ready) = std::sync::mpsc::channel();
-    let thread = std::thread::Builder::new()
-        .name("shard-0".into())
-        .spawn(move || match Shard::new(start) {
-            Ok(mut shard) => {
-                let shown = shard.listeners.iter().map(|l| l.shown.clone()).collect();
-                if ready.send(Ok((shard.mailbox.clone(), shown))).is_ok() {
-                    shard.run();
-                }
-            }
-            Err(error) => {
-                // The receiver waits for exactly this.
-                let _ = ready.send(Err(error));
-            }
-        })
-        .map_err(|error| format!("cannot start a thread: {error}"))?;
-    let (mailbox, shown) = is_ready.recv().map_err(|_| "the shard's thread ended")??;
-    Ok((mailbox, shown, thread))
-}
-
 impl Shard {
-    fn new(start: Start) -> Result<Shard, String> {
-        let Start { settings, storage, recover } = start;
-        let clock = Clock::start();
+    /// A shard of which nobody listens for clients yet.
+    pub(super) fn new(
+        node: Node,
+        settings: Settings,
+        (inbox, neighbours): (Inbox, Neighbours),
+        clock: Clock,
+    ) -> Result<Shard, String> {
         let certificates =
             if settings.has_certificate() { Some(Certificates::load(&settings)?) } else { None };
-        // Ports are taken before the store is read, so that one in use is told at once, and opened
-        // after it, so that no client is cut off by a store that cannot be read.
-        let bound = listeners::bind_all(&settings)?;
-        let now = clock.now();
-        let node = recover(&*storage, now)?;
-        let listeners = listeners::listen_all(bound, &settings)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
             .map_err(|error| format!("cannot make an epoll: {error}"))?;
-        let (mailbox, inbox) = mailbox()?;
         let watch = |data| epoll::EventData::new_u64(data);
         epoll::add(&epoll, &inbox, watch(INBOX), epoll::EventFlags::IN)
             .map_err(|error| format!("cannot watch the mailbox: {error}"))?;
-        let spill = SpillThread::open(&settings.data.join(SPILL_FOLDER), mailbox.clone())?;
-        let password_checks_max = settings.password_checks_max;
-        let mut shard = Shard {
+        let own = neighbours.here.0.to_string();
+        let spill = settings.data.join(SPILL_FOLDER).join(own);
+        let spill = SpillThread::open(&spill, neighbours.own().clone())?;
+        // So many in all, and at least one for each.
+        let shards = neighbours.count() as u64;
+        let password_checks_max = settings.password_checks_max.div_ceil(shards);
+        Ok(Shard {
             node,
-            now,
+            now: clock.now(),
             settings,
             clients: Clients::default(),
             counters: Counters::default(),
@@ -168,12 +140,14 @@ impl Shard {
             certificates,
             complaints: OncePerSecond::default(),
             clock,
-            listeners,
+            listeners: Vec::new(),
             accept_again_at: None,
             inbox,
-            journal: JournalThreads::new(storage, mailbox.clone()),
+            journal: None,
             spill,
-            mailbox,
+            mailbox: neighbours.own().clone(),
+            serving_neighbours: neighbours.count() - 1,
+            neighbours,
             authenticator: Authenticator::default(),
             password_threads: Threads::new(password_checks_max),
             dirty: Vec::new(),
@@ -183,14 +157,27 @@ impl Shard {
             laggards: Laggards::default(),
             watchdog: Watchdog::default(),
             stage: Stage::Serving,
-        };
-        shard.watch_listeners(true);
-        Ok(shard)
+        })
+    }
+
+    /// Takes the journal's storage, and listens for clients of all shards.
+    pub(super) fn open(&mut self, storage: Arc<dyn Storage>, listeners: Vec<Listener>) {
+        self.journal = Some(JournalThreads::new(storage, self.mailbox.clone()));
+        self.listeners = listeners;
+        self.watch_listeners(true);
     }
 
     /// The node, for administration and views.
     pub fn node(&mut self) -> &mut Node {
         &mut self.node
+    }
+
+    /// Carries out what an operator asks of the broker; at home. All shards have letters about it when
+    /// this returns.
+    pub fn administer(&mut self, vhost: &str, request: Request) -> Result<Reply, Refusal> {
+        let reply = self.node.administer(self.now, vhost, request);
+        self.send_parcels();
+        reply
     }
 
     /// The time of this turn.
@@ -213,14 +200,21 @@ impl Shard {
         if self.stage != Stage::Serving {
             return;
         }
+        if self.node.is_home() {
+            self.neighbours.tell_others(|shard| shard.drain());
+        }
         self.watch_listeners(false);
         self.listeners.clear();
         self.stage = Stage::Draining(self.now.plus(self.settings.drain_timeout.0));
         self.node.shutdown(self.now, "the broker is shutting down");
     }
 
-    /// Takes changed settings over, those that can be.
+    /// Takes changed settings over, those that can be; at home, for all shards.
     pub fn reload(&mut self, settings: Settings) {
+        if self.node.is_home() {
+            let same = settings.clone();
+            self.neighbours.tell_others(move |shard| shard.reload(same));
+        }
         if let Some(certificates) = &mut self.certificates {
             certificates.reload(&settings);
         }
@@ -229,7 +223,8 @@ impl Shard {
         self.settings.drain_timeout = settings.drain_timeout;
     }
 
-    fn run(&mut self) {
+    /// Turns until the end.
+    pub(super) fn run(&mut self) {
         let mut events = Vec::with_capacity(EVENTS_MAX);
         while self.stage != Stage::Closed {
             self.wait(&mut events);
@@ -300,12 +295,16 @@ impl Shard {
         }
         self.node.end_turn(self.now);
         self.watch_step(Step::EndTurn);
-        self.damage.look(&self.node);
+        if self.node.is_home() {
+            self.damage.look(&self.node);
+        }
         self.laggards.look(&mut self.node);
         self.hand_out();
+        self.send_parcels();
         self.flush();
         self.resume_paused();
         self.go_on_ending();
+        self.send_parcels();
         self.watch_step(Step::Rest);
         if let Some(pause) = self.moderation.end_turn(self.now) {
             std::thread::sleep(pause);
@@ -314,29 +313,46 @@ impl Shard {
 
     /// Opens the letters that have come; says whether there were any.
     fn open_letters(&mut self) -> bool {
-        let mut has_letters = false;
-        while let Some(letter) = self.inbox.next() {
-            has_letters = true;
-            self.open_letter(letter);
+        // Whatever else comes in the meantime is for the next turn.
+        for at in 0..LETTERS_PER_TURN {
+            match self.inbox.next() {
+                Some(letter) => self.open_letter(letter),
+                None => return at > 0,
+            }
         }
-        has_letters
+        true
     }
 
     fn open_letter(&mut self, letter: Letter) {
         match letter {
             Letter::JobDone(done, flush_took) => {
-                self.journal.came_back();
+                self.came_back();
                 if let Some(took) = flush_took {
                     self.counters.flush_times.count(took);
                 }
                 self.node.job_done(self.now, done);
             }
             Letter::ReadDone(done) => {
-                self.journal.came_back();
+                self.came_back();
                 self.node.read_done(self.now, done);
             }
             Letter::SpillDone(done) => self.node.spill_done(done),
+            Letter::Parcel(from, parcel) => self.node.arrived(self.now, from, &parcel),
+            Letter::Client(fd, peer, kind) => self.take_client(fd, peer, kind),
             Letter::Task(task) => task(self),
+        }
+    }
+
+    fn came_back(&mut self) {
+        if let Some(journal) = &mut self.journal {
+            journal.came_back();
+        }
+    }
+
+    /// Sends other shards what there is for them.
+    fn send_parcels(&mut self) {
+        while let Some((to, parcel)) = self.node.next_parcel() {
+            self.neighbours.send(to, Letter::Parcel(self.neighbours.here, parcel));
         }
     }
 
@@ -364,14 +380,15 @@ impl Shard {
         if let Some(why) = self.node.take_refused_login() {
             self.complain(&why);
         }
-        while let Some(job) = self.node.next_job() {
-            self.journal.start(job);
-        }
-        while let Some(read) = self.node.next_read() {
-            self.journal.read(read);
-        }
         while let Some(job) = self.node.next_spill_job() {
             self.spill.start(job);
+        }
+        let Some(journal) = &mut self.journal else { return };
+        while let Some(job) = self.node.next_job() {
+            journal.start(job);
+        }
+        while let Some(read) = self.node.next_read() {
+            journal.read(read);
         }
     }
 
@@ -484,7 +501,10 @@ impl Shard {
 
     fn go_on_ending(&mut self) {
         if let Stage::Draining(until) = self.stage {
-            if !self.node.is_drained() && self.now < until {
+            // Home is there until the others have ended: what their clients sent last may be for queues.
+            let is_over = self.node.is_drained() || self.now >= until;
+            let has_others = self.node.is_home() && self.serving_neighbours > 0;
+            if !is_over || has_others {
                 return;
             }
             self.close_all();
@@ -493,9 +513,19 @@ impl Shard {
         }
         if self.stage == Stage::Closing {
             self.hand_out();
-            if self.journal.are_idle() {
+            if self.journal.as_ref().is_none_or(JournalThreads::are_idle) {
                 self.stage = Stage::Closed;
+                self.end();
             }
+        }
+    }
+
+    /// Tells home that this shard has ended.
+    fn end(&mut self) {
+        self.send_parcels();
+        if !self.node.is_home() {
+            let task = |shard: &mut Shard| shard.serving_neighbours -= 1;
+            self.neighbours.send(ShardId::HOME, Letter::Task(Box::new(task)));
         }
     }
 

@@ -1,7 +1,9 @@
 //! Every setting, defined once: name, type, default, bounds, whether a running broker can change
 //! it, and what it does.
 
-use super::value::{ByteCount, Encryption, Listen, LogFormat, LogLevel, SettingValue, Span};
+use super::value::{
+    ByteCount, Encryption, Listen, LogFormat, LogLevel, SettingValue, ShardCount, Span,
+};
 use angarium_engine::Laggard;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -142,6 +144,10 @@ settings! {
     /// owner only; locked against a second broker. The default is `$XDG_DATA_HOME/angarium`, or
     /// `~/.local/share/angarium`, so that commands find the broker from any folder.
     data("data"): PathBuf = default_data(), Restart, any;
+
+    /// Threads that serve clients, each with connections of its own. The first one has the queues and
+    /// all AMQP clients; NATS clients are spread over all of them.
+    shards("shards"): ShardCount = ShardCount::Auto, Restart, any;
 
     /// Where AMQP clients connect. On all interfaces by default, as clients expect; the default
     /// user `guest` is nevertheless let in from this host only (see `loopback-users`).

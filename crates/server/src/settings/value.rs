@@ -1,6 +1,7 @@
 //! The types a setting can have: how each is written, read back and refused.
 
 use angarium_engine::Laggard;
+use angarium_engine::limits::SHARDS_MAX;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -196,6 +197,48 @@ impl SettingValue for Option<ByteCount> {
     }
     fn show(&self) -> String {
         self.map_or_else(|| "off".into(), |bytes| bytes.show())
+    }
+}
+
+/// How many shards a broker has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShardCount {
+    /// As many as the machine has processors for.
+    Auto,
+    /// So many.
+    Count(usize),
+}
+
+impl ShardCount {
+    /// How many that is on this machine.
+    #[must_use]
+    pub fn number(self) -> usize {
+        match self {
+            ShardCount::Auto => {
+                let processors = std::thread::available_parallelism().map_or(1, usize::from);
+                processors.min(SHARDS_MAX)
+            }
+            ShardCount::Count(count) => count,
+        }
+    }
+}
+
+impl SettingValue for ShardCount {
+    const FORM: &'static str = "NUMBER|auto";
+    fn parse(text: &str) -> Result<Self, String> {
+        if text == "auto" {
+            return Ok(ShardCount::Auto);
+        }
+        match text.parse() {
+            Ok(count) if (1..=SHARDS_MAX).contains(&count) => Ok(ShardCount::Count(count)),
+            _ => Err(format!("expected auto or a number from 1 to {SHARDS_MAX}")),
+        }
+    }
+    fn show(&self) -> String {
+        match self {
+            ShardCount::Auto => "auto".into(),
+            ShardCount::Count(count) => count.to_string(),
+        }
     }
 }
 

@@ -1,0 +1,52 @@
+//! The shards' mailboxes: whom to ask, and how connections are named among all shards.
+
+use crate::reactor::{Gone, Mailbox, Shard};
+use angarium_engine::ConnectionId;
+use std::sync::Arc;
+
+/// The mailboxes of all shards.
+#[derive(Clone, Debug)]
+pub struct Mailboxes(Arc<[Mailbox]>);
+
+impl Mailboxes {
+    /// Of a broker with these; the first is home's, and there is one at least.
+    #[must_use]
+    pub fn new(mailboxes: Vec<Mailbox>) -> Mailboxes {
+        Mailboxes(mailboxes.into())
+    }
+
+    /// Where queues, users and virtual hosts are.
+    #[must_use]
+    pub fn home(&self) -> &Mailbox {
+        &self.0[0]
+    }
+
+    /// Asks every shard the same.
+    pub(super) async fn ask_all<T: Send + 'static>(
+        &self,
+        task: impl FnOnce(&mut Shard) -> T + Clone + Send + 'static,
+    ) -> Result<Vec<T>, Gone> {
+        let mut answers = Vec::with_capacity(self.0.len());
+        for mailbox in &*self.0 {
+            answers.push(mailbox.ask(task.clone()).await?);
+        }
+        Ok(answers)
+    }
+
+    /// Waits until all shards know what home has told them: letters are opened in order.
+    pub(super) async fn settle(&self) -> Result<(), Gone> {
+        self.ask_all(|_| ()).await.map(|_| ())
+    }
+
+    /// The number by which people know a shard's connection.
+    pub(super) fn name(&self, shard: usize, connection: ConnectionId) -> u64 {
+        u64::from(connection.0) * self.0.len() as u64 + shard as u64
+    }
+
+    /// The connection of that number.
+    pub(super) fn find(&self, name: u64) -> Option<(&Mailbox, ConnectionId)> {
+        let shards = self.0.len() as u64;
+        let connection = u32::try_from(name / shards).ok()?;
+        Some((&self.0[(name % shards) as usize], ConnectionId(connection)))
+    }
+}

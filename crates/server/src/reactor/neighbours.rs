@@ -1,0 +1,86 @@
+//! The shards of a broker as one of them sees them: their mailboxes, and how many clients each has.
+
+use super::Shard;
+use super::mailbox::{Letter, Mailbox};
+use angarium_engine::ShardId;
+use angarium_protocol::Protocol;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// All shards of the broker.
+#[derive(Clone, Debug)]
+pub(super) struct Neighbours {
+    pub(super) here: ShardId,
+    /// By shard, the own one too.
+    mailboxes: Arc<[Mailbox]>,
+    /// How many clients each shard has, or has been given.
+    clients: Arc<[AtomicUsize]>,
+}
+
+impl Neighbours {
+    /// All shards as the first one sees them.
+    pub(super) fn new(mailboxes: Vec<Mailbox>) -> Neighbours {
+        let clients = mailboxes.iter().map(|_| AtomicUsize::new(0)).collect();
+        Neighbours { here: ShardId::HOME, mailboxes: mailboxes.into(), clients }
+    }
+
+    /// The same as another one of them sees them.
+    pub(super) fn seen_by(&self, shard: ShardId) -> Neighbours {
+        Neighbours { here: shard, ..self.clone() }
+    }
+
+    /// How many shards there are.
+    pub(super) fn count(&self) -> usize {
+        self.mailboxes.len()
+    }
+
+    /// The own mailbox.
+    pub(super) fn own(&self) -> &Mailbox {
+        &self.mailboxes[usize::from(self.here.0)]
+    }
+
+    /// Has the same done on every other shard.
+    pub(super) fn tell_others(&self, task: impl FnOnce(&mut Shard) + Clone + Send + 'static) {
+        for (at, mailbox) in self.mailboxes.iter().enumerate() {
+            if at != usize::from(self.here.0) {
+                // One that has ended has nothing left to do.
+                let _ = mailbox.tell(task.clone());
+            }
+        }
+    }
+
+    /// Sends a letter to a shard; without it, nobody needs it.
+    pub(super) fn send(&self, to: ShardId, letter: Letter) {
+        let _ = self.mailboxes[usize::from(to.0)].send(letter);
+    }
+
+    // ---- clients ----
+
+    /// The shard for a new client, which is counted there from now on. Who uses queues goes to them;
+    /// all others to the shard with the fewest clients.
+    pub(super) fn place(&self, protocol: Protocol) -> ShardId {
+        let shard = match protocol {
+            Protocol::Amqp091 => ShardId::HOME,
+            Protocol::Nats => self.emptiest(),
+        };
+        self.clients[usize::from(shard.0)].fetch_add(1, Ordering::Relaxed);
+        shard
+    }
+
+    fn emptiest(&self) -> ShardId {
+        let counts = self.clients.iter().map(|count| count.load(Ordering::Relaxed));
+        // Of equally empty ones the last: the first has the queues to look after too.
+        let emptiest = counts.enumerate().min_by_key(|(at, count)| (*count, usize::MAX - at));
+        ShardId(emptiest.map_or(0, |(at, _)| u8::try_from(at).unwrap_or(0)))
+    }
+
+    /// A client that had been placed here has gone.
+    pub(super) fn left(&self) {
+        self.clients[usize::from(self.here.0)].fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// How many clients all shards have.
+    pub(super) fn clients(&self) -> usize {
+        self.clients.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+    }
+}

@@ -1,0 +1,157 @@
+//! How a broker's shards are started, and how their end is waited for.
+
+use super::clock::Clock;
+use super::listeners;
+use super::mailbox::{Inbox, Mailbox, mailbox};
+use super::neighbours::Neighbours;
+use super::shard::{SPILL_FOLDER, Shard};
+use crate::settings::Settings;
+use angarium_engine::{ShardId, Time};
+use angarium_journal::Storage;
+use angarium_node::Node;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+/// Makes home's node from what is stored.
+pub type Recover = Box<dyn FnOnce(&dyn Storage, Time) -> Result<Node, String> + Send>;
+/// Makes another shard's node from home's introduction.
+pub type Join = Arc<dyn Fn(ShardId, &[Vec<u8>]) -> Result<Node, String> + Send + Sync>;
+
+/// What shards are started with.
+pub struct Start {
+    /// The settings.
+    pub settings: Settings,
+    /// How many shards.
+    pub shards: usize,
+    /// Where the journal lies.
+    pub storage: Arc<dyn Storage>,
+    /// Makes home's node; runs on its thread.
+    pub recover: Recover,
+    /// Makes the others; runs on their threads.
+    pub join: Join,
+}
+
+/// A broker's shards, which run.
+#[derive(Debug)]
+pub struct Running {
+    /// How to reach them; home is the first.
+    pub mailboxes: Vec<Mailbox>,
+    /// Where clients connect, for people.
+    pub shown: Vec<String>,
+    threads: Vec<JoinHandle<()>>,
+    endings: Receiver<Ending>,
+}
+
+/// How a shard's thread has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    InOrder,
+    Panicked,
+}
+
+/// Tells how its thread ends.
+struct Teller(Sender<Ending>);
+
+impl Drop for Teller {
+    fn drop(&mut self) {
+        let panicked = std::thread::panicking();
+        // Whoever does not wait does not want to know.
+        let _ = self.0.send(if panicked { Ending::Panicked } else { Ending::InOrder });
+    }
+}
+
+/// Starts shards, each on a thread of its own, and returns when clients can connect.
+pub fn start(start: Start) -> Result<Running, String> {
+    let Start { settings, shards, storage, recover, join } = start;
+    let (mailboxes, inboxes): (Vec<Mailbox>, Vec<Inbox>) =
+        (0..shards).map(|_| mailbox()).collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+    let mut inboxes = inboxes.into_iter();
+    let neighbours = Neighbours::new(mailboxes.clone());
+    let (teller, endings) = channel();
+    let (ready, is_ready) = channel();
+    let clock = Clock::start();
+
+    let inbox = inboxes.next().ok_or("a broker needs a shard")?;
+    let home = (settings.clone(), (inbox, neighbours.clone()), clock);
+    let told = teller.clone();
+    let mut threads = vec![spawn(ShardId::HOME, move || {
+        let _teller = Teller(told);
+        match open_home(home, storage, recover) {
+            Ok((mut shard, opened)) => {
+                if ready.send(Ok(opened)).is_ok() {
+                    shard.run();
+                }
+            }
+            Err(error) => {
+                // The receiver waits for exactly this.
+                let _ = ready.send(Err(error));
+            }
+        }
+    })?];
+    let opened = is_ready.recv().map_err(|_| "the shard's thread ended")??;
+    let introduction = Arc::new(opened.introduction);
+    for (at, inbox) in (1..).zip(inboxes) {
+        let shard = ShardId(at);
+        let (settings, neighbours) = (settings.clone(), neighbours.seen_by(shard));
+        let (introduction, join) = (Arc::clone(&introduction), Arc::clone(&join));
+        let (clock, told) = (clock, teller.clone());
+        threads.push(spawn(shard, move || {
+            let _teller = Teller(told);
+            let node = join(shard, &introduction).expect("home introduces itself well");
+            match Shard::new(node, settings, (inbox, neighbours), clock) {
+                Ok(mut shard) => shard.run(),
+                Err(error) => panic!("shard {at} cannot start: {error}"),
+            }
+        })?);
+    }
+    Ok(Running { mailboxes, shown: opened.shown, threads, endings })
+}
+
+impl Running {
+    /// Waits for the end of all shards. An error where one of them has failed: the broker cannot go on
+    /// without it.
+    pub fn wait(self) -> Result<(), String> {
+        for _ in &self.threads {
+            if self.endings.recv() != Ok(Ending::InOrder) {
+                return Err("a shard's thread panicked".to_owned());
+            }
+        }
+        for thread in self.threads {
+            thread.join().map_err(|_| "a shard's thread panicked".to_owned())?;
+        }
+        Ok(())
+    }
+}
+
+fn spawn(shard: ShardId, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, String> {
+    std::thread::Builder::new()
+        .name(format!("shard-{}", shard.0))
+        .spawn(run)
+        .map_err(|error| format!("cannot start a thread: {error}"))
+}
+
+/// What home has to say when it is open.
+struct Opened {
+    shown: Vec<String>,
+    introduction: Vec<Vec<u8>>,
+}
+
+fn open_home(
+    (settings, ends, clock): (Settings, (Inbox, Neighbours), Clock),
+    storage: Arc<dyn Storage>,
+    recover: Recover,
+) -> Result<(Shard, Opened), String> {
+    // Ports are taken before the store is read, so that one in use is told at once, and opened
+    // after it, so that no client is cut off by a store that cannot be read.
+    let bound = listeners::bind_all(&settings)?;
+    let mut node = recover(&*storage, clock.now())?;
+    // What an earlier process left there, with more shards perhaps, is nobody's now.
+    let _ = std::fs::remove_dir_all(settings.data.join(SPILL_FOLDER));
+    let introduction = node.introduction();
+    let mut shard = Shard::new(node, settings.clone(), ends, clock)?;
+    let listeners = listeners::listen_all(bound, &settings)?;
+    let shown = listeners.iter().map(|listener| listener.shown.clone()).collect();
+    shard.open(storage, listeners);
+    Ok((shard, Opened { shown, introduction }))
+}
