@@ -338,6 +338,9 @@ struct DiskArguments {
 struct Named {
     #[command(flatten)]
     presets: PresetArguments,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
 }
 
 impl Named {
@@ -347,9 +350,17 @@ impl Named {
     }
 }
 
-fn presets(arguments: &PresetArguments) -> Result<ExitCode, String> {
-    let clean = campaign::run(arguments)?;
+fn presets(arguments: &PresetArguments, json: bool) -> Result<ExitCode, String> {
+    let clean = campaign::run(arguments, json)?;
     Ok(if clean { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+/// Serves coordinators until it is told to end.
+fn serve(worker: &WorkerArguments) -> Result<(), String> {
+    interrupt::install().map_err(text)?;
+    let listener = TcpListener::bind(&worker.listen).map_err(text)?;
+    eprintln!("waiting for coordinators at {}", worker.listen);
+    load::worker::serve(&listener, None).map_err(text)
 }
 
 fn list() {
@@ -434,17 +445,15 @@ fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
             let met = versus::run(arguments)?;
             return Ok(if met { ExitCode::SUCCESS } else { ExitCode::from(2) });
         }
-        BenchCommand::Worker(worker) => {
-            interrupt::install().map_err(text)?;
-            let listener = TcpListener::bind(&worker.listen).map_err(text)?;
-            eprintln!("waiting for coordinators at {}", worker.listen);
-            load::worker::serve(&listener, None).map_err(text)?;
-        }
+        BenchCommand::Worker(worker) => serve(worker)?,
         BenchCommand::List => list(),
         BenchCommand::Peers(arguments) => campaign::peers(arguments)?,
         BenchCommand::Compare(arguments) => campaign::compare(arguments)?,
-        BenchCommand::Run(arguments) => return presets(arguments),
-        BenchCommand::Named(words) => return presets(&Named::of(words).presets),
+        BenchCommand::Run(arguments) => return presets(arguments, json),
+        BenchCommand::Named(words) => {
+            let named = Named::of(words);
+            return presets(&named.presets, json || named.json);
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

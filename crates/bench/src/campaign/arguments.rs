@@ -104,14 +104,12 @@ pub(crate) fn peers(arguments: &PeersArguments) -> Result<(), String> {
             None => println!("{:<10} not here; {}", kind.name(), kind.hint()),
         }
     }
-    println!(
-        "\nKafka, Redis, ActiveMQ and Artemis as peers are not built in: start one and name it by --target."
-    );
+    println!("\nAny other: start it, and name it by --target.");
     Ok(())
 }
 
 /// Runs the presets. `true` if nothing failed.
-pub(crate) fn run(arguments: &PresetArguments) -> Result<bool, String> {
+pub(crate) fn run(arguments: &PresetArguments, json: bool) -> Result<bool, String> {
     interrupt::install().map_err(|error| format!("signals: {error}"))?;
     let tasks = arguments.tasks()?;
     let drain = Duration::try_from_secs_f64(arguments.drain)
@@ -153,18 +151,30 @@ pub(crate) fn run(arguments: &PresetArguments) -> Result<bool, String> {
         report.partial = None;
     }
     save(&report, output, &html)?;
+    if json {
+        println!("{}", serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?);
+    } else {
+        show(&report, output, &html);
+    }
+    Ok(report.is_clean() && report.partial.is_none())
+}
+
+/// The result as text.
+fn show(report: &Report, output: &Path, html: &Path) {
     for preset in &report.presets {
-        print!("{}", report::preset_table(&report, preset));
+        print!("{}", report::preset_table(report, preset));
     }
     if report.presets.len() > 1 {
-        print!("\n{}", report::summary(&report));
+        print!("\n{}", report::summary(report));
     }
     println!("\n{}", report.machine.describe());
+    if let Some(noise) = report::noise(report) {
+        println!("two copies of one broker differ by up to {:.0}%", noise * 100.0);
+    }
     println!("{} and {}, {:.0} s", output.display(), html.display(), report.took_s);
     if let Some(why) = &report.partial {
         println!("PARTIAL: {why}");
     }
-    Ok(report.is_clean() && report.partial.is_none())
 }
 
 fn save(report: &Report, output: &Path, html: &Path) -> Result<(), String> {

@@ -5,6 +5,7 @@ use super::progress::Progress;
 use super::side::Side;
 use crate::interrupt;
 use crate::load::{self, End};
+use crate::measure::raw::SocketSpeed;
 use crate::measure::{disk, raw};
 use crate::peer::Programs;
 use crate::preset::{Baseline, Broker, Case, Parameters, Preset};
@@ -84,7 +85,11 @@ impl Campaign<'_> {
             if interrupt::requested() {
                 return;
             }
-            match raw::measure(size, LIMIT_SPAN) {
+            // The better of two: it is a limit, and others may run beside one of them.
+            let looks = [(); 2].map(|()| raw::measure(size, LIMIT_SPAN / 2));
+            let faster = |a: &SocketSpeed, b: &SocketSpeed| a.bytes_per_s.total_cmp(&b.bytes_per_s);
+            let looks: Result<Vec<SocketSpeed>, _> = looks.into_iter().collect();
+            match looks.map(|looks| looks.into_iter().max_by(faster).unwrap_or_default()) {
                 Ok(speed) => {
                     let raw = Raw {
                         messages_per_s: speed.messages_per_s,

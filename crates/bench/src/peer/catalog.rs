@@ -15,7 +15,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// How long one may take to answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a confirm of a persistent message says.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,11 +69,14 @@ pub enum Kind {
     Nats,
     /// Mosquitto.
     Mosquitto,
+    /// ActiveMQ Artemis.
+    Artemis,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 4] = [Kind::Angarium, Kind::RabbitMq, Kind::Nats, Kind::Mosquitto];
+    pub const ALL: [Kind; 5] =
+        [Kind::Angarium, Kind::RabbitMq, Kind::Nats, Kind::Mosquitto, Kind::Artemis];
 
     /// What it is asked for by.
     pub fn name(self) -> &'static str {
@@ -82,6 +85,7 @@ impl Kind {
             Kind::RabbitMq => "rabbitmq",
             Kind::Nats => "nats",
             Kind::Mosquitto => "mosquitto",
+            Kind::Artemis => "artemis",
         }
     }
 
@@ -97,6 +101,8 @@ impl Kind {
             Kind::RabbitMq => &["amqp", "stomp", "mqtt"],
             Kind::Nats => &["nats"],
             Kind::Mosquitto => &["mqtt", "mqtt5"],
+            // Its one port speaks them all; AMQP 1.0 is not spoken by this tool yet.
+            Kind::Artemis => &["stomp", "mqtt", "mqtt5"],
         }
     }
 
@@ -107,6 +113,9 @@ impl Kind {
             Kind::RabbitMq => "on Debian: apt-get install rabbitmq-server",
             Kind::Nats => "go install github.com/nats-io/nats-server/v2@latest",
             Kind::Mosquitto => "on Debian: apt-get install mosquitto",
+            Kind::Artemis => {
+                "unpack org.apache.activemq:apache-artemis:tar.gz:bin, then `--program artemis=BIN/artemis`"
+            }
         }
     }
 
@@ -114,7 +123,7 @@ impl Kind {
     pub fn level(self, protocol: Protocol) -> Level {
         match (self, protocol) {
             (_, Protocol::Nats) => Level::AtMostOnce,
-            (Kind::Angarium | Kind::RabbitMq, _) => Level::Flushed,
+            (Kind::Angarium | Kind::RabbitMq | Kind::Artemis, _) => Level::Flushed,
             // It writes its store now and then, and never before it confirms.
             (Kind::Mosquitto, _) => Level::Memory,
             (Kind::Nats, _) => Level::AtMostOnce,
@@ -138,6 +147,7 @@ impl Kind {
             Kind::RabbitMq => RabbitMq::is_installed().then(|| PathBuf::from("rabbitmq-server")),
             Kind::Nats => on_path("nats-server"),
             Kind::Mosquitto => on_path("mosquitto"),
+            Kind::Artemis => on_path("artemis"),
         }
     }
 
@@ -148,6 +158,7 @@ impl Kind {
                 .args(["--show", "--showformat=${Version}", "rabbitmq-server"])
                 .output(),
             Kind::Mosquitto => Command::new(program).arg("-h").output(),
+            Kind::Artemis => Command::new(program).arg("version").output(),
             Kind::Angarium | Kind::Nats => Command::new(program).arg("--version").output(),
         };
         let said = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
@@ -329,8 +340,47 @@ fn command(kind: Kind, program: &Path, folder: &Path) -> Result<Foreground, Erro
             let command = vec![program, "-c".to_owned(), text(&path)];
             (command, vec![address("mqtt", port)?, address("mqtt5", port)?], Some(file))
         }
+        Kind::Artemis => return artemis(&program, folder, port),
         Kind::RabbitMq => unreachable!("it is started by its own script"),
     })
+}
+
+/// Creates an instance of Artemis, whose one port speaks all its protocols.
+fn artemis(program: &str, folder: &Path, port: u16) -> Result<Foreground, Error> {
+    let instance = folder.join("instance");
+    let flags = [
+        "create",
+        "--silent",
+        "--allow-anonymous",
+        "--user",
+        "bench",
+        "--password",
+        "bench",
+        "--host",
+        "127.0.0.1",
+        "--no-web",
+        "--no-amqp-acceptor",
+        "--no-mqtt-acceptor",
+        "--no-stomp-acceptor",
+        "--no-hornetq-acceptor",
+        "--default-port",
+    ];
+    let output = Command::new(program).args(flags).arg(port.to_string()).arg(&instance).output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(io::Error::other(format!("artemis create: {said}")).into());
+    }
+    // Its durable queues wait for the disk by default, which `create` has tuned.
+    let file = fs::read_to_string(instance.join("etc/broker.xml"))?;
+    let login = "bench:bench@127.0.0.1";
+    let targets =
+        ["stomp", "mqtt", "mqtt5"].map(|scheme| format!("{scheme}://{login}:{port}").parse());
+    let targets = targets.into_iter().collect::<Result<_, _>>().map_err(io::Error::other)?;
+    Ok((
+        vec![instance.join("bin/artemis").to_string_lossy().into_owned(), "run".to_owned()],
+        targets,
+        Some(file),
+    ))
 }
 
 #[cfg(test)]

@@ -129,7 +129,7 @@ fn judge(before: &[f64], after: &[f64], noise: f64) -> Change {
 
 /// The largest difference between two copies of the same broker, of any first figure; none if there
 /// were no two copies.
-pub(super) fn noise(report: &Report) -> Option<f64> {
+pub(crate) fn noise(report: &Report) -> Option<f64> {
     let copy = |label: &str| report.sides.iter().position(|side| side.label == format!("{label}'"));
     let (first, second) = report
         .sides

@@ -58,6 +58,15 @@ fn head(page: &mut String, report: &Report) {
         }
     };
     put(page, &state);
+    if let Some(noise) = super::noise(report) {
+        let percent = noise * 100.0;
+        put(
+            page,
+            &format!(
+                "<p>Two copies of one broker differ by up to {percent:.0}%: that is noise.</p>"
+            ),
+        );
+    }
     put(page, "</header><main>");
 }
 

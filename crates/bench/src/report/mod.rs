@@ -8,7 +8,7 @@ mod result;
 mod runs;
 mod table;
 
-pub(crate) use compare::compare;
+pub(crate) use compare::{compare, noise};
 pub(crate) use html::page;
 pub(crate) use machine::Machine;
 pub(crate) use result::{

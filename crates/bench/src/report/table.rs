@@ -38,6 +38,8 @@ pub(super) fn limit(report: &Report, preset: &Preset, case: &CaseResult, key: &s
             Some(raw?.messages_per_s)
         }
         (Baseline::Relay, "bandwidth") => Some(raw?.bytes_per_s / 1e6),
+        // What sender, relay and receiver take together for the bare octets.
+        (Baseline::Relay, "tool_us") => Some(raw?.cpu_ns_per_message / 1e3),
         (Baseline::RoundTrip, "p50_us") => Some(raw?.round_trip_us),
         (Baseline::Disk, "out_rate" | "spool_rate") => {
             Some(report.disk.as_ref()?.bytes_per_s / case.size_bytes.max(1) as f64)
@@ -224,6 +226,14 @@ pub(crate) fn remarks(report: &Report, result: &PresetResult) -> Vec<String> {
     }
     for (limit, labels) in limits.iter().filter(|(limit, _)| !limit.is_empty()) {
         add(format!("limited by {limit}: {}", labels.join(", ")));
+    }
+    let closed = |case: &CaseResult| {
+        let mut runs = (0..report.sides.len()).flat_map(|side| case.done(side));
+        runs.any(|it| it.closed_loop && it.metrics.contains_key("p50_us"))
+    };
+    if result.cases.iter().any(closed) {
+        let bound = "messages waited for room or for an answer";
+        add(format!("closed loop: {bound}, and times are those of such messages"));
     }
     if let Some(unlike) = unlike_levels(report, result) {
         add(unlike);
