@@ -26,8 +26,8 @@ const SINGLE_CONFIRMS: u64 = 100;
 const OWN_FLUSHES: u64 = 20;
 /// A broker that flushes for each confirm has at least this many flushes for each.
 const FLUSHED_MIN: f64 = 0.9;
-/// How long a drained queue must stay silent.
-const SILENCE: Duration = Duration::from_secs(2);
+/// How long a drained queue must stay silent once all that was confirmed has come.
+const SILENCE: Duration = Duration::from_millis(500);
 
 /// A broker that can be killed and started again on the same data and port.
 pub trait Mortal {
@@ -88,7 +88,8 @@ pub fn measure(
     let start = Instant::now();
     broker.revive()?;
     let restart_ms = start.elapsed().as_secs_f64() * 1e3;
-    let tallies = drain(plan, &topology)?;
+    let confirmed = before.iter().flatten().filter(|yes| **yes).count() as u64;
+    let tallies = drain(plan, &topology, confirmed)?;
     let mut outcome = Durability { restart_ms, flushes_per_confirm, ..Durability::default() };
     for (index, confirmed) in before.iter().enumerate() {
         let has = |sequence: usize| tallies[index].has(index as u32, sequence as u64);
@@ -224,8 +225,9 @@ fn publish_until_killed(
     })
 }
 
-/// Takes everything there is. Returns what each queue had.
-fn drain(plan: &Plan, topology: &Topology) -> Result<Vec<Tally>, Error> {
+/// Takes everything there is: at least `expected` messages, or what comes until nothing has for the
+/// plan's drain time. Returns what each queue had.
+fn drain(plan: &Plan, topology: &Topology, expected: u64) -> Result<Vec<Tally>, Error> {
     let control = Control::new(plan.producers, plan.consumers, 0, 1);
     thread::scope(|scope| {
         let mut consumers = Vec::new();
@@ -235,7 +237,8 @@ fn drain(plan: &Plan, topology: &Topology) -> Result<Vec<Tally>, Error> {
             consumers.push(scope.spawn(move || consumer.run()));
         }
         let (mut moved, mut seen) = (Instant::now(), 0);
-        while moved.elapsed() < SILENCE && !interrupt::requested() {
+        let patience = |seen: u64| if seen >= expected { SILENCE } else { plan.drain };
+        while moved.elapsed() < patience(seen) && !interrupt::requested() {
             thread::sleep(Duration::from_millis(5));
             if control.delivered() != seen {
                 (moved, seen) = (Instant::now(), control.delivered());
@@ -272,7 +275,7 @@ fn flushes(plan: &Plan, topology: &Topology, folder: &Path) -> Result<Option<f64
     }
     let after = process::disk_flushes();
     publisher.link.close()?;
-    drain(&Plan { consumers: plan.queues, ..plan.clone() }, topology)?;
+    drain(&Plan { consumers: plan.queues, ..plan.clone() }, topology, SINGLE_CONFIRMS)?;
     let flushes = before.zip(after).map(|(before, after)| after.saturating_sub(before));
     Ok(flushes.map(|count| count as f64 / SINGLE_CONFIRMS as f64))
 }

@@ -371,7 +371,11 @@ fn artemis(program: &str, folder: &Path, port: u16) -> Result<Foreground, Error>
         return Err(io::Error::other(format!("artemis create: {said}")).into());
     }
     // Its durable queues wait for the disk by default, which `create` has tuned.
-    let file = fs::read_to_string(instance.join("etc/broker.xml"))?;
+    let path = instance.join("etc/broker.xml");
+    // Without these names of kinds, STOMP's queues are topics that drop what nobody hears.
+    let kinds = "anycastPrefix=/queue/;multicastPrefix=/topic/;protocols=";
+    let file = fs::read_to_string(&path)?.replacen("protocols=", kinds, 1);
+    fs::write(&path, &file)?;
     let login = "bench:bench@127.0.0.1";
     let targets =
         ["stomp", "mqtt", "mqtt5"].map(|scheme| format!("{scheme}://{login}:{port}").parse());

@@ -141,7 +141,8 @@ impl State {
 
 fn connected(speech: Speech) -> Vec<u8> {
     match speech {
-        Speech::Mqtt => vec![0x20, 2, 0, 0],
+        // A session of every name is there: nobody subscribes twice.
+        Speech::Mqtt => vec![0x20, 2, 1, 0],
         Speech::Stomp => b"CONNECTED\nversion:1.2\n\n\0".to_vec(),
     }
 }

@@ -32,6 +32,8 @@ pub struct Connection {
     /// Published messages are confirmed: QoS 1.
     confirms: bool,
     filter: Option<String>,
+    /// The broker had kept a session of our name.
+    session_present: bool,
     /// Octets of a body that have not come.
     body_left: usize,
     delivered: u64,
@@ -62,6 +64,7 @@ impl Connection {
             version: uri.version,
             confirms: false,
             filter: None,
+            session_present: false,
             body_left: 0,
             delivered: 0,
             unacked: VecDeque::new(),
@@ -70,10 +73,15 @@ impl Connection {
         let login = uri.login.as_ref().map(|(user, password)| (user.as_str(), password.as_str()));
         let connect = packet::connect(uri.version, client_id, login, clean);
         connection.stream.write_all(&connect)?;
+        let mut session_present = false;
         connection.expect(packet::CONNACK, |content| match content.get(1) {
-            Some(0) => Ok(()),
+            Some(0) => {
+                session_present = content[0] & 1 == 1;
+                Ok(())
+            }
             code => Err(Error::Closed(format!("CONNACK with code {code:?}"))),
         })?;
+        connection.session_present = session_present;
         Ok(connection)
     }
 
@@ -105,7 +113,7 @@ impl Connection {
             *self = Connection::open_session(&self.uri, name, false)?;
         }
         self.filter = Some(filter.to_owned());
-        if session.is_some() {
+        if session.is_some() && self.session_present {
             // The session has the subscription, and may send what it kept already.
             return Ok(());
         }
