@@ -1,7 +1,7 @@
 //! Every output: what the host must do, in the order in which the engine calls.
 
 use crate::{
-    ConnectionId, Forward, Laggard, MessageView, Position, Refusal, Reply, SessionId, Shards,
+    Call, ConnectionId, Forward, Laggard, MessageView, Position, Refusal, Reply, SessionId, Shards,
 };
 use std::sync::Arc;
 
@@ -22,6 +22,10 @@ pub trait Effects {
     /// whose doing it is; what it does next should not be seen by a shard that does not know it.
     fn tell(&mut self, by: Option<ConnectionId>, news: &[u8]) {
         let _ = (by, news);
+    }
+    /// Hands home what concerns queues; only on other shards.
+    fn call(&mut self, call: Call<'_>) {
+        let _ = call;
     }
     /// Tells a publisher what became of its publishes.
     fn confirm(&mut self, session: SessionId, confirm: Confirm);

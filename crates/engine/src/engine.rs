@@ -84,6 +84,8 @@ pub struct Engine {
     pub(crate) sessions: Slab<Session>,
     pub(crate) subscriptions: Slab<Subscription>,
     pub(crate) next_incarnation: u32,
+    /// Sessions that home was told of, where this is another shard.
+    pub(crate) openings: u32,
     /// Session slots by inbox address.
     pub(crate) inboxes: BTreeMap<String, u32>,
     pub(crate) delays: Delays,
@@ -145,6 +147,7 @@ impl Engine {
             sessions: Slab::default(),
             subscriptions: Slab::default(),
             next_incarnation: 1,
+            openings: 0,
             inboxes: BTreeMap::new(),
             delays: Delays::default(),
             direct,
@@ -253,6 +256,9 @@ impl Engine {
         publish: &Publish<'_>,
         fx: &mut F,
     ) -> Result<(), Refusal> {
+        if self.is_away() {
+            return self.publish_at_home(session, publish, fx);
+        }
         self.take_publish(now, session, publish, fx)
     }
     /// Settles deliveries. Refused: unknown tag (`PreconditionFailed`).
@@ -264,6 +270,9 @@ impl Engine {
         settle: Settle,
         fx: &mut F,
     ) -> Result<(), Refusal> {
+        if self.is_away() {
+            return self.settle_at_home(session, settle, fx);
+        }
         self.take_settle(now, session, settle, fx)
     }
     /// Hands a direct message to all who listen to its subject now, and to queues that catch it.
@@ -320,6 +329,9 @@ impl Engine {
         request: Request,
         fx: &mut F,
     ) {
+        if self.is_away() {
+            return self.request_at_home(session, request, fx);
+        }
         self.take_request(now, session, request, fx);
     }
     /// Serves subscriptions that became able to take messages in this turn. The host calls it at the
@@ -354,6 +366,13 @@ impl Engine {
         fx: &mut F,
     ) -> Result<(), String> {
         self.take_news(from, news, fx)
+    }
+    /// Whether a session is the one that home knows by this opening ([`Call::Open`]), and not a later
+    /// one of its number.
+    #[must_use]
+    pub fn is_opening(&self, session: SessionId, opening: u32) -> bool {
+        let session = self.session_slot(session).and_then(|slot| self.sessions.get(slot));
+        session.is_some_and(|session| session.opening == opening)
     }
     /// Hands a direct message of another shard to those who listen here, and at home to queues.
     pub fn forwarded<F: Effects>(

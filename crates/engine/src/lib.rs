@@ -9,6 +9,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod access;
+mod away;
 mod codec;
 mod control;
 mod counters;
@@ -38,12 +39,14 @@ mod subscription;
 mod time;
 mod timers;
 mod topology;
+mod transit;
 mod value;
 mod view;
 
 #[cfg(test)]
 mod tests;
 
+pub use away::Call;
 pub use counters::Counters;
 pub use direct::{Forward, QUEUE_SUBJECT_PREFIX, SUBJECT_EXCHANGE};
 pub use effect::{Confirm, Delivery, Effects, Heard, Load, LoadId, Loaded, Lost, Returned};

@@ -73,7 +73,7 @@ pub struct Listen<'a> {
 }
 
 /// What becomes of one delivery, or of all unsettled ones up to a tag.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settle {
     /// The delivery tag; 0 with `multiple`: all.
     pub tag: u64,

@@ -40,6 +40,7 @@ impl Node {
                 let reply = self.ask(now, vhost, Request::DeleteUser { name })?;
                 let why = format!("user '{gone}' was deleted");
                 self.end_all_elsewhere(Whose::User(&gone), &why);
+                self.end_guests(now, Whose::User(&gone));
                 self.close_connections(now, &why, |session| session.user == gone);
                 Ok(reply)
             }
@@ -55,6 +56,7 @@ impl Node {
         if self.engine.list_vhosts().any(|vhost| vhost.name == name) {
             let why = format!("virtual host '{name}' was deleted");
             self.end_all_elsewhere(Whose::Vhost(&name), &why);
+            self.end_guests(now, Whose::Vhost(&name));
             self.close_connections(now, &why, |session| session.vhost == name);
         }
         self.ask(now, asked_in, Request::DeleteVhost { name })

@@ -20,6 +20,8 @@ pub(crate) struct Connection {
     /// It has stored messages: it is one of those that wait when the journal is congested, and one
     /// of those that are told when it cannot store.
     pub(crate) stores: bool,
+    /// On another shard than home: it has asked home for something, and waits when home is behind.
+    pub(crate) uses_home: bool,
     /// It put more into a queue than its consumers get, and is not read from for a moment.
     pub(crate) is_slowed: bool,
     /// What is measured of it, where its rate is bounded.

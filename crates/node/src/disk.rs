@@ -3,6 +3,7 @@
 //! Only home has a journal; on other shards all of this is nothing.
 
 use crate::node::{Node, SWEEP_INTERVAL};
+use crate::parcel::Word;
 use crate::storage::{self, ReadDone, ReadJob};
 use crate::world::World;
 use angarium_engine::{Position, StorageState, Time};
@@ -58,17 +59,37 @@ impl Node {
         };
         let why = storage::why_blocked(&self.storage_state);
         self.engine.storage(now, state, &mut self.world);
+        self.world.mesh.say_to_all(&Word::Blocked(why.as_deref()));
+        self.set_blocked(now, why);
+    }
+
+    /// Tells clients that persistent messages cannot be taken, or can again.
+    pub(crate) fn set_blocked(&mut self, now: Time, why: Option<String>) {
         for connection in self.connections.iter_mut().flatten() {
             if connection.ended.is_none() {
                 let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
                 connection.session.blocked(&mut turn, why.as_deref());
             }
         }
+        self.blocked = why;
     }
 
     /// Whether the journal has more than the disk takes.
     pub(crate) fn is_journal_congested(&self) -> bool {
-        self.world.journal.as_ref().is_some_and(|journal| journal.congested())
+        match &self.world.journal {
+            Some(journal) => journal.congested(),
+            None => self.is_congested,
+        }
+    }
+
+    /// At home: tells the other shards when the journal has more than the disk takes, and when it no
+    /// longer has.
+    pub(crate) fn tell_congestion(&mut self) {
+        let is_congested = self.is_journal_congested();
+        if self.is_home() && self.is_congested != is_congested {
+            self.is_congested = is_congested;
+            self.world.mesh.say_to_all(&Word::Congested(is_congested));
+        }
     }
 
     /// Looks whether a full disk still is; says whether it was.

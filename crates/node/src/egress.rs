@@ -4,6 +4,7 @@
 //! Knows bytes, not messages: what a delivery looks like is its protocol's business.
 
 use crate::episodes::Lag;
+use crate::guest::Guest;
 use crate::oldest::{Droppable, Whose};
 use angarium_engine::{ConnectionId, Laggard, Lost, ShardId};
 use angarium_protocol::Outlet;
@@ -46,6 +47,10 @@ pub(crate) struct Egress {
     holds: Vec<Publisher>,
     /// Nothing of it was sent for a while although there was something: it holds nobody up.
     is_stalled: bool,
+    /// At home: it is a connection of another shard, and this is not where its output goes.
+    pub(crate) guest: Option<Box<Guest>>,
+    /// On another shard: bytes of deliveries from home that home does not know to have left.
+    pub(crate) delivered: u64,
     /// Something of it was sent since [`Egress::look_for_stall`].
     has_moved: bool,
 }

@@ -12,6 +12,7 @@ mod credentials;
 mod disk;
 mod egress;
 mod episodes;
+mod guest;
 mod laggards;
 mod mesh;
 mod node;
@@ -25,6 +26,7 @@ mod session;
 mod shards;
 mod spill;
 mod storage;
+mod visiting;
 mod world;
 
 #[cfg(test)]
@@ -33,6 +35,7 @@ mod tests;
 pub use administration::ConnectionInfo;
 pub use episodes::LagEvent;
 pub use node::{Node, Options, Stats};
+pub use parcel::Parcel;
 pub use spill::{SpillDone, SpillJob, SpillStats, clear_spill};
 pub use storage::{ReadDone, ReadJob};
 pub use world::Verification;

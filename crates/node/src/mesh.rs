@@ -3,8 +3,12 @@
 //!
 //! Knows bytes and numbers; what is in a message or in news is the engine's business.
 
-use crate::parcel::{Word, write_forward};
-use angarium_engine::{ConnectionId, Forward, Heard, ShardId, Shards};
+use crate::parcel::{
+    Parcel, SessionName, Value, Word, write_delivery, write_forward, write_publish,
+};
+use angarium_engine::{
+    ConnectionId, Delivery, Forward, Heard, Publish, SessionId, ShardId, Shards,
+};
 use std::collections::{BTreeSet, VecDeque};
 
 /// Bytes of messages on their way to a shard beyond which publishers wait for it.
@@ -16,7 +20,7 @@ const TAKEN_BYTES: u64 = UNDERWAY_BYTES_MAX / 8;
 #[derive(Debug, Default)]
 struct Link {
     /// Words that are not on their way yet.
-    parcel: Vec<u8>,
+    parcel: Parcel,
     /// Bytes of messages that it was sent, or is to be sent, and has not taken.
     underway: u64,
     /// The last news that it knows.
@@ -32,6 +36,8 @@ struct Link {
     taken: u64,
     /// Its publishers that wait for some connection here.
     held: BTreeSet<ConnectionId>,
+    /// Where its connections that use queues are at home, by their slot there.
+    guests: Vec<Option<ConnectionId>>,
 }
 
 /// All links of one shard.
@@ -73,7 +79,7 @@ impl Mesh {
     // ---- what is sent ----
 
     /// Takes a parcel that is to be sent.
-    pub(crate) fn next_parcel(&mut self) -> Option<(ShardId, Vec<u8>)> {
+    pub(crate) fn next_parcel(&mut self) -> Option<(ShardId, Parcel)> {
         let shard = self.talking.next()?;
         Some((shard, std::mem::take(&mut self.link(shard).parcel)))
     }
@@ -81,7 +87,13 @@ impl Mesh {
     /// Says a word to one shard.
     pub(crate) fn say(&mut self, to: ShardId, word: &Word<'_>) {
         self.talking = self.talking.and(Shards::one(to));
-        word.write(&mut self.link(to).parcel);
+        word.write(&mut self.link(to).parcel.words);
+    }
+
+    /// Says a word with its value to one shard.
+    pub(crate) fn say_with(&mut self, to: ShardId, word: &Word<'_>, value: Value) {
+        self.say(to, word);
+        self.link(to).parcel.values.push_back(value);
     }
 
     /// Says a word to all.
@@ -98,7 +110,7 @@ impl Mesh {
         self.talking = self.talking.and(to);
         for shard in to {
             let link = self.link(shard);
-            link.underway += write_forward(forward, &mut link.parcel) as u64;
+            link.underway += write_forward(forward, &mut link.parcel.words) as u64;
             let is_crowded = link.underway > UNDERWAY_BYTES_MAX
                 || forward.publisher.is_some_and(|publisher| link.crowded.contains(&publisher));
             if !is_crowded {
@@ -108,12 +120,69 @@ impl Mesh {
         heard
     }
 
+    /// Sends home a message for queues.
+    #[inline]
+    pub(crate) fn publish(&mut self, session: SessionId, publish: &Publish<'_>) {
+        self.talking = self.talking.and(Shards::one(ShardId::HOME));
+        let link = self.link(ShardId::HOME);
+        link.underway += write_publish(session, publish, &mut link.parcel.words) as u64;
+    }
+
+    /// Sends a delivery to the shard of its session; returns how many bytes that took.
+    #[inline]
+    pub(crate) fn deliver(
+        &mut self,
+        to: ShardId,
+        session: SessionName,
+        delivery: &Delivery<'_>,
+    ) -> usize {
+        self.talking = self.talking.and(Shards::one(to));
+        write_delivery(session, delivery, &mut self.link(to).parcel.words)
+    }
+
+    /// Whether so much is on its way to a shard that those who send there wait.
+    pub(crate) fn is_behind(&self, shard: ShardId) -> bool {
+        let link = self.links.get(usize::from(shard.0));
+        link.is_some_and(|link| link.underway > UNDERWAY_BYTES_MAX)
+    }
+
+    // ---- guests ----
+
+    /// Where a connection of another shard is at home.
+    pub(crate) fn guest(&self, shard: ShardId, connection: ConnectionId) -> Option<ConnectionId> {
+        *self.links[usize::from(shard.0)].guests.get(connection.0 as usize)?
+    }
+
+    /// Notes where it is, or that it is no longer.
+    pub(crate) fn set_guest(
+        &mut self,
+        shard: ShardId,
+        connection: ConnectionId,
+        slot: Option<ConnectionId>,
+    ) {
+        let guests = &mut self.link(shard).guests;
+        let at = connection.0 as usize;
+        if at >= guests.len() {
+            guests.resize(at + 1, None);
+        }
+        guests[at] = slot;
+    }
+
     // ---- news ----
 
     /// Tells all others news, on account of a connection or of none.
     pub(crate) fn tell(&mut self, by: Option<ConnectionId>, news: &[u8]) {
+        self.tell_word(by, &Word::News(news));
+    }
+
+    /// What a connection has home do is to be done before what it does next.
+    pub(crate) fn sync(&mut self, by: ConnectionId) {
+        self.tell_word(Some(by), &Word::Sync);
+    }
+
+    fn tell_word(&mut self, by: Option<ConnectionId>, word: &Word<'_>) {
         self.told += 1;
-        self.say_to_all(&Word::News(news));
+        self.say_to_all(word);
         let Some(by) = by else { return };
         let slot = by.0 as usize;
         if slot >= self.told_by.len() {
@@ -126,9 +195,9 @@ impl Mesh {
         }
     }
 
-    /// The last news, where not all know them yet; else 0.
-    pub(crate) fn untold(&self) -> u64 {
-        if self.known == self.told { 0 } else { self.told }
+    /// The number of the last news.
+    pub(crate) fn told(&self) -> u64 {
+        self.told
     }
 
     /// Whether all know the news of that number.

@@ -3,15 +3,15 @@
 use crate::connection::Connection;
 use crate::episodes::Episodes;
 use crate::outrun::Slowed;
+use crate::parcel::{Value, Word};
 use crate::quota::METERED_BYTES;
 use crate::rate::Rates;
 use crate::recovery;
 use crate::session::AnySession;
 use crate::spill::{SpillDone, SpillJob, SpillStats};
-use crate::storage;
 use crate::world::{Answer, Verification, World};
 use angarium_engine::limits::Limits;
-use angarium_engine::{ConnectionId, Engine, Quota, ShardId, Time};
+use angarium_engine::{ConnectionId, Engine, Quota, Refusal, Reply, SessionId, ShardId, Time};
 use angarium_journal::{State, Storage};
 use angarium_protocol::{Close, Peer, Session, Turn, amqp091, nats};
 use std::collections::VecDeque;
@@ -80,18 +80,24 @@ pub struct Node {
     pub(crate) engine: Engine,
     pub(crate) world: World,
     pub(crate) connections: Vec<Option<Box<Connection>>>,
-    free: Vec<ConnectionId>,
+    pub(crate) free: Vec<ConnectionId>,
     serial: u64,
     pub(crate) verifications: VecDeque<Verification>,
     /// Sessions that were answered and have input waiting.
     pub(crate) resumable: Vec<ConnectionId>,
     pub(crate) next_sweep: Option<Time>,
-    slowed: Slowed,
+    pub(crate) slowed: Slowed,
     pub(crate) rates: Rates,
     pub(crate) episodes: Episodes,
     /// How often a quota had been set when they were last looked at.
     pub(crate) quota_changes: u64,
     pub(crate) storage_state: State,
+    /// Why persistent messages cannot be taken, if so.
+    pub(crate) blocked: Option<String>,
+    /// Guests that outran consumers in this turn.
+    pub(crate) outran: Vec<ConnectionId>,
+    /// The journal has more than the disk takes, as all shards know.
+    pub(crate) is_congested: bool,
     pub(crate) is_closing: bool,
     pub(crate) stats: Stats,
 }
@@ -133,6 +139,9 @@ impl Node {
             episodes: Episodes::default(),
             quota_changes: 0,
             storage_state: State::Ready,
+            blocked: None,
+            outran: Vec::new(),
+            is_congested: false,
             is_closing: false,
             stats: Stats::default(),
         }
@@ -170,11 +179,7 @@ impl Node {
 
     /// A client connected.
     pub fn connected(&mut self, now: Time, peer: Peer) -> ConnectionId {
-        let id = self.free.pop().unwrap_or_else(|| {
-            self.connections.push(None);
-            ConnectionId(u32::try_from(self.connections.len() - 1).expect("fewer than 2^32 slots"))
-        });
-        self.world.reset(id);
+        let id = self.take_slot();
         self.serial += 1;
         self.stats.connections_total += 1;
         self.stats.connections += 1;
@@ -182,8 +187,8 @@ impl Node {
         let mut session = AnySession::new(&self.options, id, &peer, now);
         let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
         session.begin(&mut turn);
-        if let Some(why) = storage::why_blocked(&self.storage_state) {
-            session.blocked(&mut turn, Some(&why));
+        if let Some(why) = &self.blocked {
+            session.blocked(&mut turn, Some(why));
         }
         self.connections[id.0 as usize] = Some(Box::new(Connection {
             session,
@@ -193,6 +198,7 @@ impl Node {
             carry: Vec::new(),
             ended: None,
             stores: false,
+            uses_home: false,
             is_slowed: false,
             metered: None,
             received_bytes: 0,
@@ -203,6 +209,16 @@ impl Node {
         if self.next_sweep.is_none() {
             self.next_sweep = Some(now.plus(SWEEP_INTERVAL));
         }
+        id
+    }
+
+    /// A slot that nobody has.
+    pub(crate) fn take_slot(&mut self) -> ConnectionId {
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.connections.push(None);
+            ConnectionId(u32::try_from(self.connections.len() - 1).expect("fewer than 2^32 slots"))
+        });
+        self.world.reset(id);
         id
     }
 
@@ -244,6 +260,7 @@ impl Node {
             || self.is_choked(id)
             || self.world.held[id.0 as usize]
             || (!connection.carry.is_empty() && !self.world.mesh.is_settled(id))
+            || (connection.uses_home && self.world.mesh.is_behind(ShardId::HOME))
             || (connection.stores && self.is_journal_congested());
         connection.ended.is_none() && !is_held_up
     }
@@ -269,6 +286,7 @@ impl Node {
         if self.world.sent(id, bytes) {
             self.engine.writable(now, id, &mut self.world);
         }
+        self.world.tell_drained(id);
         if was_choked && !self.is_choked(id) {
             self.resumable.push(id);
         }
@@ -328,6 +346,8 @@ impl Node {
         self.world.tell_lost(&mut self.engine);
         self.begin_episodes(now);
         self.end_laggards(now);
+        self.forget_outran();
+        self.tell_congestion();
         self.world.mesh.acknowledge();
         self.make_due_checkpoint(now);
     }
@@ -445,11 +465,11 @@ impl Node {
             };
             let published = self.engine.taken();
             let Some(connection) = self.connections[id.0 as usize].as_mut() else { return used };
-            self.world.has_stored = false;
-            self.world.has_outrun = false;
+            self.world.begin_call();
             let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
             let result = connection.session.receive(&mut turn, &input[used..end]);
             connection.stores |= self.world.has_stored;
+            connection.uses_home |= self.world.has_called;
             if self.world.has_outrun && !connection.is_slowed {
                 connection.is_slowed = true;
                 self.slowed.add(now, id);
@@ -489,11 +509,32 @@ impl Node {
         }
     }
 
+    /// Hands a session the answer to its request.
+    pub(crate) fn hand_reply(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        reply: Result<Reply, Refusal>,
+    ) {
+        let id = session.connection;
+        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        if connection.ended.is_some() {
+            return;
+        }
+        let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
+        match connection.session.replied(&mut turn, session, reply) {
+            Ok(()) if !connection.carry.is_empty() => self.resumable.push(id),
+            Ok(()) => {}
+            Err(close) => self.end(now, id, close),
+        }
+    }
+
     /// The next answer that may be given.
     fn next_answer(&mut self) -> Option<Answer> {
         let World { replies, mesh, .. } = &mut self.world;
-        replies.front().filter(|answer| mesh.is_known(answer.after))?;
-        replies.pop_front()
+        // Those that wait are about bindings, users and the like; all others go past them.
+        let at = replies.iter().position(|answer| mesh.is_known(answer.after))?;
+        replies.remove(at)
     }
 
     /// Hands the engine's answers to their sessions and credentials to the host; says whether there
@@ -503,17 +544,11 @@ impl Node {
         while let Some(answer) = self.next_answer() {
             let Answer { session, reply, .. } = answer;
             has_answered = true;
-            let id = session.connection;
-            let Some(connection) = self.connections[id.0 as usize].as_mut() else { continue };
-            if connection.ended.is_some() {
+            if let Some((shard, name)) = self.world.name_of(session) {
+                self.world.mesh.say_with(shard, &Word::Reply(name), Value::Reply(reply));
                 continue;
             }
-            let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
-            match connection.session.replied(&mut turn, session, reply) {
-                Ok(()) if !connection.carry.is_empty() => self.resumable.push(id),
-                Ok(()) => {}
-                Err(close) => self.end(now, id, close),
-            }
+            self.hand_reply(now, session, reply);
         }
         self.take_credentials(now);
         has_answered

@@ -1,7 +1,7 @@
 //! A connection's session, whichever protocol it speaks.
 
 use crate::node::Options;
-use angarium_engine::{ConnectionId, Refusal, Reply, SessionId, Time};
+use angarium_engine::{ConnectionId, Refusal, Reply, SessionId, Settle, Time};
 use angarium_protocol::{
     Authentication, Close, ConnectionInfo, Peer, Protocol, Session, Turn, World, amqp091, nats,
 };
@@ -78,6 +78,18 @@ impl Session for AnySession {
     }
     fn unheard<W: World>(&mut self, turn: &mut Turn<'_, W>, subject: &str, reply: &str) {
         each!(self, session => session.unheard(turn, subject, reply));
+    }
+    fn settled<W: World>(&mut self, turn: &mut Turn<'_, W>) -> Result<(), Close> {
+        each!(self, session => session.settled(turn))
+    }
+    fn refused<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        id: SessionId,
+        settle: Option<Settle>,
+        refusal: Refusal,
+    ) {
+        each!(self, session => session.refused(turn, id, settle, refusal));
     }
     fn is_waiting(&self) -> bool {
         each!(self, session => session.is_waiting())

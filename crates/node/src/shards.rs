@@ -5,9 +5,10 @@
 
 use crate::mesh::Mesh;
 use crate::node::Node;
-use crate::parcel::{Whose, Word, Words};
+use crate::parcel::{Parcel, Value, Whose, Word, Words};
 use angarium_engine::{Annotations, ConnectionId, Forward, ShardId, Time};
 use angarium_protocol::{Close, Session, Turn, nats};
+use std::collections::VecDeque;
 
 impl Node {
     /// What the other shards of this broker have to know when they begin. Asked of home, once, before
@@ -15,33 +16,45 @@ impl Node {
     #[must_use]
     pub fn introduction(&mut self) -> Vec<Vec<u8>> {
         self.world.mesh = Mesh::new(self.options.shard, self.options.shards);
+        if let Some(why) = &self.blocked {
+            self.world.mesh.say_to_all(&Word::Blocked(Some(why)));
+        }
         self.engine.introduction()
     }
 
     /// The next parcel for another shard, which gets it by [`Node::arrived`], in order. The host asks
     /// at the end of each turn.
-    pub fn next_parcel(&mut self) -> Option<(ShardId, Vec<u8>)> {
+    pub fn next_parcel(&mut self) -> Option<(ShardId, Parcel)> {
         self.world.mesh.next_parcel()
     }
 
     /// A parcel came from another shard.
-    pub fn arrived(&mut self, now: Time, from: ShardId, parcel: &[u8]) {
-        for word in Words(parcel) {
+    pub fn arrived(&mut self, now: Time, from: ShardId, parcel: Parcel) {
+        let Parcel { words, mut values } = parcel;
+        for word in Words(&words) {
             let (word, bytes) = word.expect("shards of one program understand each other");
-            self.take_word(now, from, &word, bytes);
+            self.take_word(now, from, &word, bytes, &mut values);
         }
         while let Some(connection) = self.world.mesh.next_settled() {
-            self.resumable.push(connection);
+            self.settled(now, connection);
         }
     }
 
-    fn take_word(&mut self, now: Time, from: ShardId, word: &Word<'_>, bytes: usize) {
+    fn take_word(
+        &mut self,
+        now: Time,
+        from: ShardId,
+        word: &Word<'_>,
+        bytes: usize,
+        values: &mut VecDeque<Value>,
+    ) {
         match *word {
             Word::News(news) => {
                 self.world.mesh.learned(from);
                 let told = self.engine.told(from, news, &mut self.world);
                 told.expect("shards of one program understand each other");
             }
+            Word::Sync => self.world.mesh.learned(from),
             Word::Forward(message) => {
                 self.world.mesh.took(from, bytes);
                 self.take_forward(now, from, message);
@@ -62,6 +75,25 @@ impl Node {
                 self.tell_unheard(now, publisher, subject, reply);
             }
             Word::Ended { whose, why } => self.end_all(now, whose, why),
+            Word::Publish(session, message) => {
+                self.world.mesh.took(from, bytes);
+                self.publish_for(now, from, session, message);
+            }
+            _ if self.is_home() => self.serve_guest(now, from, word, values),
+            _ => self.take_from_home(now, word, bytes, values),
+        }
+    }
+
+    /// All shards know what a connection has told: it goes on.
+    fn settled(&mut self, now: Time, id: ConnectionId) {
+        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        if connection.ended.is_some() {
+            return;
+        }
+        let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
+        match connection.session.settled(&mut turn) {
+            Ok(()) => self.resumable.push(id),
+            Err(close) => self.end(now, id, close),
         }
     }
 

@@ -9,6 +9,37 @@ use angarium_engine::{Request, Time};
 use angarium_protocol::Peer;
 use host::{Host, RESIDENT_BYTES_MAX, Said};
 
+/// Plays each scenario with one shard, and with the clients on another shard than the queues.
+macro_rules! scenarios {
+    ($($name:ident)+) => {
+        mod at_home {
+            $(#[test] fn $name() { super::$name(super::Host::new(1)); })+
+        }
+        mod away {
+            $(#[test] fn $name() { super::$name(super::Host::new(3)); })+
+        }
+    };
+}
+
+scenarios! {
+    a_client_connects_declares_and_says_goodbye
+    who_is_deleted_is_disconnected
+    a_virtual_host_is_deleted_with_its_connections
+    a_wrong_password_is_refused
+    a_user_of_this_host_is_refused_from_afar_and_the_operator_can_see_why
+    a_persistent_message_is_confirmed_only_after_its_flush
+    a_transient_message_is_confirmed_without_the_disk
+    a_confirmed_message_is_there_after_a_crash_and_marked_if_it_was_delivered
+    what_was_acknowledged_and_flushed_stays_away
+    a_full_disk_refuses_what_it_cannot_keep_and_takes_more_when_there_is_space
+    a_failed_flush_refuses_what_waited_and_everything_after
+    storing_connections_are_not_read_while_the_journal_is_congested
+    who_asks_and_does_not_read_is_made_to_wait
+    a_closed_node_starts_again_with_everything
+    messages_beyond_memory_are_read_back_in_order
+    a_publisher_that_outruns_a_consumer_is_read_from_a_moment_later
+}
+
 fn confirming(host: &mut Host) -> usize {
     let client = host.client();
     host.declare(client, "q");
@@ -16,9 +47,7 @@ fn confirming(host: &mut Host) -> usize {
     client
 }
 
-#[test]
-fn a_client_connects_declares_and_says_goodbye() {
-    let mut host = Host::new();
+fn a_client_connects_declares_and_says_goodbye(mut host: Host) {
     let client = host.client();
     host.declare(client, "q");
     host.goodbye(client);
@@ -27,9 +56,7 @@ fn a_client_connects_declares_and_says_goodbye() {
     assert!(host.node().is_drained());
 }
 
-#[test]
-fn who_is_deleted_is_disconnected() {
-    let mut host = Host::new();
+fn who_is_deleted_is_disconnected(mut host: Host) {
     let client = host.client();
     host.declare(client, "q");
     let now = Time(2_000_000_000);
@@ -44,9 +71,7 @@ fn who_is_deleted_is_disconnected() {
     assert!(host.is_closed(client));
 }
 
-#[test]
-fn a_virtual_host_is_deleted_with_its_connections() {
-    let mut host = Host::new();
+fn a_virtual_host_is_deleted_with_its_connections(mut host: Host) {
     let client = host.client();
     host.declare(client, "q");
     let now = Time(2_000_000_000);
@@ -64,36 +89,30 @@ fn a_virtual_host_is_deleted_with_its_connections() {
     assert_eq!(host.node().engine().list_vhosts().count(), 1);
 }
 
-#[test]
-fn a_wrong_password_is_refused() {
-    let mut host = Host::new();
+fn a_wrong_password_is_refused(mut host: Host) {
     let client = host.connect("wrong");
     host.settle_down();
     // It did not say that it understands a reason, so it gets none (spec 4.2.2).
     assert_eq!(host.heard(client), []);
     assert!(host.is_closed(client));
-    assert_eq!(host.node().stats().authentications_failed, 1);
+    assert_eq!(host.front().stats().authentications_failed, 1);
 }
 
-#[test]
-fn a_user_of_this_host_is_refused_from_afar_and_the_operator_can_see_why() {
-    let mut host = Host::new();
+fn a_user_of_this_host_is_refused_from_afar_and_the_operator_can_see_why(mut host: Host) {
     for (local, is_refused) in [(true, false), (false, true)] {
         let peer = Peer { address: "192.0.2.1:7".to_owned(), local, ..Peer::default() };
         let client = host.connect_as(peer, "secret", 0);
         host.settle_down();
         assert_eq!(host.is_closed(client), is_refused);
-        assert_eq!(host.node().stats().authentications_failed, u64::from(is_refused));
+        assert_eq!(host.front().stats().authentications_failed, u64::from(is_refused));
         let why = "user 'user' can only connect from the broker's own host, and came from \
                    192.0.2.1:7";
-        assert_eq!(host.node().take_refused_login(), is_refused.then(|| why.to_owned()));
-        assert_eq!(host.node().take_refused_login(), None);
+        assert_eq!(host.front().take_refused_login(), is_refused.then(|| why.to_owned()));
+        assert_eq!(host.front().take_refused_login(), None);
     }
 }
 
-#[test]
-fn a_persistent_message_is_confirmed_only_after_its_flush() {
-    let mut host = Host::new();
+fn a_persistent_message_is_confirmed_only_after_its_flush(mut host: Host) {
     let client = confirming(&mut host);
     host.settle_down();
     host.heard(client);
@@ -106,9 +125,7 @@ fn a_persistent_message_is_confirmed_only_after_its_flush() {
     assert_eq!(host.heard(client), [Said::Confirm(1, true)]);
 }
 
-#[test]
-fn a_transient_message_is_confirmed_without_the_disk() {
-    let mut host = Host::new();
+fn a_transient_message_is_confirmed_without_the_disk(mut host: Host) {
     let client = confirming(&mut host);
     host.settle_down();
     host.heard(client);
@@ -118,9 +135,7 @@ fn a_transient_message_is_confirmed_without_the_disk() {
     assert_eq!(host.heard(client), [Said::Confirm(1, true)]);
 }
 
-#[test]
-fn a_confirmed_message_is_there_after_a_crash_and_marked_if_it_was_delivered() {
-    let mut host = Host::new();
+fn a_confirmed_message_is_there_after_a_crash_and_marked_if_it_was_delivered(mut host: Host) {
     let client = confirming(&mut host);
     host.publish(client, "q", b"first", true);
     host.publish(client, "q", b"second", true);
@@ -136,9 +151,7 @@ fn a_confirmed_message_is_there_after_a_crash_and_marked_if_it_was_delivered() {
     assert!(heard.iter().any(|said| matches!(said, Said::Delivered(body, _) if body == b"second")));
 }
 
-#[test]
-fn what_was_acknowledged_and_flushed_stays_away() {
-    let mut host = Host::new();
+fn what_was_acknowledged_and_flushed_stays_away(mut host: Host) {
     let client = confirming(&mut host);
     host.publish(client, "q", b"done", true);
     host.settle_down();
@@ -151,9 +164,7 @@ fn what_was_acknowledged_and_flushed_stays_away() {
     assert_eq!(host.count(client, "q"), 1);
 }
 
-#[test]
-fn a_full_disk_refuses_what_it_cannot_keep_and_takes_more_when_there_is_space() {
-    let mut host = Host::new();
+fn a_full_disk_refuses_what_it_cannot_keep_and_takes_more_when_there_is_space(mut host: Host) {
     let client = confirming(&mut host);
     host.settle_down();
     host.heard(client);
@@ -179,9 +190,7 @@ fn a_full_disk_refuses_what_it_cannot_keep_and_takes_more_when_there_is_space() 
     assert!(matches!(heard.as_slice(), [.., Said::Confirm(_, true)]), "{heard:?}");
 }
 
-#[test]
-fn a_failed_flush_refuses_what_waited_and_everything_after() {
-    let mut host = Host::new();
+fn a_failed_flush_refuses_what_waited_and_everything_after(mut host: Host) {
     let client = confirming(&mut host);
     host.settle_down();
     host.heard(client);
@@ -196,9 +205,7 @@ fn a_failed_flush_refuses_what_waited_and_everything_after() {
     assert!(host.heard(client).contains(&Said::Confirm(2, false)));
 }
 
-#[test]
-fn storing_connections_are_not_read_while_the_journal_is_congested() {
-    let mut host = Host::new();
+fn storing_connections_are_not_read_while_the_journal_is_congested(mut host: Host) {
     let client = confirming(&mut host);
     let idle = host.client();
     host.settle_down();
@@ -214,9 +221,7 @@ fn storing_connections_are_not_read_while_the_journal_is_congested() {
     assert!(host.wants_read(client));
 }
 
-#[test]
-fn who_asks_and_does_not_read_is_made_to_wait() {
-    let mut host = Host::new();
+fn who_asks_and_does_not_read_is_made_to_wait(mut host: Host) {
     let producer = confirming(&mut host);
     for number in 0..100u8 {
         host.publish(producer, "q", &[number; 10_000], true);
@@ -246,9 +251,7 @@ fn who_asks_and_does_not_read_is_made_to_wait() {
     assert!(host.is_closed(client), "it is silent on its own account now");
 }
 
-#[test]
-fn a_closed_node_starts_again_with_everything() {
-    let mut host = Host::new();
+fn a_closed_node_starts_again_with_everything(mut host: Host) {
     let client = confirming(&mut host);
     for number in 0..100u8 {
         host.publish(client, "q", &[number; 1_000], true);
@@ -270,9 +273,7 @@ fn a_closed_node_starts_again_with_everything() {
     assert_eq!(bodies, (0..100).collect::<Vec<u8>>());
 }
 
-#[test]
-fn messages_beyond_memory_are_read_back_in_order() {
-    let mut host = Host::new();
+fn messages_beyond_memory_are_read_back_in_order(mut host: Host) {
     let client = confirming(&mut host);
     for number in 0..200u8 {
         host.publish(client, "q", &[number; 2_000], true);
@@ -293,9 +294,7 @@ fn messages_beyond_memory_are_read_back_in_order() {
     assert_eq!(bodies, (0..200).collect::<Vec<u8>>());
 }
 
-#[test]
-fn a_publisher_that_outruns_a_consumer_is_read_from_a_moment_later() {
-    let mut host = Host::new();
+fn a_publisher_that_outruns_a_consumer_is_read_from_a_moment_later(mut host: Host) {
     let (publisher, other, consumer) = (host.client(), host.client(), host.client());
     host.declare(publisher, "q");
     host.declare(publisher, "unused");
@@ -305,9 +304,10 @@ fn a_publisher_that_outruns_a_consumer_is_read_from_a_moment_later() {
         host.publish(other, "unused", b"nobody waits for it", false);
         host.publish(publisher, "q", &body, false);
     }
+    host.settle_down();
     assert!(!host.wants_read(publisher));
     assert!(host.wants_read(other) && host.wants_read(consumer));
-    let due = host.node().deadline().expect("it goes on");
-    host.node().expire(due);
+    let due = host.front().deadline().expect("it goes on");
+    host.front().expire(due);
     assert!(host.wants_read(publisher));
 }

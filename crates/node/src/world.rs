@@ -6,10 +6,12 @@
 use crate::egress::{Egress, Publisher};
 use crate::mesh::Mesh;
 use crate::node::Options;
+use crate::parcel::Word;
 use crate::spill::Spill;
 use angarium_engine as engine;
 use angarium_engine::{
-    Confirm, ConnectionId, Delivery, Effects, Forward, Heard, Load, Lost, Refusal, Reply, Returned,
+    Call, Confirm, ConnectionId, Delivery, Effects, Forward, Heard, Load, Lost, Refusal, Reply,
+    Returned,
     SessionId, ShardId, Shards,
 };
 use angarium_journal::Journal;
@@ -84,6 +86,10 @@ pub(crate) struct World {
     pub(crate) has_stored: bool,
     /// More was put into a queue during this call than its consumers get.
     pub(crate) has_outrun: bool,
+    /// The last news told during this call: its answer waits for all to know them.
+    pub(crate) told_in_call: u64,
+    /// Home was asked for something during this call.
+    pub(crate) has_called: bool,
     /// Unsent bytes beyond which a connection gets no further deliveries.
     pub(crate) egress_bytes_max: usize,
 }
@@ -107,6 +113,8 @@ impl World {
             refused_login: None,
             has_stored: false,
             has_outrun: false,
+            told_in_call: 0,
+            has_called: false,
             egress_bytes_max: options.egress_bytes_max,
         }
     }
@@ -165,6 +173,15 @@ impl World {
         }
     }
 
+    /// Begins a call into a session.
+    #[inline]
+    pub(crate) fn begin_call(&mut self) {
+        self.has_stored = false;
+        self.has_outrun = false;
+        self.told_in_call = 0;
+        self.has_called = false;
+    }
+
     /// Makes the connection's egress new, for the next connection in this slot.
     pub(crate) fn reset(&mut self, connection: ConnectionId) {
         let slot = connection.0 as usize;
@@ -195,7 +212,17 @@ impl World {
 impl Effects for World {
     #[inline]
     fn deliver(&mut self, delivery: &Delivery<'_>) {
-        self.touch(delivery.session.connection).deliver(delivery);
+        let session = delivery.session;
+        if let Some(guest) = &mut self.egress[session.connection.0 as usize].guest {
+            let name = guest.name(session.number);
+            guest.underway += self.mesh.deliver(guest.shard, name, delivery) as u64;
+            return;
+        }
+        self.touch(session.connection).deliver(delivery);
+    }
+
+    fn call(&mut self, call: Call<'_>) {
+        self.carry_home(call);
     }
 
     #[inline]
@@ -219,28 +246,45 @@ impl Effects for World {
 
     fn tell(&mut self, by: Option<ConnectionId>, news: &[u8]) {
         self.mesh.tell(by, news);
+        self.told_in_call = self.mesh.told();
     }
 
     fn confirm(&mut self, session: SessionId, confirm: Confirm) {
+        if let Some((shard, name)) = self.name_of(session) {
+            return self.mesh.say(shard, &Word::Confirm(name, confirm));
+        }
         self.touch(session.connection).confirm(session, confirm);
     }
 
     fn returned(&mut self, session: SessionId, returned: &Returned<'_>) {
+        if let Some((shard, name)) = self.name_of(session) {
+            let mut message = Vec::new();
+            returned.message.write(&mut message);
+            return self.mesh.say(shard, &Word::Returned(name, &message));
+        }
         self.touch(session.connection).returned(session, returned);
     }
 
     fn cancelled(&mut self, session: SessionId, subscription: &str) {
+        if let Some((shard, name)) = self.name_of(session) {
+            return self.mesh.say(shard, &Word::Cancelled(name, subscription));
+        }
         self.touch(session.connection).cancelled(session, subscription);
     }
 
     fn reply(&mut self, session: SessionId, reply: Result<Reply, Refusal>) {
-        let after = self.mesh.untold();
+        let after = std::mem::take(&mut self.told_in_call);
         self.replies.push_back(Answer { session, reply, after });
     }
 
     #[inline]
     fn has_room(&self, connection: ConnectionId) -> bool {
         let egress = &self.egress[connection.0 as usize];
+        if let Some(guest) = &egress.guest {
+            let has_room = guest.underway < self.egress_bytes_max as u64;
+            guest.wants_room.set(guest.wants_room.get() || !has_room);
+            return has_room;
+        }
         let has_room = egress.outlet.bytes.len() - egress.sent < self.egress_bytes_max;
         if !has_room {
             egress.wants_room.set(true);

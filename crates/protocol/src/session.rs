@@ -5,7 +5,8 @@
 //! host on the engine's behalf.
 
 use angarium_engine::{
-    ConnectionId, Delivery, Effects, Engine, Laggard, Refusal, Reply, Returned, SessionId, Time,
+    ConnectionId, Delivery, Effects, Engine, Laggard, Refusal, Reply, Returned, SessionId, Settle,
+    Time,
 };
 
 /// What is spoken on a connection.
@@ -179,6 +180,21 @@ pub trait Session {
     /// Nobody on another shard took a message that it had emitted, and asked about.
     fn unheard<W: World>(&mut self, turn: &mut Turn<'_, W>, subject: &str, reply: &str) {
         let _ = (turn, subject, reply);
+    }
+    /// All shards know what it did before; where it waited for that, it goes on.
+    fn settled<W: World>(&mut self, turn: &mut Turn<'_, W>) -> Result<(), Close> {
+        let _ = turn;
+        Ok(())
+    }
+    /// A publish, or a settle, that had been taken here was refused at home; the session is closed there.
+    fn refused<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        session: SessionId,
+        settle: Option<Settle>,
+        refusal: Refusal,
+    ) {
+        let _ = (turn, session, settle, refusal);
     }
     /// Whether an answer must come before more input can be taken.
     fn is_waiting(&self) -> bool;

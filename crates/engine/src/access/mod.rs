@@ -303,6 +303,11 @@ pub(crate) struct Grant {
 }
 
 impl Grant {
+    /// The user's name.
+    pub(crate) fn user(&self) -> &str {
+        &self.user
+    }
+
     /// Whether the user may publish to `exchange`; cheap where it is the same as last time.
     #[inline]
     pub(crate) fn may_publish(&mut self, access: &Access, exchange: &str) -> bool {

@@ -85,7 +85,7 @@ impl Engine {
     /// Where a message goes by its subject alone: the queues and inboxes are at home.
     #[inline]
     fn addressed_elsewhere(&self, subject: &str) -> Shards {
-        if self.options.shard != ShardId::HOME && is_addressed(subject) {
+        if self.is_away() && is_addressed(subject) {
             return Shards::one(ShardId::HOME);
         }
         Shards::NONE

@@ -4,7 +4,7 @@ use super::{Connection, Session};
 use crate::access::Grant;
 use crate::engine::Engine;
 use crate::timers::Timer;
-use crate::{ConnectionId, Effects, Outcome, Position, SessionId, StorageState, Time};
+use crate::{Call, ConnectionId, Effects, Outcome, Position, SessionId, StorageState, Time};
 use crate::{Refusal, RefusalKind, Reply};
 
 impl Engine {
@@ -14,7 +14,8 @@ impl Engine {
             self.connections.resize_with(index + 1, || None);
         }
         debug_assert!(self.connections[index].is_none(), "the host reuses slots after disconnect");
-        self.connections[index] = Some(Connection { grant, vhost, sessions: Vec::new() });
+        self.connections[index] =
+            Some(Connection { grant, vhost, sessions: Vec::new(), is_at_home: false });
     }
 
     pub(crate) fn end_connection<F: Effects>(&mut self, now: Time, id: ConnectionId, fx: &mut F) {
@@ -33,6 +34,9 @@ impl Engine {
             self.delete_queue(now, slot, fx);
         }
         let ended = self.connections.get_mut(id.0 as usize).and_then(Option::take);
+        if ended.as_ref().is_some_and(|connection| connection.is_at_home) {
+            fx.call(Call::Disconnect(id));
+        }
         if let Some(grant) = ended.and_then(|connection| connection.grant) {
             self.access.left(&grant);
         }
@@ -79,6 +83,9 @@ impl Engine {
         self.confirming.retain(|confirming| *confirming != slot);
         if let Some(timer) = session.settle_timer {
             self.timers.clear(timer, Timer::Settle(slot));
+        }
+        if session.opening != 0 {
+            fx.call(Call::Close(id));
         }
         self.end_listeners(session.listeners, fx);
         if let Some(inbox) = session.inbox {

@@ -23,6 +23,8 @@ pub(crate) struct Connection {
     pub(crate) vhost: u32,
     /// Its sessions: number and slot, by number.
     pub(crate) sessions: Vec<(u16, u32)>,
+    /// Home knows it, where this is another shard.
+    pub(crate) is_at_home: bool,
 }
 
 /// One session.
@@ -50,6 +52,8 @@ pub(crate) struct Session {
     pub(crate) timed_out: BTreeSet<u64>,
     /// When the timer for settles goes off.
     pub(crate) settle_timer: Option<Time>,
+    /// What tells it from an earlier session of its number, where home knows it; else 0.
+    pub(crate) opening: u32,
 }
 
 /// A session's own address.
@@ -78,6 +82,7 @@ impl Session {
             inbox: None,
             timed_out: BTreeSet::new(),
             settle_timer: None,
+            opening: 0,
         }
     }
 

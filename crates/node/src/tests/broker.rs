@@ -4,7 +4,7 @@
 //! `a< MSG s 1 2|hi` is what it must have heard since the last time it was asked, with `|` for a line's
 //! end inside; `a<` alone: nothing. `hold` keeps parcels back, `carry` delivers them.
 
-use crate::{Node, Options};
+use crate::{Node, Options, Parcel};
 use angarium_engine::{Bound, ConnectionId, Quota, Request, ShardId, Time};
 use angarium_journal::FaultyStorage;
 use angarium_protocol::{Identity, Peer, Protocol, amqp091, nats};
@@ -32,8 +32,8 @@ pub(super) struct Broker {
     disk: FaultyStorage,
     now: Time,
     clients: BTreeMap<String, Client>,
-    /// From, to and bytes; in order for each pair.
-    parcels: VecDeque<(usize, usize, Vec<u8>)>,
+    /// From, to and what; in order for each pair.
+    parcels: VecDeque<(usize, usize, Parcel)>,
     pub(super) holds: bool,
 }
 
@@ -187,7 +187,7 @@ impl Broker {
         while !self.holds
             && let Some((from, to, parcel)) = self.parcels.pop_front()
         {
-            self.nodes[to].arrived(self.now, ShardId(from as u8), &parcel);
+            self.nodes[to].arrived(self.now, ShardId(from as u8), parcel);
             is_busy = true;
         }
         is_busy

@@ -2,7 +2,7 @@
 
 use crate::{Node, Options, ReadJob};
 use angarium_engine::limits::Limits;
-use angarium_engine::{Bound, ConnectionId, Quota, Request, Time};
+use angarium_engine::{Bound, ConnectionId, Quota, Request, ShardId, Time};
 use angarium_journal::{FaultyStorage, Job};
 use angarium_protocol::amqp091::codec::{ContentHeader, Method, Properties, Table, content};
 use angarium_protocol::amqp091::{self, frame};
@@ -40,7 +40,9 @@ struct Client {
 
 /// A node and what surrounds it.
 pub(super) struct Host {
-    node: Option<Node>,
+    /// By shard; none while it is down.
+    nodes: Vec<Node>,
+    shards: usize,
     pub(super) disk: FaultyStorage,
     now: Time,
     clients: Vec<Client>,
@@ -50,7 +52,7 @@ pub(super) struct Host {
     pub(super) holds_jobs: bool,
 }
 
-pub(super) fn options() -> Options {
+pub(super) fn options(shard: usize, shards: usize) -> Options {
     Options {
         seed: [1; 32],
         limits: Limits {
@@ -69,15 +71,17 @@ pub(super) fn options() -> Options {
         quota: Quota::default().with(Bound::UnsentBytes, 4 * EGRESS_BYTES_MAX as u64),
         spool_bytes_max: 8 << 20,
         local_users: vec!["user".to_owned()],
-        shard: angarium_engine::ShardId::HOME,
-        shards: 1,
+        shard: ShardId(shard as u8),
+        shards,
     }
 }
 
 impl Host {
-    pub(super) fn new() -> Host {
+    /// A broker of so many shards, with all clients on the last one.
+    pub(super) fn new(shards: usize) -> Host {
         let mut host = Host {
-            node: None,
+            nodes: Vec::new(),
+            shards,
             disk: FaultyStorage::new(1),
             now: Time(1_000_000_000),
             clients: Vec::new(),
@@ -90,7 +94,8 @@ impl Host {
     }
 
     fn start(&mut self) {
-        let mut node = Node::recover(options(), &self.disk, self.now).expect("it starts");
+        let mut node =
+            Node::recover(options(0, self.shards), &self.disk, self.now).expect("it starts");
         let any = || ".*".to_owned();
         let put = Request::PutUser {
             name: "user".to_owned(),
@@ -107,30 +112,41 @@ impl Host {
         for request in [put, permit] {
             node.administer(self.now, "/", request).expect("operators may");
         }
-        self.node = Some(node);
+        let introduction = node.introduction();
+        self.nodes.push(node);
+        for shard in 1..self.shards {
+            let node = Node::join(options(shard, self.shards), &introduction).expect("it starts");
+            self.nodes.push(node);
+        }
         self.settle_down();
     }
 
+    /// Home.
     pub(super) fn node(&mut self) -> &mut Node {
-        self.node.as_mut().expect("it runs")
+        self.nodes.first_mut().expect("it runs")
+    }
+
+    /// The shard with the clients.
+    pub(super) fn front(&mut self) -> &mut Node {
+        self.nodes.last_mut().expect("it runs")
     }
 
     pub(super) fn crash(&mut self) {
-        self.node = None;
+        self.nodes.clear();
         self.went();
     }
 
     pub(super) fn close(&mut self) {
         let now = self.now;
         for client in &mut self.clients {
-            if let (Some(node), Some(slot)) = (self.node.as_mut(), client.slot.take()) {
+            if let (Some(node), Some(slot)) = (self.nodes.last_mut(), client.slot.take()) {
                 node.disconnected(now, slot);
             }
         }
         self.settle_down();
         self.node().close(now);
         self.settle_down();
-        self.node = None;
+        self.nodes.clear();
         self.went();
     }
 
@@ -147,7 +163,9 @@ impl Host {
         for _ in 0..millis / 100 {
             self.now = self.now.plus(Duration::from_millis(100));
             let now = self.now;
-            self.node().expire(now);
+            for node in &mut self.nodes {
+                node.expire(now);
+            }
             self.settle_down();
         }
     }
@@ -165,8 +183,23 @@ impl Host {
     }
 
     fn turn(&mut self) -> bool {
-        let now = self.now;
-        let node = self.node.as_mut().expect("it runs");
+        let mut is_busy = false;
+        for shard in 0..self.nodes.len() {
+            is_busy |= self.turn_of(shard);
+        }
+        if !self.holds_jobs {
+            is_busy |= self.work();
+        }
+        self.nodes.iter_mut().for_each(|node| node.take_dirty(&mut Vec::new()));
+        is_busy |= self.carry_output();
+        for client in 0..self.clients.len() {
+            is_busy |= self.read(client);
+        }
+        is_busy
+    }
+
+    fn turn_of(&mut self, shard: usize) -> bool {
+        let (now, node) = (self.now, &mut self.nodes[shard]);
         node.end_turn(now);
         let mut is_busy = node.has_work();
         self.jobs.extend(std::iter::from_fn(|| node.next_job()));
@@ -178,17 +211,29 @@ impl Host {
             node.verified(now, asked.connection, asked.serial, answer);
             is_busy = true;
         }
-        if !self.holds_jobs {
-            for job in self.jobs.drain(..) {
-                node.job_done(now, job.run(&self.disk));
-                is_busy = true;
-            }
-            for read in self.reads.drain(..) {
-                node.read_done(now, read.run(&self.disk));
-                is_busy = true;
-            }
+        while let Some((to, parcel)) = self.nodes[shard].next_parcel() {
+            self.nodes[usize::from(to.0)].arrived(now, ShardId(shard as u8), parcel);
+            is_busy = true;
         }
-        node.take_dirty(&mut Vec::new());
+        is_busy
+    }
+
+    /// Carries jobs and reads out.
+    fn work(&mut self) -> bool {
+        let is_busy = !self.jobs.is_empty() || !self.reads.is_empty();
+        let (now, home) = (self.now, &mut self.nodes[0]);
+        for job in self.jobs.drain(..) {
+            home.job_done(now, job.run(&self.disk));
+        }
+        for read in self.reads.drain(..) {
+            home.read_done(now, read.run(&self.disk));
+        }
+        is_busy
+    }
+
+    fn carry_output(&mut self) -> bool {
+        let mut is_busy = false;
+        let (now, node) = (self.now, self.nodes.last_mut().expect("it runs"));
         for client in &mut self.clients {
             let Some(slot) = client.slot else { continue };
             let bytes = node.outgoing(slot).to_vec();
@@ -202,9 +247,6 @@ impl Host {
                 client.slot = None;
                 is_busy = true;
             }
-        }
-        for client in 0..self.clients.len() {
-            is_busy |= self.read(client);
         }
         is_busy
     }
@@ -239,7 +281,7 @@ impl Host {
         heartbeat: u16,
     ) -> usize {
         let now = self.now;
-        let slot = self.node().connected(now, peer);
+        let slot = self.front().connected(now, peer);
         self.clients.push(Client {
             slot: Some(slot),
             input: Vec::new(),
@@ -249,7 +291,7 @@ impl Host {
             heartbeat,
             is_deaf: false,
         });
-        self.node().received(now, slot, &frame::PROTOCOL_HEADER);
+        self.front().received(now, slot, &frame::PROTOCOL_HEADER);
         self.settle_down();
         self.clients.len() - 1
     }
@@ -260,7 +302,7 @@ impl Host {
 
     pub(super) fn wants_read(&mut self, client: usize) -> bool {
         let slot = self.clients[client].slot.expect("connected");
-        self.node().wants_read(slot)
+        self.front().wants_read(slot)
     }
 
     /// What the client heard since the last time.
@@ -278,7 +320,7 @@ impl Host {
     fn send_bytes(&mut self, client: usize, bytes: &[u8]) {
         let now = self.now;
         if let Some(slot) = self.clients[client].slot {
-            self.node().received(now, slot, bytes);
+            self.front().received(now, slot, bytes);
         }
     }
 
@@ -368,7 +410,7 @@ impl Host {
 
     pub(super) fn unsent(&mut self, client: usize) -> usize {
         let slot = self.clients[client].slot.expect("connected");
-        self.node().outgoing(slot).len()
+        self.front().outgoing(slot).len()
     }
 
     pub(super) fn ack(&mut self, client: usize, delivery_tag: u64) {

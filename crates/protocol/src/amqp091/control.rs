@@ -116,6 +116,10 @@ impl Connection {
             self.channels.remove(number);
             turn.engine.close(turn.now, self.session(number), turn.world);
         }
+        if !turn.world.is_settled(self.id) {
+            self.waiting = Some(Waiting::Settled(number));
+            return Ok(());
+        }
         self.send(turn, number, &Method::ChannelCloseOk {});
         Ok(())
     }

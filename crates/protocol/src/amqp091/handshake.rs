@@ -89,9 +89,15 @@ impl Connection {
             }
             (_, Method::ConnectionClose { reply_code, reply_text, .. }) => {
                 self.leave(turn);
-                self.send(turn, 0, &Method::ConnectionCloseOk {});
                 self.ending =
                     Some(format!("closed by the client: {reply_code} {reply_text}").into());
+                if !turn.world.is_settled(self.id) {
+                    self.state = State::Closing;
+                    self.patience = turn.now.plus(self.settings.close_timeout);
+                    self.waiting = Some(Waiting::Settled(0));
+                    return Ok(Ok(()));
+                }
+                self.send(turn, 0, &Method::ConnectionCloseOk {});
                 return Err(self.closed());
             }
             // A login does not age here, so a fresh secret changes nothing.

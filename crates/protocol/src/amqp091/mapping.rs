@@ -2,7 +2,7 @@
 
 use super::codec::table::Entry;
 use super::codec::{FieldValue, Table, properties};
-use super::fault::{Code, Fault};
+use super::fault::{Code, Fault, Reach};
 use angarium_engine::{
     Arguments, Durability, ExchangeKind, ExchangeOptions, Overflow, QueueOptions, Refusal,
     RefusalKind, Value,
@@ -55,6 +55,17 @@ pub(super) fn fault(refusal: Refusal) -> Fault {
         RefusalKind::Internal => Code::INTERNAL_ERROR,
     };
     Fault::new(code, refusal.text)
+}
+
+/// The same for a settle.
+pub(super) fn settle_fault(tag: u64, refusal: Refusal) -> Fault {
+    let is_unknown = refusal.kind == RefusalKind::PreconditionFailed;
+    let mut fault = fault(refusal);
+    if is_unknown {
+        fault.text = format!("unknown delivery tag {tag}");
+        fault.reach = Reach::Channel;
+    }
+    fault
 }
 
 /// How the exchange types of this protocol route; `x-delayed-message` says so in an argument.

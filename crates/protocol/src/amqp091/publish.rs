@@ -7,13 +7,13 @@ use super::channel::Content;
 use super::codec::FieldValue;
 use super::codec::content::{self, ContentHeader, PublishMethod, Tagged};
 use super::codec::properties::{self, Edit, Scan};
-use super::fault::{Code, Fault, Reach};
+use super::fault::{Code, Fault};
 use super::frame::{self, FrameError, HEAD_BYTES, Head};
 use super::mapping;
 use super::session::{Connection, Part, State, syntax};
 use super::{DIRECT_REPLY_TO, codec::Method};
 use crate::{Turn, World};
-use angarium_engine::{Format, Outcome, Publish, RefusalKind, Settle};
+use angarium_engine::{Format, Outcome, Publish, Settle};
 use std::time::Duration;
 
 /// What the unfinished messages of a connection's channels may announce together, in messages of the
@@ -460,15 +460,8 @@ impl Connection {
             _ => Settle { tag, multiple: false, outcome: discarded(bits & 1 != 0) },
         };
         let session = self.session(number);
-        turn.engine.settle(turn.now, session, settle, turn.world).map_err(|refusal| {
-            let known = refusal.kind != RefusalKind::PreconditionFailed;
-            let mut fault = mapping::fault(refusal);
-            if !known {
-                fault.text = format!("unknown delivery tag {tag}");
-                fault.reach = Reach::Channel;
-            }
-            fault
-        })
+        let settled = turn.engine.settle(turn.now, session, settle, turn.world);
+        settled.map_err(|refusal| mapping::settle_fault(tag, refusal))
     }
 }
 

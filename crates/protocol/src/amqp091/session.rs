@@ -10,9 +10,10 @@ use super::fault::{Code, Fault, Reach};
 use super::frame::{self, Frame, FrameError};
 use super::info::Capabilities;
 use super::last_method::LastMethod;
+use super::mapping;
 use super::settings::Settings;
 use crate::{Authentication, ClientProperties, Close, ConnectionInfo, Peer, Session, Turn, World};
-use angarium_engine::{ConnectionId, Refusal, Reply, SessionId, Time};
+use angarium_engine::{ConnectionId, Outcome, Refusal, Reply, SessionId, Settle, Time};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,6 +82,8 @@ pub(super) enum State {
 pub(super) enum Waiting {
     Authentication,
     Reply(Pending),
+    /// That all is done which a channel had asked for, or the connection (0), before it was closed.
+    Settled(u16),
 }
 
 /// The rest of a body frame.
@@ -413,6 +416,44 @@ impl Session for Connection {
             }
             Err(why) => self.refuse_login(turn, &why),
         }
+    }
+
+    fn settled<W: World>(&mut self, turn: &mut Turn<'_, W>) -> Result<(), Close> {
+        let Some(Waiting::Settled(channel)) = self.waiting else { return Ok(()) };
+        if !turn.world.is_settled(self.id) {
+            return Ok(());
+        }
+        self.waiting = None;
+        if channel == 0 {
+            self.send(turn, 0, &Method::ConnectionCloseOk {});
+            return Err(self.closed());
+        }
+        self.send(turn, channel, &Method::ChannelCloseOk {});
+        Ok(())
+    }
+
+    fn refused<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        session: SessionId,
+        settle: Option<Settle>,
+        refusal: Refusal,
+    ) {
+        let channel = session.number;
+        // Whatever the channel has asked for since is not answered.
+        self.waiting.take_if(
+            |waiting| matches!(waiting, Waiting::Reply(pending) if pending.channel == channel),
+        );
+        let fault = match settle {
+            None => mapping::fault(refusal),
+            Some(settle) => mapping::settle_fault(settle.tag, refusal),
+        };
+        self.current = match settle.map(|settle| settle.outcome) {
+            None => (content::BASIC, 40),
+            Some(Outcome::Accept) => (content::BASIC, 80),
+            Some(Outcome::Requeue | Outcome::Discard) => (content::BASIC, 90),
+        };
+        self.fail(turn, channel, fault);
     }
 
     fn is_waiting(&self) -> bool {

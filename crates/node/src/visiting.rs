@@ -1,0 +1,337 @@
+//! Connections that use queues from another shard than home: what home does for them, and what their
+//! own shard does with what comes back.
+
+use crate::guest::Guest;
+use crate::node::Node;
+use crate::parcel::{Delivered, SessionName, Value, Whose, Word};
+use crate::world::World;
+use angarium_engine::{
+    Annotations, Call, ConnectionId, Delivery, MessageView, Publish, Refusal, RefusalKind,
+    Returned, SessionId, Settle, ShardId, Time,
+};
+use angarium_protocol::{Session, Turn};
+use std::collections::VecDeque;
+
+/// As a part of what may be unsent to a client: how much of what home has delivered may have left its
+/// shard before home is told.
+const DRAINED_PART: u64 = 8;
+
+// ---- on the connection's shard ----
+
+impl World {
+    /// Hands home what concerns queues.
+    pub(crate) fn carry_home(&mut self, call: Call<'_>) {
+        self.has_called = true;
+        let home = ShardId::HOME;
+        match call {
+            Call::Publish(session, publish) => self.mesh.publish(session, publish),
+            Call::Settle(session, settle) => self.mesh.say(home, &Word::Settle(session, settle)),
+            Call::Request(session, request) => {
+                self.mesh.say_with(home, &Word::Request(session), Value::Request(request));
+            }
+            Call::Connect { connection, user, vhost } => {
+                self.mesh.say(home, &Word::Connect { connection, user, vhost });
+            }
+            Call::Open { session, opening } => {
+                self.mesh.say(home, &Word::Open(SessionName { id: session, opening }));
+            }
+            Call::Close(session) => {
+                self.mesh.say(home, &Word::Close(session));
+                self.mesh.sync(session.connection);
+            }
+            Call::Disconnect(connection) => {
+                self.mesh.say(home, &Word::Disconnect(connection));
+                self.mesh.sync(connection);
+            }
+        }
+    }
+
+    /// Tells home how much of its deliveries has left, where that is worth a word.
+    pub(crate) fn tell_drained(&mut self, connection: ConnectionId) {
+        let most = self.egress_bytes_max as u64;
+        let egress = &mut self.egress[connection.0 as usize];
+        if egress.delivered < most / DRAINED_PART || egress.pending().len() as u64 > most / 2 {
+            return;
+        }
+        let bytes = std::mem::take(&mut egress.delivered);
+        self.mesh.say(ShardId::HOME, &Word::Drained { connection, bytes });
+    }
+}
+
+impl Node {
+    /// Does what home says to a session here, unless it has ended in the meantime.
+    pub(crate) fn take_from_home(
+        &mut self,
+        now: Time,
+        word: &Word<'_>,
+        bytes: usize,
+        values: &mut VecDeque<Value>,
+    ) {
+        match *word {
+            Word::Deliver(name, delivered) => self.deliver_here(name, &delivered, bytes),
+            Word::Confirm(name, confirm) if self.is_here(name) => {
+                self.world.touch(name.id.connection).confirm(name.id, confirm);
+            }
+            Word::Returned(name, message) if self.is_here(name) => {
+                let mut annotations = Annotations::default();
+                let message = MessageView::parse(message, &mut annotations)
+                    .expect("shards of one program understand each other");
+                self.world.touch(name.id.connection).returned(name.id, &Returned { message });
+            }
+            Word::Cancelled(name, subscription) if self.is_here(name) => {
+                self.world.touch(name.id.connection).cancelled(name.id, subscription);
+            }
+            Word::Reply(name) => {
+                let Some(Value::Reply(reply)) = values.pop_front() else { return };
+                if self.is_here(name) {
+                    self.hand_reply(now, name.id, reply);
+                }
+            }
+            Word::Refused(name, settle) => {
+                let Some(Value::Reply(Err(refusal))) = values.pop_front() else { return };
+                if self.is_here(name) {
+                    self.hand_refusal(now, name.id, settle, refusal);
+                }
+            }
+            Word::Stores(id) => {
+                if let Some(connection) = self.connections[id.0 as usize].as_mut() {
+                    connection.stores = true;
+                }
+            }
+            Word::Outrun(id) => {
+                if let Some(connection) = self.connections[id.0 as usize].as_mut()
+                    && !connection.is_slowed
+                {
+                    connection.is_slowed = true;
+                    self.slowed.add(now, id);
+                }
+            }
+            Word::Blocked(why) => self.set_blocked(now, why.map(str::to_owned)),
+            Word::Congested(is_congested) => self.is_congested = is_congested,
+            _ => {}
+        }
+    }
+
+    /// Whether a session that home names is still there.
+    fn is_here(&self, name: SessionName) -> bool {
+        self.engine.is_opening(name.id, name.opening)
+    }
+
+    fn deliver_here(&mut self, name: SessionName, delivered: &Delivered<'_>, bytes: usize) {
+        let connection = name.id.connection;
+        if !self.is_here(name) {
+            return;
+        }
+        let Delivered { subscription, tag, redelivered, messages_left, message } = *delivered;
+        let mut annotations = Annotations::default();
+        let message = MessageView::parse(message, &mut annotations)
+            .expect("shards of one program understand each other");
+        let session = name.id;
+        self.world.touch(connection).deliver(&Delivery {
+            session,
+            subscription,
+            tag,
+            redelivered,
+            messages_left,
+            missed: 0,
+            laggard: None,
+            emission: 0,
+            message,
+        });
+        self.world.egress[connection.0 as usize].delivered += bytes as u64;
+        self.world.tell_drained(connection);
+    }
+
+    fn hand_refusal(&mut self, now: Time, id: SessionId, settle: Option<Settle>, refusal: Refusal) {
+        let Some(connection) = self.connections[id.connection.0 as usize].as_mut() else { return };
+        if connection.ended.is_none() {
+            let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
+            connection.session.refused(&mut turn, id, settle, refusal);
+            self.resumable.push(id.connection);
+        }
+    }
+}
+
+// ---- at home ----
+
+impl World {
+    /// The shard and name of a session that is a guest's.
+    #[inline]
+    pub(crate) fn name_of(&self, session: SessionId) -> Option<(ShardId, SessionName)> {
+        let guest = self.egress[session.connection.0 as usize].guest.as_ref()?;
+        Some((guest.shard, guest.name(session.number)))
+    }
+
+    fn guest_mut(&mut self, slot: ConnectionId) -> Option<&mut Guest> {
+        self.egress[slot.0 as usize].guest.as_deref_mut()
+    }
+}
+
+impl Node {
+    /// Does what a session of another shard asks for.
+    pub(crate) fn serve_guest(
+        &mut self,
+        now: Time,
+        from: ShardId,
+        word: &Word<'_>,
+        values: &mut VecDeque<Value>,
+    ) {
+        match *word {
+            Word::Connect { connection, user, vhost } => {
+                self.welcome(from, connection, (user, vhost));
+            }
+            Word::Open(SessionName { id, opening }) => {
+                let Some(session) = self.guest_session(from, id) else { return };
+                let guest = self.world.guest_mut(session.connection).expect("it was found");
+                guest.opened(id.number, opening);
+                if guest.refusal.is_none() {
+                    self.engine.open(session);
+                }
+            }
+            Word::Settle(id, settle) => {
+                let Some(session) = self.served_session(from, id) else { return };
+                self.world.begin_call();
+                let settled = self.engine.settle(now, session, settle, &mut self.world);
+                if let Err(refusal) = settled {
+                    self.refuse(now, session, Some(settle), refusal);
+                }
+            }
+            Word::Request(id) => {
+                let Some(Value::Request(request)) = values.pop_front() else { return };
+                let Some(session) = self.served_session(from, id) else { return };
+                self.world.begin_call();
+                self.engine.request(now, session, request, &mut self.world);
+            }
+            Word::Close(id) => {
+                let Some(session) = self.guest_session(from, id) else { return };
+                self.engine.close(now, session, &mut self.world);
+                if let Some(guest) = self.world.guest_mut(session.connection) {
+                    guest.closed(id.number);
+                }
+            }
+            Word::Disconnect(connection) => self.farewell(now, from, connection),
+            Word::Drained { connection, bytes } => self.drained(now, from, connection, bytes),
+            _ => {}
+        }
+    }
+
+    /// Takes a message from a session of another shard.
+    pub(crate) fn publish_for(&mut self, now: Time, from: ShardId, id: SessionId, message: &[u8]) {
+        let Some(session) = self.served_session(from, id) else { return };
+        let mut further = Vec::new();
+        let publish = Publish::parse(message, &mut further)
+            .expect("shards of one program understand each other");
+        self.world.begin_call();
+        let published = self.engine.publish(now, session, &publish, &mut self.world);
+        let World { has_stored, has_outrun, .. } = self.world;
+        if let Some(guest) = self.world.guest_mut(session.connection) {
+            let is_first = has_stored && !std::mem::replace(&mut guest.has_stored, has_stored);
+            let is_ahead = has_outrun && !std::mem::replace(&mut guest.has_outrun, has_outrun);
+            if is_first {
+                self.world.mesh.say(from, &Word::Stores(id.connection));
+            }
+            if is_ahead {
+                self.world.mesh.say(from, &Word::Outrun(id.connection));
+                self.outran.push(session.connection);
+            }
+        }
+        if let Err(refusal) = published {
+            self.refuse(now, session, None, refusal);
+        }
+    }
+
+    /// A connection of another shard begins to use queues.
+    fn welcome(&mut self, shard: ShardId, connection: ConnectionId, (user, vhost): (&str, &str)) {
+        let slot = self.take_slot();
+        // Its own shard has asked the same of its copy, so that a refusal is rare.
+        let refusal = self.engine.connect(slot, user, vhost).err();
+        let guest = Guest::new(shard, connection, (user, vhost), refusal);
+        self.world.egress[slot.0 as usize].guest = Some(Box::new(guest));
+        self.world.mesh.set_guest(shard, connection, Some(slot));
+    }
+
+    /// It has gone.
+    fn farewell(&mut self, now: Time, shard: ShardId, connection: ConnectionId) {
+        let Some(slot) = self.world.mesh.guest(shard, connection) else { return };
+        self.world.mesh.set_guest(shard, connection, None);
+        self.engine.disconnect(now, slot, &mut self.world);
+        self.world.replies.retain(|answer| answer.session.connection != slot);
+        self.world.reset(slot);
+        self.free.push(slot);
+    }
+
+    /// A guest's session as home's engine knows it.
+    fn guest_session(&self, from: ShardId, id: SessionId) -> Option<SessionId> {
+        let connection = self.world.mesh.guest(from, id.connection)?;
+        Some(SessionId { connection, number: id.number })
+    }
+
+    /// The same, if what it asks for is done.
+    #[inline]
+    fn served_session(&mut self, from: ShardId, id: SessionId) -> Option<SessionId> {
+        let session = self.guest_session(from, id)?;
+        let guest = self.world.guest_mut(session.connection)?;
+        if !guest.is_served(id.number) {
+            return None;
+        }
+        match guest.refusal.clone() {
+            None => Some(session),
+            Some(refusal) => {
+                self.say_refused(session, None, refusal);
+                None
+            }
+        }
+    }
+
+    /// Closes a session that asked for what cannot be, and says why.
+    fn refuse(&mut self, now: Time, session: SessionId, settle: Option<Settle>, refusal: Refusal) {
+        self.engine.close(now, session, &mut self.world);
+        self.say_refused(session, settle, refusal);
+    }
+
+    fn say_refused(&mut self, session: SessionId, settle: Option<Settle>, refusal: Refusal) {
+        let Some((shard, name)) = self.world.name_of(session) else { return };
+        let word = Word::Refused(name, settle);
+        self.world.mesh.say_with(shard, &word, Value::Reply(Err(refusal)));
+        if let Some(guest) = self.world.guest_mut(session.connection) {
+            guest.failed(session.number);
+        }
+    }
+
+    /// Deliveries to a guest have left its shard.
+    fn drained(&mut self, now: Time, from: ShardId, connection: ConnectionId, bytes: u64) {
+        let most = self.world.egress_bytes_max as u64;
+        let Some(slot) = self.world.mesh.guest(from, connection) else { return };
+        let Some(guest) = self.world.guest_mut(slot) else { return };
+        guest.underway = guest.underway.saturating_sub(bytes);
+        if guest.underway <= most / 2 && guest.wants_room.replace(false) {
+            self.engine.writable(now, slot, &mut self.world);
+        }
+    }
+
+    /// Ends the guests of a user, or to a virtual host, that is deleted; their shards were told.
+    pub(crate) fn end_guests(&mut self, now: Time, whose: Whose<'_>) {
+        for slot in 1..self.world.egress.len() {
+            let Some(guest) = self.world.egress[slot].guest.as_deref_mut() else { continue };
+            let is_meant = match whose {
+                Whose::User(user) => guest.user == user,
+                Whose::Vhost(vhost) => guest.vhost == vhost,
+            };
+            if is_meant && guest.refusal.is_none() {
+                let text = "the user or virtual host was deleted";
+                guest.refusal = Some(Refusal::new(RefusalKind::AccessRefused, text));
+                let id = ConnectionId(u32::try_from(slot).expect("fewer than 2^32 slots"));
+                self.engine.disconnect(now, id, &mut self.world);
+            }
+        }
+    }
+
+    /// Ends a turn: those that outran consumers in it may be said to do so again.
+    pub(crate) fn forget_outran(&mut self) {
+        for slot in std::mem::take(&mut self.outran) {
+            if let Some(guest) = self.world.guest_mut(slot) {
+                guest.has_outrun = false;
+            }
+        }
+    }
+}
