@@ -51,6 +51,7 @@ impl Engine {
         fx: &mut F,
     ) -> Result<(), Refusal> {
         self.make_known(id, fx)?;
+        self.counters.sent_home += 1;
         fx.call(Call::Publish(id, publish));
         Ok(())
     }

@@ -5,6 +5,8 @@
 pub struct Counters {
     /// Messages that clients published.
     pub published: u64,
+    /// Messages handed to home, where they are counted as published; on other shards.
+    pub sent_home: u64,
     /// Of those, what their publishers were told to be safe: publishes in confirm mode.
     pub confirmed: u64,
     /// Of those published, what no queue took.

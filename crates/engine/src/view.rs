@@ -109,7 +109,7 @@ impl Engine {
     #[inline]
     #[must_use]
     pub fn taken(&self) -> u64 {
-        self.counters.published + self.counters.emitted
+        self.counters.published + self.counters.sent_home + self.counters.emitted
     }
 
     /// Bytes of messages that all queues hold in memory, as [`crate::limits::Limits`] counts them.

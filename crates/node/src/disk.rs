@@ -3,7 +3,7 @@
 //! Only home has a journal; on other shards all of this is nothing.
 
 use crate::node::{Node, SWEEP_INTERVAL};
-use crate::parcel::Word;
+use crate::parcel::{FromHome, Word};
 use crate::storage::{self, ReadDone, ReadJob};
 use crate::world::World;
 use angarium_engine::{Position, StorageState, Time};
@@ -23,6 +23,9 @@ impl Node {
         journal.finished(done);
         let durable = journal.durable();
         if durable > before {
+            // Answers that waited for the flush are about what was told at some time before.
+            self.world.begin_call();
+            self.world.told_in_call = self.world.mesh.told();
             self.engine.durable(now, Position(durable.0), &mut self.world);
         }
         self.watch_storage(now);
@@ -59,7 +62,7 @@ impl Node {
         };
         let why = storage::why_blocked(&self.storage_state);
         self.engine.storage(now, state, &mut self.world);
-        self.world.mesh.say_to_all(&Word::Blocked(why.as_deref()));
+        self.world.mesh.say_to_all(&Word::FromHome(FromHome::Blocked(why.as_deref())));
         self.set_blocked(now, why);
     }
 
@@ -88,7 +91,7 @@ impl Node {
         let is_congested = self.is_journal_congested();
         if self.is_home() && self.is_congested != is_congested {
             self.is_congested = is_congested;
-            self.world.mesh.say_to_all(&Word::Congested(is_congested));
+            self.world.mesh.say_to_all(&Word::FromHome(FromHome::Congested(is_congested)));
         }
     }
 

@@ -4,10 +4,10 @@
 //! Knows bytes and numbers; what is in a message or in news is the engine's business.
 
 use crate::parcel::{
-    Parcel, SessionName, Value, Word, write_delivery, write_forward, write_publish,
+    Parcel, SessionName, ToHome, Value, Word, write_delivery, write_forward, write_publish,
 };
 use angarium_engine::{
-    ConnectionId, Delivery, Forward, Heard, Publish, SessionId, ShardId, Shards,
+    ConnectionId, Delivery, Forward, Heard, Publish, Request, SessionId, ShardId, Shards,
 };
 use std::collections::{BTreeSet, VecDeque};
 
@@ -88,6 +88,17 @@ impl Mesh {
     pub(crate) fn say(&mut self, to: ShardId, word: &Word<'_>) {
         self.talking = self.talking.and(Shards::one(to));
         word.write(&mut self.link(to).parcel.words);
+    }
+
+    /// Asks home for something.
+    pub(crate) fn ask_home(&mut self, word: &ToHome<'_>) {
+        self.say(ShardId::HOME, &Word::ToHome(*word));
+    }
+
+    /// Hands home a request.
+    pub(crate) fn request_home(&mut self, session: SessionId, request: Request) {
+        let word = Word::ToHome(ToHome::Request(session));
+        self.say_with(ShardId::HOME, &word, Value::Request(request));
     }
 
     /// Says a word with its value to one shard.

@@ -3,7 +3,7 @@
 use crate::connection::Connection;
 use crate::episodes::Episodes;
 use crate::outrun::Slowed;
-use crate::parcel::{Value, Word};
+use crate::parcel::{FromHome, Value, Word};
 use crate::quota::METERED_BYTES;
 use crate::rate::Rates;
 use crate::recovery;
@@ -334,6 +334,7 @@ impl Node {
     /// Ends a turn: consumers that became able to take messages get them, answered sessions go on,
     /// a due checkpoint is made.
     pub fn end_turn(&mut self, now: Time) {
+        self.world.begin_call();
         self.answer(now);
         while let Some(id) = self.resumable.pop() {
             self.drive_carry(now, id);
@@ -545,7 +546,11 @@ impl Node {
             let Answer { session, reply, .. } = answer;
             has_answered = true;
             if let Some((shard, name)) = self.world.name_of(session) {
-                self.world.mesh.say_with(shard, &Word::Reply(name), Value::Reply(reply));
+                self.world.mesh.say_with(
+                    shard,
+                    &Word::FromHome(FromHome::Reply(name)),
+                    Value::Reply(reply),
+                );
                 continue;
             }
             self.hand_reply(now, session, reply);

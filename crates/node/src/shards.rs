@@ -5,7 +5,7 @@
 
 use crate::mesh::Mesh;
 use crate::node::Node;
-use crate::parcel::{Parcel, Value, Whose, Word, Words};
+use crate::parcel::{FromHome, Parcel, Value, Whose, Word, Words};
 use angarium_engine::{Annotations, ConnectionId, Forward, ShardId, Time};
 use angarium_protocol::{Close, Session, Turn, nats};
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ impl Node {
     pub fn introduction(&mut self) -> Vec<Vec<u8>> {
         self.world.mesh = Mesh::new(self.options.shard, self.options.shards);
         if let Some(why) = &self.blocked {
-            self.world.mesh.say_to_all(&Word::Blocked(Some(why)));
+            self.world.mesh.say_to_all(&Word::FromHome(FromHome::Blocked(Some(why))));
         }
         self.engine.introduction()
     }
@@ -75,12 +75,8 @@ impl Node {
                 self.tell_unheard(now, publisher, subject, reply);
             }
             Word::Ended { whose, why } => self.end_all(now, whose, why),
-            Word::Publish(session, message) => {
-                self.world.mesh.took(from, bytes);
-                self.publish_for(now, from, session, message);
-            }
-            _ if self.is_home() => self.serve_guest(now, from, word, values),
-            _ => self.take_from_home(now, word, bytes, values),
+            Word::ToHome(word) => self.serve_guest(now, from, &word, bytes, values),
+            Word::FromHome(word) => self.take_from_home(now, &word, bytes, values),
         }
     }
 

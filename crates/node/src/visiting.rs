@@ -3,7 +3,7 @@
 
 use crate::guest::Guest;
 use crate::node::Node;
-use crate::parcel::{Delivered, SessionName, Value, Whose, Word};
+use crate::parcel::{Delivered, FromHome, SessionName, ToHome, Value, Whose, Word};
 use crate::world::World;
 use angarium_engine::{
     Annotations, Call, ConnectionId, Delivery, MessageView, Publish, Refusal, RefusalKind,
@@ -22,25 +22,24 @@ impl World {
     /// Hands home what concerns queues.
     pub(crate) fn carry_home(&mut self, call: Call<'_>) {
         self.has_called = true;
-        let home = ShardId::HOME;
         match call {
             Call::Publish(session, publish) => self.mesh.publish(session, publish),
-            Call::Settle(session, settle) => self.mesh.say(home, &Word::Settle(session, settle)),
+            Call::Settle(session, settle) => self.mesh.ask_home(&ToHome::Settle(session, settle)),
             Call::Request(session, request) => {
-                self.mesh.say_with(home, &Word::Request(session), Value::Request(request));
+                self.mesh.request_home(session, request);
             }
             Call::Connect { connection, user, vhost } => {
-                self.mesh.say(home, &Word::Connect { connection, user, vhost });
+                self.mesh.ask_home(&ToHome::Connect { connection, user, vhost });
             }
             Call::Open { session, opening } => {
-                self.mesh.say(home, &Word::Open(SessionName { id: session, opening }));
+                self.mesh.ask_home(&ToHome::Open(SessionName { id: session, opening }));
             }
             Call::Close(session) => {
-                self.mesh.say(home, &Word::Close(session));
+                self.mesh.ask_home(&ToHome::Close(session));
                 self.mesh.sync(session.connection);
             }
             Call::Disconnect(connection) => {
-                self.mesh.say(home, &Word::Disconnect(connection));
+                self.mesh.ask_home(&ToHome::Disconnect(connection));
                 self.mesh.sync(connection);
             }
         }
@@ -54,7 +53,7 @@ impl World {
             return;
         }
         let bytes = std::mem::take(&mut egress.delivered);
-        self.mesh.say(ShardId::HOME, &Word::Drained { connection, bytes });
+        self.mesh.ask_home(&ToHome::Drained { connection, bytes });
     }
 }
 
@@ -63,42 +62,42 @@ impl Node {
     pub(crate) fn take_from_home(
         &mut self,
         now: Time,
-        word: &Word<'_>,
+        word: &FromHome<'_>,
         bytes: usize,
         values: &mut VecDeque<Value>,
     ) {
         match *word {
-            Word::Deliver(name, delivered) => self.deliver_here(name, &delivered, bytes),
-            Word::Confirm(name, confirm) if self.is_here(name) => {
+            FromHome::Deliver(name, delivered) => self.deliver_here(name, &delivered, bytes),
+            FromHome::Confirm(name, confirm) if self.is_here(name) => {
                 self.world.touch(name.id.connection).confirm(name.id, confirm);
             }
-            Word::Returned(name, message) if self.is_here(name) => {
+            FromHome::Returned(name, message) if self.is_here(name) => {
                 let mut annotations = Annotations::default();
                 let message = MessageView::parse(message, &mut annotations)
                     .expect("shards of one program understand each other");
                 self.world.touch(name.id.connection).returned(name.id, &Returned { message });
             }
-            Word::Cancelled(name, subscription) if self.is_here(name) => {
+            FromHome::Cancelled(name, subscription) if self.is_here(name) => {
                 self.world.touch(name.id.connection).cancelled(name.id, subscription);
             }
-            Word::Reply(name) => {
+            FromHome::Reply(name) => {
                 let Some(Value::Reply(reply)) = values.pop_front() else { return };
                 if self.is_here(name) {
                     self.hand_reply(now, name.id, reply);
                 }
             }
-            Word::Refused(name, settle) => {
+            FromHome::Refused(name, settle) => {
                 let Some(Value::Reply(Err(refusal))) = values.pop_front() else { return };
                 if self.is_here(name) {
                     self.hand_refusal(now, name.id, settle, refusal);
                 }
             }
-            Word::Stores(id) => {
+            FromHome::Stores(id) => {
                 if let Some(connection) = self.connections[id.0 as usize].as_mut() {
                     connection.stores = true;
                 }
             }
-            Word::Outrun(id) => {
+            FromHome::Outrun(id) => {
                 if let Some(connection) = self.connections[id.0 as usize].as_mut()
                     && !connection.is_slowed
                 {
@@ -106,9 +105,9 @@ impl Node {
                     self.slowed.add(now, id);
                 }
             }
-            Word::Blocked(why) => self.set_blocked(now, why.map(str::to_owned)),
-            Word::Congested(is_congested) => self.is_congested = is_congested,
-            _ => {}
+            FromHome::Blocked(why) => self.set_blocked(now, why.map(str::to_owned)),
+            FromHome::Congested(is_congested) => self.is_congested = is_congested,
+            FromHome::Confirm(..) | FromHome::Returned(..) | FromHome::Cancelled(..) => {}
         }
     }
 
@@ -173,14 +172,15 @@ impl Node {
         &mut self,
         now: Time,
         from: ShardId,
-        word: &Word<'_>,
+        word: &ToHome<'_>,
+        bytes: usize,
         values: &mut VecDeque<Value>,
     ) {
         match *word {
-            Word::Connect { connection, user, vhost } => {
+            ToHome::Connect { connection, user, vhost } => {
                 self.welcome(from, connection, (user, vhost));
             }
-            Word::Open(SessionName { id, opening }) => {
+            ToHome::Open(SessionName { id, opening }) => {
                 let Some(session) = self.guest_session(from, id) else { return };
                 let guest = self.world.guest_mut(session.connection).expect("it was found");
                 guest.opened(id.number, opening);
@@ -188,7 +188,7 @@ impl Node {
                     self.engine.open(session);
                 }
             }
-            Word::Settle(id, settle) => {
+            ToHome::Settle(id, settle) => {
                 let Some(session) = self.served_session(from, id) else { return };
                 self.world.begin_call();
                 let settled = self.engine.settle(now, session, settle, &mut self.world);
@@ -196,22 +196,25 @@ impl Node {
                     self.refuse(now, session, Some(settle), refusal);
                 }
             }
-            Word::Request(id) => {
+            ToHome::Request(id) => {
                 let Some(Value::Request(request)) = values.pop_front() else { return };
                 let Some(session) = self.served_session(from, id) else { return };
                 self.world.begin_call();
                 self.engine.request(now, session, request, &mut self.world);
             }
-            Word::Close(id) => {
+            ToHome::Close(id) => {
                 let Some(session) = self.guest_session(from, id) else { return };
                 self.engine.close(now, session, &mut self.world);
                 if let Some(guest) = self.world.guest_mut(session.connection) {
                     guest.closed(id.number);
                 }
             }
-            Word::Disconnect(connection) => self.farewell(now, from, connection),
-            Word::Drained { connection, bytes } => self.drained(now, from, connection, bytes),
-            _ => {}
+            ToHome::Disconnect(connection) => self.farewell(now, from, connection),
+            ToHome::Drained { connection, bytes } => self.drained(now, from, connection, bytes),
+            ToHome::Publish(session, message) => {
+                self.world.mesh.took(from, bytes);
+                self.publish_for(now, from, session, message);
+            }
         }
     }
 
@@ -228,10 +231,10 @@ impl Node {
             let is_first = has_stored && !std::mem::replace(&mut guest.has_stored, has_stored);
             let is_ahead = has_outrun && !std::mem::replace(&mut guest.has_outrun, has_outrun);
             if is_first {
-                self.world.mesh.say(from, &Word::Stores(id.connection));
+                self.world.mesh.say(from, &Word::FromHome(FromHome::Stores(id.connection)));
             }
             if is_ahead {
-                self.world.mesh.say(from, &Word::Outrun(id.connection));
+                self.world.mesh.say(from, &Word::FromHome(FromHome::Outrun(id.connection)));
                 self.outran.push(session.connection);
             }
         }
@@ -291,7 +294,7 @@ impl Node {
 
     fn say_refused(&mut self, session: SessionId, settle: Option<Settle>, refusal: Refusal) {
         let Some((shard, name)) = self.world.name_of(session) else { return };
-        let word = Word::Refused(name, settle);
+        let word = Word::FromHome(FromHome::Refused(name, settle));
         self.world.mesh.say_with(shard, &word, Value::Reply(Err(refusal)));
         if let Some(guest) = self.world.guest_mut(session.connection) {
             guest.failed(session.number);

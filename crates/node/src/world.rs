@@ -6,7 +6,7 @@
 use crate::egress::{Egress, Publisher};
 use crate::mesh::Mesh;
 use crate::node::Options;
-use crate::parcel::Word;
+use crate::parcel::{FromHome, Word};
 use crate::spill::Spill;
 use angarium_engine as engine;
 use angarium_engine::{
@@ -251,7 +251,7 @@ impl Effects for World {
 
     fn confirm(&mut self, session: SessionId, confirm: Confirm) {
         if let Some((shard, name)) = self.name_of(session) {
-            return self.mesh.say(shard, &Word::Confirm(name, confirm));
+            return self.mesh.say(shard, &Word::FromHome(FromHome::Confirm(name, confirm)));
         }
         self.touch(session.connection).confirm(session, confirm);
     }
@@ -260,21 +260,20 @@ impl Effects for World {
         if let Some((shard, name)) = self.name_of(session) {
             let mut message = Vec::new();
             returned.message.write(&mut message);
-            return self.mesh.say(shard, &Word::Returned(name, &message));
+            return self.mesh.say(shard, &Word::FromHome(FromHome::Returned(name, &message)));
         }
         self.touch(session.connection).returned(session, returned);
     }
 
     fn cancelled(&mut self, session: SessionId, subscription: &str) {
         if let Some((shard, name)) = self.name_of(session) {
-            return self.mesh.say(shard, &Word::Cancelled(name, subscription));
+            return self.mesh.say(shard, &Word::FromHome(FromHome::Cancelled(name, subscription)));
         }
         self.touch(session.connection).cancelled(session, subscription);
     }
 
     fn reply(&mut self, session: SessionId, reply: Result<Reply, Refusal>) {
-        let after = std::mem::take(&mut self.told_in_call);
-        self.replies.push_back(Answer { session, reply, after });
+        self.replies.push_back(Answer { session, reply, after: self.told_in_call });
     }
 
     #[inline]

@@ -38,7 +38,7 @@ struct Got {
 
 impl World {
     fn new(change: impl FnOnce(&mut Options)) -> World {
-        let mut options = options();
+        let mut options = options(0, 1);
         change(&mut options);
         let disk = FaultyStorage::new(1);
         let now = Time(1_000_000_000);

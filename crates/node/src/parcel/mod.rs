@@ -1,0 +1,174 @@
+//! What shards send each other: parcels, which are words one after the other, and the words' bytes.
+//!
+//! Parcels never leave the process, so their layout has no version. Knows nothing of what is done
+//! about a word.
+
+mod read;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub(crate) use read::Words;
+pub(crate) use write::{write_delivery, write_forward, write_publish};
+
+use angarium_engine::{Confirm, ConnectionId, Refusal, Reply, Request, SessionId, Settle};
+use std::collections::VecDeque;
+
+/// What one shard sends another.
+#[derive(Debug, Default)]
+pub struct Parcel {
+    /// Words, in order.
+    pub(crate) words: Vec<u8>,
+    /// What some of them carry along, in the same order.
+    pub(crate) values: VecDeque<Value>,
+}
+
+/// What goes along with a word as it is.
+#[derive(Debug)]
+pub(crate) enum Value {
+    Request(Request),
+    Reply(Result<Reply, Refusal>),
+}
+
+impl Parcel {
+    /// Whether there is nothing in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+}
+
+/// A session as two shards know it: named by its own shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SessionName {
+    pub(crate) id: SessionId,
+    /// Tells it from earlier ones of its number.
+    pub(crate) opening: u32,
+}
+
+/// One word of a parcel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Word<'a> {
+    /// Something that every shard has to know, for [`angarium_engine::Engine::told`].
+    News(&'a [u8]),
+    /// A direct message, as [`angarium_engine::Forward::parse`] reads it.
+    Forward(&'a [u8]),
+    /// All news up to this number are known, and so many bytes of messages were taken since the last
+    /// word of this kind.
+    Taken { news: u64, bytes: u64 },
+    /// All who hear what a connection of the receiver emits have much unsent: it is to wait.
+    Crowded(ConnectionId),
+    /// It may go on.
+    Relieved(ConnectionId),
+    /// A connection that was told to wait has gone.
+    Forgotten(ConnectionId),
+    /// Nobody took a request that a connection of the receiver has emitted.
+    Unheard { publisher: ConnectionId, subject: &'a str, reply: &'a str },
+    /// Connections of a user, or to a virtual host, end.
+    Ended { whose: Whose<'a>, why: &'a str },
+    /// Counts as news and says nothing: an answer shows that all before it has been dealt with.
+    Sync,
+    /// Something that home is asked for.
+    ToHome(ToHome<'a>),
+    /// Something that home answers.
+    FromHome(FromHome<'a>),
+}
+
+/// What home is asked for on account of a session that uses queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ToHome<'a> {
+    Connect {
+        connection: ConnectionId,
+        user: &'a str,
+        vhost: &'a str,
+    },
+    Open(SessionName),
+    /// A message, as [`angarium_engine::Publish::parse`] reads it.
+    Publish(SessionId, &'a [u8]),
+    Settle(SessionId, Settle),
+    /// Its value is the request.
+    Request(SessionId),
+    Close(SessionId),
+    Disconnect(ConnectionId),
+    /// So many bytes of deliveries to a connection have left its shard.
+    Drained {
+        connection: ConnectionId,
+        bytes: u64,
+    },
+}
+
+/// What home says to such a session, or its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FromHome<'a> {
+    Deliver(SessionName, Delivered<'a>),
+    Confirm(SessionName, Confirm),
+    /// A message that no queue took, as [`angarium_engine::MessageView::parse`] reads it.
+    Returned(SessionName, &'a [u8]),
+    Cancelled(SessionName, &'a str),
+    /// Its value is the reply.
+    Reply(SessionName),
+    /// A publish, or a settle, was refused; its value says why.
+    Refused(SessionName, Option<Settle>),
+    /// The connection stores messages.
+    Stores(ConnectionId),
+    /// It puts more into a queue than its consumers get.
+    Outrun(ConnectionId),
+    /// Persistent messages cannot be taken, or can again.
+    Blocked(Option<&'a str>),
+    /// The journal has more than the disk takes, or no longer.
+    Congested(bool),
+}
+
+/// A delivery but for its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Delivered<'a> {
+    pub(crate) subscription: &'a str,
+    pub(crate) tag: u64,
+    pub(crate) redelivered: bool,
+    pub(crate) messages_left: u64,
+    /// As [`angarium_engine::MessageView::parse`] reads it.
+    pub(crate) message: &'a [u8],
+}
+
+/// Whose connections end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose<'a> {
+    User(&'a str),
+    Vhost(&'a str),
+}
+
+/// Bytes before each word: its kind, and how many follow.
+const HEAD_BYTES: usize = 5;
+
+/// Which word follows.
+mod kind {
+    pub(super) const NEWS: u8 = 0;
+    pub(super) const FORWARD: u8 = 1;
+    pub(super) const TAKEN: u8 = 2;
+    pub(super) const CROWDED: u8 = 3;
+    pub(super) const RELIEVED: u8 = 4;
+    pub(super) const FORGOTTEN: u8 = 5;
+    pub(super) const UNHEARD: u8 = 6;
+    pub(super) const USER_ENDED: u8 = 7;
+    pub(super) const VHOST_ENDED: u8 = 8;
+    pub(super) const SYNC: u8 = 9;
+    pub(super) const CONNECT: u8 = 10;
+    pub(super) const OPEN: u8 = 11;
+    pub(super) const PUBLISH: u8 = 12;
+    pub(super) const SETTLE: u8 = 13;
+    pub(super) const REQUEST: u8 = 14;
+    pub(super) const CLOSE: u8 = 15;
+    pub(super) const DISCONNECT: u8 = 16;
+    pub(super) const DRAINED: u8 = 17;
+    pub(super) const DELIVER: u8 = 18;
+    pub(super) const CONFIRM: u8 = 19;
+    pub(super) const RETURNED: u8 = 20;
+    pub(super) const CANCELLED: u8 = 21;
+    pub(super) const REPLY: u8 = 22;
+    pub(super) const REFUSED: u8 = 23;
+    pub(super) const STORES: u8 = 24;
+    pub(super) const OUTRUN: u8 = 25;
+    pub(super) const BLOCKED: u8 = 26;
+    pub(super) const UNBLOCKED: u8 = 27;
+    pub(super) const CONGESTED: u8 = 28;
+}

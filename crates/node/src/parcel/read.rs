@@ -1,0 +1,169 @@
+//! Bytes to words.
+
+use super::{Delivered, FromHome, SessionName, ToHome, Whose, Word, kind};
+use angarium_engine::{Confirm, ConnectionId, Outcome, SessionId, Settle};
+
+/// Takes a parcel apart. It comes from this very program, so what it cannot read is a bug, which is
+/// said and ends the parcel.
+#[derive(Debug)]
+pub(crate) struct Words<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Iterator for Words<'a> {
+    type Item = Result<(Word<'a>, usize), &'static str>;
+
+    /// The next word and how many bytes it took.
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let before = self.0.len();
+        let word = self.read();
+        if word.is_none() {
+            self.0 = &[];
+        }
+        Some(word.map(|word| (word, before - self.0.len())).ok_or("a parcel is malformed"))
+    }
+}
+
+impl<'a> Words<'a> {
+    fn read(&mut self) -> Option<Word<'a>> {
+        let (&kind, rest) = self.0.split_first()?;
+        let mut fields = Fields(rest);
+        let bytes = fields.u32()? as usize;
+        let (content, rest) = fields.0.split_at_checked(bytes)?;
+        self.0 = rest;
+        let mut fields = Fields(content);
+        Some(match kind {
+            kind::NEWS => Word::News(content),
+            kind::FORWARD => Word::Forward(content),
+            kind::TAKEN => Word::Taken { news: fields.u64()?, bytes: fields.u64()? },
+            kind::CROWDED => Word::Crowded(ConnectionId(fields.u32()?)),
+            kind::RELIEVED => Word::Relieved(ConnectionId(fields.u32()?)),
+            kind::FORGOTTEN => Word::Forgotten(ConnectionId(fields.u32()?)),
+            kind::UNHEARD => Word::Unheard {
+                publisher: ConnectionId(fields.u32()?),
+                subject: fields.text()?,
+                reply: fields.text()?,
+            },
+            kind::USER_ENDED => {
+                Word::Ended { whose: Whose::User(fields.text()?), why: fields.text()? }
+            }
+            kind::VHOST_ENDED => {
+                Word::Ended { whose: Whose::Vhost(fields.text()?), why: fields.text()? }
+            }
+            kind::SYNC => Word::Sync,
+            kind => match to_home(kind, fields) {
+                Some(word) => Word::ToHome(word),
+                None => Word::FromHome(from_home(kind, fields)?),
+            },
+        })
+    }
+}
+
+fn to_home(kind: u8, mut fields: Fields<'_>) -> Option<ToHome<'_>> {
+    Some(match kind {
+        kind::CONNECT => ToHome::Connect {
+            connection: ConnectionId(fields.u32()?),
+            user: fields.text()?,
+            vhost: fields.text()?,
+        },
+        kind::OPEN => ToHome::Open(fields.name()?),
+        kind::PUBLISH => ToHome::Publish(fields.session()?, fields.0),
+        kind::SETTLE => ToHome::Settle(fields.session()?, fields.settle()?),
+        kind::REQUEST => ToHome::Request(fields.session()?),
+        kind::CLOSE => ToHome::Close(fields.session()?),
+        kind::DISCONNECT => ToHome::Disconnect(ConnectionId(fields.u32()?)),
+        kind::DRAINED => {
+            ToHome::Drained { connection: ConnectionId(fields.u32()?), bytes: fields.u64()? }
+        }
+        _ => return None,
+    })
+}
+
+fn from_home(kind: u8, mut fields: Fields<'_>) -> Option<FromHome<'_>> {
+    Some(match kind {
+        kind::DELIVER => FromHome::Deliver(fields.name()?, fields.delivered()?),
+        kind::CONFIRM => {
+            let (name, number) = (fields.name()?, fields.u64()?);
+            let (multiple, accepted) = (fields.bool()?, fields.bool()?);
+            FromHome::Confirm(name, Confirm { number, multiple, accepted })
+        }
+        kind::RETURNED => FromHome::Returned(fields.name()?, fields.0),
+        kind::CANCELLED => FromHome::Cancelled(fields.name()?, fields.text()?),
+        kind::REPLY => FromHome::Reply(fields.name()?),
+        kind::REFUSED => {
+            let name = fields.name()?;
+            let settle = if fields.0.is_empty() { None } else { Some(fields.settle()?) };
+            FromHome::Refused(name, settle)
+        }
+        kind::STORES => FromHome::Stores(ConnectionId(fields.u32()?)),
+        kind::OUTRUN => FromHome::Outrun(ConnectionId(fields.u32()?)),
+        kind::BLOCKED => FromHome::Blocked(Some(fields.text()?)),
+        kind::UNBLOCKED => FromHome::Blocked(None),
+        kind::CONGESTED => FromHome::Congested(fields.bool()?),
+        _ => return None,
+    })
+}
+
+#[derive(Clone, Copy)]
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn u32(&mut self) -> Option<u32> {
+        let (bytes, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u32::from_le_bytes(*bytes))
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        let (bytes, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u64::from_le_bytes(*bytes))
+    }
+
+    fn bool(&mut self) -> Option<bool> {
+        let (byte, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*byte != 0)
+    }
+
+    fn session(&mut self) -> Option<SessionId> {
+        let connection = ConnectionId(self.u32()?);
+        let (number, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(SessionId { connection, number: u16::from_le_bytes(*number) })
+    }
+
+    fn name(&mut self) -> Option<SessionName> {
+        Some(SessionName { id: self.session()?, opening: self.u32()? })
+    }
+
+    fn settle(&mut self) -> Option<Settle> {
+        let (tag, multiple) = (self.u64()?, self.bool()?);
+        let (outcome, rest) = self.0.split_first()?;
+        self.0 = rest;
+        let outcome = match outcome {
+            0 => Outcome::Accept,
+            1 => Outcome::Requeue,
+            _ => Outcome::Discard,
+        };
+        Some(Settle { tag, multiple, outcome })
+    }
+
+    fn delivered(&mut self) -> Option<Delivered<'a>> {
+        Some(Delivered {
+            tag: self.u64()?,
+            redelivered: self.bool()?,
+            messages_left: self.u64()?,
+            subscription: self.text()?,
+            message: self.0,
+        })
+    }
+
+    fn text(&mut self) -> Option<&'a str> {
+        let length = self.u32()? as usize;
+        let (text, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        str::from_utf8(text).ok()
+    }
+}

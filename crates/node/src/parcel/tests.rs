@@ -1,0 +1,77 @@
+//! Words there and back.
+
+use super::*;
+use angarium_engine::Outcome;
+
+const NAME: SessionName = SessionName {
+    id: SessionId { connection: ConnectionId(7), number: 513 },
+    opening: u32::MAX - 1,
+};
+const SETTLE_ALL: Settle = Settle { tag: u64::MAX, multiple: true, outcome: Outcome::Discard };
+
+#[test]
+fn words_come_back() {
+    let words = [
+        Word::News(b"news"),
+        Word::Forward(b""),
+        Word::Taken { news: u64::MAX, bytes: 7 },
+        Word::Crowded(ConnectionId(3)),
+        Word::Relieved(ConnectionId(u32::MAX)),
+        Word::Forgotten(ConnectionId(0)),
+        Word::Unheard { publisher: ConnectionId(1), subject: "a.b", reply: "_INBOX.1" },
+        Word::Ended { whose: Whose::User("guest"), why: "deleted" },
+        Word::Ended { whose: Whose::Vhost("/"), why: "" },
+        Word::Sync,
+        Word::ToHome(ToHome::Connect { connection: ConnectionId(7), user: "guest", vhost: "/" }),
+        Word::ToHome(ToHome::Open(NAME)),
+        Word::ToHome(ToHome::Publish(NAME.id, b"message")),
+        Word::ToHome(ToHome::Settle(NAME.id, SETTLE_ALL)),
+        Word::ToHome(ToHome::Request(NAME.id)),
+        Word::ToHome(ToHome::Close(NAME.id)),
+        Word::ToHome(ToHome::Disconnect(ConnectionId(7))),
+        Word::ToHome(ToHome::Drained { connection: ConnectionId(7), bytes: 1 << 40 }),
+        Word::FromHome(FromHome::Deliver(
+            NAME,
+            Delivered {
+                subscription: "ctag",
+                tag: 3,
+                redelivered: true,
+                messages_left: 4,
+                message: b"message",
+            },
+        )),
+        Word::FromHome(FromHome::Confirm(
+            NAME,
+            Confirm { number: 9, multiple: true, accepted: false },
+        )),
+        Word::FromHome(FromHome::Returned(NAME, b"message")),
+        Word::FromHome(FromHome::Cancelled(NAME, "ctag")),
+        Word::FromHome(FromHome::Reply(NAME)),
+        Word::FromHome(FromHome::Refused(NAME, None)),
+        Word::FromHome(FromHome::Refused(NAME, Some(SETTLE_ALL))),
+        Word::FromHome(FromHome::Stores(ConnectionId(7))),
+        Word::FromHome(FromHome::Outrun(ConnectionId(7))),
+        Word::FromHome(FromHome::Blocked(Some("full"))),
+        Word::FromHome(FromHome::Blocked(None)),
+        Word::FromHome(FromHome::Congested(true)),
+    ];
+    let mut parcel = Vec::new();
+    for word in &words {
+        word.write(&mut parcel);
+    }
+    let read: Vec<_> = Words(&parcel).map(|word| word.map(|(word, _)| word)).collect();
+    assert_eq!(read, words.map(Ok));
+    let bytes: usize = Words(&parcel).map(|word| word.map_or(0, |(_, bytes)| bytes)).sum();
+    assert_eq!(bytes, parcel.len());
+}
+
+#[test]
+fn what_cannot_be_read_ends_a_parcel() {
+    let mut parcel = Vec::new();
+    Word::Crowded(ConnectionId(3)).write(&mut parcel);
+    for cut in 1..parcel.len() {
+        let words: Vec<_> = Words(&parcel[..cut]).collect();
+        assert_eq!(words, [Err("a parcel is malformed")], "{cut}");
+    }
+    assert_eq!(Words(&[99, 0, 0, 0, 0, 1]).count(), 1);
+}

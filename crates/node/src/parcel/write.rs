@@ -1,0 +1,205 @@
+//! Words to bytes.
+
+use super::{Delivered, FromHome, HEAD_BYTES, SessionName, ToHome, Whose, Word, kind};
+use angarium_engine::{Confirm, Delivery, Forward, Outcome, Publish, SessionId, Settle};
+
+impl Word<'_> {
+    /// Appends it to a parcel's words.
+    pub(crate) fn write(&self, parcel: &mut Vec<u8>) {
+        match *self {
+            Word::News(news) => put(parcel, kind::NEWS, &[news]),
+            Word::Forward(message) => put(parcel, kind::FORWARD, &[message]),
+            Word::Taken { news, bytes } => {
+                put(parcel, kind::TAKEN, &[&news.to_le_bytes(), &bytes.to_le_bytes()]);
+            }
+            Word::Crowded(connection) => put(parcel, kind::CROWDED, &[&connection.0.to_le_bytes()]),
+            Word::Relieved(connection) => {
+                put(parcel, kind::RELIEVED, &[&connection.0.to_le_bytes()])
+            }
+            Word::Forgotten(connection) => {
+                put(parcel, kind::FORGOTTEN, &[&connection.0.to_le_bytes()])
+            }
+            Word::Unheard { publisher, subject, reply } => {
+                let publisher = publisher.0.to_le_bytes();
+                put(parcel, kind::UNHEARD, &[&publisher, &text(subject), &text(reply)]);
+            }
+            Word::Ended { whose, why } => {
+                let (kind, name) = match whose {
+                    Whose::User(name) => (kind::USER_ENDED, name),
+                    Whose::Vhost(name) => (kind::VHOST_ENDED, name),
+                };
+                put(parcel, kind, &[&text(name), &text(why)]);
+            }
+            Word::Sync => put(parcel, kind::SYNC, &[]),
+            Word::ToHome(word) => word.write(parcel),
+            Word::FromHome(word) => word.write(parcel),
+        }
+    }
+}
+
+impl ToHome<'_> {
+    fn write(&self, parcel: &mut Vec<u8>) {
+        match *self {
+            ToHome::Connect { connection, user, vhost } => {
+                put(
+                    parcel,
+                    kind::CONNECT,
+                    &[&connection.0.to_le_bytes(), &text(user), &text(vhost)],
+                );
+            }
+            ToHome::Open(name) => put(parcel, kind::OPEN, &[&name_bytes(name)]),
+            ToHome::Publish(session, message) => {
+                put(parcel, kind::PUBLISH, &[&session_bytes(session), message]);
+            }
+            ToHome::Settle(session, settle) => {
+                put(parcel, kind::SETTLE, &[&session_bytes(session), &settle_bytes(settle)]);
+            }
+            ToHome::Request(session) => put(parcel, kind::REQUEST, &[&session_bytes(session)]),
+            ToHome::Close(session) => put(parcel, kind::CLOSE, &[&session_bytes(session)]),
+            ToHome::Disconnect(connection) => {
+                put(parcel, kind::DISCONNECT, &[&connection.0.to_le_bytes()])
+            }
+            ToHome::Drained { connection, bytes } => {
+                put(parcel, kind::DRAINED, &[&connection.0.to_le_bytes(), &bytes.to_le_bytes()]);
+            }
+        }
+    }
+}
+
+impl FromHome<'_> {
+    fn write(&self, parcel: &mut Vec<u8>) {
+        match *self {
+            FromHome::Deliver(name, delivered) => {
+                let Delivered { subscription, tag, redelivered, messages_left, message } =
+                    delivered;
+                let head = delivery_bytes(name, tag, redelivered, messages_left);
+                put(parcel, kind::DELIVER, &[&head, &text(subscription), message]);
+            }
+            FromHome::Confirm(name, Confirm { number, multiple, accepted }) => {
+                let flags = [u8::from(multiple), u8::from(accepted)];
+                put(parcel, kind::CONFIRM, &[&name_bytes(name), &number.to_le_bytes(), &flags]);
+            }
+            FromHome::Returned(name, message) => {
+                put(parcel, kind::RETURNED, &[&name_bytes(name), message])
+            }
+            FromHome::Cancelled(name, subscription) => {
+                put(parcel, kind::CANCELLED, &[&name_bytes(name), &text(subscription)]);
+            }
+            FromHome::Reply(name) => put(parcel, kind::REPLY, &[&name_bytes(name)]),
+            FromHome::Refused(name, settle) => match settle {
+                Some(settle) => {
+                    put(parcel, kind::REFUSED, &[&name_bytes(name), &settle_bytes(settle)])
+                }
+                None => put(parcel, kind::REFUSED, &[&name_bytes(name)]),
+            },
+            FromHome::Stores(connection) => {
+                put(parcel, kind::STORES, &[&connection.0.to_le_bytes()])
+            }
+            FromHome::Outrun(connection) => {
+                put(parcel, kind::OUTRUN, &[&connection.0.to_le_bytes()])
+            }
+            FromHome::Blocked(Some(why)) => put(parcel, kind::BLOCKED, &[&text(why)]),
+            FromHome::Blocked(None) => put(parcel, kind::UNBLOCKED, &[]),
+            FromHome::Congested(is_congested) => {
+                put(parcel, kind::CONGESTED, &[&[u8::from(is_congested)]])
+            }
+        }
+    }
+}
+
+fn session_bytes(session: SessionId) -> [u8; 6] {
+    let mut bytes = [0; 6];
+    bytes[..4].copy_from_slice(&session.connection.0.to_le_bytes());
+    bytes[4..].copy_from_slice(&session.number.to_le_bytes());
+    bytes
+}
+
+fn name_bytes(name: SessionName) -> [u8; 10] {
+    let mut bytes = [0; 10];
+    bytes[..6].copy_from_slice(&session_bytes(name.id));
+    bytes[6..].copy_from_slice(&name.opening.to_le_bytes());
+    bytes
+}
+
+fn settle_bytes(settle: Settle) -> [u8; 10] {
+    let mut bytes = [0; 10];
+    bytes[..8].copy_from_slice(&settle.tag.to_le_bytes());
+    bytes[8] = u8::from(settle.multiple);
+    bytes[9] = match settle.outcome {
+        Outcome::Accept => 0,
+        Outcome::Requeue => 1,
+        Outcome::Discard => 2,
+    };
+    bytes
+}
+
+fn delivery_bytes(name: SessionName, tag: u64, redelivered: bool, messages_left: u64) -> [u8; 27] {
+    let mut bytes = [0; 27];
+    bytes[..10].copy_from_slice(&name_bytes(name));
+    bytes[10..18].copy_from_slice(&tag.to_le_bytes());
+    bytes[18] = u8::from(redelivered);
+    bytes[19..].copy_from_slice(&messages_left.to_le_bytes());
+    bytes
+}
+
+/// Appends [`Word::Forward`] of a message that has no bytes yet; returns how many it took.
+#[inline]
+pub(crate) fn write_forward(forward: &Forward<'_>, parcel: &mut Vec<u8>) -> usize {
+    put_with(parcel, kind::FORWARD, |out| forward.write(out))
+}
+
+/// The same for [`ToHome::Publish`].
+#[inline]
+pub(crate) fn write_publish(
+    session: SessionId,
+    publish: &Publish<'_>,
+    parcel: &mut Vec<u8>,
+) -> usize {
+    put_with(parcel, kind::PUBLISH, |out| {
+        out.extend_from_slice(&session_bytes(session));
+        publish.write(out);
+    })
+}
+
+/// The same for [`FromHome::Deliver`].
+#[inline]
+pub(crate) fn write_delivery(
+    name: SessionName,
+    delivery: &Delivery<'_>,
+    parcel: &mut Vec<u8>,
+) -> usize {
+    let Delivery { subscription, tag, redelivered, messages_left, message, .. } = *delivery;
+    put_with(parcel, kind::DELIVER, |out| {
+        out.extend_from_slice(&delivery_bytes(name, tag, redelivered, messages_left));
+        out.extend_from_slice(&length(subscription.len()));
+        out.extend_from_slice(subscription.as_bytes());
+        message.write(out);
+    })
+}
+
+#[inline]
+fn put_with(parcel: &mut Vec<u8>, kind: u8, write: impl FnOnce(&mut Vec<u8>)) -> usize {
+    let start = parcel.len();
+    parcel.extend_from_slice(&[kind, 0, 0, 0, 0]);
+    write(parcel);
+    let bytes = parcel.len() - start;
+    parcel[start + 1..start + HEAD_BYTES].copy_from_slice(&length(bytes - HEAD_BYTES));
+    bytes
+}
+
+fn put(parcel: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) {
+    parcel.push(kind);
+    parcel.extend_from_slice(&length(parts.iter().map(|part| part.len()).sum()));
+    for part in parts {
+        parcel.extend_from_slice(part);
+    }
+}
+
+fn length(bytes: usize) -> [u8; 4] {
+    u32::try_from(bytes).expect("limits keep words below 4 GiB").to_le_bytes()
+}
+
+/// A text with its length before it.
+fn text(text: &str) -> Vec<u8> {
+    [&length(text.len()), text.as_bytes()].concat()
+}
