@@ -11,8 +11,7 @@ use crate::spill::Spill;
 use angarium_engine as engine;
 use angarium_engine::{
     Call, Confirm, ConnectionId, Delivery, Effects, Forward, Heard, Load, Lost, Refusal, Reply,
-    Returned,
-    SessionId, ShardId, Shards,
+    Returned, SessionId, ShardId, Shards,
 };
 use angarium_journal::Journal;
 use angarium_protocol::{Credentials, Outlet, World as ProtocolWorld};

@@ -7,6 +7,9 @@ use angarium_protocol::Protocol;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// With fewer shards, AMQP clients stay with their queues.
+const SHARDS_TO_SPREAD_AMQP: usize = 3;
+
 /// All shards of the broker.
 #[derive(Clone, Debug)]
 pub(super) struct Neighbours {
@@ -56,21 +59,25 @@ impl Neighbours {
 
     // ---- clients ----
 
-    /// The shard for a new client, which is counted there from now on. Who uses queues goes to them;
-    /// all others to the shard with the fewest clients.
+    /// The shard for a new client, which is counted there from now on.
     pub(super) fn place(&self, protocol: Protocol) -> ShardId {
         let shard = match protocol {
-            Protocol::Amqp091 => ShardId::HOME,
-            Protocol::Nats => self.emptiest(),
+            // Who uses queues is best served where they are, unless other shards can take enough off
+            // home to make up for what the way there costs.
+            Protocol::Amqp091 if self.count() < SHARDS_TO_SPREAD_AMQP => ShardId::HOME,
+            Protocol::Amqp091 => self.emptiest(1),
+            Protocol::Nats => self.emptiest(0),
         };
         self.clients[usize::from(shard.0)].fetch_add(1, Ordering::Relaxed);
         shard
     }
 
-    fn emptiest(&self) -> ShardId {
+    /// The one with the fewest clients, but for so many at the beginning.
+    fn emptiest(&self, but: usize) -> ShardId {
         let counts = self.clients.iter().map(|count| count.load(Ordering::Relaxed));
         // Of equally empty ones the last: the first has the queues to look after too.
-        let emptiest = counts.enumerate().min_by_key(|(at, count)| (*count, usize::MAX - at));
+        let placed = counts.enumerate().skip(but);
+        let emptiest = placed.min_by_key(|(at, count)| (*count, usize::MAX - at));
         ShardId(emptiest.map_or(0, |(at, _)| u8::try_from(at).unwrap_or(0)))
     }
 

@@ -337,7 +337,7 @@ impl Shard {
                 self.node.read_done(self.now, done);
             }
             Letter::SpillDone(done) => self.node.spill_done(done),
-            Letter::Parcel(from, parcel) => self.node.arrived(self.now, from, &parcel),
+            Letter::Parcel(from, parcel) => self.node.arrived(self.now, from, parcel),
             Letter::Client(fd, peer, kind) => self.take_client(fd, peer, kind),
             Letter::Task(task) => task(self),
         }

@@ -145,8 +145,9 @@ settings! {
     /// `~/.local/share/angarium`, so that commands find the broker from any folder.
     data("data"): PathBuf = default_data(), Restart, any;
 
-    /// Threads that serve clients, each with connections of its own. The first one has the queues and
-    /// all AMQP clients; NATS clients are spread over all of them.
+    /// Threads that serve clients, each with connections of its own. The first one has the queues.
+    /// NATS clients are spread over all of them; AMQP clients, where there are three or more, over all
+    /// but the first.
     shards("shards"): ShardCount = ShardCount::Auto, Restart, any;
 
     /// Where AMQP clients connect. On all interfaces by default, as clients expect; the default
