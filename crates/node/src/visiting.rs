@@ -6,8 +6,8 @@ use crate::node::Node;
 use crate::parcel::{Delivered, FromHome, SessionName, ToHome, Value, Whose, Word};
 use crate::world::World;
 use angarium_engine::{
-    Annotations, Call, ConnectionId, Delivery, MessageView, Publish, Refusal, RefusalKind,
-    Returned, SessionId, Settle, ShardId, Time,
+    Annotations, Call, ConnectionId, Delivery, Effects, Heard, MessageView, Publish, Refusal,
+    RefusalKind, Returned, SessionId, Settle, ShardId, Time,
 };
 use angarium_protocol::{Session, Turn};
 use std::collections::VecDeque;
@@ -159,6 +159,16 @@ impl World {
     pub(crate) fn name_of(&self, session: SessionId) -> Option<(ShardId, SessionName)> {
         let guest = self.egress[session.connection.0 as usize].guest.as_ref()?;
         Some((guest.shard, guest.name(session.number)))
+    }
+
+    /// Hands a guest the answer to a request of its own, if it keeps up.
+    #[cold]
+    pub(crate) fn emit_to_guest(&mut self, delivery: &Delivery<'_>) -> Heard {
+        if !self.has_room(delivery.session.connection) {
+            return Heard::Missed;
+        }
+        self.deliver(delivery);
+        Heard::Well
     }
 
     fn guest_mut(&mut self, slot: ConnectionId) -> Option<&mut Guest> {

@@ -228,6 +228,9 @@ impl Effects for World {
     fn emit(&mut self, delivery: &Delivery<'_>) -> Heard {
         let connection = delivery.session.connection;
         let egress = &self.egress[connection.0 as usize];
+        if egress.guest.is_some() {
+            return self.emit_to_guest(delivery);
+        }
         let unsent = egress.pending().len();
         if unsent >= egress.plain_max || delivery.laggard.is_some() {
             return self.emit_by_policy(delivery, unsent);

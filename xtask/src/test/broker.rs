@@ -23,7 +23,12 @@ pub(super) struct Broker {
 impl Broker {
     /// Starts the release build with its data in the target folder, or takes the one that the environment
     /// names (to try the tests on another broker).
-    pub(super) fn start(root: &Path, name: &str, tls: bool) -> Result<Broker, String> {
+    pub(super) fn start(
+        root: &Path,
+        name: &str,
+        shards: usize,
+        tls: bool,
+    ) -> Result<Broker, String> {
         if let Ok(url) = std::env::var(URL_VARIABLE) {
             println!("broker: {url} ({URL_VARIABLE})");
             return Ok(Broker { environment: vec![("AMQP_URL", url)], child: None });
@@ -38,7 +43,7 @@ impl Broker {
         command.args(["serve", "--http", "off", "--amqp", &address.to_string(), "--data"]);
         command
             .arg(&data)
-            .args(["--nats", &nats.to_string()])
+            .args(["--nats", &nats.to_string(), "--shards", &shards.to_string()])
             .stdin(Stdio::null())
             .stdout(Stdio::null());
         let mut environment = vec![
@@ -65,11 +70,12 @@ impl Broker {
     }
 
     /// Starts a second one with its data in `folder`, which is on a small disk, and little memory.
-    pub(super) fn start_small(root: &Path, folder: &Path) -> Result<Broker, String> {
+    pub(super) fn start_small(root: &Path, folder: &Path, shards: usize) -> Result<Broker, String> {
         let address = free_address()?;
         let mut command = Command::new(layout::program(root)?);
         command.args(["serve", "--http", "off", "--nats", "off", "--amqp", &address.to_string()]);
         command.args(["--segment-bytes", "1MiB", "--checkpoint-bytes", "1MiB"]);
+        command.args(["--shards", &shards.to_string()]);
         // What waits is soon on the disk alone.
         command.args(["--resident-bytes-max", "1MiB", "--queue-resident-bytes-max", "1MiB"]);
         command.arg("--data");

@@ -26,8 +26,17 @@ pub(super) const RUST_MANIFESTS: &[&str] = &[
 /// Suites whose broker takes TLS too.
 const WITH_TLS: &[&str] = &["python", "nats-python", "nats-node", "nats-go", "nats-rust"];
 
+/// Shards of the broker that suites run against: enough for AMQP clients to be on other shards than
+/// their queues.
+pub(super) const SHARDS: usize = 3;
+
 /// A suite in Python: pika, nats.py.
-pub(super) fn python(root: &Path, name: &str, count: &mut Count) -> Result<(), String> {
+pub(super) fn python(
+    root: &Path,
+    name: &str,
+    shards: usize,
+    count: &mut Count,
+) -> Result<(), String> {
     let (suite, work) = folders(root, name)?;
     let python = work.join("venv/bin/python");
     let requirements = suite.join("requirements.txt");
@@ -42,7 +51,7 @@ pub(super) fn python(root: &Path, name: &str, count: &mut Count) -> Result<(), S
     let mut tests = Command::new(&python);
     tests.arg("-u").arg(suite.join("main.py")).env("PYTHONDONTWRITEBYTECODE", "1");
     tests.env("PYTHONPATH", suite.with_file_name(SHARED));
-    count_cases(root, name, &mut tests, count)
+    count_cases(root, (name, shards), &mut tests, count)
 }
 
 /// The RabbitMQ Java client.
@@ -66,7 +75,7 @@ pub(super) fn java(root: &Path, count: &mut Count) -> Result<(), String> {
     run(&mut compile)?;
     let mut tests = Command::new("java");
     tests.arg("-cp").arg(format!("{}:{libraries}", classes.display())).arg("Main");
-    count_cases(root, "java", &mut tests, count)
+    count_cases(root, ("java", SHARDS), &mut tests, count)
 }
 
 /// A suite in JavaScript: amqplib, nats.js.
@@ -82,7 +91,7 @@ pub(super) fn node(root: &Path, name: &str, count: &mut Count) -> Result<(), Str
     })?;
     let mut tests = Command::new("node");
     tests.arg(suite.join("main.js")).env("NODE_PATH", work.join("node_modules"));
-    count_cases(root, name, &mut tests, count)
+    count_cases(root, (name, SHARDS), &mut tests, count)
 }
 
 /// A suite in Go: amqp091-go, nats.go.
@@ -90,7 +99,7 @@ pub(super) fn go(root: &Path, name: &str, count: &mut Count) -> Result<(), Strin
     let (suite, work) = folders(root, name)?;
     let program = work.join("suite");
     run(go_command(&suite, &work).args(["build", "-trimpath", "-o"]).arg(&program).arg("."))?;
-    count_cases(root, name, &mut Command::new(&program), count)
+    count_cases(root, (name, SHARDS), &mut Command::new(&program), count)
 }
 
 /// The tests that amqp091-go ships.
@@ -101,7 +110,7 @@ pub(super) fn go_own(root: &Path, count: &mut Count) -> Result<(), String> {
     let mut tests = go_command(&suite, &work);
     tests.args(["test", "-tags", "integration", "-count=1", "-v", "-timeout", "900s"]);
     tests.args(["-skip", &format!("^({})$", names.join("|")), "github.com/rabbitmq/amqp091-go"]);
-    with_broker(root, "go-own", &mut tests, |line| {
+    with_broker(root, ("go-own", SHARDS), &mut tests, |line| {
         count.go_line(line);
         !["=== ", "--- PASS"].iter().any(|noise| line.trim_start().starts_with(noise))
     })
@@ -127,33 +136,34 @@ pub(super) fn rust(
     build.args(["build", "--quiet", "--locked", "--manifest-path"]).arg(manifest);
     run(build.arg("--target-dir").arg(&work))?;
     let mut tests = Command::new(work.join("debug").join(program));
-    count_cases(root, name, &mut tests, count)
+    count_cases(root, (name, SHARDS), &mut tests, count)
 }
 
 /// Runs one of our suites.
 fn count_cases(
     root: &Path,
-    name: &str,
+    broker: (&str, usize),
     suite: &mut Command,
     count: &mut Count,
 ) -> Result<(), String> {
-    with_broker(root, name, suite, |line| {
+    with_broker(root, broker, suite, |line| {
         count.suite_line(line);
         true
     })
 }
 
-/// Runs the tests of a client against a broker of its own; the broker must survive them.
+/// Runs the tests of a client against a broker of its own, of so many shards; the broker must survive
+/// them.
 fn with_broker(
     root: &Path,
-    name: &str,
+    (name, shards): (&str, usize),
     tests: &mut Command,
     watch: impl FnMut(&str) -> bool,
 ) -> Result<(), String> {
-    let broker = Broker::start(root, name, WITH_TLS.contains(&name))?;
+    let broker = Broker::start(root, name, shards, WITH_TLS.contains(&name))?;
     tests.envs(broker.environment.iter().map(|(name, value)| (name, value)));
     let small = match name {
-        "python" | "java" => SmallDisk::start(root, name)?,
+        "python" | "java" => SmallDisk::start(root, name, shards)?,
         _ => None,
     };
     tests.envs(small.iter().flat_map(SmallDisk::environment).map(|(name, value)| (name, value)));

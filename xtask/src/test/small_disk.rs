@@ -18,7 +18,11 @@ pub(super) struct SmallDisk {
 impl SmallDisk {
     /// Mounts the disk and starts the broker; `None` where nothing can be mounted, or another broker
     /// is to be tested.
-    pub(super) fn start(root: &Path, name: &str) -> Result<Option<SmallDisk>, String> {
+    pub(super) fn start(
+        root: &Path,
+        name: &str,
+        shards: usize,
+    ) -> Result<Option<SmallDisk>, String> {
         let at = layout::target_folder(root)?.join("clients/disk").join(name);
         if Broker::is_given() {
             return Ok(None);
@@ -30,7 +34,7 @@ impl SmallDisk {
             return Ok(None);
         }
         let mut disk = SmallDisk { broker: None, at };
-        disk.broker = Some(Broker::start_small(root, &disk.at)?);
+        disk.broker = Some(Broker::start_small(root, &disk.at, shards)?);
         Ok(Some(disk))
     }
 

@@ -65,7 +65,14 @@ pub(super) const STEPS: &[Step] = &[
         what: "pika, against the program: every feature",
         needs: &[Tool::Python, Tool::Openssl],
         after: Some("build"),
-        run: |root, _, count| clients::python(root, "python", count),
+        run: |root, _, count| clients::python(root, "python", clients::SHARDS, count),
+    },
+    Step {
+        name: "python-one",
+        what: "the same, against one shard",
+        needs: &[Tool::Python, Tool::Openssl],
+        after: Some("build"),
+        run: |root, _, count| clients::python(root, "python", 1, count),
     },
     Step {
         name: "java",
@@ -107,7 +114,7 @@ pub(super) const STEPS: &[Step] = &[
         what: "nats.py, against the program; beside pika",
         needs: &[Tool::Python, Tool::Openssl],
         after: Some("build"),
-        run: |root, _, count| clients::python(root, "nats-python", count),
+        run: |root, _, count| clients::python(root, "nats-python", clients::SHARDS, count),
     },
     Step {
         name: "nats-node",
