@@ -17,6 +17,7 @@ mod laggards;
 mod mesh;
 mod node;
 mod oldest;
+mod options;
 mod outrun;
 mod parcel;
 mod quota;
@@ -34,7 +35,8 @@ mod tests;
 
 pub use administration::ConnectionInfo;
 pub use episodes::LagEvent;
-pub use node::{Node, Options, Stats};
+pub use node::{Node, Stats};
+pub use options::Options;
 pub use parcel::Parcel;
 pub use spill::{SpillDone, SpillJob, SpillStats, clear_spill};
 pub use storage::{ReadDone, ReadJob};

@@ -2,6 +2,7 @@
 
 use crate::connection::Connection;
 use crate::episodes::Episodes;
+use crate::options::Options;
 use crate::outrun::Slowed;
 use crate::parcel::{FromHome, Value, Word};
 use crate::quota::METERED_BYTES;
@@ -10,12 +11,10 @@ use crate::recovery;
 use crate::session::AnySession;
 use crate::spill::{SpillDone, SpillJob, SpillStats};
 use crate::world::{Answer, Verification, World};
-use angarium_engine::limits::Limits;
-use angarium_engine::{ConnectionId, Engine, Quota, Refusal, Reply, SessionId, ShardId, Time};
+use angarium_engine::{ConnectionId, Engine, Refusal, Reply, SessionId, ShardId, Time};
 use angarium_journal::{State, Storage};
-use angarium_protocol::{Close, Peer, Session, Turn, amqp091, nats};
+use angarium_protocol::{Close, Peer, Session, Turn};
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// How often idle connections are looked at: heartbeats, handshake timeouts, unused buffers.
@@ -26,33 +25,6 @@ const IDLE_BUFFER_BYTES_MAX: usize = 0;
 /// As many times [`Options::egress_bytes_max`] unsent, and a connection's input waits: answers to
 /// what it asks are written whether or not it reads them.
 const CHOKED: usize = 4;
-
-/// What a node is made with.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Seeds every random choice; drawn anew for each run from what nobody can guess.
-    pub seed: [u8; 32],
-    /// The engine's limits.
-    pub limits: Limits,
-    /// The journal's sizes.
-    pub journal: angarium_journal::Options,
-    /// What AMQP 0-9-1 connections are offered.
-    pub amqp091: Arc<amqp091::Settings>,
-    /// What NATS connections are told and held to.
-    pub nats: Arc<nats::Settings>,
-    /// Unsent bytes beyond which a connection gets no further deliveries.
-    pub egress_bytes_max: usize,
-    /// What everybody may use; quotas of users and what connections say themselves come first.
-    pub quota: Quota,
-    /// Bytes that direct messages may take on the disk that wait for such connections; 0: none do.
-    pub spool_bytes_max: u64,
-    /// Users that may only connect from this very host.
-    pub local_users: Vec<String>,
-    /// Which of the broker's shards this is.
-    pub shard: ShardId,
-    /// How many there are.
-    pub shards: usize,
-}
 
 /// Counters of the node itself; engine and journal have their own.
 #[derive(Clone, Debug, Default)]

@@ -1,6 +1,6 @@
 //! From what is on the disk to a running node: restore the checkpoint, replay what came after it.
 
-use crate::node::Options;
+use crate::options::Options;
 use crate::world::World;
 use angarium_engine as engine;
 use angarium_engine::{

@@ -1,6 +1,6 @@
 //! A connection's session, whichever protocol it speaks.
 
-use crate::node::Options;
+use crate::options::Options;
 use angarium_engine::{ConnectionId, Refusal, Reply, SessionId, Settle, Time};
 use angarium_protocol::{
     Authentication, Close, ConnectionInfo, Peer, Protocol, Session, Turn, World, amqp091, nats,

@@ -5,7 +5,7 @@
 
 use crate::egress::{Egress, Publisher};
 use crate::mesh::Mesh;
-use crate::node::Options;
+use crate::options::Options;
 use crate::parcel::{FromHome, Word};
 use crate::spill::Spill;
 use angarium_engine as engine;

@@ -1,0 +1,33 @@
+//! What a node is made with.
+
+use angarium_engine::limits::Limits;
+use angarium_engine::{Quota, ShardId};
+use angarium_protocol::{amqp091, nats};
+use std::sync::Arc;
+
+/// What a node is made with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Seeds every random choice; drawn anew for each run from what nobody can guess.
+    pub seed: [u8; 32],
+    /// The engine's limits.
+    pub limits: Limits,
+    /// The journal's sizes.
+    pub journal: angarium_journal::Options,
+    /// What AMQP 0-9-1 connections are offered.
+    pub amqp091: Arc<amqp091::Settings>,
+    /// What NATS connections are told and held to.
+    pub nats: Arc<nats::Settings>,
+    /// Unsent bytes beyond which a connection gets no further deliveries.
+    pub egress_bytes_max: usize,
+    /// What everybody may use; quotas of users and what connections say themselves come first.
+    pub quota: Quota,
+    /// Bytes that direct messages may take on the disk that wait for such connections; 0: none do.
+    pub spool_bytes_max: u64,
+    /// Users that may only connect from this very host.
+    pub local_users: Vec<String>,
+    /// Which of the broker's shards this is.
+    pub shard: ShardId,
+    /// How many there are.
+    pub shards: usize,
+}
