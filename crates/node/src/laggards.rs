@@ -1,10 +1,12 @@
 //! Direct messages for connections that are too far behind, each by its policy.
 
 use crate::egress::Egress;
+use crate::node::Node;
 use crate::oldest::Whose;
-use crate::spill::Next;
+use crate::spill::{Next, SpillDone, SpillJob, SpillStats};
 use crate::world::{Behind, World};
-use angarium_engine::{ConnectionId, Delivery, Engine, Heard, Laggard};
+use angarium_engine::{ConnectionId, Delivery, Engine, Heard, Laggard, Time};
+use angarium_protocol::{Session, Turn};
 
 /// Unsent bytes from which on what is to be spooled is.
 const SPOOL_AT_BYTES: usize = 1 << 20;
@@ -116,6 +118,7 @@ impl World {
                 Next::Waits => break,
                 Next::CaughtUp => {
                     self.end_spooling(id);
+                    self.caught_up.push(id);
                     break;
                 }
             }
@@ -149,6 +152,42 @@ impl World {
         while let Some(((session, tag), count)) = self.lost.pop_first() {
             engine.missed(session, tag, count);
             self.note_missed(session.connection, count.messages);
+        }
+    }
+}
+
+impl Node {
+    /// The next work of the spill log for a disk of its own, if any; its result comes back by
+    /// [`Node::spill_done`]. The host carries these out one after the other.
+    pub fn next_spill_job(&mut self) -> Option<SpillJob> {
+        self.world.spill.next_job()
+    }
+
+    /// A job of the spill log ended.
+    pub fn spill_done(&mut self, done: SpillDone) {
+        self.world.spill.done(done);
+        self.world.refill_stirred();
+    }
+
+    /// Pieces of the spill log that could not be written or read.
+    #[inline]
+    pub fn spill_failures(&self) -> u64 {
+        self.world.spill.failures()
+    }
+
+    /// What the spill log has done.
+    pub fn spill_stats(&self) -> SpillStats {
+        self.world.spill.stats()
+    }
+
+    /// Tells sessions that nothing waits for them in the spill log any more.
+    pub(crate) fn tell_caught_up(&mut self, now: Time) {
+        while let Some(id) = self.world.caught_up.pop() {
+            let Some(connection) = self.connections[id.0 as usize].as_mut() else { continue };
+            if connection.ended.is_none() {
+                let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
+                connection.session.caught_up(&mut turn);
+            }
         }
     }
 }

@@ -38,6 +38,6 @@ pub use episodes::LagEvent;
 pub use node::{Node, Stats};
 pub use options::Options;
 pub use parcel::Parcel;
-pub use spill::{SpillDone, SpillJob, SpillStats, clear_spill};
+pub use spill::{SpillDone, SpillJob, SpillOptions, SpillStats, clear_spill};
 pub use storage::{ReadDone, ReadJob};
 pub use world::Verification;

@@ -9,7 +9,6 @@ use crate::quota::METERED_BYTES;
 use crate::rate::Rates;
 use crate::recovery;
 use crate::session::AnySession;
-use crate::spill::{SpillDone, SpillJob, SpillStats};
 use crate::world::{Answer, Verification, World};
 use angarium_engine::{ConnectionId, Engine, Refusal, Reply, SessionId, ShardId, Time};
 use angarium_journal::{State, Storage};
@@ -316,6 +315,7 @@ impl Node {
         self.answer(now);
         self.apply_changed_quotas();
         self.world.refill_stirred();
+        self.tell_caught_up(now);
         self.world.tell_lost(&mut self.engine);
         self.begin_episodes(now);
         self.end_laggards(now);
@@ -352,31 +352,6 @@ impl Node {
             }
         }
         self.let_paid_go_on(now);
-    }
-
-    // ---- the spill log ----
-
-    /// The next work of the spill log for a disk of its own, if any; its result comes back by
-    /// [`Node::spill_done`]. The host carries these out one after the other.
-    pub fn next_spill_job(&mut self) -> Option<SpillJob> {
-        self.world.spill.next_job()
-    }
-
-    /// A job of the spill log ended.
-    pub fn spill_done(&mut self, done: SpillDone) {
-        self.world.spill.done(done);
-        self.world.refill_stirred();
-    }
-
-    /// Pieces of the spill log that could not be written or read.
-    #[inline]
-    pub fn spill_failures(&self) -> u64 {
-        self.world.spill.failures()
-    }
-
-    /// What the spill log has done.
-    pub fn spill_stats(&self) -> SpillStats {
-        self.world.spill.stats()
     }
 
     // ---- the end ----

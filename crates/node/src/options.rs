@@ -1,5 +1,6 @@
 //! What a node is made with.
 
+use crate::spill::SpillOptions;
 use angarium_engine::limits::Limits;
 use angarium_engine::{Quota, ShardId};
 use angarium_protocol::{amqp091, nats};
@@ -22,8 +23,8 @@ pub struct Options {
     pub egress_bytes_max: usize,
     /// What everybody may use; quotas of users and what connections say themselves come first.
     pub quota: Quota,
-    /// Bytes that direct messages may take on the disk that wait for such connections; 0: none do.
-    pub spool_bytes_max: u64,
+    /// The log of direct messages that wait for connections that are too slow.
+    pub spill: SpillOptions,
     /// Users that may only connect from this very host.
     pub local_users: Vec<String>,
     /// Which of the broker's shards this is.

@@ -97,6 +97,9 @@ impl Session for AnySession {
     fn blocked<W: World>(&mut self, turn: &mut Turn<'_, W>, why: Option<&str>) {
         each!(self, session => session.blocked(turn, why));
     }
+    fn caught_up<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+        each!(self, session => session.caught_up(turn));
+    }
     fn unread(&mut self, now: Time) {
         each!(self, session => session.unread(now));
     }

@@ -70,6 +70,8 @@ pub(crate) struct World {
     pub(crate) lagging: Vec<ConnectionId>,
     /// What waits on the disk for connections that are too far behind.
     pub(crate) spill: Spill,
+    /// Connections for which nothing waits there any more.
+    pub(crate) caught_up: Vec<ConnectionId>,
     /// What listeners, by session and tag, do not get that had been handed to them.
     pub(crate) lost: BTreeMap<(SessionId, u64), Lost>,
     /// Connections with output, each once.
@@ -103,7 +105,8 @@ impl World {
             crowded: None,
             laggards: Vec::new(),
             lagging: Vec::new(),
-            spill: Spill::new(options.spool_bytes_max),
+            spill: Spill::new(options.spill),
+            caught_up: Vec::new(),
             lost: BTreeMap::new(),
             dirty: Vec::new(),
             replies: VecDeque::new(),
@@ -327,6 +330,10 @@ impl ProtocolWorld for World {
     #[inline]
     fn outlet(&mut self, connection: ConnectionId) -> &mut Outlet {
         self.touch(connection)
+    }
+
+    fn is_behind(&self, connection: ConnectionId) -> bool {
+        self.egress[connection.0 as usize].spooled.is_some()
     }
 
     fn ahead(&mut self, publisher: ConnectionId) {

@@ -108,6 +108,12 @@ pub trait World: Effects {
     fn outlet(&mut self, connection: ConnectionId) -> &mut Outlet;
     /// All who hear what the connection emits have much unsent: the host may let it wait for them.
     fn ahead(&mut self, connection: ConnectionId);
+    /// Whether messages that were handed to the connection wait elsewhere than in its outlet. Once they
+    /// do no longer, the host calls [`Session::caught_up`].
+    fn is_behind(&self, connection: ConnectionId) -> bool {
+        let _ = connection;
+        false
+    }
     /// Whether all shards know what the connection listens to. Where not, what it sends next waits, but
     /// for more of the same: whoever hears of it may answer by way of any shard.
     fn is_settled(&self, connection: ConnectionId) -> bool {
@@ -201,6 +207,10 @@ pub trait Session {
     /// The broker can (`None`) or cannot (why) take persistent messages now. Called when that
     /// changes, and for a connection that begins while the broker cannot.
     fn blocked<W: World>(&mut self, turn: &mut Turn<'_, W>, why: Option<&str>);
+    /// All that had waited elsewhere is in the outlet.
+    fn caught_up<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+        let _ = turn;
+    }
     /// The host chose not to read from the peer up to `now`: its silence until then proves nothing.
     fn unread(&mut self, now: Time);
     /// The broker closes the connection: shutdown, or an operator's wish.

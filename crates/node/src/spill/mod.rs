@@ -22,8 +22,6 @@ use std::sync::Arc;
 
 pub use job::{SpillDone, SpillJob, clear_spill};
 
-/// Bytes of a chunk, but for one that holds a single larger message.
-const CHUNK_BYTES: usize = 1 << 20;
 /// Bytes that may wait to be written; what comes while there are more is missed.
 const UNWRITTEN_BYTES_MAX: usize = 32 << 20;
 /// Full chunks that are not written yet: who catches up soon never sees the disk.
@@ -34,6 +32,22 @@ const LOADED_MAX: usize = 32;
 const READS_MAX: usize = 4;
 /// Clients with something in the log; what would be for one more is missed.
 const LAGGARDS_MAX: usize = 1_000;
+
+/// The sizes of a spill log.
+#[derive(Clone, Copy, Debug)]
+pub struct SpillOptions {
+    /// Bytes that it may have, in memory and on the disk; beyond, the oldest chunk goes. 0: it takes
+    /// nothing.
+    pub bytes_max: u64,
+    /// Bytes of a chunk, but for one that holds a single larger message.
+    pub chunk_bytes: usize,
+}
+
+impl Default for SpillOptions {
+    fn default() -> SpillOptions {
+        SpillOptions { bytes_max: 1 << 30, chunk_bytes: 1 << 20 }
+    }
+}
 
 /// What the log has done.
 #[derive(Clone, Debug, Default)]
@@ -53,8 +67,7 @@ pub struct SpillStats {
 /// The log.
 #[derive(Debug)]
 pub(crate) struct Spill {
-    /// Bytes it may have; beyond, the oldest chunk goes.
-    bytes_max: u64,
+    options: SpillOptions,
     laggards: BTreeMap<u32, Laggard>,
     next_laggard: u32,
     /// The number of the oldest chunk.
@@ -130,10 +143,10 @@ enum Step {
 }
 
 impl Spill {
-    /// An empty log that may have `bytes_max` bytes.
-    pub(crate) fn new(bytes_max: u64) -> Spill {
+    /// An empty log.
+    pub(crate) fn new(options: SpillOptions) -> Spill {
         Spill {
-            bytes_max,
+            options,
             laggards: BTreeMap::new(),
             next_laggard: 1,
             first: 0,
@@ -174,7 +187,8 @@ impl Spill {
     /// Stores a message for a laggard, or for one who becomes one with it (`None`). Returns its number,
     /// by which it reads on; `None`: there is no room.
     pub(crate) fn store(&mut self, laggard: Option<u32>, delivery: &Delivery<'_>) -> Option<u32> {
-        if self.bytes_max == 0 || (laggard.is_none() && self.laggards.len() >= LAGGARDS_MAX) {
+        if self.options.bytes_max == 0 || (laggard.is_none() && self.laggards.len() >= LAGGARDS_MAX)
+        {
             return None;
         }
         if self.emission != delivery.emission || self.open.is_empty() {
@@ -196,7 +210,7 @@ impl Spill {
         if self.unwritten + self.open.len() + size > UNWRITTEN_BYTES_MAX && self.unwritten > 0 {
             return None;
         }
-        if !self.open.is_empty() && self.open.len() + size > CHUNK_BYTES {
+        if !self.open.is_empty() && self.open.len() + size > self.options.chunk_bytes {
             self.seal();
         }
         let start = self.open.len();
@@ -247,7 +261,7 @@ impl Spill {
         self.bytes += bytes as u64;
         self.unwritten += bytes;
         self.chunks.push_back(Chunk { bytes, owed, place: Place::Filled(Arc::new(full)) });
-        while self.bytes > self.bytes_max && !self.chunks.is_empty() {
+        while self.bytes > self.options.bytes_max && !self.chunks.is_empty() {
             self.lose_first();
         }
     }
@@ -454,7 +468,7 @@ impl Spill {
             Some(at) => self.free.swap_remove(at),
             None => {
                 self.files += 1;
-                File { number: self.files, bytes: bytes.len().max(CHUNK_BYTES) as u64 }
+                File { number: self.files, bytes: bytes.len().max(self.options.chunk_bytes) as u64 }
             }
         };
         Some(Work::Write { chunk, file, is_new, bytes })

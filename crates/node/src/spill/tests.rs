@@ -18,7 +18,7 @@ struct World {
 impl World {
     fn new(bytes_max: u64) -> World {
         World {
-            spill: Spill::new(bytes_max),
+            spill: Spill::new(SpillOptions { bytes_max, ..SpillOptions::default() }),
             disk: FaultyStorage::new(1),
             jobs: VecDeque::new(),
             laggards: BTreeMap::new(),

@@ -4,7 +4,7 @@
 //! `a< MSG s 1 2|hi` is what it must have heard since the last time it was asked, with `|` for a line's
 //! end inside; `a<` alone: nothing. `hold` keeps parcels back, `carry` delivers them.
 
-use crate::{Node, Options, Parcel};
+use crate::{Node, Options, Parcel, SpillOptions};
 use angarium_engine::{Bound, ConnectionId, Quota, Request, ShardId, Time};
 use angarium_journal::FaultyStorage;
 use angarium_protocol::{Identity, Peer, Protocol, amqp091, nats};
@@ -50,7 +50,7 @@ fn options(shard: usize, shards: usize) -> Options {
         nats: nats::Settings::default().into(),
         egress_bytes_max: EGRESS_BYTES_MAX,
         quota: Quota::default().with(Bound::UnsentBytes, DIRECT_BYTES_MAX as u64),
-        spool_bytes_max: 0,
+        spill: SpillOptions::default(),
         local_users: Vec::new(),
         shard: ShardId(shard as u8),
         shards,

@@ -1,6 +1,6 @@
 //! The smallest host: one thread, no network, a disk in memory, and clients that are only their bytes.
 
-use crate::{Node, Options, ReadJob};
+use crate::{Node, Options, ReadJob, SpillOptions};
 use angarium_engine::limits::Limits;
 use angarium_engine::{Bound, ConnectionId, Quota, Request, ShardId, Time};
 use angarium_journal::{FaultyStorage, Job};
@@ -69,7 +69,7 @@ pub(super) fn options(shard: usize, shards: usize) -> Options {
         nats: nats::Settings::default().into(),
         egress_bytes_max: EGRESS_BYTES_MAX,
         quota: Quota::default().with(Bound::UnsentBytes, 4 * EGRESS_BYTES_MAX as u64),
-        spool_bytes_max: 8 << 20,
+        spill: SpillOptions { bytes_max: 8 << 20, ..SpillOptions::default() },
         local_users: vec!["user".to_owned()],
         shard: ShardId(shard as u8),
         shards,

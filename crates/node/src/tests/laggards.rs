@@ -310,6 +310,30 @@ fn a_spool_without_a_disk_is_told_of() {
 }
 
 #[test]
+fn who_drains_gets_what_waits_before_the_answer() {
+    let (mut world, slow, publisher) = behind(Laggard::Spool, "s");
+    world.publish(publisher, "s", 0..3_000);
+    // Enough is read that it is listened to again, and most still waits.
+    world.clients[slow].takes = 60_000;
+    world.turn();
+    world.takes(slow, 0);
+    // While it listens, a question is answered at once: a client may ask to see whether we live.
+    world.send(slow, "PING\r\n");
+    world.send(slow, "UNSUB 1\r\nPING\r\n");
+    world.publish(publisher, "s", 3_000..3_100);
+    world.takes(slow, usize::MAX);
+    let text = String::from_utf8_lossy(&world.clients[slow].input).into_owned();
+    let ends: Vec<usize> = text.match_indices("PONG\r\n").map(|(at, _)| at).collect();
+    assert_eq!(ends.len(), 2);
+    assert!(ends[0] < text.len() / 2);
+    assert!(text.ends_with("PONG\r\n"), "nothing comes after the answer");
+    assert!(world.got(slow, "1").numbers.into_iter().eq(0..3_000));
+    world.send(slow, "PING\r\n");
+    world.turns();
+    assert!(world.clients[slow].input.ends_with(b"PONG\r\nPONG\r\n"));
+}
+
+#[test]
 fn one_that_is_told_to_go_gets_no_more_from_the_spool() {
     let (mut world, slow, publisher) = behind(Laggard::Spool, "s");
     world.publish(publisher, "s", 0..2_000);

@@ -90,6 +90,7 @@ impl Connection {
         };
         // A second CONNECT begins anew: its subscriptions are gone.
         self.leave(turn);
+        self.has_left = false;
         self.wishes = Wishes::of(&connect);
         *self.client = client_properties(&connect);
         if !(0..=1).contains(&connect.protocol) {

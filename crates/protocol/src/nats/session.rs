@@ -35,6 +35,11 @@ pub struct Connection {
     pub(super) is_nobody: bool,
     /// The first PING is answered with a second INFO, for clients that take it.
     told_account: bool,
+    /// It ceased to listen to something while messages waited for it elsewhere: what it asks after that
+    /// is answered behind them.
+    pub(super) has_left: bool,
+    /// Questions that were not answered for that reason.
+    pongs_owed: u32,
     /// Properties of the message at hand, kept for its memory.
     pub(super) scratch: Vec<u8>,
     /// Why it ends, for the log.
@@ -88,6 +93,8 @@ impl Connection {
             pings_out: 0,
             is_nobody: false,
             told_account: false,
+            has_left: false,
+            pongs_owed: 0,
             scratch: Vec::new(),
             ending: None,
             settings,
@@ -164,6 +171,7 @@ impl Connection {
                 if let Ok(sid) = str::from_utf8(sid) {
                     let after = max.map(|max| max as u64);
                     turn.engine.unlisten(self.session(), sid, after, turn.world);
+                    self.has_left |= turn.world.is_behind(self.id);
                 }
                 self.done(turn);
             }
@@ -180,6 +188,10 @@ impl Connection {
     }
 
     fn pong<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+        if self.has_left {
+            self.pongs_owed = self.pongs_owed.saturating_add(1);
+            return;
+        }
         client::write_pong(self.out(turn));
         if !self.told_account && self.wishes.infos {
             self.told_account = true;
@@ -311,6 +323,13 @@ impl Session for Connection {
 
     /// Direct messages are not stored; what a queue catches is as good as its disk.
     fn blocked<W: World>(&mut self, _: &mut Turn<'_, W>, _: Option<&str>) {}
+
+    fn caught_up<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+        self.has_left = false;
+        for _ in 0..std::mem::take(&mut self.pongs_owed) {
+            self.pong(turn);
+        }
+    }
 
     fn unread(&mut self, now: Time) {
         self.heard = self.heard.max(now);

@@ -12,7 +12,7 @@ use crate::signals::{self, Asked};
 use angarium_engine::limits::Limits;
 use angarium_engine::{self as engine, Quota, Request, ShardId, Time};
 use angarium_journal::{Disk, Storage};
-use angarium_node::{Node, Options};
+use angarium_node::{Node, Options, SpillOptions};
 use angarium_protocol::{amqp091, nats};
 use clap::ArgMatches;
 use std::fs::{DirBuilder, Permissions};
@@ -167,7 +167,7 @@ pub(crate) fn options(settings: &Settings, shards: usize) -> Result<Options, Str
         nats: Arc::new(nats_settings(settings, &server_id)),
         egress_bytes_max: EGRESS_BYTES_MAX,
         quota: quota(settings),
-        spool_bytes_max: settings.spool_bytes_max.0,
+        spill: SpillOptions { bytes_max: settings.spool_bytes_max.0, ..SpillOptions::default() },
         local_users: settings.loopback_users.clone(),
         shard: ShardId::HOME,
         shards,

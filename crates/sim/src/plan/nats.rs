@@ -1,7 +1,7 @@
 //! What clients that speak NATS are going to do, as data.
 
 use super::{Plan, Role};
-use angarium_engine::{QUEUE_SUBJECT_PREFIX, SUBJECT_EXCHANGE};
+use angarium_engine::{Laggard, QUEUE_SUBJECT_PREFIX, SUBJECT_EXCHANGE};
 
 /// Bytes of a message beside its body: names, numbers, headers.
 const AROUND_BYTES: usize = 600;
@@ -125,6 +125,9 @@ impl Plan {
     /// get lost on its way.
     #[must_use]
     pub fn can_lag(&self) -> bool {
+        if self.laggard == Laggard::Spool {
+            return false;
+        }
         let answers = self.parts().filter(|part| matches!(part, Part::Respond(_))).count();
         let sized = |count: u32, body: u64| count as usize * (body as usize + AROUND_BYTES);
         let direct = self.parts().map(|part| match part {

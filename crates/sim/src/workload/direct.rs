@@ -26,7 +26,8 @@ pub(super) fn plan(random: &mut Random) -> Plan {
         // What the network holds is not behind yet.
         plan.faults.pipe_bytes = plan.faults.pipe_bytes.min(2 << 10);
     }
-    plan.laggard = *random.pick(&[Laggard::Disconnect, Laggard::DropNew, Laggard::DropNew]);
+    let policies = [Laggard::Disconnect, Laggard::DropNew, Laggard::Spool, Laggard::DropNew];
+    plan.laggard = *random.pick(&policies);
     let pattern = |random: &mut Random| (*random.pick(PATTERNS)).to_owned();
     for _ in 0..random.between(1, 3) {
         let mut client = client(random);

@@ -9,7 +9,7 @@ use crate::history::Sample;
 use crate::network::Place;
 use angarium_engine::{Request, Time};
 use angarium_journal::{Done, Job, State};
-use angarium_node::{Node, Options, ReadDone, Verification};
+use angarium_node::{Node, Options, ReadDone, SpillDone, Verification};
 use angarium_protocol::{Authentication, Peer};
 
 /// Why connections end when it is closed.
@@ -18,12 +18,14 @@ pub(super) const CLOSED_IN_ORDER: &str = "the node is closed in order";
 /// A broker that runs.
 pub(super) struct Broker {
     node: Node,
+    /// A job of the spill log is under way: they are done one after the other.
+    is_spilling: bool,
 }
 
 impl Broker {
     /// Starts on what is on the disk.
     pub(super) fn recover(options: Options, disk: &Disk, now: Time) -> Result<Broker, String> {
-        Ok(Broker { node: Node::recover(options, disk, now)? })
+        Ok(Broker { node: Node::recover(options, disk, now)?, is_spilling: false })
     }
 
     /// Makes the simulation's user known: the broker has none that it could check passwords of.
@@ -123,6 +125,12 @@ impl Broker {
         while let Some(read) = self.node.next_read() {
             flights.push(Flight::Read(read));
         }
+        if !self.is_spilling
+            && let Some(job) = self.node.next_spill_job()
+        {
+            self.is_spilling = true;
+            flights.push(Flight::Spill(job));
+        }
         while let Some(verification) = self.node.next_verification() {
             flights.push(Flight::Verification(verification));
         }
@@ -141,6 +149,12 @@ impl Broker {
     /// A read ended.
     pub(super) fn read_done(&mut self, now: Time, done: ReadDone) {
         self.node.read_done(now, done);
+    }
+
+    /// A job of the spill log ended.
+    pub(super) fn spill_done(&mut self, done: SpillDone) {
+        self.is_spilling = false;
+        self.node.spill_done(done);
     }
 
     /// Credentials were checked.

@@ -4,7 +4,7 @@
 use super::{Happening, World};
 use crate::client::{PASSWORD, USER};
 use angarium_journal::{Done, Job};
-use angarium_node::{ReadDone, ReadJob, Verification};
+use angarium_node::{ReadDone, ReadJob, SpillDone, SpillJob, Verification};
 use angarium_protocol::{Authentication, Credentials, Identity};
 
 /// Work under way.
@@ -14,6 +14,8 @@ pub(super) enum Flight {
     JobDone(Done),
     Read(ReadJob),
     ReadDone(ReadDone),
+    Spill(SpillJob),
+    SpillDone(SpillDone),
     Verification(Verification),
 }
 
@@ -41,6 +43,7 @@ impl World {
         let done = match self.flights.remove(&number) {
             Some(Flight::Job(job)) => Flight::JobDone(job.run(&self.disk)),
             Some(Flight::Read(read)) => Flight::ReadDone(read.run(&self.disk)),
+            Some(Flight::Spill(job)) => Flight::SpillDone(job.run(&self.spill_disk)),
             // Done already, and on its way to the node.
             Some(other) => {
                 self.flights.insert(number, other);
@@ -65,6 +68,7 @@ impl World {
         match flight {
             Some(Flight::JobDone(done)) => broker.job_done(self.now, done),
             Some(Flight::ReadDone(done)) => broker.read_done(self.now, done),
+            Some(Flight::SpillDone(done)) => broker.spill_done(done),
             _ => return,
         }
         self.want_turn();

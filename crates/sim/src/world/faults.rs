@@ -7,6 +7,7 @@ use super::{Happening, START, World};
 use crate::canary::Canary;
 use crate::history::{DISK_FULL, Event};
 use angarium_journal::{Fault as DiskFault, State, Storage};
+use angarium_node::clear_spill;
 use std::time::Duration;
 
 /// Longest time that the node is down, in microseconds.
@@ -236,6 +237,7 @@ impl World {
 
     fn recover(&mut self) -> Result<Broker, String> {
         let seed = self.random.draw();
+        clear_spill(&self.spill_disk).map_err(|error| error.to_string())?;
         Broker::recover(self.options(seed), &self.disk, self.now)
     }
 

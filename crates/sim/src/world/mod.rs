@@ -17,6 +17,7 @@ use crate::random::Random;
 use angarium_engine::limits::Limits;
 use angarium_engine::{Bound, Quota, Time};
 use angarium_journal::FaultyStorage;
+use angarium_node::SpillOptions;
 use angarium_protocol::{amqp091, nats};
 use broker::Broker;
 use disk_work::Flight;
@@ -73,6 +74,9 @@ pub struct World {
     history: History,
     numbers: Numbers,
     disk: Disk,
+    /// Where direct messages wait for slow clients: a disk without faults, as what they do is told of
+    /// and no promise.
+    spill_disk: FaultyStorage,
     broker: Option<Broker>,
     /// Work in flight; gone when the node goes.
     flights: BTreeMap<u64, Flight>,
@@ -120,6 +124,7 @@ impl World {
             events_total: 0,
             numbers: Numbers::default(),
             disk,
+            spill_disk: FaultyStorage::new(1),
             broker: None,
             flights: BTreeMap::new(),
             clients: Vec::new(),
@@ -312,7 +317,7 @@ impl World {
             quota: Quota::default()
                 .with_laggard(self.plan.laggard)
                 .with(Bound::UnsentBytes, sizes.direct_bytes_max() as u64),
-            spool_bytes_max: 0,
+            spill: SpillOptions { chunk_bytes: sizes.egress_bytes_max, ..SpillOptions::default() },
             local_users: Vec::new(),
             shard: angarium_engine::ShardId::HOME,
             shards: 1,
