@@ -311,7 +311,7 @@ fn fan_out(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
         consumers,
         queues: consumers,
         fan_out: true,
-        ahead: broker.direct(plan.size_bytes, 1).ahead,
+        ahead: broker.direct_fan_out(plan.size_bytes, consumers).ahead,
         ..plan
     })
 }

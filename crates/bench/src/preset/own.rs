@@ -113,7 +113,7 @@ pub(super) static PRESETS: &[Preset] = &[
         ],
         quick: &[("seconds", "1"), ("runs", "1")],
         baseline: Baseline::None,
-        fresh: true,
+        fresh: false,
         cases: durability,
         history: &[],
     },

@@ -153,7 +153,7 @@ pub(super) static PRESETS: &[Preset] = &[
         parameters: &[("megabytes", "300"), ("size", "10240"), RUNS],
         quick: &[("runs", "1")],
         baseline: Baseline::None,
-        fresh: true,
+        fresh: false,
         cases: overload,
         history: &[],
     },

@@ -361,14 +361,14 @@ fn direct(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
 }
 
 fn direct_fan_out(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
-    fan_out(parameters, |size| broker.direct(size, 1))
+    fan_out(parameters, |size, subscribers| broker.direct_fan_out(size, subscribers))
 }
 
 fn persistent_fan_out(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
-    fan_out(parameters, |size| broker.persistent(size, parameters.count("window")))
+    fan_out(parameters, |size, _| broker.persistent(size, parameters.count("window")))
 }
 
-fn fan_out(parameters: &Parameters, plan: impl Fn(usize) -> Plan) -> Vec<Case> {
+fn fan_out(parameters: &Parameters, plan: impl Fn(usize, usize) -> Plan) -> Vec<Case> {
     let mut cases = Vec::new();
     for size in parameters.list("sizes") {
         for subscribers in parameters.list("subscribers") {
@@ -377,7 +377,7 @@ fn fan_out(parameters: &Parameters, plan: impl Fn(usize) -> Plan) -> Vec<Case> {
                 queues: subscribers as usize,
                 fan_out: true,
                 end: timed(parameters),
-                ..plan(size as usize)
+                ..plan(size as usize, subscribers as usize)
             };
             cases.push(Case::load(octets(size), subscribers, plan));
         }

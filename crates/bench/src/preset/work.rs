@@ -110,6 +110,12 @@ impl Broker<'_> {
         Plan { ahead: ahead * pairs.max(1) as u64, ..self.plan(size_bytes) }
     }
 
+    /// A plan of direct messages to so many subscribers: the bound counts each copy.
+    pub(crate) fn direct_fan_out(&self, size_bytes: usize, subscribers: usize) -> Plan {
+        let plan = self.direct(size_bytes, 1);
+        Plan { ahead: (plan.ahead / subscribers.max(1) as u64).max(64), ..plan }
+    }
+
     /// A plan of persistent messages with confirms and acknowledgements.
     pub(crate) fn persistent(&self, size_bytes: usize, window: u64) -> Plan {
         Plan {
