@@ -2,6 +2,7 @@
 //! stopped by SIGTERM.
 
 use crate::client::{Error, Link, Target};
+use crate::interrupt;
 use crate::load::start;
 use std::fs::File;
 use std::io;
@@ -64,7 +65,9 @@ impl CommandBroker {
     /// Ends its process at once.
     pub fn kill(&mut self) -> io::Result<()> {
         self.child.kill()?;
-        self.child.wait().map(drop)
+        self.child.wait()?;
+        interrupt::ended(self.child.id());
+        Ok(())
     }
 
     /// Starts it again and waits until it answers.
@@ -77,7 +80,7 @@ impl CommandBroker {
 fn spawn(command: &[String], log: Stdio) -> io::Result<Child> {
     let (program, arguments) =
         command.split_first().ok_or_else(|| io::Error::other("there is no command to start"))?;
-    Command::new(program)
+    let child = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -85,13 +88,16 @@ fn spawn(command: &[String], log: Stdio) -> io::Result<Child> {
         // An interrupt from the keyboard is for us: we stop it when we end.
         .process_group(0)
         .spawn()
-        .map_err(|error| io::Error::new(error.kind(), format!("{program}: {error}")))
+        .map_err(|error| io::Error::new(error.kind(), format!("{program}: {error}")))?;
+    interrupt::started(child.id());
+    Ok(child)
 }
 
 impl Drop for CommandBroker {
     fn drop(&mut self) {
-        if let Err(error) = start::stop(&mut self.child) {
-            eprintln!("process {} could not be stopped: {error}", self.child.id());
+        match start::stop(&mut self.child) {
+            Ok(()) => interrupt::ended(self.child.id()),
+            Err(error) => eprintln!("process {} could not be stopped: {error}", self.child.id()),
         }
     }
 }

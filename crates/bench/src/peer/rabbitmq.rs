@@ -7,6 +7,7 @@ use super::command::wait_until_open;
 use super::free_port;
 use crate::client::amqp091::Uri;
 use crate::client::{Error, Target};
+use crate::interrupt;
 use crate::measure::process::listener_pid;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::fs;
@@ -81,6 +82,7 @@ impl RabbitMq {
         if let Some(pid) = pid {
             kill_process(pid, Signal::KILL).map_err(io::Error::from)?;
         }
+        interrupt::ended(self.pid);
         self.script.wait()?;
         Ok(end(self.name_server_pid.take())?)
     }
@@ -193,7 +195,9 @@ fn wait(script: &mut Child, ports: &Ports) -> Result<(u32, Option<u32>), Error> 
         end(name_server_pid)?;
         return Err(error);
     }
-    Ok((listener_pid(ports.amqp).unwrap_or_else(|| script.id()), name_server_pid))
+    let pid = listener_pid(ports.amqp).unwrap_or_else(|| script.id());
+    std::iter::once(pid).chain(name_server_pid).for_each(interrupt::started);
+    Ok((pid, name_server_pid))
 }
 
 impl Drop for RabbitMq {
@@ -206,6 +210,7 @@ impl Drop for RabbitMq {
 
 /// Asks a process to end, if it still runs.
 fn end(pid: Option<u32>) -> io::Result<()> {
+    pid.into_iter().for_each(interrupt::ended);
     let pid = pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
     match pid {
         Some(pid) if test_kill_process(pid).is_ok() => Ok(kill_process(pid, Signal::TERM)?),

@@ -227,13 +227,16 @@ pub(crate) fn remarks(report: &Report, result: &PresetResult) -> Vec<String> {
     for (limit, labels) in limits.iter().filter(|(limit, _)| !limit.is_empty()) {
         add(format!("limited by {limit}: {}", labels.join(", ")));
     }
-    let closed = |case: &CaseResult| {
-        let mut runs = (0..report.sides.len()).flat_map(|side| case.done(side));
+    let closed = |side: usize| {
+        let mut runs = result.cases.iter().flat_map(|case| case.done(side));
         runs.any(|it| it.closed_loop && it.metrics.contains_key("p50_us"))
     };
-    if result.cases.iter().any(closed) {
+    let sides = report.sides.iter().enumerate().filter(|(side, _)| closed(*side));
+    let labels: Vec<&str> = sides.map(|(_, side)| side.label.as_str()).collect();
+    if !labels.is_empty() {
+        let labels = labels.join(", ");
         let bound = "messages waited for room or for an answer";
-        add(format!("closed loop: {bound}, and times are those of such messages"));
+        add(format!("closed loop: {bound}, and times are those of such messages: {labels}"));
     }
     if let Some(unlike) = unlike_levels(report, result) {
         add(unlike);
