@@ -147,9 +147,6 @@ pub(crate) fn run(arguments: &PresetArguments, json: bool) -> Result<bool, Strin
         }
     });
     report.took_s = start.elapsed().as_secs_f64();
-    if report.partial.as_deref() == Some("it has not ended") {
-        report.partial = None;
-    }
     save(&report, output, &html)?;
     if json {
         println!("{}", serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?);

@@ -9,7 +9,7 @@ use crate::measure::raw::SocketSpeed;
 use crate::measure::{disk, raw};
 use crate::peer::Programs;
 use crate::preset::{Baseline, Broker, Case, Parameters, Preset};
-use crate::report::{CaseResult, Measurement, PresetResult, Raw, Report, Run, figure};
+use crate::report::{CaseResult, DIED, Measurement, PresetResult, Raw, Report, Run, figure};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
@@ -58,9 +58,11 @@ impl Campaign<'_> {
         for side in &mut self.sides {
             side.stop();
         }
-        if interrupt::requested() {
-            report.partial = Some("it was interrupted".to_owned());
-        }
+        report.partial = match (interrupt::requested(), report.dead_sides()) {
+            (true, _) => Some("it was interrupted".to_owned()),
+            (false, dead) if !dead.is_empty() => Some(format!("{} died", dead.join(", "))),
+            (false, _) => None,
+        };
     }
 
     /// How many runs a task has, as far as that is known before its brokers are started.
@@ -177,7 +179,11 @@ impl Campaign<'_> {
         if let Run::Failed(why) = &run
             && side.has_ended()
         {
-            side.dead = Some(format!("the broker died: {why}"));
+            let why = format!("{DIED}: {why}");
+            side.dead = Some(why.clone());
+            progress.end(&what, &why);
+            place.sides[index].push(Run::Failed(why));
+            return;
         }
         progress.end(&what, &brief(task.preset, &run));
         place.sides[index].push(run);

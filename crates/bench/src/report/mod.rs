@@ -12,7 +12,7 @@ pub(crate) use compare::{compare, noise};
 pub(crate) use html::page;
 pub(crate) use machine::Machine;
 pub(crate) use result::{
-    CaseResult, FORMAT, Measurement, PresetResult, Raw, Report, Run, SideInfo, median,
+    CaseResult, DIED, FORMAT, Measurement, PresetResult, Raw, Report, Run, SideInfo, median,
 };
 pub(crate) use runs::{disk, grouped, idle, isolation, load, round_trips, sockets, start};
 pub(crate) use table::{figure, preset as preset_table, summary};

@@ -8,6 +8,9 @@ use crate::peer::Level;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// What the failure of a run begins with whose broker ended.
+pub(crate) const DIED: &str = "the broker died";
+
 /// The version of this format.
 pub(crate) const FORMAT: u32 = 1;
 
@@ -184,6 +187,17 @@ impl CaseResult {
 }
 
 impl Report {
+    /// The sides that died in a run.
+    pub(crate) fn dead_sides(&self) -> Vec<&str> {
+        let cases = || self.presets.iter().flat_map(|preset| &preset.cases);
+        let died = |run: &Run| matches!(run, Run::Failed(why) if why.starts_with(DIED));
+        let is_dead = |side: usize| {
+            cases().any(|case| case.sides.get(side).is_some_and(|runs| runs.iter().any(died)))
+        };
+        let sides = self.sides.iter().enumerate().filter(|(side, _)| is_dead(*side));
+        sides.map(|(_, side)| side.label.as_str()).collect()
+    }
+
     /// Whether nothing failed that must not.
     pub(crate) fn is_clean(&self) -> bool {
         let cases = self.presets.iter().flat_map(|preset| &preset.cases);
