@@ -13,6 +13,8 @@ use std::time::Duration;
 
 /// How long a read waits before the consumer looks whether the run is over.
 const IDLE: Duration = Duration::from_millis(50);
+/// How long the answer to the end of a connection may take.
+const CLOSING: Duration = Duration::from_secs(30);
 /// The most groups of deliveries whose travel time one consumer keeps.
 const GROUPS_MAX: usize = 1 << 20;
 
@@ -84,6 +86,8 @@ impl<'a> Consumer<'a> {
             Err(error) => return Err(error),
         };
         if cut_off.is_none() {
+            // Nothing is looked at beside the answer any more.
+            self.link.stream().set_read_timeout(Some(CLOSING))?;
             self.link.close()?;
         }
         Ok(Consumed {
