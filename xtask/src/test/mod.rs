@@ -4,6 +4,7 @@ mod broker;
 mod certificates;
 mod clients;
 mod count;
+mod instructions;
 mod small_disk;
 mod steps;
 mod summary;

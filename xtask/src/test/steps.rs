@@ -2,6 +2,7 @@
 
 use super::clients;
 use super::count::Count;
+use super::instructions;
 use super::toolchains::Tool;
 use crate::{layout, process, tidy};
 use std::fmt::Write;
@@ -136,6 +137,13 @@ pub(super) const STEPS: &[Step] = &[
         needs: &[Tool::Openssl],
         after: Some("build"),
         run: |root, _, count| clients::rust(root, "nats-rust", "async-nats-suite", count),
+    },
+    Step {
+        name: "instructions",
+        what: "what messages cost, in instructions, held to bounds",
+        needs: &[Tool::Valgrind],
+        after: Some("build"),
+        run: |root, _, count| instructions::run(root, count),
     },
     Step {
         name: "crash",

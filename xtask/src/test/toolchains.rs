@@ -19,6 +19,7 @@ pub(crate) enum Tool {
     Node,
     Npm,
     Go,
+    Valgrind,
 }
 
 /// What there is to know about a tool.
@@ -89,6 +90,13 @@ impl Tool {
                 row("Node.js", &["node", "--version"], "runs the amqplib tests", "", &["nodejs"])
             }
             Tool::Npm => row("npm", &["npm", "--version"], "fetches amqplib", "", &["npm"]),
+            Tool::Valgrind => row(
+                "valgrind",
+                &["valgrind", "--version"],
+                "counts instructions",
+                "",
+                &["valgrind"],
+            ),
             Tool::Go => row(
                 "Go 1.21 or newer",
                 &["go", "version"],

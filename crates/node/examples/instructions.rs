@@ -1,0 +1,240 @@
+//! One kind of traffic through a whole node, without sockets: bytes in, bytes out. Run under a tool that
+//! counts instructions, for two numbers of messages: the difference is what the messages cost.
+//! `cargo xtask test --only instructions` does it for all kinds, and holds them to their bounds.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // A program of its own.
+
+use angarium_engine::limits::Limits;
+use angarium_engine::{ConnectionId, Quota, Request, ShardId, Time};
+use angarium_journal::FaultyStorage;
+use angarium_node::{Node, Options};
+use angarium_protocol::amqp091::codec::{Method, Properties, Table, content};
+use angarium_protocol::amqp091::frame;
+use angarium_protocol::{Identity, Peer, Protocol, amqp091, nats};
+use std::fmt::Write;
+
+/// Messages that arrive at once.
+const BATCH: usize = 64;
+const BODY: [u8; 100] = [b'x'; 100];
+const NOW: Time = Time(1_000_000_000);
+
+/// Shards, and all that surrounds them.
+struct Host {
+    nodes: Vec<Node>,
+    disk: FaultyStorage,
+    /// Connections with their shard.
+    clients: Vec<(usize, ConnectionId)>,
+    sent: usize,
+}
+
+fn options(shard: usize, shards: usize) -> Options {
+    Options {
+        seed: [1; 32],
+        limits: Limits::default(),
+        journal: angarium_journal::Options {
+            segment_bytes: 16 << 20,
+            checkpoint_bytes: 64 << 20,
+            backlog_bytes_max: 32 << 20,
+        },
+        amqp091: amqp091::Settings::default().into(),
+        nats: nats::Settings::default().into(),
+        egress_bytes_max: 256 << 10,
+        quota: Quota::default(),
+        spool_bytes_max: 0,
+        local_users: Vec::new(),
+        shard: ShardId(shard as u8),
+        shards,
+    }
+}
+
+impl Host {
+    fn new(shards: usize) -> Host {
+        let disk = FaultyStorage::new(1);
+        let mut home = Node::recover(options(0, shards), &disk, NOW).expect("nothing is stored");
+        let all = || ".*".to_owned();
+        let user = || "user".to_owned();
+        let (password_hash, administrator) = (String::new(), false);
+        let put = Request::PutUser { name: user(), password_hash, administrator };
+        let permit = Request::SetPermissions {
+            user: user(),
+            vhost: "/".to_owned(),
+            configure: all(),
+            write: all(),
+            read: all(),
+        };
+        for request in [put, permit] {
+            home.administer(NOW, "/", request).expect("operators may");
+        }
+        let introduction = home.introduction();
+        let mut nodes = vec![home];
+        for shard in 1..shards {
+            nodes.push(Node::join(options(shard, shards), &introduction).expect("home knows how"));
+        }
+        Host { nodes, disk, clients: Vec::new(), sent: 0 }
+    }
+
+    fn connect(&mut self, shard: usize, protocol: Protocol) -> usize {
+        let peer = Peer { protocol, local: true, ..Peer::default() };
+        let id = self.nodes[shard].connected(NOW, peer);
+        self.clients.push((shard, id));
+        self.clients.len() - 1
+    }
+
+    fn nats(&mut self, shard: usize) -> usize {
+        let client = self.connect(shard, Protocol::Nats);
+        self.say(
+            client,
+            b"CONNECT {\"verbose\":false,\"headers\":true,\"user\":\"user\",\"pass\":\"x\"}\r\n",
+        );
+        client
+    }
+
+    fn amqp(&mut self, shard: usize) -> usize {
+        let client = self.connect(shard, Protocol::Amqp091);
+        self.say(client, &frame::PROTOCOL_HEADER);
+        let start = Method::ConnectionStartOk {
+            client_properties: Table::default(),
+            mechanism: "PLAIN",
+            response: b"\0user\0x",
+            locale: "en_US",
+        };
+        let tune = Method::ConnectionTuneOk { channel_max: 8, frame_max: 131_072, heartbeat: 0 };
+        let open = Method::ConnectionOpen { virtual_host: "/", capabilities: "", insist: false };
+        let channel = Method::ChannelOpen { out_of_band: "" };
+        for (channel, method) in [(0, start), (0, tune), (0, open), (1, channel)] {
+            self.ask(client, channel, &method);
+        }
+        client
+    }
+
+    fn ask(&mut self, client: usize, channel: u16, method: &Method<'_>) {
+        let mut bytes = Vec::new();
+        method.write_frame(channel, &mut bytes);
+        self.say(client, &bytes);
+    }
+
+    fn say(&mut self, client: usize, bytes: &[u8]) {
+        let (shard, id) = self.clients[client];
+        self.nodes[shard].received(NOW, id, bytes);
+        while self.turn() {}
+    }
+
+    /// A turn of every shard; says whether there may be more to do.
+    fn turn(&mut self) -> bool {
+        let mut is_busy = false;
+        let mut dirty = Vec::new();
+        for shard in 0..self.nodes.len() {
+            let node = &mut self.nodes[shard];
+            node.end_turn(NOW);
+            while let Some(job) = node.next_job() {
+                node.job_done(NOW, job.run(&self.disk));
+                is_busy = true;
+            }
+            while let Some(asked) = node.next_verification() {
+                let identity = Identity { user: asked.credentials.user().to_owned() };
+                node.verified(NOW, asked.connection, asked.serial, Ok(identity));
+                is_busy = true;
+            }
+            node.take_dirty(&mut dirty);
+            for id in dirty.drain(..) {
+                let bytes = node.outgoing(id).len();
+                node.sent(NOW, id, bytes);
+                self.sent += bytes;
+            }
+            while let Some((to, parcel)) = self.nodes[shard].next_parcel() {
+                self.nodes[usize::from(to.0)].arrived(NOW, ShardId(shard as u8), parcel);
+                is_busy = true;
+            }
+        }
+        is_busy
+    }
+
+    /// Publishes so many messages, in batches.
+    fn publish(&mut self, client: usize, message: &[u8], messages: usize) {
+        let batch = message.repeat(BATCH);
+        for _ in 0..messages / BATCH {
+            self.say(client, &batch);
+        }
+    }
+}
+
+/// One publisher, so many who listen to its subject, so many to others.
+fn direct(messages: usize, listeners: usize, others: usize, shards: usize) -> usize {
+    let mut host = Host::new(shards);
+    let publisher = host.nats(0);
+    for _ in 0..listeners {
+        let listener = host.nats(shards - 1);
+        host.say(listener, b"SUB stock.us.ibm 1\r\n");
+    }
+    let other = host.nats(0);
+    let mut subscriptions = String::new();
+    for at in 0..others {
+        write!(subscriptions, "SUB other.{}.{at} {at}\r\n", at % 100).expect("a String takes all");
+    }
+    host.say(other, subscriptions.as_bytes());
+    let message = [b"PUB stock.us.ibm 100\r\n", &BODY[..], b"\r\n"].concat();
+    host.publish(publisher, &message, messages);
+    host.sent
+}
+
+/// One producer and one consumer of a queue, transient messages, nothing acknowledged.
+fn queued(messages: usize, shards: usize) -> usize {
+    let mut host = Host::new(shards);
+    let (producer, consumer) = (host.amqp(shards - 1), host.amqp(shards - 1));
+    let declare = Method::QueueDeclare {
+        ticket: 0,
+        queue: "q",
+        passive: false,
+        durable: false,
+        exclusive: false,
+        auto_delete: false,
+        no_wait: false,
+        arguments: Table::default(),
+    };
+    host.ask(consumer, 1, &declare);
+    let consume = Method::BasicConsume {
+        ticket: 0,
+        queue: "q",
+        consumer_tag: "c",
+        no_local: false,
+        no_ack: true,
+        exclusive: false,
+        no_wait: false,
+        arguments: Table::default(),
+    };
+    host.ask(consumer, 1, &consume);
+    let mut message = Vec::new();
+    let method = content::PublishMethod {
+        exchange: "",
+        routing_key: "q",
+        mandatory: false,
+        immediate: false,
+    };
+    method.write_frame(1, &mut message);
+    let mut properties = Vec::new();
+    Properties::default().encode(&mut properties);
+    content::write_header(&mut message, 1, BODY.len() as u64, &properties);
+    frame::write_body(&mut message, 1, &BODY, 131_072);
+    host.publish(producer, &message, messages);
+    host.sent
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let kind = arguments.next().unwrap_or_default();
+    let messages = arguments.next().and_then(|number| number.parse().ok()).unwrap_or(0);
+    let sent = match kind.as_str() {
+        "nats" => direct(messages, 1, 0, 1),
+        "nats-fanout-10" => direct(messages, 10, 0, 1),
+        "nats-among-1000" => direct(messages, 1, 1_000, 1),
+        "nats-among-30000" => direct(messages, 1, 30_000, 1),
+        "nats-across" => direct(messages, 1, 0, 2),
+        "amqp" => queued(messages, 1),
+        "amqp-away" => queued(messages, 2),
+        other => {
+            eprintln!("unknown kind of traffic '{other}'");
+            std::process::exit(2);
+        }
+    };
+    println!("{sent}");
+}

@@ -1,0 +1,73 @@
+//! What messages cost, in instructions: counted by valgrind, which gives the same number on a busy
+//! machine as on a quiet one, and held to bounds.
+
+use super::count::Count;
+use crate::{layout, process};
+use std::path::Path;
+use std::process::Command;
+
+/// Messages of the shorter of two runs; the longer one has twice as many.
+const MESSAGES: u64 = 1_280;
+
+/// Kinds of traffic of `crates/node/examples/instructions.rs`, and how many instructions a message of
+/// each may take: a tenth above what it took when the bound was last set. Lower them where something
+/// has become cheaper.
+const BOUNDS: &[(&str, u64)] = &[
+    ("nats", 1_730),
+    ("nats-fanout-10", 6_450),
+    ("nats-among-1000", 1_730),
+    ("nats-among-30000", 1_730),
+    ("nats-across", 4_140),
+    ("amqp", 1_610),
+    ("amqp-away", 4_630),
+];
+
+/// Counts each kind's and holds it to its bound.
+pub(super) fn run(root: &Path, count: &mut Count) -> Result<(), String> {
+    let mut build = Command::new("cargo");
+    build.args(["build", "--release", "-p", "angarium-node", "--example", "instructions"]);
+    process::stream(build.current_dir(root), |_| {})?;
+    let program = layout::target_folder(root)?.join("release/examples/instructions");
+    for (kind, bound) in BOUNDS {
+        let (shorter, longer) =
+            (executed(&program, kind, MESSAGES)?, executed(&program, kind, 2 * MESSAGES)?);
+        let each = longer.saturating_sub(shorter) / MESSAGES;
+        let verdict = if each <= *bound && each > 0 { "pass" } else { "FAIL" };
+        let line = format!("{verdict} {kind}: {each} instructions a message, at most {bound}");
+        println!("{line}");
+        count.suite_line(&line);
+    }
+    Ok(())
+}
+
+/// The instructions of one run.
+fn executed(program: &Path, kind: &str, messages: u64) -> Result<u64, String> {
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(program);
+    let output = valgrind.args([kind, &messages.to_string()]).output();
+    let output = output.map_err(|error| format!("cannot start 'valgrind': {error}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        return Err(format!("valgrind failed ({}): {said}", output.status));
+    }
+    collected(&said).ok_or_else(|| format!("valgrind does not say what it counted: {said}"))
+}
+
+/// Reads a line such as `==42== Collected : 123456`.
+fn collected(said: &str) -> Option<u64> {
+    let line = said.lines().find(|line| line.contains("Collected"))?;
+    line.rsplit(' ').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::collected;
+
+    #[test]
+    fn what_was_counted_is_found() {
+        let said = "==42== Events    : Ir\n==42== Collected : 123456\n==42== \n";
+        assert_eq!(collected(said), Some(123_456));
+        assert_eq!(collected("==42== nothing\n"), None);
+        assert_eq!(collected("==42== Collected : many\n"), None);
+    }
+}
