@@ -145,7 +145,8 @@ settings! {
     /// `~/.local/share/angarium`, so that commands find the broker from any folder.
     data("data"): PathBuf = default_data(), Restart, any;
 
-    /// Threads that serve clients, each with connections of its own. The first one has the queues.
+    /// Threads that serve clients, each with connections of its own; `auto`: as many as there are
+    /// processors, but one where there are two. The first one has the queues.
     /// NATS clients are spread over all of them; AMQP clients, where there are three or more, over all
     /// but the first.
     shards("shards"): ShardCount = ShardCount::Auto, Restart, any;

@@ -203,7 +203,9 @@ impl SettingValue for Option<ByteCount> {
 /// How many shards a broker has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShardCount {
-    /// As many as the machine has processors for.
+    /// As many as the machine has processors, but one where it has two: what passes from one shard to
+    /// another costs more than twice as much as what does not (decision 0011), and the journal and the
+    /// kernel need processors too.
     Auto,
     /// So many.
     Count(usize),
@@ -216,7 +218,7 @@ impl ShardCount {
         match self {
             ShardCount::Auto => {
                 let processors = std::thread::available_parallelism().map_or(1, usize::from);
-                processors.min(SHARDS_MAX)
+                if processors < 3 { 1 } else { processors.min(SHARDS_MAX) }
             }
             ShardCount::Count(count) => count,
         }
