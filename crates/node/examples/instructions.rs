@@ -7,7 +7,7 @@
 use angarium_engine::limits::Limits;
 use angarium_engine::{ConnectionId, Quota, Request, ShardId, Time};
 use angarium_journal::FaultyStorage;
-use angarium_node::{Node, Options};
+use angarium_node::{Node, Options, SpillOptions};
 use angarium_protocol::amqp091::codec::{Method, Properties, Table, content};
 use angarium_protocol::amqp091::frame;
 use angarium_protocol::{Identity, Peer, Protocol, amqp091, nats};
@@ -40,7 +40,7 @@ fn options(shard: usize, shards: usize) -> Options {
         nats: nats::Settings::default().into(),
         egress_bytes_max: 256 << 10,
         quota: Quota::default(),
-        spool_bytes_max: 0,
+        spill: SpillOptions::default(),
         local_users: Vec::new(),
         shard: ShardId(shard as u8),
         shards,
