@@ -47,6 +47,16 @@ impl Shards {
         Shards(self.0 & !Shards::one(shard).0)
     }
 
+    /// A bit for each of them.
+    pub(crate) fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// Those whose bits are set.
+    pub(crate) fn of_bits(bits: u64) -> Shards {
+        Shards(bits)
+    }
+
     /// Whether there are none.
     #[must_use]
     #[inline]

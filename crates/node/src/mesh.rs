@@ -43,6 +43,7 @@ struct Link {
 /// All links of one shard.
 #[derive(Debug)]
 pub(crate) struct Mesh {
+    shard: ShardId,
     others: Shards,
     /// Those with words that are not on their way yet.
     talking: Shards,
@@ -62,6 +63,7 @@ impl Mesh {
     /// The links of one of `count` shards.
     pub(crate) fn new(shard: ShardId, count: usize) -> Mesh {
         Mesh {
+            shard,
             others: Shards::others(shard, count),
             talking: Shards::NONE,
             links: (0..count).map(|_| Link::default()).collect(),
@@ -118,12 +120,14 @@ impl Mesh {
     /// wait.
     pub(crate) fn forward(&mut self, to: Shards, forward: &Forward<'_>) -> Heard {
         let mut heard = Heard::Crowded;
+        // Another shard's publisher is not ours to wait.
+        let publisher = forward.publisher.filter(|_| forward.origin == self.shard);
         self.talking = self.talking.and(to);
         for shard in to {
             let link = self.link(shard);
             link.underway += write_forward(forward, &mut link.parcel.words) as u64;
             let is_crowded = link.underway > UNDERWAY_BYTES_MAX
-                || forward.publisher.is_some_and(|publisher| link.crowded.contains(&publisher));
+                || publisher.is_some_and(|publisher| link.crowded.contains(&publisher));
             if !is_crowded {
                 heard = Heard::Well;
             }

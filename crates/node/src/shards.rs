@@ -7,7 +7,7 @@ use crate::mesh::Mesh;
 use crate::node::Node;
 use crate::parcel::{FromHome, Parcel, Value, Whose, Word, Words};
 use angarium_engine::{Annotations, ConnectionId, Forward, ShardId, Time};
-use angarium_protocol::{Close, Session, Turn, nats};
+use angarium_protocol::{Close, Session, Turn, World as _, nats};
 use std::collections::VecDeque;
 
 impl Node {
@@ -57,7 +57,7 @@ impl Node {
             Word::Sync => self.world.mesh.learned(from),
             Word::Forward(message) => {
                 self.world.mesh.took(from, bytes);
-                self.take_forward(now, from, message);
+                self.take_forward(now, message);
             }
             Word::Taken { news, bytes } => {
                 for publisher in self.world.mesh.taken(from, news, bytes) {
@@ -93,20 +93,27 @@ impl Node {
         }
     }
 
-    fn take_forward(&mut self, now: Time, from: ShardId, message: &[u8]) {
+    fn take_forward(&mut self, now: Time, message: &[u8]) {
         let mut annotations = Annotations::default();
         let forward = Forward::parse(message, &mut annotations)
             .expect("shards of one program understand each other");
         let reached = self.engine.forwarded(now, &forward, &mut self.world);
         let Some(publisher) = forward.publisher else { return };
-        if reached.crowded {
-            self.world.hold_elsewhere(from, publisher);
+        // It may have come by way of a third shard, and even back to its own.
+        let Forward { origin, subject, message, .. } = forward;
+        let is_own = origin == self.options.shard;
+        if reached.crowded && is_own {
+            self.world.ahead(publisher);
+        } else if reached.crowded {
+            self.world.hold_elsewhere(origin, publisher);
         }
         if forward.asks && reached.is_nobody() {
-            let (format, properties) = (forward.message.format, forward.message.properties);
-            let reply = nats::reply_of(format, properties).unwrap_or_default();
-            let unheard = Word::Unheard { publisher, subject: forward.subject, reply };
-            self.world.mesh.say(from, &unheard);
+            let reply = nats::reply_of(message.format, message.properties).unwrap_or_default();
+            if is_own {
+                self.tell_unheard(now, publisher, subject, reply);
+            } else {
+                self.world.mesh.say(origin, &Word::Unheard { publisher, subject, reply });
+            }
         }
     }
 

@@ -148,8 +148,8 @@ impl Engine {
         let Forward { subject, message, audience, vhost, .. } = forward;
         // A virtual host may have gone while the message was on its way.
         let Ok(vhost) = self.vhost_slot(vhost) else { return Reached::default() };
-        if let Audience::Group { name, was_handed_on } = audience {
-            return self.announce_to_group(vhost, name, *was_handed_on, forward, fx);
+        if let Audience::Group { name, tried, echo } = *audience {
+            return self.announce_to_group(vhost, (name, tried, echo), forward, fx);
         }
         let mut reached = self.announce_here(vhost, subject, message, fx);
         let content = Content {
@@ -203,7 +203,9 @@ impl Engine {
     ) -> Reached {
         let mut hearing = Hearing::default();
         let has_others = self.has_others();
-        let emission = Emission { number: self.direct.next_emission(), message };
+        let here = self.options.shard;
+        let tried = Shards::one(here);
+        let emission = Emission { number: self.direct.next_emission(), message, tried };
         let Direct { listeners, leaves, spent, .. } = &mut self.direct;
         leaves.clear();
         let Vhost { name, interest, .. } = self.vhosts.get_mut(vhost).expect("sessions end first");
@@ -214,8 +216,9 @@ impl Engine {
             && publisher.is_some_and(|publisher| publisher.asks)
             && interest.is_one_shard(leaves, also);
         let connection = publisher.map(|publisher| publisher.connection);
-        let forward =
-            Forward::new(connection, asks, (name.as_str(), subject), Audience::All, message);
+        let echo = silent.is_none();
+        let address = (name.as_str(), subject);
+        let forward = Forward::new(here, connection, asks, address, Audience::All, message);
         let mut elsewhere = also;
         for (at, &slot) in leaves.iter().enumerate() {
             let Some(leaf) = interest.leaf(slot) else { continue };
@@ -229,9 +232,11 @@ impl Engine {
                         && hearing.count_one(group, listeners, spent, is_deaf, emission, fx);
                     if is_handed {
                         group.served = emission.number;
-                    } else if let Some(shard) = turn.or_else(|| group.any_elsewhere()) {
+                    } else if let Some(shard) = turn.or_else(|| group.any_elsewhere(tried)) {
                         group.served = emission.number;
-                        let audience = Audience::Group { name: &group.name, was_handed_on: false };
+                        let tried = if turn.is_some() { Shards::NONE } else { tried };
+                        let tried = tried.and(Shards::one(shard));
+                        let audience = Audience::Group { name: &group.name, tried, echo };
                         let forward = Forward { audience, ..forward };
                         hearing.count(fx.forward(Shards::one(shard), &forward));
                     }
@@ -253,7 +258,8 @@ impl Engine {
         fx: &mut F,
     ) -> Reached {
         let mut hearing = Hearing::default();
-        let emission = Emission { number: self.direct.next_emission(), message };
+        let tried = Shards::NONE;
+        let emission = Emission { number: self.direct.next_emission(), message, tried };
         let Direct { listeners, leaves, spent, .. } = &mut self.direct;
         leaves.clear();
         let interest = &mut self.vhosts.get_mut(vhost).expect("the caller has looked").interest;
@@ -270,18 +276,20 @@ impl Engine {
     fn announce_to_group<F: Effects>(
         &mut self,
         vhost: u32,
-        name: &str,
-        was_handed_on: bool,
+        (name, tried, echo): (&str, Shards, bool),
         forward: &Forward<'_>,
         fx: &mut F,
     ) -> Reached {
         let mut hearing = Hearing::default();
-        let emission = Emission { number: self.direct.next_emission(), message: &forward.message };
+        let message = &forward.message;
+        let is_own = forward.origin == self.options.shard;
+        let emission = Emission { number: self.direct.next_emission(), message, tried };
         let Direct { listeners, leaves, spent, .. } = &mut self.direct;
         leaves.clear();
         let interest = &mut self.vhosts.get_mut(vhost).expect("the caller has looked").interest;
         interest.find(forward.subject, leaves);
-        let is_deaf = |listener: &Listener| listener.is_deaf(forward.subject, None);
+        let silent = forward.publisher.filter(|_| is_own && !echo);
+        let is_deaf = |listener: &Listener| listener.is_deaf(forward.subject, silent);
         let mut next = None;
         for &leaf in leaves.iter() {
             let Some(group) = interest.group_named(leaf, name) else { continue };
@@ -289,10 +297,10 @@ impl Engine {
                 next = None;
                 break;
             }
-            next = next.or_else(|| group.any_elsewhere());
+            next = next.or_else(|| group.any_elsewhere(tried));
         }
-        if let Some(shard) = next.filter(|_| !was_handed_on) {
-            let audience = Audience::Group { name, was_handed_on: true };
+        if let Some(shard) = next {
+            let audience = Audience::Group { name, tried: tried.and(Shards::one(shard)), echo };
             hearing.count(fx.forward(Shards::one(shard), &Forward { audience, ..*forward }));
         }
         self.end_hearing(&hearing, fx)
@@ -339,6 +347,8 @@ fn is_addressed(subject: &str) -> bool {
 struct Emission<'a> {
     number: u64,
     message: &'a MessageView<'a>,
+    /// Shards that a group's member is not to be looked for on.
+    tried: Shards,
 }
 
 /// Counts who heard one message.
@@ -418,7 +428,7 @@ impl Hearing {
                 }
             }
         }
-        if has_missed && group.any_elsewhere().is_none() {
+        if has_missed && group.any_elsewhere(emission.tried).is_none() {
             self.count(Heard::Missed);
         }
         false

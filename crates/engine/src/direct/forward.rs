@@ -3,13 +3,14 @@
 //! Knows nothing of who listens. The bytes never leave the process, so their layout has no version.
 
 use crate::codec::{Malformed, Reader, Writer};
-use crate::{Annotations, ConnectionId, MessageView};
+use crate::{Annotations, ConnectionId, MessageView, ShardId, Shards};
 
 /// A direct message for those who listen on another shard.
 #[derive(Clone, Copy, Debug)]
 pub struct Forward<'a> {
-    /// The connection that published it, on the shard it comes from; `None` where none is to wait for
-    /// those who hear it.
+    /// The shard that it was published on. Another one may have handed it on.
+    pub origin: ShardId,
+    /// The connection there that published it; `None` where none is to wait for those who hear it.
     pub publisher: Option<ConnectionId>,
     /// The publisher wants to know if nobody takes it.
     pub asks: bool,
@@ -26,45 +27,48 @@ pub struct Forward<'a> {
 pub(super) enum Audience<'a> {
     /// All outside of groups, and queues.
     All,
-    /// One of a group. Where it has no member left there, the message may be handed on once: not if
-    /// it was already.
-    Group { name: &'a str, was_handed_on: bool },
+    /// One of a group. Where it has no member left there, the message is handed on to a shard that
+    /// was not tried yet. `echo`: the publisher's own listeners hear it too.
+    Group { name: &'a str, tried: Shards, echo: bool },
 }
 
 const ASKS: u8 = 1;
 const HAS_PUBLISHER: u8 = 2;
 const TO_GROUP: u8 = 4;
-const WAS_HANDED_ON: u8 = 8;
+const HAS_ECHO: u8 = 8;
 
 impl<'a> Forward<'a> {
     pub(super) fn new(
+        origin: ShardId,
         publisher: Option<ConnectionId>,
         asks: bool,
         (vhost, subject): (&'a str, &'a str),
         audience: Audience<'a>,
         message: &MessageView<'a>,
     ) -> Forward<'a> {
-        Forward { publisher, asks, subject, message: *message, audience, vhost }
+        Forward { origin, publisher, asks, subject, message: *message, audience, vhost }
     }
 
     /// Appends its bytes.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let Forward { publisher, asks, subject, message, audience, vhost } = self;
-        let (is_group, was_handed_on) = match audience {
+        let Forward { origin, publisher, asks, subject, message, audience, vhost } = self;
+        let (is_group, has_echo) = match audience {
             Audience::All => (false, false),
-            Audience::Group { was_handed_on, .. } => (true, *was_handed_on),
+            Audience::Group { echo, .. } => (true, *echo),
         };
         let flags = u8::from(*asks) * ASKS
             + u8::from(publisher.is_some()) * HAS_PUBLISHER
             + u8::from(is_group) * TO_GROUP
-            + u8::from(was_handed_on) * WAS_HANDED_ON;
+            + u8::from(has_echo) * HAS_ECHO;
         let mut writer = Writer(out);
         writer.u8(flags);
+        writer.u8(origin.0);
         if let Some(publisher) = publisher {
             writer.u32(publisher.0);
         }
-        if let Audience::Group { name, .. } = audience {
+        if let Audience::Group { name, tried, .. } = audience {
             writer.text(name);
+            writer.u64(tried.bits());
         }
         writer.text(vhost);
         writer.text(subject);
@@ -79,14 +83,16 @@ impl<'a> Forward<'a> {
         let mut reader = Reader(bytes);
         let flags = reader.u8()?;
         let has = |flag: u8| flags & flag != 0;
+        let origin = ShardId(reader.u8()?);
         let publisher = if has(HAS_PUBLISHER) { Some(ConnectionId(reader.u32()?)) } else { None };
         let audience = if has(TO_GROUP) {
-            Audience::Group { name: reader.text()?, was_handed_on: has(WAS_HANDED_ON) }
+            let (name, tried) = (reader.text()?, Shards::of_bits(reader.u64()?));
+            Audience::Group { name, tried, echo: has(HAS_ECHO) }
         } else {
             Audience::All
         };
         let (vhost, subject) = (reader.text()?, reader.text()?);
         let message = MessageView::parse(reader.0, annotations)?;
-        Ok(Forward { publisher, asks: has(ASKS), subject, message, audience, vhost })
+        Ok(Forward { origin, publisher, asks: has(ASKS), subject, message, audience, vhost })
     }
 }

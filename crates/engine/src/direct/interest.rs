@@ -108,9 +108,10 @@ impl Group {
         None
     }
 
-    /// Some other shard with members, for a message that nobody here could take.
-    pub(super) fn any_elsewhere(&self) -> Option<ShardId> {
-        self.elsewhere.first().map(|(shard, _)| *shard)
+    /// Some other shard with members, for a message that nobody here could take, nor on the shards
+    /// that were tried.
+    pub(super) fn any_elsewhere(&self, tried: Shards) -> Option<ShardId> {
+        self.elsewhere.iter().map(|(shard, _)| *shard).find(|shard| !tried.contains(*shard))
     }
 
     fn set_elsewhere(&mut self, shard: ShardId, members: u32) {

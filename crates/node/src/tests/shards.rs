@@ -110,6 +110,66 @@ fn a_request_that_its_responder_has_left_is_told_to_be_unanswered() {
 }
 
 #[test]
+fn a_message_to_a_group_is_handed_on_until_a_shard_has_a_member() {
+    // Each who leaves does so before the others' shards know, so that they hand on to one another.
+    check(
+        5,
+        "a@1> SUB job work 1
+         b@2> SUB job work 1
+         c@3> SUB job work 1
+         d@4> SUB job work 1
+         p@0> PING
+         hold
+         p> PUB job 1|1
+         a> UNSUB 1
+         b> UNSUB 1
+         c> UNSUB 1
+         carry
+         a<
+         b<
+         c<
+         d< MSG job 1 1|1",
+    );
+}
+
+#[test]
+fn who_wants_no_echo_does_not_hear_its_own_message_handed_back() {
+    check(
+        3,
+        "p@0> CONNECT {\"echo\":false,\"user\":\"user\",\"pass\":\"secret\",\"verbose\":false}
+         p> SUB job work 1
+         a@1> SUB job work 1
+         b@2> SUB job work 1
+         hold
+         p> PUB job 1|1
+         p> PUB job 1|2
+         p> PUB job 1|3
+         a> UNSUB 1
+         b> UNSUB 1
+         carry
+         p<",
+    );
+}
+
+#[test]
+fn a_request_that_was_handed_on_is_told_to_be_unanswered() {
+    check(
+        4,
+        "r@1> SUB service work 1
+         s@2> SUB service work 1
+         t@3> SUB service work 1
+         q@0> SUB _INBOX.x.* 9
+         hold
+         q> PUB service _INBOX.x.2 1|?
+         r> UNSUB 1
+         s> UNSUB 1
+         t> UNSUB 1
+         carry
+         q< HMSG _INBOX.x.2 9 39 39|NATS/1.0 503|Nats-Subject: service||",
+    );
+}
+
+#[test]
 fn what_follows_a_subscription_waits_until_all_shards_know_it() {
     check(
         2,
