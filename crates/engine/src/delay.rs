@@ -16,10 +16,6 @@ use crate::{Annotations, Effects, Loaded, Position, Publish, StorageState, Time}
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Bytes by which the records of a publish may exceed its message, places not counted.
-const RECORD_EXTRA_BYTES: usize = 4096;
-/// Bytes of one queue and message in such a record.
-const PLACE_BYTES: usize = 24;
 /// Messages asked for in one load.
 const LOAD_MESSAGES_MAX: usize = 256;
 /// Bytes asked for in one load, beyond its first message.
@@ -329,8 +325,8 @@ impl Engine {
         let annotations = stored.annotations(0).expect("messages in memory were checked");
         let incoming = stored.incoming(&also_to, redelivered, &annotations);
         if held.persistent {
-            let places = targets.len() * PLACE_BYTES;
-            fx.reserve((blob.len() + places + RECORD_EXTRA_BYTES) * 2, 3);
+            let places = targets.len() * record::PLACE_BYTES;
+            fx.reserve((blob.len() + places + record::EXTRA_BYTES_MAX) * 2, 3);
         }
         self.in_group = true;
         self.place(now, &incoming, &targets, false, fx);

@@ -6,11 +6,9 @@ use super::paging::{Loading, Wanted};
 use super::stored::{Incoming, Stored};
 use crate::engine::Engine;
 use crate::limits::DEAD_LETTER_DEPTH_MAX;
+use crate::record::{EXTRA_BYTES_MAX, PLACE_BYTES};
 use crate::routing::{Keys, QueueKey};
 use crate::{Annotations, Content, Death, DeathReason, Effects, Time};
-
-/// Bytes by which a record in a group may exceed its message: places, kind, history.
-const RECORD_EXTRA_BYTES: usize = 4096;
 
 impl Engine {
     /// An entry has left its queue for `reason`: it goes where the queue says, or nowhere. One that
@@ -62,7 +60,7 @@ impl Engine {
         let opens_group = entry.durable && !self.in_group;
         if opens_group {
             self.record_settled_of(slot, fx);
-            fx.reserve((blob.len() + RECORD_EXTRA_BYTES) * 2, 3);
+            fx.reserve(self.dead_letter_bytes(slot, blob), 3);
             self.in_group = true;
         }
         let incoming = stored.incoming(&also_to, redelivered, &annotations);
@@ -72,6 +70,27 @@ impl Engine {
             self.record_settled_of(slot, fx);
             self.in_group = false;
         }
+    }
+
+    /// At most how many bytes the records take that make a message of `slot`'s queue a dead letter.
+    pub(crate) fn dead_letter_bytes(&mut self, slot: u32, blob: &[u8]) -> usize {
+        let stored = Stored::parse(blob).expect("messages in memory were checked");
+        let also_to = stored.also_to().expect("messages in memory were checked");
+        let queue = self.queues.get(slot).expect("entries come from living queues");
+        let exchange = queue.options.dead_letter_exchange.as_deref().unwrap_or_default();
+        let (key, also_to): (&str, &[&str]) = match &queue.options.dead_letter_routing_key {
+            Some(key) => (key, &[]),
+            None => (stored.routing_key, &also_to),
+        };
+        let router = &mut self.vhosts.get_mut(queue.vhost).expect("queues end first").router;
+        let read = self.options.read_headers;
+        let Content { format, properties, .. } = stored.content;
+        let mut headers = |visit: &mut dyn FnMut(&str, crate::Value)| {
+            read(format, properties, visit);
+        };
+        let mut targets = Vec::new();
+        router.route(exchange, Keys { routing_key: key, also_to }, &mut headers, &mut targets);
+        (blob.len() + targets.len() * PLACE_BYTES + EXTRA_BYTES_MAX) * 2
     }
 
     /// Publishes a dead letter of `slot`'s queue.

@@ -18,6 +18,10 @@ use std::time::Duration;
 
 /// The version of every record so far.
 pub(crate) const VERSION: u8 = 1;
+/// Bytes by which a record may exceed its message, places not counted.
+pub(crate) const EXTRA_BYTES_MAX: usize = 4096;
+/// Bytes of one of a message's places.
+pub(crate) const PLACE_BYTES: usize = 24;
 
 /// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,7 +197,7 @@ pub(crate) fn message_of(record: &[u8]) -> Result<&[u8], Malformed> {
     }
     if kind == Kind::Published as u8 || kind == Kind::Moved as u8 {
         let places = reader.count()?;
-        reader.take(places.saturating_mul(24))?;
+        reader.take(places.saturating_mul(PLACE_BYTES))?;
     } else if kind == Kind::Delayed as u8 {
         reader.u64()?;
         reader.text()?;

@@ -2,13 +2,12 @@
 
 use super::transaction::{self, Operation, OwnedPublish, Transaction};
 use crate::engine::Engine;
+use crate::record::{EXTRA_BYTES_MAX, PLACE_BYTES};
 use crate::routing::Keys;
 use crate::{
-    Effects, Position, Publish, Refusal, RefusalKind, Reply, SessionId, Settle, StorageState, Time,
+    Content, Effects, Position, Publish, Refusal, RefusalKind, Reply, SessionId, Settle,
+    StorageState, Time,
 };
-
-/// Bytes by which a record may exceed its message: places, kind, history.
-const RECORD_EXTRA_BYTES: usize = 4096;
 
 impl Engine {
     /// A publish waits for the commit. That its exchange is there is checked now.
@@ -106,17 +105,14 @@ impl Engine {
     }
 
     /// At most how many bytes in how many records the operations lead to.
-    fn group_size(&self, slot: u32, operations: &[Operation]) -> (usize, usize) {
-        let session = self.sessions.get(slot).expect("a session's slot is in use");
-        let (mut bytes, mut records) = (RECORD_EXTRA_BYTES, 1);
+    fn group_size(&mut self, slot: u32, operations: &[Operation]) -> (usize, usize) {
+        let (mut bytes, mut records) = (EXTRA_BYTES_MAX, 1);
         let mut up_to = 0;
         let mut settles = false;
         for operation in operations {
             match operation {
                 Operation::Publish(publish) => {
-                    publish.with(|publish| {
-                        bytes += 2 * (transaction::cost(publish) as usize + RECORD_EXTRA_BYTES);
-                    });
+                    bytes += publish.with(|publish| self.publish_bytes(slot, publish));
                     records += 2;
                 }
                 Operation::Settle(settle) => {
@@ -125,6 +121,8 @@ impl Engine {
                 }
             }
         }
+        let session = self.sessions.get(slot).expect("a session's slot is in use");
+        let mut dying = Vec::new();
         for (tag, delivered) in session.unsettled.iter() {
             if tag > up_to {
                 break;
@@ -132,11 +130,35 @@ impl Engine {
             bytes += 32;
             records += 1;
             if settles {
-                bytes += 2 * (delivered.entry.bytes as usize + RECORD_EXTRA_BYTES);
+                // What is not in memory becomes a dead letter later, in a group of its own.
+                bytes += 2 * EXTRA_BYTES_MAX;
                 records += 2;
+                let message = delivered.entry.message.clone();
+                dying.extend(message.map(|message| (delivered.queue, message)));
+            }
+        }
+        for (queue, message) in dying {
+            if self.queues.get(queue).is_some() {
+                bytes += self.dead_letter_bytes(queue, &message);
             }
         }
         (bytes, records)
+    }
+
+    /// At most how many bytes the records of a publish take.
+    fn publish_bytes(&mut self, slot: u32, publish: &Publish<'_>) -> usize {
+        let vhost = self.sessions.get(slot).expect("a session's slot is in use").vhost;
+        let router = &mut self.vhosts.get_mut(vhost).expect("sessions end first").router;
+        let keys = Keys { routing_key: publish.routing_key, also_to: publish.also_to };
+        let read = self.options.read_headers;
+        let Content { format, properties, .. } = publish.content;
+        let mut headers = |visit: &mut dyn FnMut(&str, crate::Value)| {
+            read(format, properties, visit);
+        };
+        let mut targets = Vec::new();
+        router.route(publish.exchange, keys, &mut headers, &mut targets);
+        let places = targets.len() * PLACE_BYTES;
+        2 * (transaction::cost(publish) as usize + places + EXTRA_BYTES_MAX)
     }
 }
 

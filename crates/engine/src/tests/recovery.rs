@@ -340,6 +340,46 @@ fn a_committed_transaction_is_one_group() {
     assert_eq!(world.fx.durable[before..], [true; 3]);
 }
 
+/// A fan-out to `queues` queues, and one whose dead letters go there.
+fn fan(queues: usize) -> World {
+    let mut world = World::new();
+    world.run("a exchange x fanout durable");
+    for number in 0..queues {
+        world.run(&format!("a queue q{number} durable"));
+        world.run(&format!("a bind x q{number} k"));
+    }
+    world.run("a queue dying durable dlx=x");
+    world.run("a publish - dying 1 persistent");
+    world
+}
+
+/// The last group holds all records from `before` on. (The recorder looks at its bytes.)
+fn is_one_group(world: &World, before: usize) {
+    let (first, records, _) = *world.fx.groups.last().unwrap();
+    assert_eq!(first, before);
+    assert!(world.fx.records.len() > before);
+    assert!(first + records >= world.fx.records.len());
+}
+
+#[test]
+fn a_group_has_room_for_a_message_in_very_many_queues() {
+    const QUEUES: usize = 700;
+    for commands in [
+        &["a get dying", "a discard 1"][..],
+        &["a transactions", "a publish x k 2 persistent", "a commit"],
+        &["a get dying", "a transactions", "a discard 1", "a commit"],
+    ] {
+        let mut world = fan(QUEUES);
+        let (last, first) = commands.split_last().unwrap();
+        for line in first {
+            world.run(line);
+        }
+        let before = world.fx.records.len();
+        world.run(last);
+        is_one_group(&world, before);
+    }
+}
+
 /// Messages by the hundred, with memory for a handful.
 fn small() -> World {
     World::with(Limits {
