@@ -58,6 +58,20 @@ pub enum Canary {
     CaughtLost,
     /// Nobody hears that nobody takes a request.
     NoRespondersLost,
+    /// Parcels between shards get lost.
+    ParcelsLost,
+    /// Parcels of a pair of shards arrive in another order.
+    ParcelsSwapped,
+    /// The answer to PING does not wait until all shards know what was subscribed before.
+    NewsUnawaited,
+}
+
+impl Canary {
+    /// Whether it takes several shards to break that rule.
+    #[must_use]
+    pub fn is_between_shards(self) -> bool {
+        matches!(self, Canary::ParcelsLost | Canary::ParcelsSwapped | Canary::NewsUnawaited)
+    }
 }
 
 /// How many in a hundred chances are taken.

@@ -26,9 +26,15 @@ impl Pipe {
 
     /// Takes as many of `bytes` as fit and says how many.
     pub fn write(&mut self, bytes: &[u8]) -> usize {
-        let fits = bytes.len().min(self.capacity.saturating_sub(self.bytes.len()));
+        let fits = bytes.len().min(self.room());
         self.bytes.extend(&bytes[..fits]);
         fits
+    }
+
+    /// How many bytes fit.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.capacity.saturating_sub(self.bytes.len())
     }
 
     /// Takes up to `most` bytes out.
@@ -47,6 +53,8 @@ impl Pipe {
 /// Where the broker has a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
+    /// The shard that it is on.
+    pub shard: usize,
     /// Its slot there.
     pub slot: ConnectionId,
 }

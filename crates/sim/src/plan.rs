@@ -25,6 +25,8 @@ pub struct Plan {
     pub duration: u64,
     /// The node's sizes.
     pub sizes: Sizes,
+    /// The broker's shards.
+    pub shards: Shards,
     /// What becomes of clients that are too far behind for direct messages.
     pub laggard: Laggard,
     /// What goes wrong.
@@ -293,6 +295,19 @@ pub struct Sizes {
     pub disk_bytes: u64,
 }
 
+/// Of how many shards the broker consists, and how they take turns. That ends with the faults.
+#[derive(Clone, Debug)]
+pub struct Shards {
+    /// How many.
+    pub count: usize,
+    /// Longest way of a parcel between two of them, in microseconds.
+    pub delay_max: u64,
+    /// How many in a hundred turns are late, by up to [`Shards::nap_max`].
+    pub nap_percent: u64,
+    /// Longest time for which a shard does not get its turn, in microseconds.
+    pub nap_max: u64,
+}
+
 /// How often what goes wrong.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
@@ -427,6 +442,11 @@ impl Plan {
             ExchangeKind::Headers => binding.headers.matches(headers),
         }
     }
+}
+
+impl Shards {
+    /// One, alone.
+    pub const ONE: Shards = Shards { count: 1, delay_max: 0, nap_percent: 0, nap_max: 0 };
 }
 
 impl Sizes {

@@ -58,7 +58,11 @@ pub fn run(seed: u64) -> Result<Report, Box<Failure>> {
 
 /// Runs the seed, with a rule broken on purpose.
 pub fn run_with(seed: u64, canary: Option<Canary>) -> Result<Report, Box<Failure>> {
-    run_plan(workload::plan(&mut Random::new(seed)), seed, canary)
+    let mut plan = workload::plan(&mut Random::new(seed));
+    if canary.is_some_and(Canary::is_between_shards) {
+        plan.shards = workload::several_shards(&mut Random::new(seed));
+    }
+    run_plan(plan, seed, canary)
 }
 
 /// The plan and the whole history of a run, a line for each event; the judgement is not part of it.

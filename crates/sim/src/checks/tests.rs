@@ -6,7 +6,7 @@ use super::*;
 use crate::history::{
     DISK_FULL, Delivery, Ending, Event, MessageId, Outcome, Publish, Sample, Subscription,
 };
-use crate::plan::{Acks, Consumer, Exchange, Faults, Plan, Queue, Role, Sizes};
+use crate::plan::{Acks, Consumer, Exchange, Faults, Plan, Queue, Role, Shards, Sizes};
 use crate::workload;
 use angarium_engine::Laggard;
 use angarium_engine::{ExchangeKind, Time};
@@ -38,6 +38,7 @@ fn plan() -> Plan {
             disk_bytes: 1 << 20,
         },
         faults: Faults::default(),
+        shards: Shards::ONE,
         laggard: Laggard::DropNew,
         may_refuse: false,
     }

@@ -147,3 +147,21 @@ fn lost_words_that_nobody_takes_a_request_are_found() {
 fn direct_messages_that_a_queue_lost_are_found() {
     found(Canary::CaughtLost, &["confirmed is kept"]);
 }
+
+#[test]
+fn lost_parcels_are_found() {
+    found(
+        Canary::ParcelsLost,
+        &["heard completely", "one of a group", "requests answered", "gets no answer"],
+    );
+}
+
+#[test]
+fn swapped_parcels_are_found() {
+    found(Canary::ParcelsSwapped, &["heard in order", "heard completely", "order kept"]);
+}
+
+#[test]
+fn news_that_are_not_waited_for_are_found() {
+    found(Canary::NewsUnawaited, &["heard completely", "requests answered"]);
+}

@@ -13,7 +13,9 @@ mod routing;
 mod transactions;
 mod work_queue;
 
-use crate::plan::{Acks, Consumer, Exchange, Faults, Mode, Plan, Producer, Queue, Role, Sizes};
+use crate::plan::{
+    Acks, Consumer, Exchange, Faults, Mode, Plan, Producer, Queue, Role, Shards, Sizes,
+};
 use crate::random::Random;
 use angarium_engine::ExchangeKind;
 use angarium_engine::Laggard;
@@ -42,12 +44,18 @@ const DIRECT: u64 = 0xd17e_c700;
 /// In how many in a hundred runs some clients share a connection.
 const SHARING_PERCENT: u64 = 25;
 
+/// How many in a hundred runs are of a broker of several shards.
+const SHARDED_PERCENT: u64 = 30;
+/// Draws those apart from all others.
+const SHARDED: u64 = 0x0005_4b1a;
+
 /// The plan that follows from a seed's generator.
 #[must_use]
 pub fn plan(random: &mut Random) -> Plan {
     let mut apart = random.clone().fork();
     let later = apart.percent(LATER_PERCENT).then(|| *apart.pick(LATER_KINDS));
     let is_direct = Random::new(apart.clone().draw() ^ DIRECT).percent(DIRECT_PERCENT);
+    let mut sharding = Random::new(apart.clone().draw() ^ SHARDED);
     let direct = is_direct.then_some(direct::plan as fn(&mut Random) -> Plan);
     let kind = *random.pick(KINDS);
     let mut plan = direct.or(later).unwrap_or(kind)(random);
@@ -57,7 +65,20 @@ pub fn plan(random: &mut Random) -> Plan {
     if apart.percent(SHARING_PERCENT) {
         share_connections(&mut plan, &mut apart);
     }
+    if sharding.percent(SHARDED_PERCENT) {
+        plan.shards = several_shards(&mut sharding);
+    }
     plan
+}
+
+/// A broker of several shards.
+pub(crate) fn several_shards(random: &mut Random) -> Shards {
+    Shards {
+        count: *random.pick(&[2, 2, 2, 3, 3, 5, 5, 16, 64]),
+        delay_max: *random.pick(&[50, 1_000, 20_000, 100_000]),
+        nap_percent: *random.pick(&[0, 2, 20]),
+        nap_max: *random.pick(&[1_000, 50_000]),
+    }
 }
 
 /// Has clients share connections, each with channels of its own.
@@ -85,6 +106,7 @@ fn empty(workload: &'static str, random: &mut Random) -> Plan {
         duration: random.between(1_000_000, 12_000_000),
         sizes: sizes(random),
         faults: faults(random),
+        shards: Shards::ONE,
         laggard: Laggard::DropNew,
         may_refuse: false,
     }

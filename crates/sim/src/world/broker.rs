@@ -1,31 +1,48 @@
 //! The broker as the world reaches it: few calls, which name a connection by its place.
 //!
-//! What a place is, and of how many parts a broker consists, is known here alone.
+//! What a place is, and of how many parts a broker consists, is known here alone: each shard is a node,
+//! of which the first is home.
 
 use super::disk_work::Flight;
+use super::shards::Route;
 use crate::client::USER;
 use crate::disk::Disk;
 use crate::history::Sample;
 use crate::network::Place;
-use angarium_engine::{Request, Time};
+use crate::random::Random;
+use angarium_engine::{Request, ShardId, Time};
 use angarium_journal::{Done, Job, State};
-use angarium_node::{Node, Options, ReadDone, SpillDone, Verification};
+use angarium_node::{Node, Options, Parcel, ReadDone, SpillDone, Verification};
 use angarium_protocol::{Authentication, Peer};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Why connections end when it is closed.
 pub(super) const CLOSED_IN_ORDER: &str = "the node is closed in order";
+/// The shard with the journal.
+pub(super) const HOME: usize = 0;
 
 /// A broker that runs.
 pub(super) struct Broker {
-    node: Node,
-    /// A job of the spill log is under way: they are done one after the other.
-    is_spilling: bool,
+    /// By shard.
+    nodes: Vec<Node>,
+    /// What they are made with, but for the shard.
+    options: Options,
+    /// Shards with a job of the spill log under way: each does them one after the other.
+    spilling: BTreeSet<usize>,
+    /// On their way, oldest first.
+    parcels: BTreeMap<Route, VecDeque<Parcel>>,
 }
 
 impl Broker {
-    /// Starts on what is on the disk.
+    /// Starts home on what is on the disk.
     pub(super) fn recover(options: Options, disk: &Disk, now: Time) -> Result<Broker, String> {
-        Ok(Broker { node: Node::recover(options, disk, now)?, is_spilling: false })
+        let home = Node::recover(options.clone(), disk, now)?;
+        Ok(Broker {
+            nodes: vec![home],
+            options,
+            spilling: BTreeSet::new(),
+            parcels: BTreeMap::new(),
+        })
     }
 
     /// Makes the simulation's user known: the broker has none that it could check passwords of.
@@ -46,132 +63,213 @@ impl Broker {
             },
         ];
         for request in requests {
-            self.node.administer(now, "/", request).map_err(|refusal| refusal.text)?;
+            self.nodes[HOME].administer(now, "/", request).map_err(|refusal| refusal.text)?;
+        }
+        Ok(())
+    }
+
+    /// Starts the other shards.
+    pub(super) fn open(&mut self) -> Result<(), String> {
+        if self.options.shards == 1 {
+            return Ok(());
+        }
+        let introduction = self.nodes[HOME].introduction();
+        for shard in 1..self.options.shards {
+            let mut options = self.options.clone();
+            options.shard = shard_id(shard);
+            options.seed[8] = options.shard.0;
+            self.nodes.push(Node::join(options, &introduction)?);
         }
         Ok(())
     }
 
     // ---- connections ----
 
-    /// Somebody connected.
-    pub(super) fn connected(&mut self, now: Time, peer: Peer) -> Place {
-        Place { slot: self.node.connected(now, peer) }
+    /// Somebody connected, and is placed by chance.
+    pub(super) fn connected(&mut self, now: Time, peer: Peer, random: &mut Random) -> Place {
+        let shard = if self.nodes.len() > 1 { random.index(self.nodes.len()) } else { HOME };
+        Place { shard, slot: self.nodes[shard].connected(now, peer) }
     }
 
     /// Whether it wants to read.
     pub(super) fn wants_read(&self, place: Place) -> bool {
-        self.node.wants_read(place.slot)
+        self.nodes[place.shard].wants_read(place.slot)
     }
 
     /// Bytes arrived.
     pub(super) fn received(&mut self, now: Time, place: Place, bytes: &[u8]) {
-        self.node.received(now, place.slot, bytes);
+        self.nodes[place.shard].received(now, place.slot, bytes);
     }
 
     /// Bytes to be sent.
     pub(super) fn outgoing(&self, place: Place) -> &[u8] {
-        self.node.outgoing(place.slot)
+        self.nodes[place.shard].outgoing(place.slot)
     }
 
     /// So many of them were sent.
     pub(super) fn sent(&mut self, now: Time, place: Place, bytes: usize) {
-        self.node.sent(now, place.slot, bytes);
+        self.nodes[place.shard].sent(now, place.slot, bytes);
     }
 
     /// Why it has ended the connection, where all that it had to say is sent.
     pub(super) fn end_reason(&self, place: Place) -> Option<String> {
-        let is_over = self.node.should_close(place.slot);
-        is_over.then(|| self.node.end_reason(place.slot).unwrap_or_default().to_owned())
+        let node = &self.nodes[place.shard];
+        let is_over = node.should_close(place.slot);
+        is_over.then(|| node.end_reason(place.slot).unwrap_or_default().to_owned())
     }
 
     /// The transport is gone.
     pub(super) fn disconnected(&mut self, now: Time, place: Place) {
-        self.node.disconnected(now, place.slot);
+        self.nodes[place.shard].disconnected(now, place.slot);
     }
 
-    /// Takes the connections that have output, or are to be closed.
-    pub(super) fn take_dirty(&mut self) -> Vec<Place> {
+    /// Takes the connections of a shard that have output, or are to be closed.
+    pub(super) fn take_dirty(&mut self, shard: usize) -> Vec<Place> {
         let mut dirty = Vec::new();
-        self.node.take_dirty(&mut dirty);
-        dirty.into_iter().map(|slot| Place { slot }).collect()
+        self.nodes[shard].take_dirty(&mut dirty);
+        dirty.into_iter().map(|slot| Place { shard, slot }).collect()
     }
 
     // ---- turns ----
 
-    /// Ends a turn; says whether the next one is to follow at once.
-    pub(super) fn end_turn(&mut self, now: Time) -> bool {
-        self.node.end_turn(now);
-        self.node.has_work()
+    /// Ends a shard's turn; says whether the next one is to follow at once.
+    pub(super) fn end_turn(&mut self, now: Time, shard: usize) -> bool {
+        self.nodes[shard].end_turn(now);
+        self.nodes[shard].has_work()
     }
 
     /// When [`Broker::expire`] has something to do.
-    pub(super) fn deadline(&self) -> Option<Time> {
-        self.node.deadline()
+    pub(super) fn deadline(&self, shard: usize) -> Option<Time> {
+        self.nodes[shard].deadline()
     }
 
     /// Does what is due.
-    pub(super) fn expire(&mut self, now: Time) {
-        self.node.expire(now);
+    pub(super) fn expire(&mut self, now: Time, shard: usize) {
+        self.nodes[shard].expire(now);
+    }
+
+    // ---- parcels ----
+
+    /// Takes a shard's parcels on their way; says to which shards.
+    pub(super) fn take_parcels(&mut self, from: usize) -> Vec<usize> {
+        let mut receivers = Vec::new();
+        while let Some((to, parcel)) = self.nodes[from].next_parcel() {
+            let to = usize::from(to.0);
+            self.parcels.entry(Route { from, to }).or_default().push_back(parcel);
+            receivers.push(to);
+        }
+        receivers
+    }
+
+    /// How many are on their way.
+    pub(super) fn parcels(&self, route: Route) -> usize {
+        self.parcels.get(&route).map_or(0, VecDeque::len)
+    }
+
+    /// The oldest arrives.
+    pub(super) fn parcel_arrives(&mut self, now: Time, route: Route) {
+        if let Some(parcel) = self.lose_parcel(route) {
+            self.nodes[route.to].arrived(now, shard_id(route.from), parcel);
+        }
+    }
+
+    /// The oldest gets lost.
+    pub(super) fn lose_parcel(&mut self, route: Route) -> Option<Parcel> {
+        self.parcels.get_mut(&route)?.pop_front()
+    }
+
+    /// The two oldest change places.
+    pub(super) fn swap_parcels(&mut self, route: Route) {
+        if let Some(parcels) = self.parcels.get_mut(&route).filter(|parcels| parcels.len() > 1) {
+            parcels.swap(0, 1);
+        }
+    }
+
+    /// Turns of all shards until all parcels have arrived and none follow.
+    pub(super) fn settle_down(&mut self, now: Time) {
+        loop {
+            for shard in 0..self.nodes.len() {
+                self.end_turn(now, shard);
+                self.take_parcels(shard);
+            }
+            let waiting = self.parcels.iter().filter(|(_, parcels)| !parcels.is_empty());
+            let waiting: Vec<Route> = waiting.map(|(route, _)| *route).collect();
+            if waiting.is_empty() {
+                return;
+            }
+            for route in waiting {
+                self.parcel_arrives(now, route);
+            }
+        }
     }
 
     // ---- work for the host ----
 
-    /// Takes all that is to be done for it.
-    pub(super) fn take_work(&mut self) -> Vec<Flight> {
+    /// Takes all that is to be done for a shard.
+    pub(super) fn take_work(&mut self, shard: usize) -> Vec<Flight> {
+        let node = &mut self.nodes[shard];
         let mut flights = Vec::new();
-        while let Some(job) = self.next_job() {
+        while let Some(job) = node.next_job() {
             flights.push(Flight::Job(job));
         }
-        while let Some(read) = self.node.next_read() {
+        while let Some(read) = node.next_read() {
             flights.push(Flight::Read(read));
         }
-        if !self.is_spilling
-            && let Some(job) = self.node.next_spill_job()
+        if !self.spilling.contains(&shard)
+            && let Some(job) = node.next_spill_job()
         {
-            self.is_spilling = true;
-            flights.push(Flight::Spill(job));
+            self.spilling.insert(shard);
+            flights.push(Flight::Spill(shard, job));
         }
-        while let Some(verification) = self.node.next_verification() {
-            flights.push(Flight::Verification(verification));
+        while let Some(verification) = node.next_verification() {
+            flights.push(Flight::Verification(shard, verification));
         }
         flights
     }
 
     fn next_job(&mut self) -> Option<Job> {
-        self.node.next_job()
+        self.nodes[HOME].next_job()
     }
 
     /// A disk job ended.
     pub(super) fn job_done(&mut self, now: Time, done: Done) {
-        self.node.job_done(now, done);
+        self.nodes[HOME].job_done(now, done);
     }
 
     /// A read ended.
     pub(super) fn read_done(&mut self, now: Time, done: ReadDone) {
-        self.node.read_done(now, done);
+        self.nodes[HOME].read_done(now, done);
     }
 
-    /// A job of the spill log ended.
-    pub(super) fn spill_done(&mut self, done: SpillDone) {
-        self.is_spilling = false;
-        self.node.spill_done(done);
+    /// A job of a shard's spill log ended.
+    pub(super) fn spill_done(&mut self, shard: usize, done: SpillDone) {
+        self.spilling.remove(&shard);
+        self.nodes[shard].spill_done(done);
     }
 
-    /// Credentials were checked.
-    pub(super) fn verified(&mut self, now: Time, asked: &Verification, answer: Authentication) {
-        self.node.verified(now, asked.connection, asked.serial, answer);
+    /// Credentials were checked that a shard had asked for.
+    pub(super) fn verified(
+        &mut self,
+        now: Time,
+        shard: usize,
+        asked: &Verification,
+        answer: Authentication,
+    ) {
+        self.nodes[shard].verified(now, asked.connection, asked.serial, answer);
     }
 
     // ---- the end ----
 
     /// Tells every client to go.
     pub(super) fn shut_down(&mut self, now: Time) {
-        self.node.shutdown(now, CLOSED_IN_ORDER);
+        for node in &mut self.nodes {
+            node.shutdown(now, CLOSED_IN_ORDER);
+        }
     }
 
     /// Writes what an orderly end writes.
     pub(super) fn close(&mut self, now: Time, disk: &Disk) {
-        self.node.close(now);
+        self.nodes[HOME].close(now);
         while let Some(job) = self.next_job() {
             self.job_done(now, job.run(disk));
         }
@@ -181,21 +279,26 @@ impl Broker {
 
     /// Of its journal.
     pub(super) fn storage(&self) -> &State {
-        self.node.journal().state()
+        self.nodes[HOME].journal().state()
     }
 
     /// How many records could not be read back.
     pub(super) fn unreadable(&self) -> u64 {
-        self.node.engine().counters().unreadable
+        self.nodes[HOME].engine().counters().unreadable
     }
 
     /// What it holds in memory, for these connections too.
     pub(super) fn sample(&self, places: impl Iterator<Item = Place>) -> Sample {
         let outlets = places.map(|place| self.outgoing(place).len() as u64);
+        let resident = self.nodes.iter().map(|node| node.engine().resident_bytes());
         Sample {
-            resident_bytes: self.node.engine().resident_bytes(),
+            resident_bytes: resident.sum(),
             outlet_bytes: outlets.max().unwrap_or(0),
-            backlog_bytes: self.node.journal().stats().backlog_bytes,
+            backlog_bytes: self.nodes[HOME].journal().stats().backlog_bytes,
         }
     }
+}
+
+fn shard_id(shard: usize) -> ShardId {
+    ShardId(u8::try_from(shard).expect("at most 64 shards"))
 }

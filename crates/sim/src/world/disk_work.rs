@@ -1,6 +1,7 @@
 //! The node's work that takes time: disk jobs, reads, checks of credentials. Each takes place at a
 //! random time after it was asked for, and its result arrives at another.
 
+use super::broker::HOME;
 use super::{Happening, World};
 use crate::client::{PASSWORD, USER};
 use angarium_journal::{Done, Job};
@@ -14,19 +15,21 @@ pub(super) enum Flight {
     JobDone(Done),
     Read(ReadJob),
     ReadDone(ReadDone),
-    Spill(SpillJob),
-    SpillDone(SpillDone),
-    Verification(Verification),
+    /// For a shard.
+    Spill(usize, SpillJob),
+    SpillDone(usize, SpillDone),
+    /// For a shard.
+    Verification(usize, Verification),
 }
 
 impl World {
-    /// Takes all that the node has for the host.
-    pub(super) fn take_work(&mut self) {
+    /// Takes all that a shard has for the host.
+    pub(super) fn take_work(&mut self, shard: usize) {
         let disk_delay = self.plan.faults.disk_delay_max;
         let Some(broker) = self.broker.as_mut() else { return };
-        for flight in broker.take_work() {
+        for flight in broker.take_work(shard) {
             let number = self.number();
-            let is_verification = matches!(flight, Flight::Verification(_));
+            let is_verification = matches!(flight, Flight::Verification(..));
             self.flights.insert(number, flight);
             if is_verification {
                 let pause = self.random.below(100_000);
@@ -43,7 +46,9 @@ impl World {
         let done = match self.flights.remove(&number) {
             Some(Flight::Job(job)) => Flight::JobDone(job.run(&self.disk)),
             Some(Flight::Read(read)) => Flight::ReadDone(read.run(&self.disk)),
-            Some(Flight::Spill(job)) => Flight::SpillDone(job.run(&self.spill_disk)),
+            Some(Flight::Spill(shard, job)) => {
+                Flight::SpillDone(shard, job.run(&self.spill_disks[shard]))
+            }
             // Done already, and on its way to the node.
             Some(other) => {
                 self.flights.insert(number, other);
@@ -65,21 +70,32 @@ impl World {
     pub(super) fn worked(&mut self, number: u64) {
         let flight = self.flights.remove(&number);
         let Some(broker) = self.broker.as_mut() else { return };
-        match flight {
-            Some(Flight::JobDone(done)) => broker.job_done(self.now, done),
-            Some(Flight::ReadDone(done)) => broker.read_done(self.now, done),
-            Some(Flight::SpillDone(done)) => broker.spill_done(done),
+        let shard = match flight {
+            Some(Flight::JobDone(done)) => {
+                broker.job_done(self.now, done);
+                HOME
+            }
+            Some(Flight::ReadDone(done)) => {
+                broker.read_done(self.now, done);
+                HOME
+            }
+            Some(Flight::SpillDone(shard, done)) => {
+                broker.spill_done(shard, done);
+                shard
+            }
             _ => return,
-        }
-        self.want_turn();
+        };
+        self.want_turn(shard);
     }
 
     /// The answer to credentials reaches the node.
     pub(super) fn verified(&mut self, number: u64) {
-        let Some(Flight::Verification(asked)) = self.flights.remove(&number) else { return };
+        let Some(Flight::Verification(shard, asked)) = self.flights.remove(&number) else {
+            return;
+        };
         let Some(broker) = self.broker.as_mut() else { return };
-        broker.verified(self.now, &asked, answer(&asked));
-        self.want_turn();
+        broker.verified(self.now, shard, &asked, answer(&asked));
+        self.want_turn(shard);
     }
 }
 

@@ -145,7 +145,7 @@ impl World {
         }
         broker.shut_down(self.now);
         self.is_shutting_down = true;
-        self.want_turn();
+        self.want_turns();
         let pause = self.random.below(2_000_000);
         self.schedule(pause, Happening::Fault(Fault::CloseNow));
     }
@@ -160,7 +160,7 @@ impl World {
         for place in std::mem::take(&mut self.by_place).into_keys() {
             broker.disconnected(self.now, place);
         }
-        broker.end_turn(self.now);
+        broker.settle_down(self.now);
         let flights: Vec<u64> = self.flights.keys().copied().collect();
         for number in flights {
             self.work(number)?;
@@ -183,8 +183,9 @@ impl World {
         self.is_shutting_down = false;
         self.flights.clear();
         self.by_place.clear();
-        self.is_turn_due = false;
-        self.deadline_at = None;
+        self.turns_due.clear();
+        self.routes_due.clear();
+        self.deadlines_at.clear();
         let numbers: Vec<u64> = self.links.keys().copied().collect();
         for number in numbers {
             if let Some(link) = self.links.get_mut(&number) {
@@ -226,9 +227,10 @@ impl World {
             Ok(mut broker) => {
                 self.note(Event::Recovered);
                 broker.enter_user(self.now)?;
+                broker.open()?;
                 self.broker = Some(broker);
                 self.highest = Default::default();
-                self.want_turn();
+                self.want_turns();
                 Ok(())
             }
             Err(why) => self.judge_refusal(&why),
@@ -237,7 +239,9 @@ impl World {
 
     fn recover(&mut self) -> Result<Broker, String> {
         let seed = self.random.draw();
-        clear_spill(&self.spill_disk).map_err(|error| error.to_string())?;
+        for disk in &self.spill_disks {
+            clear_spill(disk).map_err(|error| error.to_string())?;
+        }
         Broker::recover(self.options(seed), &self.disk, self.now)
     }
 

@@ -4,6 +4,8 @@
 mod broker;
 mod disk_work;
 mod faults;
+mod hasty;
+mod shards;
 mod stages;
 mod traffic;
 
@@ -22,13 +24,17 @@ use angarium_protocol::{amqp091, nats};
 use broker::Broker;
 use disk_work::Flight;
 use faults::Fault;
+use hasty::Hasty;
+use shards::Route;
 use stages::Stage;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::time::Duration;
 
 /// When every run begins: 2026-01-01, since times are counted from 1970.
 const START: Time = Time(1_767_225_600_000_000);
+/// Draws chance between shards apart from all other.
+const SHARDED: u64 = 0x0000_54a2_d000;
 /// Events after which a run is given up: it does not come to rest.
 const EVENTS_MAX: u64 = 20_000_000;
 
@@ -51,10 +57,12 @@ enum Happening {
     Worked(u64),
     /// The answer to credentials reaches the node.
     Verified(u64),
-    /// The node ends its turn.
-    Turn,
-    /// The node's deadline.
-    Deadline,
+    /// A shard ends its turn.
+    Turn(usize),
+    /// A shard's deadline.
+    Deadline(usize),
+    /// Parcels arrive at a shard.
+    Parcels(Route),
     /// Something goes wrong.
     Fault(Fault),
     /// The node starts again.
@@ -74,9 +82,9 @@ pub struct World {
     history: History,
     numbers: Numbers,
     disk: Disk,
-    /// Where direct messages wait for slow clients: a disk without faults, as what they do is told of
-    /// and no promise.
-    spill_disk: FaultyStorage,
+    /// Where direct messages wait for slow clients, by shard: disks without faults, as what they do is
+    /// told of and no promise.
+    spill_disks: Vec<FaultyStorage>,
     broker: Option<Broker>,
     /// Work in flight; gone when the node goes.
     flights: BTreeMap<u64, Flight>,
@@ -85,12 +93,19 @@ pub struct World {
     /// Links by where the broker has them.
     by_place: BTreeMap<Place, u64>,
     next_number: u64,
-    is_turn_due: bool,
+    /// Chance in what only brokers of several shards do.
+    shard_random: Random,
+    /// Shards whose turn is about to end.
+    turns_due: BTreeSet<usize>,
+    /// Pairs of shards with parcels that are about to arrive.
+    routes_due: BTreeSet<Route>,
     /// The node has been asked to close in order.
     is_shutting_down: bool,
-    deadline_at: Option<Time>,
+    /// By shard: when it is looked at for its deadline.
+    deadlines_at: BTreeMap<usize, Time>,
     stage: Stage,
     canary: Option<Canary>,
+    hasty: Hasty,
     highest: Sample,
     /// The disk operation at which power fails.
     power_fails_at: Option<u64>,
@@ -115,6 +130,7 @@ impl World {
         let faulty = FaultyStorage::new(random.draw());
         faulty.set_capacity(Some(plan.sizes.disk_bytes));
         let disk = Disk { faulty, lies: canary == Some(Canary::SyncLies) };
+        let shards = plan.shards.count;
         let mut world = World {
             now: START,
             random,
@@ -124,18 +140,21 @@ impl World {
             events_total: 0,
             numbers: Numbers::default(),
             disk,
-            spill_disk: FaultyStorage::new(1),
+            spill_disks: (0..shards).map(|_| FaultyStorage::new(1)).collect(),
             broker: None,
             flights: BTreeMap::new(),
             clients: Vec::new(),
             links: BTreeMap::new(),
             by_place: BTreeMap::new(),
             next_number: 0,
-            is_turn_due: false,
+            shard_random: Random::new(seed ^ SHARDED),
+            turns_due: BTreeSet::new(),
+            routes_due: BTreeSet::new(),
             is_shutting_down: false,
-            deadline_at: None,
+            deadlines_at: BTreeMap::new(),
             stage: Stage::Working,
             canary,
+            hasty: Hasty::default(),
             highest: Sample::default(),
             power_fails_at: None,
             flipped: None,
@@ -197,8 +216,9 @@ impl World {
             Happening::Work(flight) => self.work(flight)?,
             Happening::Worked(flight) => self.worked(flight),
             Happening::Verified(flight) => self.verified(flight),
-            Happening::Turn => self.turn(),
-            Happening::Deadline => self.deadline(),
+            Happening::Turn(shard) => self.turn(shard),
+            Happening::Deadline(shard) => self.deadline(shard),
+            Happening::Parcels(route) => self.parcels(route),
             Happening::Fault(fault) => self.fault(fault)?,
             Happening::Restart => self.restart()?,
             Happening::Stage => self.stage()?,
@@ -220,51 +240,6 @@ impl World {
 
     fn note(&mut self, event: Event) {
         self.history.note(self.now, event);
-    }
-
-    // ---- the node's turns ----
-
-    /// The node is to end its turn soon; what happens until then is part of it.
-    fn want_turn(&mut self) {
-        if self.broker.is_some() && !self.is_turn_due {
-            self.is_turn_due = true;
-            let pause = self.random.below(60);
-            self.schedule(pause, Happening::Turn);
-        }
-    }
-
-    fn turn(&mut self) {
-        self.is_turn_due = false;
-        let Some(broker) = self.broker.as_mut() else { return };
-        let has_work = broker.end_turn(self.now);
-        self.take_work();
-        self.send_dirty();
-        self.read_on();
-        self.measure();
-        self.schedule_deadline();
-        if has_work {
-            self.want_turn();
-        }
-    }
-
-    fn schedule_deadline(&mut self) {
-        let Some(due) = self.broker.as_ref().and_then(Broker::deadline) else { return };
-        let is_covered = self.deadline_at.is_some_and(|at| at <= due && at >= self.now);
-        if !is_covered {
-            let at = due.max(self.now);
-            self.deadline_at = Some(at);
-            self.schedule(at.0 - self.now.0, Happening::Deadline);
-        }
-    }
-
-    fn deadline(&mut self) {
-        if self.deadline_at.is_some_and(|at| at <= self.now) {
-            self.deadline_at = None;
-        }
-        if let Some(broker) = self.broker.as_mut() {
-            broker.expire(self.now);
-            self.want_turn();
-        }
     }
 
     /// Notes what the node holds in memory whenever it is clearly more than before.
@@ -320,7 +295,7 @@ impl World {
             spill: SpillOptions { chunk_bytes: sizes.egress_bytes_max, ..SpillOptions::default() },
             local_users: Vec::new(),
             shard: angarium_engine::ShardId::HOME,
-            shards: 1,
+            shards: self.plan.shards.count,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Bytes between clients and node: connections begin, carry, stall and end.
 
-use super::broker::{Broker, CLOSED_IN_ORDER};
+use super::broker::CLOSED_IN_ORDER;
 use super::stages::{CALM_DELAY, CALM_FRAGMENT, Stage};
 use super::{Happening, World};
 use crate::history::Event;
@@ -87,10 +87,10 @@ impl World {
             protocol: self.clients[link.client].protocol(),
             ..Peer::default()
         };
-        let place = broker.connected(self.now, peer);
+        let place = broker.connected(self.now, peer, &mut self.shard_random);
         link.place = Some(place);
         self.by_place.insert(place, number);
-        self.want_turn();
+        self.want_turn(place.shard);
     }
 
     /// Sends what the client wrote, and looks at what it wants.
@@ -134,7 +134,7 @@ impl World {
         self.schedule(pause, Happening::Up(number));
     }
 
-    fn schedule_down(&mut self, number: u64) {
+    pub(super) fn schedule_down(&mut self, number: u64) {
         let Some(link) = self.links.get_mut(&number) else { return };
         if link.down.is_scheduled || (link.down.is_empty() && link.place.is_some()) {
             return;
@@ -164,11 +164,12 @@ impl World {
         let bytes = link.up.read(usize::try_from(most).expect("at most 64 KiB"));
         broker.received(self.now, place, &bytes);
         let client = link.client;
+        self.answer_hastily(number, place, &bytes);
         self.schedule_up(number);
         if self.links[&number].is_client_open && !self.clients[client].output().is_empty() {
             self.send_up(number);
         }
-        self.want_turn();
+        self.want_turn(place.shard);
     }
 
     /// Bytes arrive at the client, or the end of the connection does.
@@ -195,7 +196,7 @@ impl World {
         self.after_client(client);
         if let Some(place) = place {
             self.send_down(place);
-            self.want_turn();
+            self.want_turn(place.shard);
         }
         self.schedule_down(number);
         Ok(())
@@ -203,23 +204,20 @@ impl World {
 
     // ---- the node's output ----
 
-    /// Sends the output of every connection that has some.
-    pub(super) fn send_dirty(&mut self) {
-        let dirty = self.broker.as_mut().map(Broker::take_dirty).unwrap_or_default();
-        for place in dirty {
+    /// Sends the output of every connection of a shard that has some.
+    pub(super) fn send_dirty(&mut self, shard: usize) {
+        let dirty = self.broker.as_mut().map(|broker| broker.take_dirty(shard));
+        for place in dirty.unwrap_or_default() {
             self.send_down(place);
         }
     }
 
     pub(super) fn send_down(&mut self, place: Place) {
         let Some(&number) = self.by_place.get(&place) else { return };
+        self.take_output(number, place);
         let (Some(broker), Some(link)) = (self.broker.as_mut(), self.links.get_mut(&number)) else {
             return;
         };
-        let written = link.down.write(broker.outgoing(place));
-        if written > 0 {
-            broker.sent(self.now, place, written);
-        }
         if let Some(why) = broker.end_reason(place) {
             broker.disconnected(self.now, place);
             link.place = None;
@@ -228,7 +226,7 @@ impl World {
                 self.history.note(self.now, Event::Dropped { client, why });
             }
             self.by_place.remove(&place);
-            self.want_turn();
+            self.want_turn(place.shard);
         }
         self.schedule_down(number);
     }
@@ -255,7 +253,7 @@ impl World {
         if let (Some(broker), Some(place)) = (self.broker.as_mut(), link.place.take()) {
             broker.disconnected(self.now, place);
             self.by_place.remove(&place);
-            self.want_turn();
+            self.want_turn(place.shard);
         }
         self.forget(number);
     }

@@ -146,6 +146,21 @@ fn disorder_is_found() {
 }
 
 #[test]
+fn disorder_in_a_group_is_found_unless_another_member_has_left() {
+    let member_of = |listener| member(listener, "a.*");
+    let judge = |count, left: Vec<Event>| {
+        let events = vec![emit(1), emit(2), hear(1, 2), hear(1, 1), flushed(2), Event::AllSaid];
+        let mut plan = plan();
+        plan.shards.count = count;
+        history_of(plan, all(vec![member_of(1), member_of(2), left, events]))
+    };
+    let left = || vec![Event::Unlisten { listener: 2, after: None }];
+    kept_in(&judge(3, left()));
+    broken_in("heard in order", "before", &judge(3, Vec::new()));
+    broken_in("heard in order", "before", &judge(1, left()));
+}
+
+#[test]
 fn gaps_are_found() {
     let check = "heard completely";
     let gap = || vec![emit(1), emit(2), flushed(2), hear(1, 2)];
