@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of who listens. The bytes never leave the process, so their layout has no version.
 
+use super::SUBJECT_EXCHANGE;
 use crate::codec::{Malformed, Reader, Writer};
 use crate::{Annotations, ConnectionId, MessageView, ShardId, Shards};
 
@@ -36,6 +37,8 @@ const ASKS: u8 = 1;
 const HAS_PUBLISHER: u8 = 2;
 const TO_GROUP: u8 = 4;
 const HAS_ECHO: u8 = 8;
+/// Exchange and key are those that every emitted message has: they are not written.
+const IS_EMITTED: u8 = 16;
 
 impl<'a> Forward<'a> {
     pub(super) fn new(
@@ -56,10 +59,12 @@ impl<'a> Forward<'a> {
             Audience::All => (false, false),
             Audience::Group { echo, .. } => (true, *echo),
         };
+        let is_emitted = message.exchange == SUBJECT_EXCHANGE && message.routing_key == *subject;
         let flags = u8::from(*asks) * ASKS
             + u8::from(publisher.is_some()) * HAS_PUBLISHER
             + u8::from(is_group) * TO_GROUP
-            + u8::from(has_echo) * HAS_ECHO;
+            + u8::from(has_echo) * HAS_ECHO
+            + u8::from(is_emitted) * IS_EMITTED;
         let mut writer = Writer(out);
         writer.u8(flags);
         writer.u8(origin.0);
@@ -72,7 +77,11 @@ impl<'a> Forward<'a> {
         }
         writer.text(vhost);
         writer.text(subject);
-        message.write(out);
+        if is_emitted {
+            MessageView { exchange: "", routing_key: "", ..*message }.write(out);
+        } else {
+            message.write(out);
+        }
     }
 
     /// Takes the bytes apart; `annotations` is room for what the broker knows about the message.
@@ -92,7 +101,10 @@ impl<'a> Forward<'a> {
             Audience::All
         };
         let (vhost, subject) = (reader.text()?, reader.text()?);
-        let message = MessageView::parse(reader.0, annotations)?;
+        let mut message = MessageView::parse(reader.0, annotations)?;
+        if has(IS_EMITTED) {
+            (message.exchange, message.routing_key) = (SUBJECT_EXCHANGE, subject);
+        }
         Ok(Forward { origin, publisher, asks: has(ASKS), subject, message, audience, vhost })
     }
 }
