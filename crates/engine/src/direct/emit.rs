@@ -102,7 +102,8 @@ impl Engine {
         fx: &mut F,
     ) -> u32 {
         let host = self.vhosts.get(vhost).expect("sessions end first");
-        if is_addressed(subject) || host.router.has_subject_bindings() {
+        // Elsewhere there are no queues; home gets what is for them.
+        if !self.is_away() && (is_addressed(subject) || host.router.has_subject_bindings()) {
             return self.put_into_queues(now, vhost, subject, content, fx);
         }
         0
