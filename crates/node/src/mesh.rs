@@ -13,6 +13,8 @@ use std::collections::{BTreeSet, VecDeque};
 
 /// Bytes of messages on their way to a shard beyond which publishers wait for it.
 const UNDERWAY_BYTES_MAX: u64 = 4 << 20;
+/// Room that a parcel begins with, at most.
+const ROOM_BYTES_MAX: usize = 64 << 10;
 /// Bytes of messages from a shard after which it is told that they were taken.
 const TAKEN_BYTES: u64 = UNDERWAY_BYTES_MAX / 8;
 
@@ -21,6 +23,8 @@ const TAKEN_BYTES: u64 = UNDERWAY_BYTES_MAX / 8;
 struct Link {
     /// Words that are not on their way yet.
     parcel: Parcel,
+    /// How many bytes of words the last parcel had: the next one begins with as much room.
+    last_bytes: usize,
     /// Bytes of messages that it was sent, or is to be sent, and has not taken.
     underway: u64,
     /// The last news that it knows.
@@ -83,13 +87,25 @@ impl Mesh {
     /// Takes a parcel that is to be sent.
     pub(crate) fn next_parcel(&mut self) -> Option<(ShardId, Parcel)> {
         let shard = self.talking.next()?;
-        Some((shard, std::mem::take(&mut self.link(shard).parcel)))
+        let link = self.link(shard);
+        link.last_bytes = link.parcel.words.len().min(ROOM_BYTES_MAX);
+        Some((shard, std::mem::take(&mut link.parcel)))
+    }
+
+    /// The link on which something is about to be said.
+    #[inline]
+    fn open(&mut self, to: ShardId) -> &mut Link {
+        self.talking = self.talking.and(Shards::one(to));
+        let link = &mut self.links[usize::from(to.0)];
+        if link.parcel.words.capacity() == 0 {
+            link.parcel.words.reserve(link.last_bytes);
+        }
+        link
     }
 
     /// Says a word to one shard.
     pub(crate) fn say(&mut self, to: ShardId, word: &Word<'_>) {
-        self.talking = self.talking.and(Shards::one(to));
-        word.write(&mut self.link(to).parcel.words);
+        word.write(&mut self.open(to).parcel.words);
     }
 
     /// Asks home for something.
@@ -122,9 +138,8 @@ impl Mesh {
         let mut heard = Heard::Crowded;
         // Another shard's publisher is not ours to wait.
         let publisher = forward.publisher.filter(|_| forward.origin == self.shard);
-        self.talking = self.talking.and(to);
         for shard in to {
-            let link = self.link(shard);
+            let link = self.open(shard);
             link.underway += write_forward(forward, &mut link.parcel.words) as u64;
             let is_crowded = link.underway > UNDERWAY_BYTES_MAX
                 || publisher.is_some_and(|publisher| link.crowded.contains(&publisher));
@@ -138,8 +153,7 @@ impl Mesh {
     /// Sends home a message for queues.
     #[inline]
     pub(crate) fn publish(&mut self, session: SessionId, publish: &Publish<'_>) {
-        self.talking = self.talking.and(Shards::one(ShardId::HOME));
-        let link = self.link(ShardId::HOME);
+        let link = self.open(ShardId::HOME);
         link.underway += write_publish(session, publish, &mut link.parcel.words) as u64;
     }
 
@@ -151,8 +165,7 @@ impl Mesh {
         session: SessionName,
         delivery: &Delivery<'_>,
     ) -> usize {
-        self.talking = self.talking.and(Shards::one(to));
-        write_delivery(session, delivery, &mut self.link(to).parcel.words)
+        write_delivery(session, delivery, &mut self.open(to).parcel.words)
     }
 
     /// Whether so much is on its way to a shard that those who send there wait.
