@@ -17,9 +17,9 @@ const BOUNDS: &[(&str, u64)] = &[
     ("nats-fanout-10", 6_450),
     ("nats-among-1000", 1_730),
     ("nats-among-30000", 1_730),
-    ("nats-across", 4_140),
+    ("nats-across", 3_940),
     ("amqp", 1_610),
-    ("amqp-away", 4_630),
+    ("amqp-away", 4_490),
 ];
 
 /// Counts each kind's and holds it to its bound.
