@@ -8,7 +8,7 @@ use crate::publish::INBOX_PREFIX;
 use crate::queue::Get;
 use crate::record::Record;
 use crate::routing::Router;
-use crate::session::{Connection, Inbox};
+use crate::session::Inbox;
 use crate::{
     Credit, Effects, Outcome, Refusal, RefusalKind, Reply, Request, SessionId, StorageState, Time,
 };
@@ -47,18 +47,14 @@ impl Engine {
         self.run_overdue(now, fx);
     }
 
-    /// Answers a request: once it is flushed, where it made a change that has to survive a restart. The
-    /// broker's own connections are not made to wait.
+    /// Answers a request: once it is flushed, where it made a change that has to survive a restart.
     fn answer<F: Effects>(&mut self, id: SessionId, answer: Result<Reply, Refusal>, fx: &mut F) {
-        let is_client = |connection: &Connection| connection.grant.is_some();
-        let connection = self.connections.get(id.connection.0 as usize);
-        let is_client = connection.and_then(Option::as_ref).is_some_and(is_client);
         match (answer, self.changed_at.take(), self.session_slot(id)) {
-            (Ok(_), Some(_), _) if is_client && self.storage == StorageState::Failed => {
+            (Ok(_), Some(_), _) if self.storage == StorageState::Failed => {
                 let text = "the journal has failed: what is to survive a restart cannot be changed";
                 fx.reply(id, Err(Refusal::new(RefusalKind::StorageUnavailable, text)));
             }
-            (Ok(reply), Some(position), Some(slot)) if is_client => {
+            (Ok(reply), Some(position), Some(slot)) => {
                 self.answer_once_flushed(slot, position, reply);
             }
             (answer, ..) => fx.reply(id, answer),

@@ -63,7 +63,10 @@ impl Host {
             read: all(),
         };
         for request in [put, permit] {
-            home.administer(NOW, "/", request).expect("operators may");
+            home.administer(NOW, "/", request);
+        }
+        while let Some((_, answer)) = home.next_operator_answer() {
+            answer.expect("operators may");
         }
         let introduction = home.introduction();
         let mut nodes = vec![home];

@@ -1,13 +1,26 @@
 //! What operators ask of a running node: control requests with all rights, and listings.
+//!
+//! A request is asked in a slot of its own, as if by a client, and so is answered as a client's is: once
+//! what it changed is flushed, and known to all shards.
 
 use crate::node::Node;
 use crate::parcel::Whose;
 use angarium_engine::{ConnectionId, Refusal, RefusalKind, Reply, Request, SessionId, Time};
 use angarium_protocol as protocol;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-/// The slot in whose name administration asks.
-const OPERATOR: SessionId = SessionId { connection: ConnectionId(0), number: 1 };
+/// An operator's request; its answer bears the same ticket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket(u64);
+
+/// Operators' requests that are not answered yet, and answers that the host has not taken.
+#[derive(Debug, Default)]
+pub(crate) struct Operators {
+    asked: u64,
+    waiting: BTreeMap<ConnectionId, Ticket>,
+    answers: VecDeque<(Ticket, Result<Reply, Refusal>)>,
+}
 
 /// One connection in a listing.
 #[derive(Clone, Copy, Debug)]
@@ -25,30 +38,47 @@ pub struct ConnectionInfo<'a> {
 }
 
 impl Node {
-    /// Carries out a control request in `vhost`, with all rights. Connections of a user or to a virtual
-    /// host that is deleted are closed.
-    pub fn administer(
-        &mut self,
-        now: Time,
-        vhost: &str,
-        request: Request,
-    ) -> Result<Reply, Refusal> {
-        match request {
-            Request::DeleteVhost { name } => self.delete_vhost(now, vhost, name),
+    /// Carries out a control request in `vhost`, with all rights; [`Node::next_operator_answer`] tells
+    /// what came of it. Connections of a user or to a virtual host that is deleted are closed.
+    pub fn administer(&mut self, now: Time, vhost: &str, request: Request) -> Ticket {
+        let id = self.take_slot();
+        self.operators.asked += 1;
+        let ticket = Ticket(self.operators.asked);
+        self.operators.waiting.insert(id, ticket);
+        self.world.begin_call();
+        let asked = match request {
+            Request::DeleteVhost { name } => self.delete_vhost(now, id, vhost, name),
             Request::DeleteUser { name } => {
-                let gone = name.clone();
-                let reply = self.ask(now, vhost, Request::DeleteUser { name })?;
-                let why = format!("user '{gone}' was deleted");
-                self.end_all_elsewhere(Whose::User(&gone), &why);
-                self.end_guests(now, Whose::User(&gone));
-                self.close_connections(now, &why, |session| session.user == gone);
-                Ok(reply)
+                if self.engine.list_users().any(|user| user.name == name) {
+                    let why = format!("user '{name}' was deleted");
+                    self.end_all_elsewhere(Whose::User(&name), &why);
+                    self.end_guests(now, Whose::User(&name));
+                    self.close_connections(now, &why, |session| session.user == name);
+                }
+                self.ask(now, id, vhost, Request::DeleteUser { name })
             }
-            request => self.ask(now, vhost, request),
+            request => self.ask(now, id, vhost, request),
+        };
+        if let Err(refusal) = asked {
+            self.answer_operator(now, id, Err(refusal));
         }
+        self.answer(now);
+        ticket
     }
 
-    fn delete_vhost(&mut self, now: Time, asked_in: &str, name: String) -> Result<Reply, Refusal> {
+    /// The next answer to an operator's request, if there is one: refusals at once, others once what
+    /// they changed is flushed and all shards know it.
+    pub fn next_operator_answer(&mut self) -> Option<(Ticket, Result<Reply, Refusal>)> {
+        self.operators.answers.pop_front()
+    }
+
+    fn delete_vhost(
+        &mut self,
+        now: Time,
+        id: ConnectionId,
+        asked_in: &str,
+        name: String,
+    ) -> Result<(), Refusal> {
         if name == asked_in {
             let text = format!("virtual host '{name}' is the one that administration itself uses");
             return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
@@ -59,7 +89,7 @@ impl Node {
             self.end_guests(now, Whose::Vhost(&name));
             self.close_connections(now, &why, |session| session.vhost == name);
         }
-        self.ask(now, asked_in, Request::DeleteVhost { name })
+        self.ask(now, id, asked_in, Request::DeleteVhost { name })
     }
 
     /// Closes the connections whose sessions are meant.
@@ -79,16 +109,32 @@ impl Node {
         }
     }
 
-    fn ask(&mut self, now: Time, vhost: &str, request: Request) -> Result<Reply, Refusal> {
-        self.engine.connect_internal(OPERATOR.connection, vhost)?;
-        self.engine.open(OPERATOR);
-        self.engine.request(now, OPERATOR, request, &mut self.world);
-        let at = self.world.replies.iter().position(|answer| answer.session == OPERATOR);
-        let reply = at.and_then(|at| self.world.replies.remove(at)).map(|answer| answer.reply);
-        self.engine.disconnect(now, OPERATOR.connection, &mut self.world);
-        reply.unwrap_or_else(|| {
-            Err(Refusal::new(RefusalKind::NotImplemented, "this request cannot be made this way"))
-        })
+    fn ask(
+        &mut self,
+        now: Time,
+        connection: ConnectionId,
+        vhost: &str,
+        request: Request,
+    ) -> Result<(), Refusal> {
+        let session = SessionId { connection, number: 1 };
+        self.engine.connect_internal(connection, vhost)?;
+        self.engine.open(session);
+        self.engine.request(now, session, request, &mut self.world);
+        Ok(())
+    }
+
+    /// Hands the host the answer to what was asked in a slot, where that was an operator's request.
+    pub(crate) fn answer_operator(
+        &mut self,
+        now: Time,
+        id: ConnectionId,
+        answer: Result<Reply, Refusal>,
+    ) {
+        let Some(ticket) = self.operators.waiting.remove(&id) else { return };
+        self.engine.disconnect(now, id, &mut self.world);
+        self.world.reset(id);
+        self.free.push(id);
+        self.operators.answers.push_back((ticket, answer));
     }
 
     /// Every client's connection.

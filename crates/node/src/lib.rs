@@ -33,7 +33,7 @@ mod world;
 #[cfg(test)]
 mod tests;
 
-pub use administration::ConnectionInfo;
+pub use administration::{ConnectionInfo, Ticket};
 pub use episodes::LagEvent;
 pub use node::{Node, Stats};
 pub use options::Options;

@@ -1,5 +1,6 @@
 //! The node's entry points: what happened, what to do, when to come back.
 
+use crate::administration::Operators;
 use crate::connection::Connection;
 use crate::episodes::Episodes;
 use crate::options::Options;
@@ -53,6 +54,7 @@ pub struct Node {
     pub(crate) connections: Vec<Option<Box<Connection>>>,
     pub(crate) free: Vec<ConnectionId>,
     serial: u64,
+    pub(crate) operators: Operators,
     pub(crate) verifications: VecDeque<Verification>,
     /// Sessions that were answered and have input waiting.
     pub(crate) resumable: Vec<ConnectionId>,
@@ -93,7 +95,7 @@ impl Node {
     }
 
     fn new(options: Options, engine: Engine, mut world: World) -> Node {
-        // Slot 0 is never a client's: administration asks in its name.
+        // Slot 0 is never a client's: the broker's own advisories come from there.
         world.reset(ConnectionId(0));
         Node {
             options,
@@ -102,6 +104,7 @@ impl Node {
             connections: vec![None],
             free: Vec::new(),
             serial: 0,
+            operators: Operators::default(),
             verifications: VecDeque::new(),
             resumable: Vec::new(),
             next_sweep: None,
@@ -465,7 +468,9 @@ impl Node {
         reply: Result<Reply, Refusal>,
     ) {
         let id = session.connection;
-        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        let Some(connection) = self.connections[id.0 as usize].as_mut() else {
+            return self.answer_operator(now, id, reply);
+        };
         if connection.ended.is_some() {
             return;
         }
@@ -487,7 +492,7 @@ impl Node {
 
     /// Hands the engine's answers to their sessions and credentials to the host; says whether there
     /// were any answers.
-    fn answer(&mut self, now: Time) -> bool {
+    pub(crate) fn answer(&mut self, now: Time) -> bool {
         let mut has_answered = false;
         while let Some(answer) = self.next_answer() {
             let Answer { session, reply, .. } = answer;

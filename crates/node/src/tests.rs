@@ -5,7 +5,8 @@ mod host;
 mod laggards;
 mod shards;
 
-use angarium_engine::{Request, Time};
+use crate::Node;
+use angarium_engine::{QueueDeclaration, QueueOptions, RefusalKind, Request, Time};
 use angarium_protocol::Peer;
 use host::{Host, RESIDENT_BYTES_MAX, Said};
 
@@ -33,6 +34,9 @@ scenarios! {
     what_was_acknowledged_and_flushed_stays_away
     a_full_disk_refuses_what_it_cannot_keep_and_takes_more_when_there_is_space
     a_failed_flush_refuses_what_waited_and_everything_after
+    operators_hear_of_what_survives_a_restart_once_it_is_flushed
+    operators_are_answered_each_on_his_own
+    operators_are_refused_what_a_failed_journal_cannot_keep
     storing_connections_are_not_read_while_the_journal_is_congested
     who_asks_and_does_not_read_is_made_to_wait
     a_closed_node_starts_again_with_everything
@@ -59,14 +63,11 @@ fn a_client_connects_declares_and_says_goodbye(mut host: Host) {
 fn who_is_deleted_is_disconnected(mut host: Host) {
     let client = host.client();
     host.declare(client, "q");
-    let now = Time(2_000_000_000);
     let delete = Request::DeleteUser { name: "nobody".to_owned() };
-    host.node().administer(now, "/", delete).unwrap_err();
-    host.settle_down();
+    host.operate("/", delete).unwrap_err();
     assert!(!host.is_closed(client));
     let delete = Request::DeleteUser { name: "user".to_owned() };
-    host.node().administer(now, "/", delete).unwrap();
-    host.settle_down();
+    host.operate("/", delete).unwrap();
     host.pass(60_000);
     assert!(host.is_closed(client));
 }
@@ -74,16 +75,13 @@ fn who_is_deleted_is_disconnected(mut host: Host) {
 fn a_virtual_host_is_deleted_with_its_connections(mut host: Host) {
     let client = host.client();
     host.declare(client, "q");
-    let now = Time(2_000_000_000);
     let create = Request::CreateVhost { name: "other".to_owned() };
-    host.node().administer(now, "/", create).unwrap();
+    host.operate("/", create).unwrap();
     let delete = || Request::DeleteVhost { name: "/".to_owned() };
     // Not from inside.
-    host.node().administer(now, "/", delete()).unwrap_err();
-    host.settle_down();
+    host.operate("/", delete()).unwrap_err();
     assert!(!host.is_closed(client));
-    host.node().administer(now, "other", delete()).unwrap();
-    host.settle_down();
+    host.operate("other", delete()).unwrap();
     host.pass(60_000);
     assert!(host.is_closed(client));
     assert_eq!(host.node().engine().list_vhosts().count(), 1);
@@ -203,6 +201,74 @@ fn a_failed_flush_refuses_what_waited_and_everything_after(mut host: Host) {
     host.publish(client, "q", b"too late", true);
     host.settle_down();
     assert!(host.heard(client).contains(&Said::Confirm(2, false)));
+}
+
+/// Declares a queue as an operator does.
+fn queue(name: &str, durable: bool) -> Request {
+    let options = Some(QueueOptions { durable, ..QueueOptions::default() });
+    Request::DeclareQueue(QueueDeclaration { name: name.to_owned(), options })
+}
+
+fn operators_hear_of_what_survives_a_restart_once_it_is_flushed(mut host: Host) {
+    let put = || Request::PutUser {
+        name: "ann".to_owned(),
+        password_hash: String::new(),
+        administrator: false,
+    };
+    let requests = [queue("q", true), put(), Request::DeleteUser { name: "ann".to_owned() }];
+    for request in requests {
+        host.holds_jobs = true;
+        let ticket = host.ask("/", request);
+        host.turns();
+        assert_eq!(host.answered(), []);
+        host.holds_jobs = false;
+        host.settle_down();
+        assert_eq!(host.answered(), [(ticket, Ok(()))]);
+    }
+    host.holds_jobs = true;
+    for (request, answer) in [
+        (queue("transient", false), Ok(())),
+        (queue("q", true), Ok(())),
+        (queue("q", false), Err(RefusalKind::PreconditionFailed)),
+        (Request::DeleteUser { name: "nobody".to_owned() }, Err(RefusalKind::NotFound)),
+    ] {
+        let ticket = host.ask("/", request);
+        host.turns();
+        assert_eq!(host.answered(), [(ticket, answer)]);
+    }
+}
+
+fn operators_are_answered_each_on_his_own(mut host: Host) {
+    host.operate("/", Request::CreateVhost { name: "other".to_owned() }).unwrap();
+    host.holds_jobs = true;
+    let waiting = [("/", "a"), ("other", "a"), ("/", "b")]
+        .map(|(vhost, name)| host.ask(vhost, queue(name, true)));
+    let nowhere = host.ask("nowhere", queue("q", true));
+    let at_once = host.ask("/", queue("transient", false));
+    host.turns();
+    assert_eq!(host.answered(), [(nowhere, Err(RefusalKind::NotFound)), (at_once, Ok(()))]);
+    host.holds_jobs = false;
+    host.settle_down();
+    assert_eq!(host.answered(), waiting.map(|ticket| (ticket, Ok(()))));
+    let client = host.client();
+    assert_eq!((host.count(client, "a"), host.count(client, "b")), (0, 0));
+}
+
+fn operators_are_refused_what_a_failed_journal_cannot_keep(mut host: Host) {
+    host.disk.fail_sync(true);
+    let unavailable = Err(RefusalKind::StorageUnavailable);
+    assert_eq!(host.operate("/", queue("q", true)), unavailable);
+    host.disk.fail_sync(false);
+    assert_eq!(host.operate("/", queue("r", true)), unavailable);
+    host.operate("/", queue("transient", false)).unwrap();
+}
+
+/// Has a node do what an operator may; it is flushed later.
+fn administer(node: &mut Node, now: Time, vhost: &str, request: Request) {
+    node.administer(now, vhost, request);
+    while let Some((_, answer)) = node.next_operator_answer() {
+        answer.expect("operators may");
+    }
 }
 
 fn storing_connections_are_not_read_while_the_journal_is_congested(mut host: Host) {

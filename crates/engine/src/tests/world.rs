@@ -15,6 +15,8 @@ pub(crate) struct World {
     limits: Limits,
     sessions: BTreeMap<String, SessionId>,
     connected: BTreeSet<ConnectionId>,
+    /// Those that have logged in.
+    clients: BTreeSet<ConnectionId>,
     hold_loads: bool,
     /// A snapshot, the number of records before it, and the references at that time.
     snapshot: Option<(Vec<u8>, usize, BTreeMap<u32, i64>)>,
@@ -60,6 +62,7 @@ impl World {
             limits,
             sessions: BTreeMap::new(),
             connected: BTreeSet::new(),
+            clients: BTreeSet::new(),
             hold_loads: false,
             snapshot: None,
         }
@@ -83,7 +86,7 @@ impl World {
         session
     }
 
-    /// The same, of a client that has logged in; the others are the host's own.
+    /// The same, of a client that has logged in; the others may do everything.
     pub(crate) fn client(&mut self, name: &str) -> SessionId {
         self.run("a user ann hash");
         self.run("a permit ann .* .* .*");
@@ -91,6 +94,7 @@ impl World {
         let connection = ConnectionId(u32::from(letter) - u32::from('a'));
         self.engine.connect(connection, "ann", "/").unwrap();
         self.connected.insert(connection);
+        self.clients.insert(connection);
         self.session(name)
     }
 
@@ -190,6 +194,7 @@ impl World {
         self.fx.records.truncate(kept);
         self.sessions.clear();
         self.connected.clear();
+        self.clients.clear();
         self.fx.loads.clear();
         self.fx.full.clear();
         self.fx.references.clear();
@@ -256,12 +261,26 @@ impl World {
             "disconnect" => {
                 self.engine.disconnect(self.now, session.connection, &mut self.fx);
                 self.connected.remove(&session.connection);
+                self.clients.remove(&session.connection);
                 self.sessions.retain(|_, other| other.connection != session.connection);
             }
-            _ => {
+            verb => {
                 let request = request(words);
                 self.engine.request(self.now, session, request, &mut self.fx);
+                if verb != "commit" && !self.clients.contains(&session.connection) {
+                    self.answer_at_once(session);
+                }
             }
+        }
+    }
+
+    /// Tells a session what it would hear after a flush, so that scenarios about something else need
+    /// none after each line that makes something durable. Those of clients have to wait.
+    fn answer_at_once(&mut self, session: SessionId) {
+        let slot = self.engine.session_slot(session).expect("sessions are opened when mentioned");
+        let session_there = self.engine.sessions.get_mut(slot).expect("its slot is in use");
+        if let Some((_, reply)) = session_there.unanswered.take() {
+            self.fx.reply(session, Ok(reply));
         }
     }
 

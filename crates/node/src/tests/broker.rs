@@ -4,6 +4,7 @@
 //! `a< MSG s 1 2|hi` is what it must have heard since the last time it was asked, with `|` for a line's
 //! end inside; `a<` alone: nothing. `hold` keeps parcels back, `carry` delivers them.
 
+use super::administer;
 use crate::{Node, Options, Parcel, SpillOptions};
 use angarium_engine::{Bound, ConnectionId, Quota, Request, ShardId, Time};
 use angarium_journal::FaultyStorage;
@@ -76,7 +77,7 @@ impl Broker {
             read: any(),
         };
         for request in [put, permit] {
-            home.administer(now, "/", request).unwrap();
+            administer(&mut home, now, "/", request);
         }
         let introduction = home.introduction();
         let mut nodes = vec![home];
@@ -90,7 +91,7 @@ impl Broker {
     }
 
     pub(super) fn administer(&mut self, vhost: &str, request: Request) {
-        self.nodes[0].administer(self.now, vhost, request).unwrap();
+        administer(&mut self.nodes[0], self.now, vhost, request);
         self.settle_down();
     }
 

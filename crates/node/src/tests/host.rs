@@ -1,8 +1,9 @@
 //! The smallest host: one thread, no network, a disk in memory, and clients that are only their bytes.
 
-use crate::{Node, Options, ReadJob, SpillOptions};
+use super::administer;
+use crate::{Node, Options, ReadJob, SpillOptions, Ticket};
 use angarium_engine::limits::Limits;
-use angarium_engine::{Bound, ConnectionId, Quota, Request, ShardId, Time};
+use angarium_engine::{Bound, ConnectionId, Quota, RefusalKind, Request, ShardId, Time};
 use angarium_journal::{FaultyStorage, Job};
 use angarium_protocol::amqp091::codec::{ContentHeader, Method, Properties, Table, content};
 use angarium_protocol::amqp091::{self, frame};
@@ -110,7 +111,7 @@ impl Host {
             read: any(),
         };
         for request in [put, permit] {
-            node.administer(self.now, "/", request).expect("operators may");
+            administer(&mut node, self.now, "/", request);
         }
         let introduction = node.introduction();
         self.nodes.push(node);
@@ -119,11 +120,35 @@ impl Host {
             self.nodes.push(node);
         }
         self.settle_down();
+        self.answered();
     }
 
     /// Home.
     pub(super) fn node(&mut self) -> &mut Node {
         self.nodes.first_mut().expect("it runs")
+    }
+
+    /// Asks for something as an operator.
+    pub(super) fn ask(&mut self, vhost: &str, request: Request) -> Ticket {
+        let now = self.now;
+        self.node().administer(now, vhost, request)
+    }
+
+    /// The answers to operators since the last call.
+    pub(super) fn answered(&mut self) -> Vec<(Ticket, Result<(), RefusalKind>)> {
+        let answers = std::iter::from_fn(|| self.node().next_operator_answer());
+        let kinds = answers
+            .map(|(ticket, answer)| (ticket, answer.map(|_| ()).map_err(|refusal| refusal.kind)));
+        kinds.collect()
+    }
+
+    /// Asks, and lets everything happen that comes of it.
+    pub(super) fn operate(&mut self, vhost: &str, request: Request) -> Result<(), RefusalKind> {
+        let ticket = self.ask(vhost, request);
+        self.settle_down();
+        let answered = self.answered();
+        assert!(matches!(answered[..], [(its, _)] if its == ticket), "{answered:?}");
+        answered[0].1
     }
 
     /// The shard with the clients.

@@ -1,5 +1,6 @@
 //! NATS clients that do not keep up, and what becomes of their messages.
 
+use super::administer;
 use super::host::{EGRESS_BYTES_MAX, options};
 use crate::{Node, Options, SpillJob};
 use angarium_engine::{Bound, ConnectionId, Laggard, Quota, Request, Time};
@@ -47,10 +48,10 @@ impl World {
             let any = || ".*".to_owned();
             let (name, password_hash) = (name.to_owned(), String::new());
             let put = Request::PutUser { name: name.clone(), password_hash, administrator: false };
-            node.administer(now, "/", put).unwrap();
+            administer(&mut node, now, "/", put);
             let (vhost, configure, write, read) = ("/".to_owned(), any(), any(), any());
             let permit = Request::SetPermissions { user: name, vhost, configure, write, read };
-            node.administer(now, "/", permit).unwrap();
+            administer(&mut node, now, "/", permit);
         }
         let (spill, clients) = (FaultyStorage::new(2), Vec::new());
         World { node, disk, spill, now, clients, holds_jobs: false, jobs: Vec::new() }
@@ -417,7 +418,7 @@ fn the_nearest_word_counts() {
         if let Some(laggard) = user {
             let (user, quota) = ("ann".to_owned(), Quota::default().with_laggard(laggard));
             let set = Request::SetQuota { user, quota };
-            world.node.administer(world.now, "/", set).unwrap();
+            administer(&mut world.node, world.now, "/", set);
         }
         let peer = Peer { laggard: listener, ..Peer::default() };
         let slow = world.connect_from(peer, &format!(r#","user":"ann","pass":""{own}"#));
@@ -438,7 +439,7 @@ fn a_changed_quota_holds_for_who_is_connected() {
     world.takes(slow, 0);
     let quota = Quota::default().with_laggard(Laggard::DropNew).with(Bound::UnsentBytes, 10_000);
     let set = Request::SetQuota { user: "ann".to_owned(), quota };
-    world.node.administer(world.now, "/", set).unwrap();
+    administer(&mut world.node, world.now, "/", set);
     world.publish(publisher, "s", 0..200);
     assert!(world.is_connected(slow));
     assert!(world.node.outgoing(world.clients[slow].slot.unwrap()).len() < 12_000);
@@ -460,7 +461,7 @@ fn a_publisher_beyond_its_rate_waits_and_loses_nothing() {
         let quota = Quota::default().with(bound, 100);
         let mut world = World::new(|_| {});
         let set = Request::SetQuota { user: "ann".to_owned(), quota };
-        world.node.administer(world.now, "/", set).unwrap();
+        administer(&mut world.node, world.now, "/", set);
         let login = r#","user":"ann","pass":"""#;
         let (subscriber, other) = (world.connect(""), world.connect(""));
         let publishers = [world.connect(login), world.connect(login)];
@@ -491,7 +492,7 @@ fn a_publisher_beyond_its_rate_waits_and_loses_nothing() {
         let set = Request::SetQuota { user: "ann".to_owned(), quota };
         world.send(publishers[0], &batch("a").repeat(10));
         world.turns();
-        world.node.administer(world.now, "/", set).unwrap();
+        administer(&mut world.node, world.now, "/", set);
         world.turns();
         assert_eq!(got(&world)[0], 720, "a bound that is taken away holds nobody up");
     }
@@ -561,7 +562,7 @@ fn who_is_disconnected_is_told_of_in_its_virtual_host_alone() {
             read: ".*".to_owned(),
         },
     ] {
-        world.node.administer(world.now, "/", request).unwrap();
+        administer(&mut world.node, world.now, "/", request);
     }
     let observer = world.connect("");
     let stranger = world.connect(r#","user":"other:ann","pass":"""#);

@@ -233,8 +233,11 @@ pub(crate) fn recover(options: Options, storage: &dyn Storage, now: Time) -> Res
         },
     ];
     for request in requests {
-        node.administer(now, DEFAULT_VHOST, request)
-            .map_err(|refusal| format!("cannot make the default user: {}", refusal.text))?;
+        node.administer(now, DEFAULT_VHOST, request);
+    }
+    // Refusals come at once; what is lost before it is flushed is made again by the next start.
+    while let Some((_, answer)) = node.next_operator_answer() {
+        answer.map_err(|refusal| format!("cannot make the default user: {}", refusal.text))?;
     }
     Ok(node)
 }

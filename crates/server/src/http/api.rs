@@ -123,13 +123,15 @@ async fn view(state: &State, look: impl FnOnce(&mut Shard) -> Value + Send + 'st
 
 async fn carry_out(state: &State, vhost: &str, request: Request) -> Answer {
     let vhost = vhost.to_owned();
-    let reply = state
-        .mailboxes
-        .home()
-        .ask(move |shard| shard.administer(&vhost, request))
-        .await
-        .map_err(Failure::gone)??;
-    state.mailboxes.settle().await.map_err(Failure::gone)?;
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    let then = |answer| {
+        // Nobody waits for the answer any more where this fails.
+        let _ = sender.send(answer);
+    };
+    let asked = state.mailboxes.home().tell(move |shard| shard.administer(&vhost, request, then));
+    asked.map_err(Failure::gone)?;
+    // The sender is dropped unused where the shard ends first.
+    let reply = receiver.await.map_err(|_| Failure::gone(Gone))??;
     Ok(Json(match reply {
         Reply::Queue { name, messages, subscriptions } => {
             json!({ "name": name, "ready": messages, "consumers": subscriptions })

@@ -20,6 +20,7 @@ const CONNECTIONS_MAX: usize = 256;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a request may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+const TOO_LONG: &str = "the request took too long: whether it was carried out is unknown\n";
 /// Accepting rests this long after an error such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -124,6 +125,6 @@ where
 pub(super) async fn limit_time(request: Request, next: Next) -> Response {
     match tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await {
         Ok(response) => response,
-        Err(_) => (StatusCode::REQUEST_TIMEOUT, "the request took too long\n").into_response(),
+        Err(_) => (StatusCode::REQUEST_TIMEOUT, TOO_LONG).into_response(),
     }
 }

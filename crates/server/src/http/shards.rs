@@ -33,11 +33,6 @@ impl Mailboxes {
         Ok(answers)
     }
 
-    /// Waits until all shards know what home has told them: letters are opened in order.
-    pub(super) async fn settle(&self) -> Result<(), Gone> {
-        self.ask_all(|_| ()).await.map(|_| ())
-    }
-
     /// The number by which people know a shard's connection.
     pub(super) fn name(&self, shard: usize, connection: ConnectionId) -> u64 {
         u64::from(connection.0) * self.0.len() as u64 + shard as u64

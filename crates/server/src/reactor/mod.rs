@@ -15,6 +15,7 @@ pub(crate) mod listeners;
 mod mailbox;
 mod moderation;
 mod neighbours;
+mod operators;
 mod shard;
 mod socket;
 mod start;

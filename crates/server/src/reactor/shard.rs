@@ -10,13 +10,14 @@ use super::listeners::{self, Listener};
 use super::mailbox::{Inbox, Letter, Mailbox};
 use super::moderation::Moderation;
 use super::neighbours::Neighbours;
+use super::operators::Operators;
 use super::watchdog::{Step, Watchdog};
 use crate::authenticate::{Authenticator, Check, Checked, Next, Threads};
 use crate::journal_threads::JournalThreads;
 use crate::logs::OncePerSecond;
 use crate::settings::Settings;
 use crate::spill_thread::SpillThread;
-use angarium_engine::{ConnectionId, Refusal, Reply, Request, ShardId, Time};
+use angarium_engine::{ConnectionId, ShardId, Time};
 use angarium_journal::Storage;
 use angarium_node::{Node, Verification};
 use rustix::buffer::spare_capacity;
@@ -85,6 +86,7 @@ pub struct Shard {
     /// Home's.
     journal: Option<JournalThreads>,
     spill: SpillThread,
+    pub(super) operators: Operators,
     authenticator: Authenticator,
     password_threads: Threads,
     dirty: Vec<ConnectionId>,
@@ -148,6 +150,7 @@ impl Shard {
             mailbox: neighbours.own().clone(),
             serving_neighbours: neighbours.count() - 1,
             neighbours,
+            operators: Operators::default(),
             authenticator: Authenticator::default(),
             password_threads: Threads::new(password_checks_max),
             dirty: Vec::new(),
@@ -170,14 +173,6 @@ impl Shard {
     /// The node, for administration and views.
     pub fn node(&mut self) -> &mut Node {
         &mut self.node
-    }
-
-    /// Carries out what an operator asks of the broker; at home. All shards have letters about it when
-    /// this returns.
-    pub fn administer(&mut self, vhost: &str, request: Request) -> Result<Reply, Refusal> {
-        let reply = self.node.administer(self.now, vhost, request);
-        self.send_parcels();
-        reply
     }
 
     /// The time of this turn.
@@ -372,8 +367,9 @@ impl Shard {
         is_due
     }
 
-    /// Hands work to the threads that may block.
+    /// Hands work to the threads that may block, and operators their answers.
     fn hand_out(&mut self) {
+        self.answer_operators();
         while let Some(verification) = self.node.next_verification() {
             self.verify(verification);
         }

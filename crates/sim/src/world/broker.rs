@@ -62,8 +62,13 @@ impl Broker {
                 read: any(),
             },
         ];
+        let home = &mut self.nodes[HOME];
         for request in requests {
-            self.nodes[HOME].administer(now, "/", request).map_err(|refusal| refusal.text)?;
+            home.administer(now, "/", request);
+        }
+        // Refusals come at once; what is flushed later is as good for who connects before.
+        while let Some((_, answer)) = home.next_operator_answer() {
+            answer.map_err(|refusal| refusal.text)?;
         }
         Ok(())
     }
