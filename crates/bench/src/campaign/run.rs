@@ -244,10 +244,12 @@ fn brief(preset: &Preset, run: &Run) -> String {
     }
 }
 
+/// The verdict, where there is one: what became of the messages is said of every run.
 fn judged(measurement: &Measurement) -> String {
     let failures = measurement.failures();
-    if failures.is_empty() {
-        return String::new();
+    match &measurement.verdict {
+        Some(verdict) if failures.is_empty() => format!("  ok: {}", verdict.describe()),
+        None if failures.is_empty() => String::new(),
+        _ => format!("  {}: {}", measurement.word(), failures.join("; ")),
     }
-    format!("  {}: {}", measurement.word(), failures.join("; "))
 }
