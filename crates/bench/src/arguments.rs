@@ -4,6 +4,7 @@ use crate::campaign::{self, CompareArguments, PeersArguments, PresetArguments};
 use crate::client::Target;
 use crate::client::amqp091::Argument;
 use crate::interrupt;
+use crate::keeper;
 use crate::load::idle::IdlePlan;
 use crate::load::isolation::IsolationPlan;
 use crate::load::{self, End, Plan, Unruly, idle, isolation, round_trip, start};
@@ -63,6 +64,9 @@ enum BenchCommand {
     Compare(CompareArguments),
     /// Presets by name: `bench pang-1a --quick` is the same as `bench run pang-1a --quick`
     Run(Box<PresetArguments>),
+    /// End the brokers that were started and not stopped when the tool has ended
+    #[command(name = keeper::COMMAND, hide = true)]
+    Keeper,
     /// Presets by name
     #[command(external_subcommand)]
     Named(Vec<OsString>),
@@ -351,7 +355,16 @@ impl Named {
 }
 
 fn presets(arguments: &PresetArguments, json: bool) -> Result<ExitCode, String> {
+    keeper::start().map_err(text)?;
     let clean = campaign::run(arguments, json)?;
+    Ok(if clean { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+fn measure_load(load: &LoadArguments, json: bool) -> Result<ExitCode, String> {
+    interrupt::install().map_err(text)?;
+    let outcome = load::run_by(&load.plan()?, &load.worker, load.broker.pid()).map_err(text)?;
+    print(json, &outcome, report::load)?;
+    let clean = outcome.verdict.is_none_or(|verdict| verdict.is_clean());
     Ok(if clean { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }
 
@@ -392,18 +405,7 @@ pub fn run(arguments: BenchArguments) -> ExitCode {
 fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
     let json = arguments.json;
     match &arguments.command {
-        BenchCommand::Load(load) => {
-            interrupt::install().map_err(text)?;
-            let (plan, pid) = (load.plan()?, load.broker.pid());
-            let outcome = match load.worker.as_slice() {
-                [] => load::run(&plan, pid),
-                workers => load::worker::run(&plan, workers, pid),
-            };
-            let outcome = outcome.map_err(text)?;
-            print(json, &outcome, report::load)?;
-            let clean = outcome.verdict.is_none_or(|verdict| verdict.is_clean());
-            return Ok(if clean { ExitCode::SUCCESS } else { ExitCode::from(2) });
-        }
+        BenchCommand::Load(load) => return measure_load(load, json),
         BenchCommand::Ping(ping) => {
             if ping.size > round_trip::SIZE_BYTES_MAX {
                 return Err(format!("at most {} octets", round_trip::SIZE_BYTES_MAX));
@@ -428,6 +430,7 @@ fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
             print(json, &cost.map_err(text)?, report::idle)?;
         }
         BenchCommand::Start(start) => {
+            keeper::start().map_err(text)?;
             let patience = seconds(start.patience)?;
             let time = start::measure(&start.command, &start.target, patience).map_err(text)?;
             print(json, &time, report::start)?;
@@ -442,10 +445,12 @@ fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
             print(json, &speed, report::disk)?;
         }
         BenchCommand::Versus(arguments) => {
+            keeper::start().map_err(text)?;
             let met = versus::run(arguments)?;
             return Ok(if met { ExitCode::SUCCESS } else { ExitCode::from(2) });
         }
         BenchCommand::Worker(worker) => serve(worker)?,
+        BenchCommand::Keeper => keeper::keep().map_err(text)?,
         BenchCommand::List => list(),
         BenchCommand::Peers(arguments) => campaign::peers(arguments)?,
         BenchCommand::Compare(arguments) => campaign::compare(arguments)?,

@@ -21,6 +21,7 @@ mod campaign;
 pub mod client;
 pub mod exchange;
 pub mod interrupt;
+mod keeper;
 pub mod load;
 pub mod measure;
 pub mod peer;

@@ -32,7 +32,7 @@ pub use limit::{Limit, Loads};
 pub use outcome::{Outcome, Rates, Schedule, Second, Times, ToolCost};
 pub(crate) use pace::Pace;
 pub use plan::{End, Plan};
-pub use run::run;
+pub use run::{run, run_by};
 pub use tally::{Checked, Tally, Verdict};
 pub(crate) use topology::Names;
 pub use unruly::Unruly;

@@ -8,6 +8,7 @@ use super::plan::{End, Plan};
 use super::producer::Producer;
 use super::span::{SAMPLE, Sampler, Span};
 use super::topology::Topology;
+use super::worker;
 use crate::client::{Error, Link};
 use crate::interrupt;
 use crate::measure::instructions::Instructions;
@@ -18,6 +19,14 @@ use std::time::{Duration, Instant};
 /// Runs `plan`; `broker_pid` names the broker's process if its cost is to be measured.
 pub fn run(plan: &Plan, broker_pid: Option<u32>) -> Result<Outcome, Error> {
     run_in(plan, &Topology::of(plan), broker_pid)
+}
+
+/// Runs `plan` by the workers at these addresses, or here if there are none.
+pub fn run_by(plan: &Plan, workers: &[String], broker_pid: Option<u32>) -> Result<Outcome, Error> {
+    match workers {
+        [] => run(plan, broker_pid),
+        _ => worker::run(plan, workers, broker_pid),
+    }
 }
 
 /// Runs `plan` by names that the caller knows, too.

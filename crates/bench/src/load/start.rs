@@ -1,6 +1,7 @@
 //! How long a broker takes from its start to the first message at a consumer.
 
 use crate::client::{Error, Link, Route, Source, Target};
+use crate::keeper;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -39,8 +40,10 @@ pub fn measure(
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
+    keeper::started(child.id());
     let outcome = first_message(&mut child, target, start, patience);
     stop(&mut child)?;
+    keeper::ended(child.id());
     outcome
 }
 

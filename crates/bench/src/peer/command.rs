@@ -2,7 +2,7 @@
 //! stopped by SIGTERM.
 
 use crate::client::{Error, Link, Target};
-use crate::interrupt;
+use crate::keeper;
 use crate::load::start;
 use std::fs::File;
 use std::io;
@@ -66,7 +66,7 @@ impl CommandBroker {
     pub fn kill(&mut self) -> io::Result<()> {
         self.child.kill()?;
         self.child.wait()?;
-        interrupt::ended(self.child.id());
+        keeper::ended(self.child.id());
         Ok(())
     }
 
@@ -89,14 +89,14 @@ fn spawn(command: &[String], log: Stdio) -> io::Result<Child> {
         .process_group(0)
         .spawn()
         .map_err(|error| io::Error::new(error.kind(), format!("{program}: {error}")))?;
-    interrupt::started(child.id());
+    keeper::started(child.id());
     Ok(child)
 }
 
 impl Drop for CommandBroker {
     fn drop(&mut self) {
         match start::stop(&mut self.child) {
-            Ok(()) => interrupt::ended(self.child.id()),
+            Ok(()) => keeper::ended(self.child.id()),
             Err(error) => eprintln!("process {} could not be stopped: {error}", self.child.id()),
         }
     }

@@ -7,7 +7,7 @@ use super::command::wait_until_open;
 use super::free_port;
 use crate::client::amqp091::Uri;
 use crate::client::{Error, Target};
-use crate::interrupt;
+use crate::keeper;
 use crate::measure::process::listener_pid;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::fs;
@@ -82,8 +82,9 @@ impl RabbitMq {
         if let Some(pid) = pid {
             kill_process(pid, Signal::KILL).map_err(io::Error::from)?;
         }
-        interrupt::ended(self.pid);
+        keeper::ended(self.pid);
         self.script.wait()?;
+        keeper::ended(self.script.id());
         Ok(end(self.name_server_pid.take())?)
     }
 
@@ -131,6 +132,7 @@ impl RabbitMq {
             }
             thread::sleep(Duration::from_millis(20));
         }
+        keeper::ended(self.script.id());
         end(self.name_server_pid)
     }
 }
@@ -162,7 +164,7 @@ impl Ports {
 
 fn spawn(folder: &Path, ports: &Ports) -> io::Result<Child> {
     let log = fs::File::create(folder.join("start.log"))?;
-    Command::new(SCRIPT)
+    let script = Command::new(SCRIPT)
         .env("HOME", folder)
         .env("RABBITMQ_BASE", folder.join("base"))
         .env("RABBITMQ_MNESIA_BASE", folder.join("mnesia"))
@@ -180,7 +182,9 @@ fn spawn(folder: &Path, ports: &Ports) -> io::Result<Child> {
         .stderr(log)
         // An interrupt from the keyboard is for us: we stop it when we end.
         .process_group(0)
-        .spawn()
+        .spawn()?;
+    keeper::started(script.id());
+    Ok(script)
 }
 
 /// Waits until it answers. Returns the processes of the Erlang machine and of its name server.
@@ -196,7 +200,7 @@ fn wait(script: &mut Child, ports: &Ports) -> Result<(u32, Option<u32>), Error> 
         return Err(error);
     }
     let pid = listener_pid(ports.amqp).unwrap_or_else(|| script.id());
-    std::iter::once(pid).chain(name_server_pid).for_each(interrupt::started);
+    std::iter::once(pid).chain(name_server_pid).for_each(keeper::started);
     Ok((pid, name_server_pid))
 }
 
@@ -210,7 +214,7 @@ impl Drop for RabbitMq {
 
 /// Asks a process to end, if it still runs.
 fn end(pid: Option<u32>) -> io::Result<()> {
-    pid.into_iter().for_each(interrupt::ended);
+    pid.into_iter().for_each(keeper::ended);
     let pid = pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
     match pid {
         Some(pid) if test_kill_process(pid).is_ok() => Ok(kill_process(pid, Signal::TERM)?),

@@ -1,5 +1,5 @@
 //! The benchmark and the broker as they are: a verdict that must not be kinder or harder than what
-//! a proxy between them does.
+//! a proxy between them does, and a tool that is killed.
 
 mod proxy;
 
@@ -7,7 +7,8 @@ use angarium_bench::client::Target;
 use angarium_bench::peer::{Kind, Peer, Programs};
 use proxy::{EVERY, Fault, Language};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Messages of a run.
@@ -79,4 +80,49 @@ fn a_load_fails_for_exactly_what_happened_on_the_way() {
     for language in [Language::Amqp091, Language::Nats] {
         check(language, &load, [" clean:", "NOT CLEAN:"]);
     }
+}
+
+/// The state of a process and its parent, as far as it is there (proc(5), stat).
+fn state(pid: u32) -> Option<(String, u32)> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, rest) = stat.rsplit_once(") ")?;
+    let mut fields = rest.split(' ');
+    Some((fields.next()?.to_owned(), fields.next()?.parse().ok()?))
+}
+
+/// The brokers that a process has started.
+fn brokers_of(parent: u32) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").expect("it is mounted").flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_broker = |pid: &u32| {
+        let command = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        state(*pid).is_some_and(|(_, of)| of == parent) && command.contains("\0serve\0")
+    };
+    pids.filter(is_broker).collect()
+}
+
+/// Waits for something that happens soon or never.
+fn wait_until(what: &str, done: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_broker_does_not_outlive_the_tool_that_started_it() {
+    let folder = folder();
+    let mut tool = Command::new(env!("CARGO_BIN_EXE_angarium"))
+        .args(["bench", "pang-2", "--set", "messages=100000000"])
+        .current_dir(folder.path())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it was built");
+    wait_until("a broker is started", || !brokers_of(tool.id()).is_empty());
+    let brokers = brokers_of(tool.id());
+    tool.kill().expect("it is ours");
+    tool.wait().expect("it is ours");
+    let ended = |pid: &u32| state(*pid).is_none_or(|(state, _)| state == "Z");
+    wait_until("the broker ends", || brokers.iter().all(ended));
 }
