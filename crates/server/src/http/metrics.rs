@@ -1,14 +1,14 @@
 //! Metrics in Prometheus' text format: looked up on the shard's thread, written on this one.
 
-use super::State;
 use super::api::Failure;
 use super::views::{self, Measured};
+use angarium_journal::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use std::fmt::Write;
 
 /// Answers `/metrics`.
-pub(super) async fn metrics(state: axum::extract::State<State>) -> Response {
+pub(super) async fn metrics(state: axum::extract::State<super::State>) -> Response {
     match state.mailboxes.ask_all(views::measured).await {
         Ok(measured) => {
             let measured = Measured::sum(measured);
@@ -39,9 +39,25 @@ pub(super) fn written(measured: &Measured, resident_bytes: u64) -> String {
     }
     page.head("angarium_memory_resident_bytes", "gauge", "Memory of the process.");
     page.line("angarium_memory_resident_bytes", "", &resident_bytes);
+    if let Some(state) = &measured.journal {
+        write_journal_state(&mut page, state);
+    }
     write_flush_times(&mut page, measured);
     write_queues(&mut page, measured);
     page.0
+}
+
+/// One series for each state that the journal can be in: 1 where it is in it.
+fn write_journal_state(page: &mut Page, state: &State) {
+    const NAME: &str = "angarium_journal_state";
+    page.head(NAME, "gauge", "1 for the state that the journal is in.");
+    for (name, is_in_it) in [
+        ("ready", *state == State::Ready),
+        ("full", *state == State::Full),
+        ("failed", matches!(state, State::Failed(_))),
+    ] {
+        page.line(NAME, &format!("{{state=\"{name}\"}}"), &u64::from(is_in_it));
+    }
 }
 
 fn write_flush_times(page: &mut Page, measured: &Measured) {
@@ -98,4 +114,24 @@ impl Page {
 /// Escapes a label's value: a client chose it.
 pub(super) fn label(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_of_the_journal_is_shown_by_name() {
+        for (state, values) in [
+            (State::Ready, [1, 0, 0]),
+            (State::Full, [0, 1, 0]),
+            (State::Failed("broken".to_owned()), [0, 0, 1]),
+        ] {
+            let page = written(&Measured { journal: Some(state), ..Measured::default() }, 0);
+            for (name, value) in ["ready", "full", "failed"].into_iter().zip(values) {
+                let line = format!("angarium_journal_state{{state=\"{name}\"}} {value}\n");
+                assert!(page.contains(&line), "{line}: {page}");
+            }
+        }
+    }
 }

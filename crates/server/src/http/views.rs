@@ -4,6 +4,7 @@ use super::bodies::{QuotaBody, SubjectsBody};
 use super::isolation;
 use crate::reactor::{Histogram, Shard};
 use angarium_engine::{ConnectionId, Durability, QueueOptions};
+use angarium_journal::State;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -43,6 +44,8 @@ pub(super) type Series = (&'static str, &'static str, u64);
 pub(super) struct Measured {
     pub(super) counters: Vec<Series>,
     pub(super) gauges: Vec<Series>,
+    /// Home's; the others have none.
+    pub(super) journal: Option<State>,
     pub(super) flush_times: Histogram,
     pub(super) queues: Vec<QueueView>,
 }
@@ -262,8 +265,12 @@ pub(super) fn measured(shard: &mut Shard) -> Measured {
     let node = shard.node();
     let stats = node.stats();
     let engine = node.engine().counters();
-    let journal = if node.is_home() { node.journal().stats() } else { Default::default() };
+    let (state, journal) = match node.is_home().then(|| node.journal()) {
+        Some(journal) => (Some(journal.state().clone()), journal.stats()),
+        None => Default::default(),
+    };
     Measured {
+        journal: state,
         counters: [
             ("angarium_connections_total", "Connections accepted.", stats.connections_total),
             ("angarium_connections_refused_total", "Refused: too many.", reactor.refused),
