@@ -5,6 +5,7 @@ use super::http_client::{Broker, escaped};
 use super::table::table;
 use crate::settings::{ByteCount, SettingValue, Settings};
 use angarium_engine::Bound;
+use angarium_engine::limits::PRIORITY_MAX;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -366,13 +367,13 @@ impl Asked<'_> {
 
     /// The body of a declaration: a field for each flag, under the same name.
     fn body(&self) -> Result<Value, String> {
-        const NUMBERS: [&str; 6] = [
-            "message-ttl-ms",
-            "expires-ms",
-            "length-max",
-            "bytes-max",
-            "priority-max",
-            "delivery-limit",
+        const NUMBERS: [(&str, u64); 6] = [
+            ("message-ttl-ms", u64::MAX),
+            ("expires-ms", u64::MAX),
+            ("length-max", u64::MAX),
+            ("bytes-max", u64::MAX),
+            ("priority-max", PRIORITY_MAX as u64),
+            ("delivery-limit", u32::MAX as u64),
         ];
         const TEXTS: [&str; 9] = [
             "overflow",
@@ -387,10 +388,11 @@ impl Asked<'_> {
         ];
         const FLAGS: [&str; 4] = ["auto-delete", "single-active", "internal", "delaying"];
         let mut body = Map::new();
-        for name in NUMBERS {
+        for (name, most) in NUMBERS {
             if let Some(text) = self.text(name) {
-                let number: u64 =
-                    text.parse().map_err(|_| format!("--{name}: expected a whole number"))?;
+                let number = text.parse::<u64>().ok().filter(|number| *number <= most);
+                let number = number
+                    .ok_or_else(|| format!("--{name}: expected a whole number from 0 to {most}"))?;
                 body.insert(name.replace('-', "_"), number.into());
             }
         }

@@ -166,7 +166,16 @@ fn commands_become_requests() {
     );
     let error = call_of("angarium binding add e").unwrap_err();
     assert_eq!(error, "binding add needs either --queue or --exchange");
-    assert!(call_of("angarium queue add q --length-max x").is_err());
+    for (flag, value, most) in [
+        ("length-max", "x", u64::MAX),
+        ("bytes-max", "1.5", u64::MAX),
+        ("priority-max", "256", 255),
+        ("delivery-limit", "4294967296", u64::from(u32::MAX)),
+        ("expires-ms", "18446744073709551616", u64::MAX),
+    ] {
+        let error = call_of(&format!("angarium queue add q --{flag} {value}")).unwrap_err();
+        assert_eq!(error, format!("--{flag}: expected a whole number from 0 to {most}"));
+    }
 }
 
 #[test]

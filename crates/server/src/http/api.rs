@@ -289,10 +289,12 @@ struct Why {
     reason: Option<String>,
 }
 
-async fn close_connection(state: Shared, Path(id): Path<u64>, Query(why): Query<Why>) -> Answer {
+async fn close_connection(state: Shared, Path(id): Path<String>, Query(why): Query<Why>) -> Answer {
     let reason = why.reason.unwrap_or_else(|| "closed by an operator".into());
     let none = || Failure::new(StatusCode::NOT_FOUND, format!("no connection {id}"));
-    let (mailbox, connection) = state.mailboxes.find(id).ok_or_else(none)?;
+    let number = id.parse().ok();
+    let found = number.and_then(|number| state.mailboxes.find(number));
+    let (mailbox, connection) = found.ok_or_else(none)?;
     let closed = mailbox.ask(move |shard| {
         let now = shard.now();
         shard.node().close_connection(now, connection, &reason)

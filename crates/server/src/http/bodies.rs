@@ -1,10 +1,12 @@
 //! What requests to the administration API carry, and the engine's words for it.
 
+use angarium_engine::limits::PRIORITY_MAX;
 use angarium_engine::{
     Binding, BindingTarget, Bound, Durability, ExchangeKind, ExchangeOptions, Laggard, Overflow,
     QueueOptions, Quota, SubjectPermissions, SubjectRules, Value,
 };
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -144,10 +146,32 @@ pub(super) struct QueueBody {
     durability: DurabilityBody,
     dead_letter_exchange: Option<String>,
     dead_letter_routing_key: Option<String>,
+    #[serde(default, deserialize_with = "priority_max")]
     priority_max: Option<u8>,
     #[serde(default)]
     single_active: bool,
+    #[serde(default, deserialize_with = "delivery_limit")]
     delivery_limit: Option<u32>,
+}
+
+fn priority_max<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u8>, D::Error> {
+    whole_number(from, "priority_max", PRIORITY_MAX)
+}
+
+fn delivery_limit<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    whole_number(from, "delivery_limit", u32::MAX)
+}
+
+/// A number that is refused with its range where it is outside.
+fn whole_number<'de, D: Deserializer<'de>, T: TryFrom<u64> + std::fmt::Display>(
+    from: D,
+    field: &str,
+    most: T,
+) -> Result<Option<T>, D::Error> {
+    let Some(value) = Option::<serde_json::Value>::deserialize(from)? else { return Ok(None) };
+    let number = value.as_u64().and_then(|number| T::try_from(number).ok());
+    let wrong = || D::Error::custom(format!("{field}: expected a whole number from 0 to {most}"));
+    number.map(Some).ok_or_else(wrong)
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -259,5 +283,37 @@ fn engine_value(value: &serde_json::Value) -> Value {
         serde_json::Value::Object(entries) => Value::Map(
             entries.iter().map(|(name, value)| (name.clone(), engine_value(value))).collect(),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_out_of_range_are_refused_with_the_range() {
+        let refused = |body: &str| serde_json::from_str::<QueueBody>(body).unwrap_err().to_string();
+        let (priority, limit) = ("from 0 to 255", "from 0 to 4294967295");
+        for (body, range) in [
+            (r#"{"priority_max":256}"#, priority),
+            (r#"{"priority_max":-1}"#, priority),
+            (r#"{"priority_max":"high"}"#, priority),
+            (r#"{"delivery_limit":4294967296}"#, limit),
+            (r#"{"delivery_limit":1.5}"#, limit),
+        ] {
+            let said = refused(body);
+            let field = body.split('"').nth(1).unwrap();
+            let expected = format!("{field}: expected a whole number {range}");
+            assert!(said.contains(&expected), "{body}: {said}");
+        }
+        for (body, priority) in [
+            ("{}", None),
+            (r#"{"priority_max":null}"#, None),
+            (r#"{"priority_max":0}"#, Some(0)),
+            (r#"{"priority_max":255}"#, Some(255)),
+        ] {
+            let queue: QueueBody = serde_json::from_str(body).unwrap();
+            assert_eq!(queue.options().priority_max, priority, "{body}");
+        }
     }
 }
