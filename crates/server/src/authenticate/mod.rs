@@ -12,7 +12,7 @@ mod threads;
 
 pub use backoff::Backoff;
 pub use cache::Cache;
-pub use password::{GUEST, hash, is_right};
+pub use password::{GUEST, NO_PASSWORD, hash, is_right};
 pub use threads::{Check, Checked, Threads};
 
 use angarium_protocol::{Authentication, Credentials, Identity};

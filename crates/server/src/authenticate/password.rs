@@ -7,8 +7,11 @@ use argon2::{Argon2, PasswordHasher, PasswordVerifier};
 pub const GUEST: &str =
     "$argon2id$v=19$m=8,t=1,p=1$Z3Vlc3QncyBzYWx0$Rp+rENEHTvvDhbwdoyLI1By0Wx16Hjdcek5QCE9vC2U";
 
-/// What an unknown user's password is compared with, so that the answer takes as long as for a
-/// known one. No password has this hash: it is not an output of argon2.
+/// What is stored of a user without a password, who proves by other means who it is.
+pub const NO_PASSWORD: &str = "";
+
+/// What the password of an unknown user, or of one without, is compared with, so that the answer takes as
+/// long as for others. No password has this hash: it is not an output of argon2.
 const NOBODY: &str =
     "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5J3Mgc2FsdA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
@@ -18,9 +21,10 @@ pub fn hash(password: &str) -> Result<String, String> {
     hashed.map(|hash| hash.to_string()).map_err(|error| format!("cannot hash: {error}"))
 }
 
-/// Whether the password has this hash; takes as long where there is no hash.
+/// Whether the password has this hash; takes as long where there is no hash, or no password.
 #[must_use]
 pub fn is_right(password: &str, stored: Option<&str>) -> bool {
+    let stored = stored.filter(|stored| *stored != NO_PASSWORD);
     let verified = Argon2::default().verify_password(password.as_bytes(), stored.unwrap_or(NOBODY));
     verified.is_ok() && stored.is_some()
 }

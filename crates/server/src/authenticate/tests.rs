@@ -35,6 +35,23 @@ fn the_default_user_has_the_password_guest() {
 }
 
 #[test]
+fn who_has_no_password_comes_in_by_other_means_alone() {
+    let stored = Some(NO_PASSWORD);
+    for guess in ["", "guest", NO_PASSWORD] {
+        assert!(!is_right(guess, stored), "{guess}");
+    }
+    let mut authenticator = Authenticator::default();
+    let guess = password("ann", "");
+    assert!(matches!(authenticator.next(&guess, "a", stored, seconds(0)), Next::Hash));
+    authenticator.checked(&checked("ann", "", stored), "a", seconds(0)).unwrap_err();
+    let certificate = Credentials::Certificate { user: "ann".into() };
+    let answer = authenticator.next(&certificate, "a", stored, seconds(0));
+    assert!(matches!(answer, Next::Answer(Ok(_))));
+    let answer = authenticator.next(&certificate, "a", None, seconds(0));
+    assert!(matches!(answer, Next::Answer(Err(_))));
+}
+
+#[test]
 fn a_right_password_is_remembered_until_the_stored_hash_changes() {
     let mut authenticator = Authenticator::default();
     let guest = password("guest", "guest");

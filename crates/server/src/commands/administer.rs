@@ -29,7 +29,11 @@ pub(super) fn commands() -> Vec<Command> {
                 verb("add", "Creates a user or sets its password, read from standard input")
                     .arg(name("NAME"))
                     .arg(flag("administrator", "May administer"))
-                    .arg(value("new-password", "PASSWORD", "Instead of standard input")),
+                    .arg(value("new-password", "PASSWORD", "Instead of standard input"))
+                    .arg(
+                        flag("no-password", "It logs in by an nkey or a certificate alone")
+                            .conflicts_with("new-password"),
+                    ),
             )
             .subcommand(quota_command())
             .subcommand(verb("delete", "Deletes a user").arg(name("NAME"))),
@@ -303,7 +307,10 @@ pub(super) fn call(
         }
         (_, "delete" | "clear") => call("DELETE", named(in_vhost) + &asked.conditions(), None),
         ("user", "add") => {
-            let password = asked.text("new-password").map_or_else(password, Ok)?;
+            let password = match asked.flag("no-password") {
+                true => None,
+                false => Some(asked.text("new-password").map_or_else(password, Ok)?),
+            };
             let administrator = asked.flag("administrator");
             let body = json!({ "password": password, "administrator": administrator });
             call("PUT", named(false), Some(body))
@@ -439,7 +446,7 @@ impl Asked<'_> {
 /// What a listing shows to people.
 fn columns(command: &str) -> &'static [&'static str] {
     match command {
-        "user" => &["name", "administrator", "quota"],
+        "user" => &["name", "administrator", "password", "quota"],
         "vhost" => &["name", "queues"],
         "permission" => &["vhost", "user", "configure", "write", "read", "subjects"],
         "queue" => {

@@ -153,6 +153,12 @@ fn commands_become_requests() {
         Some(json!({ "password": "from-stdin", "administrator": true })),
     );
     asks(
+        "angarium user add UABC --no-password",
+        "PUT",
+        "/api/users/UABC",
+        Some(json!({ "password": null, "administrator": false })),
+    );
+    asks(
         "angarium exchange add e --type topic",
         "PUT",
         "/api/exchanges/%2F/e",

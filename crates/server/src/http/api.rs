@@ -5,6 +5,7 @@ use super::bodies::{
     BindingBody, ExchangeBody, PermissionBody, QueueBody, QuotaBody, SubjectsBody, UserBody,
 };
 use super::views;
+use crate::authenticate::{self, NO_PASSWORD};
 use crate::reactor::{Gone, Shard};
 use angarium_engine::{
     ExchangeDeclaration, QueueDeclaration, Refusal, RefusalKind, Reply, Request,
@@ -189,11 +190,18 @@ async fn delete_vhost(state: Shared, Path(name): Path<String>) -> Answer {
 
 async fn put_user(state: Shared, Path(name): Path<String>, Body(body): Body<UserBody>) -> Answer {
     let UserBody { password, administrator } = body;
-    let hashed = tokio::task::spawn_blocking(move || crate::authenticate::hash(&password)).await;
-    let failed = |text| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, text);
-    let password_hash = hashed.map_err(|error| failed(error.to_string()))?.map_err(failed)?;
+    let password_hash = match password {
+        Some(password) => hashed(password).await?,
+        None => NO_PASSWORD.to_owned(),
+    };
     let request = Request::PutUser { name, password_hash, administrator };
     carry_out(&state, ANY_VHOST, request).await
+}
+
+async fn hashed(password: String) -> Result<String, Failure> {
+    let hashed = tokio::task::spawn_blocking(move || authenticate::hash(&password)).await;
+    let failed = |text| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, text);
+    hashed.map_err(|error| failed(error.to_string()))?.map_err(failed)
 }
 
 async fn set_quota(state: Shared, Path(user): Path<String>, Body(body): Body<QuotaBody>) -> Answer {

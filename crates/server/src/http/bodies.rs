@@ -17,7 +17,9 @@ const LAGGARD: &str = "laggard";
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UserBody {
-    pub(super) password: String,
+    /// Null, and said so, where it has none.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub(super) password: Option<String>,
     #[serde(default)]
     pub(super) administrator: bool,
 }
@@ -289,6 +291,15 @@ fn engine_value(value: &serde_json::Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_is_to_have_no_password_is_said() {
+        let password = |body: &str| serde_json::from_str(body).map(|user: UserBody| user.password);
+        assert_eq!(password(r#"{"password":"x"}"#).unwrap().as_deref(), Some("x"));
+        assert_eq!(password(r#"{"password":null}"#).unwrap(), None);
+        let error = password(r#"{"administrator":true}"#).unwrap_err().to_string();
+        assert!(error.contains("missing field `password`"), "{error}");
+    }
 
     #[test]
     fn numbers_out_of_range_are_refused_with_the_range() {

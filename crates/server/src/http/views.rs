@@ -2,6 +2,7 @@
 
 use super::bodies::{QuotaBody, SubjectsBody};
 use super::isolation;
+use crate::authenticate::NO_PASSWORD;
 use crate::reactor::{Histogram, Shard};
 use angarium_engine::{ConnectionId, Durability, QueueOptions};
 use angarium_journal::State;
@@ -113,6 +114,7 @@ pub(super) fn users(shard: &mut Shard) -> Value {
         json!({
             "name": user.name,
             "administrator": user.administrator,
+            "password": engine.password_hash(user.name).is_some_and(|hash| hash != NO_PASSWORD),
             "quota": QuotaBody::of(&user.quota),
         })
     });

@@ -158,7 +158,7 @@ func nkey(w *world) error {
 	}
 	key, _ := pair.PublicKey()
 	err = errors.Join(
-		administer("user", "add", key, "--new-password", subject()),
+		administer("user", "add", key, "--no-password"),
 		administer("permission", "set", key),
 	)
 	if err != nil {

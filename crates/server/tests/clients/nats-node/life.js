@@ -89,7 +89,7 @@ test(
   'an nkey signs the nonce',
   async (world) => {
     const pair = createUser();
-    administer('user', 'add', pair.getPublicKey(), '--new-password', 'not used here');
+    administer('user', 'add', pair.getPublicKey(), '--no-password');
     administer('permission', 'set', pair.getPublicKey());
     const client = await world.connect({ authenticator: nkeyAuthenticator(pair.getSeed()) });
     await client.flush();

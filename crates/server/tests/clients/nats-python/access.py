@@ -58,7 +58,7 @@ def made_nkey(seed):
 async def an_nkey_signs_the_nonce(world):
     key, seed = made_nkey(bytes(range(32)))
     _, other = made_nkey(bytes(range(1, 33)))
-    administer("user", "add", key, "--new-password", world.name())
+    administer("user", "add", key, "--no-password")
     administer("permission", "set", key)
     client = await world.connect(nkeys_seed_str=seed)
     subscription = await client.subscribe("nkey.*")

@@ -63,7 +63,7 @@ def a_broker_of_another_authority_is_not_trusted(world):
 
 @case(ours=True, needs=TLS_PORT and PROGRAM)
 def a_certificate_logs_in(world):
-    administer("user", "add", "ada", "--new-password", "not used here")
+    administer("user", "add", "ada", "--no-password")
     administer("permission", "set", "ada")
     credentials = pika.credentials.ExternalCredentials()
     connection = world.connect(port=int(TLS_PORT), ssl_options=options("ada"), credentials=credentials)

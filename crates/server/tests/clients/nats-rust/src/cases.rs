@@ -186,7 +186,7 @@ pub async fn an_nkey_signs_the_nonce() -> Outcome {
     // The key of the seed, made for this test.
     let seed = "SUAAOCAJBIFQYDIOB4IBCEQTCQKRMFYYDENBWHA5DYPSAIJCEMSCKJR2OM";
     let key = "UAANAWQ5D2RFCOLNKV5PXVCYRM6G3GO35OLS73IQUMSWF2RG3TOPUNZ4";
-    administer(&["user", "add", key, "--new-password", "not used here"])?;
+    administer(&["user", "add", key, "--no-password"])?;
     administer(&["permission", "set", key])?;
     let client = options().nkey(seed.into()).connect(url()).await?;
     client.flush().await?;
