@@ -255,15 +255,13 @@ impl IsolationArguments {
     fn plan(&self) -> Result<IsolationPlan, String> {
         let (warm_up, measured) = (seconds(self.warm_up)?, seconds(self.duration)?);
         let healthy = Plan {
-            producers: self.pairs,
-            consumers: self.pairs,
-            queues: self.pairs,
             size_bytes: self.size,
             rate: self.rate,
             end: End::After { warm_up, measured },
             latency: true,
             ..Plan::new(self.broker.target.clone())
-        };
+        }
+        .in_pairs(self.pairs);
         let unruly = Unruly {
             stalled: self.stalled,
             slow: self.slow,

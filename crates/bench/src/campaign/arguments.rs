@@ -66,6 +66,10 @@ pub(crate) struct PresetArguments {
     /// Write a page with plots here [default: beside the results, as .html]
     #[arg(long)]
     html: Option<PathBuf>,
+    /// Let a worker at HOST:PORT hold a part of each load; may be given several times. Workers get
+    /// the target with its password, in the clear
+    #[arg(long, value_name = "HOST:PORT")]
+    worker: Vec<String>,
     /// Say nothing but the result
     #[arg(long)]
     quiet: bool,
@@ -127,6 +131,7 @@ pub(crate) fn run(arguments: &PresetArguments, json: bool) -> Result<bool, Strin
         started_unix_s: started.map_or(0, |since| since.as_secs()),
         machine: Machine::here(&folder.0),
         partial: Some("it has not ended".to_owned()),
+        workers: arguments.worker.clone(),
         sides: sides.iter().map(Side::info).collect(),
         ..Report::default()
     };
@@ -137,6 +142,7 @@ pub(crate) fn run(arguments: &PresetArguments, json: bool) -> Result<bool, Strin
         programs: &programs,
         folder: &folder.0,
         drain,
+        workers: &arguments.worker,
         quiet: arguments.quiet,
     };
     let output = &arguments.output;
@@ -271,11 +277,25 @@ impl PresetArguments {
         if origins.is_empty() {
             origins.push(Origin::peer(Kind::Angarium.name())?);
         }
+        let started = |origin: &Origin| matches!(origin, Origin::Started { .. });
+        if origins.iter().any(started)
+            && let Some(worker) = self.worker.iter().find(|worker| !is_loopback(worker))
+        {
+            let why = "brokers that are started here listen on the loopback address";
+            return Err(format!(
+                "{why}, which {worker} does not reach: start one, and name it by --target"
+            ));
+        }
         if self.noise {
             origins.insert(1, origins[0].clone());
         }
         Ok(origins)
     }
+}
+
+fn is_loopback(address: &str) -> bool {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    host == "localhost" || host == "[::1]" || host.starts_with("127.")
 }
 
 /// A new folder for one campaign, removed with everything in it when it ends.

@@ -18,11 +18,16 @@ const TRAVELS_MAX: usize = 1_000;
 /// The most seconds that a result keeps.
 const SECONDS_MAX: usize = 2_000;
 
-/// Runs the work.
-pub(super) fn run(work: &Work, side: &mut Side) -> Run {
+/// Runs the work, by workers if there are any.
+pub(super) fn run(work: &Work, side: &mut Side, workers: &[String]) -> Run {
+    if !workers.is_empty()
+        && let Some(why) = work.indivisible()
+    {
+        return Run::Refused(format!("not by workers: {why}"));
+    }
     let result = match work {
-        Work::Load(plan) => check(plan).and_then(|()| load(plan, side)),
-        Work::Fastest(plans) => fastest(plans, side),
+        Work::Load(plan) => load(plan, side, workers),
+        Work::Fastest(plans) => fastest(plans, side, workers),
         Work::RoundTrips { target, size_bytes, span } => {
             round_trip::measure(target, side.pid(), *size_bytes, *span)
                 .map(|trips| {
@@ -127,17 +132,18 @@ impl Found {
     }
 }
 
-fn load(plan: &Plan, side: &mut Side) -> Result<Measurement, Stop> {
-    let outcome = load::run(plan, side.pid())?;
+fn load(plan: &Plan, side: &mut Side, workers: &[String]) -> Result<Measurement, Stop> {
+    check(plan)?;
+    load::worker::check(plan, workers).map_err(Stop::Refused)?;
+    let outcome = load::run_by(plan, workers, side.pid())?;
     Ok(measured(plan, &outcome))
 }
 
-fn fastest(plans: &[Plan], side: &mut Side) -> Result<Measurement, Stop> {
+fn fastest(plans: &[Plan], side: &mut Side, workers: &[String]) -> Result<Measurement, Stop> {
     let mut best: Option<Measurement> = None;
     let mut ladder = Vec::new();
     for plan in plans {
-        check(plan)?;
-        let next = load(plan, side)?;
+        let next = load(plan, side, workers)?;
         let rate = |it: &Measurement| it.metrics.get("out_rate").copied().unwrap_or(0.0);
         ladder.push(format!("{} groups: {:.0} msg/s", plan.producers, rate(&next)));
         if best.as_ref().is_none_or(|best| rate(&next) > rate(best)) {
@@ -197,6 +203,7 @@ fn measured(plan: &Plan, outcome: &Outcome) -> Measurement {
     measurement.limit = Some(outcome.limit);
     measurement.schedule.clone_from(&outcome.schedule);
     measurement.closed_loop = plan.rate == 0 && (plan.window > 0 || plan.ahead > 0);
+    measurement.clock_error_us = outcome.clock_error_us;
     measurement.travels_us = thin(&outcome.travels_us);
     measurement.travel_group = travel_group(plan, outcome.travels_us.len());
     measurement.seconds = outcome.seconds.iter().take(SECONDS_MAX).cloned().collect();

@@ -39,6 +39,8 @@ pub(super) struct Campaign<'a> {
     pub(super) folder: &'a Path,
     /// Without any progress for so long, what is missing is lost.
     pub(super) drain: Duration,
+    /// Where loads come from, if not from here.
+    pub(super) workers: &'a [String],
     pub(super) quiet: bool,
 }
 
@@ -75,7 +77,10 @@ impl Campaign<'_> {
 
     /// Measures the physical limits of all sizes that will be asked for.
     fn limits(&self, report: &mut Report) {
-        let wanted = |baseline: Baseline| matches!(baseline, Baseline::Relay | Baseline::RoundTrip);
+        // The sockets of this machine do not bound what comes from others.
+        let wanted = |baseline: Baseline| {
+            self.workers.is_empty() && matches!(baseline, Baseline::Relay | Baseline::RoundTrip)
+        };
         let target = "amqp://127.0.0.1".parse().expect("it is an address");
         let broker = Broker { target: &target, targets: std::slice::from_ref(&target) };
         let mut sizes = BTreeSet::new();
@@ -171,7 +176,7 @@ impl Campaign<'_> {
             return;
         }
         progress.begin(&what);
-        let run = execute::run(&case.work, side);
+        let run = execute::run(&case.work, side, self.workers);
         if interrupt::requested() {
             // What was broken off is no measurement.
             return;

@@ -238,6 +238,21 @@ impl Plan {
         }
     }
 
+    /// With so many producers, each with a queue and a consumer of its own.
+    pub fn in_pairs(self, pairs: usize) -> Plan {
+        Plan { producers: pairs, consumers: pairs, queues: pairs, ..self }
+    }
+
+    /// With so many consumers, each of which gets every message.
+    pub fn fanned_out(self, consumers: usize) -> Plan {
+        Plan { consumers, queues: consumers, fan_out: true, ..self }
+    }
+
+    /// Whether it can be shared out so that whoever publishes a message also consumes it.
+    pub(super) fn is_in_pairs(&self) -> bool {
+        !self.fan_out && self.producers == self.consumers && self.producers == self.queues
+    }
+
     /// How many queues one message of any producer goes to.
     pub fn copies(&self) -> u64 {
         if self.fan_out { self.queues as u64 } else { 1 }

@@ -298,21 +298,12 @@ fn by_size(
 }
 
 fn many_pairs(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
-    by_size(parameters, "pairs", broker, |pairs, plan| Plan {
-        producers: pairs,
-        consumers: pairs,
-        queues: pairs,
-        ..plan
-    })
+    by_size(parameters, "pairs", broker, |pairs, plan| plan.in_pairs(pairs))
 }
 
 fn fan_out(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
-    by_size(parameters, "consumers", broker, |consumers, plan| Plan {
-        consumers,
-        queues: consumers,
-        fan_out: true,
-        ahead: broker.direct_fan_out(plan.size_bytes, consumers).ahead,
-        ..plan
+    by_size(parameters, "consumers", broker, |consumers, plan| {
+        broker.direct_fan_out(plan.size_bytes, consumers).fanned_out(consumers)
     })
 }
 

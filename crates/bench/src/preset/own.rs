@@ -168,15 +168,8 @@ fn latency(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
 
 fn isolation(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
     let pairs = parameters.count("pairs") as usize;
-    let healthy = Plan {
-        producers: pairs,
-        consumers: pairs,
-        queues: pairs,
-        rate: parameters.count("rate"),
-        ahead: 0,
-        end: timed(parameters),
-        ..broker.plan(size(parameters))
-    };
+    let (rate, end) = (parameters.count("rate"), timed(parameters));
+    let healthy = Plan { rate, ahead: 0, end, ..broker.plan(size(parameters)) }.in_pairs(pairs);
     let unruly = Unruly {
         stalled: parameters.count("stalled") as usize,
         slow: parameters.count("slow") as usize,
@@ -204,13 +197,8 @@ fn connections(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
 
 fn durability(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
     let producers = parameters.count("producers") as usize;
-    let plan = Plan {
-        producers,
-        consumers: producers,
-        queues: producers,
-        end: End::Count(u64::MAX / 2),
-        ..broker.persistent(size(parameters), parameters.count("window"))
-    };
+    let plan = broker.persistent(size(parameters), parameters.count("window"));
+    let plan = Plan { end: End::Count(u64::MAX / 2), ..plan }.in_pairs(producers);
     let kill_after = Duration::from_secs_f64(parameters.real("seconds"));
     let work = Work::Durability { plan, kill_after };
     vec![Case::of("", producers as f64, size(parameters), work)]
@@ -218,14 +206,8 @@ fn durability(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
 
 fn soak(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
     let pairs = parameters.count("pairs") as usize;
-    let plan = Plan {
-        producers: pairs,
-        consumers: pairs,
-        queues: pairs,
-        rate: parameters.count("rate"),
-        end: timed(parameters),
-        ..broker.plan(size(parameters))
-    };
+    let (rate, end) = (parameters.count("rate"), timed(parameters));
+    let plan = Plan { rate, end, ..broker.plan(size(parameters)) }.in_pairs(pairs);
     let mut cases = vec![Case::load("direct", pairs as f64, Plan { ahead: 0, ..plan.clone() })];
     if broker.target.protocol() != Protocol::Nats {
         let window = 200;

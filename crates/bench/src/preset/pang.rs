@@ -165,13 +165,8 @@ fn size(parameters: &Parameters) -> usize {
 
 fn subscribers(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
     let case = |count: f64| {
-        let plan = Plan {
-            consumers: count as usize,
-            queues: count as usize,
-            fan_out: true,
-            end: End::Count(parameters.count("messages")),
-            ..broker.plan(size(parameters))
-        };
+        let end = End::Count(parameters.count("messages"));
+        let plan = Plan { end, ..broker.plan(size(parameters)) }.fanned_out(count as usize);
         Case::load("", count, plan)
     };
     parameters.list("subscribers").into_iter().map(case).collect()
@@ -191,13 +186,8 @@ fn publishers(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
 
 fn pairs(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
     let case = |count: f64| {
-        let plan = Plan {
-            producers: count as usize,
-            consumers: count as usize,
-            queues: count as usize,
-            end: End::Count(parameters.count("messages") * count as u64),
-            ..broker.plan(size(parameters))
-        };
+        let end = End::Count(parameters.count("messages") * count as u64);
+        let plan = Plan { end, ..broker.plan(size(parameters)) }.in_pairs(count as usize);
         Case::load("", count, plan)
     };
     parameters.list("pairs").into_iter().map(case).collect()
@@ -215,15 +205,9 @@ fn first_message(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
 
 fn resources(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
     let case = |count: f64| {
-        let pairs = count as usize;
-        let plan = Plan {
-            producers: pairs,
-            consumers: pairs,
-            queues: pairs,
-            end: super::work::timed(parameters),
-            ..broker.direct(size(parameters), pairs)
-        };
-        Case::load("", count, plan)
+        let end = super::work::timed(parameters);
+        let plan = Plan { end, ..broker.direct(size(parameters), count as usize) };
+        Case::load("", count, plan.in_pairs(count as usize))
     };
     parameters.list("pairs").into_iter().map(case).collect()
 }

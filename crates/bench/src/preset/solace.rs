@@ -338,8 +338,11 @@ static PERSISTENT_FAN_OUT: &[History] = &[
 ];
 
 fn groups(parameters: &Parameters, plan: impl Fn(usize) -> Plan) -> Work {
-    let plans: Vec<Plan> =
-        parameters.list("groups").into_iter().map(|groups| plan(groups as usize)).collect();
+    let in_groups = |groups: f64| {
+        let groups = groups as usize;
+        Plan { end: timed(parameters), ..plan(groups) }.in_pairs(groups)
+    };
+    let plans: Vec<Plan> = parameters.list("groups").into_iter().map(in_groups).collect();
     match <[Plan; 1]>::try_from(plans) {
         Ok([plan]) => Work::Load(plan),
         Err(plans) => Work::Fastest(plans),
@@ -348,13 +351,7 @@ fn groups(parameters: &Parameters, plan: impl Fn(usize) -> Plan) -> Work {
 
 fn direct(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
     let case = |size: f64| {
-        let work = groups(parameters, |groups| Plan {
-            producers: groups,
-            consumers: groups,
-            queues: groups,
-            end: timed(parameters),
-            ..broker.direct(size as usize, groups)
-        });
+        let work = groups(parameters, |groups| broker.direct(size as usize, groups));
         Case::of("", size, size as usize, work)
     };
     parameters.list("sizes").into_iter().map(case).collect()
@@ -372,14 +369,9 @@ fn fan_out(parameters: &Parameters, plan: impl Fn(usize, usize) -> Plan) -> Vec<
     let mut cases = Vec::new();
     for size in parameters.list("sizes") {
         for subscribers in parameters.list("subscribers") {
-            let plan = Plan {
-                consumers: subscribers as usize,
-                queues: subscribers as usize,
-                fan_out: true,
-                end: timed(parameters),
-                ..plan(size as usize, subscribers as usize)
-            };
-            cases.push(Case::load(octets(size), subscribers, plan));
+            let count = subscribers as usize;
+            let plan = Plan { end: timed(parameters), ..plan(size as usize, count) };
+            cases.push(Case::load(octets(size), subscribers, plan.fanned_out(count)));
         }
     }
     cases
@@ -387,13 +379,8 @@ fn fan_out(parameters: &Parameters, plan: impl Fn(usize, usize) -> Plan) -> Vec<
 
 fn persistent(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
     let case = |size: f64| {
-        let work = groups(parameters, |groups| Plan {
-            producers: groups,
-            consumers: groups,
-            queues: groups,
-            end: timed(parameters),
-            ..broker.persistent(size as usize, parameters.count("window"))
-        });
+        let window = parameters.count("window");
+        let work = groups(parameters, |_| broker.persistent(size as usize, window));
         Case::of("", size, size as usize, work)
     };
     parameters.list("sizes").into_iter().map(case).collect()
@@ -402,15 +389,9 @@ fn persistent(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
 fn spool(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
     let size = parameters.count("size") as usize;
     let case = |queues: f64| {
-        let plan = Plan {
-            producers: queues as usize,
-            consumers: queues as usize,
-            queues: queues as usize,
-            end: End::Count(parameters.count("messages")),
-            drain: Duration::from_secs(20),
-            ..broker.persistent(size, parameters.count("window"))
-        };
-        Case::of("", queues, size, Work::Spool(plan))
+        let (end, drain) = (End::Count(parameters.count("messages")), Duration::from_secs(20));
+        let plan = Plan { end, drain, ..broker.persistent(size, parameters.count("window")) };
+        Case::of("", queues, size, Work::Spool(plan.in_pairs(queues as usize)))
     };
     parameters.list("queues").into_iter().map(case).collect()
 }

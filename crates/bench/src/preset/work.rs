@@ -58,6 +58,24 @@ pub(crate) enum Work {
 }
 
 impl Work {
+    /// Why workers cannot share it out, if they cannot: they hold the producers and consumers of a
+    /// load, and nothing else.
+    pub(crate) fn indivisible(&self) -> Option<&'static str> {
+        Some(match self {
+            Work::Load(_) | Work::Fastest(_) => return None,
+            Work::RoundTrips { .. } => "a round trip is made by one client, which waits for itself",
+            Work::FirstMessage { .. } => "one subscriber connects after the other",
+            Work::Spool(_) => "what was filled is drained by whoever knows how much that was",
+            Work::Idle { .. } => "the broker's memory is looked at between steps of the clients",
+            Work::Stored { .. } => {
+                "the broker's memory is looked at before and after one publisher"
+            }
+            Work::Exchange { .. } => "its three programs share a book of orders and a clock",
+            Work::Isolation(_) => "the unruly clients begin and end with those who measure",
+            Work::Durability { .. } => "the kill must fall between confirms that are counted here",
+        })
+    }
+
     /// Without any progress for so long, what is missing is lost.
     pub(crate) fn set_drain(&mut self, drain: Duration) {
         match self {

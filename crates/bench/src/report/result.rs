@@ -31,6 +31,9 @@ pub(crate) struct Report {
     pub(crate) machine: Machine,
     /// Why it is not whole, if it is not.
     pub(crate) partial: Option<String>,
+    /// Where the loads came from, if not from here.
+    #[serde(default)]
+    pub(crate) workers: Vec<String>,
     /// The brokers.
     pub(crate) sides: Vec<SideInfo>,
     /// What the bare sockets did, by octets of a message.
@@ -124,6 +127,8 @@ pub(crate) struct Measurement {
     pub(crate) limit: Option<Limit>,
     /// How the schedule was kept, where there was one.
     pub(crate) schedule: Option<Schedule>,
+    /// How far the clocks of its workers may differ, where there were any.
+    pub(crate) clock_error_us: Option<f64>,
     /// Whether the next message waited for an answer to the one before, or for room.
     pub(crate) closed_loop: bool,
     /// Mean travel times, group after group, in microseconds.

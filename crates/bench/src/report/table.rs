@@ -211,6 +211,9 @@ pub(crate) fn remarks(report: &Report, result: &PresetResult) -> Vec<String> {
                 for failure in measurement.failures() {
                     add(format!("{label} at {at}: {}: {failure}", measurement.word()));
                 }
+                for note in &measurement.notes {
+                    add(format!("{label} at {at}: {note}"));
+                }
                 if measurement.schedule.as_ref().is_some_and(|schedule| !schedule.tool_kept) {
                     add(format!(
                         "{label} at {at}: the tool fell behind its schedule: no percentiles"
@@ -224,6 +227,7 @@ pub(crate) fn remarks(report: &Report, result: &PresetResult) -> Vec<String> {
             }
         }
     }
+    add_workers(report, result, &mut add);
     for (limit, labels) in limits.iter().filter(|(limit, _)| !limit.is_empty()) {
         add(format!("limited by {limit}: {}", labels.join(", ")));
     }
@@ -242,6 +246,16 @@ pub(crate) fn remarks(report: &Report, result: &PresetResult) -> Vec<String> {
         add(unlike);
     }
     remarks
+}
+
+/// How exact times are that came from workers.
+fn add_workers(report: &Report, result: &PresetResult, add: &mut impl FnMut(String)) {
+    let runs = |case| (0..report.sides.len()).flat_map(move |side| CaseResult::done(case, side));
+    let errors = result.cases.iter().flat_map(runs).filter_map(|run| run.clock_error_us);
+    if let Some(error_us) = errors.max_by(f64::total_cmp) {
+        let workers = report.workers.join(", ");
+        add(format!("by workers at {workers}: times are no more exact than {error_us:.1} us"));
+    }
 }
 
 /// What to say where persistent messages are worth unlike things on two sides.

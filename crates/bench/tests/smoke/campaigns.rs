@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// A folder of a test's own, removed when it ends.
-struct Place(PathBuf);
+pub(crate) struct Place(pub(crate) PathBuf);
 
 impl Place {
-    fn new(name: &str) -> Place {
+    pub(crate) fn new(name: &str) -> Place {
         let path = std::env::temp_dir().join(format!("bench-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).expect("there is space");
         Place(path)
     }
 
-    fn result(&self) -> serde_json::Value {
+    pub(crate) fn result(&self) -> serde_json::Value {
         let text = fs::read_to_string(self.0.join("r.json")).expect("it was written");
         serde_json::from_str(&text).expect("it is JSON")
     }
@@ -27,7 +27,7 @@ impl Drop for Place {
     }
 }
 
-fn bench(place: &Path, arguments: &[&str]) -> Output {
+pub(crate) fn bench(place: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_angarium-bench"))
         .args(arguments)
         .current_dir(place)
@@ -122,6 +122,31 @@ fn what_is_asked_wrongly_is_said() {
     check(&["pang-2", "--set", "joram.messages=1"], "of no preset that runs");
     check(&["pang-2", "--peer", "kafka"], "no peer `kafka`");
     check(&["pang-2", "--target", "ftp://h"], "starts with none of");
+    check(&["pang-2", "--worker", "10.0.0.1:7070"], "which 10.0.0.1:7070 does not reach");
+}
+
+#[test]
+fn presets_are_shared_out_to_workers_or_say_why_not() {
+    let workers = crate::workers::workers(2);
+    let by: Vec<&str> = workers.iter().flat_map(|worker| ["--worker", worker]).collect();
+    let presets = ["pang-2", "osu-fe-spmc", "pang-3", "--set", "pang-2.messages=100"];
+    let (place, output) = run("workers", Fault::None, &[&presets, by.as_slice()].concat());
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let result = place.result();
+    let runs = |preset: usize| {
+        let cases = result["presets"][preset]["cases"].as_array().expect("there are cases");
+        cases.iter().map(|case| case["sides"][0][0].clone()).collect::<Vec<_>>()
+    };
+    for (run, pairs) in runs(0).iter().zip([1, 3, 5]) {
+        assert_eq!(run["done"]["verdict"]["delivered"], pairs * 100, "{run}");
+        assert!(run["done"]["clock_error_us"].as_f64().is_some_and(|error| error > 0.0), "{run}");
+    }
+    for (preset, why) in [(1, "a bound on undelivered"), (2, "one subscriber connects after")] {
+        let refused = |run: &serde_json::Value| run["refused"].to_string().contains(why);
+        assert!(runs(preset).iter().any(refused) && said.contains(why), "{preset}: {said}");
+    }
+    assert!(said.contains(&format!("by workers at {}: times", workers.join(", "))), "{said}");
 }
 
 #[test]

@@ -6,12 +6,12 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Starts workers for one coordinator each. Returns where they are.
-fn workers(count: usize) -> Vec<String> {
+/// Starts workers, which serve until the process ends. Returns where they are.
+pub(crate) fn workers(count: usize) -> Vec<String> {
     let start = |_| {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has ports");
         let address = listener.local_addr().expect("it is bound").to_string();
-        std::thread::spawn(move || worker::serve(&listener, Some(1)).expect("it serves"));
+        std::thread::spawn(move || worker::serve(&listener, None).expect("it serves"));
         address
     };
     (0..count).map(start).collect()
@@ -55,7 +55,18 @@ fn a_worker_that_is_not_there_or_cannot_is_named() {
         worker::run(plan, workers, None).expect_err("it cannot be").to_string()
     };
     assert!(refused(&plan, &["127.0.0.1:1".to_owned()]).contains("127.0.0.1:1"));
-    assert!(refused(&Plan { ahead: 10, ..plan }, &workers(1)).contains("several machines"));
+    let bounded = Plan { ahead: 10, ..plan }.fanned_out(2);
+    assert!(refused(&bounded, &workers(2)).contains("several machines"));
+}
+
+#[test]
+fn a_bound_is_kept_by_each_worker_for_its_own_pairs() {
+    let bounded = Plan { ahead: 30, ..crate::nats_plan(Fault::None) };
+    for (plan, count) in [(bounded.clone().in_pairs(3), 2), (bounded.fanned_out(2), 1)] {
+        let outcome = worker::run(&plan, &workers(count), None).expect("the fake answers");
+        let verdict = outcome.verdict.expect("there are consumers");
+        assert!(verdict.is_clean() && outcome.published == 5_000, "{verdict:?}");
+    }
 }
 
 /// A process that ends with its test.
@@ -135,4 +146,13 @@ fn workers_in_namespaces_of_their_own() {
     assert_eq!(outcome.workers, 2);
     let error_us = outcome.clock_error_us.expect("it was looked at");
     assert!(error_us > 0.0 && error_us < 1e6, "{error_us}");
+    // A preset goes the same way.
+    let place = crate::campaigns::Place::new("namespaces");
+    let target = plan.target.to_string();
+    let mut preset = vec!["pang-2", "--quick", "--target", &target, "--output", "r.json"];
+    preset.extend(addresses.iter().flat_map(|address| ["--worker", address]));
+    let output = crate::campaigns::bench(&place.0, &preset);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let runs = &place.result()["presets"][0]["cases"][2]["sides"][0];
+    assert_eq!(runs[0]["done"]["verdict"]["delivered"], 5 * 2_000, "{runs}");
 }

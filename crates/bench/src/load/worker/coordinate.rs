@@ -36,10 +36,7 @@ struct Table<'a> {
 
 /// Runs `plan` by the workers at these addresses; the plan's target is theirs to reach, and ours too.
 pub fn run(plan: &Plan, workers: &[String], broker_pid: Option<u32>) -> Result<Outcome, Error> {
-    if plan.ahead > 0 {
-        let why = "a bound on undelivered messages cannot be kept over several machines";
-        return Err(Error::Closed(why.to_owned()));
-    }
+    check(plan, workers).map_err(Error::Closed)?;
     let topology = Topology::of(plan);
     let mut link = Link::open(&plan.target)?;
     topology.declare(&mut link, plan)?;
@@ -49,6 +46,16 @@ pub fn run(plan: &Plan, workers: &[String], broker_pid: Option<u32>) -> Result<O
     deleted?;
     link.close()?;
     Ok(outcome)
+}
+
+/// Says why these workers cannot share the plan out, if they cannot.
+pub fn check(plan: &Plan, workers: &[String]) -> Result<(), String> {
+    if plan.ahead > 0 && workers.len() > 1 && !plan.is_in_pairs() {
+        let why = "a bound on undelivered messages cannot be kept over several machines, but where \
+                   each producer has a consumer of its own";
+        return Err(why.to_owned());
+    }
+    Ok(())
 }
 
 fn coordinate(

@@ -5,7 +5,7 @@ mod coordinate;
 mod serve;
 mod wire;
 
-pub use coordinate::run;
+pub use coordinate::{check, run};
 pub use serve::serve;
 
 #[cfg(test)]

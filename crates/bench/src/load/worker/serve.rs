@@ -68,7 +68,9 @@ fn hold(wire: &mut Wire, part: &Part, clock: Instant) -> Result<(), Error> {
     if ranges.iter().any(|(range, count)| range.start > range.end || range.end > *count) {
         return Err(Error::Closed("a part beyond its plan".to_owned()));
     }
-    let control = Control::new(plan.producers, plan.consumers, 0, plan.copies());
+    // Those that bound each other are all here (`check`): they have their share of the bound.
+    let ahead = (plan.ahead * part.producers.len() as u64).div_ceil(plan.producers as u64);
+    let control = Control::new(plan.producers, plan.consumers, ahead, plan.copies());
     let control = control.with_clock(clock, part.offset_ns);
     // Where messages are counted all of them count, also those of whoever begins first.
     control.measuring.store(matches!(plan.end, End::Count(_)), Ordering::Relaxed);
@@ -112,8 +114,11 @@ fn follow<'scope>(
         match wire.receive()?.ok_or_else(Error::hung_up)? {
             Ask::Go { measuring } => {
                 control.measuring.store(measuring, Ordering::Relaxed);
-                for producer in ready.take().into_iter().flatten() {
-                    producers.push(scope.spawn(move || producer.run()));
+                if let Some(ready) = ready.take() {
+                    let begin = |producer: Producer<'scope>| scope.spawn(move || producer.run());
+                    producers.extend(ready.into_iter().map(begin));
+                    let threads = producers.iter().map(|it| it.thread().clone());
+                    control.set_producer_threads(threads.collect());
                 }
             }
             Ask::StopPublishing => {
