@@ -27,6 +27,8 @@ pub(crate) struct Operators {
 pub struct ConnectionInfo<'a> {
     /// Its slot, by which it can be closed.
     pub id: ConnectionId,
+    /// The number by which people know it, among those of all shards.
+    pub number: u64,
     /// How long it has been connected.
     pub age: Duration,
     /// What its protocol session knows: peer, user, virtual host, client, channels.
@@ -148,6 +150,7 @@ impl Node {
         let connection = self.connections.get(id.0 as usize)?.as_ref()?;
         Some(ConnectionInfo {
             id,
+            number: self.options.number_of(id),
             age: now.since(connection.connected_at),
             session: connection.session.info(),
             received_bytes: connection.received_bytes,

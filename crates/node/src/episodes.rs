@@ -146,7 +146,7 @@ impl Node {
         let egress = &self.world.egress[id.0 as usize];
         let event = LagEvent {
             has_begun,
-            connection: self.listed_as(id),
+            connection: self.options.number_of(id),
             peer: info.peer.address.clone(),
             user: info.user.to_owned(),
             vhost: info.vhost.to_owned(),
@@ -162,11 +162,6 @@ impl Node {
             self.episodes.untold.pop_front();
         }
         self.episodes.untold.push_back(event);
-    }
-
-    /// The number by which listings name a connection: those of all shards differ.
-    fn listed_as(&self, id: ConnectionId) -> u64 {
-        u64::from(id.0) * self.options.shards as u64 + u64::from(self.options.shard.0)
     }
 
     /// Tells those who listen in the client's virtual host.

@@ -2,7 +2,7 @@
 
 use crate::spill::SpillOptions;
 use angarium_engine::limits::Limits;
-use angarium_engine::{Quota, ShardId};
+use angarium_engine::{ConnectionId, Quota, ShardId};
 use angarium_protocol::{amqp091, nats};
 use std::sync::Arc;
 
@@ -31,4 +31,11 @@ pub struct Options {
     pub shard: ShardId,
     /// How many there are.
     pub shards: usize,
+}
+
+impl Options {
+    /// The number by which people know a connection: those of all shards differ.
+    pub(crate) fn number_of(&self, connection: ConnectionId) -> u64 {
+        u64::from(connection.0) * self.shards as u64 + u64::from(self.shard.0)
+    }
 }

@@ -33,7 +33,8 @@ impl AnySession {
             }
             Protocol::Nats => {
                 let settings = options.nats.clone();
-                AnySession::Nats(nats::Connection::new(id, peer, settings, now))
+                let number = options.number_of(id);
+                AnySession::Nats(nats::Connection::new(id, number, peer, settings, now))
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::{Node, Options, Parcel, SpillOptions};
 use angarium_engine::{Bound, ConnectionId, Quota, Request, ShardId, Time};
 use angarium_journal::FaultyStorage;
 use angarium_protocol::{Identity, Peer, Protocol, amqp091, nats};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Bytes unsent to a client at which it hears nothing more.
 pub(super) const DIRECT_BYTES_MAX: usize = 64 << 10;
@@ -124,18 +124,28 @@ impl Broker {
         self.say(name, &format!("{text}\r\n"));
     }
 
-    pub(super) fn connect(&mut self, name: &str, shard: usize) {
+    /// Connects a client; returns the INFO that it got first.
+    pub(super) fn connect(&mut self, name: &str, shard: usize) -> String {
         let shard = shard % self.nodes.len();
         let peer =
             Peer { protocol: Protocol::Nats, address: "here:1".to_owned(), ..Peer::default() };
         let id = Some(self.nodes[shard].connected(self.now, peer));
         self.clients.insert(name.to_owned(), Client { shard, id, ..Client::default() });
+        self.settle_down();
+        let info = self.heard(name);
         self.say(
             name,
             "CONNECT {\"verbose\":false,\"headers\":true,\"no_responders\":true,\
              \"user\":\"user\",\"pass\":\"secret\"}\r\n",
         );
         self.heard(name);
+        info
+    }
+
+    /// The numbers by which people know the clients.
+    pub(super) fn listed(&self) -> BTreeSet<u64> {
+        let now = self.now;
+        self.nodes.iter().flat_map(|node| node.connections(now)).map(|it| it.number).collect()
     }
 
     /// Lets a client send.

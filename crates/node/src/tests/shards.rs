@@ -4,6 +4,7 @@ use super::broker::{Broker, EGRESS_BYTES_MAX};
 use angarium_engine::{
     Arguments, Binding, BindingTarget, Durability, QueueDeclaration, QueueOptions, Request,
 };
+use std::collections::BTreeSet;
 
 fn check(shards: usize, script: &str) {
     Broker::new(shards).play(script);
@@ -371,5 +372,21 @@ fn any_number_of_shards_is_one_broker() {
         for shards in [2, 5, 16, 64] {
             assert_eq!(heard_by_all(shards, seed), alone, "{shards} shards, seed {seed}");
         }
+    }
+}
+
+#[test]
+fn clients_are_told_the_numbers_by_which_operators_know_them() {
+    for shards in [1, 3] {
+        let mut broker = Broker::new(shards);
+        let told: BTreeSet<u64> = (0..6)
+            .map(|at| {
+                let info = broker.connect(&format!("c{at}"), at);
+                let (_, rest) = info.split_once("\"client_id\":").expect("INFO names it");
+                rest[..rest.find([',', '}']).unwrap()].parse().unwrap()
+            })
+            .collect();
+        assert_eq!(told.len(), 6, "{shards}");
+        assert_eq!(told, broker.listed(), "{shards}");
     }
 }

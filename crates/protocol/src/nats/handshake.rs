@@ -57,7 +57,7 @@ impl Connection {
             port: settings.port.into(),
             headers: true,
             max_payload: settings.payload_bytes_max,
-            client_id: self.id.0 as usize,
+            client_id: usize::try_from(self.number).unwrap_or(usize::MAX),
             client_ip: ip(&self.peer.address).to_owned(),
             nonce: self.nonce.clone(),
             // Some libraries keep their credentials to themselves where they are not required. Who

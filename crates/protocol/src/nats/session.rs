@@ -15,6 +15,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Connection {
     pub(super) id: ConnectionId,
+    /// The number by which people know it.
+    pub(super) number: u64,
     pub(super) settings: Arc<Settings>,
     pub(super) limits: Limits,
     pub(super) peer: Peer,
@@ -72,11 +74,19 @@ pub(super) struct Wishes {
 }
 
 impl Connection {
-    /// A connection that has just been accepted; [`Connection::begin`] comes next.
+    /// A connection that has just been accepted and that people know by `number`;
+    /// [`Connection::begin`] comes next.
     #[must_use]
-    pub fn new(id: ConnectionId, peer: Peer, settings: Arc<Settings>, now: Time) -> Connection {
+    pub fn new(
+        id: ConnectionId,
+        number: u64,
+        peer: Peer,
+        settings: Arc<Settings>,
+        now: Time,
+    ) -> Connection {
         Connection {
             id,
+            number,
             limits: Limits {
                 control_line_bytes_max: settings.control_line_bytes_max,
                 payload_bytes_max: settings.payload_bytes_max,

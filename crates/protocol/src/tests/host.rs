@@ -181,7 +181,10 @@ impl Host {
     pub(crate) fn accept_nats(&mut self, peer: Peer) -> usize {
         let settings = self.nats.clone();
         let now = self.now;
-        self.add(|id| AnySession::Nats(Box::new(nats::Connection::new(id, peer, settings, now))))
+        self.add(|id| {
+            let number = id.0.into();
+            AnySession::Nats(Box::new(nats::Connection::new(id, number, peer, settings, now)))
+        })
     }
 
     fn add(&mut self, session: impl FnOnce(ConnectionId) -> AnySession) -> usize {

@@ -167,14 +167,7 @@ async fn bindings(state: Shared, Query(filter): Query<Filter>) -> Answer {
 }
 async fn connections(state: Shared) -> Answer {
     let rows = state.mailboxes.ask_all(views::connections).await.map_err(Failure::gone)?;
-    let rows = (0..)
-        .zip(rows)
-        .flat_map(|(shard, rows)| rows.into_iter().map(move |(id, row)| (shard, id, row)));
-    let named = rows.map(|(shard, id, mut row)| {
-        row["id"] = state.mailboxes.name(shard, id).into();
-        row
-    });
-    Ok(Json(named.collect()))
+    Ok(Json(rows.into_iter().flatten().collect()))
 }
 
 /// Where requests are made that concern no particular virtual host.

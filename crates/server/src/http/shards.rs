@@ -33,12 +33,7 @@ impl Mailboxes {
         Ok(answers)
     }
 
-    /// The number by which people know a shard's connection.
-    pub(super) fn name(&self, shard: usize, connection: ConnectionId) -> u64 {
-        u64::from(connection.0) * self.0.len() as u64 + shard as u64
-    }
-
-    /// The connection of that number.
+    /// The connection of the number by which people know it.
     pub(super) fn find(&self, name: u64) -> Option<(&Mailbox, ConnectionId)> {
         let shards = self.0.len() as u64;
         let connection = u32::try_from(name / shards).ok()?;

@@ -4,7 +4,7 @@ use super::bodies::{QuotaBody, SubjectsBody};
 use super::isolation;
 use crate::authenticate::NO_PASSWORD;
 use crate::reactor::{Histogram, Shard};
-use angarium_engine::{ConnectionId, Durability, QueueOptions};
+use angarium_engine::{Durability, QueueOptions};
 use angarium_journal::State;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -233,13 +233,13 @@ fn json_value(value: &angarium_engine::Value) -> Value {
     }
 }
 
-/// The clients of one shard, with their numbers there.
-pub(super) fn connections(shard: &mut Shard) -> Vec<(ConnectionId, Value)> {
+/// The clients of one shard.
+pub(super) fn connections(shard: &mut Shard) -> Vec<Value> {
     let now = shard.now();
     let rows = shard.node().connections(now).map(|connection| {
         let session = connection.session;
-        let row = json!({
-            "id": null,
+        json!({
+            "id": connection.number,
             "peer": session.peer.address,
             "encrypted": session.peer.encrypted,
             "user": session.user,
@@ -254,8 +254,7 @@ pub(super) fn connections(shard: &mut Shard) -> Vec<(ConnectionId, Value)> {
             "age_s": connection.age.as_secs(),
             "received_bytes": connection.received_bytes,
             "sent_bytes": connection.sent_bytes,
-        });
-        (connection.id, row)
+        })
     });
     rows.collect()
 }
