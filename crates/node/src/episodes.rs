@@ -18,6 +18,8 @@ const BROKER: SessionId = SessionId { connection: ConnectionId(0), number: 1 };
 pub(crate) struct Lag {
     pub(crate) missed: u64,
     pub(crate) spooled: u64,
+    /// What became of the first of these messages: the subscription's policy, where it has its own.
+    pub(crate) policy: Option<Laggard>,
 }
 
 /// One that has begun.
@@ -51,7 +53,7 @@ pub struct LagEvent {
     pub vhost: String,
     /// The name that the program gave it.
     pub name: Option<String>,
-    /// What becomes of its messages, unless a subscription says otherwise.
+    /// What became of the first messages for which it was too slow.
     pub policy: Laggard,
     /// Messages that it has missed meanwhile.
     pub missed: u64,
@@ -64,15 +66,15 @@ pub struct LagEvent {
 }
 
 impl World {
-    /// A connection misses messages that it was to get.
+    /// A connection misses messages that it was to get, by that policy.
     #[cold]
-    pub(crate) fn note_missed(&mut self, id: ConnectionId, count: u64) {
-        self.note_lag(id, Lag { missed: count, spooled: 0 });
+    pub(crate) fn note_missed(&mut self, id: ConnectionId, policy: Laggard, count: u64) {
+        self.note_lag(id, Lag { missed: count, spooled: 0, policy: Some(policy) });
     }
 
     /// A message waits on the disk for a connection.
     pub(crate) fn note_spooled(&mut self, id: ConnectionId) {
-        self.note_lag(id, Lag { missed: 0, spooled: 1 });
+        self.note_lag(id, Lag { missed: 0, spooled: 1, policy: Some(Laggard::Spool) });
     }
 
     fn note_lag(&mut self, id: ConnectionId, more: Lag) {
@@ -82,6 +84,7 @@ impl World {
         }
         lag.missed += more.missed;
         lag.spooled += more.spooled;
+        lag.policy = lag.policy.or(more.policy);
     }
 }
 
@@ -151,7 +154,7 @@ impl Node {
             user: info.user.to_owned(),
             vhost: info.vhost.to_owned(),
             name: info.client.connection_name.clone(),
-            policy: egress.laggard,
+            policy: egress.lag.policy.unwrap_or(egress.laggard),
             missed: egress.lag.missed,
             spooled: egress.lag.spooled,
             lasted: now.since(began),

@@ -41,11 +41,11 @@ impl World {
             Laggard::DropOldest => self.emit_droppable(delivery, unsent),
             Laggard::Disconnect if is_late => {
                 self.laggards.push(id);
-                self.note_missed(id, 1);
+                self.note_missed(id, policy, 1);
                 Heard::Missed
             }
             Laggard::DropNew if is_late => {
-                self.note_missed(id, 1);
+                self.note_missed(id, policy, 1);
                 Heard::Missed
             }
             // Nobody waits for one who can have what there is later.
@@ -74,17 +74,20 @@ impl World {
         if unsent >= egress.unsent_max {
             let wanted = (unsent - egress.unsent_max).max(egress.unsent_max / DROP_PART).max(1);
             let (session, lost) = (delivery.session, &mut self.lost);
+            let mut missed = 0;
             egress.drop_oldest(wanted, |whose, count| {
                 let session = angarium_engine::SessionId { number: whose.session, ..session };
                 *lost.entry((session, whose.tag)).or_default() += count;
+                missed += count.messages;
             });
             unsent = egress.pending().len();
-            if unsent >= egress.unsent_max {
-                self.note_missed(id, 1);
+            let is_late = unsent >= egress.unsent_max;
+            self.note_missed(id, Laggard::DropOldest, missed + u64::from(is_late));
+            if is_late {
                 return Heard::Missed;
             }
         }
-        let start = egress.outlet.bytes.len();
+        let start = self.egress[id.0 as usize].outlet.bytes.len();
         let heard = self.write_direct(delivery, unsent);
         let whose = Whose { session: delivery.session.number, tag: delivery.tag };
         self.egress[id.0 as usize].written_droppable(start, whose, delivery.missed);
@@ -96,7 +99,7 @@ impl World {
         let id = delivery.session.connection;
         let egress = &mut self.egress[id.0 as usize];
         let Some(number) = self.spill.store(egress.spooled, delivery) else {
-            self.note_missed(id, 1);
+            self.note_missed(id, Laggard::Spool, 1);
             return Heard::Missed;
         };
         egress.spooled = Some(number);
@@ -148,10 +151,10 @@ impl World {
     pub(crate) fn tell_lost(&mut self, engine: &mut Engine) {
         for (session, tag, count) in self.spill.take_lost() {
             *self.lost.entry((session, tag)).or_default() += count;
+            self.note_missed(session.connection, Laggard::Spool, count.messages);
         }
         while let Some(((session, tag), count)) = self.lost.pop_first() {
             engine.missed(session, tag, count);
-            self.note_missed(session.connection, count.messages);
         }
     }
 }

@@ -498,6 +498,26 @@ fn a_publisher_beyond_its_rate_waits_and_loses_nothing() {
     }
 }
 
+#[test]
+fn an_episode_names_the_policy_by_which_messages_went() {
+    for (prefix, policy) in [
+        ("", Laggard::DropNew),
+        ("$LAGGARD.drop-oldest.", Laggard::DropOldest),
+        ("$LAGGARD.spool.", Laggard::Spool),
+        ("$LAGGARD.disconnect.", Laggard::Disconnect),
+    ] {
+        let mut world = World::new(everybody(Laggard::DropNew));
+        let (slow, publisher) = (world.connect(""), world.connect(""));
+        world.send(slow, &format!("SUB {prefix}s 1\r\n"));
+        world.takes(slow, 0);
+        world.publish(publisher, "s", 0..3_000);
+        world.takes(slow, usize::MAX);
+        world.pass(Duration::from_secs(2));
+        let events: Vec<_> = std::iter::from_fn(|| world.node.next_lag_event()).collect();
+        assert_eq!([0, 1].map(|at| events[at].policy), [policy; 2], "{events:?}");
+    }
+}
+
 /// What a client heard on a subscription, subject and body.
 fn advisories(world: &World, client: usize) -> Vec<(String, String)> {
     let mut heard = Vec::new();
