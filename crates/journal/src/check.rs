@@ -2,7 +2,7 @@
 
 use crate::checkpoint::{self, Checkpoint};
 use crate::format::{self, NoBlock, Records, verify_record};
-use crate::scan::{self, Block, File, Walk};
+use crate::scan::{self, Block, File, Reach, Walk};
 use crate::{Position, Storage, recovery};
 
 /// What [`check`] found.
@@ -177,7 +177,7 @@ fn cut_short(block: &Block, files: &[File]) -> Option<Problem> {
 pub(crate) fn resumption(storage: &dyn Storage, walk: &Walk) -> Result<Option<Block>, String> {
     let mut first: Option<Block> = None;
     let mut proven = false;
-    scan::search(storage, walk.files(), walk.at, |block, _| {
+    scan::search(storage, walk.files(), walk.at, Reach::Whole, |block, _| {
         let newer = |first: &Block| {
             block.header.epoch > first.header.epoch
                 && block.header.sequence <= first.header.sequence
@@ -215,7 +215,7 @@ fn check_segment(
             unreadable.push((offset, what));
         }
     };
-    scan::search(storage, &[file], Position::at(file.id, 0), |block, bytes| {
+    scan::search(storage, &[file], Position::at(file.id, 0), Reach::Whole, |block, bytes| {
         let offset = u64::from(block.header.offset);
         let hole = scan::hole_end(block, bytes);
         // A gap that a hole ends is the block that it broke off in.

@@ -135,12 +135,11 @@ impl BlockHeader {
         out[48..52].copy_from_slice(&self.segment_bytes.to_le_bytes());
     }
 
-    /// Reads the header of a block that belongs at `position`; says nothing about its checksum.
-    pub(crate) fn decode(bytes: &[u8], position: Position) -> Result<BlockHeader, NoBlock> {
+    fn parse(bytes: &[u8]) -> Option<BlockHeader> {
         if bytes.len() < HEADER_BYTES || bytes[0..4] != MAGIC {
-            return Err(NoBlock::Absent);
+            return None;
         }
-        let header = BlockHeader {
+        Some(BlockHeader {
             flags: u16_at(bytes, 6),
             segment: u32_at(bytes, 8),
             offset: u32_at(bytes, 12),
@@ -151,7 +150,12 @@ impl BlockHeader {
             previous: u32_at(bytes, 36),
             durable: Position(u64_at(bytes, 40)),
             segment_bytes: u32_at(bytes, 48),
-        };
+        })
+    }
+
+    /// Reads the header of a block that belongs at `position`; says nothing about its checksum.
+    pub(crate) fn decode(bytes: &[u8], position: Position) -> Result<BlockHeader, NoBlock> {
+        let header = BlockHeader::parse(bytes).ok_or(NoBlock::Absent)?;
         if header.position() != position {
             return Err(NoBlock::Absent);
         }
@@ -160,6 +164,13 @@ impl BlockHeader {
             version => Err(NoBlock::Version(version)),
         }
     }
+}
+
+/// The header of a block that is still here from when this file was an older segment.
+pub(crate) fn left_over(bytes: &[u8], position: Position) -> Option<BlockHeader> {
+    let header = BlockHeader::parse(bytes)?;
+    let is_older = header.segment < position.segment() && header.offset == position.offset();
+    is_older.then_some(header)
 }
 
 /// Makes a block's header say that it belongs at `position`.

@@ -11,7 +11,7 @@ use crate::{Options, Position, Read};
 
 /// Bytes that one flush takes at most, unless one batch is larger: bounds how long a confirm waits
 /// behind a backlog.
-const FLUSH_BYTES_MAX: usize = 8 << 20;
+pub(crate) const FLUSH_BYTES_MAX: usize = 8 << 20;
 
 /// Mean bytes of the last flushes beyond which new segments are used without being overwritten with
 /// zeros first: `docs/decisions/0007-what-a-flush-costs.md` has the measurements.

@@ -12,8 +12,8 @@ use crate::checkpoint::{self, Chain, Checkpoint};
 use crate::format::{
     self, BlockHeader, CLEAN_NAME, NoBlock, PREPARING_SUFFIX, RECORD_HEADER_BYTES, Records,
 };
-use crate::journal::Opened;
-use crate::scan::{self, Block, File, Walk};
+use crate::journal::{FLUSH_BYTES_MAX, Opened};
+use crate::scan::{self, Block, File, Reach, Walk};
 use crate::segments::{Segments, Usage};
 use crate::{Journal, Options, Position, Storage};
 
@@ -88,7 +88,8 @@ impl Recovery {
                 tail.pop_front();
             }
         }
-        let epoch = if clean { walk.epoch } else { judge_end(storage, &walk)? };
+        let gap = search_gap(&options);
+        let epoch = if clean { walk.epoch } else { judge_end(storage, &walk, gap)? };
         if !clean {
             settle_tail(storage, &files, tail)?;
         }
@@ -169,14 +170,26 @@ fn apply_block(
     Ok(())
 }
 
+/// How many bytes without a sign of a block end the search for proof in a segment behind the one in
+/// which the chain ended.
+///
+/// A segment is written from its beginning on, so whatever is in it announces itself there, and of
+/// the two that stand ready nearly all need not be read. What a proof can stand behind without any
+/// sign is what a crash took of its own flush, which wrote all between the proof and the end of what
+/// was flushed before; and, at the very beginning, the block that the chain misses, if nothing is left of
+/// it but zeros. Both have to fit.
+fn search_gap(options: &Options) -> u64 {
+    (FLUSH_BYTES_MAX + options.block_bytes_max()) as u64
+}
+
 /// Refuses if what should be at the end of the walk was flushed once. Returns the highest epoch seen.
-fn judge_end(storage: &dyn Storage, walk: &Walk) -> Result<u32, String> {
+fn judge_end(storage: &dyn Storage, walk: &Walk, gap: u64) -> Result<u32, String> {
     if let NoBlock::Version(_) = walk.end {
         return Err(format!("{}: {}", walk.at, walk.end));
     }
     let mut epoch = walk.epoch;
     let mut proof: Option<BlockHeader> = None;
-    scan::search(storage, walk.files(), walk.at, |block, _| {
+    scan::search(storage, walk.files(), walk.at, Reach::Gap(gap), |block, _| {
         epoch = epoch.max(block.header.epoch);
         if block.header.durable > walk.at {
             proof = Some(block.header);

@@ -241,21 +241,81 @@ impl Walk {
     }
 }
 
-/// Calls `visit` with every valid block at or behind `from`, until it says false. Steps over a valid
-/// block as a whole.
+/// How far a search goes in the segments behind the one that it begins in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// To their ends.
+    Whole,
+    /// Until so many bytes have shown no sign that the segment was written there.
+    Gap(u64),
+}
+
+/// Where the search of a segment ends.
+#[derive(Debug)]
+struct Horizon {
+    gap: u64,
+    end: u64,
+    /// Up to here lies a block of the segment that this file was before.
+    foreign_end: u64,
+}
+
+impl Horizon {
+    fn new(reach: Reach, is_first: bool) -> Horizon {
+        let gap = match reach {
+            Reach::Gap(gap) if !is_first => gap,
+            _ => u64::MAX,
+        };
+        Horizon { gap, end: gap, foreign_end: 0 }
+    }
+
+    /// Moves on where something was written. Zeros were not, nor were bytes of a block of another
+    /// segment. Bytes that nothing explains are of a block whose header cannot be read, so nor can
+    /// its length; only in the first page is it known that this is its beginning.
+    fn look(&mut self, page: &[u8], place: Position) {
+        if self.gap == u64::MAX {
+            return;
+        }
+        let offset = u64::from(place.offset());
+        let sign = match BlockHeader::decode(page, place) {
+            Ok(header) => header.padded(),
+            Err(NoBlock::Absent) => {
+                if let Some(header) = format::left_over(page, place) {
+                    self.foreign_end = self.foreign_end.max(offset + header.padded() as u64);
+                    return;
+                }
+                if offset < self.foreign_end || page.iter().all(|byte| *byte == 0) {
+                    return;
+                }
+                if offset == 0 {
+                    self.end = u64::MAX;
+                }
+                BLOCK_ALIGN
+            }
+            Err(_) => BLOCK_ALIGN,
+        };
+        self.end = self.end.max((offset + sign as u64).saturating_add(self.gap));
+    }
+}
+
+/// Calls `visit` with every valid block at or behind `from`, as far as `reach` says, until it says
+/// false. Steps over a valid block as a whole.
 pub(crate) fn search(
     storage: &dyn Storage,
     files: &[File],
     from: Position,
+    reach: Reach,
     mut visit: impl FnMut(&Block, &[u8]) -> bool,
 ) -> Result<(), String> {
     let mut chunk = Vec::new();
     let mut block_bytes = Vec::new();
     for &file in files.iter().filter(|file| file.id >= from.segment()) {
-        let mut offset = if file.id == from.segment() { u64::from(from.offset()) } else { 0 };
-        while offset + BLOCK_ALIGN as u64 <= file.bytes {
+        let is_first = file.id == from.segment();
+        let mut horizon = Horizon::new(reach, is_first);
+        let mut offset = if is_first { u64::from(from.offset()) } else { 0 };
+        while offset + BLOCK_ALIGN as u64 <= file.bytes.min(horizon.end) {
             let start = offset;
-            let whole = (file.bytes - start) / BLOCK_ALIGN as u64 * BLOCK_ALIGN as u64;
+            let rest = file.bytes.min(horizon.end) - start;
+            let whole = rest / BLOCK_ALIGN as u64 * BLOCK_ALIGN as u64;
             chunk.resize(whole.min(SEARCH_BYTES) as usize, 0);
             let name = format::segment_name(file.id);
             storage
@@ -263,8 +323,9 @@ pub(crate) fn search(
                 .map_err(|error| format!("cannot read {name} at offset {start}: {error}"))?;
             while offset < start + chunk.len() as u64 {
                 let place = Position::at(file.id, offset as u32);
-                let here = &chunk[(offset - start) as usize..];
-                let found = match BlockHeader::decode(here, place) {
+                let page = &chunk[(offset - start) as usize..][..BLOCK_ALIGN];
+                horizon.look(page, place);
+                let found = match BlockHeader::decode(page, place) {
                     Ok(_) => read_block(storage, file, offset, &mut block_bytes)?.ok(),
                     Err(_) => None,
                 };

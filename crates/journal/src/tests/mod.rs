@@ -5,10 +5,11 @@ mod crash;
 mod damage;
 mod faults;
 mod golden;
+mod reach;
 
 use std::collections::BTreeMap;
 
-use crate::{FaultyStorage, Journal, Options, Position, Recovery};
+use crate::{FaultyStorage, Journal, Options, Position, Recovery, Storage};
 
 /// Small segments, so that a test goes through many.
 pub(super) fn small() -> Options {
@@ -17,7 +18,7 @@ pub(super) fn small() -> Options {
 
 /// Opens, replaying the number of each record (its first eight bytes) into a map.
 pub(super) fn open(
-    storage: &FaultyStorage,
+    storage: &dyn Storage,
     options: Options,
 ) -> Result<(Journal, BTreeMap<u64, Position>, bool), String> {
     let recovery = Recovery::open(storage, options)?;

@@ -1,0 +1,225 @@
+//! How far a start looks for proof behind the end of the log: little is read, and nothing is missed.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Host, encode, open};
+use crate::format::{BLOCK_ALIGN, segment_name};
+use crate::{FaultyStorage, Options, Storage};
+
+const MIB: usize = 1 << 20;
+
+/// Segments that are a good deal larger than what is looked at of those that stand ready.
+fn large() -> Options {
+    Options { segment_bytes: 16 << 20, checkpoint_bytes: 32 << 20, backlog_bytes_max: 64 << 20 }
+}
+
+/// A disk that counts the bytes read from segments.
+struct Counting<'a> {
+    disk: &'a FaultyStorage,
+    read: AtomicU64,
+}
+
+impl Storage for Counting<'_> {
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.disk.list()
+    }
+    fn size(&self, name: &str) -> io::Result<u64> {
+        self.disk.size(name)
+    }
+    fn create(&self, name: &str, bytes: u64) -> io::Result<()> {
+        self.disk.create(name, bytes)
+    }
+    fn write(&self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.disk.write(name, offset, bytes)
+    }
+    fn sync(&self, name: &str) -> io::Result<()> {
+        self.disk.sync(name)
+    }
+    fn read(&self, name: &str, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        if name.ends_with(".segment") {
+            self.read.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+        }
+        self.disk.read(name, offset, buffer)
+    }
+    fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.disk.replace(name, bytes)
+    }
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.disk.remove(name)
+    }
+}
+
+/// Bytes that a start reads of segments.
+fn read_at_start(storage: &FaultyStorage) -> u64 {
+    let counting = Counting { disk: storage, read: AtomicU64::new(0) };
+    open(&counting, large()).unwrap();
+    counting.read.into_inner()
+}
+
+/// Bytes of the segment in which the log ends, from there on.
+fn rest(storage: &FaultyStorage, host: &Host) -> u64 {
+    let end = host.journal.durable();
+    storage.size(&segment_name(end.segment())).unwrap() - u64::from(end.offset())
+}
+
+/// What a start may read beside the log and the rest of its segment: of each of two segments that
+/// stand ready a flush's worth and a block, and a few first pages.
+const BESIDE: u64 = 2 * 9 * MIB as u64 + (256 << 10);
+
+#[test]
+fn a_start_after_a_crash_reads_little_of_what_stands_ready() {
+    let storage = FaultyStorage::new(1);
+    let mut host = Host::open(&storage, large()).unwrap();
+    host.publish(1000, true);
+    host.run(&storage);
+    storage.crash();
+    let read = read_at_start(&storage);
+    let bound = rest(&storage, &host) + BESIDE;
+    assert!(read <= bound, "{read} bytes read, {bound} expected");
+    // It did look at them.
+    assert!(read > 16 * MIB as u64, "{read}");
+}
+
+#[test]
+fn nor_of_files_that_were_other_segments_before() {
+    let storage = FaultyStorage::new(1);
+    let mut host = Host::open(&storage, large()).unwrap();
+    while host.journal.durable().segment() < 8 {
+        for _ in 0..8 {
+            let (number, _) = host.publish(700_000, true);
+            host.settle(number);
+        }
+        host.run(&storage);
+        host.checkpoint_if_due();
+        host.run(&storage);
+    }
+    let ready = segment_name(host.journal.durable().segment() + 1);
+    let begins = storage.content(&ready).unwrap()[..4].to_vec();
+    assert_eq!(begins, *b"AGJB", "{ready} is a file used before");
+    host.checkpoint();
+    host.run(&storage);
+    storage.crash();
+    let read = read_at_start(&storage);
+    let bound = rest(&storage, &host) + BESIDE;
+    assert!(read <= bound, "{read} bytes read, {bound} expected");
+}
+
+#[test]
+fn an_orderly_end_needs_no_search() {
+    let storage = FaultyStorage::new(1);
+    let mut host = Host::open(&storage, large()).unwrap();
+    host.publish(1000, true);
+    host.run(&storage);
+    host.journal.close(encode(&host.live));
+    host.run(&storage);
+    assert!(read_at_start(&storage) < 256 << 10);
+}
+
+/// What may happen to a block's bytes: how many it has is the second argument.
+type Rot = fn(&mut [u8], usize);
+
+const ROTS: [(&str, Rot); 5] = [
+    ("a bit of the magic", |bytes, _| bytes[1] ^= 4),
+    ("a bit of the length", |bytes, _| bytes[30] ^= 4),
+    ("a bit of a record", |bytes, _| bytes[80] ^= 4),
+    ("a page of zeros", |bytes, _| bytes[..BLOCK_ALIGN].fill(0)),
+    ("a page of noise", |bytes, _| bytes[..BLOCK_ALIGN].fill(0xa7)),
+];
+
+#[test]
+fn a_segments_first_block_is_missed_whatever_became_of_it() {
+    // The last one is larger than what is looked at where nothing is written.
+    for bytes in [100, 900_000, 12 * MIB] {
+        let storage = FaultyStorage::new(1);
+        let mut host = Host::open(&storage, large()).unwrap();
+        // The second one fills the second segment.
+        for bytes in [700_000, large().segment_bytes as usize - 72] {
+            host.publish(bytes, true);
+            host.run(&storage);
+        }
+        let (_, first) = host.publish(bytes, true);
+        host.run(&storage);
+        host.publish(100, true);
+        host.run(&storage);
+        assert_eq!((first.segment(), first.offset()), (3, 64), "{bytes}");
+        for (what, rot) in ROTS {
+            let damaged = storage.copy();
+            damaged.edit("00000003.segment", |content| rot(content, bytes));
+            open(&damaged, large()).map(drop).expect_err(&format!("{what} of {bytes}"));
+        }
+        if bytes < MIB {
+            let damaged = storage.copy();
+            let end = (bytes + 72).next_multiple_of(BLOCK_ALIGN);
+            damaged.edit("00000003.segment", |content| content[..end].fill(0));
+            open(&damaged, large()).map(drop).expect_err("nothing is left of it");
+        }
+    }
+}
+
+#[test]
+fn a_large_block_of_zeros_is_missed_by_the_remains_of_its_header() {
+    let storage = FaultyStorage::new(1);
+    let mut host = Host::open(&storage, large()).unwrap();
+    host.publish(900_000, true);
+    host.run(&storage);
+    host.publish(12 * MIB, true);
+    host.run(&storage);
+    host.publish(100, true);
+    host.run(&storage);
+    storage.edit("00000002.segment", |bytes| {
+        bytes[1] ^= 4;
+        bytes[BLOCK_ALIGN..12 * MIB].fill(0);
+    });
+    open(&storage, large()).map(drop).expect_err("it was flushed once");
+}
+
+#[test]
+fn the_last_block_of_a_torn_flush_is_proof_enough() {
+    let storage = FaultyStorage::new(1);
+    let mut host = Host::open(&storage, large()).unwrap();
+    host.publish(500_000, true);
+    host.run(&storage);
+    let (_, flushed) = host.publish(400_000, true);
+    host.run(&storage);
+    // One flush of as much as a flush takes, the first that goes to the second segment. Of it the
+    // last block alone came to the disk; and the one flushed before it is damaged.
+    let blocks: Vec<_> = (0..8).map(|_| host.publish(MIB - BLOCK_ALIGN, true).1).collect();
+    host.run(&storage);
+    let (first, last) = (blocks[0], blocks[7]);
+    assert_eq!((first.segment(), last.segment()), (2, 2));
+    storage.edit("00000002.segment", |bytes| bytes[..last.offset() as usize - 64].fill(0));
+    let torn = storage.copy();
+    storage.flip("00000001.segment", u64::from(flushed.offset()) + 100, 1);
+    let why = open(&storage, large()).map(drop).expect_err("it was flushed once");
+    assert!(why.contains("00000001.segment at offset"), "{why}");
+    // Without the damage it is an ordinary crash.
+    assert_eq!(open(&torn, large()).unwrap().1.len(), 2);
+}
+
+#[test]
+fn a_block_left_behind_in_a_later_segment_is_never_taken_up() {
+    let storage = FaultyStorage::new(1);
+    let mut host = Host::open(&storage, large()).unwrap();
+    host.publish(100, true);
+    host.run(&storage);
+    for life in 0..4 {
+        let mut host = Host::open(&storage, large()).unwrap();
+        assert_eq!(host.live.len(), 1, "life {life}");
+        // The same each time; of two blocks never flushed the second alone reached the disk, or none
+        // in the end.
+        let (_, lost) = host.publish(200_000, false);
+        host.run(&storage);
+        if life < 3 {
+            host.publish(1_000_000, false);
+            host.run(&storage);
+            let at = lost.offset() as usize - 64;
+            storage.edit("00000001.segment", |bytes| bytes[at..at + 200_000].fill(0));
+        }
+    }
+    let live = open(&storage, large()).unwrap().1;
+    assert_eq!(live.keys().copied().collect::<Vec<_>>(), [1, 2]);
+}
