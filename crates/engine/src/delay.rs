@@ -78,7 +78,7 @@ pub(crate) struct Delays {
     due: BTreeMap<u64, Time>,
     /// What came before this one was due by then before the broker went down uncleanly: it may have
     /// been published, and delivered, already.
-    recovered: Option<Turn>,
+    pub(crate) recovered: Option<Turn>,
     /// When the timer goes off.
     timer: Option<Time>,
     /// Some that are due have been asked for.
@@ -382,7 +382,11 @@ impl Engine {
     pub(crate) fn delays_recovered(&mut self, now: Time, clean: bool) {
         self.delays.due = BTreeMap::new();
         let number = self.delays.next_number;
-        self.delays.recovered = (!clean).then_some(Turn { due: now, number });
+        if !clean {
+            // A clock may have been set back since a crash before this one.
+            let due = self.delays.recovered.map_or(now, |before| before.due.max(now));
+            self.delays.recovered = Some(Turn { due, number });
+        }
         self.watch_delays();
     }
 }

@@ -13,8 +13,8 @@ use crate::{Arguments, BindingTarget, Position, Time};
 
 /// The version of the layout. The first one did not say how often messages in pages went back, the
 /// second one not how large delayed messages are, the third one nothing of subjects, the fourth one
-/// nothing of quotas.
-const VERSION: u8 = 5;
+/// nothing of quotas, the fifth one not what may have been delivered before a crash.
+const VERSION: u8 = 6;
 
 impl Engine {
     pub(crate) fn write_snapshot(&self, out: &mut Vec<u8>) {
@@ -41,6 +41,39 @@ impl Engine {
             writer.text(user);
             record::write_quota(&mut writer, quota);
         }
+        self.write_recovered(&mut writer);
+    }
+
+    /// What may have been delivered before a crash, of which an orderly end knows no more than the start
+    /// after that crash did.
+    fn write_recovered(&self, writer: &mut Writer<'_>) {
+        writer.bool(self.delays.recovered.is_some());
+        if let Some(before) = self.delays.recovered {
+            writer.u64(before.due.0);
+            writer.u64(before.number);
+        }
+        let recovered =
+            || self.queues.iter().filter(|(_, queue)| queue.durable && queue.recovered_before > 0);
+        writer.varint(recovered().count() as u64);
+        for (_, queue) in recovered() {
+            writer.u64(queue.number);
+            writer.u64(queue.recovered_before);
+        }
+    }
+
+    fn read_recovered(&mut self, reader: &mut Reader<'_>) -> Result<(), Malformed> {
+        if reader.bool()? {
+            let due = Time(reader.u64()?);
+            self.delays.recovered = Some(Turn { due, number: reader.u64()? });
+        }
+        for _ in 0..reader.count()? {
+            let number = reader.u64()?;
+            let slot = self.queue_slots.get(&number);
+            let queue = slot.and_then(|slot| self.queues.get_mut(*slot));
+            let queue = queue.ok_or_else(|| format!("there is no queue of number {number}"))?;
+            queue.recovered_before = reader.u64()?;
+        }
+        Ok(())
     }
 
     /// Counts of references that end with this process. Those to pages of durable queues in which
@@ -214,6 +247,9 @@ impl Engine {
             let user = reader.text()?;
             let quota = record::read_quota(&mut reader)?;
             self.access.set_quota(user, quota).map_err(|refusal| refusal.text)?;
+        }
+        if version > 5 {
+            self.read_recovered(&mut reader)?;
         }
         reader.end()
     }

@@ -5,7 +5,7 @@ use crate::delay::LOAD_BYTES_MAX;
 use crate::limits::Limits;
 
 /// A world whose delayed messages all have to be read back, with a durable queue that gets them.
-fn forgetful() -> World {
+pub(super) fn forgetful() -> World {
     prepared(Limits { resident_bytes_max: 0, ..Limits::default() })
 }
 
@@ -18,7 +18,7 @@ fn prepared(limits: Limits) -> World {
 }
 
 /// Messages with numbers for bodies, padded to `bytes`, all due in 100 ms.
-fn delay(world: &mut World, numbers: std::ops::Range<u32>, bytes: usize, options: &str) {
+pub(super) fn delay(world: &mut World, numbers: std::ops::Range<u32>, bytes: usize, options: &str) {
     for number in numbers {
         let body = format!("{}{number:04}", "0".repeat(bytes.saturating_sub(4)));
         world.run(&format!("a publish x k {body} delay=100 {options}"));
@@ -26,7 +26,7 @@ fn delay(world: &mut World, numbers: std::ops::Range<u32>, bytes: usize, options
 }
 
 /// Takes everything out of the queue; the numbers in the order in which they came.
-fn drain(world: &mut World) -> Vec<u32> {
+pub(super) fn drain(world: &mut World) -> Vec<u32> {
     world.fx.quiet = true;
     world.fx.delivered.clear();
     world.run("z subscribe q c presettled");
@@ -244,7 +244,7 @@ fn a_snapshot_that_does_not_say_how_large_they_are_is_read() {
     world.engine.snapshot(&mut snapshot);
     // That version ended with the count of what ends with the process: none. Before it comes the only
     // one's size.
-    snapshot.truncate(snapshot.len() - 2);
+    snapshot.truncate(snapshot.len() - 4);
     let size = snapshot.len() - 5..snapshot.len() - 1;
     snapshot.drain(size);
     snapshot[0] = 2;

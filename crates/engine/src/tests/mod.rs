@@ -16,6 +16,7 @@ mod quotas;
 mod recorder;
 mod records;
 mod recovery;
+mod redelivered;
 mod topology;
 mod world;
 

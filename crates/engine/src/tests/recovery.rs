@@ -381,7 +381,7 @@ fn a_group_has_room_for_a_message_in_very_many_queues() {
 }
 
 /// Messages by the hundred, with memory for a handful.
-fn small() -> World {
+pub(super) fn small() -> World {
     World::with(Limits {
         queue_resident_bytes_max: 2_000,
         resident_bytes_max: 5_000,
@@ -389,7 +389,7 @@ fn small() -> World {
     })
 }
 
-fn fill(world: &mut World, from: usize, to: usize, options: &str) {
+pub(super) fn fill(world: &mut World, from: usize, to: usize, options: &str) {
     for number in from..to {
         world.act_on(&format!("a publish - q message-{number} {options}"));
     }
@@ -404,7 +404,7 @@ fn drain(world: &mut World) -> Vec<String> {
     delivered.into_iter().map(|(_, _, body, _)| body).collect()
 }
 
-fn expected(from: usize, to: usize) -> Vec<String> {
+pub(super) fn expected(from: usize, to: usize) -> Vec<String> {
     (from..to).map(|number| format!("message-{number}")).collect()
 }
 
