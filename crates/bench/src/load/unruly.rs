@@ -6,6 +6,7 @@ use super::producer::Producer;
 use crate::client::amqp091::Argument;
 use crate::client::{Error, Head, Link, Protocol, Receiver, Route, Source, Target};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
+use rustix::process::setpriority_process;
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, Scope};
@@ -21,6 +22,8 @@ const RECEIVE_BUFFER_BYTES: usize = 32 * 1024;
 const FLOOD_BYTES: usize = 64 * 1024;
 /// The flood's queue drops what is beyond; without a limit it would fill the broker's memory.
 const FLOOD_QUEUE_MAX: i64 = 20_000;
+/// The nice value of their threads.
+const LOWEST_PRIORITY: i32 = 19;
 /// Unacknowledged deliveries of one that drains, and how many it acknowledges at once.
 const DRAIN_PREFETCH: u16 = 2_000;
 const DRAIN_ACKS: u64 = 100;
@@ -139,27 +142,27 @@ impl Scene {
     ) -> Result<(), Error> {
         for _ in 0..unruly.stalled {
             let link = self.listen(&self.stalled, true)?;
-            scope.spawn(move || self.stall(link, deeds));
+            spawn(scope, move || self.stall(link, deeds));
         }
         for index in 0..unruly.slow {
             let name = &self.slow[index % self.slow.len()];
             let link = self.listen(name, true)?;
-            scope.spawn(move || self.dawdle(link, name, deeds));
+            spawn(scope, move || self.dawdle(link, name, deeds));
         }
         for _ in 0..unruly.unacking {
             let link = self.listen(&self.flood, false)?;
-            scope.spawn(move || keep(link, deeds));
+            spawn(scope, move || keep(link, deeds));
         }
         if unruly.backlog_bytes > 0 {
             let mut link = Link::open(&self.target)?;
             let source = Source { auto_ack: false, ..Source::plain(&self.backlog) };
             link.subscribe(&source, DRAIN_PREFETCH)?;
             link.stream().set_read_timeout(Some(PATIENCE))?;
-            scope.spawn(move || drain(link, deeds));
+            spawn(scope, move || drain(link, deeds));
         }
         for _ in 0..unruly.flooding {
             let link = Link::open(&self.target)?;
-            scope.spawn(move || self.flood(link, deeds));
+            spawn(scope, move || self.flood(link, deeds));
         }
         Ok(())
     }
@@ -248,6 +251,16 @@ impl Scene {
         }
         Ok(())
     }
+}
+
+/// Starts one that gives way to all other threads. It would have a machine of its own; here it shares the
+/// cores with broker and healthy clients, and what those lose is to be the broker's doing alone.
+fn spawn<'scope>(scope: &'scope Scope<'scope, '_>, unruly: impl FnOnce() + Send + 'scope) {
+    scope.spawn(move || {
+        // Where the system does not allow it, the run is only less fair to the broker.
+        let _ = setpriority_process(None, LOWEST_PRIORITY);
+        unruly();
+    });
 }
 
 /// Takes every delivery and acknowledges none.

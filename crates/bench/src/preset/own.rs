@@ -46,7 +46,7 @@ pub(super) static PRESETS: &[Preset] = &[
         text: TEXT,
         about: "healthy pairs alone, then beside a stalled, slow and flooding clients",
         notes: &[
-            "on two cores a flood takes the processor from everybody, whatever the broker does",
+            "the unruly give way to others on this machine's cores: what the healthy lose is the broker's doing",
         ],
         axis: "pairs",
         axis_log: false,
