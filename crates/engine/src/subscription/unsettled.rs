@@ -19,9 +19,13 @@ pub(crate) struct Delivered {
 
 /// Empty places in the ring beyond which its front is moved out.
 const HOLES_MAX: usize = 1024;
+/// Places in the ring beyond which each delivery moves one out: a ring that grows is copied as a whole,
+/// and that must not take long.
+const RING_MAX: usize = 8192;
 
-/// Deliveries by tag. Tags are dense and mostly settled in order: a ring serves them; a few old ones
-/// that hold its front are kept apart, so that it does not grow with what was settled after them.
+/// Deliveries by tag. Tags are dense and mostly settled in order: a ring serves them; old ones
+/// that hold its front are kept apart, so that it does not grow with what was settled after them, and
+/// so are those beyond what a ring should have.
 #[derive(Debug, Default)]
 pub(crate) struct Unsettled {
     old: BTreeMap<u64, Delivered>,
@@ -45,20 +49,22 @@ impl Unsettled {
         }
         let index = usize::try_from(tag - self.base).unwrap_or(usize::MAX);
         if index - self.in_ring > HOLES_MAX + self.in_ring * 3 {
-            self.move_front_out();
+            self.move_front_out(self.ring.len().div_ceil(2));
             return self.push(tag, delivered);
         }
-        while self.ring.len() < index {
+        if index >= RING_MAX {
+            self.move_front_out(1);
+        }
+        while self.base + (self.ring.len() as u64) < tag {
             self.ring.push_back(None);
         }
         self.ring.push_back(Some(delivered));
         self.in_ring += 1;
     }
 
-    /// Moves the front half of the ring to the old ones.
-    fn move_front_out(&mut self) {
-        let half = self.ring.len().div_ceil(2);
-        for _ in 0..half {
+    /// Moves so many places from the ring's front to the old ones.
+    fn move_front_out(&mut self, places: usize) {
+        for _ in 0..places {
             if let Some(delivered) = self.ring.pop_front().flatten() {
                 self.old.insert(self.base, delivered);
                 self.in_ring -= 1;
@@ -143,5 +149,64 @@ impl Unsettled {
         let ring =
             (self.base..).zip(&mut self.ring).filter_map(|(tag, slot)| Some((tag, slot.as_mut()?)));
         self.old.iter_mut().map(|(tag, delivered)| (*tag, delivered)).chain(ring)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::entry::{Fetch, NEVER, NOWHERE};
+
+    fn delivered(seq: u64) -> Delivered {
+        let entry = Entry {
+            seq,
+            position: NOWHERE,
+            expires: NEVER,
+            message: None,
+            bytes: 0,
+            requeues: 0,
+            durable: false,
+            redelivered: false,
+            fetch: Fetch::Idle,
+            lane: 0,
+        };
+        Delivered { entry, queue: 0, queue_number: 0, subscription: None, deadline: NEVER }
+    }
+
+    /// As many are delivered as said, of which every `nth` is settled at once; then all others, from the
+    /// first on or singly.
+    fn check(count: u64, nth: u64, singly: bool) {
+        let mut unsettled = Unsettled::default();
+        let mut left = Vec::new();
+        for tag in 1..=count {
+            unsettled.push(tag, delivered(tag));
+            assert!(unsettled.ring.capacity() <= 2 * RING_MAX, "it grows at {tag}");
+            if tag % nth == 0 {
+                assert_eq!(unsettled.take(tag).expect("it is there").entry.seq, tag);
+            } else {
+                left.push(tag);
+            }
+        }
+        assert_eq!(unsettled.len(), left.len());
+        assert!(unsettled.iter().map(|(tag, _)| tag).eq(left.iter().copied()));
+        for &tag in &left {
+            assert_eq!(unsettled.first(), Some(tag));
+            assert!(unsettled.contains(tag));
+            let taken = if singly { unsettled.take(tag) } else { unsettled.take_first(u64::MAX) };
+            assert_eq!(taken.expect("it is there").entry.seq, tag);
+            assert!(!unsettled.contains(tag));
+        }
+        assert_eq!((unsettled.len(), unsettled.first()), (0, None));
+    }
+
+    #[test]
+    fn however_many_there_are_each_is_found_by_its_tag_and_in_order() {
+        for count in [1, 100, RING_MAX as u64, RING_MAX as u64 + 1, 3 * RING_MAX as u64] {
+            for nth in [1, 2, 3, 1000, u64::MAX] {
+                for singly in [false, true] {
+                    check(count, nth, singly);
+                }
+            }
+        }
     }
 }
