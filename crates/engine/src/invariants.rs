@@ -12,7 +12,7 @@ impl Engine {
         let mut expected: BTreeMap<u32, i64> = BTreeMap::new();
         let mut transient: BTreeMap<u32, u64> = BTreeMap::new();
         let mut resident = 0;
-        for (slot, queue) in self.queues.iter() {
+        for (_, queue) in self.queues.iter() {
             let (mut ready, mut bytes, mut queue_resident) = (0, 0, 0);
             for lane in &queue.lanes {
                 let mut cold = 0;
@@ -41,19 +41,13 @@ impl Engine {
             assert_eq!(queue.ready_bytes, bytes, "ready bytes in {}", queue.name);
             assert_eq!(queue.resident, queue_resident, "resident in {}", queue.name);
             resident += queue_resident;
-            let out = self.sessions.iter().flat_map(|(_, session)| session.unsettled.iter());
-            let out = out.filter(|(_, out)| out.queue == slot && out.queue_number == queue.number);
-            let out = out.count() + self.dying_of(slot, queue.number).count();
+            let out = self.out().filter(|(number, _)| *number == queue.number).count();
             assert_eq!(queue.unsettled, out as u64, "unsettled of {}", queue.name);
             check_limit(queue);
         }
         let ready = self.queues.iter().flat_map(|(_, queue)| &queue.lanes);
         let ready = ready.flat_map(|lane| lane.entries());
-        let out = self.sessions.iter().flat_map(|(_, session)| session.unsettled.iter());
-        let out: Vec<_> = out
-            .map(|(_, delivered)| &delivered.entry)
-            .chain(self.dying().map(|(_, entry)| entry))
-            .collect();
+        let out: Vec<_> = self.out().map(|(_, entry)| entry).collect();
         resident += out.iter().map(|entry| entry.resident_cost()).sum::<u64>();
         for entry in ready.chain(out).filter(|entry| entry.is_stored()) {
             *expected.entry(entry.position.segment()).or_default() += 1;

@@ -92,9 +92,7 @@ impl Engine {
             let entries = queue.lanes.iter().flat_map(|lane| lane.entries());
             entries.map(|entry| (queue.number, entry))
         });
-        let out = self.sessions.iter().flat_map(|(_, session)| session.unsettled.iter());
-        let out = out.map(|(_, delivered)| (delivered.queue_number, &delivered.entry));
-        ready.chain(out).chain(self.dying()).filter(|(_, entry)| entry.durable)
+        ready.chain(self.out()).filter(|(_, entry)| entry.durable)
     }
 
     /// Appends what was read anew, and goes on with the segment.

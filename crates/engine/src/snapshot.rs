@@ -10,6 +10,7 @@ use crate::queue::page::{self, PageEntry};
 use crate::record;
 use crate::routing::TargetView;
 use crate::{Arguments, BindingTarget, Position, Time};
+use std::collections::BTreeMap;
 
 /// The version of the layout. The first one did not say how often messages in pages went back, the
 /// second one not how large delayed messages are, the third one nothing of subjects, the fourth one
@@ -24,8 +25,13 @@ impl Engine {
         writer.u64(self.delays.next_number);
         self.write_access(&mut writer);
         writer.varint(self.queues.iter().filter(|(_, queue)| queue.durable).count() as u64);
-        for (slot, queue) in self.queues.iter().filter(|(_, queue)| queue.durable) {
-            self.write_queue(&mut writer, slot, queue);
+        let mut out: BTreeMap<u64, Vec<&Entry>> = BTreeMap::new();
+        for (number, entry) in self.out().filter(|(_, entry)| entry.durable) {
+            out.entry(number).or_default().push(entry);
+        }
+        for (_, queue) in self.queues.iter().filter(|(_, queue)| queue.durable) {
+            let out = out.get(&queue.number).map_or(&[][..], Vec::as_slice);
+            self.write_queue(&mut writer, queue, out);
         }
         self.write_bindings(&mut writer);
         self.write_delays(&mut writer);
@@ -118,20 +124,14 @@ impl Engine {
         }
     }
 
-    fn write_queue(&self, writer: &mut Writer<'_>, slot: u32, queue: &Queue) {
+    /// `out`: its durable messages that are out of it.
+    fn write_queue(&self, writer: &mut Writer<'_>, queue: &Queue, out: &[&Entry]) {
         writer.u64(queue.number);
         let vhost = self.vhosts.get(queue.vhost).expect("queues have a virtual host");
         writer.text(&vhost.name);
         writer.text(&queue.name);
         record::write_queue_options(writer, &queue.options);
         writer.u64(queue.next_seq);
-        let out = self.sessions.iter().flat_map(|(_, session)| session.unsettled.iter());
-        let out: Vec<&Entry> = out
-            .map(|(_, delivered)| delivered)
-            .filter(|delivered| delivered.queue == slot && delivered.queue_number == queue.number)
-            .map(|delivered| &delivered.entry)
-            .chain(self.dying_of(slot, queue.number))
-            .collect();
         writer.varint(queue.lanes.len() as u64);
         for (index, lane) in (0_u8..=u8::MAX).zip(&queue.lanes) {
             let lane_out = out.iter().copied().filter(|entry| entry.lane == index);

@@ -322,7 +322,7 @@ impl Engine {
             return 0;
         }
         if durable {
-            let kept = self.unsettled_of(slot, number);
+            let kept = self.unsettled_of(number);
             let record = Record::Purged { queue: number, before, kept };
             record.write(&mut self.record);
             fx.append(&[&self.record], false);
@@ -332,16 +332,9 @@ impl Engine {
     }
 
     /// Numbers of a queue's durable messages that are out, or on their way to be dead letters.
-    pub(crate) fn unsettled_of(&self, slot: u32, number: u64) -> Vec<u64> {
-        let out = self.sessions.iter().flat_map(|(_, session)| session.unsettled.iter());
-        let mut kept: Vec<u64> = out
-            .map(|(_, delivered)| delivered)
-            .filter(|delivered| delivered.queue == slot && delivered.queue_number == number)
-            .map(|delivered| &delivered.entry)
-            .chain(self.dying_of(slot, number))
-            .filter(|entry| entry.durable)
-            .map(|entry| entry.seq)
-            .collect();
+    pub(crate) fn unsettled_of(&self, number: u64) -> Vec<u64> {
+        let out = self.out().filter(|(of, entry)| *of == number && entry.durable);
+        let mut kept: Vec<u64> = out.map(|(_, entry)| entry.seq).collect();
         kept.sort_unstable();
         kept
     }

@@ -355,19 +355,7 @@ impl Engine {
         }
     }
 
-    /// Durable messages of a queue that wait for being read to become dead letters.
-    pub(crate) fn dying_of(&self, slot: u32, number: u64) -> impl Iterator<Item = &Entry> {
-        self.loads.values().filter_map(move |loading| match &loading.wanted {
-            Wanted::DeadLetter { entry, .. }
-                if loading.queue == slot && loading.number == number =>
-            {
-                Some(&**entry)
-            }
-            _ => None,
-        })
-    }
-
-    /// All of those, with the numbers of their queues.
+    /// Messages that wait for being read to become dead letters, with the numbers of their queues.
     pub(crate) fn dying(&self) -> impl Iterator<Item = (u64, &Entry)> {
         self.loads.values().filter_map(|loading| match &loading.wanted {
             Wanted::DeadLetter { entry, .. } => Some((loading.number, &**entry)),

@@ -259,6 +259,13 @@ impl Engine {
         Some(fx.append(&[&self.record], wants_flush))
     }
 
+    /// Messages that are out of their queues, with the numbers of these: delivered and not settled, or on
+    /// their way to be dead letters.
+    pub(crate) fn out(&self) -> impl Iterator<Item = (u64, &Entry)> {
+        let delivered = self.sessions.iter().flat_map(|(_, session)| session.unsettled.iter());
+        delivered.map(|(_, it)| (it.queue_number, &it.entry)).chain(self.dying())
+    }
+
     /// Returns deliveries that were not settled in time.
     pub(crate) fn time_out_settles<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
         let most = self.options.limits.unsettled_max as usize;
