@@ -117,7 +117,7 @@ fn measure(wish: &Wish, name: &str, body: usize, persistent: bool, presettled: b
         }
         engine.dispatch(now, &mut fx);
         let end = Position(fx.next + 1);
-        engine.durable(now, end, &mut fx);
+        engine.durable(end, &mut fx);
     }
     let nanos = start.elapsed().as_nanos() / u128::from(turns * BATCH).max(1);
     println!("{name:<40} {nanos:>5} ns a message ({} bytes delivered)", fx.bytes);

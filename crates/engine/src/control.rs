@@ -102,7 +102,7 @@ impl Engine {
             | Request::SetPermissions { .. }
             | Request::SetSubjectPermissions { .. }
             | Request::SetQuota { .. }
-            | Request::ClearPermissions { .. } => Some(self.administer(now, request, fx)),
+            | Request::ClearPermissions { .. } => Some(self.administer(request, fx)),
             Request::Subscribe(subscribe) => Some(self.subscribe(now, id, slot, subscribe)),
             Request::Unsubscribe { name } => {
                 self.unsubscribe(now, slot, &name, fx);
@@ -218,15 +218,10 @@ impl Engine {
         slot
     }
 
-    fn administer<F: Effects>(
-        &mut self,
-        now: Time,
-        request: Request,
-        fx: &mut F,
-    ) -> Result<Reply, Refusal> {
+    fn administer<F: Effects>(&mut self, request: Request, fx: &mut F) -> Result<Reply, Refusal> {
         match &request {
             Request::CreateVhost { name } => self.create_vhost(name, fx)?,
-            Request::DeleteVhost { name } => self.delete_vhost(now, name, fx)?,
+            Request::DeleteVhost { name } => self.delete_vhost(name, fx)?,
             Request::PutUser { name, password_hash, administrator } => {
                 check_name("a user", name)?;
                 self.access.put_user(name, password_hash, *administrator);
@@ -283,12 +278,7 @@ impl Engine {
     }
 
     /// Deletes a virtual host that no connection uses, and all in it.
-    fn delete_vhost<F: Effects>(
-        &mut self,
-        now: Time,
-        name: &str,
-        fx: &mut F,
-    ) -> Result<(), Refusal> {
+    fn delete_vhost<F: Effects>(&mut self, name: &str, fx: &mut F) -> Result<(), Refusal> {
         let slot = self.vhost_slot(name)?;
         let connections = self.connections.iter().flatten();
         let used_by = connections.filter(|connection| connection.vhost == slot).count();
@@ -296,13 +286,13 @@ impl Engine {
             let text = format!("virtual host '{name}' is in use; open connections: {used_by}");
             return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
         }
-        self.drop_vhost(now, slot, fx);
+        self.drop_vhost(slot, fx);
         self.append_access(&Record::VhostDeleted { name }, fx);
         Ok(())
     }
 
     /// Takes a virtual host out, queues and permissions included.
-    pub(crate) fn drop_vhost<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
+    pub(crate) fn drop_vhost<F: Effects>(&mut self, slot: u32, fx: &mut F) {
         let queues: Vec<u32> = self
             .queues
             .iter()
@@ -310,7 +300,7 @@ impl Engine {
             .map(|(slot, _)| slot)
             .collect();
         for queue in queues {
-            self.delete_queue(now, queue, fx);
+            self.delete_queue(queue, fx);
         }
         self.drop_delays_of(slot, fx);
         let vhost = self.vhosts.remove(slot).expect("the caller looked it up");

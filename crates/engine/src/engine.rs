@@ -346,8 +346,7 @@ impl Engine {
         !self.dirty.is_empty() || !self.starting.is_empty()
     }
     /// The connection's output has room again.
-    pub fn writable<F: Effects>(&mut self, now: Time, connection: ConnectionId, fx: &mut F) {
-        let _ = (now, fx);
+    pub fn writable(&mut self, connection: ConnectionId) {
         self.connection_writable(connection);
     }
 
@@ -387,13 +386,11 @@ impl Engine {
     // ---- storage ----
 
     /// Every record before `position` is flushed: confirms and commits that waited for it go out.
-    pub fn durable<F: Effects>(&mut self, now: Time, position: Position, fx: &mut F) {
-        let _ = now;
+    pub fn durable<F: Effects>(&mut self, position: Position, fx: &mut F) {
         self.flushed(position, fx);
     }
     /// The journal's state changed. On `Failed`, everything that waits for a flush is refused.
-    pub fn storage<F: Effects>(&mut self, now: Time, state: StorageState, fx: &mut F) {
-        let _ = now;
+    pub fn storage<F: Effects>(&mut self, state: StorageState, fx: &mut F) {
         self.storage_changed(state, fx);
     }
     /// Answers a load.
@@ -401,8 +398,8 @@ impl Engine {
         self.take_loaded(now, id, records, fx);
     }
     /// Appends anew whatever is still live in `segment`, so that it can be given back.
-    pub fn relocate<F: Effects>(&mut self, now: Time, segment: u32, fx: &mut F) {
-        self.relocate_segment(now, segment, fx);
+    pub fn relocate<F: Effects>(&mut self, segment: u32, fx: &mut F) {
+        self.relocate_segment(segment, fx);
     }
 
     // ---- time ----

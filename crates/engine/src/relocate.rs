@@ -9,7 +9,7 @@ use crate::queue::entry::{Entry, Fetch};
 use crate::queue::page::{Page, PageEntry};
 use crate::queue::paging::{Loading, Wanted};
 use crate::record::{Place, Record, message_of};
-use crate::{Effects, Loaded, Position, Time};
+use crate::{Effects, Loaded, Position};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -39,8 +39,7 @@ struct Users {
 }
 
 impl Engine {
-    pub(crate) fn relocate_segment<F: Effects>(&mut self, now: Time, segment: u32, fx: &mut F) {
-        let _ = now;
+    pub(crate) fn relocate_segment<F: Effects>(&mut self, segment: u32, fx: &mut F) {
         if let Some((slot, lane, position)) = self.page_in(segment) {
             let number = self.queues.get(slot).expect("it was found just now").number;
             let page = MovingPage {
@@ -98,7 +97,6 @@ impl Engine {
     /// Appends what was read anew, and goes on with the segment.
     pub(crate) fn relocation_loaded<F: Effects>(
         &mut self,
-        now: Time,
         segment: u32,
         positions: &[Position],
         records: Loaded,
@@ -133,7 +131,7 @@ impl Engine {
             self.point_to(&moved);
         }
         if moved.len() == positions.len() {
-            self.relocate_segment(now, segment, fx);
+            self.relocate_segment(segment, fx);
         }
     }
 
@@ -183,7 +181,6 @@ impl Engine {
     /// A page, or those of its messages that are in the segment, was read.
     pub(crate) fn moving_page_loaded<F: Effects>(
         &mut self,
-        now: Time,
         slot: u32,
         mut page: MovingPage,
         records: Loaded,
@@ -193,11 +190,11 @@ impl Engine {
         let queue = self.queues.get(slot).expect("the caller looked it up");
         let is_same = |known: &&Page| known.position == page.position;
         let Some(known) = queue.lanes[page.lane].pages().find(is_same) else {
-            return self.relocate_segment(now, page.segment, fx);
+            return self.relocate_segment(page.segment, fx);
         };
         if known.fetch != Fetch::Idle {
             // Its queue is about to need it: what is in it goes soon by itself.
-            return self.relocate_segment(now, page.segment, fx);
+            return self.relocate_segment(page.segment, fx);
         }
         if page.entries.is_empty() {
             let Some(Ok(Record::Page { entries, .. })) =
@@ -219,7 +216,7 @@ impl Engine {
             if page.entries.is_empty() {
                 // With several priorities nothing else finds that out before it is first.
                 self.drop_page_at(slot, page.lane, page.position, fx);
-                return self.relocate_segment(now, page.segment, fx);
+                return self.relocate_segment(page.segment, fx);
             }
             if !page.messages.is_empty() {
                 let (number, positions) = (queue.number, page.messages.clone());
@@ -230,7 +227,7 @@ impl Engine {
         }
         let segment = page.segment;
         if self.move_page(slot, page, &records, fx) {
-            self.relocate_segment(now, segment, fx);
+            self.relocate_segment(segment, fx);
         }
     }
 

@@ -37,7 +37,7 @@ impl Engine {
                 self.create_queue(now, id, vhost, name, options, fx)
             }
             Request::DeleteQueue { name, if_unused, if_empty } => {
-                self.delete_queue_named(now, id, slot, &name, (if_unused, if_empty), fx)
+                self.delete_queue_named(id, slot, &name, (if_unused, if_empty), fx)
             }
             Request::PurgeQueue { name } => {
                 let queue = self.queue_for(id, slot, &name)?;
@@ -255,7 +255,6 @@ impl Engine {
 
     fn delete_queue_named<F: Effects>(
         &mut self,
-        now: Time,
         id: SessionId,
         slot: u32,
         name: &str,
@@ -275,11 +274,11 @@ impl Engine {
         if if_empty && queue.ready > 0 {
             return refused(format!("queue '{name}' holds {} messages", queue.ready));
         }
-        Ok(Reply::Messages(self.delete_queue(now, queue_slot, fx)))
+        Ok(Reply::Messages(self.delete_queue(queue_slot, fx)))
     }
 
     /// Deletes a queue and all in it; says how many messages were ready.
-    pub(crate) fn delete_queue<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) -> u64 {
+    pub(crate) fn delete_queue<F: Effects>(&mut self, slot: u32, fx: &mut F) -> u64 {
         let Some(queue) = self.queues.get_mut(slot) else { return 0 };
         let ready = queue.ready;
         for subscription in std::mem::take(&mut queue.subscriptions) {
@@ -308,7 +307,6 @@ impl Engine {
         }
         self.record_auto_deleted(queue.vhost, &change, fx);
         self.tell_catching(queue.vhost, fx);
-        let _ = now;
         ready
     }
 

@@ -141,7 +141,7 @@ impl Host {
             node.take_dirty(&mut dirty);
             for id in dirty.drain(..) {
                 let bytes = node.outgoing(id).len();
-                node.sent(NOW, id, bytes);
+                node.sent(id, bytes);
                 self.sent += bytes;
             }
             while let Some((to, parcel)) = self.nodes[shard].next_parcel() {

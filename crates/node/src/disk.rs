@@ -26,7 +26,7 @@ impl Node {
             // Answers that waited for the flush are about what was told at some time before.
             self.world.begin_call();
             self.world.told_in_call = self.world.mesh.told();
-            self.engine.durable(now, Position(durable.0), &mut self.world);
+            self.engine.durable(Position(durable.0), &mut self.world);
         }
         self.watch_storage(now);
     }
@@ -61,7 +61,7 @@ impl Node {
             State::Failed(_) => StorageState::Failed,
         };
         let why = storage::why_blocked(&self.storage_state);
-        self.engine.storage(now, state, &mut self.world);
+        self.engine.storage(state, &mut self.world);
         self.world.mesh.say_to_all(&Word::FromHome(FromHome::Blocked(why.as_deref())));
         self.set_blocked(now, why);
     }
@@ -107,14 +107,14 @@ impl Node {
 
     /// Hands the engine's state to the journal, where that is due, and moves stragglers out of a sparse
     /// segment.
-    pub(crate) fn make_due_checkpoint(&mut self, now: Time) {
+    pub(crate) fn make_due_checkpoint(&mut self) {
         let journal = self.world.journal.as_mut();
         let Some(journal) = journal.filter(|journal| journal.checkpoint_due()) else { return };
         if self.is_closing {
             return;
         }
         if let Some(segment) = journal.straggling() {
-            self.engine.relocate(now, segment, &mut self.world);
+            self.engine.relocate(segment, &mut self.world);
         }
         let mut snapshot = Vec::new();
         self.engine.snapshot(&mut snapshot);

@@ -251,14 +251,14 @@ impl Node {
     }
 
     /// So many of them were sent.
-    pub fn sent(&mut self, now: Time, id: ConnectionId, bytes: usize) {
+    pub fn sent(&mut self, id: ConnectionId, bytes: usize) {
         let was_choked = self.is_choked(id);
         if let Some(connection) = self.connections[id.0 as usize].as_mut() {
             connection.sent_bytes += bytes as u64;
             connection.is_active = true;
         }
         if self.world.sent(id, bytes) {
-            self.engine.writable(now, id, &mut self.world);
+            self.engine.writable(id);
         }
         self.world.tell_drained(id);
         if was_choked && !self.is_choked(id) {
@@ -325,7 +325,7 @@ impl Node {
         self.forget_outran();
         self.tell_congestion();
         self.world.mesh.acknowledge();
-        self.make_due_checkpoint(now);
+        self.make_due_checkpoint();
     }
 
     /// Whether the node would go on at once: the host does not sleep before the next turn.
@@ -386,7 +386,7 @@ impl Node {
     }
 
     /// Makes the last checkpoint, marked clean. The host runs jobs until there are none, then ends.
-    pub fn close(&mut self, _now: Time) {
+    pub fn close(&mut self) {
         self.is_closing = true;
         let mut snapshot = Vec::new();
         self.engine.snapshot(&mut snapshot);

@@ -220,7 +220,7 @@ impl Node {
                 }
             }
             ToHome::Disconnect(connection) => self.farewell(now, from, connection),
-            ToHome::Drained { connection, bytes } => self.drained(now, from, connection, bytes),
+            ToHome::Drained { connection, bytes } => self.drained(from, connection, bytes),
             ToHome::Publish(session, message) => {
                 self.world.mesh.took(from, bytes);
                 self.publish_for(now, from, session, message);
@@ -312,13 +312,13 @@ impl Node {
     }
 
     /// Deliveries to a guest have left its shard.
-    fn drained(&mut self, now: Time, from: ShardId, connection: ConnectionId, bytes: u64) {
+    fn drained(&mut self, from: ShardId, connection: ConnectionId, bytes: u64) {
         let most = self.world.egress_bytes_max as u64;
         let Some(slot) = self.world.mesh.guest(from, connection) else { return };
         let Some(guest) = self.world.guest_mut(slot) else { return };
         guest.underway = guest.underway.saturating_sub(bytes);
         if guest.underway <= most / 2 && guest.wants_room.replace(false) {
-            self.engine.writable(now, slot, &mut self.world);
+            self.engine.writable(slot);
         }
     }
 

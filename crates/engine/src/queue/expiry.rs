@@ -113,7 +113,7 @@ impl Engine {
         let Some(queue) = self.queues.get_mut(slot) else { return };
         if queue.expires_at.is_some_and(|at| at <= now) {
             queue.expires_at = None;
-            self.delete_queue(now, slot, fx);
+            self.delete_queue(slot, fx);
         }
     }
 

@@ -191,7 +191,7 @@ impl Engine {
             return self.delayed_loaded(now, &turns, records, fx);
         }
         if let Wanted::Relocation { segment, positions } = loading.wanted {
-            return self.relocation_loaded(now, segment, &positions, records, fx);
+            return self.relocation_loaded(segment, &positions, records, fx);
         }
         let slot = loading.queue;
         let is_there = match self.queues.get_mut(slot) {
@@ -210,7 +210,7 @@ impl Engine {
             Wanted::DeadLetter { entry, reason } => {
                 self.dead_letter_loaded(now, slot, *entry, reason, records, fx);
             }
-            Wanted::MovingPage(page) => self.moving_page_loaded(now, slot, *page, records, fx),
+            Wanted::MovingPage(page) => self.moving_page_loaded(slot, *page, records, fx),
             Wanted::Delayed { .. } | Wanted::Relocation { .. } => {}
         }
         self.enforce_limits(now, slot, fx);

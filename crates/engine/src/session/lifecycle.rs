@@ -31,7 +31,7 @@ impl Engine {
             .map(|(slot, _)| slot)
             .collect();
         for slot in owned {
-            self.delete_queue(now, slot, fx);
+            self.delete_queue(slot, fx);
         }
         let ended = self.connections.get_mut(id.0 as usize).and_then(Option::take);
         if ended.as_ref().is_some_and(|connection| connection.is_at_home) {

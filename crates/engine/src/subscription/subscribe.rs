@@ -116,7 +116,7 @@ impl Engine {
         queue.turn = 0;
         if queue.subscriptions.is_empty() {
             if queue.options.auto_delete {
-                self.delete_queue(now, queue_slot, fx);
+                self.delete_queue(queue_slot, fx);
             } else {
                 self.queue_used(now, queue_slot);
             }

@@ -107,7 +107,7 @@ impl World {
             "time" => self.now = self.now.plus(Duration::from_millis(rest.0[0].parse().unwrap())),
             "flush" => {
                 let end = self.fx.end();
-                self.engine.durable(self.now, end, &mut self.fx);
+                self.engine.durable(end, &mut self.fx);
             }
             "storage" => {
                 let state = match rest.0[0] {
@@ -115,7 +115,7 @@ impl World {
                     "failed" => StorageState::Failed,
                     _ => StorageState::Ready,
                 };
-                self.engine.storage(self.now, state, &mut self.fx);
+                self.engine.storage(state, &mut self.fx);
             }
             "room" => {
                 let connection = self.session(rest.0[0]).connection;
@@ -126,7 +126,7 @@ impl World {
                     self.fx.crowded.insert(connection);
                 } else {
                     self.fx.full.remove(&connection);
-                    self.engine.writable(self.now, connection, &mut self.fx);
+                    self.engine.writable(connection);
                 }
             }
             "load" => self.answer_one(),
@@ -138,7 +138,7 @@ impl World {
             "restart" => self.restart(&rest),
             "relocate" => {
                 let segment = rest.0[0].parse().unwrap();
-                self.engine.relocate(self.now, segment, &mut self.fx);
+                self.engine.relocate(segment, &mut self.fx);
             }
             _ => self.act_on(line),
         }

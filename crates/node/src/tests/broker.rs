@@ -223,7 +223,7 @@ impl Broker {
             let Some(id) = client.id else { continue };
             let bytes = node.outgoing(id).to_vec();
             if !bytes.is_empty() && !client.is_deaf {
-                node.sent(now, id, bytes.len());
+                node.sent(id, bytes.len());
                 client.heard.extend(bytes);
                 is_busy = true;
             }

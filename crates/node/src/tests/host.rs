@@ -169,7 +169,7 @@ impl Host {
             }
         }
         self.settle_down();
-        self.node().close(now);
+        self.node().close();
         self.settle_down();
         self.nodes.clear();
         self.went();
@@ -263,7 +263,7 @@ impl Host {
             let Some(slot) = client.slot else { continue };
             let bytes = node.outgoing(slot).to_vec();
             if !bytes.is_empty() && !client.is_deaf {
-                node.sent(now, slot, bytes.len());
+                node.sent(slot, bytes.len());
                 client.input.extend(bytes);
                 is_busy = true;
             }

@@ -119,7 +119,7 @@ impl World {
             let bytes = self.node.outgoing(slot);
             let bytes = bytes[..bytes.len().min(client.takes)].to_vec();
             if !bytes.is_empty() {
-                self.node.sent(now, slot, bytes.len());
+                self.node.sent(slot, bytes.len());
                 client.input.extend(bytes);
                 is_busy = true;
             }

@@ -267,7 +267,7 @@ impl Host {
                 self.engine.loaded(self.now, load.id, records, &mut self.world);
             }
             let flushed = Position(self.world.next_position + 1);
-            self.engine.durable(self.now, flushed, &mut self.world);
+            self.engine.durable(flushed, &mut self.world);
             self.engine.dispatch(self.now, &mut self.world);
             if idle && self.world.replies.is_empty() && self.world.loads.is_empty() {
                 return;

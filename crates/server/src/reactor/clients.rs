@@ -321,7 +321,7 @@ impl Shard {
                 Sent::Bytes(count) => {
                     connection.stream.sent();
                     let is_done = !connection.is_full && count == bytes.len();
-                    self.node.sent(self.now, id, count);
+                    self.node.sent(id, count);
                     if is_done {
                         break;
                     }

@@ -504,7 +504,7 @@ impl Shard {
                 return;
             }
             self.close_all();
-            self.node.close(self.now);
+            self.node.close();
             self.stage = Stage::Closing;
         }
         if self.stage == Stage::Closing {

@@ -112,8 +112,8 @@ impl Broker {
     }
 
     /// So many of them were sent.
-    pub(super) fn sent(&mut self, now: Time, place: Place, bytes: usize) {
-        self.nodes[place.shard].sent(now, place.slot, bytes);
+    pub(super) fn sent(&mut self, place: Place, bytes: usize) {
+        self.nodes[place.shard].sent(place.slot, bytes);
     }
 
     /// Why it has ended the connection, where all that it had to say is sent.
@@ -274,7 +274,7 @@ impl Broker {
 
     /// Writes what an orderly end writes.
     pub(super) fn close(&mut self, now: Time, disk: &Disk) {
-        self.nodes[HOME].close(now);
+        self.nodes[HOME].close();
         while let Some(job) = self.next_job() {
             self.job_done(now, job.run(disk));
         }

@@ -71,7 +71,7 @@ impl World {
                 sent += PONG.len();
             }
             if sent > 0 {
-                broker.sent(self.now, place, sent);
+                broker.sent(place, sent);
             }
             if sent == written {
                 return;
