@@ -97,6 +97,7 @@ impl Node {
     fn new(options: Options, engine: Engine, mut world: World) -> Node {
         // Slot 0 is never a client's: the broker's own advisories come from there.
         world.reset(ConnectionId(0));
+        let shards = options.shards;
         Node {
             options,
             engine,
@@ -109,7 +110,7 @@ impl Node {
             resumable: Vec::new(),
             next_sweep: None,
             slowed: Slowed::default(),
-            rates: Rates::default(),
+            rates: Rates::new(shards),
             episodes: Episodes::default(),
             quota_changes: 0,
             storage_state: State::Ready,
@@ -324,6 +325,7 @@ impl Node {
         self.end_laggards(now);
         self.forget_outran();
         self.tell_congestion();
+        self.tell_spent();
         self.world.mesh.acknowledge();
         self.make_due_checkpoint();
     }

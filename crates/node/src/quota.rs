@@ -1,6 +1,7 @@
 //! What a connection may use: its user's quota, and what everybody may where that says nothing.
 
 use crate::node::Node;
+use crate::parcel::Word;
 use crate::rate::Metered;
 use angarium_engine::{Bound, ConnectionId, Quota, Time};
 
@@ -72,6 +73,13 @@ impl Node {
         let was_waiting = metered.is_waiting();
         let waits = self.rates.take(now, id, metered, messages, bytes as u64);
         self.stats.throttled += u64::from(waits && !was_waiting);
+    }
+
+    /// Tells the other shards what users have sent whose rates are bounded.
+    pub(crate) fn tell_spent(&mut self) {
+        while let Some((user, messages, bytes)) = self.rates.next_untold() {
+            self.world.mesh.say_to_all(&Word::Spent { user: &user, messages, bytes });
+        }
     }
 
     /// Lets those go on who have waited for what they sent too much.

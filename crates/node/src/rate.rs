@@ -83,14 +83,33 @@ impl Metered {
     }
 }
 
+/// What all connections of one user share.
+#[derive(Debug, Default)]
+struct User {
+    meter: Meter,
+    /// What was taken here that other shards do not know of: messages and bytes.
+    untold: (u64, u64),
+}
+
 /// The users' meters, and the connections that wait.
+///
+/// Each shard has a meter of each user that it has connections of, and tells the others what it took: so
+/// all of them measure the same, but for what is on its way.
 #[derive(Debug, Default)]
 pub(crate) struct Rates {
-    users: BTreeMap<String, Meter>,
+    users: BTreeMap<String, User>,
     waiting: BTreeSet<(Time, ConnectionId)>,
+    /// There are other shards.
+    has_others: bool,
+    /// Users of whom other shards are to be told.
+    untold: Vec<String>,
 }
 
 impl Rates {
+    pub(crate) fn new(shards: usize) -> Rates {
+        Rates { has_others: shards > 1, ..Rates::default() }
+    }
+
     /// Sets what a user may send in a second, all its connections together; says whether that is
     /// bounded at all.
     pub(crate) fn set_user(
@@ -103,7 +122,7 @@ impl Rates {
             self.users.remove(user);
             return false;
         }
-        self.users.entry(user.to_owned()).or_default().set(messages, bytes);
+        self.users.entry(user.to_owned()).or_default().meter.set(messages, bytes);
         true
     }
 
@@ -117,8 +136,17 @@ impl Rates {
         bytes: u64,
     ) -> bool {
         let mut until = metered.own.take(now, messages, bytes);
-        if let Some(user) = metered.user.as_deref().and_then(|user| self.users.get_mut(user)) {
-            until = until.max(user.take(now, messages, bytes));
+        if let Some(name) = metered.user.as_deref()
+            && let Some(user) = self.users.get_mut(name)
+        {
+            until = until.max(user.meter.take(now, messages, bytes));
+            if self.has_others {
+                if user.untold == (0, 0) {
+                    self.untold.push(name.to_owned());
+                }
+                user.untold.0 += messages;
+                user.untold.1 += bytes;
+            }
         }
         if until <= now || metered.is_waiting() {
             return metered.is_waiting();
@@ -126,6 +154,22 @@ impl Rates {
         metered.waits_until = Some(until);
         self.waiting.insert((until, id));
         true
+    }
+
+    /// A user of whom other shards are to be told, with the messages and bytes that it has sent.
+    pub(crate) fn next_untold(&mut self) -> Option<(String, u64, u64)> {
+        let name = self.untold.pop()?;
+        let user = self.users.get_mut(&name);
+        let (messages, bytes) = user.map_or((0, 0), |user| std::mem::take(&mut user.untold));
+        Some((name, messages, bytes))
+    }
+
+    /// So much of a user came to another shard.
+    pub(crate) fn spent_elsewhere(&mut self, now: Time, user: &str, messages: u64, bytes: u64) {
+        if let Some(user) = self.users.get_mut(user) {
+            // Who waits already goes on when that was due, and then waits for this too.
+            user.meter.take(now, messages, bytes);
+        }
     }
 
     /// The connection waits no longer: it may go on, or is gone.
@@ -161,19 +205,28 @@ mod tests {
 
     /// Sends as fast as it may for ten seconds, in portions; returns how much that was.
     fn sent(rates: &mut Rates, metered: &mut [Metered], messages: u64, bytes: u64) -> u64 {
+        let times = (0..10_000).map(|millis| START.plus(Duration::from_millis(millis)));
+        times.map(|now| sent_at(now, rates, metered, messages, bytes)).sum()
+    }
+
+    /// The same at one moment.
+    fn sent_at(
+        now: Time,
+        rates: &mut Rates,
+        metered: &mut [Metered],
+        messages: u64,
+        bytes: u64,
+    ) -> u64 {
         let mut count = 0;
-        for millis in 0..10_000 {
-            let now = START.plus(Duration::from_millis(millis));
-            while let Some(id) = rates.next_due(now) {
-                rates.release(id, &mut metered[id.0 as usize]);
-            }
-            for (number, metered) in (0..).zip(metered.iter_mut()) {
-                let mut portions = 0;
-                while !metered.is_waiting() && portions < 1_000 {
-                    rates.take(now, ConnectionId(number), metered, messages, bytes);
-                    count += 1;
-                    portions += 1;
-                }
+        while let Some(id) = rates.next_due(now) {
+            rates.release(id, &mut metered[id.0 as usize]);
+        }
+        for (number, metered) in (0..).zip(metered.iter_mut()) {
+            let mut portions = 0;
+            while !metered.is_waiting() && portions < 1_000 {
+                rates.take(now, ConnectionId(number), metered, messages, bytes);
+                count += 1;
+                portions += 1;
             }
         }
         count
@@ -209,6 +262,35 @@ mod tests {
             .collect();
         about(sent(&mut rates, &mut all, 1, 100), 10_100);
         assert!(!rates.set_user("ann", None, None));
+    }
+
+    #[test]
+    fn a_users_connections_to_several_shards_share() {
+        for shards in [2, 3, 16] {
+            let mut all: Vec<(Rates, [Metered; 1])> = (0..shards)
+                .map(|_| {
+                    let mut rates = Rates::new(shards);
+                    rates.set_user("ann", Some(1_000), Some(u64::MAX));
+                    (rates, [Metered { user: Some("ann".to_owned()), ..Metered::default() }])
+                })
+                .collect();
+            let mut count = 0;
+            for millis in 0..10_000 {
+                let now = START.plus(Duration::from_millis(millis));
+                for (rates, metered) in &mut all {
+                    count += sent_at(now, rates, metered, 1, 100);
+                }
+                for from in 0..shards {
+                    while let Some((user, messages, bytes)) = all[from].0.next_untold() {
+                        let others = (0..shards).filter(|at| *at != from);
+                        others.for_each(|at| {
+                            all[at].0.spent_elsewhere(now, &user, messages, bytes);
+                        });
+                    }
+                }
+            }
+            about(count, 10_100);
+        }
     }
 
     #[test]

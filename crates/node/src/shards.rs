@@ -54,6 +54,9 @@ impl Node {
                 let told = self.engine.told(from, news, &mut self.world);
                 told.expect("shards of one program understand each other");
             }
+            Word::Spent { user, messages, bytes } => {
+                self.rates.spent_elsewhere(now, user, messages, bytes);
+            }
             Word::Sync => self.world.mesh.learned(from),
             Word::Forward(message) => {
                 self.world.mesh.took(from, bytes);

@@ -66,6 +66,8 @@ pub(crate) enum Word<'a> {
     Unheard { publisher: ConnectionId, subject: &'a str, reply: &'a str },
     /// Connections of a user, or to a virtual host, end.
     Ended { whose: Whose<'a>, why: &'a str },
+    /// A user whose rate is bounded has sent so much to the shard that says it, since it last did.
+    Spent { user: &'a str, messages: u64, bytes: u64 },
     /// Counts as news and says nothing: an answer shows that all before it has been dealt with.
     Sync,
     /// Something that home is asked for.
@@ -171,4 +173,5 @@ mod kind {
     pub(super) const BLOCKED: u8 = 26;
     pub(super) const UNBLOCKED: u8 = 27;
     pub(super) const CONGESTED: u8 = 28;
+    pub(super) const SPENT: u8 = 29;
 }

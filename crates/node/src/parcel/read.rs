@@ -51,6 +51,9 @@ impl<'a> Words<'a> {
             kind::VHOST_ENDED => {
                 Word::Ended { whose: Whose::Vhost(fields.text()?), why: fields.text()? }
             }
+            kind::SPENT => {
+                Word::Spent { messages: fields.u64()?, bytes: fields.u64()?, user: fields.text()? }
+            }
             kind::SYNC => Word::Sync,
             kind => match to_home(kind, fields) {
                 Some(word) => Word::ToHome(word),

@@ -21,6 +21,7 @@ fn words_come_back() {
         Word::Unheard { publisher: ConnectionId(1), subject: "a.b", reply: "_INBOX.1" },
         Word::Ended { whose: Whose::User("guest"), why: "deleted" },
         Word::Ended { whose: Whose::Vhost("/"), why: "" },
+        Word::Spent { user: "guest", messages: 3, bytes: u64::MAX },
         Word::Sync,
         Word::ToHome(ToHome::Connect { connection: ConnectionId(7), user: "guest", vhost: "/" }),
         Word::ToHome(ToHome::Open(NAME)),

@@ -30,6 +30,10 @@ impl Word<'_> {
                 };
                 put(parcel, kind, &[&text(name), &text(why)]);
             }
+            Word::Spent { user, messages, bytes } => {
+                let amounts = [messages.to_le_bytes(), bytes.to_le_bytes()];
+                put(parcel, kind::SPENT, &[amounts.as_flattened(), &text(user)]);
+            }
             Word::Sync => put(parcel, kind::SYNC, &[]),
             Word::ToHome(word) => word.write(parcel),
             Word::FromHome(word) => word.write(parcel),

@@ -2,7 +2,8 @@
 
 use super::broker::{Broker, EGRESS_BYTES_MAX};
 use angarium_engine::{
-    Arguments, Binding, BindingTarget, Durability, QueueDeclaration, QueueOptions, Request,
+    Arguments, Binding, BindingTarget, Bound, Durability, QueueDeclaration, QueueOptions, Quota,
+    Request,
 };
 use std::collections::BTreeSet;
 
@@ -388,5 +389,21 @@ fn clients_are_told_the_numbers_by_which_operators_know_them() {
             .collect();
         assert_eq!(told.len(), 6, "{shards}");
         assert_eq!(told, broker.listed(), "{shards}");
+    }
+}
+
+#[test]
+fn the_rate_of_a_user_is_that_of_its_connections_to_all_shards() {
+    for (by_user, is_read) in [(true, false), (false, true)] {
+        let mut broker = Broker::new(3);
+        let bound = if by_user { Bound::Messages } else { Bound::ConnectionMessages };
+        let quota = Quota::default().with(bound, 100);
+        broker.administer("/", Request::SetQuota { user: "user".to_owned(), quota });
+        broker.connect("a", 1);
+        broker.connect("b", 2);
+        broker.say("a", &"PUB s 1\r\nx\r\n".repeat(30));
+        assert!(!broker.is_read("a"));
+        broker.say("b", "PUB s 1\r\nx\r\n");
+        assert_eq!(broker.is_read("b"), is_read, "by user: {by_user}");
     }
 }
