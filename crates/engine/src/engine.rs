@@ -20,7 +20,7 @@ use crate::{
     ConnectionId, Effects, Emit, Forward, Listen, LoadId, Loaded, Lost, Position, Publish, Reached,
     ReadHeaders, Refusal, RefusalKind, Request, SessionId, Settle, ShardId, Shards, Time,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What an engine is made with.
 #[derive(Clone, Debug)]
@@ -81,6 +81,8 @@ pub struct Engine {
     pub(crate) queue_slots: BTreeMap<u64, u32>,
     pub(crate) next_queue_number: u64,
     pub(crate) connections: Vec<Option<Connection>>,
+    /// Connections that home has refused to count in.
+    pub(crate) not_admitted: BTreeSet<ConnectionId>,
     pub(crate) sessions: Slab<Session>,
     pub(crate) subscriptions: Slab<Subscription>,
     pub(crate) next_incarnation: u32,
@@ -144,6 +146,7 @@ impl Engine {
             queue_slots: BTreeMap::new(),
             next_queue_number: 1,
             connections: Vec::new(),
+            not_admitted: BTreeSet::new(),
             sessions: Slab::default(),
             subscriptions: Slab::default(),
             next_incarnation: 1,
@@ -207,7 +210,8 @@ impl Engine {
     // ---- who is there ----
 
     /// A connection by `user` to `vhost` begins. Refused: unknown vhost (`NotFound`), no permission
-    /// (`AccessRefused`), too many of them (`LimitExceeded`).
+    /// (`AccessRefused`), too many of the user's (`LimitExceeded`): home counts them, others were told by
+    /// [`Engine::admitted`].
     pub fn connect(
         &mut self,
         connection: ConnectionId,
@@ -216,9 +220,43 @@ impl Engine {
     ) -> Result<(), Refusal> {
         let slot = self.vhost_slot(vhost)?;
         let grant = self.access.grant(user, vhost)?;
-        self.access.admit(user, self.options.limits.user_connections_max)?;
-        self.add_connection(connection, slot, Some(grant));
+        if self.is_away() && self.not_admitted.contains(&connection) {
+            return Err(self.access.too_many(user, self.options.limits.user_connections_max));
+        }
+        if !self.is_away() {
+            self.admit(user)?;
+        }
+        self.add_connection(connection, slot, Some(grant), !self.is_away());
         Ok(())
+    }
+    /// The same at home, for a connection of another shard that was admitted there.
+    pub fn connect_guest(
+        &mut self,
+        connection: ConnectionId,
+        user: &str,
+        vhost: &str,
+    ) -> Result<(), Refusal> {
+        let slot = self.vhost_slot(vhost)?;
+        let grant = self.access.grant(user, vhost)?;
+        self.add_connection(connection, slot, Some(grant), false);
+        Ok(())
+    }
+    /// At home: counts a connection of the user to another shard in. Refused: it has as many as it may.
+    pub fn admit(&mut self, user: &str) -> Result<(), Refusal> {
+        self.access.admit(user, self.options.limits.user_connections_max)
+    }
+    /// At home: one that was counted in has ended.
+    pub fn left(&mut self, user: &str) {
+        self.access.left(user);
+    }
+    /// On another shard: home has counted a connection in, or found that there are too many of its
+    /// user's.
+    pub fn admitted(&mut self, connection: ConnectionId, is_admitted: bool) {
+        if is_admitted {
+            self.not_admitted.remove(&connection);
+        } else {
+            self.not_admitted.insert(connection);
+        }
     }
     /// A connection of the host itself to `vhost` begins; it may do everything. Refused: unknown
     /// vhost (`NotFound`).
@@ -228,7 +266,7 @@ impl Engine {
         vhost: &str,
     ) -> Result<(), Refusal> {
         let slot = self.vhost_slot(vhost)?;
-        self.add_connection(connection, slot, None);
+        self.add_connection(connection, slot, None, false);
         Ok(())
     }
     /// It ends: sessions closed, exclusive queues deleted.

@@ -28,6 +28,21 @@ impl Node {
         if answer.is_err() {
             self.stats.authentications_failed += 1;
         }
+        match answer {
+            Ok(identity) if !self.is_home() => self.ask_for_place(id, serial, identity),
+            answer => self.logged_in(now, id, answer),
+        }
+    }
+
+    /// Hands a session the answer to its credentials.
+    pub(crate) fn logged_in(&mut self, now: Time, id: ConnectionId, answer: Authentication) {
+        let slot = id.0 as usize;
+        let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) else {
+            return;
+        };
+        if connection.ended.is_some() {
+            return;
+        }
         let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
         match connection.session.authenticated(&mut turn, answer) {
             Ok(()) => {

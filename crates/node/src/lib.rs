@@ -20,6 +20,7 @@ mod oldest;
 mod options;
 mod outrun;
 mod parcel;
+mod places;
 mod quota;
 mod rate;
 mod recovery;

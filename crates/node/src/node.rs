@@ -6,6 +6,7 @@ use crate::episodes::Episodes;
 use crate::options::Options;
 use crate::outrun::Slowed;
 use crate::parcel::{FromHome, Value, Word};
+use crate::places::Places;
 use crate::quota::METERED_BYTES;
 use crate::rate::Rates;
 use crate::recovery;
@@ -61,6 +62,7 @@ pub struct Node {
     pub(crate) next_sweep: Option<Time>,
     pub(crate) slowed: Slowed,
     pub(crate) rates: Rates,
+    pub(crate) places: Places,
     pub(crate) episodes: Episodes,
     /// How often a quota had been set when they were last looked at.
     pub(crate) quota_changes: u64,
@@ -111,6 +113,7 @@ impl Node {
             next_sweep: None,
             slowed: Slowed::default(),
             rates: Rates::new(shards),
+            places: Places::default(),
             episodes: Episodes::default(),
             quota_changes: 0,
             storage_state: State::Ready,
@@ -291,6 +294,7 @@ impl Node {
             let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
             connection.session.disconnected(&mut turn);
         }
+        self.give_place_up(id);
         self.stats.connections -= 1;
         self.stats.received_bytes += connection.received_bytes;
         self.stats.sent_bytes += connection.sent_bytes;

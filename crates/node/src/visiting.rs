@@ -92,6 +92,9 @@ impl Node {
                     self.hand_refusal(now, name.id, settle, refusal);
                 }
             }
+            FromHome::Admitted { connection, serial, is_admitted } => {
+                self.admitted(now, connection, serial, is_admitted);
+            }
             FromHome::Stores(id) => {
                 if let Some(connection) = self.connections[id.0 as usize].as_mut() {
                     connection.stores = true;
@@ -219,6 +222,10 @@ impl Node {
                     guest.closed(id.number);
                 }
             }
+            ToHome::Admit { connection, serial, user } => {
+                self.admit(from, connection, serial, user);
+            }
+            ToHome::Left(connection) => self.forget_place(from, connection),
             ToHome::Disconnect(connection) => self.farewell(now, from, connection),
             ToHome::Drained { connection, bytes } => self.drained(from, connection, bytes),
             ToHome::Publish(session, message) => {
@@ -257,7 +264,7 @@ impl Node {
     fn welcome(&mut self, shard: ShardId, connection: ConnectionId, (user, vhost): (&str, &str)) {
         let slot = self.take_slot();
         // Its own shard has asked the same of its copy, so that a refusal is rare.
-        let refusal = self.engine.connect(slot, user, vhost).err();
+        let refusal = self.engine.connect_guest(slot, user, vhost).err();
         let guest = Guest::new(shard, connection, (user, vhost), refusal);
         self.world.egress[slot.0 as usize].guest = Some(Box::new(guest));
         self.world.mesh.set_guest(shard, connection, Some(slot));

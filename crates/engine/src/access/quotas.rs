@@ -1,6 +1,6 @@
 //! What users may use, and the connections that they have.
 
-use super::{Access, Grant};
+use super::Access;
 use crate::{Bound, Quota, Refusal, RefusalKind};
 
 impl Access {
@@ -30,23 +30,29 @@ impl Access {
 
     /// Counts a connection of the user in. Refused: it has as many as it may.
     pub(crate) fn admit(&mut self, user: &str, most: u64) -> Result<(), Refusal> {
-        let most = self.quota(user).get(Bound::Connections).unwrap_or(most);
-        if self.connections.get(user).is_some_and(|count| *count >= most) || most == 0 {
-            let text = format!(
-                "connection refused for user '{user}': user connection limit ({most}) is reached"
-            );
-            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+        let allowed = self.quota(user).get(Bound::Connections).unwrap_or(most);
+        if self.connections.get(user).is_some_and(|count| *count >= allowed) || allowed == 0 {
+            return Err(self.too_many(user, most));
         }
         *self.connections.entry(user.to_owned()).or_default() += 1;
         Ok(())
     }
 
+    /// What a user hears that has as many connections as it may; `most`, unless its quota says so.
+    pub(crate) fn too_many(&self, user: &str, most: u64) -> Refusal {
+        let most = self.quota(user).get(Bound::Connections).unwrap_or(most);
+        let text = format!(
+            "connection refused for user '{user}': user connection limit ({most}) is reached"
+        );
+        Refusal::new(RefusalKind::LimitExceeded, text)
+    }
+
     /// A connection that was admitted has ended.
-    pub(crate) fn left(&mut self, grant: &Grant) {
-        let Some(count) = self.connections.get_mut(&grant.user) else { return };
+    pub(crate) fn left(&mut self, user: &str) {
+        let Some(count) = self.connections.get_mut(user) else { return };
         *count -= 1;
         if *count == 0 {
-            self.connections.remove(&grant.user);
+            self.connections.remove(user);
         }
     }
 

@@ -8,14 +8,20 @@ use crate::{Call, ConnectionId, Effects, Outcome, Position, SessionId, StorageSt
 use crate::{Refusal, RefusalKind, Reply};
 
 impl Engine {
-    pub(crate) fn add_connection(&mut self, id: ConnectionId, vhost: u32, grant: Option<Grant>) {
+    pub(crate) fn add_connection(
+        &mut self,
+        id: ConnectionId,
+        vhost: u32,
+        grant: Option<Grant>,
+        is_counted: bool,
+    ) {
         let index = id.0 as usize;
         if self.connections.len() <= index {
             self.connections.resize_with(index + 1, || None);
         }
         debug_assert!(self.connections[index].is_none(), "the host reuses slots after disconnect");
         self.connections[index] =
-            Some(Connection { grant, vhost, sessions: Vec::new(), is_at_home: false });
+            Some(Connection { grant, vhost, sessions: Vec::new(), is_counted, is_at_home: false });
     }
 
     pub(crate) fn end_connection<F: Effects>(&mut self, now: Time, id: ConnectionId, fx: &mut F) {
@@ -37,8 +43,9 @@ impl Engine {
         if ended.as_ref().is_some_and(|connection| connection.is_at_home) {
             fx.call(Call::Disconnect(id));
         }
-        if let Some(grant) = ended.and_then(|connection| connection.grant) {
-            self.access.left(&grant);
+        let counted = ended.filter(|connection| connection.is_counted);
+        if let Some(grant) = counted.and_then(|connection| connection.grant) {
+            self.access.left(grant.user());
         }
         self.run_overdue(now, fx);
     }

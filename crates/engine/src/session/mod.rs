@@ -23,6 +23,8 @@ pub(crate) struct Connection {
     pub(crate) vhost: u32,
     /// Its sessions: number and slot, by number.
     pub(crate) sessions: Vec<(u16, u32)>,
+    /// It counts as one of its user's.
+    pub(crate) is_counted: bool,
     /// Home knows it, where this is another shard.
     pub(crate) is_at_home: bool,
 }

@@ -85,6 +85,15 @@ pub(crate) enum ToHome<'a> {
         vhost: &'a str,
     },
     Open(SessionName),
+    /// A connection has logged in: is it one more than its user may have? `serial` tells it from
+    /// earlier ones in its slot.
+    Admit {
+        connection: ConnectionId,
+        serial: u64,
+        user: &'a str,
+    },
+    /// It has ended.
+    Left(ConnectionId),
     /// A message, as [`angarium_engine::Publish::parse`] reads it.
     Publish(SessionId, &'a [u8]),
     Settle(SessionId, Settle),
@@ -111,6 +120,12 @@ pub(crate) enum FromHome<'a> {
     Reply(SessionName),
     /// A publish, or a settle, was refused; its value says why.
     Refused(SessionName, Option<Settle>),
+    /// The answer to [`ToHome::Admit`].
+    Admitted {
+        connection: ConnectionId,
+        serial: u64,
+        is_admitted: bool,
+    },
     /// The connection stores messages.
     Stores(ConnectionId),
     /// It puts more into a queue than its consumers get.
@@ -174,4 +189,7 @@ mod kind {
     pub(super) const UNBLOCKED: u8 = 27;
     pub(super) const CONGESTED: u8 = 28;
     pub(super) const SPENT: u8 = 29;
+    pub(super) const ADMIT: u8 = 30;
+    pub(super) const LEFT: u8 = 31;
+    pub(super) const ADMITTED: u8 = 32;
 }

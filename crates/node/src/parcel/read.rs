@@ -70,6 +70,12 @@ fn to_home(kind: u8, mut fields: Fields<'_>) -> Option<ToHome<'_>> {
             user: fields.text()?,
             vhost: fields.text()?,
         },
+        kind::ADMIT => ToHome::Admit {
+            connection: ConnectionId(fields.u32()?),
+            serial: fields.u64()?,
+            user: fields.text()?,
+        },
+        kind::LEFT => ToHome::Left(ConnectionId(fields.u32()?)),
         kind::OPEN => ToHome::Open(fields.name()?),
         kind::PUBLISH => ToHome::Publish(fields.session()?, fields.0),
         kind::SETTLE => ToHome::Settle(fields.session()?, fields.settle()?),
@@ -99,6 +105,11 @@ fn from_home(kind: u8, mut fields: Fields<'_>) -> Option<FromHome<'_>> {
             let settle = if fields.0.is_empty() { None } else { Some(fields.settle()?) };
             FromHome::Refused(name, settle)
         }
+        kind::ADMITTED => FromHome::Admitted {
+            connection: ConnectionId(fields.u32()?),
+            serial: fields.u64()?,
+            is_admitted: fields.bool()?,
+        },
         kind::STORES => FromHome::Stores(ConnectionId(fields.u32()?)),
         kind::OUTRUN => FromHome::Outrun(ConnectionId(fields.u32()?)),
         kind::BLOCKED => FromHome::Blocked(Some(fields.text()?)),

@@ -51,6 +51,11 @@ impl ToHome<'_> {
                     &[&connection.0.to_le_bytes(), &text(user), &text(vhost)],
                 );
             }
+            ToHome::Admit { connection, serial, user } => {
+                let connection = connection.0.to_le_bytes();
+                put(parcel, kind::ADMIT, &[&connection, &serial.to_le_bytes(), &text(user)]);
+            }
+            ToHome::Left(connection) => put(parcel, kind::LEFT, &[&connection.0.to_le_bytes()]),
             ToHome::Open(name) => put(parcel, kind::OPEN, &[&name_bytes(name)]),
             ToHome::Publish(session, message) => {
                 put(parcel, kind::PUBLISH, &[&session_bytes(session), message]);
@@ -96,6 +101,11 @@ impl FromHome<'_> {
                 }
                 None => put(parcel, kind::REFUSED, &[&name_bytes(name)]),
             },
+            FromHome::Admitted { connection, serial, is_admitted } => {
+                let connection = connection.0.to_le_bytes();
+                let is_admitted = [u8::from(is_admitted)];
+                put(parcel, kind::ADMITTED, &[&connection, &serial.to_le_bytes(), &is_admitted]);
+            }
             FromHome::Stores(connection) => {
                 put(parcel, kind::STORES, &[&connection.0.to_le_bytes()])
             }

@@ -407,3 +407,62 @@ fn the_rate_of_a_user_is_that_of_its_connections_to_all_shards() {
         assert_eq!(broker.is_read("b"), is_read, "by user: {by_user}");
     }
 }
+
+#[test]
+fn a_users_connections_to_all_shards_are_counted_together() {
+    for shards in [1, 3] {
+        let mut broker = Broker::new(shards);
+        let quota = Quota::default().with(Bound::Connections, 3);
+        broker.administer("/", Request::SetQuota { user: "user".to_owned(), quota });
+        // Those of home and of others, each of which may be the one too many.
+        for (gone, first) in [("a", 0), ("b", 1), ("c", 2), ("a", 1), ("b", 2), ("c", 0)] {
+            for (name, shard) in [("a", first), ("b", first + 1), ("c", first + 2)] {
+                broker.connect(name, shard);
+                assert!(broker.is_connected(name), "{shards} {name} {first}");
+            }
+            for shard in 0..3 {
+                broker.connect("d", shard);
+                assert!(!broker.is_connected("d"), "{shards} {shard} {first}");
+            }
+            broker.disconnect(gone);
+            broker.connect("d", first);
+            assert!(broker.is_connected("d"), "{shards} {gone} {first}");
+            for name in ["a", "b", "c", "d"].into_iter().filter(|name| *name != gone) {
+                broker.disconnect(name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_client_that_logs_in_anew_is_counted_once() {
+    let mut broker = Broker::new(3);
+    let quota = Quota::default().with(Bound::Connections, 1);
+    broker.administer("/", Request::SetQuota { user: "user".to_owned(), quota });
+    for shard in 0..3 {
+        broker.connect("a", shard);
+        let login = "CONNECT {\"verbose\":true,\"user\":\"user\",\"pass\":\"secret\"}\r\n";
+        broker.say("a", login);
+        assert_eq!(broker.heard("a"), "+OK\r\n", "{shard}");
+        broker.disconnect("a");
+    }
+}
+
+#[test]
+fn who_is_gone_before_home_has_counted_it_takes_nobodys_place() {
+    let mut broker = Broker::new(3);
+    let quota = Quota::default().with(Bound::Connections, 1);
+    broker.administer("/", Request::SetQuota { user: "user".to_owned(), quota });
+    broker.play("hold");
+    broker.connect("a", 1);
+    broker.disconnect("a");
+    // In the same slot.
+    broker.connect("b", 1);
+    broker.play(
+        "carry
+         b> PING
+         b< PONG",
+    );
+    broker.connect("c", 2);
+    assert!(broker.is_connected("b") && !broker.is_connected("c"));
+}
