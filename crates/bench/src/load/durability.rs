@@ -83,6 +83,8 @@ pub fn measure(
     let mut link = Link::open(&plan.target)?;
     topology.declare(&mut link, plan)?;
     let flushes_per_confirm = flushes(plan, &topology, broker.folder())?;
+    // What drained them has ended the subscriptions of sessions, which is what keeps messages in MQTT.
+    topology.declare(&mut link, plan)?;
     let before = publish_until_killed(plan, &topology, kill_after, broker)?;
     drop(link);
     let start = Instant::now();

@@ -4,7 +4,7 @@
 use crate::fake::Fault;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -19,6 +19,7 @@ pub(crate) enum Speech {
 enum Ask {
     Connect { client: String },
     Subscribe { topic: String, answer: Vec<u8> },
+    Unsubscribe { topic: String, answer: Vec<u8> },
     Publish { topic: String, body: Vec<u8>, answer: Vec<u8> },
     Nothing { answer: Vec<u8> },
 }
@@ -39,18 +40,36 @@ struct State {
     published: u64,
 }
 
+/// A running one.
+pub(crate) struct Topics {
+    /// Where it listens.
+    pub(crate) port: u16,
+    state: Arc<Mutex<State>>,
+}
+
+impl Topics {
+    /// Ends all connections; topics and what waits are not forgotten.
+    pub(crate) fn cut_off(&self) {
+        for client in self.state.lock().expect("no panic").clients.values_mut() {
+            // One that has gone already is what is wanted.
+            drop(client.stream.take().map(|stream| stream.shutdown(Shutdown::Both)));
+        }
+    }
+}
+
 /// Listens on a free port and serves connections until the process ends.
-pub(crate) fn start(speech: Speech, fault: Fault) -> u16 {
+pub(crate) fn start(speech: Speech, fault: Fault) -> Topics {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has ports");
     let port = listener.local_addr().expect("it is bound").port();
     let state = Arc::new(Mutex::new(State::default()));
+    let topics = Topics { port, state: Arc::clone(&state) };
     thread::spawn(move || {
         for (index, stream) in listener.incoming().map_while(Result::ok).enumerate() {
             let state = Arc::clone(&state);
             thread::spawn(move || serve(speech, fault, stream, index, &state));
         }
     });
-    port
+    topics
 }
 
 fn serve(speech: Speech, fault: Fault, mut stream: TcpStream, index: usize, state: &Mutex<State>) {
@@ -84,6 +103,11 @@ fn serve(speech: Speech, fault: Fault, mut stream: TcpStream, index: usize, stat
                 Ask::Subscribe { topic, answer } => {
                     let client = state.clients.entry(name.clone()).or_default();
                     client.topics.push(topic);
+                    answer
+                }
+                Ask::Unsubscribe { topic, answer } => {
+                    let client = state.clients.entry(name.clone()).or_default();
+                    client.topics.retain(|it| *it != topic);
                     answer
                 }
                 Ask::Publish { topic, body, answer } => {
@@ -215,7 +239,10 @@ fn parse_packet(bytes: &[u8]) -> Option<(Ask, usize)> {
             let answer = vec![0x90, 3, content[0], content[1], 0];
             Ask::Subscribe { topic: text(2).0, answer }
         }
-        10 => Ask::Nothing { answer: vec![0xB0, 2, content[0], content[1]] },
+        10 => {
+            let answer = vec![0xB0, 2, content[0], content[1]];
+            Ask::Unsubscribe { topic: text(2).0, answer }
+        }
         12 => Ask::Nothing { answer: vec![0xD0, 0] },
         _ => Ask::Nothing { answer: Vec::new() },
     };

@@ -16,6 +16,7 @@ use angarium_bench::load::{self, End, Plan, Unruly, Verdict, round_trip};
 use fake::{Fake, Fault};
 use fake_topics::Speech;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 fn plan(fault: Fault) -> Plan {
@@ -206,7 +207,7 @@ fn the_healthy_are_measured_alone_and_beside_the_unruly() {
 
 fn topic_plan(speech: Speech, fault: Fault) -> Plan {
     let scheme = if speech == Speech::Mqtt { "mqtt" } else { "stomp" };
-    let target = format!("{scheme}://127.0.0.1:{}", fake_topics::start(speech, fault));
+    let target = format!("{scheme}://127.0.0.1:{}", fake_topics::start(speech, fault).port);
     Plan { target: target.parse().expect("it is an address"), ..plan(Fault::None) }
 }
 
@@ -289,21 +290,19 @@ fn a_stock_exchange_completes_every_order_and_misses_what_is_dropped() {
 
 /// A fake that can be killed and comes back with its queues, or without.
 struct Patient {
-    fake: Fake,
+    cut_off: Box<dyn Fn()>,
+    come_back: Box<dyn Fn()>,
     folder: PathBuf,
-    forgets: bool,
 }
 
 impl Mortal for Patient {
     fn kill(&mut self) -> Result<(), Error> {
-        self.fake.cut_off();
+        (self.cut_off)();
         Ok(())
     }
 
     fn revive(&mut self) -> Result<(), Error> {
-        if self.forgets {
-            self.fake.forget();
-        }
+        (self.come_back)();
         Ok(())
     }
 
@@ -314,11 +313,9 @@ impl Mortal for Patient {
 
 #[test]
 fn a_broker_that_forgets_what_it_confirmed_is_caught() {
-    for forgets in [false, true] {
-        let fake = Fake::start(Fault::None);
-        let target = format!("amqp://127.0.0.1:{}", fake.port).parse().expect("it is an address");
+    let check = |target: String, cut_off: Box<dyn Fn()>, forget: Option<Box<dyn Fn()>>| {
         let plan = Plan {
-            target,
+            target: target.parse().expect("it is an address"),
             persistent: true,
             window: 20,
             ack_every: 10,
@@ -326,14 +323,25 @@ fn a_broker_that_forgets_what_it_confirmed_is_caught() {
             end: End::Count(u64::MAX / 2),
             ..plan(Fault::None)
         };
-        let mut patient = Patient { fake, folder: std::env::temp_dir(), forgets };
+        let (forgets, folder) = (forget.is_some(), std::env::temp_dir());
+        let come_back = forget.unwrap_or_else(|| Box::new(|| ()));
+        let mut patient = Patient { cut_off, come_back, folder };
         let kill_after = Duration::from_millis(100);
         let outcome = durability::measure(&plan, kill_after, &mut patient).expect("it came back");
         assert!(outcome.confirmed > 0, "{outcome:?}");
         let lost = if forgets { outcome.confirmed } else { 0 };
         assert_eq!(outcome.confirmed_lost, lost, "{outcome:?}");
         assert_eq!(outcome.faults(false).len(), usize::from(forgets));
+    };
+    for forgets in [false, true] {
+        let fake = Arc::new(Fake::start(Fault::None));
+        let (cut, forgetful) = (Arc::clone(&fake), Arc::clone(&fake));
+        let forget: Box<dyn Fn()> = Box::new(move || forgetful.forget());
+        let target = format!("amqp://127.0.0.1:{}", fake.port);
+        check(target, Box::new(move || cut.cut_off()), forgets.then_some(forget));
     }
+    let topics = fake_topics::start(Speech::Mqtt, Fault::None);
+    check(format!("mqtt://127.0.0.1:{}", topics.port), Box::new(move || topics.cut_off()), None);
 }
 
 #[test]

@@ -113,11 +113,14 @@ impl Connection {
             *self = Connection::open_session(&self.uri, name, false)?;
         }
         self.filter = Some(filter.to_owned());
-        if session.is_some() && self.session_present {
+        match (session, self.session_present) {
             // The session has the subscription, and may send what it kept already.
-            return Ok(());
+            (Some(_), true) => Ok(()),
+            // So may a session that the broker has and does not tell of: what comes before the answer
+            // is not thrown away here.
+            (Some(_), false) => self.send_subscribe(&[filter.to_owned()], qos),
+            (None, _) => self.subscribe_filters(&[filter.to_owned()], qos),
         }
-        self.subscribe_filters(&[filter.to_owned()], qos)
     }
 
     /// Subscribes to many filters.
@@ -126,8 +129,12 @@ impl Connection {
         filters.chunks(FILTERS_MAX).try_for_each(|chunk| self.subscribe_filters(chunk, 0))
     }
 
+    fn send_subscribe(&mut self, filters: &[String], qos: u8) -> Result<(), Error> {
+        Ok(self.stream.write_all(&packet::subscribe(self.version, 1, filters, qos))?)
+    }
+
     fn subscribe_filters(&mut self, filters: &[String], qos: u8) -> Result<(), Error> {
-        self.stream.write_all(&packet::subscribe(self.version, 1, filters, qos))?;
+        self.send_subscribe(filters, qos)?;
         self.expect(packet::SUBACK, |content| match content.last() {
             Some(code) if *code < 0x80 => Ok(()),
             code => Err(Error::Closed(format!("SUBACK with code {code:?}"))),
@@ -287,6 +294,9 @@ fn next(bytes: &[u8], version: Version) -> Result<Option<(Item, usize)>, Error> 
             Some(code) if *code >= 0x80 => Item::Refused(format!("PUBACK with code {code}")),
             _ => Item::Confirmed(u16::from_be_bytes([*high, *low])),
         },
+        (packet::SUBACK, [.., code @ 0x80..=0xFF]) => {
+            Item::Refused(format!("SUBACK with code {code}"))
+        }
         (packet::PINGRESP | packet::UNSUBACK, _) => Item::Ended,
         (packet::DISCONNECT, _) => Item::Refused(format!("DISCONNECT {content:?}")),
         _ => Item::Other,

@@ -2,7 +2,10 @@
 
 use super::connection::{id_of, tag_of};
 use super::packet::{self, Head, PublishHead};
-use super::{Uri, Version};
+use super::{Connection, Uri, Version};
+use crate::client::Receiver;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 
 #[test]
 fn a_publish_comes_back_as_it_was() {
@@ -75,4 +78,43 @@ fn addresses_name_the_version() {
     assert_eq!(uri.login, Some(("u".to_owned(), "p@".to_owned())));
     assert_eq!(uri.to_string(), "mqtt5://h:1");
     assert!("amqp://h".parse::<Uri>().is_err());
+}
+
+/// Counts what comes.
+#[derive(Default)]
+struct Count(usize);
+
+impl Receiver for Count {
+    fn body(&mut self, _: &[u8]) {}
+
+    fn complete(&mut self) {
+        self.0 += 1;
+    }
+}
+
+#[test]
+fn what_a_session_kept_is_taken_before_the_answer_to_the_subscription() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has ports");
+    let port = listener.local_addr().expect("it is bound").port();
+    let broker = std::thread::spawn(move || {
+        // The second connection is that of the session, of which the broker does not tell.
+        let mut said = vec![packet::CONNACK << 4, 2, 0, 0];
+        let first = listener.accept().expect("it connects").0.write_all(&said);
+        let (mut stream, _) = listener.accept().expect("it connects");
+        packet::publish(Version::V3, "a", 0, b"kept", &mut said);
+        said.extend([packet::SUBACK << 4, 3, 0, 1, 1]);
+        stream.write_all(&said).and(first).expect("it reads");
+        drop(stream.read_to_end(&mut Vec::new()));
+    });
+    let uri: Uri = format!("mqtt://127.0.0.1:{port}").parse().expect("it is an address");
+    let mut connection = Connection::open(&uri).expect("it is accepted");
+    connection.subscribe("a", 1, Some("session")).expect("it is accepted");
+    let mut count = Count::default();
+    connection.parse(&mut count).expect("well-formed");
+    while count.0 == 0 {
+        assert_ne!(connection.incoming.fill(&mut connection.stream).expect("it is told"), 0);
+        connection.parse(&mut count).expect("well-formed");
+    }
+    drop(connection);
+    broker.join().expect("it does not panic");
 }
