@@ -5,7 +5,7 @@ use super::side::{Origin, Side};
 use crate::client::Target;
 use crate::interrupt;
 use crate::load::idle;
-use crate::peer::{Kind, Level, Programs};
+use crate::peer::{FOREIGN, Kind, Level, Programs};
 use crate::preset::{self, Preset, lines, setting};
 use crate::report::{self, FORMAT, Machine, Report};
 use clap::Args;
@@ -107,6 +107,9 @@ pub(crate) fn peers(arguments: &PeersArguments) -> Result<(), String> {
             }
             None => println!("{:<10} not here; {}", kind.name(), kind.hint()),
         }
+    }
+    for (name, speaks) in FOREIGN {
+        println!("{name:<10} cannot be measured: it speaks {speaks}, of which there is no driver");
     }
     println!("\nAny other: start it, and name it by --target.");
     Ok(())

@@ -1,6 +1,7 @@
 //! The brokers that can be started here: how each is found, configured and what its confirms are
 //! worth.
 
+use super::activemq;
 use super::command::CommandBroker;
 use super::free_port;
 use super::rabbitmq::RabbitMq;
@@ -71,12 +72,23 @@ pub enum Kind {
     Mosquitto,
     /// ActiveMQ Artemis.
     Artemis,
+    /// The classic ActiveMQ.
+    ActiveMq,
 }
+
+/// Brokers that are asked for and cannot be measured: this tool speaks none of what they speak.
+pub const FOREIGN: [(&str, &str); 2] = [("redis", "RESP"), ("kafka", "a protocol of its own")];
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 5] =
-        [Kind::Angarium, Kind::RabbitMq, Kind::Nats, Kind::Mosquitto, Kind::Artemis];
+    pub const ALL: [Kind; 6] = [
+        Kind::Angarium,
+        Kind::RabbitMq,
+        Kind::Nats,
+        Kind::Mosquitto,
+        Kind::Artemis,
+        Kind::ActiveMq,
+    ];
 
     /// What it is asked for by.
     pub fn name(self) -> &'static str {
@@ -86,6 +98,7 @@ impl Kind {
             Kind::Nats => "nats",
             Kind::Mosquitto => "mosquitto",
             Kind::Artemis => "artemis",
+            Kind::ActiveMq => "activemq",
         }
     }
 
@@ -103,6 +116,7 @@ impl Kind {
             Kind::Mosquitto => &["mqtt", "mqtt5"],
             // Its one port speaks them all; AMQP 1.0 is not spoken by this tool yet.
             Kind::Artemis => &["stomp", "mqtt", "mqtt5"],
+            Kind::ActiveMq => &["stomp", "mqtt"],
         }
     }
 
@@ -114,7 +128,12 @@ impl Kind {
             Kind::Nats => "go install github.com/nats-io/nats-server/v2@latest",
             Kind::Mosquitto => "on Debian: apt-get install mosquitto",
             Kind::Artemis => {
-                "unpack org.apache.activemq:apache-artemis:tar.gz:bin, then `--program artemis=BIN/artemis`"
+                "from Maven: org.apache.activemq:apache-artemis:tar.gz:bin; then \
+                 `--program artemis=FOLDER/bin/artemis`"
+            }
+            Kind::ActiveMq => {
+                "from Maven: org.apache.activemq:apache-activemq:tar.gz:bin; then \
+                 `--program activemq=FOLDER/bin/activemq`"
             }
         }
     }
@@ -123,7 +142,7 @@ impl Kind {
     pub fn level(self, protocol: Protocol) -> Level {
         match (self, protocol) {
             (_, Protocol::Nats) => Level::AtMostOnce,
-            (Kind::Angarium | Kind::RabbitMq | Kind::Artemis, _) => Level::Flushed,
+            (Kind::Angarium | Kind::RabbitMq | Kind::Artemis | Kind::ActiveMq, _) => Level::Flushed,
             // It writes its store now and then, and never before it confirms.
             (Kind::Mosquitto, _) => Level::Memory,
             (Kind::Nats, _) => Level::AtMostOnce,
@@ -148,6 +167,7 @@ impl Kind {
             Kind::Nats => on_path("nats-server"),
             Kind::Mosquitto => on_path("mosquitto"),
             Kind::Artemis => on_path("artemis"),
+            Kind::ActiveMq => on_path("activemq"),
         }
     }
 
@@ -159,7 +179,9 @@ impl Kind {
                 .output(),
             Kind::Mosquitto => Command::new(program).arg("-h").output(),
             Kind::Artemis => Command::new(program).arg("version").output(),
-            Kind::Angarium | Kind::Nats => Command::new(program).arg("--version").output(),
+            Kind::Angarium | Kind::Nats | Kind::ActiveMq => {
+                Command::new(program).arg("--version").output()
+            }
         };
         let said = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
         first_version(&said.unwrap_or_default()).unwrap_or_else(|| "of unknown version".to_owned())
@@ -168,6 +190,8 @@ impl Kind {
 
 /// The first word that begins with a digit, after a `v` if there is one.
 pub(super) fn first_version(said: &str) -> Option<String> {
+    // The classic ActiveMQ tells everything about its Java machine first.
+    let said = said.rsplit("\nActiveMQ ").next().unwrap_or(said);
     let word = |word: &&str| word.trim_start_matches('v').starts_with(|c: char| c.is_ascii_digit());
     let found = said.split_whitespace().find(word)?;
     Some(found.trim_start_matches('v').to_owned())
@@ -203,7 +227,11 @@ impl Programs {
 /// What to say about a broker that we do not know.
 pub fn unknown(name: &str) -> String {
     let names: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
-    format!("no peer `{name}`; there are: {}", names.join(", "))
+    let why = FOREIGN.iter().find(|(foreign, _)| *foreign == name);
+    let why = why.map_or(String::new(), |(_, speaks)| {
+        format!(": it speaks {speaks}, of which there is no driver")
+    });
+    format!("no peer `{name}`{why}; there are: {}", names.join(", "))
 }
 
 /// A running broker; stopped when dropped.
@@ -303,7 +331,7 @@ impl Mortal for Peer {
 }
 
 /// A broker that stays in the foreground: its command line, its addresses, and its file if it has one.
-type Foreground = (Vec<String>, Vec<Target>, Option<String>);
+pub(super) type Foreground = (Vec<String>, Vec<Target>, Option<String>);
 
 fn command(kind: Kind, program: &Path, folder: &Path) -> Result<Foreground, Error> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
@@ -340,51 +368,10 @@ fn command(kind: Kind, program: &Path, folder: &Path) -> Result<Foreground, Erro
             let command = vec![program, "-c".to_owned(), text(&path)];
             (command, vec![address("mqtt", port)?, address("mqtt5", port)?], Some(file))
         }
-        Kind::Artemis => return artemis(&program, folder, port),
+        Kind::Artemis => return activemq::artemis(&program, folder, port),
+        Kind::ActiveMq => return activemq::classic(&program, folder, port),
         Kind::RabbitMq => unreachable!("it is started by its own script"),
     })
-}
-
-/// Creates an instance of Artemis, whose one port speaks all its protocols.
-fn artemis(program: &str, folder: &Path, port: u16) -> Result<Foreground, Error> {
-    let instance = folder.join("instance");
-    let flags = [
-        "create",
-        "--silent",
-        "--allow-anonymous",
-        "--user",
-        "bench",
-        "--password",
-        "bench",
-        "--host",
-        "127.0.0.1",
-        "--no-web",
-        "--no-amqp-acceptor",
-        "--no-mqtt-acceptor",
-        "--no-stomp-acceptor",
-        "--no-hornetq-acceptor",
-        "--default-port",
-    ];
-    let output = Command::new(program).args(flags).arg(port.to_string()).arg(&instance).output()?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(io::Error::other(format!("artemis create: {said}")).into());
-    }
-    // Its durable queues wait for the disk by default, which `create` has tuned.
-    let path = instance.join("etc/broker.xml");
-    // Without these names of kinds, STOMP's queues are topics that drop what nobody hears.
-    let kinds = "anycastPrefix=/queue/;multicastPrefix=/topic/;protocols=";
-    let file = fs::read_to_string(&path)?.replacen("protocols=", kinds, 1);
-    fs::write(&path, &file)?;
-    let login = "bench:bench@127.0.0.1";
-    let targets =
-        ["stomp", "mqtt", "mqtt5"].map(|scheme| format!("{scheme}://{login}:{port}").parse());
-    let targets = targets.into_iter().collect::<Result<_, _>>().map_err(io::Error::other)?;
-    Ok((
-        vec![instance.join("bin/artemis").to_string_lossy().into_owned(), "run".to_owned()],
-        targets,
-        Some(file),
-    ))
 }
 
 #[cfg(test)]
@@ -398,6 +385,7 @@ mod tests {
             ("mosquitto version 2.0.11\n\nmosquitto is", Some("2.0.11")),
             ("angarium 0.1.0", Some("0.1.0")),
             ("3.10.8-1.1+deb12u1", Some("3.10.8-1.1+deb12u1")),
+            ("Java Runtime: Debian 17.0.15 /usr\n\nActiveMQ 5.18.3\nFor help", Some("5.18.3")),
             ("nothing of that kind", None),
         ] {
             assert_eq!(first_version(said).as_deref(), version);
@@ -410,5 +398,6 @@ mod tests {
         assert_eq!(Kind::Nats.find(&programs), Some(PathBuf::from("/opt/nats")));
         assert!(Programs::parse(&["nats".to_owned()]).is_err());
         assert!(Programs::parse(&["x=y".to_owned()]).is_err_and(|why| why.contains("rabbitmq")));
+        assert!(unknown("redis").contains("it speaks RESP"), "{}", unknown("redis"));
     }
 }

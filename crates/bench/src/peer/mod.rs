@@ -1,12 +1,13 @@
 //! Brokers that can be started and stopped here, each on a loopback port with a data folder of its
 //! own.
 
+mod activemq;
 mod catalog;
 mod command;
 mod nats;
 mod rabbitmq;
 
-pub use catalog::{Kind, Level, Peer, Programs, unknown};
+pub use catalog::{FOREIGN, Kind, Level, Peer, Programs, unknown};
 pub use command::CommandBroker;
 pub use nats::NatsServer;
 pub use rabbitmq::RabbitMq;
