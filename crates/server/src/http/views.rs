@@ -298,6 +298,7 @@ pub(super) fn measured(shard: &mut Shard) -> Measured {
             ("angarium_journal_flushed_bytes_total", "Bytes written.", journal.flushed_bytes),
             ("angarium_journal_checkpoints_total", "Checkpoints.", journal.checkpoints),
             ("angarium_reactor_turns_total", "Turns of the loop.", reactor.turns),
+            ("angarium_reactor_held_up_steps_total", "Without a processor.", reactor.held_up_steps),
             ("angarium_reactor_slow_steps_total", "Of more than 1 ms.", reactor.slow_steps),
             (SLOW_STEPS, "What they took together.", reactor.slow_step_micros),
         ]

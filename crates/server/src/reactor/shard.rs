@@ -55,7 +55,9 @@ pub struct Counters {
     pub refused: u64,
     /// TLS handshakes that failed.
     pub handshakes_failed: u64,
-    /// Steps of turns that took more than a millisecond, and how long they took together.
+    /// Steps of turns that took more than a millisecond although they had a processor for less.
+    pub held_up_steps: u64,
+    /// Others that took more than a millisecond, and how long they took together.
     pub slow_steps: u64,
     /// In microseconds.
     pub slow_step_micros: u64,

@@ -3,16 +3,31 @@
 //!
 //! A step is what is done for one socket that is ready, for a letter, for a few connections' output, or
 //! once a turn. The clock is read after each: at most once for 64 KiB of input, never for a message.
+//!
+//! On a machine that is busy with other programs most such steps only waited for a processor. The thread's
+//! own processor time tells: it takes a call into the kernel, some hundred nanoseconds, so it is read when a
+//! step was slow, and otherwise just often enough to know where that step began.
 
 use super::shard::Shard;
 use crate::logs::OncePerSecond;
 use angarium_engine::{ConnectionId, Time};
+use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 
 /// What a step may take.
 const STEP_MAX: Duration = Duration::from_millis(1);
 /// From here on an operator wants to know, whatever the log level.
 const GRAVE: Duration = Duration::from_millis(10);
+/// How old the last reading of the processor time may be when a step begins: what a step took of the
+/// processor is known to within this.
+const READING_AGE_MAX: Duration = Duration::from_micros(500);
+
+/// What this thread has had of a processor.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
+}
 
 /// What a shard did last.
 #[derive(Clone, Copy, Debug)]
@@ -33,12 +48,30 @@ pub(super) enum Step {
     Send(ConnectionId),
 }
 
+/// A step that took too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Slow {
+    took: Duration,
+    /// What it had of a processor, at most.
+    processor: Duration,
+}
+
+impl Slow {
+    /// Whether it would not have been slow with a processor of its own.
+    fn was_held_up(self) -> bool {
+        self.processor <= STEP_MAX
+    }
+}
+
 /// The times of steps.
 #[derive(Debug, Default)]
 pub(super) struct Watchdog {
     /// When the last step ended.
     at: Time,
-    complaints: OncePerSecond,
+    /// When the processor time was last read, and what it was.
+    reading: (Time, Duration),
+    warnings: OncePerSecond,
+    remarks: OncePerSecond,
     /// Bytes that were last read from a client.
     pub(super) received: usize,
 }
@@ -46,16 +79,32 @@ pub(super) struct Watchdog {
 impl Watchdog {
     /// A turn begins.
     pub(super) fn begin(&mut self, now: Time) {
+        self.begin_at(now, processor_time);
+    }
+
+    fn begin_at(&mut self, now: Time, processor_time: impl FnOnce() -> Duration) {
         self.at = now;
         self.received = 0;
+        if now.since(self.reading.0) > READING_AGE_MAX {
+            self.reading = (now, processor_time());
+        }
+    }
+
+    fn log(&mut self, is_grave: bool) -> &mut OncePerSecond {
+        if is_grave { &mut self.warnings } else { &mut self.remarks }
     }
 
     /// A step has ended; how long it took, where that is too long.
     #[inline]
-    fn ended(&mut self, now: Time) -> Option<Duration> {
+    fn ended(&mut self, now: Time, processor_time: impl FnOnce() -> Duration) -> Option<Slow> {
         let took = now.since(self.at);
         self.at = now;
-        (took > STEP_MAX).then_some(took)
+        if now.since(self.reading.0) <= READING_AGE_MAX {
+            return None;
+        }
+        let (_, before) = std::mem::replace(&mut self.reading, (now, processor_time()));
+        let processor = self.reading.1.saturating_sub(before).min(took);
+        (took > STEP_MAX).then_some(Slow { took, processor })
     }
 }
 
@@ -64,17 +113,24 @@ impl Shard {
     #[inline]
     pub(super) fn watch_step(&mut self, step: Step) {
         let now = self.clock.now();
-        if let Some(took) = self.watchdog.ended(now) {
-            self.name_step(step, took);
+        if let Some(slow) = self.watchdog.ended(now, processor_time) {
+            self.name_step(step, slow);
         }
         self.watchdog.received = 0;
     }
 
     #[cold]
-    fn name_step(&mut self, step: Step, took: Duration) {
-        self.counters.slow_steps += 1;
-        self.counters.slow_step_micros += u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        let Some(held_back) = self.watchdog.complaints.pass(Instant::now()) else { return };
+    fn name_step(&mut self, step: Step, slow: Slow) {
+        let micros = u64::try_from(slow.took.as_micros()).unwrap_or(u64::MAX);
+        let processor_micros = u64::try_from(slow.processor.as_micros()).unwrap_or(u64::MAX);
+        if slow.was_held_up() {
+            self.counters.held_up_steps += 1;
+        } else {
+            self.counters.slow_steps += 1;
+            self.counters.slow_step_micros += micros;
+        }
+        let is_grave = slow.processor >= GRAVE;
+        let Some(held_back) = self.watchdog.log(is_grave).pass(Instant::now()) else { return };
         let received = self.watchdog.received;
         let did = match step {
             Step::Letters => "opened letters from other threads".to_owned(),
@@ -96,11 +152,29 @@ impl Shard {
         let peer = session.map(|session| session.peer.address.as_str());
         let user = session.map(|session| session.user);
         let connection = connection.as_ref().map(|connection| connection.id.0);
-        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        if took < GRAVE {
-            tracing::info!(did, micros, connection, peer, user, held_back, "a slow step");
+        let processor = processor_micros;
+        if is_grave {
+            tracing::warn!(
+                did,
+                micros,
+                processor,
+                connection,
+                peer,
+                user,
+                held_back,
+                "a slow step"
+            );
         } else {
-            tracing::warn!(did, micros, connection, peer, user, held_back, "a slow step");
+            tracing::info!(
+                did,
+                micros,
+                processor,
+                connection,
+                peer,
+                user,
+                held_back,
+                "a slow step"
+            );
         }
     }
 }
@@ -109,23 +183,88 @@ impl Shard {
 mod tests {
     use super::*;
 
+    /// A thread of which so much has passed by the wall clock and on a processor, in microseconds.
+    #[derive(Default)]
+    struct Thread {
+        wall: u64,
+        processor: u64,
+        readings: u64,
+        watchdog: Watchdog,
+    }
+
+    impl Thread {
+        fn pass(&mut self, wall: u64, processor: u64) {
+            self.wall += wall;
+            self.processor += processor;
+        }
+
+        fn begin(&mut self) {
+            let Thread { wall, processor, readings, watchdog } = self;
+            watchdog.begin_at(Time(*wall), || {
+                *readings += 1;
+                Duration::from_micros(*processor)
+            });
+        }
+
+        /// Has a step of that length end; what it took as far as is known.
+        fn step(&mut self, wall: u64, processor: u64) -> Option<(u64, u64)> {
+            self.pass(wall, processor);
+            let Thread { wall, processor, readings, watchdog } = self;
+            let slow = watchdog.ended(Time(*wall), || {
+                *readings += 1;
+                Duration::from_micros(*processor)
+            })?;
+            Some((slow.took.as_micros() as u64, slow.processor.as_micros() as u64))
+        }
+    }
+
     #[test]
     fn only_what_takes_longer_than_a_millisecond_is_named() {
-        let mut watchdog = Watchdog::default();
-        watchdog.begin(Time(5_000_000));
-        for (at, slow) in [
-            (5_000_010, None),
-            (5_001_010, None),
-            (5_002_011, Some(1_001)),
-            (5_002_500, None),
-            (5_052_500, Some(50_000)),
-            (5_052_501, None),
+        let mut thread = Thread { wall: 5_000_000, ..Thread::default() };
+        thread.begin();
+        for (took, slow) in [
+            (10, None),
+            (1_000, None),
+            (1_001, Some((1_001, 1_001))),
+            (489, None),
+            (50_000, Some((50_000, 50_000))),
+            (1, None),
         ] {
-            let took = watchdog.ended(Time(at));
-            assert_eq!(took, slow.map(Duration::from_micros), "{at}");
+            assert_eq!(thread.step(took, took), slow, "{took}");
         }
         // What passes between turns is sleep.
-        watchdog.begin(Time(9_000_000));
-        assert_eq!(watchdog.ended(Time(9_000_100)), None);
+        thread.pass(4_000_000, 0);
+        thread.begin();
+        assert_eq!(thread.step(100, 100), None);
+    }
+
+    #[test]
+    fn steps_that_waited_for_a_processor_are_told_from_slow_ones() {
+        let held_up = |(took, processor)| {
+            let [took, processor] = [took, processor].map(Duration::from_micros);
+            Slow { took, processor }.was_held_up()
+        };
+        let mut thread = Thread::default();
+        thread.begin();
+        let waited = thread.step(77_000, 300).unwrap();
+        assert_eq!(waited, (77_000, 300));
+        assert!(held_up(waited));
+        let slow = thread.step(77_000, 2_000).unwrap();
+        assert_eq!(slow, (77_000, 2_000));
+        assert!(!held_up(slow));
+        // What passed between the last reading and the step counts as the step's.
+        assert_eq!(thread.step(400, 400), None);
+        assert_eq!(thread.step(2_000, 100), Some((2_000, 500)));
+    }
+
+    #[test]
+    fn the_processor_time_is_read_seldom() {
+        let mut thread = Thread { wall: 1_000_000, ..Thread::default() };
+        for _ in 0..1_000 {
+            thread.pass(10, 0);
+            thread.begin();
+            (0..4).for_each(|_| assert_eq!(thread.step(10, 10), None));
+        }
+        assert!((90..=100).contains(&thread.readings), "{}", thread.readings);
     }
 }
