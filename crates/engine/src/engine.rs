@@ -8,6 +8,7 @@ use crate::direct::{Direct, Interest};
 use crate::limits::Limits;
 use crate::publish::Placement;
 use crate::queue::Queue;
+use crate::queue::dead_letter::Refused;
 use crate::queue::paging::Loading;
 use crate::random::Random;
 use crate::record::Requeued;
@@ -122,6 +123,8 @@ pub struct Engine {
     pub(crate) changed_at: Option<Position>,
     /// Queues whose limits and pages are looked at once the group is complete.
     pub(crate) overdue: Vec<u32>,
+    /// What full queues refused meanwhile; each one's queue is among those.
+    pub(crate) refused: Vec<Refused>,
     pub(crate) random: Random,
     pub(crate) counters: Counters,
 
@@ -170,6 +173,7 @@ impl Engine {
             in_group: false,
             changed_at: None,
             overdue: Vec::new(),
+            refused: Vec::new(),
             random,
             counters: Counters::default(),
             targets: Vec::new(),

@@ -12,6 +12,7 @@ impl Engine {
         let mut expected: BTreeMap<u32, i64> = BTreeMap::new();
         let mut transient: BTreeMap<u32, u64> = BTreeMap::new();
         let mut resident = 0;
+        assert!(self.refused.is_empty() && self.overdue.is_empty(), "left over from a group");
         for (_, queue) in self.queues.iter() {
             let (mut ready, mut bytes, mut queue_resident) = (0, 0, 0);
             for lane in &queue.lanes {

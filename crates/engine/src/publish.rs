@@ -3,14 +3,16 @@
 use crate::direct::SUBJECT_EXCHANGE;
 use crate::engine::Engine;
 use crate::limits::NAME_BYTES_MAX;
+use crate::queue::Queue;
 use crate::queue::blob::Blob;
+use crate::queue::dead_letter::Refused;
 use crate::queue::entry::{ENTRY_COST, Entry, Fetch, NEVER, NOWHERE};
 use crate::queue::stored::Incoming;
 use crate::record::{self, Kind, Place};
 use crate::routing::{Keys, QueueKey};
 use crate::{
-    DeathReason, Effects, Overflow, Position, Publish, Refusal, RefusalKind, Returned, SessionId,
-    StorageState, Time,
+    Content, DeathReason, Effects, Overflow, Position, Publish, Refusal, RefusalKind, Returned,
+    SessionId, StorageState, Time,
 };
 
 /// What begins the address of an inbox.
@@ -30,6 +32,8 @@ pub(crate) struct Placement {
     flushes: bool,
     /// The subscription that gets it at once.
     taker: Option<u32>,
+    /// The queue is full. It has the message only until the group of records is complete.
+    refused: bool,
 }
 
 /// What became of a message.
@@ -39,6 +43,44 @@ pub(crate) struct Taken {
     pub(crate) position: Option<Position>,
     /// A queue did not want it, or it cannot be stored.
     pub(crate) refused: bool,
+}
+
+impl Placement {
+    /// The next place in a queue.
+    #[inline]
+    fn new(queue: &mut Queue, slot: u32, now: Time, content: &Content<'_>) -> Placement {
+        let ttl = match (queue.options.message_ttl, content.ttl) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        let expires = ttl.map_or(NEVER, |ttl| now.plus(ttl));
+        let seq = queue.next_seq;
+        queue.next_seq += 1;
+        let durable = content.persistent && queue.stores;
+        let flushes = durable && queue.flushes;
+        Placement { queue: slot, seq, expires, durable, flushes, taker: None, refused: false }
+    }
+
+    fn entry(
+        self,
+        queue: &Queue,
+        position: Position,
+        message: Option<Blob>,
+        incoming: &Incoming<'_>,
+    ) -> Entry {
+        Entry {
+            seq: self.seq,
+            position,
+            expires: self.expires,
+            message,
+            bytes: incoming.content.body.len() as u32,
+            requeues: 0,
+            durable: self.durable,
+            redelivered: incoming.redelivered,
+            fetch: Fetch::Idle,
+            lane: queue.lane_of(incoming.content.priority),
+        }
+    }
 }
 
 impl Engine {
@@ -250,7 +292,11 @@ impl Engine {
         for key in targets {
             if !self.choose_place(now, incoming, key.0, &mut placements, fx) {
                 taken.refused = true;
-                refused.push(key.0);
+                if self.in_group {
+                    self.choose_refused_place(now, incoming, key.0, &mut placements);
+                } else {
+                    refused.push(key.0);
+                }
             }
         }
         if !placements.is_empty() {
@@ -279,6 +325,44 @@ impl Engine {
         if queue.options.overflow == Overflow::RejectPublishDeadLetter {
             self.dead_letter_incoming(now, slot, incoming, DeathReason::MaxLength, fx);
         }
+    }
+
+    /// A full queue refuses a message in the middle of a group, where there is room for its place and
+    /// not for a dead letter. So it takes the message, which leaves it when the group is complete; a
+    /// broker that goes down in between finds it in the queue.
+    #[cold]
+    fn choose_refused_place(
+        &mut self,
+        now: Time,
+        incoming: &Incoming<'_>,
+        slot: u32,
+        placements: &mut Vec<Placement>,
+    ) {
+        let queue = self.queues.get_mut(slot).expect("publishing deletes no queue");
+        if queue.options.overflow == Overflow::RejectPublishDeadLetter
+            && queue.options.dead_letter_exchange.is_some()
+        {
+            let placement = Placement::new(queue, slot, now, &incoming.content);
+            placements.push(Placement { flushes: false, refused: true, ..placement });
+        }
+    }
+
+    /// Keeps what a full queue refused until the group is complete. It stays in memory, which has it
+    /// anyway.
+    #[cold]
+    fn set_aside(
+        &mut self,
+        placement: Placement,
+        durable: Option<Position>,
+        message: Blob,
+        incoming: &Incoming<'_>,
+    ) {
+        let queue = self.queues.get(placement.queue).expect("placements name living queues");
+        let position = durable.filter(|_| placement.durable).unwrap_or(NOWHERE);
+        let entry = placement.entry(queue, position, Some(message), incoming);
+        let (queue, depth) = (placement.queue, self.dead_letter_depth);
+        self.refused.push(Refused { queue, entry, depth });
+        self.overdue.push(queue);
     }
 
     /// Whether the message has to be stored and cannot be now.
@@ -321,17 +405,9 @@ impl Engine {
         {
             return false;
         }
-        let ttl = match (queue.options.message_ttl, content.ttl) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        };
-        let expires = ttl.map_or(NEVER, |ttl| now.plus(ttl));
-        let seq = queue.next_seq;
-        queue.next_seq += 1;
         queue.counters.published += 1;
-        let durable = content.persistent && queue.stores;
-        let flushes = durable && queue.flushes;
-        placements.push(Placement { queue: slot, seq, expires, durable, flushes, taker });
+        let placement = Placement::new(queue, slot, now, &incoming.content);
+        placements.push(Placement { taker, ..placement });
         true
     }
 
@@ -358,6 +434,11 @@ impl Engine {
         let mut spooled = None;
         let mut blob: Option<Blob> = None;
         for placement in placements {
+            if placement.refused {
+                let blob = blob.get_or_insert_with(|| Blob::from(&encoded[..])).clone();
+                self.set_aside(*placement, durable, blob, incoming);
+                continue;
+            }
             let position = if placement.durable { durable } else { spooled };
             let fits = self.fits(placement.queue, incoming.content.priority, encoded.len());
             let mut position = position.unwrap_or(NOWHERE);
@@ -445,20 +526,8 @@ impl Engine {
         incoming: &Incoming<'_>,
         fx: &mut F,
     ) {
-        let bytes = incoming.content.body.len() as u32;
         let queue = self.queues.get_mut(placement.queue).expect("placements name living queues");
-        let entry = Entry {
-            seq: placement.seq,
-            position,
-            expires: placement.expires,
-            message,
-            bytes,
-            requeues: 0,
-            durable: placement.durable,
-            redelivered: incoming.redelivered,
-            fetch: Fetch::Idle,
-            lane: queue.lane_of(incoming.content.priority),
-        };
+        let entry = placement.entry(queue, position, message, incoming);
         let is_cold = entry.is_cold();
         self.resident += entry.resident_cost();
         if let Some(taker) = placement.taker {

@@ -10,6 +10,24 @@ use crate::record::{EXTRA_BYTES_MAX, PLACE_BYTES};
 use crate::routing::{Keys, QueueKey};
 use crate::{Annotations, Content, Death, DeathReason, Effects, Time};
 
+/// Why an entry leaves its queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dying {
+    pub(crate) reason: DeathReason,
+    /// The same dead letter may have been delivered before.
+    pub(crate) redelivered: bool,
+}
+
+/// A message that a full queue refused in the middle of a group of records.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) queue: u32,
+    /// With its message.
+    pub(crate) entry: Entry,
+    /// Dead letters that led to it.
+    pub(crate) depth: u32,
+}
+
 impl Engine {
     /// An entry has left its queue for `reason`: it goes where the queue says, or nowhere. One that
     /// cannot be read goes nowhere; only a full queue pushes such a one out.
@@ -37,7 +55,31 @@ impl Engine {
             self.load(slot, Loading { queue: slot, number, bytes: 0, wanted }, vec![position], fx);
             return;
         };
-        self.dead_letter_blob(now, slot, &blob, reason, entry, fx);
+        let dying = self.dying_for(slot, &entry, reason);
+        self.dead_letter_blob(now, slot, &blob, dying, entry, fx);
+    }
+
+    /// The same dead letter may have been delivered, unflushed, before the broker went down.
+    pub(crate) fn dying_for(&self, slot: u32, entry: &Entry, reason: DeathReason) -> Dying {
+        let queue = self.queues.get(slot).expect("entries come from living queues");
+        Dying { reason, redelivered: entry.seq < queue.recovered_before }
+    }
+
+    /// What full queues refused while a group of records was made becomes dead letters now, each in a
+    /// group of its own.
+    #[cold]
+    pub(crate) fn dead_letter_set_aside<F: Effects>(&mut self, now: Time, fx: &mut F) {
+        for Refused { queue: slot, entry, depth } in std::mem::take(&mut self.refused) {
+            let queue = self.queues.get_mut(slot).expect("no queue goes while a group is made");
+            queue.counters.dead_lettered += 1;
+            self.counters.dead_lettered += 1;
+            self.resident += entry.resident_cost();
+            let blob = entry.message.clone().expect("it was set aside with its message");
+            let dying = Dying { reason: DeathReason::MaxLength, redelivered: entry.redelivered };
+            let before = std::mem::replace(&mut self.dead_letter_depth, depth);
+            self.dead_letter_blob(now, slot, &blob, dying, entry, fx);
+            self.dead_letter_depth = before;
+        }
     }
 
     /// Publishes the dead letter and forgets its entry. Where that is durable, the records of both
@@ -47,24 +89,21 @@ impl Engine {
         now: Time,
         slot: u32,
         blob: &[u8],
-        reason: DeathReason,
+        dying: Dying,
         entry: Entry,
         fx: &mut F,
     ) {
         let stored = Stored::parse(blob).expect("messages in memory were checked");
         let annotations = stored.annotations(0).expect("messages in memory were checked");
         let also_to = stored.also_to().expect("messages in memory were checked");
-        // The same dead letter may have been delivered, unflushed, before the broker went down.
-        let queue = self.queues.get(slot).expect("entries come from living queues");
-        let redelivered = entry.seq < queue.recovered_before;
         let opens_group = entry.durable && !self.in_group;
         if opens_group {
             self.record_settled_of(slot, fx);
             fx.reserve(self.dead_letter_bytes(slot, blob), 3);
             self.in_group = true;
         }
-        let incoming = stored.incoming(&also_to, redelivered, &annotations);
-        self.dead_letter_incoming(now, slot, &incoming, reason, fx);
+        let incoming = stored.incoming(&also_to, dying.redelivered, &annotations);
+        self.dead_letter_incoming(now, slot, &incoming, dying.reason, fx);
         self.forget(slot, entry, fx);
         if opens_group {
             self.record_settled_of(slot, fx);

@@ -42,6 +42,9 @@ impl Engine {
         while let Some(slot) = self.overdue.pop() {
             self.enforce_limits(now, slot, fx);
             self.page_out(slot, fx);
+            if !self.refused.is_empty() {
+                self.dead_letter_set_aside(now, fx);
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Queues: how messages wait, leave, expire and die. One file for each rule.
 
 pub(crate) mod blob;
-mod dead_letter;
+pub(crate) mod dead_letter;
 mod difference;
 pub(crate) mod entry;
 mod expiry;

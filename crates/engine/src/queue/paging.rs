@@ -347,7 +347,10 @@ impl Engine {
         queue.unsettled -= 1;
         let blob = records.ok().and_then(|records| checked_message(records.first()?));
         match blob {
-            Some(blob) => self.dead_letter_blob(now, slot, &blob, reason, entry, fx),
+            Some(blob) => {
+                let dying = self.dying_for(slot, &entry, reason);
+                self.dead_letter_blob(now, slot, &blob, dying, entry, fx);
+            }
             None => {
                 self.counters.unreadable += 1;
                 queue.give_back(Entry { fetch: Fetch::Failed, ..entry });

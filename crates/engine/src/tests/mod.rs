@@ -8,6 +8,7 @@ mod bounds;
 mod damage;
 mod delays;
 mod durability;
+mod groups;
 mod limits;
 mod messages;
 mod model;

@@ -61,3 +61,24 @@ fn of_delayed_ones() {
     assert_eq!(redelivered, [[true; 20].as_slice(), &[false; 5]].concat());
     assert!(world.fx.references.is_empty(), "{:?}", world.fx.references);
 }
+
+#[test]
+fn of_what_a_full_queue_refused() {
+    let mut world = forgetful();
+    world.run("a queue dead durable");
+    world.run("a queue full durable length=1 overflow=reject-dead-letter dlx=- dlk=dead");
+    world.run("a publish - full old persistent");
+    world.run("a bind x full k");
+    delay(&mut world, 0..1, 8, "persistent");
+    world.run("loads hold");
+    world.run("time 100");
+    world.run("restart");
+    world.run("restart clean");
+    world.run("loads");
+    check_in(
+        world,
+        "b subscribe dead c presettled
+         > b subscribed c
+         > b deliver c #1 00000000 redelivered died=MaxLength:full:1",
+    );
+}

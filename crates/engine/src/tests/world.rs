@@ -192,6 +192,7 @@ impl World {
         let lost: usize = words.number("lose").unwrap_or(0);
         let kept = self.fx.records.len() - lost;
         self.fx.records.truncate(kept);
+        self.fx.groups.clear();
         self.sessions.clear();
         self.connected.clear();
         self.clients.clear();
