@@ -57,6 +57,9 @@ pub(super) struct Bindings {
     /// Finds the first binding of a source with a key; exchanges that compare keys look here.
     by_key: HashTable<u32>,
     hasher: FixedState,
+    /// How often a binding was looked at or changed.
+    #[cfg(test)]
+    pub(super) steps: std::cell::Cell<usize>,
 }
 
 impl Bindings {
@@ -67,6 +70,8 @@ impl Bindings {
             unique: HashTable::new(),
             by_key: HashTable::new(),
             hasher: FixedState::with_seed(seed),
+            #[cfg(test)]
+            steps: std::cell::Cell::new(0),
         }
     }
 
@@ -75,10 +80,14 @@ impl Bindings {
     }
 
     pub(super) fn get(&self, id: u32) -> &Binding {
+        #[cfg(test)]
+        self.steps.set(self.steps.get() + 1);
         self.slots[id as usize].as_ref().expect("lists hold live bindings only")
     }
 
     fn get_mut(&mut self, id: u32) -> &mut Binding {
+        #[cfg(test)]
+        self.steps.set(self.steps.get() + 1);
         self.slots[id as usize].as_mut().expect("lists hold live bindings only")
     }
 

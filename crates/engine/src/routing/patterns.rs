@@ -125,6 +125,9 @@ pub(crate) struct Patterns {
     edges: HashTable<u32>,
     words: Words,
     hasher: FixedState,
+    /// How often a node was looked at or changed.
+    #[cfg(test)]
+    pub(super) steps: std::cell::Cell<usize>,
 }
 
 /// What a match needs and the next one can use again.
@@ -164,7 +167,23 @@ impl Patterns {
             edges: HashTable::new(),
             words: Words::default(),
             hasher: FixedState::with_seed(seed),
+            #[cfg(test)]
+            steps: std::cell::Cell::new(0),
         }
+    }
+
+    #[inline]
+    fn node(&self, id: u32) -> &Node {
+        #[cfg(test)]
+        self.steps.set(self.steps.get() + 1);
+        &self.nodes[id as usize]
+    }
+
+    #[inline]
+    fn node_mut(&mut self, id: u32) -> &mut Node {
+        #[cfg(test)]
+        self.steps.set(self.steps.get() + 1);
+        &mut self.nodes[id as usize]
     }
 
     /// The node where `pattern` ends, made where it is missing. A node that is not given a head is
@@ -188,16 +207,16 @@ impl Patterns {
 
     /// The owner's number at a node.
     pub(crate) fn head(&self, node: NodeId) -> u32 {
-        self.nodes[node.0 as usize].head
+        self.node(node.0).head
     }
 
     /// Sets the owner's number at a node. With [`NONE`], the node goes, and every one above it that
     /// then leads nowhere.
     pub(crate) fn set_head(&mut self, node: NodeId, head: u32) {
-        self.nodes[node.0 as usize].head = head;
+        self.node_mut(node.0).head = head;
         let mut node = node.0;
         while node != ROOT {
-            let Node { parent, children, head, .. } = self.nodes[node as usize];
+            let Node { parent, children, head, .. } = *self.node(node);
             if children > 0 || head != NONE {
                 break;
             }
@@ -229,7 +248,7 @@ impl Patterns {
             let symbol = self.words.find(&self.hasher, word);
             next.clear();
             for &id in current.iter() {
-                let node = &self.nodes[id as usize];
+                let node = self.node(id);
                 if let Some(child) = symbol.and_then(|symbol| self.edge(id, symbol)) {
                     next.push(child);
                 }
@@ -251,7 +270,7 @@ impl Patterns {
             }
         }
         for &id in current.iter() {
-            let head = self.nodes[id as usize].head;
+            let head = self.node(id).head;
             if head != NONE {
                 visit(head);
             }
@@ -266,7 +285,7 @@ impl Patterns {
     fn reach_many(&self, nodes: &mut Vec<u32>, reached: &mut HashSet<u32, FixedState>) {
         let mut at = 0;
         while at < nodes.len() {
-            let many = self.nodes[nodes[at] as usize].many;
+            let many = self.node(nodes[at]).many;
             if many != NONE && reached.insert(many) {
                 nodes.push(many);
             }
@@ -275,7 +294,7 @@ impl Patterns {
     }
 
     fn child(&self, parent: u32, word: Word<'_>) -> Option<u32> {
-        let node = &self.nodes[parent as usize];
+        let node = self.node(parent);
         match word {
             Word::One => (node.one != NONE).then_some(node.one),
             Word::Many => (node.many != NONE).then_some(node.many),
@@ -287,7 +306,7 @@ impl Patterns {
     fn edge(&self, parent: u32, symbol: u32) -> Option<u32> {
         let hash = self.hasher.hash_one((parent, symbol));
         let found = self.edges.find(hash, |&child| {
-            let child = &self.nodes[child as usize];
+            let child = self.node(child);
             child.parent == parent && child.by == symbol
         });
         found.copied()
@@ -301,7 +320,7 @@ impl Patterns {
         };
         let node = Node { parent, by, one: NONE, many: NONE, children: 0, head: NONE };
         let id = self.allocate(node);
-        let above = &mut self.nodes[parent as usize];
+        let above = self.node_mut(parent);
         above.children += 1;
         match word {
             Word::One => above.one = id,
@@ -332,8 +351,8 @@ impl Patterns {
 
     /// Takes a node without children off its parent.
     fn cut(&mut self, id: u32) {
-        let Node { parent, by, .. } = self.nodes[id as usize];
-        let above = &mut self.nodes[parent as usize];
+        let Node { parent, by, .. } = *self.node(id);
+        let above = self.node_mut(parent);
         above.children -= 1;
         match by {
             BY_ONE => above.one = NONE,
@@ -346,7 +365,7 @@ impl Patterns {
                 self.words.release(&self.hasher, symbol);
             }
         }
-        self.nodes[id as usize].parent = self.free;
+        self.node_mut(id).parent = self.free;
         self.free = id;
         self.live -= 1;
     }

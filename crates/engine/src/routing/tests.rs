@@ -3,6 +3,7 @@
 mod cost;
 mod model;
 mod patterns;
+mod steps;
 mod topology;
 
 use super::*;

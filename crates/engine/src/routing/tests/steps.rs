@@ -1,0 +1,140 @@
+//! Steps counted: what unbinding and routing look at does not depend on how many other bindings there
+//! are.
+
+use super::*;
+use crate::ExchangeKind;
+use std::collections::BTreeSet;
+
+/// Other bindings beside those that the steps are counted of.
+const OTHERS: [usize; 3] = [1, 1_000, 100_000];
+
+/// Nodes of the index, and bindings, that were looked at or changed while `act` ran.
+fn steps(world: &mut World, source: &str, act: impl FnOnce(&mut World)) -> (usize, usize) {
+    let counts = |world: &World| {
+        let router = &world.router;
+        let exchange = router.exchanges.get(router.exchanges.find(source).unwrap());
+        let nodes = exchange.patterns.as_ref().map_or(0, |patterns| patterns.steps.get());
+        (nodes, router.bindings.steps.get())
+    };
+    let before = counts(world);
+    act(world);
+    let after = counts(world);
+    (after.0 - before.0, after.1 - before.1)
+}
+
+/// A world with so many other bindings of an exchange: key and target by number.
+fn crowd(source: &str, others: usize, other: fn(usize) -> (String, usize)) -> World {
+    let mut world = World::new(&["q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7"]);
+    for number in 0..others {
+        let (key, queue) = other(number);
+        let pairs = arguments(&[("n", Value::Int(number as i64))]);
+        world.router.bind(source, &target(&format!("q{queue}")), &key, pairs).unwrap();
+    }
+    world
+}
+
+/// Patterns that share words with `a.b.c...` and lead elsewhere, or further.
+fn scattered(number: usize) -> (String, usize) {
+    let key = match number % 6 {
+        0 => format!("a.x{number}"),
+        1 => format!("a.b.x{number}.#"),
+        2 => format!("x{number}.*.c.#"),
+        3 => format!("*.*.x{number}.*"),
+        4 => format!("a.b.c.d.e.f.x{number}"),
+        _ => format!("#.x{number}"),
+    };
+    (key, number % 8)
+}
+
+/// All with the same key and to the same queue: one list holds them all.
+fn heaped(_: usize) -> (String, usize) {
+    ("a.b.c".to_owned(), 0)
+}
+
+/// The patterns that come and go: of so many words, with and without wildcards, `a.b.c` among them.
+fn patterns(depth: usize) -> [String; 4] {
+    let words: Vec<&str> = "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p".split('.').take(depth).collect();
+    let mut wild = words.clone();
+    wild[depth - 1] = "*";
+    let mut all = words.clone();
+    all[0] = "#";
+    [words.join("."), wild.join("."), all.join("."), "own.".repeat(depth - 1) + "key"]
+}
+
+#[test]
+fn unbinding_takes_steps_by_the_depth_of_the_pattern_alone() {
+    for other in [scattered, heaped] {
+        for others in OTHERS {
+            let mut world = crowd("amq.topic", others, other);
+            for depth in [1, 2, 3, 4, 8, 16] {
+                for pattern in patterns(depth) {
+                    world.bind(&[("amq.topic", "q0", &pattern)]);
+                    let (nodes, bindings) = steps(&mut world, "amq.topic", |world| {
+                        assert!(world.unbind("amq.topic", "q0", &pattern).changed);
+                    });
+                    // Down the trie by two steps a word, up again by at most four where each node goes.
+                    let most = 6 * depth + 6;
+                    assert!(nodes <= most, "{nodes} nodes for {pattern} beside {others}");
+                    assert!(bindings <= 16, "{bindings} bindings for {pattern} beside {others}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn wherever_a_binding_stands_in_its_lists_unbinding_costs_the_same() {
+    for (source, kind) in [
+        ("amq.topic", ExchangeKind::Topic),
+        ("amq.direct", ExchangeKind::Direct),
+        ("amq.fanout", ExchangeKind::Fanout),
+        ("amq.headers", ExchangeKind::Headers),
+    ] {
+        for others in OTHERS {
+            let mut world = crowd(source, others, heaped);
+            // The oldest is at one end of each list, the newest at the other.
+            for number in BTreeSet::from([0, others / 2, others - 1]) {
+                let pairs = arguments(&[("n", Value::Int(number as i64))]);
+                let (nodes, bindings) = steps(&mut world, source, |world| {
+                    let to = target("q0");
+                    let change = world.router.unbind(source, &to, "a.b.c", &pairs);
+                    assert!(change.unwrap().changed);
+                });
+                assert!(nodes <= 24, "{nodes} nodes of {kind:?} beside {others}");
+                assert!(bindings <= 24, "{bindings} bindings of {kind:?} beside {others}");
+            }
+        }
+    }
+}
+
+#[test]
+fn routing_looks_at_no_binding_that_does_not_match() {
+    // The words of the keys that match nothing else are none of the others'.
+    let key = "own.b.c.d";
+    let mut costs = Vec::new();
+    for (source, patterns) in
+        [("amq.topic", ["own.#", "*.b.c.*", key]), ("amq.direct", [key, key, key])]
+    {
+        for others in OTHERS {
+            let mut world = crowd(source, others, scattered);
+            for (queue, pattern) in patterns.iter().enumerate() {
+                world.bind(&[(source, &format!("q{queue}"), pattern)]);
+            }
+            let mut found = Vec::new();
+            // Two keys are never remembered together.
+            let keys = Keys { routing_key: key, also_to: &[key] };
+            let cost = steps(&mut world, source, |world| {
+                world.router.route(source, keys, &mut |_| (), &mut found).unwrap();
+            });
+            assert_eq!(found, [QueueKey(0), QueueKey(1), QueueKey(2)], "{source} {others}");
+            costs.push((source, cost));
+        }
+    }
+    // Nodes on the way of words that do match are looked at, so one other binding costs less.
+    for of_source in costs.chunks(OTHERS.len()) {
+        let [one, thousand, more] = of_source else { panic!("one for each number of others") };
+        assert!(one <= thousand, "{costs:?}");
+        assert_eq!(thousand, more);
+        assert!(more.1.0 <= 100 && more.1.1 <= 12, "{costs:?}");
+    }
+}
