@@ -202,7 +202,9 @@ fn measured(plan: &Plan, outcome: &Outcome) -> Measurement {
     measurement.persistent = plan.persistent;
     measurement.limit = Some(outcome.limit);
     measurement.schedule.clone_from(&outcome.schedule);
-    measurement.closed_loop = plan.rate == 0 && (plan.window > 0 || plan.ahead > 0);
+    let waits = plan.window > 0 || plan.ahead > 0 || plan.commit_publishes > 0;
+    measurement.closed_loop = plan.rate == 0 && waits;
+    measurement.saturated = plan.rate == 0 && !waits;
     measurement.clock_error_us = outcome.clock_error_us;
     measurement.travels_us = thin(&outcome.travels_us);
     measurement.travel_group = travel_group(plan, outcome.travels_us.len());

@@ -11,6 +11,8 @@ use super::stamp::IDENTITY_BYTES;
 use super::tally::{Checked, Tally, Verdict};
 use crate::measure::latency::{Latencies, Summary};
 use crate::measure::process::Cost;
+use std::num::NonZero;
+use std::thread;
 
 /// The outcome of a run.
 pub(super) fn conclude(
@@ -29,10 +31,15 @@ pub(super) fn conclude(
     let tool_ns = (end.tool_cpu_ns - start.tool_cpu_ns) as f64;
     let broker = broker_cost(span, measured_s, messages);
     let schedule = schedule(plan, produced, consumed);
+    let machine = Machine::over(span);
     let loads = Loads {
         broker_thread: broker.as_ref().map_or(0.0, |cost| cost.busiest_thread_share),
         tool_thread: busiest(produced, consumed),
-        machine: machine_share(span),
+        machine: machine.map_or(0.0, |machine| machine.busy),
+        others: machine.zip(broker.as_ref()).map_or(0.0, |(machine, broker)| {
+            let ours = (broker.cpu_share + tool_ns / 1e9 / measured_s) / machine.cores;
+            (machine.processes - ours).max(0.0)
+        }),
         schedule_kept: schedule.as_ref().is_some_and(|it| it.achieved_part > 0.99),
     };
     let tool_kept = schedule.as_ref().is_none_or(|schedule| schedule.tool_kept);
@@ -142,11 +149,24 @@ fn total_share(threads: impl Iterator<Item = (u64, u64)>) -> f64 {
     threads.map(|(cpu, lived)| cpu as f64 / lived.max(1) as f64).sum()
 }
 
-fn machine_share(span: &Span) -> f64 {
-    let Some(((busy, all), (busy_end, all_end))) = span.start.machine.zip(span.end.machine) else {
-        return 0.0;
-    };
-    busy_end.saturating_sub(busy) as f64 / all_end.saturating_sub(all).max(1) as f64
+/// What the machine did over a span, in parts of all its cores.
+#[derive(Clone, Copy)]
+struct Machine {
+    busy: f64,
+    /// That of processes, without interrupts.
+    processes: f64,
+    cores: f64,
+}
+
+impl Machine {
+    fn over(span: &Span) -> Option<Machine> {
+        let (start, end) = span.start.machine.zip(span.end.machine)?;
+        let all = end.all.saturating_sub(start.all).max(1) as f64;
+        let busy = end.busy.saturating_sub(start.busy) as f64 / all;
+        let interrupts = end.interrupts.saturating_sub(start.interrupts) as f64 / all;
+        let cores = thread::available_parallelism().map_or(1, NonZero::get) as f64;
+        Some(Machine { busy, processes: busy - interrupts, cores })
+    }
 }
 
 fn summarize<'a>(plan: &Plan, parts: impl Iterator<Item = &'a Latencies>) -> Option<Summary> {

@@ -7,6 +7,9 @@ pub(super) const BUSY: f64 = 0.9;
 /// A machine that is busy for this part of the time has no more to give.
 const MACHINE_BUSY: f64 = 0.93;
 
+/// Where others take this part of the machine's time, broker and tool might have done more.
+const OTHERS_BUSY: f64 = 0.15;
+
 /// How busy everybody was.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Loads {
@@ -16,6 +19,9 @@ pub struct Loads {
     pub tool_thread: f64,
     /// All cores of the machine, as a part of them.
     pub machine: f64,
+    /// The part of them that neither broker nor tool took.
+    #[serde(default)]
+    pub others: f64,
     /// A rate was asked for and reached.
     pub schedule_kept: bool,
 }
@@ -34,6 +40,8 @@ pub enum Limit {
     Both,
     /// All cores were busy, which broker and tool share.
     Machine,
+    /// All cores were busy, a good part of them with what is neither broker nor tool.
+    Others,
     /// Nobody was busy: they waited for each other, for a disk or for a network.
     #[default]
     Waiting,
@@ -48,6 +56,7 @@ impl Limit {
             Limit::Tool => "tool",
             Limit::Both => "both",
             Limit::Machine => "machine",
+            Limit::Others => "others on this machine",
             Limit::Waiting => "waiting",
         }
     }
@@ -60,8 +69,9 @@ pub(super) fn of(loads: &Loads) -> Limit {
         (true, true) => Limit::Both,
         (true, false) => Limit::Broker,
         (false, true) => Limit::Tool,
-        _ if loads.machine >= MACHINE_BUSY => Limit::Machine,
-        (false, false) => Limit::Waiting,
+        _ if loads.machine < MACHINE_BUSY => Limit::Waiting,
+        _ if loads.others >= OTHERS_BUSY => Limit::Others,
+        (false, false) => Limit::Machine,
     }
 }
 
@@ -71,8 +81,11 @@ mod tests {
 
     #[test]
     fn whoever_is_busy_is_the_limit() {
+        let beside = |others, broker_thread, tool_thread, machine, schedule_kept| {
+            of(&Loads { broker_thread, tool_thread, machine, others, schedule_kept })
+        };
         let loads = |broker_thread, tool_thread, machine, schedule_kept| {
-            of(&Loads { broker_thread, tool_thread, machine, schedule_kept })
+            beside(0.05, broker_thread, tool_thread, machine, schedule_kept)
         };
         assert_eq!(loads(0.99, 0.5, 1.0, false), Limit::Broker);
         assert_eq!(loads(0.5, 0.99, 1.0, false), Limit::Tool);
@@ -80,5 +93,9 @@ mod tests {
         assert_eq!(loads(0.5, 0.5, 1.0, false), Limit::Machine);
         assert_eq!(loads(0.2, 0.2, 0.3, false), Limit::Waiting);
         assert_eq!(loads(0.2, 0.2, 0.3, true), Limit::Schedule);
+        // A thread that has all of a core is held back by nobody else.
+        assert_eq!(beside(0.5, 0.95, 0.2, 1.0, false), Limit::Broker);
+        assert_eq!(beside(0.5, 0.5, 0.4, 1.0, false), Limit::Others);
+        assert_eq!(beside(0.5, 0.1, 0.1, 0.7, false), Limit::Waiting);
     }
 }

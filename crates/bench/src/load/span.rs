@@ -2,7 +2,7 @@
 
 use super::control::Control;
 use super::outcome::Second;
-use crate::measure::process::{self, Usage};
+use crate::measure::process::{self, Ticks, Usage};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ pub(super) struct Snapshot {
     pub(super) delivered_bytes: u64,
     pub(super) broker: Option<Usage>,
     pub(super) tool_cpu_ns: u64,
-    pub(super) machine: Option<(u64, u64)>,
+    pub(super) machine: Option<Ticks>,
     pub(super) flushes: Option<u64>,
 }
 

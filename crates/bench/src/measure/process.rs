@@ -141,17 +141,29 @@ pub fn thread_cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Ticks that all cores of this machine were busy, and all ticks, since it started.
-pub fn machine_ticks() -> Option<(u64, u64)> {
+/// What all cores of a machine did, in ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ticks {
+    /// Anything but waiting.
+    pub busy: u64,
+    /// Of that, interrupts, which no process is charged for: sockets of this machine work there.
+    pub interrupts: u64,
+    /// All that passed.
+    pub all: u64,
+}
+
+/// What all cores of this machine did since it started.
+pub fn machine_ticks() -> Option<Ticks> {
     parse_machine(&fs::read_to_string("/proc/stat").ok()?)
 }
 
 /// Reads the first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal.
-pub(super) fn parse_machine(stat: &str) -> Option<(u64, u64)> {
+pub(super) fn parse_machine(stat: &str) -> Option<Ticks> {
     let line = stat.lines().next()?.strip_prefix("cpu ")?;
     let ticks: Vec<u64> = line.split_whitespace().map_while(|it| it.parse().ok()).take(8).collect();
     let all: u64 = ticks.iter().sum();
-    Some((all - ticks.get(3)? - ticks.get(4)?, all))
+    let interrupts = ticks.get(5)? + ticks.get(6)?;
+    Some(Ticks { busy: all - ticks[3] - ticks[4], interrupts, all })
 }
 
 /// Flush requests that all disks of this machine have completed since it started.

@@ -3,7 +3,8 @@
 use super::instructions;
 use super::latency::Latencies;
 use super::process::{
-    Cost, Stat, Usage, descendants, listening_inode, parse_children_ns, parse_stat, status_field,
+    Cost, Stat, Ticks, Usage, descendants, listening_inode, parse_children_ns, parse_machine,
+    parse_stat, status_field,
 };
 use std::collections::BTreeMap;
 
@@ -92,4 +93,12 @@ fn instructions_are_read_where_they_were_counted() {
     for refused in ["<not supported>,,instructions:u,0,100.00,,\n", "Error:\nNo permission\n", ""] {
         assert_eq!(instructions::parse(refused), None, "{refused}");
     }
+}
+
+#[test]
+fn interrupts_of_the_machine_are_charged_to_nobody() {
+    let stat = "cpu  100 20 50 700 30 4 60 36 0 0\ncpu0 1 2 3";
+    let ticks = Ticks { busy: 270, interrupts: 64, all: 1_000 };
+    assert_eq!(parse_machine(stat), Some(ticks));
+    assert_eq!(parse_machine("cpu  100 20 50"), None);
 }

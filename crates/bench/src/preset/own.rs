@@ -46,7 +46,8 @@ pub(super) static PRESETS: &[Preset] = &[
         text: TEXT,
         about: "healthy pairs alone, then beside a stalled, slow and flooding clients",
         notes: &[
-            "the unruly give way to others on this machine's cores: what the healthy lose is the broker's doing",
+            "the unruly give way to others on this machine's cores: what the healthy lose is the broker's \
+             doing",
         ],
         axis: "pairs",
         axis_log: false,

@@ -127,6 +127,10 @@ pub(crate) struct Measurement {
     pub(crate) limit: Option<Limit>,
     /// How the schedule was kept, where there was one.
     pub(crate) schedule: Option<Schedule>,
+    /// Whether publishers waited for nobody and kept no pace: times are those of the queue between
+    /// them and the consumers.
+    #[serde(default)]
+    pub(crate) saturated: bool,
     /// How far the clocks of its workers may differ, where there were any.
     pub(crate) clock_error_us: Option<f64>,
     /// Whether the next message waited for an answer to the one before, or for room.

@@ -2,7 +2,7 @@
 //! column for each broker and for each system of the text, and the physical limit.
 
 use super::grouped;
-use super::result::{CaseResult, PresetResult, Report, Run};
+use super::result::{CaseResult, Measurement, PresetResult, Report, Run};
 use crate::preset::{self, Baseline, Better, Preset, metric};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -34,7 +34,8 @@ pub(super) fn cell(case: &CaseResult, side: usize, key: &str) -> String {
 pub(super) fn limit(report: &Report, preset: &Preset, case: &CaseResult, key: &str) -> Option<f64> {
     let raw = report.raw.get(&case.size_bytes);
     match (preset.baseline, key) {
-        (Baseline::Relay, "out_rate" | "publish_rate" | "transfer_rate" | "receive_rate") => {
+        // Not the publish rate: what lies in the sockets counts as published.
+        (Baseline::Relay, "out_rate" | "transfer_rate" | "receive_rate") => {
             Some(raw?.messages_per_s)
         }
         (Baseline::Relay, "bandwidth") => Some(raw?.bytes_per_s / 1e6),
@@ -231,17 +232,23 @@ pub(crate) fn remarks(report: &Report, result: &PresetResult) -> Vec<String> {
     for (limit, labels) in limits.iter().filter(|(limit, _)| !limit.is_empty()) {
         add(format!("limited by {limit}: {}", labels.join(", ")));
     }
-    let closed = |side: usize| {
-        let mut runs = result.cases.iter().flat_map(|case| case.done(side));
-        runs.any(|it| it.closed_loop && it.metrics.contains_key("p50_us"))
+    let mut add_times = |remark: &str, is_so: fn(&Measurement) -> bool| {
+        let timed = |it: &Measurement| is_so(it) && it.metrics.contains_key("p50_us");
+        let runs = |side| result.cases.iter().flat_map(move |case| case.done(side));
+        let sides = report.sides.iter().enumerate().filter(|(side, _)| runs(*side).any(timed));
+        let labels: Vec<&str> = sides.map(|(_, side)| side.label.as_str()).collect();
+        if !labels.is_empty() {
+            add(format!("{remark}: {}", labels.join(", ")));
+        }
     };
-    let sides = report.sides.iter().enumerate().filter(|(side, _)| closed(*side));
-    let labels: Vec<&str> = sides.map(|(_, side)| side.label.as_str()).collect();
-    if !labels.is_empty() {
-        let labels = labels.join(", ");
-        let bound = "messages waited for room or for an answer";
-        add(format!("closed loop: {bound}, and times are those of such messages: {labels}"));
-    }
+    add_times(
+        "closed loop: messages waited for room or for an answer, and times are those of such messages",
+        |it| it.closed_loop,
+    );
+    add_times(
+        "publishers waited for nobody: times are those of the queue before the consumers",
+        |it| it.saturated,
+    );
     if let Some(unlike) = unlike_levels(report, result) {
         add(unlike);
     }

@@ -99,6 +99,26 @@ fn unlike_durability_is_marked() {
 }
 
 #[test]
+fn how_times_came_about_is_said() {
+    let said = |change: fn(&mut Measurement)| {
+        let mut report = report(&[&[5e5]]);
+        report.workers = vec!["w:1".to_owned()];
+        let runs = report.presets[0].cases.iter_mut().flat_map(|case| case.sides.iter_mut());
+        for run in runs.flatten() {
+            let Run::Done(measurement) = run else { continue };
+            measurement.metrics.insert("p50_us".to_owned(), 9.0);
+            change(measurement);
+        }
+        preset_table(&report, &report.presets[0])
+    };
+    assert!(!said(|_| ()).contains("times are"));
+    assert!(said(|it| it.closed_loop = true).contains("closed loop: "));
+    assert!(said(|it| it.saturated = true).contains("waited for nobody: times are those of the"));
+    assert!(said(|it| it.clock_error_us = Some(7.25)).contains("by workers at w:1: times"));
+    assert!(said(|it| it.notes.push("a ladder".to_owned())).contains("a ladder"));
+}
+
+#[test]
 fn a_page_holds_everything_and_asks_for_nothing() {
     let mut report = report(&[&[5e5, 6e5], &[1e5, 2e5]]);
     report.sides[0].label = "<script>".to_owned();

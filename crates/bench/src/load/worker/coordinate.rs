@@ -88,7 +88,7 @@ fn coordinate(
         broken: AtomicBool::new(false),
         cpu_ns: workers.iter().map(|_| Mutex::new((0, 0))).collect(),
     };
-    let (span, parts) = thread::scope(|scope| {
+    let (mut span, parts) = thread::scope(|scope| {
         let table = &table;
         let threads: Vec<_> = wires
             .into_iter()
@@ -116,6 +116,8 @@ fn coordinate(
         produced.extend(part.produced.into_iter().map(Produced::from));
         consumed.extend(part.consumed.into_iter().map(Consumed::from));
     }
+    // What keeps this machine busy says nothing about theirs.
+    span.start.machine = None;
     let mut outcome = conclude(plan, &control, &span, &produced, &consumed);
     // Two ends on two machines: each may be off by its own error.
     outcome.clock_error_us = Some(2.0 * error_ns as f64 / 1e3);
