@@ -16,6 +16,7 @@ use crate::routing::{QueueKey, Router};
 use crate::session::{Connection, Session};
 use crate::slab::Slab;
 use crate::subscription::Subscription;
+use crate::subscription::settling::Settlings;
 use crate::timers::Timers;
 use crate::{
     ConnectionId, Effects, Emit, Forward, Listen, LoadId, Loaded, Lost, Position, Publish, Reached,
@@ -104,6 +105,8 @@ pub struct Engine {
     pub(crate) confirming: Vec<u32>,
     /// Subscriptions that begin with the next dispatch.
     pub(crate) starting: Vec<u32>,
+    /// Settles that are carried out over several turns.
+    pub(crate) settling: Settlings,
     pub(crate) timers: Timers,
     pub(crate) loads: BTreeMap<LoadId, Loading>,
     pub(crate) next_load: u64,
@@ -162,6 +165,7 @@ impl Engine {
             requeued: Vec::new(),
             confirming: Vec::new(),
             starting: Vec::new(),
+            settling: Settlings::new(),
             timers: Timers::default(),
             loads: BTreeMap::new(),
             next_load: 1,
@@ -385,7 +389,7 @@ impl Engine {
     /// host then comes back without sleeping.
     #[must_use]
     pub fn has_work(&self) -> bool {
-        !self.dirty.is_empty() || !self.starting.is_empty()
+        !self.dirty.is_empty() || !self.starting.is_empty() || !self.settling.is_empty()
     }
     /// The connection's output has room again.
     pub fn writable(&mut self, connection: ConnectionId) {

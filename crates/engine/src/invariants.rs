@@ -85,8 +85,11 @@ impl Engine {
     }
 
     fn check_credit(&self) {
-        for (_, session) in self.sessions.iter() {
-            let counted = session.unsettled.iter().filter(|(_, out)| out.subscription.is_some());
+        for (slot, session) in self.sessions.iter() {
+            let settling = self.settling.iter().filter(|it| it.session == Some(slot));
+            let settling = settling.flat_map(|settling| settling.deliveries.iter());
+            let out = session.unsettled.iter().chain(settling);
+            let counted = out.filter(|(_, out)| out.subscription.is_some());
             assert_eq!(session.account.messages as usize, counted.count(), "session credit");
         }
     }

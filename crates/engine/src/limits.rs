@@ -58,6 +58,9 @@ pub struct Limits {
     pub listeners_max: usize,
     /// Unsettled deliveries per session when the client set no credit of its own.
     pub unsettled_max: u32,
+    /// Settles of many deliveries at once, and those of a session that ends, that are carried out before
+    /// others get their turn.
+    pub settles_at_once: usize,
     /// Bytes of a message body.
     pub body_bytes_max: u64,
     /// Publishes and settles in one transaction.
@@ -93,6 +96,7 @@ impl Default for Limits {
             user_connections_max: u64::MAX,
             listeners_max: 1_000_000,
             unsettled_max: 1_000_000,
+            settles_at_once: 1024,
             body_bytes_max: 128 << 20,
             transaction_operations_max: 100_000,
             transaction_bytes_max: 128 << 20,

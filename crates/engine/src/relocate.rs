@@ -9,6 +9,7 @@ use crate::queue::entry::{Entry, Fetch};
 use crate::queue::page::{Page, PageEntry};
 use crate::queue::paging::{Loading, Wanted};
 use crate::record::{Place, Record, message_of};
+use crate::subscription::unsettled::Unsettled;
 use crate::{Effects, Loaded, Position};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -165,7 +166,9 @@ impl Engine {
     fn point_to(&mut self, moved: &BTreeMap<Position, Position>) {
         let ready = self.queues.iter_mut().flat_map(|(_, queue)| &mut queue.lanes);
         let ready = ready.flat_map(|lane| lane.entries_mut());
-        let out = self.sessions.iter_mut().flat_map(|(_, session)| session.unsettled.iter_mut());
+        let settling = self.settling.iter_mut().map(|settling| &mut settling.deliveries);
+        let unsettled = self.sessions.iter_mut().map(|(_, session)| &mut session.unsettled);
+        let out = unsettled.chain(settling).flat_map(Unsettled::iter_mut);
         let out = out.map(|(_, delivered)| &mut delivered.entry);
         let dying = self.loads.values_mut().filter_map(|loading| match &mut loading.wanted {
             Wanted::DeadLetter { entry, .. } => Some(&mut **entry),

@@ -45,6 +45,8 @@ pub(crate) struct Queue {
     pub(crate) ready_bytes: u64,
     /// Messages that are out and not settled.
     pub(crate) unsettled: u64,
+    /// Sessions of which many messages are on their way back: until then nothing is handed out.
+    pub(crate) holds: u32,
     /// What is in memory of it: blobs and entries of messages ready.
     pub(crate) resident: u64,
     /// What will take up memory once it is loaded.
@@ -122,6 +124,7 @@ impl Queue {
             ready: 0,
             ready_bytes: 0,
             unsettled: 0,
+            holds: 0,
             resident: 0,
             loading_bytes: 0,
             loads: 0,

@@ -4,7 +4,7 @@ use super::{Connection, Session};
 use crate::access::Grant;
 use crate::engine::Engine;
 use crate::timers::Timer;
-use crate::{Call, ConnectionId, Effects, Outcome, Position, SessionId, StorageState, Time};
+use crate::{Call, ConnectionId, Effects, Position, SessionId, StorageState, Time};
 use crate::{Refusal, RefusalKind, Reply};
 
 impl Engine {
@@ -74,10 +74,11 @@ impl Engine {
         // Without flow nothing is delivered to it while what it had goes back.
         session.flow = false;
         let subscriptions = session.subscriptions.clone();
+        let queues = self.queues_of(slot);
         for subscription in subscriptions {
             self.end_subscription(now, subscription, fx);
         }
-        self.settle_up_to(now, slot, u64::MAX, Outcome::Requeue, fx);
+        self.requeue_all(now, slot, &queues, fx);
         for (_, queue) in self.queues.iter_mut().filter(|(_, queue)| !queue.gets.is_empty()) {
             queue.gets.retain(|get| get.session != id);
         }

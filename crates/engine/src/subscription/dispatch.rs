@@ -27,6 +27,9 @@ impl Engine {
         for slot in std::mem::take(&mut self.starting) {
             self.start_subscription(slot);
         }
+        if !self.settling.is_empty() {
+            self.settle_some(now, fx);
+        }
         let mut dirty = std::mem::take(&mut self.dirty);
         for slot in &dirty {
             if let Some(queue) = self.queues.get_mut(*slot) {
@@ -45,7 +48,9 @@ impl Engine {
     /// Hands out what one queue has to those who can take it.
     pub(crate) fn serve_queue<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
         for _ in 0..DELIVERIES_MAX {
-            let Some(queue) = self.queues.get(slot) else { return };
+            let Some(queue) = self.queues.get(slot).filter(|queue| queue.holds == 0) else {
+                return;
+            };
             let (expires, bytes, is_cold) = match queue.front() {
                 Front::Entry(entry) if entry.is_unreadable() => return self.halt(slot, fx),
                 Front::Entry(entry) => (entry.expires, entry.bytes, entry.is_cold()),
@@ -145,7 +150,8 @@ impl Engine {
         }
         let (queue_slot, priority) = (subscription.queue, subscription.priority);
         let Some(queue) = self.queues.get_mut(queue_slot) else { return };
-        if queue.options.single_active && queue.subscriptions.first() != Some(&slot) {
+        let is_second = queue.options.single_active && queue.subscriptions.first() != Some(&slot);
+        if is_second || queue.holds > 0 {
             return;
         }
         self.subscriptions.get_mut(slot).expect("it was found just now").is_able = true;

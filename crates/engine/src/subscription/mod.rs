@@ -3,6 +3,7 @@
 pub(crate) mod credit;
 mod dispatch;
 mod settle;
+pub(crate) mod settling;
 mod subscribe;
 pub(crate) mod unsettled;
 

@@ -48,7 +48,9 @@ impl Engine {
         let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
         if !settle.multiple {
             match session.unsettled.take(settle.tag) {
-                Some(delivered) => self.settle_one(now, slot, delivered, settle.outcome, fx),
+                Some(delivered) => {
+                    self.settle_one(now, Some(slot), delivered, settle.outcome, fx);
+                }
                 None => {
                     session.timed_out.remove(&settle.tag);
                 }
@@ -83,47 +85,20 @@ impl Engine {
         Err(Refusal::new(RefusalKind::PreconditionFailed, text))
     }
 
-    /// Settles all deliveries of a session up to a tag, the last first where they go back.
-    pub(crate) fn settle_up_to<F: Effects>(
-        &mut self,
-        now: Time,
-        slot: u32,
-        up_to: u64,
-        outcome: Outcome,
-        fx: &mut F,
-    ) {
-        loop {
-            let Some(session) = self.sessions.get_mut(slot) else { return };
-            let Some(delivered) = session.unsettled.take_first(up_to) else { return };
-            self.settle_one(now, slot, delivered, outcome, fx);
-        }
-    }
-
-    /// Gives credit back and does with the message what was asked.
+    /// Gives credit back, where the session is still there, and does with the message what was asked.
     #[inline]
     pub(crate) fn settle_one<F: Effects>(
         &mut self,
         now: Time,
-        slot: u32,
+        slot: Option<u32>,
         delivered: Delivered,
         outcome: Outcome,
         fx: &mut F,
     ) {
         let Delivered { entry, queue: queue_slot, queue_number, subscription, .. } = delivered;
-        if let Some((whose, incarnation)) = subscription {
-            let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
-            session.account.give_back(entry.bytes);
-            let is_held_up = session.is_held_up;
-            if let Some(subscription) = self.subscriptions.get_mut(whose)
-                && subscription.incarnation == incarnation
-            {
-                subscription.account.give_back(entry.bytes);
-                if !subscription.is_able && !is_held_up {
-                    self.reconsider(whose);
-                }
-            }
+        if let Some(slot) = slot {
+            self.give_credit_back(slot, subscription, entry.bytes);
         }
-        self.reconsider_session(slot);
         let Some(queue) =
             self.queues.get_mut(queue_slot).filter(|queue| queue.number == queue_number)
         else {
@@ -143,6 +118,25 @@ impl Engine {
                 self.dead_letter(now, queue_slot, entry, DeathReason::Rejected, fx);
             }
         }
+    }
+
+    /// A delivery of `bytes` to the subscription, by slot and incarnation, is no longer out.
+    #[inline]
+    fn give_credit_back(&mut self, slot: u32, subscription: Option<(u32, u32)>, bytes: u32) {
+        if let Some((whose, incarnation)) = subscription {
+            let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
+            session.account.give_back(bytes);
+            let is_held_up = session.is_held_up;
+            if let Some(subscription) = self.subscriptions.get_mut(whose)
+                && subscription.incarnation == incarnation
+            {
+                subscription.account.give_back(bytes);
+                if !subscription.is_able && !is_held_up {
+                    self.reconsider(whose);
+                }
+            }
+        }
+        self.reconsider_session(slot);
     }
 
     /// Puts a message back to its place, or lets it go if that happened too often.
@@ -262,7 +256,9 @@ impl Engine {
     /// Messages that are out of their queues, with the numbers of these: delivered and not settled, or on
     /// their way to be dead letters.
     pub(crate) fn out(&self) -> impl Iterator<Item = (u64, &Entry)> {
+        let settling = self.settling.iter().flat_map(|settling| settling.deliveries.iter());
         let delivered = self.sessions.iter().flat_map(|(_, session)| session.unsettled.iter());
+        let delivered = delivered.chain(settling);
         delivered.map(|(_, it)| (it.queue_number, &it.entry)).chain(self.dying())
     }
 
@@ -285,7 +281,7 @@ impl Engine {
                 session.timed_out.pop_first();
             }
             self.counters.settle_timeouts += 1;
-            self.settle_one(now, slot, delivered, Outcome::Requeue, fx);
+            self.settle_one(now, Some(slot), delivered, Outcome::Requeue, fx);
         }
         let session = self.sessions.get_mut(slot).expect("requeues close no session");
         let next = session.unsettled.iter().map(|(_, delivered)| delivered.deadline).min();

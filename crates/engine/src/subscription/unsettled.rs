@@ -98,6 +98,20 @@ impl Unsettled {
         if self.base > up_to { None } else { self.take_front() }
     }
 
+    /// Takes all deliveries up to a tag.
+    pub(crate) fn split_first(&mut self, up_to: u64) -> Unsettled {
+        let later = self.old.split_off(&up_to.saturating_add(1));
+        let mut first =
+            Unsettled { old: std::mem::replace(&mut self.old, later), ..Unsettled::default() };
+        if self.old.is_empty() {
+            while self.in_ring > 0 && self.base <= up_to {
+                let tag = self.base;
+                first.old.extend(self.take_front().map(|delivered| (tag, delivered)));
+            }
+        }
+        first
+    }
+
     /// Takes the front of the ring, which is there unless the ring is empty.
     #[inline]
     fn take_front(&mut self) -> Option<Delivered> {
@@ -197,6 +211,25 @@ mod tests {
             assert!(!unsettled.contains(tag));
         }
         assert_eq!((unsettled.len(), unsettled.first()), (0, None));
+    }
+
+    #[test]
+    fn the_first_ones_are_split_off() {
+        let most = RING_MAX as u64;
+        for count in [3, most - 1, most, 2 * most] {
+            for up_to in [0, 1, 2, most / 2, most, most + 1, 2 * most, u64::MAX] {
+                let mut unsettled = Unsettled::default();
+                for tag in (1..=count).filter(|tag| tag % 5 != 2) {
+                    unsettled.push(tag, delivered(tag));
+                }
+                let all: Vec<u64> = unsettled.iter().map(|(tag, _)| tag).collect();
+                let first = unsettled.split_first(up_to);
+                let (split, rest) = all.split_at(all.partition_point(|tag| *tag <= up_to));
+                assert!(first.iter().map(|(tag, _)| tag).eq(split.iter().copied()));
+                assert!(unsettled.iter().map(|(tag, _)| tag).eq(rest.iter().copied()));
+                assert_eq!((first.len(), unsettled.len()), (split.len(), rest.len()));
+            }
+        }
     }
 
     #[test]

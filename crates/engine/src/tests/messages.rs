@@ -211,6 +211,44 @@ fn requeued_messages_return_to_their_place() {
 }
 
 #[test]
+fn what_comes_back_over_many_turns_is_handed_out_in_order() {
+    let scenario = "a queue q single-active
+         > a queue q 0 0
+         a subscribe q c credit=4
+         > a subscribed c
+         b subscribe q d
+         > b subscribed d
+         a publish - q 1
+         > a deliver c #1 1
+         a publish - q 2
+         > a deliver c #2 2
+         a publish - q 3
+         > a deliver c #3 3
+         a publish - q 4
+         > a deliver c #4 4
+         a publish - q 5
+         a publish - q 6
+         a close
+         > b deliver d #1 1 redelivered count=1
+         > b deliver d #2 2 redelivered count=1
+         > b deliver d #3 3 redelivered count=1
+         > b deliver d #4 4 redelivered count=1
+         > b deliver d #5 5
+         > b deliver d #6 6
+         b accept 4 multiple
+         b recover
+         > b ok
+         > b deliver d #7 5 redelivered count=1
+         > b deliver d #8 6 redelivered count=1
+         b discard 8 multiple
+         b queue q single-active
+         > b queue q 0 1";
+    for settles_at_once in 1..6 {
+        check_in(World::with(Limits { settles_at_once, ..Limits::default() }), scenario);
+    }
+}
+
+#[test]
 fn recover_and_close_requeue_what_is_out() {
     check(
         "a queue q

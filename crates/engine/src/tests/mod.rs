@@ -21,11 +21,14 @@ mod redelivered;
 mod topology;
 mod world;
 
+use crate::limits::Limits;
+
 pub(crate) use world::World;
 
-/// Runs a scenario and compares each line's effects.
+/// Runs a scenario and compares each line's effects: also where what is settled at once takes many turns.
 pub(crate) fn check(scenario: &str) {
     check_in(World::new(), scenario);
+    check_in(World::with(Limits { settles_at_once: 1, ..Limits::default() }), scenario);
 }
 
 /// As [`check`], in a world that was prepared.

@@ -153,6 +153,7 @@ impl World {
                 self.engine.expire(self.now, &mut self.fx);
             }
             self.engine.dispatch(self.now, &mut self.fx);
+            self.engine.check_invariants(&self.fx.references);
             if !self.hold_loads && !self.fx.loads.is_empty() {
                 let load = self.fx.loads.remove(0);
                 let answer = self.fx.answer(&load);
@@ -161,7 +162,6 @@ impl World {
                 break;
             }
         }
-        self.engine.check_invariants(&self.fx.references);
     }
 
     /// Answers the oldest load.

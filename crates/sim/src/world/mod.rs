@@ -35,6 +35,8 @@ use std::time::Duration;
 const START: Time = Time(1_767_225_600_000_000);
 /// Draws chance between shards apart from all other.
 const SHARDED: u64 = 0x0000_54a2_d000;
+/// Settles that a broker carries out at once: each time it starts, one of these.
+const SETTLES_AT_ONCE: [usize; 3] = [1, 3, 1024];
 /// Events after which a run is given up: it does not come to rest.
 const EVENTS_MAX: u64 = 20_000_000;
 
@@ -279,6 +281,7 @@ impl World {
             limits: Limits {
                 resident_bytes_max: sizes.resident_bytes_max,
                 queue_resident_bytes_max: sizes.queue_resident_bytes_max,
+                settles_at_once: SETTLES_AT_ONCE[(seed % 3) as usize],
                 ..Limits::default()
             },
             journal: angarium_journal::Options {

@@ -1,0 +1,139 @@
+//! Settles of many deliveries at once, a part in each turn: a session that ends with a million
+//! deliveries, or acknowledges them all, keeps nobody waiting. Knows not what a settle does.
+
+use super::unsettled::Unsettled;
+use crate::engine::Engine;
+use crate::{Effects, Outcome, Time};
+use std::collections::VecDeque;
+
+/// Deliveries that are all settled alike.
+#[derive(Debug)]
+pub(crate) struct Settling {
+    /// Whose they were, while it is there.
+    pub(crate) session: Option<u32>,
+    pub(crate) deliveries: Unsettled,
+    outcome: Outcome,
+    /// Slots and numbers of queues that hand nothing out until all have come back: what was delivered
+    /// first is to be delivered first again.
+    held: Vec<(u32, u64)>,
+}
+
+/// In the order in which they were asked for.
+pub(crate) type Settlings = VecDeque<Settling>;
+
+impl Engine {
+    /// Settles all deliveries of a session up to a tag, the first ones first: at once, or where there
+    /// are many, in this turn and the next ones.
+    pub(crate) fn settle_up_to<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        up_to: u64,
+        outcome: Outcome,
+        fx: &mut F,
+    ) {
+        // A transaction's are one group of records.
+        if self.has_many_unsettled(slot) && !self.in_group {
+            let queues = match outcome {
+                Outcome::Requeue => self.queues_of(slot),
+                Outcome::Accept | Outcome::Discard => Vec::new(),
+            };
+            return self.settle_later(slot, up_to, outcome, &queues);
+        }
+        while let Some(session) = self.sessions.get_mut(slot)
+            && let Some(delivered) = session.unsettled.take_first(up_to)
+        {
+            self.settle_one(now, Some(slot), delivered, outcome, fx);
+        }
+    }
+
+    /// Requeues all deliveries of a session that ends. `queues`: those that it has consumed from.
+    pub(crate) fn requeue_all<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        queues: &[u32],
+        fx: &mut F,
+    ) {
+        if self.has_many_unsettled(slot) {
+            self.settle_later(slot, u64::MAX, Outcome::Requeue, queues);
+        } else {
+            self.settle_up_to(now, slot, u64::MAX, Outcome::Requeue, fx);
+        }
+        for settling in self.settling.iter_mut().filter(|it| it.session == Some(slot)) {
+            settling.session = None;
+        }
+    }
+
+    fn has_many_unsettled(&self, slot: u32) -> bool {
+        let session = self.sessions.get(slot).expect("the caller looked it up");
+        session.unsettled.len() > self.options.limits.settles_at_once
+    }
+
+    fn settle_later(&mut self, slot: u32, up_to: u64, outcome: Outcome, queues: &[u32]) {
+        let session = self.sessions.get_mut(slot).expect("the caller looked it up");
+        let deliveries = session.unsettled.split_first(up_to);
+        let held = self.hold_queues(queues);
+        self.settling.push_back(Settling { session: Some(slot), deliveries, outcome, held });
+    }
+
+    /// Goes on with what [`Engine::settle_up_to`] left.
+    pub(crate) fn settle_some<F: Effects>(&mut self, now: Time, fx: &mut F) {
+        for _ in 0..self.options.limits.settles_at_once {
+            let Some(settling) = self.settling.front_mut() else { break };
+            let (session, outcome) = (settling.session, settling.outcome);
+            if let Some(delivered) = settling.deliveries.take_first(u64::MAX) {
+                self.settle_one(now, session, delivered, outcome, fx);
+            } else if let Some(settling) = self.settling.pop_front() {
+                self.let_go_on(settling.held);
+            }
+        }
+        self.run_overdue(now, fx);
+    }
+
+    /// The queues that a session consumes from.
+    pub(crate) fn queues_of(&self, slot: u32) -> Vec<u32> {
+        let session = self.sessions.get(slot).expect("the caller looked it up");
+        let subscriptions = session.subscriptions.iter();
+        let mut queues: Vec<u32> = subscriptions
+            .filter_map(|subscription| Some(self.subscriptions.get(*subscription)?.queue))
+            .collect();
+        queues.sort_unstable();
+        queues.dedup();
+        queues
+    }
+
+    /// Has queues hand nothing out for the time being.
+    fn hold_queues(&mut self, queues: &[u32]) -> Vec<(u32, u64)> {
+        let mut held = Vec::new();
+        for &slot in queues {
+            let Some(queue) = self.queues.get_mut(slot) else { continue };
+            queue.holds += 1;
+            held.push((slot, queue.number));
+            for able in std::mem::take(&mut queue.able) {
+                if let Some(subscription) = self.subscriptions.get_mut(able) {
+                    subscription.is_able = false;
+                }
+            }
+        }
+        held
+    }
+
+    /// Has them hand out messages again, where nothing else holds them.
+    fn let_go_on(&mut self, held: Vec<(u32, u64)>) {
+        for (slot, number) in held {
+            let Some(queue) = self.queues.get_mut(slot).filter(|queue| queue.number == number)
+            else {
+                continue;
+            };
+            queue.holds -= 1;
+            if queue.holds > 0 {
+                continue;
+            }
+            for subscription in queue.subscriptions.clone() {
+                self.reconsider(subscription);
+            }
+            self.mark_dirty(slot);
+        }
+    }
+}
