@@ -219,6 +219,11 @@ impl Programs {
         Ok(Programs(texts.iter().map(one).collect::<Result<_, _>>()?))
     }
 
+    /// This one, and what is found by itself.
+    pub fn of_one(kind: Kind, program: &Path) -> Programs {
+        Programs(vec![(kind, program.to_owned())])
+    }
+
     fn of(&self, kind: Kind) -> Option<&Path> {
         self.0.iter().find(|(it, _)| *it == kind).map(|(_, path)| path.as_path())
     }
@@ -272,7 +277,13 @@ impl Peer {
         }
         let (command, targets, file) = command(kind, &program, folder)?;
         let log = folder.join("start.log");
-        let broker = CommandBroker::start_logged(&command, &targets[0], PATIENCE, &log)?;
+        let broker = CommandBroker::start_logged(&command, &targets[0], PATIENCE, &log);
+        let broker = broker.map_err(|error| match error {
+            Error::Io(error) if error.kind() == io::ErrorKind::NotFound => {
+                io::Error::other(format!("{error}; to have it: {}", kind.hint())).into()
+            }
+            error => error,
+        })?;
         let configuration = match file {
             Some(file) => format!("{}\n{file}", command.join(" ")),
             None => command.join(" "),
@@ -390,6 +401,17 @@ mod tests {
         ] {
             assert_eq!(first_version(said).as_deref(), version);
         }
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_named_with_how_to_have_it() {
+        let folder = env::temp_dir().join(format!("bench-peer-{}", std::process::id()));
+        let programs = Programs::of_one(Kind::Nats, Path::new("/nowhere/nats-server"));
+        let why =
+            Peer::start(Kind::Nats, &programs, &folder).map(|_| ()).map_err(|it| it.to_string());
+        drop(fs::remove_dir_all(&folder));
+        let why = why.expect_err("it is not there");
+        assert!(why.contains("/nowhere/nats-server") && why.contains("go install"), "{why}");
     }
 
     #[test]

@@ -4,12 +4,10 @@
 mod activemq;
 mod catalog;
 mod command;
-mod nats;
 mod rabbitmq;
 
 pub use catalog::{FOREIGN, Kind, Level, Peer, Programs, unknown};
 pub use command::CommandBroker;
-pub use nats::NatsServer;
 pub use rabbitmq::RabbitMq;
 
 use std::io;

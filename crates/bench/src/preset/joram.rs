@@ -66,7 +66,7 @@ fn cases(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
                 travel_group: if fan_out { GROUPS_PUB_SUB } else { GROUPS_PTP },
                 end: End::Count(parameters.count("messages")),
                 ahead: 0,
-                ..broker.plan(parameters.count("size") as usize)
+                ..broker.plan(parameters.size())
             };
             cases.push(Case::load(series, case, plan));
         }

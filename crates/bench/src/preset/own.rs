@@ -150,17 +150,13 @@ pub(super) static PRESETS: &[Preset] = &[
     },
 ];
 
-fn size(parameters: &Parameters) -> usize {
-    parameters.count("size") as usize
-}
-
 fn latency(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
     let case = |rate: f64| {
         let plan = Plan {
             rate: rate as u64,
             ahead: 0,
             end: timed(parameters),
-            ..broker.plan(size(parameters))
+            ..broker.plan(parameters.size())
         };
         Case::load("", rate, plan)
     };
@@ -170,7 +166,7 @@ fn latency(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
 fn isolation(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
     let pairs = parameters.count("pairs") as usize;
     let (rate, end) = (parameters.count("rate"), timed(parameters));
-    let healthy = Plan { rate, ahead: 0, end, ..broker.plan(size(parameters)) }.in_pairs(pairs);
+    let healthy = Plan { rate, ahead: 0, end, ..broker.plan(parameters.size()) }.in_pairs(pairs);
     let unruly = Unruly {
         stalled: parameters.count("stalled") as usize,
         slow: parameters.count("slow") as usize,
@@ -179,7 +175,7 @@ fn isolation(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
         backlog_bytes: 0,
     };
     let work = Work::Isolation(IsolationPlan { healthy, unruly });
-    vec![Case::of("", pairs as f64, size(parameters), work)]
+    vec![Case::of("", pairs as f64, parameters.size(), work)]
 }
 
 fn connections(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
@@ -198,17 +194,17 @@ fn connections(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
 
 fn durability(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
     let producers = parameters.count("producers") as usize;
-    let plan = broker.persistent(size(parameters), parameters.count("window"));
+    let plan = broker.persistent(parameters.size(), parameters.count("window"));
     let plan = Plan { end: End::Count(u64::MAX / 2), ..plan }.in_pairs(producers);
     let kill_after = Duration::from_secs_f64(parameters.real("seconds"));
     let work = Work::Durability { plan, kill_after };
-    vec![Case::of("", producers as f64, size(parameters), work)]
+    vec![Case::of("", producers as f64, parameters.size(), work)]
 }
 
 fn soak(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
     let pairs = parameters.count("pairs") as usize;
     let (rate, end) = (parameters.count("rate"), timed(parameters));
-    let plan = Plan { rate, end, ..broker.plan(size(parameters)) }.in_pairs(pairs);
+    let plan = Plan { rate, end, ..broker.plan(parameters.size()) }.in_pairs(pairs);
     let mut cases = vec![Case::load("direct", pairs as f64, Plan { ahead: 0, ..plan.clone() })];
     if broker.target.protocol() != Protocol::Nats {
         let window = 200;

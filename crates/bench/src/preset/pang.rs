@@ -159,14 +159,10 @@ pub(super) static PRESETS: &[Preset] = &[
     },
 ];
 
-fn size(parameters: &Parameters) -> usize {
-    parameters.count("size") as usize
-}
-
 fn subscribers(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
     let case = |count: f64| {
         let end = End::Count(parameters.count("messages"));
-        let plan = Plan { end, ..broker.plan(size(parameters)) }.fanned_out(count as usize);
+        let plan = Plan { end, ..broker.plan(parameters.size()) }.fanned_out(count as usize);
         Case::load("", count, plan)
     };
     parameters.list("subscribers").into_iter().map(case).collect()
@@ -177,7 +173,7 @@ fn publishers(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
         let plan = Plan {
             producers: count as usize,
             end: End::Count(parameters.count("messages") * count as u64),
-            ..broker.plan(size(parameters))
+            ..broker.plan(parameters.size())
         };
         Case::load("", count, plan)
     };
@@ -187,7 +183,7 @@ fn publishers(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
 fn pairs(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
     let case = |count: f64| {
         let end = End::Count(parameters.count("messages") * count as u64);
-        let plan = Plan { end, ..broker.plan(size(parameters)) }.in_pairs(count as usize);
+        let plan = Plan { end, ..broker.plan(parameters.size()) }.in_pairs(count as usize);
         Case::load("", count, plan)
     };
     parameters.list("pairs").into_iter().map(case).collect()
@@ -196,17 +192,17 @@ fn pairs(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
 fn first_message(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
     let work = Work::FirstMessage {
         target: broker.target.clone(),
-        size_bytes: size(parameters),
+        size_bytes: parameters.size(),
         rate: parameters.count("rate"),
         attempts: parameters.count("attempts") as usize,
     };
-    vec![Case::of("", parameters.real("size"), size(parameters), work)]
+    vec![Case::of("", parameters.real("size"), parameters.size(), work)]
 }
 
 fn resources(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
     let case = |count: f64| {
         let end = super::work::timed(parameters);
-        let plan = Plan { end, ..broker.direct(size(parameters), count as usize) };
+        let plan = Plan { end, ..broker.direct(parameters.size(), count as usize) };
         Case::load("", count, plan.in_pairs(count as usize))
     };
     parameters.list("pairs").into_iter().map(case).collect()
@@ -217,11 +213,11 @@ fn overload(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
         let count = (megabytes * 1e6) as u64 / parameters.count("size").max(1);
         // Without queues only what is persistent is kept for nobody.
         let plan = match broker.target.protocol().drops() {
-            true => broker.persistent(size(parameters), 100),
-            false => broker.plan(size(parameters)),
+            true => broker.persistent(parameters.size(), 100),
+            false => broker.plan(parameters.size()),
         };
         let plan = Plan { end: End::Count(count), ahead: 0, ..plan };
-        Case::of("", megabytes, size(parameters), Work::Spool(plan))
+        Case::of("", megabytes, parameters.size(), Work::Spool(plan))
     };
     parameters.list("megabytes").into_iter().map(case).collect()
 }

@@ -44,6 +44,11 @@ impl Parameters {
         self.real(name) as u64
     }
 
+    /// Octets of a message: the parameter `size`.
+    pub(crate) fn size(&self) -> usize {
+        self.count("size") as usize
+    }
+
     /// The first value; 0 if there is none.
     pub(crate) fn real(&self, name: &str) -> f64 {
         self.list(name).first().copied().unwrap_or(0.0)

@@ -387,7 +387,7 @@ fn persistent(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
 }
 
 fn spool(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
-    let size = parameters.count("size") as usize;
+    let size = parameters.size();
     let case = |queues: f64| {
         let (end, drain) = (End::Count(parameters.count("messages")), Duration::from_secs(20));
         let plan = Plan { end, drain, ..broker.persistent(size, parameters.count("window")) };

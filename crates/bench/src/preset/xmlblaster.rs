@@ -138,12 +138,8 @@ pub(super) static PRESETS: &[Preset] = &[
     },
 ];
 
-fn size(parameters: &Parameters) -> usize {
-    parameters.count("size") as usize
-}
-
 fn throughput(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
-    let plan = broker.plan(size(parameters));
+    let plan = broker.plan(parameters.size());
     let acknowledged = !broker.at_most_once();
     let plan = Plan {
         persistent: acknowledged,
@@ -174,21 +170,21 @@ fn burst(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
         ahead: 0,
         window: if broker.at_most_once() { 0 } else { parameters.count("window") as usize },
         end: End::Count(parameters.count("messages")),
-        ..broker.plan(size(parameters))
+        ..broker.plan(parameters.size())
     };
     vec![Case::load("", 1.0, plan)]
 }
 
 fn latency(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
     let span = Duration::from_secs_f64(parameters.real("seconds"));
-    let size_bytes = size(parameters);
+    let size_bytes = parameters.size();
     let work = Work::RoundTrips { target: broker.target.clone(), size_bytes, span };
     vec![Case::of("", size_bytes as f64, size_bytes, work)]
 }
 
 fn memory(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
     let case = |messages: f64| {
-        let size_bytes = size(parameters);
+        let size_bytes = parameters.size();
         let target = broker.target.clone();
         let work = Work::Stored { target, messages: messages as u64, size_bytes };
         Case::of("", messages, size_bytes, work)
@@ -200,7 +196,7 @@ fn protocols(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
     let case = |target| {
         let broker = Broker { target, targets: broker.targets };
         let end = super::work::timed(parameters);
-        let plan = Plan { end, ..broker.direct(size(parameters), 1) };
+        let plan = Plan { end, ..broker.direct(parameters.size(), 1) };
         Case::load(target.protocol().name(), 1.0, plan)
     };
     broker.targets.iter().map(case).collect()

@@ -1,7 +1,7 @@
 //! The two brokers of a comparison while they run.
 
 use crate::client::{Protocol, Target};
-use crate::peer::{CommandBroker, NatsServer, RabbitMq, free_port};
+use crate::peer::{CommandBroker, Kind, Peer, Programs, RabbitMq, free_port};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub(crate) struct Side {
 enum Broker {
     Ours(CommandBroker),
     RabbitMq(RabbitMq),
-    Nats(NatsServer),
+    Nats(Peer),
 }
 
 /// The name of our side.
@@ -50,9 +50,10 @@ impl Side {
 
     /// Starts nats-server.
     pub(crate) fn nats(program: &Path, folder: &Path) -> Result<Side, String> {
-        let broker = NatsServer::start(program, folder).map_err(text)?;
+        let programs = Programs::of_one(Kind::Nats, program);
+        let broker = Peer::start(Kind::Nats, &programs, folder).map_err(text)?;
         let name = format!("nats-server {}", broker.version());
-        Ok(Side { name, uri: broker.target().clone(), broker: Broker::Nats(broker) })
+        Ok(Side { name, uri: broker.targets()[0].clone(), broker: Broker::Nats(broker) })
     }
 
     /// Its process.
