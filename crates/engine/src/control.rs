@@ -51,8 +51,7 @@ impl Engine {
     fn answer<F: Effects>(&mut self, id: SessionId, answer: Result<Reply, Refusal>, fx: &mut F) {
         match (answer, self.changed_at.take(), self.session_slot(id)) {
             (Ok(_), Some(_), _) if self.storage == StorageState::Failed => {
-                let text = "the journal has failed: what is to survive a restart cannot be changed";
-                fx.reply(id, Err(Refusal::new(RefusalKind::StorageUnavailable, text)));
+                fx.reply(id, Err(cannot_survive()));
             }
             (Ok(reply), Some(position), Some(slot)) => {
                 self.answer_once_flushed(slot, position, reply);
@@ -219,6 +218,10 @@ impl Engine {
     }
 
     fn administer<F: Effects>(&mut self, request: Request, fx: &mut F) -> Result<Reply, Refusal> {
+        // All of it is to survive: with a failed journal nothing is done that a restart would undo.
+        if self.storage == StorageState::Failed {
+            return Err(cannot_survive());
+        }
         match &request {
             Request::CreateVhost { name } => self.create_vhost(name, fx)?,
             Request::DeleteVhost { name } => self.delete_vhost(name, fx)?,
@@ -319,4 +322,9 @@ impl Engine {
         record.write(&mut self.record);
         self.changed_at = Some(fx.append(&[&self.record], true));
     }
+}
+
+fn cannot_survive() -> Refusal {
+    let text = "the journal has failed: what is to survive a restart cannot be changed";
+    Refusal::new(RefusalKind::StorageUnavailable, text)
 }

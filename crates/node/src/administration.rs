@@ -6,6 +6,7 @@
 use crate::node::Node;
 use crate::parcel::Whose;
 use angarium_engine::{ConnectionId, Refusal, RefusalKind, Reply, Request, SessionId, Time};
+use angarium_journal::State;
 use angarium_protocol as protocol;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -51,7 +52,7 @@ impl Node {
         let asked = match request {
             Request::DeleteVhost { name } => self.delete_vhost(now, id, vhost, name),
             Request::DeleteUser { name } => {
-                if self.engine.list_users().any(|user| user.name == name) {
+                if self.can_delete() && self.engine.list_users().any(|user| user.name == name) {
                     let why = format!("user '{name}' was deleted");
                     self.end_all_elsewhere(Whose::User(&name), &why);
                     self.end_guests(now, Whose::User(&name));
@@ -85,13 +86,18 @@ impl Node {
             let text = format!("virtual host '{name}' is the one that administration itself uses");
             return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
         }
-        if self.engine.list_vhosts().any(|vhost| vhost.name == name) {
+        if self.can_delete() && self.engine.list_vhosts().any(|vhost| vhost.name == name) {
             let why = format!("virtual host '{name}' was deleted");
             self.end_all_elsewhere(Whose::Vhost(&name), &why);
             self.end_guests(now, Whose::Vhost(&name));
             self.close_connections(now, &why, |session| session.vhost == name);
         }
         self.ask(now, id, asked_in, Request::DeleteVhost { name })
+    }
+
+    /// Whether users and virtual hosts can be deleted, so that their connections are closed.
+    fn can_delete(&self) -> bool {
+        !matches!(self.storage_state, State::Failed(_))
     }
 
     /// Closes the connections whose sessions are meant.

@@ -255,12 +255,21 @@ fn operators_are_answered_each_on_his_own(mut host: Host) {
 }
 
 fn operators_are_refused_what_a_failed_journal_cannot_keep(mut host: Host) {
+    let client = host.client();
+    host.operate("/", Request::CreateVhost { name: "other".to_owned() }).unwrap();
     host.disk.fail_sync(true);
     let unavailable = Err(RefusalKind::StorageUnavailable);
     assert_eq!(host.operate("/", queue("q", true)), unavailable);
     host.disk.fail_sync(false);
     assert_eq!(host.operate("/", queue("r", true)), unavailable);
     host.operate("/", queue("transient", false)).unwrap();
+    // Who stays is not disconnected either.
+    let delete = Request::DeleteUser { name: "user".to_owned() };
+    assert_eq!(host.operate("/", delete), unavailable);
+    let delete = Request::DeleteVhost { name: "/".to_owned() };
+    assert_eq!(host.operate("other", delete), unavailable);
+    host.pass(60_000);
+    assert!(!host.is_closed(client));
 }
 
 /// Has a node do what an operator may; it is flushed later.

@@ -293,4 +293,10 @@ fn a_failed_journal_takes_no_change_that_is_to_survive() {
                   cannot be changed";
     assert_eq!(world.run("c queue r durable"), [failed]);
     assert_eq!(world.run("c queue t"), ["c queue t 0 0"]);
+    // Of users and virtual hosts nothing is done that a restart would undo.
+    for line in ["create-vhost v", "user bob hash", "delete-user ann", "quota ann connections=1"] {
+        assert_eq!(world.run(&format!("a {line}")), [failed.replace("c refused", "a refused")]);
+    }
+    assert_eq!(world.engine.list_vhosts().count(), 1);
+    assert!(world.engine.list_users().map(|user| user.name).eq(["ann"]));
 }
