@@ -20,5 +20,21 @@ pub use link::{Encoded, Link, Route, Source};
 pub use receiver::{Confirm, Head, Receiver};
 pub use target::{Protocol, Target};
 
+use std::io;
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// How long an answer may take, or a write.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A connection without delays, with patience for its answers.
+fn dial(host: &str, port: u16) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect((host, port))?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    Ok(stream)
+}
+
 #[cfg(test)]
 mod tests;

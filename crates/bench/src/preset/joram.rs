@@ -1,7 +1,7 @@
 //! JORAM 3.5: persistence per message, seen by travel times under a saturating producer.
 
 use super::work::Case;
-use super::{Baseline, Broker, Parameters, Plot, Preset};
+use super::{Broker, PLAIN, Parameters, Plot, Preset};
 use crate::load::{End, Plan};
 
 const GROUPS_PTP: u32 = 10;
@@ -20,7 +20,6 @@ pub(super) static PRESETS: &[Preset] = &[Preset {
          linearly; flat is better than both",
     ],
     axis: "case",
-    axis_log: false,
     columns: &[
         "mean_us",
         "first_third_us",
@@ -40,10 +39,8 @@ pub(super) static PRESETS: &[Preset] = &[Preset {
         ("runs", "3"),
     ],
     quick: &[("messages", "10000"), ("runs", "1")],
-    baseline: Baseline::None,
-    fresh: false,
     cases,
-    history: &[],
+    ..PLAIN
 }];
 
 fn cases(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {

@@ -51,6 +51,24 @@ pub(crate) struct Preset {
     pub(crate) history: &'static [History],
 }
 
+/// What a preset is where it says nothing else.
+const PLAIN: Preset = Preset {
+    name: "",
+    text: "",
+    about: "",
+    notes: &[],
+    axis: "",
+    axis_log: false,
+    columns: &[],
+    plots: &[],
+    parameters: &[],
+    quick: &[],
+    baseline: Baseline::None,
+    fresh: false,
+    cases: |_, _| Vec::new(),
+    history: &[],
+};
+
 /// A physical limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Baseline {

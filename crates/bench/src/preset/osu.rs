@@ -1,7 +1,7 @@
 //! Subramoni and others (OSU): AMQP benchmarks on Apache Qpid, and a stock exchange.
 
 use super::work::Case;
-use super::{Baseline, Broker, History, Parameters, Plot, Points, Preset, Work};
+use super::{Baseline, Broker, History, PLAIN, Parameters, Plot, Points, Preset, Work};
 use crate::load::{End, Plan};
 use std::time::Duration;
 
@@ -37,7 +37,6 @@ pub(super) static PRESETS: &[Preset] = &[
         ],
         quick: &[SIZES_QUICK, ("set_bytes", "50000000"), ("messages", "50000"), ("runs", "1")],
         baseline: Baseline::Relay,
-        fresh: false,
         cases: one_pair,
         history: &[History {
             system: "Qpid, IPoIB",
@@ -45,6 +44,7 @@ pub(super) static PRESETS: &[Preset] = &[
             metric: "bandwidth",
             points: Points::At(&[(1_048_576.0, 350.0)]),
         }],
+        ..PLAIN
     },
     Preset {
         name: "osu-de-mpmc",
@@ -54,7 +54,6 @@ pub(super) static PRESETS: &[Preset] = &[
             "Qpid's rate held to 4 pairs and dropped drastically at 8; the text prints a plot",
         ],
         axis: "pairs",
-        axis_log: false,
         columns: &[
             "out_rate",
             "bandwidth",
@@ -79,9 +78,8 @@ pub(super) static PRESETS: &[Preset] = &[
         ],
         quick: &[("sizes", "1024"), ("seconds", "1"), ("warm_up", "0.2"), ("runs", "1")],
         baseline: Baseline::Relay,
-        fresh: false,
         cases: many_pairs,
-        history: &[],
+        ..PLAIN
     },
     Preset {
         name: "osu-de-pp",
@@ -102,9 +100,8 @@ pub(super) static PRESETS: &[Preset] = &[
         ],
         quick: &[("sizes", "1,1024,65536"), ("seconds", "0.8"), ("runs", "1")],
         baseline: Baseline::RoundTrip,
-        fresh: false,
         cases: ping_pong,
-        history: &[],
+        ..PLAIN
     },
     Preset {
         name: "osu-fe-spmc",
@@ -130,9 +127,8 @@ pub(super) static PRESETS: &[Preset] = &[
             ("runs", "1"),
         ],
         baseline: Baseline::Relay,
-        fresh: false,
         cases: fan_out,
-        history: &[],
+        ..PLAIN
     },
     Preset {
         name: "osu-te-spsc",
@@ -158,9 +154,8 @@ pub(super) static PRESETS: &[Preset] = &[
             ("runs", "1"),
         ],
         baseline: Baseline::Relay,
-        fresh: false,
         cases: bindings,
-        history: &[],
+        ..PLAIN
     },
     Preset {
         name: "stock-exchange",
@@ -174,7 +169,6 @@ pub(super) static PRESETS: &[Preset] = &[
             "Qpid failed beyond 8,000 orders/s",
         ],
         axis: "orders/s (0: as fast as it goes)",
-        axis_log: false,
         columns: &[
             "p50_us",
             "mean_us",
@@ -198,7 +192,6 @@ pub(super) static PRESETS: &[Preset] = &[
         ],
         quick: &[("orders", "0"), ("rates", "1000,8000,0")],
         baseline: Baseline::RoundTrip,
-        fresh: false,
         cases: exchange,
         history: &[
             History {
@@ -250,6 +243,7 @@ pub(super) static PRESETS: &[Preset] = &[
                 points: Points::At(&[(1_000.0, 440.0), (8_000.0, 55.0)]),
             },
         ],
+        ..PLAIN
     },
 ];
 

@@ -2,7 +2,7 @@
 //! connections, what a confirm is worth, and staying power.
 
 use super::work::{Case, timed};
-use super::{Baseline, Broker, Parameters, Plot, Preset, Work};
+use super::{Baseline, Broker, PLAIN, Parameters, Plot, Preset, Work};
 use crate::client::Protocol;
 use crate::load::isolation::IsolationPlan;
 use crate::load::{End, Plan, Unruly};
@@ -37,9 +37,8 @@ pub(super) static PRESETS: &[Preset] = &[
             ("runs", "1"),
         ],
         baseline: Baseline::RoundTrip,
-        fresh: false,
         cases: latency,
-        history: &[],
+        ..PLAIN
     },
     Preset {
         name: "isolation",
@@ -50,9 +49,7 @@ pub(super) static PRESETS: &[Preset] = &[
              doing",
         ],
         axis: "pairs",
-        axis_log: false,
         columns: &["rate_left", "p99_times", "out_rate", "cut_off", "broker_us"],
-        plots: &[],
         parameters: &[
             ("pairs", "20"),
             ("rate", "20000"),
@@ -71,26 +68,22 @@ pub(super) static PRESETS: &[Preset] = &[
             ("warm_up", "0.5"),
             ("runs", "1"),
         ],
-        baseline: Baseline::None,
-        fresh: false,
         cases: isolation,
-        history: &[],
+        ..PLAIN
     },
     Preset {
         name: "connections",
         text: TEXT,
         about: "a ramp of idle clients: memory and time of each, then all of them reconnect at once",
-        notes: &[],
         axis: "clients",
         axis_log: true,
         columns: &["kib_each", "opened_rate", "storm_ms", "idle_cores"],
         plots: &[Plot::Against("kib_each"), Plot::Against("opened_rate")],
         parameters: &[("clients", "100,1000,10000"), ("settle", "2"), ("runs", "1")],
         quick: &[("clients", "100,1000"), ("settle", "0.4")],
-        baseline: Baseline::None,
         fresh: true,
         cases: connections,
-        history: &[],
+        ..PLAIN
     },
     Preset {
         name: "durability",
@@ -102,9 +95,7 @@ pub(super) static PRESETS: &[Preset] = &[
             "only for brokers that this tool starts",
         ],
         axis: "producers",
-        axis_log: false,
         columns: &["confirmed_lost", "confirmed", "flushes_per_confirm", "restart_ms"],
-        plots: &[],
         parameters: &[
             ("size", "1024"),
             ("producers", "4"),
@@ -113,10 +104,8 @@ pub(super) static PRESETS: &[Preset] = &[
             ("runs", "3"),
         ],
         quick: &[("seconds", "1"), ("runs", "1")],
-        baseline: Baseline::None,
-        fresh: false,
         cases: durability,
-        history: &[],
+        ..PLAIN
     },
     Preset {
         name: "soak",
@@ -124,7 +113,6 @@ pub(super) static PRESETS: &[Preset] = &[
         about: "a steady mix for a long time: does the rate hold, does memory grow",
         notes: &["`seconds` is a short soak; set it to hours"],
         axis: "pairs",
-        axis_log: false,
         columns: &[
             "out_rate",
             "slowest_second",
@@ -143,10 +131,8 @@ pub(super) static PRESETS: &[Preset] = &[
             ("runs", "1"),
         ],
         quick: &[("seconds", "3"), ("warm_up", "0.3")],
-        baseline: Baseline::None,
-        fresh: false,
         cases: soak,
-        history: &[],
+        ..PLAIN
     },
 ];
 

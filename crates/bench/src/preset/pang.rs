@@ -1,7 +1,7 @@
 //! Pang and Maheshwari: TIB/Rendezvous beside SonicMQ.
 
 use super::work::Case;
-use super::{Baseline, Broker, History, Parameters, Plot, Points, Preset, Work};
+use super::{Baseline, Broker, History, PLAIN, Parameters, Plot, Points, Preset, Work};
 use crate::load::{End, Plan};
 
 const TEXT: &str = "Pang & Maheshwari, TIB/RV and SonicMQ";
@@ -33,21 +33,19 @@ pub(super) static PRESETS: &[Preset] = &[
         name: "pang-1a",
         text: TEXT,
         about: "1 publisher, 1 to 9 subscribers, 2,000 messages of 10 KB",
-        notes: &[],
         axis: "subscribers",
-        axis_log: false,
         columns: COLUMNS,
         plots: PLOTS,
         parameters: &[("subscribers", "1..9"), ("messages", "2000"), ("size", "10240"), RUNS],
         quick: &[("subscribers", "1,3,6,9"), ("runs", "1")],
         baseline: Baseline::Relay,
-        fresh: false,
         cases: subscribers,
         history: &[
             constant("TIB/RV", "publish_rate", 141.26),
             constant("SonicMQ", "publish_rate", 184.42),
             constant("SonicMQ", "receive_rate", 108.4),
         ],
+        ..PLAIN
     },
     Preset {
         name: "pang-1b",
@@ -55,34 +53,31 @@ pub(super) static PRESETS: &[Preset] = &[
         about: "1 to 9 publishers, 1 subscriber, 2,000 messages of 10 KB each",
         notes: &["SonicMQ's publish rate fell from 6 publishers on; the text prints no figure"],
         axis: "publishers",
-        axis_log: false,
         columns: COLUMNS,
         plots: PLOTS,
         parameters: &[("publishers", "1..9"), ("messages", "2000"), ("size", "10240"), RUNS],
         quick: &[("publishers", "1,3,6,9"), ("runs", "1")],
         baseline: Baseline::Relay,
-        fresh: false,
         cases: publishers,
         history: &[constant("TIB/RV", "publish_rate", 116.0)],
+        ..PLAIN
     },
     Preset {
         name: "pang-2",
         text: TEXT,
         about: "1 to 5 sender and receiver pairs, point to point, 2,000 messages of 10 KB each",
-        notes: &[],
         axis: "pairs",
-        axis_log: false,
         columns: COLUMNS,
         plots: PLOTS,
         parameters: &[("pairs", "1..5"), ("messages", "2000"), ("size", "10240"), RUNS],
         quick: &[("pairs", "1,3,5"), ("runs", "1")],
         baseline: Baseline::Relay,
-        fresh: false,
         cases: pairs,
         history: &[
             constant("TIB/RV", "receive_rate", 40.0),
             constant("SonicMQ", "receive_rate", 31.0),
         ],
+        ..PLAIN
     },
     Preset {
         name: "pang-3",
@@ -93,18 +88,15 @@ pub(super) static PRESETS: &[Preset] = &[
              (the text's included a Java machine's) is not part of it",
         ],
         axis: "message octets",
-        axis_log: false,
         columns: &["connect_ms"],
-        plots: &[],
         parameters: &[("size", "10240"), ("rate", "1000"), ("attempts", "50"), RUNS],
         quick: &[("attempts", "20"), ("runs", "1")],
-        baseline: Baseline::None,
-        fresh: false,
         cases: first_message,
         history: &[
             constant("TIB/RV", "connect_ms", 560.0),
             constant("SonicMQ", "connect_ms", 2_550.0),
         ],
+        ..PLAIN
     },
     Preset {
         name: "pang-4",
@@ -116,7 +108,6 @@ pub(super) static PRESETS: &[Preset] = &[
             "`pairs` beyond 15 put more than 300 MB in flight, which SonicMQ did not survive",
         ],
         axis: "pairs",
-        axis_log: false,
         columns: &[
             "broker_cores",
             "publisher_cores",
@@ -136,10 +127,9 @@ pub(super) static PRESETS: &[Preset] = &[
             RUNS,
         ],
         quick: &[("pairs", "5"), ("seconds", "3"), ("warm_up", "0.3"), ("runs", "1")],
-        baseline: Baseline::None,
         fresh: true,
         cases: resources,
-        history: &[],
+        ..PLAIN
     },
     Preset {
         name: "pang-ping",
@@ -147,15 +137,11 @@ pub(super) static PRESETS: &[Preset] = &[
         about: "overloaded queues: more than 300 MB in flight before anybody consumes",
         notes: &["TIB/RV survived, SonicMQ ran out of heap"],
         axis: "MB in flight",
-        axis_log: false,
         columns: &["spool_rate", "unspool_rate", "broker_mib_peak"],
-        plots: &[],
         parameters: &[("megabytes", "300"), ("size", "10240"), RUNS],
         quick: &[("runs", "1")],
-        baseline: Baseline::None,
-        fresh: false,
         cases: overload,
-        history: &[],
+        ..PLAIN
     },
 ];
 

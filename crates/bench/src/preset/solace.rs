@@ -2,7 +2,7 @@
 
 use super::osu::octets;
 use super::work::{Case, timed};
-use super::{Baseline, Broker, History, Parameters, Plot, Points, Preset, Work};
+use super::{Baseline, Broker, History, PLAIN, Parameters, Plot, Points, Preset, Work};
 use crate::load::{End, Plan};
 use std::time::Duration;
 
@@ -51,7 +51,6 @@ pub(super) static PRESETS: &[Preset] = &[
             ("runs", "1"),
         ],
         baseline: Baseline::Relay,
-        fresh: false,
         cases: direct,
         history: &[
             History {
@@ -81,6 +80,7 @@ pub(super) static PRESETS: &[Preset] = &[
                 ]),
             },
         ],
+        ..PLAIN
     },
     Preset {
         name: "solace-t3",
@@ -109,9 +109,9 @@ pub(super) static PRESETS: &[Preset] = &[
             ("runs", "1"),
         ],
         baseline: Baseline::Relay,
-        fresh: false,
         cases: direct_fan_out,
         history: DIRECT_FAN_OUT,
+        ..PLAIN
     },
     Preset {
         name: "solace-t4",
@@ -138,9 +138,9 @@ pub(super) static PRESETS: &[Preset] = &[
             ("runs", "1"),
         ],
         baseline: Baseline::Disk,
-        fresh: false,
         cases: persistent,
         history: PERSISTENT,
+        ..PLAIN
     },
     Preset {
         name: "solace-t5",
@@ -167,9 +167,9 @@ pub(super) static PRESETS: &[Preset] = &[
             ("runs", "1"),
         ],
         baseline: Baseline::Disk,
-        fresh: false,
         cases: persistent_fan_out,
         history: PERSISTENT_FAN_OUT,
+        ..PLAIN
     },
     Preset {
         name: "solace-t6",
@@ -189,7 +189,6 @@ pub(super) static PRESETS: &[Preset] = &[
         ],
         quick: &[("queues", "1,10"), ("messages", "40000"), ("runs", "1")],
         baseline: Baseline::Disk,
-        fresh: false,
         cases: spool,
         history: &[
             at("VMR", "", "spool_rate", &[(1.0, 123e3), (10.0, 122e3), (50.0, 123e3)]),
@@ -199,6 +198,7 @@ pub(super) static PRESETS: &[Preset] = &[
             at("appliance", "", "spool_rate", &[(1.0, 519e3), (10.0, 515e3), (50.0, 509e3)]),
             at("appliance", "", "unspool_rate", &[(1.0, 305e3), (10.0, 232e3), (50.0, 229e3)]),
         ],
+        ..PLAIN
     },
 ];
 

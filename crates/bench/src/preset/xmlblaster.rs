@@ -1,7 +1,7 @@
 //! xmlBlaster: small messages one by one, many clients, bursts, memory, protocols.
 
 use super::work::Case;
-use super::{Baseline, Broker, History, Parameters, Points, Preset, Work};
+use super::{Baseline, Broker, History, PLAIN, Parameters, Points, Preset, Work};
 use crate::load::{End, Plan};
 use std::time::Duration;
 
@@ -26,7 +26,6 @@ pub(super) static PRESETS: &[Preset] = &[
             "the publisher waits for each confirm; direct protocols have none and run ahead",
         ],
         axis: "subscribers",
-        axis_log: false,
         columns: &[
             "transfer_rate",
             "duration",
@@ -35,13 +34,11 @@ pub(super) static PRESETS: &[Preset] = &[
             "broker_us",
             "flushes",
         ],
-        plots: &[],
         parameters: &[("messages", "10000"), ("size", "100"), ("runs", "3")],
         quick: &[("messages", "3000"), ("runs", "1")],
-        baseline: Baseline::None,
-        fresh: false,
         cases: throughput,
         history: &[figure("xmlBlaster", "transfer_rate", 672.0)],
+        ..PLAIN
     },
     Preset {
         name: "xmlblaster-clients",
@@ -49,12 +46,9 @@ pub(super) static PRESETS: &[Preset] = &[
         about: "10,000 clients logged in, all subscribed to one message: memory, one publish to all",
         notes: &["the text's server took 9 KB (RMI) and 11 KB (CORBA) a login"],
         axis: ONCE,
-        axis_log: false,
         columns: &["kib_each", "wave_ms", "wave_rate", "opened_rate", "idle_cores"],
-        plots: &[],
         parameters: &[("clients", "10000"), ("waves", "5"), ("settle", "2"), ("runs", "1")],
         quick: &[("clients", "1000"), ("waves", "3"), ("settle", "0.4")],
-        baseline: Baseline::None,
         fresh: true,
         cases: clients,
         history: &[
@@ -62,6 +56,7 @@ pub(super) static PRESETS: &[Preset] = &[
             figure("xmlBlaster, CORBA", "kib_each", 11.0),
             figure("xmlBlaster", "wave_rate", 435.0),
         ],
+        ..PLAIN
     },
     Preset {
         name: "xmlblaster-burst",
@@ -69,19 +64,17 @@ pub(super) static PRESETS: &[Preset] = &[
         about: "burst mode: messages collected and published in bulk, nobody subscribed",
         notes: &[SMALL],
         axis: "publishers",
-        axis_log: false,
         columns: &["publish_rate", "confirm_rate", "bandwidth", "broker_us"],
-        plots: &[],
         parameters: &[("messages", "10000"), ("size", "100"), ("window", "10000"), ("runs", "3")],
         quick: &[("runs", "1")],
         baseline: Baseline::Relay,
-        fresh: false,
         cases: burst,
         history: &[
             figure("xmlBlaster, CORBA", "publish_rate", 2_647.0),
             figure("xmlBlaster, RMI", "publish_rate", 2_763.0),
             figure("xmlBlaster, XML-RPC", "publish_rate", 1_431.0),
         ],
+        ..PLAIN
     },
     Preset {
         name: "xmlblaster-latency",
@@ -89,18 +82,16 @@ pub(super) static PRESETS: &[Preset] = &[
         about: "publish to server to update to parsed in the client, one at a time",
         notes: &["a closed loop, as in the text; over the Internet it had 105 and 320 ms"],
         axis: "message octets",
-        axis_log: false,
         columns: &["p50_us", "mean_us", "p99_us", "broker_us"],
-        plots: &[],
         parameters: &[("size", "100"), ("seconds", "3"), ("runs", "3")],
         quick: &[("seconds", "1"), ("runs", "1")],
         baseline: Baseline::RoundTrip,
-        fresh: false,
         cases: latency,
         history: &[
             figure("xmlBlaster, CORBA", "mean_us", 6_000.0),
             figure("xmlBlaster, XML-RPC", "mean_us", 16_000.0),
         ],
+        ..PLAIN
     },
     Preset {
         name: "xmlblaster-memory",
@@ -112,13 +103,12 @@ pub(super) static PRESETS: &[Preset] = &[
         axis: "messages",
         axis_log: true,
         columns: &["bytes_each", "broker_mib"],
-        plots: &[],
         parameters: &[("messages", "1000,100000"), ("size", "8"), ("runs", "3")],
         quick: &[("runs", "1")],
-        baseline: Baseline::None,
         fresh: true,
         cases: memory,
         history: &[figure("xmlBlaster", "bytes_each", 2_400.0)],
+        ..PLAIN
     },
     Preset {
         name: "xmlblaster-protocols",
@@ -126,15 +116,12 @@ pub(super) static PRESETS: &[Preset] = &[
         about: "the same test over each protocol that the broker and this tool speak",
         notes: &[SMALL, "direct messages; the text prints each as a percentage of the fastest"],
         axis: "subscribers",
-        axis_log: false,
         columns: &["out_rate", "mean_us", "broker_us", "tool_us"],
-        plots: &[],
         parameters: &[("size", "100"), ("seconds", "3"), ("warm_up", "0.5"), ("runs", "3")],
         quick: &[("seconds", "1"), ("warm_up", "0.2"), ("runs", "1")],
         baseline: Baseline::Relay,
-        fresh: false,
         cases: protocols,
-        history: &[],
+        ..PLAIN
     },
 ];
 

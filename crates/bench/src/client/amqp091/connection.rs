@@ -4,20 +4,16 @@ use super::Uri;
 use super::delivery::Content;
 use super::incoming::{FRAME_BYTES_MAX, next_frame};
 use super::message::{Argument, write_arguments};
-use crate::client::{Error, Incoming, Receiver};
+use crate::client::{Error, Incoming, Receiver, dial};
 use angarium_protocol::amqp091::codec::method::DecodeError;
 use angarium_protocol::amqp091::codec::table;
 use angarium_protocol::amqp091::codec::{Malformed, Method, Table, put_table};
 use angarium_protocol::amqp091::frame::{self, Frame, FrameError, PROTOCOL_HEADER};
 use std::io::Write;
 use std::net::TcpStream;
-use std::time::Duration;
 
 /// The only channel a load uses.
 pub const CHANNEL: u16 = 1;
-
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 impl From<FrameError> for Error {
     fn from(error: FrameError) -> Error {
@@ -53,10 +49,7 @@ impl Connection {
     /// Connects, authenticates by PLAIN, opens the virtual host and channel 1. Asks for no
     /// heartbeats.
     pub fn open(uri: &Uri) -> Result<Connection, Error> {
-        let stream = TcpStream::connect((uri.host.as_str(), uri.port))?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        let stream = dial(&uri.host, uri.port)?;
         let mut connection = Connection {
             stream,
             incoming: Incoming::default(),

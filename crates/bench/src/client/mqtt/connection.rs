@@ -2,15 +2,12 @@
 
 use super::packet::{self, Head, PublishHead};
 use super::{Uri, Version};
-use crate::client::{Confirm, Error, Head as Delivery, Incoming, Receiver};
+use crate::client::{Confirm, Error, Head as Delivery, Incoming, Receiver, dial};
 use std::collections::VecDeque;
 use std::io::Write;
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// Filters of one SUBSCRIBE.
 const FILTERS_MAX: usize = 100;
 /// Packet identifiers: 1 to this.
@@ -53,10 +50,7 @@ impl Connection {
 
     /// Connects to the session of that name; `clean` forgets what it was.
     pub fn open_session(uri: &Uri, client_id: &str, clean: bool) -> Result<Connection, Error> {
-        let stream = TcpStream::connect((uri.host.as_str(), uri.port))?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        let stream = dial(&uri.host, uri.port)?;
         let mut connection = Connection {
             stream,
             incoming: Incoming::default(),

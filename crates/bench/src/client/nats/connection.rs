@@ -1,14 +1,11 @@
 //! One connection: handshake, subscriptions, and the parsing of what comes.
 
 use super::{Login, Uri};
-use crate::client::{Error, Head, Incoming, Receiver};
+use crate::client::{Error, Head, Incoming, Receiver, dial};
 use angarium_protocol::nats::codec::{Connect, Info, Malformed, ServerOp, client};
 use std::io::Write;
 use std::net::TcpStream;
-use std::time::Duration;
 
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// The largest payload taken, whatever the broker takes; nats-server advises against more than 8 MiB.
 const PAYLOAD_BYTES_MAX: usize = 64 << 20;
 /// Octets of many subscriptions that are written at once.
@@ -30,10 +27,7 @@ pub struct Connection {
 impl Connection {
     /// Connects, authenticates, and waits until the broker took it.
     pub fn open(uri: &Uri) -> Result<Connection, Error> {
-        let stream = TcpStream::connect((uri.host.as_str(), uri.port))?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        let stream = dial(&uri.host, uri.port)?;
         let (incoming, payload_bytes_max) = (Incoming::default(), PAYLOAD_BYTES_MAX);
         let mut connection = Connection { stream, payload_bytes_max, incoming, subscriptions: 0 };
         let mut info = None;

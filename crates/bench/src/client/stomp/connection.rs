@@ -2,14 +2,11 @@
 
 use super::Uri;
 use super::frame::{self, FrameHead};
-use crate::client::{Confirm, Error, Head, Incoming, Receiver};
+use crate::client::{Confirm, Error, Head, Incoming, Receiver, dial};
 use std::collections::VecDeque;
 use std::io::Write;
 use std::net::TcpStream;
-use std::time::Duration;
 
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// The receipt that ends a connection's work.
 const END: &str = "end";
 /// The receipt of a subscription.
@@ -39,10 +36,7 @@ pub struct Connection {
 impl Connection {
     /// Connects and authenticates.
     pub fn open(uri: &Uri) -> Result<Connection, Error> {
-        let stream = TcpStream::connect((uri.host.as_str(), uri.port))?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        let stream = dial(&uri.host, uri.port)?;
         let mut connection = Connection {
             stream,
             incoming: Incoming::default(),
