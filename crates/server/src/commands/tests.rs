@@ -7,7 +7,7 @@ use crate::http::Mailboxes;
 use crate::http::{self, Endpoints};
 use crate::reactor::{self, Mailbox};
 use crate::settings::{Settings, Sources};
-use angarium_journal::Disk;
+use angarium_journal::{Disk, FaultyStorage, Storage};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -26,6 +26,11 @@ impl Running {
     }
 
     fn start_in(folder: tempfile::TempDir) -> Running {
+        let disk = Disk::open(folder.path().join("journal")).unwrap();
+        Running::start_on(Arc::new(disk), folder)
+    }
+
+    fn start_on(storage: Arc<dyn Storage>, folder: tempfile::TempDir) -> Running {
         let data = folder.path().display().to_string();
         let flags = [
             ("amqp", "127.0.0.1:0"),
@@ -37,8 +42,7 @@ impl Running {
         let flags = flags.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let sources = Sources { flags: flags.into(), ..Sources::default() };
         let settings: Settings = sources.read().unwrap();
-        let disk = Disk::open(folder.path().join("journal")).unwrap();
-        let broker = reactor::start(serve::start(settings, Arc::new(disk)).unwrap()).unwrap();
+        let broker = reactor::start(serve::start(settings, storage).unwrap()).unwrap();
         let mailboxes = Mailboxes::new(broker.mailboxes.clone());
         let amqp = broker.shown[0].strip_prefix("amqp on ").unwrap().to_owned();
         let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -309,6 +313,22 @@ fn draining_tells_clients_why() {
     assert!(error.contains("320"), "{error}");
     drop(client);
     running.shards.take().unwrap().wait().unwrap();
+}
+
+#[test]
+fn what_the_journal_cannot_keep_is_refused() {
+    let storage = Arc::new(FaultyStorage::new(1));
+    let running = Running::start_on(storage.clone(), tempfile::tempdir().unwrap());
+    let broker = running.broker("guest");
+    let put = |path: &str, body: Value| broker.ask("PUT", path, Some(&body));
+    put("/api/queues/%2F/kept", json!({})).unwrap();
+    storage.fail_sync(true);
+    let error = put("/api/queues/%2F/q", json!({})).unwrap_err();
+    assert_eq!(error, "the journal failed: whether that is stored is unknown");
+    storage.fail_sync(false);
+    let error = put("/api/users/ada", json!({ "password": null })).unwrap_err();
+    assert_eq!(error, "the journal has failed: what is to survive a restart cannot be changed");
+    put("/api/queues/%2F/transient", json!({ "durable": false })).unwrap();
 }
 
 #[test]
