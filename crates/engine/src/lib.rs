@@ -36,6 +36,7 @@ mod session;
 mod slab;
 mod snapshot;
 mod subscription;
+mod table;
 mod time;
 mod timers;
 mod topology;

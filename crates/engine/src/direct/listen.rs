@@ -5,11 +5,11 @@ use super::interest::Place;
 use crate::access::{check_pattern, covers};
 use crate::engine::Engine;
 use crate::limits::{NAME_BYTES_MAX, SUBJECT_BYTES_MAX};
+use crate::table::Table;
 use crate::{
     Bound, ConnectionId, Delivery, Effects, Heard, Laggard, Listen, Lost, MessageView, Refusal,
     RefusalKind, SessionId,
 };
-use hashbrown::HashTable;
 use std::hash::BuildHasher;
 
 /// One who listens.
@@ -37,7 +37,7 @@ pub(crate) struct Listener {
 
 /// Those who listen for one session, found by their names.
 #[derive(Debug, Default)]
-pub(crate) struct Listeners(HashTable<u32>);
+pub(crate) struct Listeners(Table<u32>);
 
 impl Listener {
     /// Whether it does not hear messages to `subject`: it may not, or its connection is the one that
@@ -197,16 +197,15 @@ impl Engine {
         let hash = self.direct.hasher.hash_one(&*listener.name);
         if let Some(session) = self.session_slot(listener.id)
             && let Some(session) = self.sessions.get_mut(session)
-            && let Ok(entry) = session.listeners.0.find_entry(hash, |other| *other == slot)
         {
-            entry.remove();
+            session.listeners.0.remove(hash, |other| *other == slot);
         }
         self.forget_listener(slot, fx);
     }
 
     /// Takes all listeners of a session out that is being closed.
     pub(crate) fn end_listeners<F: Effects>(&mut self, listeners: Listeners, fx: &mut F) {
-        for slot in listeners.0 {
+        for slot in listeners.0.into_values() {
             self.forget_listener(slot, fx);
         }
     }

@@ -6,9 +6,10 @@
 
 use super::QueueKey;
 use super::patterns::NONE;
+use crate::slab::Slab;
+use crate::table::Table;
 use crate::{Arguments, Value};
 use foldhash::fast::FixedState;
-use hashbrown::HashTable;
 use std::hash::{BuildHasher, Hash, Hasher};
 
 /// Names an exchange by the slot it is kept in.
@@ -50,12 +51,11 @@ pub(super) struct Binding {
 /// All bindings of a virtual host.
 #[derive(Debug)]
 pub(super) struct Bindings {
-    slots: Vec<Option<Binding>>,
-    free: Vec<u32>,
+    slots: Slab<Binding>,
     /// Finds a binding by all that makes it one.
-    unique: HashTable<u32>,
+    unique: Table<u32>,
     /// Finds the first binding of a source with a key; exchanges that compare keys look here.
-    by_key: HashTable<u32>,
+    by_key: Table<u32>,
     hasher: FixedState,
     /// How often a binding was looked at or changed.
     #[cfg(test)]
@@ -65,10 +65,9 @@ pub(super) struct Bindings {
 impl Bindings {
     pub(super) fn new(seed: u64) -> Bindings {
         Bindings {
-            slots: Vec::new(),
-            free: Vec::new(),
-            unique: HashTable::new(),
-            by_key: HashTable::new(),
+            slots: Slab::default(),
+            unique: Table::default(),
+            by_key: Table::default(),
             hasher: FixedState::with_seed(seed),
             #[cfg(test)]
             steps: std::cell::Cell::new(0),
@@ -82,13 +81,13 @@ impl Bindings {
     pub(super) fn get(&self, id: u32) -> &Binding {
         #[cfg(test)]
         self.steps.set(self.steps.get() + 1);
-        self.slots[id as usize].as_ref().expect("lists hold live bindings only")
+        self.slots.get(id).expect("lists hold live bindings only")
     }
 
     fn get_mut(&mut self, id: u32) -> &mut Binding {
         #[cfg(test)]
         self.steps.set(self.steps.get() + 1);
-        self.slots[id as usize].as_mut().expect("lists hold live bindings only")
+        self.slots.get_mut(id).expect("lists hold live bindings only")
     }
 
     pub(super) fn find(
@@ -118,21 +117,11 @@ impl Bindings {
         arguments: Option<Box<Arguments>>,
     ) -> u32 {
         let hash = identity(&self.hasher, source, target, key, arguments.as_deref());
-        let slot =
-            Some(Binding { source, target, key: key.into(), arguments, links: [UNLINKED; 3] });
-        let id = match self.free.pop() {
-            Some(id) => {
-                self.slots[id as usize] = slot;
-                id
-            }
-            None => {
-                self.slots.push(slot);
-                u32::try_from(self.slots.len() - 1).expect("bindings_max is below 2^32")
-            }
-        };
+        let binding = Binding { source, target, key: key.into(), arguments, links: [UNLINKED; 3] };
+        let id = self.slots.insert(binding);
         let (slots, hasher) = (&self.slots, &self.hasher);
         self.unique.insert_unique(hash, id, |&other| {
-            let other = slots[other as usize].as_ref().expect("the set holds live bindings only");
+            let other = slots.get(other).expect("the set holds live bindings only");
             identity(hasher, other.source, other.target, &other.key, other.arguments.as_deref())
         });
         id
@@ -148,11 +137,8 @@ impl Bindings {
             &binding.key,
             binding.arguments.as_deref(),
         );
-        if let Ok(entry) = self.unique.find_entry(hash, |&other| other == id) {
-            entry.remove();
-        }
-        self.free.push(id);
-        self.slots[id as usize].take().expect("lists hold live bindings only")
+        self.unique.remove(hash, |&other| other == id);
+        self.slots.remove(id).expect("lists hold live bindings only")
     }
 
     // ---- lists ----
@@ -195,7 +181,7 @@ impl Bindings {
 
     /// All bindings in order of their slots.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Binding> {
-        self.slots.iter().flatten()
+        self.slots.iter().map(|(_, binding)| binding)
     }
 
     // ---- by key ----
@@ -231,15 +217,14 @@ impl Bindings {
     }
 
     fn set_key_list(&mut self, hash: u64, old: u32, new: u32) {
-        if let Ok(mut entry) = self.by_key.find_entry(hash, |&head| head == old) {
-            match new {
-                NONE => drop(entry.remove()),
-                new => *entry.get_mut() = new,
-            }
-        } else if new != NONE {
+        if new == NONE {
+            self.by_key.remove(hash, |&head| head == old);
+        } else if let Some(head) = self.by_key.find_mut(hash, |&head| head == old) {
+            *head = new;
+        } else {
             let (slots, hasher) = (&self.slots, &self.hasher);
             self.by_key.insert_unique(hash, new, |&head| {
-                let head = slots[head as usize].as_ref().expect("heads are live bindings");
+                let head = slots.get(head).expect("heads are live bindings");
                 hasher.hash_one((head.source, &*head.key))
             });
         }

@@ -5,8 +5,10 @@
 //! the head of a list, say. Which characters part words and which words are wildcards is a
 //! [`Syntax`], so that dialects with other signs share the index.
 
+use crate::slab::Slab;
+use crate::table::Table;
 use foldhash::fast::FixedState;
-use hashbrown::{HashSet, HashTable};
+use hashbrown::HashSet;
 use std::hash::BuildHasher;
 
 /// No node, no list: what a link or a head holds that leads nowhere.
@@ -97,7 +99,7 @@ impl Syntax {
     }
 }
 
-/// A node of the trie. A free one keeps the next free one in `parent`.
+/// A node of the trie.
 #[derive(Clone, Debug)]
 struct Node {
     parent: u32,
@@ -118,11 +120,9 @@ pub(crate) struct NodeId(u32);
 /// The index.
 #[derive(Debug)]
 pub(crate) struct Patterns {
-    nodes: Vec<Node>,
-    free: u32,
-    live: usize,
+    nodes: Slab<Node>,
     /// The children that hang by a literal word, found by parent and word.
-    edges: HashTable<u32>,
+    edges: Table<u32>,
     words: Words,
     hasher: FixedState,
     /// How often a node was looked at or changed.
@@ -160,11 +160,11 @@ impl Patterns {
     pub(crate) fn new(seed: u64) -> Patterns {
         let root =
             Node { parent: NONE, by: BY_ONE, one: NONE, many: NONE, children: 0, head: NONE };
+        let mut nodes = Slab::default();
+        nodes.insert(root);
         Patterns {
-            nodes: vec![root],
-            free: NONE,
-            live: 1,
-            edges: HashTable::new(),
+            nodes,
+            edges: Table::default(),
             words: Words::default(),
             hasher: FixedState::with_seed(seed),
             #[cfg(test)]
@@ -176,14 +176,14 @@ impl Patterns {
     fn node(&self, id: u32) -> &Node {
         #[cfg(test)]
         self.steps.set(self.steps.get() + 1);
-        &self.nodes[id as usize]
+        self.nodes.get(id).expect("nodes with children or a head stay")
     }
 
     #[inline]
     fn node_mut(&mut self, id: u32) -> &mut Node {
         #[cfg(test)]
         self.steps.set(self.steps.get() + 1);
-        &mut self.nodes[id as usize]
+        self.nodes.get_mut(id).expect("nodes with children or a head stay")
     }
 
     /// The node where `pattern` ends, made where it is missing. A node that is not given a head is
@@ -319,7 +319,7 @@ impl Patterns {
             Word::Literal(text) => self.words.acquire(&self.hasher, text),
         };
         let node = Node { parent, by, one: NONE, many: NONE, children: 0, head: NONE };
-        let id = self.allocate(node);
+        let id = self.nodes.insert(node);
         let above = self.node_mut(parent);
         above.children += 1;
         match word {
@@ -328,24 +328,10 @@ impl Patterns {
             Word::Literal(_) => {
                 let (nodes, hasher) = (&self.nodes, &self.hasher);
                 self.edges.insert_unique(hasher.hash_one((parent, by)), id, |&child| {
-                    let child = &nodes[child as usize];
-                    hasher.hash_one((child.parent, child.by))
+                    nodes.get(child).map_or(0, |child| hasher.hash_one((child.parent, child.by)))
                 });
             }
         }
-        id
-    }
-
-    fn allocate(&mut self, node: Node) -> u32 {
-        self.live += 1;
-        if self.free != NONE {
-            let id = self.free;
-            self.free = self.nodes[id as usize].parent;
-            self.nodes[id as usize] = node;
-            return id;
-        }
-        let id = u32::try_from(self.nodes.len()).expect("bindings_max keeps nodes below 2^32");
-        self.nodes.push(node);
         id
     }
 
@@ -359,30 +345,25 @@ impl Patterns {
             BY_MANY => above.many = NONE,
             symbol => {
                 let hash = self.hasher.hash_one((parent, symbol));
-                if let Ok(entry) = self.edges.find_entry(hash, |&child| child == id) {
-                    entry.remove();
-                }
+                self.edges.remove(hash, |&child| child == id);
                 self.words.release(&self.hasher, symbol);
             }
         }
-        self.node_mut(id).parent = self.free;
-        self.free = id;
-        self.live -= 1;
+        self.nodes.remove(id);
     }
 
     /// Nodes and distinct words in use, to show that nothing is left behind.
     #[cfg(test)]
     pub(super) fn size(&self) -> (usize, usize, usize) {
-        (self.live, self.edges.len(), self.words.table.len())
+        (self.nodes.len(), self.edges.len(), self.words.table.len())
     }
 }
 
 /// The distinct literal words, each stored once with a count of the edges that carry it.
 #[derive(Debug, Default)]
 struct Words {
-    slots: Vec<Option<(Box<str>, u32)>>,
-    free: Vec<u32>,
-    table: HashTable<u32>,
+    slots: Slab<(Box<str>, u32)>,
+    table: Table<u32>,
 }
 
 impl Words {
@@ -393,46 +374,32 @@ impl Words {
     }
 
     fn text(&self, symbol: u32) -> &str {
-        self.slots[symbol as usize].as_ref().map_or("", |(text, _)| text)
+        self.slots.get(symbol).map_or("", |(text, _)| text)
     }
 
     fn acquire(&mut self, hasher: &FixedState, text: &str) -> u32 {
         if let Some(symbol) = self.find(hasher, text) {
-            if let Some((_, uses)) = &mut self.slots[symbol as usize] {
+            if let Some((_, uses)) = self.slots.get_mut(symbol) {
                 *uses += 1;
             }
             return symbol;
         }
-        let slot = Some((Box::from(text), 1));
-        let symbol = match self.free.pop() {
-            Some(symbol) => {
-                self.slots[symbol as usize] = slot;
-                symbol
-            }
-            None => {
-                self.slots.push(slot);
-                u32::try_from(self.slots.len() - 1).expect("bindings_max keeps words below 2^32")
-            }
-        };
+        let symbol = self.slots.insert((Box::from(text), 1));
         let slots = &self.slots;
         self.table.insert_unique(hasher.hash_one(text), symbol, |&other| {
-            let text = slots[other as usize].as_ref().map_or("", |(text, _)| text);
-            hasher.hash_one(text)
+            hasher.hash_one(slots.get(other).map_or("", |(text, _)| text))
         });
         symbol
     }
 
     fn release(&mut self, hasher: &FixedState, symbol: u32) {
-        let Some((text, uses)) = &mut self.slots[symbol as usize] else { return };
+        let Some((text, uses)) = self.slots.get_mut(symbol) else { return };
         *uses -= 1;
         if *uses > 0 {
             return;
         }
         let hash = hasher.hash_one(&**text);
-        if let Ok(entry) = self.table.find_entry(hash, |&other| other == symbol) {
-            entry.remove();
-        }
-        self.slots[symbol as usize] = None;
-        self.free.push(symbol);
+        self.table.remove(hash, |&other| other == symbol);
+        self.slots.remove(symbol);
     }
 }
