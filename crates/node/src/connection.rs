@@ -24,6 +24,8 @@ pub(crate) struct Connection {
     pub(crate) uses_home: bool,
     /// It put more into a queue than its consumers get, and is not read from for a moment.
     pub(crate) is_slowed: bool,
+    /// It asked for much at once; the rest of its input has to wait for the next turn.
+    pub(crate) is_resting: bool,
     /// What is measured of it, where its rate is bounded.
     pub(crate) metered: Option<Box<Metered>>,
     /// Bytes received and sent since it was accepted.

@@ -13,6 +13,7 @@ mod disk;
 mod egress;
 mod episodes;
 mod guest;
+mod input;
 mod laggards;
 mod mesh;
 mod node;

@@ -7,7 +7,6 @@ use crate::options::Options;
 use crate::outrun::Slowed;
 use crate::parcel::{FromHome, Value, Word};
 use crate::places::Places;
-use crate::quota::METERED_BYTES;
 use crate::rate::Rates;
 use crate::recovery;
 use crate::session::AnySession;
@@ -59,6 +58,8 @@ pub struct Node {
     pub(crate) verifications: VecDeque<Verification>,
     /// Sessions that were answered and have input waiting.
     pub(crate) resumable: Vec<ConnectionId>,
+    /// Sessions that go on in the next turn.
+    pub(crate) resting: Vec<ConnectionId>,
     pub(crate) next_sweep: Option<Time>,
     pub(crate) slowed: Slowed,
     pub(crate) rates: Rates,
@@ -110,6 +111,7 @@ impl Node {
             operators: Operators::default(),
             verifications: VecDeque::new(),
             resumable: Vec::new(),
+            resting: Vec::new(),
             next_sweep: None,
             slowed: Slowed::default(),
             rates: Rates::new(shards),
@@ -178,6 +180,7 @@ impl Node {
             stores: false,
             uses_home: false,
             is_slowed: false,
+            is_resting: false,
             metered: None,
             received_bytes: 0,
             sent_bytes: 0,
@@ -207,44 +210,8 @@ impl Node {
         }
     }
 
-    /// Bytes arrived.
-    pub fn received(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) {
-        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
-        if connection.ended.is_some() {
-            return;
-        }
-        connection.received_bytes += bytes.len() as u64;
-        connection.is_active = true;
-        if connection.carry.is_empty() {
-            let used = self.drive(now, id, bytes);
-            if let Some(connection) = self.connections[id.0 as usize].as_mut() {
-                connection.carry.extend_from_slice(&bytes[used..]);
-            }
-        } else {
-            connection.carry.extend_from_slice(bytes);
-            self.drive_carry(now, id);
-        }
-    }
-
-    /// Whether the host should read from the connection. Not while the session waits for an answer,
-    /// nor while much is unsent, for a moment not from one that outruns a queue's consumers or has sent
-    /// more than it may, and not from one that stores messages while the journal has more than the
-    /// disk takes.
-    pub fn wants_read(&self, id: ConnectionId) -> bool {
-        let Some(connection) = self.connections[id.0 as usize].as_ref() else { return false };
-        let is_held_up = connection.session.is_waiting()
-            || connection.is_slowed
-            || connection.is_throttled()
-            || self.is_choked(id)
-            || self.world.held[id.0 as usize]
-            || (!connection.carry.is_empty() && !self.world.mesh.is_settled(id))
-            || (connection.uses_home && self.world.mesh.is_behind(ShardId::HOME))
-            || (connection.stores && self.is_journal_congested());
-        connection.ended.is_none() && !is_held_up
-    }
-
     /// Whether so much is unsent that the connection may ask for no more.
-    fn is_choked(&self, id: ConnectionId) -> bool {
+    pub(crate) fn is_choked(&self, id: ConnectionId) -> bool {
         let most = self.options.egress_bytes_max.saturating_mul(CHOKED);
         self.world.egress[id.0 as usize].pending().len() > most
     }
@@ -315,6 +282,7 @@ impl Node {
     pub fn end_turn(&mut self, now: Time) {
         self.world.begin_call();
         self.answer(now);
+        self.resumable.append(&mut self.resting);
         while let Some(id) = self.resumable.pop() {
             self.drive_carry(now, id);
             self.answer(now);
@@ -336,7 +304,7 @@ impl Node {
 
     /// Whether the node would go on at once: the host does not sleep before the next turn.
     pub fn has_work(&self) -> bool {
-        self.engine.has_work() || !self.resumable.is_empty()
+        self.engine.has_work() || !self.resumable.is_empty() || !self.resting.is_empty()
     }
 
     /// When [`Node::expire`] next has something to do.
@@ -402,69 +370,6 @@ impl Node {
     }
 
     // ---- inside ----
-
-    /// Presents input to a session until it uses no more; returns how much it used.
-    fn drive(&mut self, now: Time, id: ConnectionId, input: &[u8]) -> usize {
-        let mut used = 0;
-        let mut portion = METERED_BYTES;
-        loop {
-            let Some(connection) = self.connections[id.0 as usize].as_ref() else { return used };
-            if connection.ended.is_some() {
-                return input.len();
-            }
-            if connection.session.is_waiting() || connection.is_throttled() || self.is_choked(id) {
-                return used;
-            }
-            let end = if connection.metered.is_some() {
-                input.len().min(used.saturating_add(portion))
-            } else {
-                input.len()
-            };
-            let published = self.engine.taken();
-            let Some(connection) = self.connections[id.0 as usize].as_mut() else { return used };
-            self.world.begin_call();
-            let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
-            let result = connection.session.receive(&mut turn, &input[used..end]);
-            connection.stores |= self.world.has_stored;
-            connection.uses_home |= self.world.has_called;
-            if self.world.has_outrun && !connection.is_slowed {
-                connection.is_slowed = true;
-                self.slowed.add(now, id);
-            }
-            let progress = match result {
-                Ok(progress) => progress,
-                Err(close) => {
-                    self.answer(now);
-                    self.end(now, id, close);
-                    return input.len();
-                }
-            };
-            used += progress;
-            let has_answered = self.answer(now);
-            if progress > 0 {
-                self.meter(now, id, self.engine.taken() - published, progress);
-            }
-            if progress == 0 && end < input.len() {
-                portion = portion.saturating_mul(2);
-                continue;
-            }
-            portion = METERED_BYTES;
-            if used == input.len() || (progress == 0 && !has_answered) {
-                return used;
-            }
-        }
-    }
-
-    /// Presents a connection's kept input again.
-    fn drive_carry(&mut self, now: Time, id: ConnectionId) {
-        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
-        let mut carry = std::mem::take(&mut connection.carry);
-        let used = self.drive(now, id, &carry);
-        if let Some(connection) = self.connections[id.0 as usize].as_mut() {
-            carry.drain(..used);
-            connection.carry = carry;
-        }
-    }
 
     /// Hands a session the answer to its request.
     pub(crate) fn hand_reply(

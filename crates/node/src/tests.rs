@@ -4,6 +4,7 @@ mod broker;
 mod host;
 mod laggards;
 mod shards;
+mod turns;
 
 use crate::Node;
 use angarium_engine::{QueueDeclaration, QueueOptions, RefusalKind, Request, Time};

@@ -167,8 +167,8 @@ pub trait Session {
     fn begin<W: World>(&mut self, turn: &mut Turn<'_, W>) {
         let _ = turn;
     }
-    /// Takes input and returns how many bytes of it were used; the host presents the rest again with
-    /// what follows it. While [`Session::is_waiting`], it uses nothing.
+    /// Takes input and returns how many bytes of it were used; the host presents the rest again, at once or
+    /// with what follows it. While [`Session::is_waiting`], it uses nothing.
     fn receive<W: World>(&mut self, turn: &mut Turn<'_, W>, input: &[u8]) -> Result<usize, Close>;
     /// The engine's answer to this session's request. The host calls it after `receive` returned.
     fn replied<W: World>(

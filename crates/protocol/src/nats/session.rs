@@ -284,6 +284,7 @@ impl Session for Connection {
             match ClientOp::decode(&input[used..], &self.limits) {
                 Ok(Some((op, bytes))) => {
                     // Subscriptions may follow each other; all else comes after all shards know them.
+                    // They cost more than messages do: after each the host may turn to others.
                     let is_subscription =
                         matches!(op, ClientOp::Subscribe { .. } | ClientOp::Unsubscribe { .. });
                     if !is_subscription && !turn.world.is_settled(self.id) {
@@ -296,6 +297,9 @@ impl Session for Connection {
                     }
                     self.take(turn, op)?;
                     used += bytes;
+                    if is_subscription {
+                        break;
+                    }
                 }
                 Ok(None) => break,
                 Err(malformed) => return Err(self.fail(turn, fault::text(malformed))),

@@ -205,14 +205,17 @@ impl Host {
             }
             let mut turn = Turn { now: self.now, engine: &mut self.engine, world: &mut self.world };
             let input = &client.input;
-            match of_any!(&mut client.session, inner => inner.receive(&mut turn, input)) {
-                Ok(used) => drop(client.input.drain(..used)),
+            let used = match of_any!(&mut client.session, inner => inner.receive(&mut turn, input))
+            {
+                Ok(used) => used,
                 Err(close) => return self.ended(number, close.reason),
-            }
-            if !of_any!(&client.session, inner => inner.is_waiting()) {
+            };
+            client.input.drain(..used);
+            if of_any!(&client.session, inner => inner.is_waiting()) {
+                self.turn_ends();
+            } else if used == 0 || client.input.is_empty() {
                 return;
             }
-            self.turn_ends();
         }
     }
 

@@ -1,0 +1,127 @@
+//! What clients say on its way to their sessions: when it is read, and how much of it is taken in a turn.
+
+use crate::node::Node;
+use crate::quota::METERED_BYTES;
+use angarium_engine::{ConnectionId, ShardId, Time};
+use angarium_protocol::{Session, Turn};
+
+/// How often a session is presented input before others get their turn: it stops after each request and each
+/// subscription, which cost far more for their bytes than messages do.
+const PRESENTATIONS_MAX: usize = 64;
+
+impl Node {
+    /// Bytes arrived.
+    pub fn received(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) {
+        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        if connection.ended.is_some() {
+            return;
+        }
+        connection.received_bytes += bytes.len() as u64;
+        connection.is_active = true;
+        if connection.carry.is_empty() {
+            let used = self.drive(now, id, bytes);
+            if let Some(connection) = self.connections[id.0 as usize].as_mut() {
+                connection.carry.extend_from_slice(&bytes[used..]);
+            }
+        } else {
+            connection.carry.extend_from_slice(bytes);
+            self.drive_carry(now, id);
+        }
+    }
+
+    /// Whether the host should read from the connection. Not while the session waits for an answer,
+    /// nor while much is unsent, for a moment not from one that outruns a queue's consumers or has sent
+    /// more than it may, and not from one that stores messages while the journal has more than the
+    /// disk takes.
+    pub fn wants_read(&self, id: ConnectionId) -> bool {
+        let Some(connection) = self.connections[id.0 as usize].as_ref() else { return false };
+        let is_held_up = connection.session.is_waiting()
+            || connection.is_slowed
+            || connection.is_resting
+            || connection.is_throttled()
+            || self.is_choked(id)
+            || self.world.held[id.0 as usize]
+            || (!connection.carry.is_empty() && !self.world.mesh.is_settled(id))
+            || (connection.uses_home && self.world.mesh.is_behind(ShardId::HOME))
+            || (connection.stores && self.is_journal_congested());
+        connection.ended.is_none() && !is_held_up
+    }
+
+    /// Presents input to a session until it uses no more, or has had its turn; returns how much it used.
+    fn drive(&mut self, now: Time, id: ConnectionId, input: &[u8]) -> usize {
+        let mut used = 0;
+        let mut portion = METERED_BYTES;
+        let mut presentations = 0;
+        loop {
+            let Some(connection) = self.connections[id.0 as usize].as_ref() else { return used };
+            if connection.ended.is_some() {
+                return input.len();
+            }
+            if connection.session.is_waiting() || connection.is_throttled() || self.is_choked(id) {
+                return used;
+            }
+            let end = if connection.metered.is_some() {
+                input.len().min(used.saturating_add(portion))
+            } else {
+                input.len()
+            };
+            let published = self.engine.taken();
+            let Some(connection) = self.connections[id.0 as usize].as_mut() else { return used };
+            self.world.begin_call();
+            let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
+            let result = connection.session.receive(&mut turn, &input[used..end]);
+            connection.stores |= self.world.has_stored;
+            connection.uses_home |= self.world.has_called;
+            if self.world.has_outrun && !connection.is_slowed {
+                connection.is_slowed = true;
+                self.slowed.add(now, id);
+            }
+            let progress = match result {
+                Ok(progress) => progress,
+                Err(close) => {
+                    self.answer(now);
+                    self.end(now, id, close);
+                    return input.len();
+                }
+            };
+            used += progress;
+            let has_answered = self.answer(now);
+            if progress > 0 {
+                self.meter(now, id, self.engine.taken() - published, progress);
+            }
+            if progress == 0 && end < input.len() {
+                portion = portion.saturating_mul(2);
+                continue;
+            }
+            portion = METERED_BYTES;
+            if used == input.len() || (progress == 0 && !has_answered) {
+                return used;
+            }
+            presentations += 1;
+            if presentations == PRESENTATIONS_MAX {
+                self.rest(id);
+                return used;
+            }
+        }
+    }
+
+    /// The connection's input has to wait for the next turn.
+    fn rest(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        if !std::mem::replace(&mut connection.is_resting, true) {
+            self.resting.push(id);
+        }
+    }
+
+    /// Presents a connection's kept input again.
+    pub(crate) fn drive_carry(&mut self, now: Time, id: ConnectionId) {
+        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        connection.is_resting = false;
+        let mut carry = std::mem::take(&mut connection.carry);
+        let used = self.drive(now, id, &carry);
+        if let Some(connection) = self.connections[id.0 as usize].as_mut() {
+            carry.drain(..used);
+            connection.carry = carry;
+        }
+    }
+}
