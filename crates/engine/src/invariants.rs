@@ -3,7 +3,7 @@
 use crate::Overflow;
 use crate::engine::Engine;
 use crate::queue::Queue;
-use crate::queue::entry::NOWHERE;
+use crate::queue::entry::{Entry, NOWHERE};
 use std::collections::BTreeMap;
 
 impl Engine {
@@ -82,6 +82,12 @@ impl Engine {
             }
         }
         resident
+    }
+
+    /// Messages that are out of their queues, with the numbers of these.
+    fn out(&self) -> impl Iterator<Item = (u64, &Entry)> {
+        let delivered = self.unsettled().flat_map(|unsettled| unsettled.iter());
+        delivered.map(|(_, it)| (it.queue_number, &it.entry)).chain(self.dying())
     }
 
     fn check_credit(&self) {

@@ -92,7 +92,7 @@ impl Engine {
             let entries = queue.lanes.iter().flat_map(|lane| lane.entries());
             entries.map(|entry| (queue.number, entry))
         });
-        ready.chain(self.out()).filter(|(_, entry)| entry.durable)
+        ready.filter(|(_, entry)| entry.durable).chain(self.durable_out())
     }
 
     /// Appends what was read anew, and goes on with the segment.
@@ -168,8 +168,8 @@ impl Engine {
         let ready = ready.flat_map(|lane| lane.entries_mut());
         let settling = self.settling.iter_mut().map(|settling| &mut settling.deliveries);
         let unsettled = self.sessions.iter_mut().map(|(_, session)| &mut session.unsettled);
-        let out = unsettled.chain(settling).flat_map(Unsettled::iter_mut);
-        let out = out.map(|(_, delivered)| &mut delivered.entry);
+        let out = unsettled.chain(settling).flat_map(Unsettled::durable_mut);
+        let out = out.map(|delivered| &mut delivered.entry);
         let dying = self.loads.values_mut().filter_map(|loading| match &mut loading.wanted {
             Wanted::DeadLetter { entry, .. } => Some(&mut **entry),
             _ => None,

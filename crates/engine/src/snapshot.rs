@@ -26,7 +26,7 @@ impl Engine {
         self.write_access(&mut writer);
         writer.varint(self.queues.iter().filter(|(_, queue)| queue.durable).count() as u64);
         let mut out: BTreeMap<u64, Vec<&Entry>> = BTreeMap::new();
-        for (number, entry) in self.out().filter(|(_, entry)| entry.durable) {
+        for (number, entry) in self.durable_out() {
             out.entry(number).or_default().push(entry);
         }
         for (_, queue) in self.queues.iter().filter(|(_, queue)| queue.durable) {

@@ -331,7 +331,7 @@ impl Engine {
 
     /// Numbers of a queue's durable messages that are out, or on their way to be dead letters.
     pub(crate) fn unsettled_of(&self, number: u64) -> Vec<u64> {
-        let out = self.out().filter(|(of, entry)| *of == number && entry.durable);
+        let out = self.durable_out().filter(|(of, _)| *of == number);
         let mut kept: Vec<u64> = out.map(|(_, entry)| entry.seq).collect();
         kept.sort_unstable();
         kept

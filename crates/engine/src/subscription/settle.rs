@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::queue::entry::Entry;
 use crate::record::{self, Kind, Record, Requeued};
-use crate::subscription::unsettled::Delivered;
+use crate::subscription::unsettled::{Delivered, Unsettled};
 use crate::timers::Timer;
 use crate::{
     DeathReason, Effects, Outcome, Position, Refusal, RefusalKind, SessionId, Settle, Time,
@@ -253,13 +253,18 @@ impl Engine {
         Some(fx.append(&[&self.record], wants_flush))
     }
 
-    /// Messages that are out of their queues, with the numbers of these: delivered and not settled, or on
-    /// their way to be dead letters.
-    pub(crate) fn out(&self) -> impl Iterator<Item = (u64, &Entry)> {
-        let settling = self.settling.iter().flat_map(|settling| settling.deliveries.iter());
-        let delivered = self.sessions.iter().flat_map(|(_, session)| session.unsettled.iter());
-        let delivered = delivered.chain(settling);
-        delivered.map(|(_, it)| (it.queue_number, &it.entry)).chain(self.dying())
+    /// Durable messages that are out of their queues, with the numbers of these: delivered and not
+    /// settled, or on their way to be dead letters.
+    pub(crate) fn durable_out(&self) -> impl Iterator<Item = (u64, &Entry)> {
+        let delivered = self.unsettled().flat_map(Unsettled::durable);
+        let delivered = delivered.map(|it| (it.queue_number, &it.entry));
+        delivered.chain(self.dying().filter(|(_, entry)| entry.durable))
+    }
+
+    /// All deliveries that were not settled.
+    pub(crate) fn unsettled(&self) -> impl Iterator<Item = &Unsettled> {
+        let settling = self.settling.iter().map(|settling| &settling.deliveries);
+        self.sessions.iter().map(|(_, session)| &session.unsettled).chain(settling)
     }
 
     /// Returns deliveries that were not settled in time.

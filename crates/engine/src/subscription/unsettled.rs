@@ -33,11 +33,19 @@ pub(crate) struct Unsettled {
     base: u64,
     ring: VecDeque<Option<Delivered>>,
     in_ring: usize,
+    /// How many of all survive a restart.
+    durable: usize,
 }
 
 impl Unsettled {
     pub(crate) fn len(&self) -> usize {
         self.old.len() + self.in_ring
+    }
+
+    /// Those that survive a restart; where there are none, the others are not looked at.
+    pub(crate) fn durable(&self) -> impl Iterator<Item = &Delivered> {
+        let all = (self.durable > 0).then(|| self.iter());
+        all.into_iter().flatten().map(|(_, it)| it).filter(|it| it.entry.durable)
     }
 
     /// Adds a delivery; tags only go up.
@@ -58,6 +66,7 @@ impl Unsettled {
         while self.base + (self.ring.len() as u64) < tag {
             self.ring.push_back(None);
         }
+        self.durable += usize::from(delivered.entry.durable);
         self.ring.push_back(Some(delivered));
         self.in_ring += 1;
     }
@@ -77,25 +86,30 @@ impl Unsettled {
     /// Takes the delivery of that tag.
     #[inline]
     pub(crate) fn take(&mut self, tag: u64) -> Option<Delivered> {
-        if tag < self.base {
-            return self.old.remove(&tag);
-        }
-        let index = usize::try_from(tag - self.base).ok()?;
-        if index == 0 {
-            return self.take_front();
-        }
-        let taken = self.ring.get_mut(index)?.take()?;
-        self.in_ring -= 1;
+        let taken = if tag < self.base {
+            self.old.remove(&tag)?
+        } else if tag == self.base {
+            self.take_front()?
+        } else {
+            let index = usize::try_from(tag - self.base).ok()?;
+            let taken = self.ring.get_mut(index)?.take()?;
+            self.in_ring -= 1;
+            taken
+        };
+        self.durable -= usize::from(taken.entry.durable);
         Some(taken)
     }
 
     /// Takes the delivery of the lowest tag, unless that is above `up_to`.
     #[inline]
     pub(crate) fn take_first(&mut self, up_to: u64) -> Option<Delivered> {
-        if let Some(oldest) = self.old.first_entry() {
-            return (*oldest.key() <= up_to).then(|| oldest.remove());
-        }
-        if self.base > up_to { None } else { self.take_front() }
+        let taken = match self.old.first_entry() {
+            Some(oldest) if *oldest.key() <= up_to => oldest.remove(),
+            None if self.base <= up_to => self.take_front()?,
+            _ => return None,
+        };
+        self.durable -= usize::from(taken.entry.durable);
+        Some(taken)
     }
 
     /// Takes all deliveries up to a tag.
@@ -109,10 +123,13 @@ impl Unsettled {
                 first.old.extend(self.take_front().map(|delivered| (tag, delivered)));
             }
         }
+        let durable = self.durable;
+        self.durable = self.iter().filter(|(_, it)| durable > 0 && it.entry.durable).count();
+        first.durable = durable - self.durable;
         first
     }
 
-    /// Takes the front of the ring, which is there unless the ring is empty.
+    /// Takes the front of the ring, which is there unless the ring is empty. The caller counts.
     #[inline]
     fn take_front(&mut self) -> Option<Delivered> {
         let taken = self.ring.pop_front()??;
@@ -158,11 +175,11 @@ impl Unsettled {
         self.old.iter().map(|(tag, delivered)| (*tag, delivered)).chain(ring)
     }
 
-    /// All of them, by tag.
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut Delivered)> {
-        let ring =
-            (self.base..).zip(&mut self.ring).filter_map(|(tag, slot)| Some((tag, slot.as_mut()?)));
-        self.old.iter_mut().map(|(tag, delivered)| (*tag, delivered)).chain(ring)
+    /// Those that survive a restart.
+    pub(crate) fn durable_mut(&mut self) -> impl Iterator<Item = &mut Delivered> {
+        let ring = self.ring.iter_mut().flatten();
+        let all = (self.durable > 0).then(|| self.old.values_mut().chain(ring));
+        all.into_iter().flatten().filter(|it| it.entry.durable)
     }
 }
 
@@ -179,12 +196,19 @@ mod tests {
             message: None,
             bytes: 0,
             requeues: 0,
-            durable: false,
+            durable: seq.is_multiple_of(7),
             redelivered: false,
             fetch: Fetch::Idle,
             lane: 0,
         };
         Delivered { entry, queue: 0, queue_number: 0, subscription: None, deadline: NEVER }
+    }
+
+    /// Every seventh is durable.
+    fn check_durable(unsettled: &Unsettled, tags: &[u64]) {
+        let durable = unsettled.durable().map(|it| it.entry.seq);
+        assert!(durable.eq(tags.iter().copied().filter(|tag| tag.is_multiple_of(7))));
+        assert_eq!(unsettled.durable, unsettled.durable().count());
     }
 
     /// As many are delivered as said, of which every `nth` is settled at once; then all others, from the
@@ -202,6 +226,7 @@ mod tests {
             }
         }
         assert_eq!(unsettled.len(), left.len());
+        check_durable(&unsettled, &left);
         assert!(unsettled.iter().map(|(tag, _)| tag).eq(left.iter().copied()));
         for &tag in &left {
             assert_eq!(unsettled.first(), Some(tag));
@@ -210,7 +235,7 @@ mod tests {
             assert_eq!(taken.expect("it is there").entry.seq, tag);
             assert!(!unsettled.contains(tag));
         }
-        assert_eq!((unsettled.len(), unsettled.first()), (0, None));
+        assert_eq!((unsettled.len(), unsettled.first(), unsettled.durable), (0, None, 0));
     }
 
     #[test]
@@ -228,6 +253,8 @@ mod tests {
                 assert!(first.iter().map(|(tag, _)| tag).eq(split.iter().copied()));
                 assert!(unsettled.iter().map(|(tag, _)| tag).eq(rest.iter().copied()));
                 assert_eq!((first.len(), unsettled.len()), (split.len(), rest.len()));
+                check_durable(&first, split);
+                check_durable(&unsettled, rest);
             }
         }
     }
