@@ -4,13 +4,12 @@
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // A program of its own.
 
-use angarium_engine::limits::Limits;
-use angarium_engine::{ConnectionId, Quota, Request, ShardId, Time};
+use angarium_engine::{ConnectionId, Request, ShardId, Time};
 use angarium_journal::FaultyStorage;
-use angarium_node::{Node, Options, SpillOptions};
+use angarium_node::{Node, Options};
 use angarium_protocol::amqp091::codec::{Method, Properties, Table, content};
 use angarium_protocol::amqp091::frame;
-use angarium_protocol::{Identity, Peer, Protocol, amqp091, nats};
+use angarium_protocol::{Identity, Peer, Protocol};
 use std::fmt::Write;
 
 /// Messages that arrive at once.
@@ -29,21 +28,14 @@ struct Host {
 
 fn options(shard: usize, shards: usize) -> Options {
     Options {
-        seed: [1; 32],
-        limits: Limits::default(),
         journal: angarium_journal::Options {
             segment_bytes: 16 << 20,
             checkpoint_bytes: 64 << 20,
             backlog_bytes_max: 32 << 20,
         },
-        amqp091: amqp091::Settings::default().into(),
-        nats: nats::Settings::default().into(),
-        egress_bytes_max: 256 << 10,
-        quota: Quota::default(),
-        spill: SpillOptions::default(),
-        local_users: Vec::new(),
         shard: ShardId(shard as u8),
         shards,
+        ..Options::alone([1; 32])
     }
 }
 

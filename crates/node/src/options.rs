@@ -34,6 +34,23 @@ pub struct Options {
 }
 
 impl Options {
+    /// Of a broker of one shard, with everything as it is by default.
+    pub fn alone(seed: [u8; 32]) -> Options {
+        Options {
+            seed,
+            limits: Limits::default(),
+            journal: angarium_journal::Options::default(),
+            amqp091: amqp091::Settings::default().into(),
+            nats: nats::Settings::default().into(),
+            egress_bytes_max: 256 << 10,
+            quota: Quota::default(),
+            spill: SpillOptions::default(),
+            local_users: Vec::new(),
+            shard: ShardId::HOME,
+            shards: 1,
+        }
+    }
+
     /// The number by which people know a connection: those of all shards differ.
     pub(crate) fn number_of(&self, connection: ConnectionId) -> u64 {
         u64::from(connection.0) * self.shards as u64 + u64::from(self.shard.0)

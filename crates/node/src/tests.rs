@@ -6,10 +6,47 @@ mod laggards;
 mod shards;
 mod turns;
 
-use crate::Node;
+use crate::{Node, Options};
 use angarium_engine::{QueueDeclaration, QueueOptions, RefusalKind, Request, Time};
+use angarium_journal::FaultyStorage;
 use angarium_protocol::Peer;
 use host::{Host, RESIDENT_BYTES_MAX, Said};
+
+/// Sizes with which a few messages fill segments.
+fn small_journal() -> angarium_journal::Options {
+    angarium_journal::Options {
+        segment_bytes: 64 << 10,
+        checkpoint_bytes: 64 << 10,
+        backlog_bytes_max: 128 << 10,
+    }
+}
+
+/// A user who may do everything in the first virtual host.
+fn put_user(home: &mut Node, now: Time, name: &str) {
+    let (any, name, vhost) = (|| ".*".to_owned(), name.to_owned(), "/".to_owned());
+    let (password_hash, administrator) = ("secret".to_owned(), false);
+    let put = Request::PutUser { name: name.clone(), password_hash, administrator };
+    let (configure, write, read) = (any(), any(), any());
+    let permit = Request::SetPermissions { user: name, vhost, configure, write, read };
+    for request in [put, permit] {
+        administer(home, now, "/", request);
+    }
+}
+
+/// The shards of a broker with what the disk has; there is a user `user`.
+fn start(
+    disk: &FaultyStorage,
+    now: Time,
+    shards: usize,
+    options: fn(usize, usize) -> Options,
+) -> Vec<Node> {
+    let mut home = Node::recover(options(0, shards), disk, now).expect("it starts");
+    put_user(&mut home, now, "user");
+    let introduction = home.introduction();
+    let others = (1..shards)
+        .map(|shard| Node::join(options(shard, shards), &introduction).expect("home knows how"));
+    std::iter::once(home).chain(others).collect()
+}
 
 /// Plays each scenario with one shard, and with the clients on another shard than the queues.
 macro_rules! scenarios {

@@ -4,11 +4,11 @@
 //! `a< MSG s 1 2|hi` is what it must have heard since the last time it was asked, with `|` for a line's
 //! end inside; `a<` alone: nothing. `hold` keeps parcels back, `carry` delivers them.
 
-use super::administer;
-use crate::{Node, Options, Parcel, SpillOptions};
+use super::{administer, small_journal, start};
+use crate::{Node, Options, Parcel};
 use angarium_engine::{Bound, ConnectionId, Quota, Request, ShardId, Time};
 use angarium_journal::FaultyStorage;
-use angarium_protocol::{Identity, Peer, Protocol, amqp091, nats};
+use angarium_protocol::{Identity, Peer, Protocol};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Bytes unsent to a client at which it hears nothing more.
@@ -40,21 +40,12 @@ pub(super) struct Broker {
 
 fn options(shard: usize, shards: usize) -> Options {
     Options {
-        seed: [1; 32],
-        limits: Default::default(),
-        journal: angarium_journal::Options {
-            segment_bytes: 64 << 10,
-            checkpoint_bytes: 64 << 10,
-            backlog_bytes_max: 128 << 10,
-        },
-        amqp091: amqp091::Settings::default().into(),
-        nats: nats::Settings::default().into(),
+        journal: small_journal(),
         egress_bytes_max: EGRESS_BYTES_MAX,
         quota: Quota::default().with(Bound::UnsentBytes, DIRECT_BYTES_MAX as u64),
-        spill: SpillOptions::default(),
-        local_users: Vec::new(),
         shard: ShardId(shard as u8),
         shards,
+        ..Options::alone([1; 32])
     }
 }
 
@@ -62,28 +53,7 @@ impl Broker {
     pub(super) fn new(shards: usize) -> Broker {
         let disk = FaultyStorage::new(1);
         let now = Time(1_000_000_000);
-        let mut home = Node::recover(options(0, shards), &disk, now).unwrap();
-        let any = || ".*".to_owned();
-        let put = Request::PutUser {
-            name: "user".to_owned(),
-            password_hash: "secret".to_owned(),
-            administrator: false,
-        };
-        let permit = Request::SetPermissions {
-            user: "user".to_owned(),
-            vhost: "/".to_owned(),
-            configure: any(),
-            write: any(),
-            read: any(),
-        };
-        for request in [put, permit] {
-            administer(&mut home, now, "/", request);
-        }
-        let introduction = home.introduction();
-        let mut nodes = vec![home];
-        for shard in 1..shards {
-            nodes.push(Node::join(options(shard, shards), &introduction).unwrap());
-        }
+        let nodes = start(&disk, now, shards, options);
         let (clients, parcels) = (BTreeMap::new(), VecDeque::new());
         let mut broker = Broker { nodes, disk, now, clients, parcels, holds: false };
         broker.settle_down();

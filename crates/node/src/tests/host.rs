@@ -1,13 +1,12 @@
 //! The smallest host: one thread, no network, a disk in memory, and clients that are only their bytes.
 
-use super::administer;
+use super::{small_journal, start};
 use crate::{Node, Options, ReadJob, SpillOptions, Ticket};
 use angarium_engine::limits::Limits;
 use angarium_engine::{Bound, ConnectionId, Quota, RefusalKind, Request, ShardId, Time};
 use angarium_journal::{FaultyStorage, Job};
 use angarium_protocol::amqp091::codec::{ContentHeader, Method, Properties, Table, content};
-use angarium_protocol::amqp091::{self, frame};
-use angarium_protocol::nats;
+use angarium_protocol::amqp091::frame;
 use angarium_protocol::{Credentials, Identity, Peer};
 use std::time::Duration;
 
@@ -55,25 +54,19 @@ pub(super) struct Host {
 
 pub(super) fn options(shard: usize, shards: usize) -> Options {
     Options {
-        seed: [1; 32],
         limits: Limits {
             resident_bytes_max: RESIDENT_BYTES_MAX,
             queue_resident_bytes_max: RESIDENT_BYTES_MAX,
             ..Limits::default()
         },
-        journal: angarium_journal::Options {
-            segment_bytes: 64 << 10,
-            checkpoint_bytes: 64 << 10,
-            backlog_bytes_max: 128 << 10,
-        },
-        amqp091: amqp091::Settings::default().into(),
-        nats: nats::Settings::default().into(),
+        journal: small_journal(),
         egress_bytes_max: EGRESS_BYTES_MAX,
         quota: Quota::default().with(Bound::UnsentBytes, 4 * EGRESS_BYTES_MAX as u64),
         spill: SpillOptions { bytes_max: 8 << 20, ..SpillOptions::default() },
         local_users: vec!["user".to_owned()],
         shard: ShardId(shard as u8),
         shards,
+        ..Options::alone([1; 32])
     }
 }
 
@@ -95,30 +88,7 @@ impl Host {
     }
 
     fn start(&mut self) {
-        let mut node =
-            Node::recover(options(0, self.shards), &self.disk, self.now).expect("it starts");
-        let any = || ".*".to_owned();
-        let put = Request::PutUser {
-            name: "user".to_owned(),
-            password_hash: "secret".to_owned(),
-            administrator: false,
-        };
-        let permit = Request::SetPermissions {
-            user: "user".to_owned(),
-            vhost: "/".to_owned(),
-            configure: any(),
-            write: any(),
-            read: any(),
-        };
-        for request in [put, permit] {
-            administer(&mut node, self.now, "/", request);
-        }
-        let introduction = node.introduction();
-        self.nodes.push(node);
-        for shard in 1..self.shards {
-            let node = Node::join(options(shard, self.shards), &introduction).expect("it starts");
-            self.nodes.push(node);
-        }
+        self.nodes = start(&self.disk, self.now, self.shards, options);
         self.settle_down();
         self.answered();
     }

@@ -20,7 +20,7 @@ use angarium_engine::limits::Limits;
 use angarium_engine::{Bound, Quota, Time};
 use angarium_journal::FaultyStorage;
 use angarium_node::SpillOptions;
-use angarium_protocol::{amqp091, nats};
+use angarium_protocol::nats;
 use broker::Broker;
 use disk_work::Flight;
 use faults::Fault;
@@ -277,7 +277,6 @@ impl World {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
         angarium_node::Options {
-            seed: key,
             limits: Limits {
                 resident_bytes_max: sizes.resident_bytes_max,
                 queue_resident_bytes_max: sizes.queue_resident_bytes_max,
@@ -289,16 +288,14 @@ impl World {
                 checkpoint_bytes: sizes.checkpoint_bytes,
                 backlog_bytes_max: sizes.backlog_bytes_max,
             },
-            amqp091: amqp091::Settings::default().into(),
             nats: nats_settings().into(),
             egress_bytes_max: sizes.egress_bytes_max,
             quota: Quota::default()
                 .with_laggard(self.plan.laggard)
                 .with(Bound::UnsentBytes, sizes.direct_bytes_max() as u64),
             spill: SpillOptions { chunk_bytes: sizes.egress_bytes_max, ..SpillOptions::default() },
-            local_users: Vec::new(),
-            shard: angarium_engine::ShardId::HOME,
             shards: self.plan.shards.count,
+            ..angarium_node::Options::alone(key)
         }
     }
 }
