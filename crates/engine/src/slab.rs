@@ -1,4 +1,4 @@
-//! Values kept in numbered slots that are reused. Growing moves none of them.
+//! Values kept in numbered slots that are reused. Growing never moves many of them.
 
 /// Slots that are allocated together.
 const CHUNK: usize = 1 << 10;
