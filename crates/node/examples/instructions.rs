@@ -140,6 +140,7 @@ impl Host {
                 self.nodes[usize::from(to.0)].arrived(NOW, ShardId(shard as u8), parcel);
                 is_busy = true;
             }
+            is_busy |= self.nodes[shard].has_work();
         }
         is_busy
     }
