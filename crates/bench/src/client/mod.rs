@@ -13,12 +13,14 @@ pub mod nats;
 mod receiver;
 pub mod stomp;
 mod target;
+mod vhost_uri;
 
 pub use error::Error;
 pub use incoming::Incoming;
 pub use link::{Encoded, Link, Route, Source};
 pub use receiver::{Confirm, Head, Receiver};
 pub use target::{Protocol, Target};
+pub use vhost_uri::VhostUri;
 
 use std::io;
 use std::net::TcpStream;

@@ -1,6 +1,6 @@
 //! Where a broker listens and which protocol it speaks there, from the scheme of its address.
 
-use super::{amqp091, mqtt, nats, stomp};
+use super::{VhostUri, mqtt, nats};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
@@ -58,13 +58,13 @@ impl Protocol {
 #[serde(try_from = "String", into = "String")]
 pub enum Target {
     /// `amqp://`
-    Amqp091(amqp091::Uri),
+    Amqp091(VhostUri),
     /// `nats://`
     Nats(nats::Uri),
     /// `mqtt://`, `mqtt5://`
     Mqtt(mqtt::Uri),
     /// `stomp://`
-    Stomp(stomp::Uri),
+    Stomp(VhostUri),
 }
 
 impl Target {
@@ -81,20 +81,18 @@ impl Target {
     /// Host name or address.
     pub fn host(&self) -> &str {
         match self {
-            Target::Amqp091(uri) => &uri.host,
+            Target::Amqp091(uri) | Target::Stomp(uri) => &uri.host,
             Target::Nats(uri) => &uri.host,
             Target::Mqtt(uri) => &uri.host,
-            Target::Stomp(uri) => &uri.host,
         }
     }
 
     /// TCP port.
     pub fn port(&self) -> u16 {
         match self {
-            Target::Amqp091(uri) => uri.port,
+            Target::Amqp091(uri) | Target::Stomp(uri) => uri.port,
             Target::Nats(uri) => uri.port,
             Target::Mqtt(uri) => uri.port,
-            Target::Stomp(uri) => uri.port,
         }
     }
 }
@@ -129,8 +127,7 @@ impl From<Target> for String {
     fn from(target: Target) -> String {
         let shown = target.to_string();
         let login = match &target {
-            Target::Amqp091(uri) => Some((&uri.user, Some(&uri.password))),
-            Target::Stomp(uri) => Some((&uri.user, Some(&uri.password))),
+            Target::Amqp091(uri) | Target::Stomp(uri) => Some((&uri.user, Some(&uri.password))),
             Target::Mqtt(uri) => uri.login.as_ref().map(|(user, password)| (user, Some(password))),
             Target::Nats(uri) => match &uri.login {
                 nats::Login::None => None,
@@ -152,10 +149,9 @@ impl From<Target> for String {
 impl std::fmt::Display for Target {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Target::Amqp091(uri) => uri.fmt(f),
+            Target::Amqp091(uri) | Target::Stomp(uri) => uri.fmt(f),
             Target::Nats(uri) => uri.fmt(f),
             Target::Mqtt(uri) => uri.fmt(f),
-            Target::Stomp(uri) => uri.fmt(f),
         }
     }
 }

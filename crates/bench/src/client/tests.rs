@@ -118,7 +118,7 @@ fn a_scheme_names_the_protocol() {
 fn an_address_for_others_has_its_password_and_one_for_reports_has_not() {
     for text in [
         "amqp://u:p%40%2F@h:1/v",
-        "stomp://u:p@h:1",
+        "stomp://u:p@h:1/v",
         "mqtt5://u:p@h:1",
         "nats://t@h:1",
         "nats://h:1",

@@ -5,7 +5,7 @@
 
 use super::command::wait_until_open;
 use super::free_port;
-use crate::client::amqp091::Uri;
+use crate::client::VhostUri;
 use crate::client::{Error, Target};
 use crate::keeper;
 use crate::measure::process::listener_pid;
@@ -152,7 +152,8 @@ impl Ports {
     }
 
     fn uri(&self) -> Target {
-        Target::Amqp091(Uri {
+        Target::Amqp091(VhostUri {
+            scheme: "amqp",
             user: "guest".to_owned(),
             password: "guest".to_owned(),
             host: "127.0.0.1".to_owned(),

@@ -1,10 +1,9 @@
 //! One connection with one channel: handshake, topology, and the socket itself for the hot loops.
 
-use super::Uri;
 use super::delivery::Content;
 use super::incoming::{FRAME_BYTES_MAX, next_frame};
 use super::message::{Argument, write_arguments};
-use crate::client::{Error, Incoming, Receiver, dial};
+use crate::client::{Error, Incoming, Receiver, VhostUri, dial};
 use angarium_protocol::amqp091::codec::method::DecodeError;
 use angarium_protocol::amqp091::codec::table;
 use angarium_protocol::amqp091::codec::{Malformed, Method, Table, put_table};
@@ -48,7 +47,7 @@ pub struct Connection {
 impl Connection {
     /// Connects, authenticates by PLAIN, opens the virtual host and channel 1. Asks for no
     /// heartbeats.
-    pub fn open(uri: &Uri) -> Result<Connection, Error> {
+    pub fn open(uri: &VhostUri) -> Result<Connection, Error> {
         let stream = dial(&uri.host, uri.port)?;
         let mut connection = Connection {
             stream,
@@ -70,7 +69,7 @@ impl Connection {
         Ok(connection)
     }
 
-    fn authenticate(&mut self, uri: &Uri) -> Result<(), Error> {
+    fn authenticate(&mut self, uri: &VhostUri) -> Result<(), Error> {
         self.expect(0, |method| matches!(method, Method::ConnectionStart { .. }))?;
         let mut properties = Vec::new();
         put_table(&mut properties, |table| {

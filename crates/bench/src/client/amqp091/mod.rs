@@ -5,11 +5,9 @@ pub mod connection;
 mod delivery;
 mod incoming;
 mod message;
-mod uri;
 
 pub use connection::Connection;
 pub use message::{Argument, Envelope, write_ack, write_arguments};
-pub use uri::Uri;
 
 #[cfg(test)]
 mod tests;

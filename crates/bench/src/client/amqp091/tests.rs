@@ -1,8 +1,9 @@
 //! Frames to and from bytes, and broker addresses.
 
 use super::incoming::next_frame;
-use super::{Argument, Envelope, Uri, write_ack, write_arguments};
+use super::{Argument, Envelope, write_ack, write_arguments};
 use crate::client::Incoming;
+use crate::client::VhostUri;
 use angarium_protocol::amqp091::codec::content::Tagged;
 use angarium_protocol::amqp091::codec::{FieldValue, table};
 use angarium_protocol::amqp091::frame::{self, Frame};
@@ -106,7 +107,7 @@ fn frames_arrive_whole_however_the_bytes_come() {
 #[test]
 fn addresses_are_read_with_their_defaults() {
     let check = |text: &str, user: &str, password: &str, host: &str, port: u16, vhost: &str| {
-        let uri: Uri = text.parse().expect("it is an address");
+        let uri: VhostUri = text.parse().expect("it is an address");
         let parts = (uri.user.as_str(), uri.password.as_str(), uri.host.as_str(), uri.port);
         assert_eq!((parts, uri.virtual_host.as_str()), ((user, password, host, port), vhost));
     };
@@ -115,6 +116,6 @@ fn addresses_are_read_with_their_defaults() {
     check("amqp://a:b%40c@h:1/v", "a", "b@c", "h", 1, "v");
     check("amqp://h/", "guest", "guest", "h", 5672, "/");
     for wrong in ["http://h", "amqp://", "amqp://h:port", "amqp://h/%zz", "amqp://h/%2"] {
-        assert!(wrong.parse::<Uri>().is_err(), "{wrong}");
+        assert!(wrong.parse::<VhostUri>().is_err(), "{wrong}");
     }
 }

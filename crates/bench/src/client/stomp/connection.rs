@@ -1,8 +1,7 @@
 //! One connection: handshake, subscription, and the parsing of what comes.
 
-use super::Uri;
 use super::frame::{self, FrameHead};
-use crate::client::{Confirm, Error, Head, Incoming, Receiver, dial};
+use crate::client::{Confirm, Error, Head, Incoming, Receiver, VhostUri, dial};
 use std::collections::VecDeque;
 use std::io::Write;
 use std::net::TcpStream;
@@ -35,7 +34,7 @@ pub struct Connection {
 
 impl Connection {
     /// Connects and authenticates.
-    pub fn open(uri: &Uri) -> Result<Connection, Error> {
+    pub fn open(uri: &VhostUri) -> Result<Connection, Error> {
         let stream = dial(&uri.host, uri.port)?;
         let mut connection = Connection {
             stream,

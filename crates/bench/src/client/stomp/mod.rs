@@ -2,11 +2,9 @@
 
 mod connection;
 mod frame;
-mod uri;
 
 pub use connection::Connection;
 pub(super) use frame::RECEIPT_DIGITS;
-pub use uri::Uri;
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Frames to and from bytes, and addresses.
 
-use super::Uri;
 use super::frame::{FrameHead, RECEIPT_DIGITS, number, write, write_send};
+use crate::client::VhostUri;
 
 #[test]
 fn a_send_is_a_frame_with_a_receipt_and_a_body() {
@@ -53,9 +53,9 @@ fn numbers_are_digits() {
 
 #[test]
 fn addresses_are_read() {
-    let uri: Uri = "stomp://h".parse().expect("it is one");
+    let uri: VhostUri = "stomp://h".parse().expect("it is one");
     assert_eq!((uri.port, uri.user.as_str(), uri.virtual_host.as_str()), (61_613, "guest", "/"));
-    let uri: Uri = "stomp://u:p@h:5/v".parse().expect("it is one");
+    let uri: VhostUri = "stomp://u:p@h:5/v".parse().expect("it is one");
     assert_eq!((uri.port, uri.user.as_str(), uri.virtual_host.as_str()), (5, "u", "v"));
-    assert_eq!(uri.to_string(), "stomp://h:5");
+    assert_eq!(uri.to_string(), "stomp://h:5/v");
 }

@@ -1,57 +1,57 @@
-//! `amqp://user:password@host:port/vhost`, as RabbitMQ's URI specification has it.
+//! Addresses with a virtual host: `amqp://user:password@host:port/vhost`, as RabbitMQ's URI
+//! specification has it, and `stomp://` in the same way.
 
 use crate::client::target::{Authority, decode};
 use std::str::FromStr;
 
 /// Where a broker listens and as whom to speak to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Uri {
+pub struct VhostUri {
+    /// `amqp` or `stomp`.
+    pub scheme: &'static str,
     /// The user's name; `guest` unless given.
     pub user: String,
     /// The password; `guest` unless given.
     pub password: String,
     /// Host name or address.
     pub host: String,
-    /// TCP port; 5672 unless given.
+    /// TCP port; unless given, 5672 for AMQP and 61613 for STOMP.
     pub port: u16,
     /// The virtual host; `/` unless given.
     pub virtual_host: String,
 }
 
-impl FromStr for Uri {
+impl FromStr for VhostUri {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Uri, String> {
-        let rest = text
-            .strip_prefix("amqp://")
-            .ok_or_else(|| format!("`{text}` does not start with `amqp://`"))?;
-        let (authority, path) = match rest.split_once('/') {
-            Some((authority, path)) => (authority, Some(path)),
-            None => (rest, None),
+    fn from_str(text: &str) -> Result<VhostUri, String> {
+        let (scheme, usual_port, rest) = match text.split_once("://") {
+            Some(("amqp", rest)) => ("amqp", 5672, rest),
+            Some(("stomp", rest)) => ("stomp", 61_613, rest),
+            _ => return Err(format!("`{text}` starts with neither `amqp://` nor `stomp://`")),
         };
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let Authority { credentials, host, port } = Authority::parse(authority)?;
         let (user, password) = match credentials {
             Some((user, password)) => (user, password.unwrap_or("")),
             None => ("guest", "guest"),
         };
-        Ok(Uri {
+        Ok(VhostUri {
+            scheme,
             user: decode(user)?,
             password: decode(password)?,
             host: host.to_owned(),
-            port: port.unwrap_or(5672),
+            port: port.unwrap_or(usual_port),
             // An empty name is what the specification has for a path of `/`, and nobody's wish.
-            virtual_host: match path {
-                None | Some("") => "/".to_owned(),
-                Some(path) => decode(path)?,
-            },
+            virtual_host: if path.is_empty() { "/".to_owned() } else { decode(path)? },
         })
     }
 }
 
-impl std::fmt::Display for Uri {
+impl std::fmt::Display for VhostUri {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // The password stays out: this goes into reports.
-        write!(f, "amqp://{}:{}", self.host, self.port)?;
+        write!(f, "{}://{}:{}", self.scheme, self.host, self.port)?;
         if self.virtual_host != "/" {
             write!(f, "/{}", self.virtual_host)?;
         }
