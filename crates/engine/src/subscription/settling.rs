@@ -33,7 +33,7 @@ impl Engine {
         fx: &mut F,
     ) {
         // A transaction's are one group of records.
-        if self.has_many_unsettled(slot) && !self.in_group {
+        if self.is_much(slot, up_to) && !self.in_group {
             let queues = match outcome {
                 Outcome::Requeue => self.queues_of(slot),
                 Outcome::Accept | Outcome::Discard => Vec::new(),
@@ -55,7 +55,7 @@ impl Engine {
         queues: &[u32],
         fx: &mut F,
     ) {
-        if self.has_many_unsettled(slot) {
+        if self.is_much(slot, u64::MAX) {
             self.settle_later(slot, u64::MAX, Outcome::Requeue, queues);
         } else {
             self.settle_up_to(now, slot, u64::MAX, Outcome::Requeue, fx);
@@ -65,9 +65,11 @@ impl Engine {
         }
     }
 
-    fn has_many_unsettled(&self, slot: u32) -> bool {
+    /// Whether there is more to be settled up to a tag than at once.
+    #[inline]
+    fn is_much(&self, slot: u32, up_to: u64) -> bool {
         let session = self.sessions.get(slot).expect("the caller looked it up");
-        session.unsettled.len() > self.options.limits.settles_at_once
+        session.unsettled.up_to(up_to) > self.options.limits.settles_at_once
     }
 
     fn settle_later(&mut self, slot: u32, up_to: u64, outcome: Outcome, queues: &[u32]) {

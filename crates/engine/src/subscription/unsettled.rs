@@ -33,8 +33,8 @@ pub(crate) struct Unsettled {
     base: u64,
     ring: VecDeque<Option<Delivered>>,
     in_ring: usize,
-    /// How many of all survive a restart.
-    durable: usize,
+    /// One of them may survive a restart.
+    has_durable: bool,
 }
 
 impl Unsettled {
@@ -44,7 +44,7 @@ impl Unsettled {
 
     /// Those that survive a restart; where there are none, the others are not looked at.
     pub(crate) fn durable(&self) -> impl Iterator<Item = &Delivered> {
-        let all = (self.durable > 0).then(|| self.iter());
+        let all = self.has_durable.then(|| self.iter());
         all.into_iter().flatten().map(|(_, it)| it).filter(|it| it.entry.durable)
     }
 
@@ -66,7 +66,7 @@ impl Unsettled {
         while self.base + (self.ring.len() as u64) < tag {
             self.ring.push_back(None);
         }
-        self.durable += usize::from(delivered.entry.durable);
+        self.has_durable |= delivered.entry.durable;
         self.ring.push_back(Some(delivered));
         self.in_ring += 1;
     }
@@ -96,7 +96,7 @@ impl Unsettled {
             self.in_ring -= 1;
             taken
         };
-        self.durable -= usize::from(taken.entry.durable);
+        self.has_durable &= self.len() > 0;
         Some(taken)
     }
 
@@ -108,8 +108,16 @@ impl Unsettled {
             None if self.base <= up_to => self.take_front()?,
             _ => return None,
         };
-        self.durable -= usize::from(taken.entry.durable);
+        self.has_durable &= self.len() > 0;
         Some(taken)
+    }
+
+    /// How many deliveries there are up to a tag, at most.
+    pub(crate) fn up_to(&self, tag: u64) -> usize {
+        let span = self.first().and_then(|first| tag.checked_sub(first));
+        span.map_or(0, |span| {
+            self.len().min(usize::try_from(span).unwrap_or(usize::MAX).saturating_add(1))
+        })
     }
 
     /// Takes all deliveries up to a tag.
@@ -123,9 +131,7 @@ impl Unsettled {
                 first.old.extend(self.take_front().map(|delivered| (tag, delivered)));
             }
         }
-        let durable = self.durable;
-        self.durable = self.iter().filter(|(_, it)| durable > 0 && it.entry.durable).count();
-        first.durable = durable - self.durable;
+        first.has_durable = self.has_durable;
         first
     }
 
@@ -178,7 +184,7 @@ impl Unsettled {
     /// Those that survive a restart.
     pub(crate) fn durable_mut(&mut self) -> impl Iterator<Item = &mut Delivered> {
         let ring = self.ring.iter_mut().flatten();
-        let all = (self.durable > 0).then(|| self.old.values_mut().chain(ring));
+        let all = self.has_durable.then(|| self.old.values_mut().chain(ring));
         all.into_iter().flatten().filter(|it| it.entry.durable)
     }
 }
@@ -208,7 +214,6 @@ mod tests {
     fn check_durable(unsettled: &Unsettled, tags: &[u64]) {
         let durable = unsettled.durable().map(|it| it.entry.seq);
         assert!(durable.eq(tags.iter().copied().filter(|tag| tag.is_multiple_of(7))));
-        assert_eq!(unsettled.durable, unsettled.durable().count());
     }
 
     /// As many are delivered as said, of which every `nth` is settled at once; then all others, from the
@@ -235,7 +240,7 @@ mod tests {
             assert_eq!(taken.expect("it is there").entry.seq, tag);
             assert!(!unsettled.contains(tag));
         }
-        assert_eq!((unsettled.len(), unsettled.first(), unsettled.durable), (0, None, 0));
+        assert_eq!((unsettled.len(), unsettled.first(), unsettled.has_durable), (0, None, false));
     }
 
     #[test]
@@ -248,8 +253,11 @@ mod tests {
                     unsettled.push(tag, delivered(tag));
                 }
                 let all: Vec<u64> = unsettled.iter().map(|(tag, _)| tag).collect();
+                let most = unsettled.up_to(up_to);
                 let first = unsettled.split_first(up_to);
                 let (split, rest) = all.split_at(all.partition_point(|tag| *tag <= up_to));
+                assert!((split.len()..=all.len()).contains(&most), "{most}");
+                assert!(most <= usize::try_from(up_to).unwrap(), "{most}");
                 assert!(first.iter().map(|(tag, _)| tag).eq(split.iter().copied()));
                 assert!(unsettled.iter().map(|(tag, _)| tag).eq(rest.iter().copied()));
                 assert_eq!((first.len(), unsettled.len()), (split.len(), rest.len()));
