@@ -122,7 +122,7 @@ impl Shard {
     #[cold]
     fn name_step(&mut self, step: Step, slow: Slow) {
         let micros = u64::try_from(slow.took.as_micros()).unwrap_or(u64::MAX);
-        let processor_micros = u64::try_from(slow.processor.as_micros()).unwrap_or(u64::MAX);
+        let processor = u64::try_from(slow.processor.as_micros()).unwrap_or(u64::MAX);
         if slow.was_held_up() {
             self.counters.held_up_steps += 1;
         } else {
@@ -152,29 +152,25 @@ impl Shard {
         let peer = session.map(|session| session.peer.address.as_str());
         let user = session.map(|session| session.user);
         let connection = connection.as_ref().map(|connection| connection.id.0);
-        let processor = processor_micros;
+        // A level has to be a constant where an event is written.
+        macro_rules! log {
+            ($level:ident) => {
+                tracing::$level!(
+                    did,
+                    micros,
+                    processor,
+                    connection,
+                    peer,
+                    user,
+                    held_back,
+                    "a slow step"
+                )
+            };
+        }
         if is_grave {
-            tracing::warn!(
-                did,
-                micros,
-                processor,
-                connection,
-                peer,
-                user,
-                held_back,
-                "a slow step"
-            );
+            log!(warn);
         } else {
-            tracing::info!(
-                did,
-                micros,
-                processor,
-                connection,
-                peer,
-                user,
-                held_back,
-                "a slow step"
-            );
+            log!(info);
         }
     }
 }
