@@ -2,13 +2,14 @@
 
 use crate::access::PermissionView;
 use crate::direct::Interest;
-use crate::engine::{Engine, Vhost};
+use crate::engine::Engine;
 use crate::limits::check_name;
 use crate::publish::INBOX_PREFIX;
 use crate::queue::Get;
 use crate::record::Record;
 use crate::routing::Router;
 use crate::session::Inbox;
+use crate::vhost::Vhost;
 use crate::{
     Credit, Effects, Outcome, Refusal, RefusalKind, Reply, Request, SessionId, StorageState, Time,
 };

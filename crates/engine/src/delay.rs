@@ -308,14 +308,11 @@ impl Engine {
         let also_to = stored.also_to().expect("messages in memory were checked");
         let content = stored.content;
         let keys = Keys { routing_key: stored.routing_key, also_to: &also_to };
-        let read = self.options.read_headers;
-        let mut headers = |visit: &mut dyn FnMut(&str, crate::Value)| {
-            read(content.format, content.properties, visit);
-        };
         let mut targets = Vec::new();
-        let router = &mut self.vhosts.get_mut(held.vhost).expect("delays end first").router;
+        let vhost = self.vhosts.get_mut(held.vhost).expect("delays end first");
         // Where the exchange was deleted meanwhile, the message has nowhere to go.
-        let routed = router.route(stored.exchange, keys, &mut headers, &mut targets);
+        let way = (stored.exchange, keys);
+        let routed = vhost.route(self.options.read_headers, way, &content, &mut targets);
         let fits = |key: &QueueKey| self.fits(key.0, content.priority, blob.len());
         if self.storage == StorageState::Full && !held.persistent && !targets.iter().all(fits) {
             // It was confirmed, and could only be dropped now: all wait until there is space.
@@ -325,8 +322,7 @@ impl Engine {
         let annotations = stored.annotations(0).expect("messages in memory were checked");
         let incoming = stored.incoming(&also_to, redelivered, &annotations);
         if held.persistent {
-            let places = targets.len() * record::PLACE_BYTES;
-            fx.reserve((blob.len() + places + record::EXTRA_BYTES_MAX) * 2, 3);
+            fx.reserve(record::bytes_max(blob.len(), targets.len()), 3);
         }
         self.in_group = true;
         self.place(now, &incoming, &targets, false, fx);

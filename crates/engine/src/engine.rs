@@ -4,7 +4,7 @@
 use crate::access::Access;
 use crate::counters::Counters;
 use crate::delay::Delays;
-use crate::direct::{Direct, Interest};
+use crate::direct::Direct;
 use crate::limits::Limits;
 use crate::publish::Placement;
 use crate::queue::Queue;
@@ -12,12 +12,13 @@ use crate::queue::dead_letter::Refused;
 use crate::queue::paging::Loading;
 use crate::random::Random;
 use crate::record::Requeued;
-use crate::routing::{QueueKey, Router};
+use crate::routing::QueueKey;
 use crate::session::{Connection, Session};
 use crate::slab::Slab;
 use crate::subscription::Subscription;
 use crate::subscription::settling::Settlings;
 use crate::timers::Timers;
+use crate::vhost::Vhost;
 use crate::{
     ConnectionId, Effects, Emit, Forward, Listen, LoadId, Loaded, Lost, Position, Publish, Reached,
     ReadHeaders, Refusal, RefusalKind, Request, SessionId, Settle, ShardId, Shards, Time,
@@ -58,17 +59,6 @@ pub enum StorageState {
     Full,
     /// A write or flush failed: as `Full`, and for good.
     Failed,
-}
-
-/// A virtual host.
-#[derive(Debug)]
-pub(crate) struct Vhost {
-    pub(crate) name: String,
-    pub(crate) router: Router,
-    /// Who listens to direct messages.
-    pub(crate) interest: Interest,
-    /// Its queues.
-    pub(crate) queues: usize,
 }
 
 /// One shard's messaging state.

@@ -42,6 +42,7 @@ mod timers;
 mod topology;
 mod transit;
 mod value;
+mod vhost;
 mod view;
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use crate::queue::entry::{ENTRY_COST, Entry, Fetch, NEVER, NOWHERE};
 use crate::queue::stored::Incoming;
 use crate::record::{self, Kind, Place};
 use crate::routing::{Keys, QueueKey};
+use crate::vhost::is_internal;
 use crate::{
     Content, DeathReason, Effects, Overflow, Position, Publish, Refusal, RefusalKind, Returned,
     SessionId, StorageState, Time,
@@ -219,19 +220,15 @@ impl Engine {
         publish: &Publish<'_>,
         targets: &mut Vec<QueueKey>,
     ) -> Result<Route, Refusal> {
-        let router = &mut self.vhosts.get_mut(vhost).expect("sessions end first").router;
+        let vhost = self.vhosts.get_mut(vhost).expect("sessions end first");
         let keys = Keys { routing_key: publish.routing_key, also_to: publish.also_to };
+        let way = (publish.exchange, keys);
         let read = self.options.read_headers;
-        let content = &publish.content;
-        let mut headers = |visit: &mut dyn FnMut(&str, crate::Value)| {
-            read(content.format, content.properties, visit);
-        };
-        let Some(routed) = router.route(publish.exchange, keys, &mut headers, targets) else {
-            return Err(router.no_exchange(publish.exchange));
+        let Some(routed) = vhost.route(read, way, &publish.content, targets) else {
+            return Err(vhost.router.no_exchange(publish.exchange));
         };
         if routed.internal {
-            let text = format!("exchange '{}' is internal", publish.exchange);
-            return Err(Refusal::new(RefusalKind::AccessRefused, text));
+            return Err(is_internal(publish.exchange));
         }
         if let (true, Some(delay)) = (routed.delaying, publish.delay) {
             return Ok(Route::Delayed(delay));

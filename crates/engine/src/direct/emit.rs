@@ -4,11 +4,12 @@ use super::forward::{Audience, Forward};
 use super::interest::Group;
 use super::listen::Listener;
 use super::{Direct, QUEUE_SUBJECT_PREFIX, SUBJECT_EXCHANGE};
-use crate::engine::{Engine, Vhost};
+use crate::engine::Engine;
 use crate::limits::{NAME_BYTES_MAX, SUBJECT_BYTES_MAX};
 use crate::publish::INBOX_PREFIX;
 use crate::queue::stored::{Incoming, NO_ANNOTATIONS};
 use crate::slab::Slab;
+use crate::vhost::Vhost;
 use crate::{
     ConnectionId, Content, Effects, Emit, Heard, MessageView, Publish, Reached, Refusal,
     RefusalKind, SessionId, ShardId, Shards, Time,

@@ -6,7 +6,7 @@ use super::paging::{Loading, Wanted};
 use super::stored::{Incoming, Stored};
 use crate::engine::Engine;
 use crate::limits::DEAD_LETTER_DEPTH_MAX;
-use crate::record::{EXTRA_BYTES_MAX, PLACE_BYTES};
+use crate::record;
 use crate::routing::{Keys, QueueKey};
 use crate::{Annotations, Content, Death, DeathReason, Effects, Time};
 
@@ -121,15 +121,11 @@ impl Engine {
             Some(key) => (key, &[]),
             None => (stored.routing_key, &also_to),
         };
-        let router = &mut self.vhosts.get_mut(queue.vhost).expect("queues end first").router;
-        let read = self.options.read_headers;
-        let Content { format, properties, .. } = stored.content;
-        let mut headers = |visit: &mut dyn FnMut(&str, crate::Value)| {
-            read(format, properties, visit);
-        };
+        let way = (exchange, Keys { routing_key: key, also_to });
+        let vhost = self.vhosts.get_mut(queue.vhost).expect("queues end first");
         let mut targets = Vec::new();
-        router.route(exchange, Keys { routing_key: key, also_to }, &mut headers, &mut targets);
-        (blob.len() + targets.len() * PLACE_BYTES + EXTRA_BYTES_MAX) * 2
+        vhost.route(self.options.read_headers, way, &stored.content, &mut targets);
+        record::bytes_max(blob.len(), targets.len())
     }
 
     /// Publishes a dead letter of `slot`'s queue.
@@ -165,15 +161,10 @@ impl Engine {
             ..incoming.content
         };
         let mut targets = Vec::new();
-        let router = &mut self.vhosts.get_mut(vhost).expect("queues end first").router;
+        let way = (&*exchange, Keys { routing_key: key, also_to });
         let read = self.options.read_headers;
-        let mut headers = |visit: &mut dyn FnMut(&str, crate::Value)| {
-            read(content.format, content.properties, visit);
-        };
-        let keys = Keys { routing_key: key, also_to };
-        let Some(routed) = router.route(&exchange, keys, &mut headers, &mut targets) else {
-            return;
-        };
+        let routing = self.vhosts.get_mut(vhost).expect("queues end first");
+        let Some(routed) = routing.route(read, way, &content, &mut targets) else { return };
         self.leave_cycles(&annotations, &mut targets);
         let letter = Incoming {
             exchange: &exchange,

@@ -23,6 +23,12 @@ pub(crate) const EXTRA_BYTES_MAX: usize = 4096;
 /// Bytes of one of a message's places.
 pub(crate) const PLACE_BYTES: usize = 24;
 
+/// At most how many bytes the records take that put a message of that size in so many places: that
+/// of the message, and as much again for one that follows from it (a dead letter, a spooled copy).
+pub(crate) fn bytes_max(message_bytes: usize, places: usize) -> usize {
+    (message_bytes + places * PLACE_BYTES + EXTRA_BYTES_MAX) * 2
+}
+
 /// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]

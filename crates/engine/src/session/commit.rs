@@ -2,26 +2,18 @@
 
 use super::transaction::{self, Operation, OwnedPublish, Transaction};
 use crate::engine::Engine;
-use crate::record::{EXTRA_BYTES_MAX, PLACE_BYTES};
+use crate::record::{self, EXTRA_BYTES_MAX};
 use crate::routing::Keys;
 use crate::{
-    Content, Effects, Position, Publish, Refusal, RefusalKind, Reply, SessionId, Settle,
-    StorageState, Time,
+    Effects, Position, Publish, Refusal, RefusalKind, Reply, SessionId, Settle, StorageState, Time,
 };
 
 impl Engine {
     /// A publish waits for the commit. That its exchange is there is checked now.
     pub(crate) fn hold_publish(&mut self, slot: u32, publish: &Publish<'_>) -> Result<(), Refusal> {
         let session = self.sessions.get(slot).expect("a session's slot is in use");
-        let vhost = self.vhosts.get_mut(session.vhost).expect("sessions end first");
-        let mut targets = Vec::new();
-        let keys = Keys { routing_key: publish.routing_key, also_to: publish.also_to };
-        let routed = vhost.router.route(publish.exchange, keys, &mut |_| {}, &mut targets);
-        let Some(routed) = routed else { return Err(vhost.router.no_exchange(publish.exchange)) };
-        if routed.internal {
-            let text = format!("exchange '{}' is internal", publish.exchange);
-            return Err(Refusal::new(RefusalKind::AccessRefused, text));
-        }
+        let vhost = self.vhosts.get(session.vhost).expect("sessions end first");
+        vhost.check_exchange(publish.exchange)?;
         let cost = transaction::cost(publish);
         self.hold(slot, cost, || Operation::Publish(OwnedPublish::of(publish)))
     }
@@ -148,17 +140,12 @@ impl Engine {
     /// At most how many bytes the records of a publish take.
     fn publish_bytes(&mut self, slot: u32, publish: &Publish<'_>) -> usize {
         let vhost = self.sessions.get(slot).expect("a session's slot is in use").vhost;
-        let router = &mut self.vhosts.get_mut(vhost).expect("sessions end first").router;
+        let vhost = self.vhosts.get_mut(vhost).expect("sessions end first");
         let keys = Keys { routing_key: publish.routing_key, also_to: publish.also_to };
-        let read = self.options.read_headers;
-        let Content { format, properties, .. } = publish.content;
-        let mut headers = |visit: &mut dyn FnMut(&str, crate::Value)| {
-            read(format, properties, visit);
-        };
+        let way = (publish.exchange, keys);
         let mut targets = Vec::new();
-        router.route(publish.exchange, keys, &mut headers, &mut targets);
-        let places = targets.len() * PLACE_BYTES;
-        2 * (transaction::cost(publish) as usize + places + EXTRA_BYTES_MAX)
+        vhost.route(self.options.read_headers, way, &publish.content, &mut targets);
+        record::bytes_max(transaction::cost(publish) as usize, targets.len())
     }
 }
 
