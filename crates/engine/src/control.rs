@@ -51,8 +51,9 @@ impl Engine {
     /// Answers a request: once it is flushed, where it made a change that has to survive a restart.
     fn answer<F: Effects>(&mut self, id: SessionId, answer: Result<Reply, Refusal>, fx: &mut F) {
         match (answer, self.changed_at.take(), self.session_slot(id)) {
+            // An exchange may have gone with the last thing that was bound to it.
             (Ok(_), Some(_), _) if self.storage == StorageState::Failed => {
-                fx.reply(id, Err(cannot_survive()));
+                fx.reply(id, Err(Refusal::not_kept()));
             }
             (Ok(reply), Some(position), Some(slot)) => {
                 self.answer_once_flushed(slot, position, reply);
@@ -219,10 +220,7 @@ impl Engine {
     }
 
     fn administer<F: Effects>(&mut self, request: Request, fx: &mut F) -> Result<Reply, Refusal> {
-        // All of it is to survive: with a failed journal nothing is done that a restart would undo.
-        if self.storage == StorageState::Failed {
-            return Err(cannot_survive());
-        }
+        self.check_kept(true)?;
         match &request {
             Request::CreateVhost { name } => self.create_vhost(name, fx)?,
             Request::DeleteVhost { name } => self.delete_vhost(name, fx)?,
@@ -323,9 +321,4 @@ impl Engine {
         record.write(&mut self.record);
         self.changed_at = Some(fx.append(&[&self.record], true));
     }
-}
-
-fn cannot_survive() -> Refusal {
-    let text = "the journal has failed: what is to survive a restart cannot be changed";
-    Refusal::new(RefusalKind::StorageUnavailable, text)
 }

@@ -37,4 +37,10 @@ impl Refusal {
     pub fn new(kind: RefusalKind, text: impl Into<String>) -> Refusal {
         Refusal { kind, text: text.into() }
     }
+
+    /// What is to survive a restart can no longer be changed.
+    pub(crate) fn not_kept() -> Refusal {
+        let text = "the journal has failed: what is to survive a restart cannot be changed";
+        Refusal::new(RefusalKind::StorageUnavailable, text)
+    }
 }

@@ -7,7 +7,7 @@ use crate::record::{BindingRecord, Record};
 use crate::routing::{Change, QueueKey, Router};
 use crate::{
     Binding, BindingTarget, Effects, ExchangeDeclaration, QueueDeclaration, QueueOptions, Refusal,
-    RefusalKind, Reply, Request, SessionId, Time,
+    RefusalKind, Reply, Request, SessionId, StorageState, Time,
 };
 
 impl Engine {
@@ -210,6 +210,7 @@ impl Engine {
         let number = self.next_queue_number;
         let mut queue = Queue::new(number, vhost, name.clone(), options);
         queue.owner = queue.options.exclusive.then_some(id.connection);
+        self.check_kept(queue.durable)?;
         if queue.durable {
             let vhost_name = self.vhost_name(vhost);
             let options = queue.options.clone();
@@ -219,6 +220,14 @@ impl Engine {
         let queue_slot = self.add_queue(queue);
         self.queue_used(now, queue_slot);
         Ok(Reply::Queue { name, messages: 0, subscriptions: 0 })
+    }
+
+    /// With a failed journal nothing is done on request that a restart would undo.
+    pub(crate) fn check_kept(&self, durable: bool) -> Result<(), Refusal> {
+        if durable && self.storage == StorageState::Failed {
+            return Err(Refusal::not_kept());
+        }
+        Ok(())
     }
 
     fn check_queue(&self, vhost: u32, name: &str, options: &QueueOptions) -> Result<(), Refusal> {
@@ -274,6 +283,7 @@ impl Engine {
         if if_empty && queue.ready > 0 {
             return refused(format!("queue '{name}' holds {} messages", queue.ready));
         }
+        self.check_kept(queue.durable)?;
         Ok(Reply::Messages(self.delete_queue(queue_slot, fx)))
     }
 

@@ -118,6 +118,8 @@ pub(crate) struct Router {
     /// without disturbing others.
     generation: u64,
     hold_auto_delete: bool,
+    /// What is durable is not changed on request.
+    keeps_durable: bool,
     exchanges: Exchanges,
     /// The exchange whose routing keys are subjects.
     subjects: ExchangeKey,
@@ -166,6 +168,7 @@ impl Router {
             seed,
             generation: 0,
             hold_auto_delete: false,
+            keeps_durable: false,
             exchanges,
             subjects,
             subject_changes: None,
@@ -184,6 +187,11 @@ impl Router {
     /// stays, also where an operator has lowered a limit since.
     pub(crate) fn hold_auto_delete(&mut self, hold: bool) {
         self.hold_auto_delete = hold;
+    }
+
+    /// From now on requests are refused that a restart would undo: the journal has failed.
+    pub(crate) fn keep_durable(&mut self) {
+        self.keeps_durable = true;
     }
 
     /// The options of an exchange, or the refusal that says there is none (passive declaration).

@@ -34,6 +34,7 @@ impl Router {
             );
             return Err(Refusal::new(RefusalKind::LimitExceeded, text));
         }
+        self.check_kept(durable)?;
         self.exchanges.add(Exchange::new(name, options.clone(), self.seed));
         self.changed();
         Ok(Change { changed: true, durable, ..Change::default() })
@@ -54,8 +55,9 @@ impl Router {
             let text = format!("exchange '{name}' in vhost '{}' in use", self.vhost);
             return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
         }
-        let mut change =
-            Change { changed: true, durable: exchange.options.durable, ..Change::default() };
+        let durable = exchange.options.durable;
+        self.check_kept(durable)?;
+        let mut change = Change { changed: true, durable, ..Change::default() };
         self.drop_exchange(key, &mut change);
         Ok(change)
     }
@@ -119,6 +121,7 @@ impl Router {
             );
             return Err(Refusal::new(RefusalKind::LimitExceeded, text));
         }
+        self.check_kept(durable)?;
         let id = self.bindings.add(from, to, key, arguments);
         self.link(id);
         self.changed();
@@ -141,12 +144,17 @@ impl Router {
         change.durable = self.exchanges.get(from).options.durable && self.is_durable(to);
         let arguments = (!arguments.is_empty()).then_some(arguments);
         if let Some(id) = self.bindings.find(from, to, key, arguments) {
+            self.check_kept(change.durable)?;
             change.changed = true;
             change.bindings_removed = 1;
             let source = self.drop_binding(id);
             self.auto_delete(vec![source], &mut change);
         }
         Ok(change)
+    }
+
+    fn check_kept(&self, durable: bool) -> Result<(), Refusal> {
+        if durable && self.keeps_durable { Err(Refusal::not_kept()) } else { Ok(()) }
     }
 
     fn target(&self, target: &BindingTarget) -> Result<Target, Refusal> {

@@ -155,6 +155,9 @@ impl Engine {
         if state != StorageState::Failed {
             return;
         }
+        for (_, vhost) in self.vhosts.iter_mut() {
+            vhost.router.keep_durable();
+        }
         for slot in std::mem::take(&mut self.confirming) {
             let Some(session) = self.sessions.get_mut(slot) else { continue };
             if let Some(confirms) = &mut session.confirms {

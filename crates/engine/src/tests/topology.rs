@@ -285,14 +285,27 @@ fn confirms_and_a_change_wait_beside_each_other() {
 fn a_failed_journal_takes_no_change_that_is_to_survive() {
     let mut world = World::new();
     world.client("c");
-    assert_eq!(world.run("c queue q durable"), [""; 0]);
+    for line in ["queue q durable", "exchange x fanout durable", "bind x q k"] {
+        world.run(&format!("c {line}"));
+        world.run("flush");
+    }
+    assert_eq!(world.run("c queue p durable"), [""; 0]);
     let unknown =
         "c refused StorageUnavailable: the journal failed: whether that is stored is unknown";
     assert_eq!(world.run("storage failed"), [unknown]);
     let failed = "c refused StorageUnavailable: the journal has failed: what is to survive a restart \
                   cannot be changed";
-    assert_eq!(world.run("c queue r durable"), [failed]);
+    // Asked a second time it says the same: nothing was done.
+    let declared = ["queue r durable", "exchange e fanout durable", "bind amq.fanout q k"];
+    let deleted = ["delete q", "delete-exchange x", "unbind x q k"];
+    for line in declared.into_iter().chain(deleted) {
+        for _ in 0..2 {
+            assert_eq!(world.run(&format!("c {line}")), [failed], "{line}");
+        }
+    }
+    assert_eq!(world.run("c queue q durable"), ["c queue q 0 0"]);
     assert_eq!(world.run("c queue t"), ["c queue t 0 0"]);
+    assert_eq!(world.run("c bind amq.fanout t k"), ["c ok"]);
     // Of users and virtual hosts nothing is done that a restart would undo.
     for line in ["create-vhost v", "user bob hash", "delete-user ann", "quota ann connections=1"] {
         assert_eq!(world.run(&format!("a {line}")), [failed.replace("c refused", "a refused")]);
