@@ -18,11 +18,11 @@ use std::process::ExitCode;
 
 use crate::settings;
 
-const ABOUT: &str = "A message broker: AMQP 0-9-1 with RabbitMQ's extensions, on a journal that \
-                     keeps its word.\n\nWithout a command it serves, with sensible defaults.";
+const ABOUT: &str = "A message broker: AMQP 0-9-1 with RabbitMQ's extensions, and NATS, on a journal \
+                     that keeps its word.\n\nWithout a command it serves, with sensible defaults.";
 
 const EXAMPLES: &str = "Examples:
-  angarium                                      serve on port 5672, data in the user's data folder
+  angarium                                      serve on 5672 and 4222, data in the user's folder
   angarium serve --data /srv/mq --amqp :5673    another folder and port
   angarium queue add hello                      declare a durable queue
   angarium publish --queue hello 'good day'     send a message, wait until it is safe
@@ -31,7 +31,8 @@ const EXAMPLES: &str = "Examples:
   angarium user add ada --administrator         a user; the password is read from standard input
   angarium bench --help                         measure any broker
 
-Clients on this host connect as guest/guest to amqp://localhost:5672/.
+Clients on this host connect as guest/guest to amqp://localhost:5672/, or to
+nats://localhost:4222 without a name.
 Commands find a running broker by its data folder (--data, ANGARIUM_DATA); over the network they
 take --admin http://HOST:15672 with --user and --password (or ANGARIUM_USER, ANGARIUM_PASSWORD).";
 
