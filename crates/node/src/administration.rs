@@ -49,19 +49,8 @@ impl Node {
         let ticket = Ticket(self.operators.asked);
         self.operators.waiting.insert(id, ticket);
         self.world.begin_call();
-        let asked = match request {
-            Request::DeleteVhost { name } => self.delete_vhost(now, id, vhost, name),
-            Request::DeleteUser { name } => {
-                if self.can_delete() && self.engine.list_users().any(|user| user.name == name) {
-                    let why = format!("user '{name}' was deleted");
-                    self.end_all_elsewhere(Whose::User(&name), &why);
-                    self.end_guests(now, Whose::User(&name));
-                    self.close_connections(now, &why, |session| session.user == name);
-                }
-                self.ask(now, id, vhost, Request::DeleteUser { name })
-            }
-            request => self.ask(now, id, vhost, request),
-        };
+        let may_be = self.prepare_deletion(now, vhost, &request);
+        let asked = may_be.and_then(|()| self.ask(now, id, vhost, request));
         if let Err(refusal) = asked {
             self.answer_operator(now, id, Err(refusal));
         }
@@ -75,46 +64,38 @@ impl Node {
         self.operators.answers.pop_front()
     }
 
-    fn delete_vhost(
+    /// Closes the connections of a user, or to a virtual host, that the request deletes. Not where a
+    /// failed journal cannot keep that: who stays is not disconnected.
+    fn prepare_deletion(
         &mut self,
         now: Time,
-        id: ConnectionId,
         asked_in: &str,
-        name: String,
+        request: &Request,
     ) -> Result<(), Refusal> {
-        if name == asked_in {
-            let text = format!("virtual host '{name}' is the one that administration itself uses");
-            return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
+        let (whose, is_there, why) = match request {
+            Request::DeleteVhost { name } if name == asked_in => {
+                let text =
+                    format!("virtual host '{name}' is the one that administration itself uses");
+                return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
+            }
+            Request::DeleteVhost { name } => {
+                let is_there = self.engine.list_vhosts().any(|vhost| vhost.name == *name);
+                (Whose::Vhost(name), is_there, format!("virtual host '{name}' was deleted"))
+            }
+            Request::DeleteUser { name } => {
+                let is_there = self.engine.list_users().any(|user| user.name == *name);
+                (Whose::User(name), is_there, format!("user '{name}' was deleted"))
+            }
+            _ => return Ok(()),
+        };
+        if is_there && !matches!(self.storage_state, State::Failed(_)) {
+            self.end_all_elsewhere(whose, &why);
+            self.end_guests(now, whose);
+            for id in self.connections_of(now, whose) {
+                self.close_connection(now, id, &why);
+            }
         }
-        if self.can_delete() && self.engine.list_vhosts().any(|vhost| vhost.name == name) {
-            let why = format!("virtual host '{name}' was deleted");
-            self.end_all_elsewhere(Whose::Vhost(&name), &why);
-            self.end_guests(now, Whose::Vhost(&name));
-            self.close_connections(now, &why, |session| session.vhost == name);
-        }
-        self.ask(now, id, asked_in, Request::DeleteVhost { name })
-    }
-
-    /// Whether users and virtual hosts can be deleted, so that their connections are closed.
-    fn can_delete(&self) -> bool {
-        !matches!(self.storage_state, State::Failed(_))
-    }
-
-    /// Closes the connections whose sessions are meant.
-    fn close_connections(
-        &mut self,
-        now: Time,
-        why: &str,
-        is_meant: impl Fn(&protocol::ConnectionInfo<'_>) -> bool,
-    ) {
-        let meant: Vec<ConnectionId> = self
-            .connections(now)
-            .filter(|connection| is_meant(&connection.session))
-            .map(|connection| connection.id)
-            .collect();
-        for id in meant {
-            self.close_connection(now, id, why);
-        }
+        Ok(())
     }
 
     fn ask(

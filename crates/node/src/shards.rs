@@ -129,17 +129,16 @@ impl Node {
         }
     }
 
+    /// The connections here of a user, or to a virtual host.
+    pub(crate) fn connections_of(&self, now: Time, whose: Whose<'_>) -> Vec<ConnectionId> {
+        let all = self.connections(now);
+        let meant = all.filter(|it| whose.includes(it.session.user, it.session.vhost));
+        meant.map(|connection| connection.id).collect()
+    }
+
     /// Ends connections here because home says so, at once: what they are connected to goes next.
     fn end_all(&mut self, now: Time, whose: Whose<'_>, why: &str) {
-        let meant: Vec<ConnectionId> = self
-            .connections(now)
-            .filter(|connection| match whose {
-                Whose::User(user) => connection.session.user == user,
-                Whose::Vhost(vhost) => connection.session.vhost == vhost,
-            })
-            .map(|connection| connection.id)
-            .collect();
-        for id in meant {
+        for id in self.connections_of(now, whose) {
             self.close_connection(now, id, why);
             let is_open = self.connections[id.0 as usize]
                 .as_ref()

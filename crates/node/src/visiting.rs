@@ -333,11 +333,7 @@ impl Node {
     pub(crate) fn end_guests(&mut self, now: Time, whose: Whose<'_>) {
         for slot in 1..self.world.egress.len() {
             let Some(guest) = self.world.egress[slot].guest.as_deref_mut() else { continue };
-            let is_meant = match whose {
-                Whose::User(user) => guest.user == user,
-                Whose::Vhost(vhost) => guest.vhost == vhost,
-            };
-            if is_meant && guest.refusal.is_none() {
+            if whose.includes(&guest.user, &guest.vhost) && guest.refusal.is_none() {
                 let text = "the user or virtual host was deleted";
                 guest.refusal = Some(Refusal::new(RefusalKind::AccessRefused, text));
                 let id = ConnectionId(u32::try_from(slot).expect("fewer than 2^32 slots"));

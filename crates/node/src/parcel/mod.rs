@@ -154,6 +154,16 @@ pub(crate) enum Whose<'a> {
     Vhost(&'a str),
 }
 
+impl Whose<'_> {
+    /// Whether a connection of that user to that virtual host is meant.
+    pub(crate) fn includes(self, user: &str, vhost: &str) -> bool {
+        match self {
+            Whose::User(name) => name == user,
+            Whose::Vhost(name) => name == vhost,
+        }
+    }
+}
+
 /// Bytes before each word: its kind, and how many follow.
 const HEAD_BYTES: usize = 5;
 
