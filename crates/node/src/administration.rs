@@ -128,8 +128,7 @@ impl Node {
 
     /// Every client's connection.
     pub fn connections(&self, now: Time) -> impl Iterator<Item = ConnectionInfo<'_>> {
-        let slots = (0u32..).take(self.connections.len());
-        slots.filter_map(move |slot| self.connection(now, ConnectionId(slot)))
+        self.slots().filter_map(move |id| self.connection(now, id))
     }
 
     /// One of them.

@@ -203,6 +203,12 @@ impl Node {
         id
     }
 
+    /// All slots, taken or not, but the first one.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = ConnectionId> + use<> {
+        let count = u32::try_from(self.connections.len()).expect("fewer than 2^32 slots");
+        (1..count).map(ConnectionId)
+    }
+
     /// A connection's transport became encrypted after it had been taken over.
     pub fn encrypted(&mut self, id: ConnectionId, certificate_name: Option<String>) {
         if let Some(connection) = self.connections[id.0 as usize].as_mut() {
@@ -335,8 +341,7 @@ impl Node {
 
     /// Begins to shut down: every client is told why, and disconnects.
     pub fn shutdown(&mut self, now: Time, why: &str) {
-        for slot in 1..self.connections.len() {
-            let id = ConnectionId(u32::try_from(slot).expect("fewer than 2^32 slots"));
+        for id in self.slots() {
             self.close_connection(now, id, why);
         }
     }
@@ -455,9 +460,9 @@ impl Node {
     fn sweep(&mut self, now: Time) {
         self.world.look_for_stalls();
         self.end_episodes(now);
-        for slot in 1..self.connections.len() {
-            let id = ConnectionId(u32::try_from(slot).expect("fewer than 2^32 slots"));
+        for id in self.slots() {
             let is_read = self.wants_read(id);
+            let slot = id.0 as usize;
             let Some(connection) = self.connections[slot].as_mut() else { continue };
             if !is_read {
                 connection.session.unread(now);

@@ -15,11 +15,11 @@ impl Node {
             return self.options.quota;
         };
         let info = connection.session.info();
-        let mut quota = self.engine.quota(info.user).or(&self.options.quota);
+        let of_user = self.engine.quota(info.user);
+        let mut quota = of_user.or(&self.options.quota);
         let own = self.world.egress[id.0 as usize].outlet.laggard;
-        let of_user = self.engine.quota(info.user).laggard;
         let of_listener = info.peer.laggard;
-        quota.laggard = own.or(of_user).or(of_listener).or(self.options.quota.laggard);
+        quota.laggard = own.or(of_user.laggard).or(of_listener).or(self.options.quota.laggard);
         quota
     }
 
@@ -30,9 +30,8 @@ impl Node {
         if std::mem::replace(&mut self.quota_changes, changes) == changes {
             return;
         }
-        for slot in 1..self.connections.len() {
-            let id = ConnectionId(u32::try_from(slot).expect("fewer than 2^32 slots"));
-            if self.connections[slot].is_some() {
+        for id in self.slots() {
+            if self.connections[id.0 as usize].is_some() {
                 self.apply_quota(id);
             }
         }

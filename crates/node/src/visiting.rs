@@ -331,13 +331,12 @@ impl Node {
 
     /// Ends the guests of a user, or to a virtual host, that is deleted; their shards were told.
     pub(crate) fn end_guests(&mut self, now: Time, whose: Whose<'_>) {
-        for slot in 1..self.world.egress.len() {
-            let Some(guest) = self.world.egress[slot].guest.as_deref_mut() else { continue };
+        for slot in self.slots() {
+            let Some(guest) = self.world.guest_mut(slot) else { continue };
             if whose.includes(&guest.user, &guest.vhost) && guest.refusal.is_none() {
                 let text = "the user or virtual host was deleted";
                 guest.refusal = Some(Refusal::new(RefusalKind::AccessRefused, text));
-                let id = ConnectionId(u32::try_from(slot).expect("fewer than 2^32 slots"));
-                self.engine.disconnect(now, id, &mut self.world);
+                self.engine.disconnect(now, slot, &mut self.world);
             }
         }
     }
