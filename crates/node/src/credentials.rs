@@ -3,7 +3,7 @@
 use crate::node::Node;
 use crate::world::Verification;
 use angarium_engine::{ConnectionId, Time};
-use angarium_protocol::{Authentication, Session, Turn};
+use angarium_protocol::{Authentication, Session};
 
 impl Node {
     /// The next credentials to check, if any; the answer comes back by [`Node::verified`].
@@ -18,11 +18,7 @@ impl Node {
 
     /// The answer to a [`Verification`].
     pub fn verified(&mut self, now: Time, id: ConnectionId, serial: u64, answer: Authentication) {
-        let slot = id.0 as usize;
-        let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) else {
-            return;
-        };
-        if connection.serial != serial || connection.ended.is_some() {
+        if !self.is_open(id) || !self.is_serial(id, serial) {
             return;
         }
         if answer.is_err() {
@@ -36,22 +32,15 @@ impl Node {
 
     /// Hands a session the answer to its credentials.
     pub(crate) fn logged_in(&mut self, now: Time, id: ConnectionId, answer: Authentication) {
-        let slot = id.0 as usize;
-        let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) else {
-            return;
-        };
-        if connection.ended.is_some() {
-            return;
-        }
-        let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
-        match connection.session.authenticated(&mut turn, answer) {
-            Ok(()) => {
+        match self.at_session(now, id, |at, turn| at.authenticated(turn, answer)) {
+            Some(Ok(())) => {
                 // What waited was for another login.
                 self.world.end_spooling(id);
                 self.apply_quota(id);
                 self.resumable.push(id);
             }
-            Err(close) => self.end(now, id, close),
+            Some(Err(close)) => self.end(now, id, close),
+            None => {}
         }
     }
 

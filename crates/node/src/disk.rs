@@ -8,7 +8,7 @@ use crate::storage::{self, ReadDone, ReadJob};
 use crate::world::World;
 use angarium_engine::{Position, StorageState, Time};
 use angarium_journal::{Done, Job, State};
-use angarium_protocol::{Session, Turn};
+use angarium_protocol::Session;
 
 impl Node {
     /// The next work for the disk, if any; its result comes back by [`Node::job_done`].
@@ -68,11 +68,8 @@ impl Node {
 
     /// Tells clients that persistent messages cannot be taken, or can again.
     pub(crate) fn set_blocked(&mut self, now: Time, why: Option<String>) {
-        for connection in self.connections.iter_mut().flatten() {
-            if connection.ended.is_none() {
-                let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
-                connection.session.blocked(&mut turn, why.as_deref());
-            }
+        for id in self.slots() {
+            self.at_session(now, id, |session, turn| session.blocked(turn, why.as_deref()));
         }
         self.blocked = why;
     }

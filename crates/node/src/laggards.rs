@@ -6,7 +6,7 @@ use crate::oldest::Whose;
 use crate::spill::{Next, SpillDone, SpillJob, SpillStats};
 use crate::world::{Behind, World};
 use angarium_engine::{ConnectionId, Delivery, Engine, Heard, Laggard, Time};
-use angarium_protocol::{Session, Turn};
+use angarium_protocol::Session;
 
 /// Unsent bytes from which on what is to be spooled is.
 const SPOOL_AT_BYTES: usize = 1 << 20;
@@ -186,11 +186,7 @@ impl Node {
     /// Tells sessions that nothing waits for them in the spill log any more.
     pub(crate) fn tell_caught_up(&mut self, now: Time) {
         while let Some(id) = self.world.caught_up.pop() {
-            let Some(connection) = self.connections[id.0 as usize].as_mut() else { continue };
-            if connection.ended.is_none() {
-                let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
-                connection.session.caught_up(&mut turn);
-            }
+            self.at_session(now, id, |session, turn| session.caught_up(turn));
         }
     }
 }

@@ -348,15 +348,8 @@ impl Node {
 
     /// Closes one connection; says whether there was one.
     pub fn close_connection(&mut self, now: Time, id: ConnectionId, why: &str) -> bool {
-        let Some(connection) = self.connections.get_mut(id.0 as usize).and_then(Option::as_mut)
-        else {
-            return false;
-        };
-        if connection.ended.is_none() {
-            let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
-            connection.session.close(&mut turn, why);
-        }
-        true
+        self.at_session(now, id, |session, turn| session.close(turn, why));
+        self.connections.get(id.0 as usize).is_some_and(Option::is_some)
     }
 
     /// Whether all clients are gone.
@@ -376,6 +369,33 @@ impl Node {
 
     // ---- inside ----
 
+    /// Whether there is a connection whose session has not ended.
+    pub(crate) fn is_open(&self, id: ConnectionId) -> bool {
+        let connection = self.connections.get(id.0 as usize).and_then(Option::as_ref);
+        connection.is_some_and(|connection| connection.ended.is_none())
+    }
+
+    /// Whether the connection in that slot is still the one with that number.
+    pub(crate) fn is_serial(&self, id: ConnectionId, serial: u64) -> bool {
+        let connection = self.connections.get(id.0 as usize).and_then(Option::as_ref);
+        connection.is_some_and(|connection| connection.serial == serial)
+    }
+
+    /// Has a connection's session do something, if it has not ended.
+    pub(crate) fn at_session<T>(
+        &mut self,
+        now: Time,
+        id: ConnectionId,
+        act: impl FnOnce(&mut AnySession, &mut Turn<'_, World>) -> T,
+    ) -> Option<T> {
+        let connection = self.connections.get_mut(id.0 as usize)?.as_mut()?;
+        if connection.ended.is_some() {
+            return None;
+        }
+        let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
+        Some(act(&mut connection.session, &mut turn))
+    }
+
     /// Hands a session the answer to its request.
     pub(crate) fn hand_reply(
         &mut self,
@@ -384,17 +404,14 @@ impl Node {
         reply: Result<Reply, Refusal>,
     ) {
         let id = session.connection;
-        let Some(connection) = self.connections[id.0 as usize].as_mut() else {
+        let Some(connection) = self.connections[id.0 as usize].as_ref() else {
             return self.answer_operator(now, id, reply);
         };
-        if connection.ended.is_some() {
-            return;
-        }
-        let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
-        match connection.session.replied(&mut turn, session, reply) {
-            Ok(()) if !connection.carry.is_empty() => self.resumable.push(id),
-            Ok(()) => {}
-            Err(close) => self.end(now, id, close),
+        let has_input = !connection.carry.is_empty();
+        match self.at_session(now, id, |at, turn| at.replied(turn, session, reply)) {
+            Some(Ok(())) if has_input => self.resumable.push(id),
+            Some(Err(close)) => self.end(now, id, close),
+            _ => {}
         }
     }
 
@@ -441,10 +458,7 @@ impl Node {
     /// Ends connections that are too far behind for direct messages; nothing more is sent to them.
     fn end_laggards(&mut self, now: Time) {
         while let Some(id) = self.world.laggards.pop() {
-            let is_open = self.connections[id.0 as usize]
-                .as_ref()
-                .is_some_and(|connection| connection.ended.is_none());
-            if is_open {
+            if self.is_open(id) {
                 let most = self.world.egress[id.0 as usize].unsent_max;
                 let reason = format!("slow consumer: more than {most} bytes unsent");
                 self.stats.laggards += 1;
@@ -471,12 +485,10 @@ impl Node {
                 shrink(&mut connection.carry);
                 shrink(&mut self.world.egress[slot].outlet.bytes);
             }
-            let is_due = connection.session.deadline().is_some_and(|due| due <= now);
-            if connection.ended.is_none() && is_due {
-                let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
-                if let Err(close) = connection.session.expire(&mut turn) {
-                    self.end(now, id, close);
-                }
+            if connection.session.deadline().is_some_and(|due| due <= now)
+                && let Some(Err(close)) = self.at_session(now, id, |at, turn| at.expire(turn))
+            {
+                self.end(now, id, close);
             }
         }
         let is_full = self.retry_if_full();

@@ -27,8 +27,7 @@ impl Node {
     /// Home's answer.
     pub(crate) fn admitted(&mut self, now: Time, id: ConnectionId, serial: u64, is_admitted: bool) {
         // The answer to who was in this slot before is nobody's.
-        let connection = self.connections[id.0 as usize].as_ref();
-        if connection.is_none_or(|connection| connection.serial != serial) {
+        if !self.is_serial(id, serial) {
             return;
         }
         if let Some(identity) = self.places.asked.remove(&id) {

@@ -7,7 +7,7 @@ use crate::mesh::Mesh;
 use crate::node::Node;
 use crate::parcel::{FromHome, Parcel, Value, Whose, Word, Words};
 use angarium_engine::{Annotations, ConnectionId, Forward, ShardId, Time};
-use angarium_protocol::{Close, Session, Turn, World as _, nats};
+use angarium_protocol::{Close, Session, World as _, nats};
 use std::collections::VecDeque;
 
 impl Node {
@@ -85,14 +85,10 @@ impl Node {
 
     /// All shards know what a connection has told: it goes on.
     fn settled(&mut self, now: Time, id: ConnectionId) {
-        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
-        if connection.ended.is_some() {
-            return;
-        }
-        let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
-        match connection.session.settled(&mut turn) {
-            Ok(()) => self.resumable.push(id),
-            Err(close) => self.end(now, id, close),
+        match self.at_session(now, id, |session, turn| session.settled(turn)) {
+            Some(Ok(())) => self.resumable.push(id),
+            Some(Err(close)) => self.end(now, id, close),
+            None => {}
         }
     }
 
@@ -121,12 +117,8 @@ impl Node {
     }
 
     fn tell_unheard(&mut self, now: Time, publisher: ConnectionId, subject: &str, reply: &str) {
-        let connection = self.connections.get_mut(publisher.0 as usize).and_then(Option::as_mut);
         // It may have gone, and another one be in its place, which does not listen to such a reply.
-        if let Some(connection) = connection.filter(|connection| connection.ended.is_none()) {
-            let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
-            connection.session.unheard(&mut turn, subject, reply);
-        }
+        self.at_session(now, publisher, |session, turn| session.unheard(turn, subject, reply));
     }
 
     /// The connections here of a user, or to a virtual host.
@@ -140,10 +132,7 @@ impl Node {
     fn end_all(&mut self, now: Time, whose: Whose<'_>, why: &str) {
         for id in self.connections_of(now, whose) {
             self.close_connection(now, id, why);
-            let is_open = self.connections[id.0 as usize]
-                .as_ref()
-                .is_some_and(|connection| connection.ended.is_none());
-            if is_open {
+            if self.is_open(id) {
                 self.end(now, id, Close { reason: why.to_owned() });
             }
         }

@@ -9,7 +9,7 @@ use angarium_engine::{
     Annotations, Call, ConnectionId, Delivery, Effects, Heard, MessageView, Publish, Refusal,
     RefusalKind, Returned, SessionId, Settle, ShardId, Time,
 };
-use angarium_protocol::{Session, Turn};
+use angarium_protocol::Session;
 use std::collections::VecDeque;
 
 /// As a part of what may be unsent to a client: how much of what home has delivered may have left its
@@ -145,11 +145,12 @@ impl Node {
     }
 
     fn hand_refusal(&mut self, now: Time, id: SessionId, settle: Option<Settle>, refusal: Refusal) {
-        let Some(connection) = self.connections[id.connection.0 as usize].as_mut() else { return };
-        if connection.ended.is_none() {
-            let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
-            connection.session.refused(&mut turn, id, settle, refusal);
-            self.resumable.push(id.connection);
+        let connection = id.connection;
+        let told = self.at_session(now, connection, |session, turn| {
+            session.refused(turn, id, settle, refusal);
+        });
+        if told.is_some() {
+            self.resumable.push(connection);
         }
     }
 }
