@@ -72,9 +72,8 @@ impl Node {
             let result = connection.session.receive(&mut turn, &input[used..end]);
             connection.stores |= self.world.has_stored;
             connection.uses_home |= self.world.has_called;
-            if self.world.has_outrun && !connection.is_slowed {
-                connection.is_slowed = true;
-                self.slowed.add(now, id);
+            if self.world.has_outrun {
+                self.slow_down(now, id);
             }
             let progress = match result {
                 Ok(progress) => progress,

@@ -329,11 +329,7 @@ impl Node {
         if self.next_sweep.is_some_and(|due| due <= now) {
             self.sweep(now);
         }
-        for id in self.slowed.take_due(now) {
-            if let Some(connection) = self.connections[id.0 as usize].as_mut() {
-                connection.is_slowed = false;
-            }
-        }
+        self.let_slowed_go_on(now);
         self.let_paid_go_on(now);
     }
 

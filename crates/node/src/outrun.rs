@@ -1,5 +1,6 @@
 //! Publishers that put more into a queue than its consumers get are read from a moment later.
 
+use crate::node::Node;
 use angarium_engine::{ConnectionId, Time};
 use std::time::Duration;
 
@@ -15,8 +16,7 @@ pub(crate) struct Slowed {
 }
 
 impl Slowed {
-    /// The connection is not to be read from for a moment.
-    pub(crate) fn add(&mut self, now: Time, connection: ConnectionId) {
+    fn add(&mut self, now: Time, connection: ConnectionId) {
         self.connections.push(connection);
         self.until.get_or_insert(now.plus(PAUSE));
     }
@@ -27,11 +27,30 @@ impl Slowed {
     }
 
     /// Those that go on now.
-    pub(crate) fn take_due(&mut self, now: Time) -> Vec<ConnectionId> {
+    fn take_due(&mut self, now: Time) -> Vec<ConnectionId> {
         if self.until.is_none_or(|due| due > now) {
             return Vec::new();
         }
         self.until = None;
         std::mem::take(&mut self.connections)
+    }
+}
+
+impl Node {
+    /// The connection is not to be read from for a moment.
+    pub(crate) fn slow_down(&mut self, now: Time, id: ConnectionId) {
+        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        if !std::mem::replace(&mut connection.is_slowed, true) {
+            self.slowed.add(now, id);
+        }
+    }
+
+    /// Lets those go on whose moment is over.
+    pub(crate) fn let_slowed_go_on(&mut self, now: Time) {
+        for id in self.slowed.take_due(now) {
+            if let Some(connection) = self.connections[id.0 as usize].as_mut() {
+                connection.is_slowed = false;
+            }
+        }
     }
 }

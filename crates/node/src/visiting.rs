@@ -100,14 +100,7 @@ impl Node {
                     connection.stores = true;
                 }
             }
-            FromHome::Outrun(id) => {
-                if let Some(connection) = self.connections[id.0 as usize].as_mut()
-                    && !connection.is_slowed
-                {
-                    connection.is_slowed = true;
-                    self.slowed.add(now, id);
-                }
-            }
+            FromHome::Outrun(id) => self.slow_down(now, id),
             FromHome::Blocked(why) => self.set_blocked(now, why.map(str::to_owned)),
             FromHome::Congested(is_congested) => self.is_congested = is_congested,
             FromHome::Confirm(..) | FromHome::Returned(..) | FromHome::Cancelled(..) => {}
