@@ -118,12 +118,17 @@ impl Broker {
         self.nodes.iter().flat_map(|node| node.connections(now)).map(|it| it.number).collect()
     }
 
-    /// Lets a client send.
+    /// Lets a client send, and everything happen that comes of it.
     pub(super) fn say(&mut self, name: &str, text: &str) {
+        self.send(name, text);
+        self.settle_down();
+    }
+
+    /// Lets a client send.
+    pub(super) fn send(&mut self, name: &str, text: &str) {
         let client = &self.clients[name];
         let id = client.id.expect("it is connected");
         self.nodes[client.shard].received(self.now, id, text.as_bytes());
-        self.settle_down();
     }
 
     /// What a client heard since it was last asked.
@@ -160,7 +165,8 @@ impl Broker {
         while self.turn() {}
     }
 
-    fn turn(&mut self) -> bool {
+    /// One turn of all shards; says whether anything happened.
+    pub(super) fn turn(&mut self) -> bool {
         let mut is_busy = false;
         for shard in 0..self.nodes.len() {
             is_busy |= self.turn_of(shard);
