@@ -4,7 +4,7 @@
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // A program of its own.
 
-use angarium_engine::{ConnectionId, Request, ShardId, Time};
+use angarium_engine::{ConnectionId, ShardId, Time};
 use angarium_journal::FaultyStorage;
 use angarium_node::{Node, Options};
 use angarium_protocol::amqp091::codec::{Method, Properties, Table, content};
@@ -43,23 +43,7 @@ impl Host {
     fn new(shards: usize) -> Host {
         let disk = FaultyStorage::new(1);
         let mut home = Node::recover(options(0, shards), &disk, NOW).expect("nothing is stored");
-        let all = || ".*".to_owned();
-        let user = || "user".to_owned();
-        let (password_hash, administrator) = (String::new(), false);
-        let put = Request::PutUser { name: user(), password_hash, administrator };
-        let permit = Request::SetPermissions {
-            user: user(),
-            vhost: "/".to_owned(),
-            configure: all(),
-            write: all(),
-            read: all(),
-        };
-        for request in [put, permit] {
-            home.administer(NOW, "/", request);
-        }
-        while let Some((_, answer)) = home.next_operator_answer() {
-            answer.expect("operators may");
-        }
+        home.make_user(NOW, "/", ("user", ""), false).expect("operators may");
         let introduction = home.introduction();
         let mut nodes = vec![home];
         for shard in 1..shards {

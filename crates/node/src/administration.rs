@@ -58,6 +58,33 @@ impl Node {
         ticket
     }
 
+    /// Makes a user who may do everything in `vhost`, before clients connect: refusals come at once, and
+    /// what is flushed later is as good for them.
+    pub fn make_user(
+        &mut self,
+        now: Time,
+        vhost: &str,
+        (name, password_hash): (&str, &str),
+        administrator: bool,
+    ) -> Result<(), Refusal> {
+        let (name, password_hash) = (name.to_owned(), password_hash.to_owned());
+        let everything = || ".*".to_owned();
+        let permit = Request::SetPermissions {
+            user: name.clone(),
+            vhost: vhost.to_owned(),
+            configure: everything(),
+            write: everything(),
+            read: everything(),
+        };
+        for request in [Request::PutUser { name, password_hash, administrator }, permit] {
+            self.administer(now, vhost, request);
+        }
+        while let Some((_, answer)) = self.next_operator_answer() {
+            answer?;
+        }
+        Ok(())
+    }
+
     /// The next answer to an operator's request, if there is one: refusals at once, others once what
     /// they changed is flushed and all shards know it.
     pub fn next_operator_answer(&mut self) -> Option<(Ticket, Result<Reply, Refusal>)> {

@@ -21,18 +21,6 @@ fn small_journal() -> angarium_journal::Options {
     }
 }
 
-/// A user who may do everything in the first virtual host.
-fn put_user(home: &mut Node, now: Time, name: &str) {
-    let (any, name, vhost) = (|| ".*".to_owned(), name.to_owned(), "/".to_owned());
-    let (password_hash, administrator) = ("secret".to_owned(), false);
-    let put = Request::PutUser { name: name.clone(), password_hash, administrator };
-    let (configure, write, read) = (any(), any(), any());
-    let permit = Request::SetPermissions { user: name, vhost, configure, write, read };
-    for request in [put, permit] {
-        administer(home, now, "/", request);
-    }
-}
-
 /// The shards of a broker with what the disk has; there is a user `user`.
 fn start(
     disk: &FaultyStorage,
@@ -41,7 +29,7 @@ fn start(
     options: fn(usize, usize) -> Options,
 ) -> Vec<Node> {
     let mut home = Node::recover(options(0, shards), disk, now).expect("it starts");
-    put_user(&mut home, now, "user");
+    home.make_user(now, "/", ("user", "secret"), false).expect("operators may");
     let introduction = home.introduction();
     let others = (1..shards)
         .map(|shard| Node::join(options(shard, shards), &introduction).expect("home knows how"));

@@ -1,7 +1,7 @@
 //! NATS clients that do not keep up, and what becomes of their messages.
 
+use super::administer;
 use super::host::{EGRESS_BYTES_MAX, options};
-use super::{administer, put_user};
 use crate::{Node, Options, SpillJob};
 use angarium_engine::{Bound, ConnectionId, Laggard, Quota, Request, Time};
 use angarium_journal::{FaultyStorage, Storage};
@@ -45,7 +45,7 @@ impl World {
         let now = Time(1_000_000_000);
         let mut node = Node::recover(options, &disk, now).unwrap();
         for name in ["guest", "ann"] {
-            put_user(&mut node, now, name);
+            node.make_user(now, "/", (name, "secret"), false).unwrap();
         }
         let (spill, clients) = (FaultyStorage::new(2), Vec::new());
         World { node, disk, spill, now, clients, holds_jobs: false, jobs: Vec::new() }

@@ -10,7 +10,7 @@ use crate::reactor::{self, Mailbox, Start, listeners};
 use crate::settings::{self, ByteCount, Encryption, Reload, Settings, Sources};
 use crate::signals::{self, Asked};
 use angarium_engine::limits::Limits;
-use angarium_engine::{self as engine, Quota, Request, ShardId, Time};
+use angarium_engine::{self as engine, Quota, ShardId, Time};
 use angarium_journal::{Disk, Storage};
 use angarium_node::{Node, Options, SpillOptions};
 use angarium_protocol::{amqp091, nats};
@@ -216,29 +216,9 @@ pub(crate) fn recover(options: Options, storage: &dyn Storage, now: Time) -> Res
     if node.engine().list_users().next().is_some() {
         return Ok(node);
     }
-    let user = DEFAULT_USER.to_owned();
-    let everything = || ".*".to_owned();
-    let requests = [
-        Request::PutUser {
-            name: user.clone(),
-            password_hash: GUEST.to_owned(),
-            administrator: true,
-        },
-        Request::SetPermissions {
-            user,
-            vhost: DEFAULT_VHOST.to_owned(),
-            configure: everything(),
-            write: everything(),
-            read: everything(),
-        },
-    ];
-    for request in requests {
-        node.administer(now, DEFAULT_VHOST, request);
-    }
-    // Refusals come at once; what is lost before it is flushed is made again by the next start.
-    while let Some((_, answer)) = node.next_operator_answer() {
-        answer.map_err(|refusal| format!("cannot make the default user: {}", refusal.text))?;
-    }
+    // What is lost before it is flushed is made again by the next start.
+    node.make_user(now, DEFAULT_VHOST, (DEFAULT_USER, GUEST), true)
+        .map_err(|refusal| format!("cannot make the default user: {}", refusal.text))?;
     Ok(node)
 }
 

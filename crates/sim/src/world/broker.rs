@@ -10,7 +10,7 @@ use crate::disk::Disk;
 use crate::history::Sample;
 use crate::network::Place;
 use crate::random::Random;
-use angarium_engine::{Request, ShardId, Time};
+use angarium_engine::{ShardId, Time};
 use angarium_journal::{Done, Job, State};
 use angarium_node::{Node, Options, Parcel, ReadDone, SpillDone, Verification};
 use angarium_protocol::{Authentication, Peer};
@@ -47,30 +47,8 @@ impl Broker {
 
     /// Makes the simulation's user known: the broker has none that it could check passwords of.
     pub(super) fn enter_user(&mut self, now: Time) -> Result<(), String> {
-        let any = || ".*".to_owned();
-        let requests = [
-            Request::PutUser {
-                name: USER.to_owned(),
-                password_hash: "simulated".to_owned(),
-                administrator: false,
-            },
-            Request::SetPermissions {
-                user: USER.to_owned(),
-                vhost: "/".to_owned(),
-                configure: any(),
-                write: any(),
-                read: any(),
-            },
-        ];
-        let home = &mut self.nodes[HOME];
-        for request in requests {
-            home.administer(now, "/", request);
-        }
-        // Refusals come at once; what is flushed later is as good for who connects before.
-        while let Some((_, answer)) = home.next_operator_answer() {
-            answer.map_err(|refusal| refusal.text)?;
-        }
-        Ok(())
+        let made = self.nodes[HOME].make_user(now, "/", (USER, "simulated"), false);
+        made.map_err(|refusal| refusal.text)
     }
 
     /// Starts the other shards.
