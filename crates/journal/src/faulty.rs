@@ -1,5 +1,5 @@
-//! A disk in memory that can be told to fail, to be full, to lose power and to rot; the same seed gives
-//! the same faults.
+//! A disk in memory that can be told to fail, to lie, to be full, to lose power and to rot; the same seed
+//! gives the same faults.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -35,6 +35,8 @@ struct MemoryDisk {
     /// The operation with this number fails, and if sticky all after it.
     fail_at: Option<(u64, Fault, bool)>,
     fail_sync: bool,
+    lies: bool,
+    read_bytes: u64,
     capacity: Option<u64>,
 }
 
@@ -71,7 +73,15 @@ impl FaultyStorage {
     pub fn fail_sync(&self, fails: bool) {
         self.disk().fail_sync = fails;
     }
-    /// Takes every fault back.
+    /// Lets every flush do nothing and say that it has.
+    pub fn lie(&self) {
+        self.disk().lies = true;
+    }
+    /// Bytes read so far.
+    pub fn read_bytes(&self) -> u64 {
+        self.disk().read_bytes
+    }
+    /// Takes every fault back but lies.
     pub fn heal(&self) {
         let mut disk = self.disk();
         disk.fail_at = None;
@@ -218,6 +228,9 @@ impl Storage for FaultyStorage {
     }
     fn sync(&self, name: &str) -> io::Result<()> {
         let mut disk = self.disk();
+        if disk.lies {
+            return Ok(());
+        }
         let fault = disk.operate();
         let fails = disk.fail_sync || fault.is_some();
         let MemoryDisk { files, random, .. } = &mut *disk;
@@ -237,6 +250,7 @@ impl Storage for FaultyStorage {
     }
     fn read(&self, name: &str, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         let mut disk = self.disk();
+        disk.read_bytes += buffer.len() as u64;
         let file = disk.file(name)?;
         let start = offset as usize;
         let seen = file.seen.get(start..start + buffer.len());

@@ -7,7 +7,6 @@
 pub mod canary;
 pub mod checks;
 pub mod client;
-pub mod disk;
 pub mod history;
 pub mod network;
 pub mod payload;

@@ -9,7 +9,7 @@ mod reach;
 
 use std::collections::BTreeMap;
 
-use crate::{FaultyStorage, Journal, Options, Position, Recovery, Storage};
+use crate::{FaultyStorage, Journal, Options, Position, Recovery};
 
 /// Small segments, so that a test goes through many.
 pub(super) fn small() -> Options {
@@ -18,7 +18,7 @@ pub(super) fn small() -> Options {
 
 /// Opens, replaying the number of each record (its first eight bytes) into a map.
 pub(super) fn open(
-    storage: &dyn Storage,
+    storage: &FaultyStorage,
     options: Options,
 ) -> Result<(Journal, BTreeMap<u64, Position>, bool), String> {
     let recovery = Recovery::open(storage, options)?;

@@ -6,12 +6,11 @@
 use super::disk_work::Flight;
 use super::shards::Route;
 use crate::client::USER;
-use crate::disk::Disk;
 use crate::history::Sample;
 use crate::network::Place;
 use crate::random::Random;
 use angarium_engine::{ShardId, Time};
-use angarium_journal::{Done, Job, State};
+use angarium_journal::{Done, FaultyStorage, Job, State};
 use angarium_node::{Node, Options, Parcel, ReadDone, SpillDone, Verification};
 use angarium_protocol::{Authentication, Peer};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -35,7 +34,11 @@ pub(super) struct Broker {
 
 impl Broker {
     /// Starts home on what is on the disk.
-    pub(super) fn recover(options: Options, disk: &Disk, now: Time) -> Result<Broker, String> {
+    pub(super) fn recover(
+        options: Options,
+        disk: &FaultyStorage,
+        now: Time,
+    ) -> Result<Broker, String> {
         let home = Node::recover(options.clone(), disk, now)?;
         Ok(Broker {
             nodes: vec![home],
@@ -251,7 +254,7 @@ impl Broker {
     }
 
     /// Writes what an orderly end writes.
-    pub(super) fn close(&mut self, now: Time, disk: &Disk) {
+    pub(super) fn close(&mut self, now: Time, disk: &FaultyStorage) {
         self.nodes[HOME].close();
         while let Some(job) = self.next_job() {
             self.job_done(now, job.run(disk));

@@ -71,8 +71,8 @@ impl World {
             Fault::CrashInWork if self.broker.is_none() => {}
             Fault::CrashInWork => {
                 let after = self.random.below(4);
-                let operation = self.disk.faulty.operations() + after;
-                self.disk.faulty.fail_at(operation, DiskFault::Io, true);
+                let operation = self.disk.operations() + after;
+                self.disk.fail_at(operation, DiskFault::Io, true);
                 self.power_fails_at = Some(operation);
             }
             Fault::Close => self.shut_down(),
@@ -82,19 +82,19 @@ impl World {
             Fault::SyncErrors => {
                 if self.broker.is_some() {
                     self.note(Event::Fault("flushes fail"));
-                    self.disk.faulty.fail_sync(true);
+                    self.disk.fail_sync(true);
                     let pause = self.random.below(2_000_000);
                     self.schedule(pause, Happening::Fault(Fault::Crash));
                 }
             }
             Fault::DiskFull => {
                 self.note(Event::Fault(DISK_FULL));
-                let used = self.disk.faulty.used();
-                self.disk.faulty.set_capacity(Some(used));
+                let used = self.disk.used();
+                self.disk.set_capacity(Some(used));
                 let pause = self.random.below(3_000_000);
                 self.schedule(pause, Happening::Fault(Fault::DiskSpace));
             }
-            Fault::DiskSpace => self.disk.faulty.set_capacity(Some(self.plan.sizes.disk_bytes)),
+            Fault::DiskSpace => self.disk.set_capacity(Some(self.plan.sizes.disk_bytes)),
             Fault::Cut => {
                 if let Some(link) = self.any_link() {
                     self.cut(link);
@@ -123,7 +123,7 @@ impl World {
 
     /// Whether the operation at which power was to fail has been reached.
     pub(super) fn is_power_failing(&self) -> bool {
-        self.power_fails_at.is_some_and(|at| self.disk.faulty.operations() > at)
+        self.power_fails_at.is_some_and(|at| self.disk.operations() > at)
     }
 
     /// The node is gone, with everything that was under way; of what was not flushed the disk keeps
@@ -132,7 +132,7 @@ impl World {
         if self.broker.take().is_some() {
             self.power_fails_at = None;
             self.note(Event::Crashed);
-            self.disk.faulty.crash();
+            self.disk.crash();
             self.went_down();
         }
     }
@@ -172,7 +172,7 @@ impl World {
             let is_clean = *broker.storage() == State::Ready;
             self.note(if is_clean { Event::Closed } else { Event::Crashed });
             // Nothing that an orderly end relies on may be lost with the power after it.
-            self.disk.faulty.crash();
+            self.disk.crash();
             self.went_down();
         }
         Ok(())
@@ -213,14 +213,14 @@ impl World {
         }
         for _ in 0..START_CRASHES_MAX {
             if self.random.percent(15) {
-                let operation = self.disk.faulty.operations() + self.random.below(12);
-                self.disk.faulty.fail_at(operation, DiskFault::Io, true);
+                let operation = self.disk.operations() + self.random.below(12);
+                self.disk.fail_at(operation, DiskFault::Io, true);
                 let outcome = self.recover();
-                let has_failed = self.disk.faulty.operations() > operation;
+                let has_failed = self.disk.operations() > operation;
                 if outcome.is_ok() && has_failed {
                     return Err("the node started although its disk failed meanwhile".to_owned());
                 }
-                self.disk.faulty.crash();
+                self.disk.crash();
             }
         }
         match self.recover() {
@@ -278,7 +278,7 @@ impl World {
         let offset = self.random.below(size);
         let bit = 1 << self.random.below(8);
         self.note(Event::Fault("a bit is flipped"));
-        self.disk.faulty.flip(&name, offset, bit);
+        self.disk.flip(&name, offset, bit);
         self.flipped = Some(name);
         Ok(())
     }
@@ -287,7 +287,7 @@ impl World {
     fn cut_log(&mut self) {
         let Ok(names) = self.disk.list() else { return };
         for name in names.iter().filter(|name| name.ends_with(".segment")) {
-            self.disk.faulty.edit(name, |bytes| {
+            self.disk.edit(name, |bytes| {
                 let block = BLOCK_BYTES as usize;
                 if bytes.len() > 3 * block && bytes[2 * block] != 0 && bytes[block] != 0 {
                     bytes.drain(block..2 * block);

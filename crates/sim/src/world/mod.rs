@@ -11,7 +11,6 @@ mod traffic;
 
 use crate::canary::{Canary, Proxy};
 use crate::client::{Endpoint, Numbers, Surroundings, attend};
-use crate::disk::Disk;
 use crate::history::{Event, History, Sample};
 use crate::network::{Link, Place};
 use crate::plan::Plan;
@@ -83,7 +82,7 @@ pub struct World {
     events_total: u64,
     history: History,
     numbers: Numbers,
-    disk: Disk,
+    disk: FaultyStorage,
     /// Where direct messages wait for slow clients, by shard: disks without faults, as what they do is
     /// told of and no promise.
     spill_disks: Vec<FaultyStorage>,
@@ -129,9 +128,11 @@ impl World {
     #[must_use]
     pub fn new(plan: Plan, seed: u64, canary: Option<Canary>) -> World {
         let mut random = Random::new(seed ^ 0x5eed);
-        let faulty = FaultyStorage::new(random.draw());
-        faulty.set_capacity(Some(plan.sizes.disk_bytes));
-        let disk = Disk { faulty, lies: canary == Some(Canary::SyncLies) };
+        let disk = FaultyStorage::new(random.draw());
+        disk.set_capacity(Some(plan.sizes.disk_bytes));
+        if canary == Some(Canary::SyncLies) {
+            disk.lie();
+        }
         let shards = plan.shards.count;
         let mut world = World {
             now: START,

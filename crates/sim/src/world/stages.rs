@@ -68,8 +68,8 @@ impl World {
             self.crash();
         }
         self.power_fails_at = None;
-        self.disk.faulty.heal();
-        self.disk.faulty.set_capacity(None);
+        self.disk.heal();
+        self.disk.set_capacity(None);
         let now = self.now;
         for (number, link) in &mut self.links {
             link.is_slow = false;
