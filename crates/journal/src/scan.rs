@@ -271,12 +271,12 @@ impl Horizon {
     /// Moves on where something was written. Zeros were not, nor were bytes of a block of another
     /// segment. Bytes that nothing explains are of a block whose header cannot be read, so nor can
     /// its length; only in the first page is it known that this is its beginning.
-    fn look(&mut self, page: &[u8], place: Position) {
+    fn look(&mut self, page: &[u8], place: Position, header: &Result<BlockHeader, NoBlock>) {
         if self.gap == u64::MAX {
             return;
         }
         let offset = u64::from(place.offset());
-        let sign = match BlockHeader::decode(page, place) {
+        let sign = match header {
             Ok(header) => header.padded(),
             Err(NoBlock::Absent) => {
                 if let Some(header) = format::left_over(page, place) {
@@ -324,8 +324,9 @@ pub(crate) fn search(
             while offset < start + chunk.len() as u64 {
                 let place = Position::at(file.id, offset as u32);
                 let page = &chunk[(offset - start) as usize..][..BLOCK_ALIGN];
-                horizon.look(page, place);
-                let found = match BlockHeader::decode(page, place) {
+                let header = BlockHeader::decode(page, place);
+                horizon.look(page, place, &header);
+                let found = match header {
                     Ok(_) => read_block(storage, file, offset, &mut block_bytes)?.ok(),
                     Err(_) => None,
                 };
