@@ -2,13 +2,25 @@
 
 use super::{Host, encode, open};
 use crate::format::{BLOCK_ALIGN, segment_name};
-use crate::{FaultyStorage, Options, Storage};
+use crate::{FaultyStorage, Options, Position, Storage};
 
 const MIB: usize = 1 << 20;
 
 /// Segments that are a good deal larger than what is looked at of those that stand ready.
 fn large() -> Options {
     Options { segment_bytes: 16 << 20, checkpoint_bytes: 32 << 20, backlog_bytes_max: 64 << 20 }
+}
+
+/// A log of blocks with a record of each of these lengths, all of them flushed; and where the records are.
+fn log(storage: &FaultyStorage, lengths: &[usize]) -> (Host, Vec<Position>) {
+    let mut host = Host::open(storage, large()).unwrap();
+    let mut publish = |length| {
+        let (_, position) = host.publish(length, true);
+        host.run(storage);
+        position
+    };
+    let positions = lengths.iter().map(|length| publish(*length)).collect();
+    (host, positions)
 }
 
 /// Bytes that a start reads.
@@ -31,9 +43,7 @@ const BESIDE: u64 = 2 * 9 * MIB as u64 + (256 << 10);
 #[test]
 fn a_start_after_a_crash_reads_little_of_what_stands_ready() {
     let storage = FaultyStorage::new(1);
-    let mut host = Host::open(&storage, large()).unwrap();
-    host.publish(1000, true);
-    host.run(&storage);
+    let (host, _) = log(&storage, &[1000]);
     storage.crash();
     let read = read_at_start(&storage);
     let bound = rest(&storage, &host) + BESIDE;
@@ -69,9 +79,7 @@ fn nor_of_files_that_were_other_segments_before() {
 #[test]
 fn an_orderly_end_needs_no_search() {
     let storage = FaultyStorage::new(1);
-    let mut host = Host::open(&storage, large()).unwrap();
-    host.publish(1000, true);
-    host.run(&storage);
+    let (mut host, _) = log(&storage, &[1000]);
     host.journal.close(encode(&host.live));
     host.run(&storage);
     assert!(read_at_start(&storage) < 256 << 10);
@@ -93,16 +101,10 @@ fn a_segments_first_block_is_missed_whatever_became_of_it() {
     // The last one is larger than what is looked at where nothing is written.
     for bytes in [100, 900_000, 12 * MIB] {
         let storage = FaultyStorage::new(1);
-        let mut host = Host::open(&storage, large()).unwrap();
         // The second one fills the second segment.
-        for bytes in [700_000, large().segment_bytes as usize - 72] {
-            host.publish(bytes, true);
-            host.run(&storage);
-        }
-        let (_, first) = host.publish(bytes, true);
-        host.run(&storage);
-        host.publish(100, true);
-        host.run(&storage);
+        let fills = large().segment_bytes as usize - 72;
+        let (_, positions) = log(&storage, &[700_000, fills, bytes, 100]);
+        let first = positions[2];
         assert_eq!((first.segment(), first.offset()), (3, 64), "{bytes}");
         for (what, rot) in ROTS {
             let damaged = storage.copy();
@@ -121,13 +123,7 @@ fn a_segments_first_block_is_missed_whatever_became_of_it() {
 #[test]
 fn a_large_block_of_zeros_is_missed_by_the_remains_of_its_header() {
     let storage = FaultyStorage::new(1);
-    let mut host = Host::open(&storage, large()).unwrap();
-    host.publish(900_000, true);
-    host.run(&storage);
-    host.publish(12 * MIB, true);
-    host.run(&storage);
-    host.publish(100, true);
-    host.run(&storage);
+    log(&storage, &[900_000, 12 * MIB, 100]);
     storage.edit("00000002.segment", |bytes| {
         bytes[1] ^= 4;
         bytes[BLOCK_ALIGN..12 * MIB].fill(0);
@@ -138,11 +134,8 @@ fn a_large_block_of_zeros_is_missed_by_the_remains_of_its_header() {
 #[test]
 fn the_last_block_of_a_torn_flush_is_proof_enough() {
     let storage = FaultyStorage::new(1);
-    let mut host = Host::open(&storage, large()).unwrap();
-    host.publish(500_000, true);
-    host.run(&storage);
-    let (_, flushed) = host.publish(400_000, true);
-    host.run(&storage);
+    let (mut host, positions) = log(&storage, &[500_000, 400_000]);
+    let flushed = positions[1];
     // One flush of as much as a flush takes, the first that goes to the second segment. Of it the
     // last block alone came to the disk; and the one flushed before it is damaged.
     let blocks: Vec<_> = (0..8).map(|_| host.publish(MIB - BLOCK_ALIGN, true).1).collect();
@@ -161,9 +154,7 @@ fn the_last_block_of_a_torn_flush_is_proof_enough() {
 #[test]
 fn a_block_left_behind_in_a_later_segment_is_never_taken_up() {
     let storage = FaultyStorage::new(1);
-    let mut host = Host::open(&storage, large()).unwrap();
-    host.publish(100, true);
-    host.run(&storage);
+    log(&storage, &[100]);
     for life in 0..4 {
         let mut host = Host::open(&storage, large()).unwrap();
         assert_eq!(host.live.len(), 1, "life {life}");
