@@ -12,6 +12,7 @@ mod damage;
 mod histogram;
 mod laggards;
 pub(crate) mod listeners;
+mod logins;
 mod mailbox;
 mod moderation;
 mod neighbours;

@@ -7,19 +7,19 @@ use super::damage::Damage;
 use super::histogram::Histogram;
 use super::laggards::Laggards;
 use super::listeners::{self, Listener};
+use super::logins::Logins;
 use super::mailbox::{Inbox, Letter, Mailbox};
 use super::moderation::Moderation;
 use super::neighbours::Neighbours;
 use super::operators::Operators;
 use super::watchdog::{Step, Watchdog};
-use crate::authenticate::{Authenticator, Check, Checked, Next, Threads};
 use crate::journal_threads::JournalThreads;
 use crate::logs::OncePerSecond;
 use crate::settings::Settings;
 use crate::spill_thread::SpillThread;
 use angarium_engine::{ConnectionId, ShardId, Time};
 use angarium_journal::Storage;
-use angarium_node::{Node, Verification};
+use angarium_node::Node;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
@@ -81,7 +81,7 @@ pub struct Shard {
     listeners: Vec<Listener>,
     accept_again_at: Option<Time>,
     inbox: Inbox,
-    mailbox: Mailbox,
+    pub(super) mailbox: Mailbox,
     pub(super) neighbours: Neighbours,
     /// Other shards that have not ended.
     serving_neighbours: usize,
@@ -89,8 +89,7 @@ pub struct Shard {
     journal: Option<JournalThreads>,
     spill: SpillThread,
     pub(super) operators: Operators,
-    authenticator: Authenticator,
-    password_threads: Threads,
+    pub(super) logins: Logins,
     dirty: Vec<ConnectionId>,
     flushing: Vec<ConnectionId>,
     pub(super) moderation: Moderation,
@@ -153,8 +152,7 @@ impl Shard {
             serving_neighbours: neighbours.count() - 1,
             neighbours,
             operators: Operators::default(),
-            authenticator: Authenticator::default(),
-            password_threads: Threads::new(password_checks_max),
+            logins: Logins::new(password_checks_max),
             dirty: Vec::new(),
             flushing: Vec::new(),
             moderation: Moderation::default(),
@@ -387,95 +385,6 @@ impl Shard {
         }
         while let Some(read) = self.node.next_read() {
             journal.read(read);
-        }
-    }
-
-    fn verify(&mut self, verification: Verification) {
-        let Verification { connection, serial, credentials, password_hash, address, .. } =
-            verification;
-        let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host).to_owned();
-        let since = Duration::from_micros(self.now.0);
-        let stored = password_hash.as_deref();
-        let answer = match self.authenticator.next(&credentials, &host, stored, since) {
-            Next::Answer(answer) => answer,
-            Next::Hash => {
-                let angarium_protocol::Credentials::Password { user, password } = credentials
-                else {
-                    unreachable!("only passwords are hashed");
-                };
-                let mailbox = self.mailbox.clone();
-                let then = move |checked: Checked| {
-                    // Without a shard nobody waits for the answer.
-                    let _ = mailbox
-                        .tell(move |shard| shard.checked(connection, serial, &checked, &host));
-                };
-                if self
-                    .password_threads
-                    .check(Check { user, password, stored: password_hash }, then)
-                {
-                    return;
-                }
-                Err("too many password checks wait already".into())
-            }
-        };
-        self.answer_credentials(connection, serial, answer);
-    }
-
-    fn checked(&mut self, connection: ConnectionId, serial: u64, checked: &Checked, host: &str) {
-        let since = Duration::from_micros(self.now.0);
-        let answer = self.authenticator.checked(checked, host, since);
-        self.answer_credentials(connection, serial, answer);
-    }
-
-    fn answer_credentials(
-        &mut self,
-        connection: ConnectionId,
-        serial: u64,
-        answer: angarium_protocol::Authentication,
-    ) {
-        if let Err(why) = &answer {
-            self.complain(why);
-        }
-        self.node.verified(self.now, connection, serial, answer);
-    }
-
-    /// Says in the log why a login was refused, so often and no more.
-    fn complain(&mut self, why: &str) {
-        if let Some(held_back) = self.complaints.pass(Instant::now()) {
-            tracing::warn!(%why, held_back, "login refused");
-        }
-    }
-
-    /// Checks a password as a client's would be, for the administration API; `then` gets whether it
-    /// was right, on some thread.
-    pub fn check_password(
-        &mut self,
-        address: &str,
-        user: String,
-        password: String,
-        then: impl FnOnce(bool) + Send + 'static,
-    ) {
-        let stored = self.node.engine().password_hash(&user).map(str::to_owned);
-        let credentials = angarium_protocol::Credentials::Password {
-            user: user.clone(),
-            password: password.clone(),
-        };
-        let since = Duration::from_micros(self.now.0);
-        match self.authenticator.next(&credentials, address, stored.as_deref(), since) {
-            Next::Answer(answer) => then(answer.is_ok()),
-            Next::Hash => {
-                let mailbox = self.mailbox.clone();
-                let address = address.to_owned();
-                self.password_threads.check(Check { user, password, stored }, move |checked| {
-                    then(checked.right);
-                    // Without a shard there is nothing to remember it.
-                    let _ = mailbox.tell(move |shard| {
-                        let since = Duration::from_micros(shard.now.0);
-                        // The caller has its answer; this one is for the memory's sake.
-                        let _ = shard.authenticator.checked(&checked, &address, since);
-                    });
-                });
-            }
         }
     }
 
