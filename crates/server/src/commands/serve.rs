@@ -10,7 +10,7 @@ use crate::reactor::{self, Mailbox, Start, listeners};
 use crate::settings::{self, ByteCount, Encryption, Reload, Settings, Sources};
 use crate::signals::{self, Asked};
 use angarium_engine::limits::Limits;
-use angarium_engine::{self as engine, Quota, ShardId, Time};
+use angarium_engine::{self as engine, Quota, Time};
 use angarium_journal::{Disk, Storage};
 use angarium_node::{Node, Options, SpillOptions};
 use angarium_protocol::{amqp091, nats};
@@ -22,10 +22,6 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Unsent bytes beyond which a connection gets no further deliveries.
-const EGRESS_BYTES_MAX: usize = 256 << 10;
-/// Appended and unwritten bytes beyond which producers wait for the disk.
-const BACKLOG_BYTES_MAX: u64 = 32 << 20;
 /// The user that exists from the first start on, and its virtual host.
 const DEFAULT_USER: &str = "guest";
 const DEFAULT_VHOST: &str = "/";
@@ -133,7 +129,6 @@ pub(crate) fn options(settings: &Settings, shards: usize) -> Result<Options, Str
     let count = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
     let narrow = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
     Ok(Options {
-        seed,
         limits: Limits {
             vhosts_max: count(settings.vhosts_max),
             queues_max: count(settings.queues_max),
@@ -149,7 +144,7 @@ pub(crate) fn options(settings: &Settings, shards: usize) -> Result<Options, Str
             resident_bytes_max: settings.resident_bytes_max.0,
             queue_resident_bytes_max: settings.queue_resident_bytes_max.0,
             delay_max: settings.delay_max.0,
-            delayed_max: usize::try_from(settings.delayed_messages).unwrap_or(usize::MAX),
+            delayed_max: count(settings.delayed_messages),
             settle_timeout: settings.settle_timeout.0,
             delivery_limit: settings.delivery_limit.map(narrow),
             ..Limits::default()
@@ -157,7 +152,7 @@ pub(crate) fn options(settings: &Settings, shards: usize) -> Result<Options, Str
         journal: angarium_journal::Options {
             segment_bytes: narrow(settings.segment_bytes.0),
             checkpoint_bytes: settings.checkpoint_bytes.0,
-            backlog_bytes_max: BACKLOG_BYTES_MAX,
+            ..angarium_journal::Options::default()
         },
         amqp091: Arc::new(amqp091::Settings {
             body_bytes_max: settings.body_bytes_max.0,
@@ -165,12 +160,11 @@ pub(crate) fn options(settings: &Settings, shards: usize) -> Result<Options, Str
             ..amqp091::Settings::default()
         }),
         nats: Arc::new(nats_settings(settings, &server_id)),
-        egress_bytes_max: EGRESS_BYTES_MAX,
         quota: quota(settings),
         spill: SpillOptions { bytes_max: settings.spool_bytes_max.0, ..SpillOptions::default() },
         local_users: settings.loopback_users.clone(),
-        shard: ShardId::HOME,
         shards,
+        ..Options::alone(seed)
     })
 }
 
