@@ -74,7 +74,7 @@ enum BenchCommand {
 
 #[derive(Debug, Args)]
 struct BrokerArguments {
-    /// The broker: `amqp://...` or `nats://...`
+    /// The broker: `amqp://...`, `nats://...`, `mqtt://...`, `mqtt5://...`, `stomp://...` or `redis://...`
     #[arg(long, alias = "uri", default_value = "amqp://127.0.0.1:5672")]
     target: Target,
     /// The broker's process, to measure what it takes [default: who listens on the port here]
@@ -148,7 +148,7 @@ struct LoadArguments {
     /// Subscriptions of another connection, or patterns of another queue, that match nothing
     #[arg(long, default_value_t = 0)]
     bystanders: usize,
-    /// Subjects that the messages of each queue's subject take in turn (NATS)
+    /// Subjects that the messages of each queue's subject take in turn (NATS, Redis)
     #[arg(long, default_value_t = 0)]
     spread: u64,
     /// Count the broker's instructions, where the machine lets us

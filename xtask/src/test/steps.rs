@@ -55,6 +55,13 @@ pub(super) const STEPS: &[Step] = &[
         run: |root, _, count| cargo_test(root, &["--workspace"], &[], count),
     },
     Step {
+        name: "redis",
+        what: "the benchmark's client of Redis, against a real one",
+        needs: &[Tool::Redis],
+        after: None,
+        run: |root, _, count| redis(root, count),
+    },
+    Step {
         name: "build",
         what: "the program as it ships",
         needs: &[],
@@ -188,6 +195,12 @@ fn clippy(root: &Path) -> Result<(), String> {
 
 fn build(root: &Path) -> Result<(), String> {
     process::stream(&mut cargo(root, &["build", "--release", "-p", "angarium-server"]), |_| {})
+}
+
+/// The whole workspace, so that dependencies have the features that the unit tests were built with.
+fn redis(root: &Path, count: &mut Count) -> Result<(), String> {
+    let arguments = ["--workspace", "--test", "smoke", "--", "--ignored", "redis::"];
+    cargo_test(root, &arguments, &[], count)
 }
 
 fn cargo_test(

@@ -20,7 +20,11 @@ pub(crate) enum Tool {
     Npm,
     Go,
     Valgrind,
+    Redis,
 }
+
+/// Ends well where Python can make environments of its own.
+const PYTHON_PROBE: &str = "import sys, venv, ensurepip; assert sys.version_info >= (3, 9)";
 
 /// What there is to know about a tool.
 #[derive(Debug)]
@@ -67,11 +71,7 @@ impl Tool {
             ),
             Tool::Python => row(
                 "Python 3.9 or newer with venv",
-                &[
-                    "python3",
-                    "-c",
-                    "import sys, venv, ensurepip; assert sys.version_info >= (3, 9)",
-                ],
+                &["python3", "-c", PYTHON_PROBE],
                 "runs the pika tests",
                 "",
                 &["python3", "python3-venv"],
@@ -96,6 +96,13 @@ impl Tool {
                 "counts instructions",
                 "",
                 &["valgrind"],
+            ),
+            Tool::Redis => row(
+                "Redis 6.2 or newer",
+                &["redis-server", "--version"],
+                "is what the benchmark's client of it is held to",
+                "",
+                &["redis-server"],
             ),
             Tool::Go => row(
                 "Go 1.21 or newer",
@@ -180,8 +187,8 @@ mod tests {
 
     #[test]
     fn every_tool_can_be_had_somehow() {
-        use Tool::{Clippy, Git, Go, Java, Maven, Node, Npm, Openssl, Python, Rustfmt};
-        for tool in [Git, Openssl, Rustfmt, Clippy, Python, Java, Maven, Node, Npm, Go] {
+        use Tool::{Clippy, Git, Go, Java, Maven, Node, Npm, Openssl, Python, Redis, Rustfmt};
+        for tool in [Git, Openssl, Rustfmt, Clippy, Python, Java, Maven, Node, Npm, Go, Redis] {
             let row = tool.row();
             assert!(row.packages.is_empty() != row.install.is_empty(), "{}", row.name);
         }

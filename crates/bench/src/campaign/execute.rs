@@ -1,7 +1,7 @@
 //! One case against one broker: runs its work and names what came of it.
 
 use super::side::Side;
-use crate::client::Error;
+use crate::client::{Error, Protocol};
 use crate::exchange::{self, ExchangePlan};
 use crate::load::idle::IdlePlan;
 use crate::load::{
@@ -25,7 +25,31 @@ pub(super) fn run(work: &Work, side: &mut Side, workers: &[String]) -> Run {
     {
         return Run::Refused(format!("not by workers: {why}"));
     }
-    let result = match work {
+    let in_memory = match work.is_kept_in_memory().then(|| side.set_durable(false)) {
+        Some(Err(error)) => return Run::Failed(error.to_string()),
+        Some(Ok(changed)) => changed,
+        None => false,
+    };
+    let result = measure(work, side, workers);
+    if in_memory && let Err(error) = side.set_durable(true) {
+        return Run::Failed(error.to_string());
+    }
+    match result {
+        Ok(mut measurement) => {
+            if in_memory {
+                let note =
+                    "nothing here need outlive a restart: it ran without the file that is flushed";
+                measurement.notes.push(note.to_owned());
+            }
+            Run::Done(Box::new(measurement))
+        }
+        Err(Stop::Refused(why)) => Run::Refused(why),
+        Err(Stop::Failed(why)) => Run::Failed(why),
+    }
+}
+
+fn measure(work: &Work, side: &mut Side, workers: &[String]) -> Result<Measurement, Stop> {
+    match work {
         Work::Load(plan) => load(plan, side, workers),
         Work::Fastest(plans) => fastest(plans, side, workers),
         Work::RoundTrips { target, size_bytes, span } => {
@@ -61,11 +85,6 @@ pub(super) fn run(work: &Work, side: &mut Side, workers: &[String]) -> Run {
         Work::Durability { plan, kill_after } => {
             check(plan).and_then(|()| killed(plan, *kill_after, side))
         }
-    };
-    match result {
-        Ok(measurement) => Run::Done(Box::new(measurement)),
-        Err(Stop::Refused(why)) => Run::Refused(why),
-        Err(Stop::Failed(why)) => Run::Failed(why),
     }
 }
 
@@ -285,7 +304,7 @@ fn stored_memory(
     size_bytes: usize,
     side: &mut Side,
 ) -> Result<Measurement, Stop> {
-    if target.protocol() != crate::client::Protocol::Amqp091 {
+    if !matches!(target.protocol(), Protocol::Amqp091 | Protocol::Resp) {
         let why = format!("{} stores nothing for nobody here", target.protocol().name());
         return Err(Stop::Refused(why));
     }

@@ -1,6 +1,6 @@
 //! The brokers of a campaign: those that it starts, and one that runs already.
 
-use crate::client::Target;
+use crate::client::{Error, Target};
 use crate::measure::process;
 use crate::peer::{Kind, Level, Peer, Programs, unknown};
 use crate::report::SideInfo;
@@ -142,6 +142,12 @@ impl Side {
             (Origin::Started { kind, .. }, Some(target)) => kind.level(target.protocol()),
             (Origin::Started { .. }, None) => Level::Unknown,
         }
+    }
+
+    /// Whether it is to flush what it keeps from now on, if it was started here. Returns whether that
+    /// makes a difference.
+    pub(super) fn set_durable(&mut self, durable: bool) -> Result<bool, Error> {
+        self.peer.as_mut().map_or(Ok(false), |peer| peer.set_durable(durable))
     }
 
     /// It, if it was started here.

@@ -3,6 +3,7 @@
 use super::amqp091::{self, Argument, Envelope};
 use super::mqtt;
 use super::nats;
+use super::resp;
 use super::stomp;
 use super::{Error, Protocol, Receiver, Target};
 use angarium_protocol::amqp091::codec::Method;
@@ -31,7 +32,8 @@ pub struct Source<'a> {
     pub group: Option<&'a str>,
     /// Deliveries need no acknowledgement.
     pub auto_ack: bool,
-    /// The session that was declared to keep what is published (MQTT).
+    /// The session that was declared to keep what is published (MQTT), or the group whose members share a
+    /// stream's entries (RESP).
     pub session: Option<&'a str>,
 }
 
@@ -103,6 +105,8 @@ pub enum Link {
     Mqtt(mqtt::Connection),
     /// After its CONNECT was taken.
     Stomp(stomp::Connection),
+    /// After its HELLO was taken.
+    Resp(resp::Connection),
 }
 
 /// Calls the same method of whichever connection it is.
@@ -113,6 +117,7 @@ macro_rules! either {
             Link::Nats($connection) => $call,
             Link::Mqtt($connection) => $call,
             Link::Stomp($connection) => $call,
+            Link::Resp($connection) => $call,
         }
     };
 }
@@ -125,6 +130,7 @@ impl Link {
             Target::Nats(uri) => Link::Nats(nats::Connection::open(uri)?),
             Target::Mqtt(uri) => Link::Mqtt(mqtt::Connection::open(uri)?),
             Target::Stomp(uri) => Link::Stomp(stomp::Connection::open(uri)?),
+            Target::Resp(uri) => Link::Resp(resp::Connection::open(uri)?),
         })
     }
 
@@ -136,6 +142,7 @@ impl Link {
             Link::Nats(_) => Protocol::Nats,
             Link::Mqtt(_) => Protocol::Mqtt,
             Link::Stomp(_) => Protocol::Stomp,
+            Link::Resp(_) => Protocol::Resp,
         }
     }
 
@@ -158,7 +165,11 @@ impl Link {
     /// Reads once. Returns the octets read; 0 is the end of the stream.
     #[inline]
     pub fn fill(&mut self) -> io::Result<usize> {
-        either!(self, it => it.incoming.fill(&mut it.stream))
+        match self {
+            // What is asked for goes with the acknowledgements of what came before.
+            Link::Resp(connection) => connection.fill(),
+            _ => either!(self, it => it.incoming.fill(&mut it.stream)),
+        }
     }
 
     /// Hands all that was read to `receiver`, and answers what the protocol wants answered.
@@ -178,15 +189,18 @@ impl Link {
         match self {
             Link::Amqp091(connection) => connection.declare_queue(queue, durable, arguments),
             // STOMP declares by the first SEND or SUBSCRIBE.
-            Link::Nats(_) | Link::Mqtt(_) | Link::Stomp(_) => Ok(()),
+            Link::Nats(_) | Link::Mqtt(_) | Link::Stomp(_) | Link::Resp(_) => Ok(()),
         }
     }
 
-    /// Declares a session that keeps what is published to `filter` while nobody is connected
-    /// (MQTT).
+    /// Declares a session that keeps what is published to `filter` while nobody is connected (MQTT), or a
+    /// group of a stream of that name (RESP).
     pub fn declare_session(&mut self, name: &str, filter: &str) -> Result<(), Error> {
-        let Link::Mqtt(connection) = self else { return Ok(()) };
-        connection.declare_session(name, filter)
+        match self {
+            Link::Mqtt(connection) => connection.declare_session(name, filter),
+            Link::Resp(connection) => connection.declare_group(name, filter),
+            _ => Ok(()),
+        }
     }
 
     /// Deletes a session with what it keeps (MQTT).
@@ -221,14 +235,20 @@ impl Link {
 
     /// Deletes a queue with what is in it.
     pub fn delete_queue(&mut self, queue: &str) -> Result<(), Error> {
-        let Link::Amqp091(connection) = self else { return Ok(()) };
-        connection.delete_queue(queue)
+        match self {
+            Link::Amqp091(connection) => connection.delete_queue(queue),
+            Link::Resp(connection) => connection.delete(queue),
+            _ => Ok(()),
+        }
     }
 
-    /// Deletes an exchange.
+    /// Deletes an exchange, or what all queues get their messages from without one.
     pub fn delete_exchange(&mut self, exchange: &str) -> Result<(), Error> {
-        let Link::Amqp091(connection) = self else { return Ok(()) };
-        connection.delete_exchange(exchange)
+        match self {
+            Link::Amqp091(connection) => connection.delete_exchange(exchange),
+            Link::Resp(connection) => connection.delete(exchange),
+            _ => Ok(()),
+        }
     }
 
     /// Asks for a confirm of every message published from now on.
@@ -244,7 +264,17 @@ impl Link {
                 connection.select_confirms();
                 Ok(())
             }
+            Link::Resp(connection) => {
+                connection.select_confirms();
+                Ok(())
+            }
         }
+    }
+
+    /// Publishes without answers from now on, where a broker answers each message unasked (RESP).
+    pub fn forgo_answers(&mut self) -> Result<(), Error> {
+        let Link::Resp(connection) = self else { return Ok(()) };
+        connection.forgo_answers()
     }
 
     /// Publishes and acknowledges within transactions from now on.
@@ -280,6 +310,13 @@ impl Link {
                 connection.subscribe(&filter, u8::from(!source.auto_ack), source.session)
             }
             Link::Stomp(connection) => connection.subscribe(source.name, source.auto_ack, prefetch),
+            Link::Resp(connection) => match source.session {
+                Some(group) => {
+                    connection.join(source.name, group, source.auto_ack, prefetch);
+                    Ok(())
+                }
+                None => connection.subscribe(source.name),
+            },
         }
     }
 
@@ -292,6 +329,7 @@ impl Link {
             Link::Amqp091(_) | Link::Stomp(_) => Ok(()),
             Link::Nats(connection) => connection.subscribe_many(subjects, None),
             Link::Mqtt(connection) => connection.subscribe_many(subjects),
+            Link::Resp(connection) => connection.subscribe_many(subjects),
         }
     }
 
@@ -318,6 +356,9 @@ impl Link {
                     connection.encode(route.key, route.persistent, body, out);
                 Encoded { body_at, tag_at: digits_at.map(TagAt::Digits) }
             }
+            Link::Resp(connection) => {
+                Encoded::body_at(connection.encode(route.key, route.persistent, body, out))
+            }
         }
     }
 
@@ -338,6 +379,8 @@ impl Link {
             Link::Nats(_) => {}
             Link::Mqtt(connection) => connection.encode_ack(out, tag, multiple),
             Link::Stomp(connection) => connection.encode_ack(out, tag),
+            // They go with the next read.
+            Link::Resp(connection) => connection.acknowledge(tag, multiple),
         }
     }
 
@@ -349,6 +392,7 @@ impl Link {
             Link::Nats(connection) => connection.send_end(),
             Link::Mqtt(connection) => connection.send_end(),
             Link::Stomp(connection) => connection.send_end(),
+            Link::Resp(connection) => connection.send_end(),
         }
     }
 
@@ -370,6 +414,7 @@ impl Link {
         match self {
             Link::Amqp091(connection) => connection.close(),
             Link::Mqtt(connection) => connection.close(),
+            Link::Resp(connection) => connection.close(),
             // Those close their sockets; after the end's answer nothing is on its way.
             Link::Nats(_) | Link::Stomp(_) => Ok(()),
         }

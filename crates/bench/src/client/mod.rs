@@ -11,6 +11,7 @@ mod link;
 pub mod mqtt;
 pub mod nats;
 mod receiver;
+pub mod resp;
 pub mod stomp;
 mod target;
 mod vhost_uri;

@@ -1,6 +1,6 @@
 //! Where a broker listens and which protocol it speaks there, from the scheme of its address.
 
-use super::{VhostUri, mqtt, nats};
+use super::{VhostUri, mqtt, nats, resp};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
@@ -15,6 +15,8 @@ pub enum Protocol {
     Mqtt,
     /// STOMP 1.2: destinations, receipts.
     Stomp,
+    /// RESP, Redis's: channels at most once, and streams.
+    Resp,
 }
 
 impl Protocol {
@@ -25,6 +27,7 @@ impl Protocol {
             Protocol::Nats => "NATS",
             Protocol::Mqtt => "MQTT",
             Protocol::Stomp => "STOMP",
+            Protocol::Resp => "RESP",
         }
     }
 
@@ -32,7 +35,7 @@ impl Protocol {
     pub fn separator(self) -> char {
         match self {
             Protocol::Amqp091 | Protocol::Stomp => '-',
-            Protocol::Nats => '.',
+            Protocol::Nats | Protocol::Resp => '.',
             Protocol::Mqtt => '/',
         }
     }
@@ -49,7 +52,7 @@ impl Protocol {
 
     /// Whether direct messages to a slow subscriber may be dropped rather than held back.
     pub fn drops(self) -> bool {
-        matches!(self, Protocol::Nats | Protocol::Mqtt)
+        matches!(self, Protocol::Nats | Protocol::Mqtt | Protocol::Resp)
     }
 }
 
@@ -65,6 +68,8 @@ pub enum Target {
     Mqtt(mqtt::Uri),
     /// `stomp://`
     Stomp(VhostUri),
+    /// `redis://`
+    Resp(resp::Uri),
 }
 
 impl Target {
@@ -75,6 +80,7 @@ impl Target {
             Target::Nats(_) => Protocol::Nats,
             Target::Mqtt(_) => Protocol::Mqtt,
             Target::Stomp(_) => Protocol::Stomp,
+            Target::Resp(_) => Protocol::Resp,
         }
     }
 
@@ -84,6 +90,7 @@ impl Target {
             Target::Amqp091(uri) | Target::Stomp(uri) => &uri.host,
             Target::Nats(uri) => &uri.host,
             Target::Mqtt(uri) => &uri.host,
+            Target::Resp(uri) => &uri.host,
         }
     }
 
@@ -93,6 +100,7 @@ impl Target {
             Target::Amqp091(uri) | Target::Stomp(uri) => uri.port,
             Target::Nats(uri) => uri.port,
             Target::Mqtt(uri) => uri.port,
+            Target::Resp(uri) => uri.port,
         }
     }
 }
@@ -106,8 +114,10 @@ impl FromStr for Target {
             Some(("nats", _)) => text.parse().map(Target::Nats),
             Some(("mqtt" | "mqtt5", _)) => text.parse().map(Target::Mqtt),
             Some(("stomp", _)) => text.parse().map(Target::Stomp),
+            Some(("redis", _)) => text.parse().map(Target::Resp),
             _ => Err(format!(
-                "`{text}` starts with none of `amqp://`, `nats://`, `mqtt://`, `mqtt5://`, `stomp://`"
+                "`{text}` starts with none of `amqp://`, `nats://`, `mqtt://`, `mqtt5://`, `stomp://`, \
+                 `redis://`"
             )),
         }
     }
@@ -129,6 +139,7 @@ impl From<Target> for String {
         let login = match &target {
             Target::Amqp091(uri) | Target::Stomp(uri) => Some((&uri.user, Some(&uri.password))),
             Target::Mqtt(uri) => uri.login.as_ref().map(|(user, password)| (user, Some(password))),
+            Target::Resp(uri) => uri.login.as_ref().map(|it| (&it.user, Some(&it.password))),
             Target::Nats(uri) => match &uri.login {
                 nats::Login::None => None,
                 nats::Login::Token(token) => Some((token, None)),
@@ -152,6 +163,7 @@ impl std::fmt::Display for Target {
             Target::Amqp091(uri) | Target::Stomp(uri) => uri.fmt(f),
             Target::Nats(uri) => uri.fmt(f),
             Target::Mqtt(uri) => uri.fmt(f),
+            Target::Resp(uri) => uri.fmt(f),
         }
     }
 }

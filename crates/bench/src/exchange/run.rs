@@ -220,7 +220,9 @@ fn trade(floor: &Floor, broker_pid: Option<u32>) -> Result<ExchangeOutcome, Erro
         floor.listen(&floor.queues.reports)?,
         floor.listen(&floor.queues.trades)?,
     );
-    let sender = floor.open()?;
+    let mut sender = floor.open()?;
+    // It never reads.
+    sender.forgo_answers()?;
     thread::scope(|scope| {
         let matching = scope.spawn(|| stopping(floor, run_engine(floor, engine)));
         let reporting = scope.spawn(|| stopping(floor, run_reporter(floor, reports)));

@@ -169,7 +169,14 @@ impl Plan {
             Protocol::Amqp091 => self.check_queues(),
             Protocol::Mqtt => self.check_sessions(),
             Protocol::Stomp => self.check_destinations(),
+            Protocol::Resp => self.check_channels_and_streams(),
         }
+    }
+
+    /// Whether messages are kept until somebody has had them, where a protocol has other ways for those
+    /// that are not.
+    pub fn is_kept(&self) -> bool {
+        self.persistent || self.window > 0
     }
 
     fn check_queues(&self) -> Result<(), String> {
@@ -209,6 +216,28 @@ impl Plan {
             return Err("STOMP has no patterns".to_owned());
         }
         self.check_lacks("STOMP")
+    }
+
+    fn check_channels_and_streams(&self) -> Result<(), String> {
+        let patterns = self.bystanders > 0 || self.spread > 0;
+        if self.is_kept() && patterns {
+            return Err("Redis's streams have no patterns; its channels do".to_owned());
+        }
+        if !self.is_kept() && self.ack_every > 0 {
+            return Err(
+                "Redis has acknowledgements in streams only: of messages that are persistent \
+                        or confirmed here"
+                    .to_owned(),
+            );
+        }
+        if !self.is_kept() && self.consumers > self.queues {
+            return Err(
+                "every subscriber of a channel of Redis gets each message: there are no groups \
+                        that share them"
+                    .to_owned(),
+            );
+        }
+        Plan { spread: 0, ..self.clone() }.check_lacks("Redis")
     }
 
     fn check_lacks(&self, protocol: &str) -> Result<(), String> {

@@ -147,6 +147,8 @@ impl<'a> Producer<'a> {
         let mut link = Link::open(&plan.target)?;
         if plan.window > 0 {
             link.select_confirms()?;
+        } else {
+            link.forgo_answers()?;
         }
         if plan.commit_publishes > 0 {
             link.select_transactions()?;

@@ -4,13 +4,16 @@ use super::control::Control;
 use super::plan::{End, Plan};
 use super::producer::Producer;
 use super::topology::Topology;
-use crate::client::{Error, Link, Target};
+use crate::client::{Error, Link, Protocol, Target};
 use crate::measure::process::Usage;
 use std::thread;
 use std::time::Duration;
 
 /// Between storing and looking.
 const SETTLE: Duration = Duration::from_millis(500);
+
+/// Messages that wait for their confirms, where only what is confirmed is stored.
+const WINDOW: usize = 1_000;
 
 /// Memory before and after, in KiB.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,8 +34,10 @@ pub fn measure(
     messages: u64,
     size_bytes: usize,
 ) -> Result<Stored, Error> {
-    let plan =
-        Plan { consumers: 0, size_bytes, end: End::Count(messages), ..Plan::new(target.clone()) };
+    // With channels beside streams, only what is confirmed is kept.
+    let window = if target.protocol() == Protocol::Resp { WINDOW } else { 0 };
+    let end = End::Count(messages);
+    let plan = Plan { consumers: 0, size_bytes, window, end, ..Plan::new(target.clone()) };
     plan.check().map_err(Error::Closed)?;
     if target.protocol().is_at_most_once() {
         return Err(Error::Closed("without queues nothing is stored".to_owned()));

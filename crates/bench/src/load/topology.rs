@@ -14,7 +14,8 @@ pub(super) struct Topology {
     exchange: String,
     queues: Vec<String>,
     groups: Vec<String>,
-    /// Of each queue, the session that keeps its messages (MQTT, persistent).
+    /// Of each queue, the session that keeps its messages (MQTT, persistent), or the group that reads its
+    /// stream (RESP, kept).
     sessions: Vec<String>,
     /// A queue for patterns that match nothing.
     unheard: Option<String>,
@@ -55,7 +56,11 @@ impl Topology {
             (false, false) => String::new(),
         };
         let session = |queue: &String| queue.replace('/', "-");
-        let kept = protocol == Protocol::Mqtt && plan.persistent;
+        let kept = match protocol {
+            Protocol::Mqtt => plan.persistent,
+            Protocol::Resp => plan.is_kept(),
+            Protocol::Amqp091 | Protocol::Nats | Protocol::Stomp => false,
+        };
         Topology {
             protocol,
             exchange,
@@ -113,7 +118,9 @@ impl Topology {
         let has_groups = matches!(self.protocol, Protocol::Nats | Protocol::Mqtt);
         let shared = has_groups && plan.consumers > plan.queues;
         let name = match self.protocol {
-            Protocol::Nats | Protocol::Mqtt | Protocol::Stomp if plan.fan_out => &self.exchange,
+            Protocol::Nats | Protocol::Mqtt | Protocol::Stomp | Protocol::Resp if plan.fan_out => {
+                &self.exchange
+            }
             _ => &self.spread.as_ref().map_or(&self.queues, |spread| &spread.patterns)[queue],
         };
         Source {
@@ -174,7 +181,7 @@ impl Names {
                 format!("angarium-bench-{}-{instance}", std::process::id())
             }
             // Short, as subjects are: their octets are parsed with each message.
-            Protocol::Nats => format!("bench.{}", instance % 1_000_000),
+            Protocol::Nats | Protocol::Resp => format!("bench.{}", instance % 1_000_000),
             Protocol::Mqtt => format!("bench/{}", instance % 1_000_000),
         };
         Names { protocol, prefix, separator: protocol.separator() }

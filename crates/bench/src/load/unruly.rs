@@ -86,7 +86,7 @@ impl Scene {
         let dash = protocol.separator();
         let flood = format!("{above}{dash}flood");
         let (stalled, slow) = match protocol {
-            Protocol::Nats => (format!("{above}.*"), names.to_vec()),
+            Protocol::Nats | Protocol::Resp => (format!("{above}.*"), names.to_vec()),
             Protocol::Mqtt => (format!("{above}/+"), names.to_vec()),
             Protocol::Amqp091 | Protocol::Stomp => (flood.clone(), vec![flood.clone()]),
         };
@@ -161,7 +161,7 @@ impl Scene {
             spawn(scope, move || drain(link, deeds));
         }
         for _ in 0..unruly.flooding {
-            let link = Link::open(&self.target)?;
+            let link = self.open_to_flood()?;
             spawn(scope, move || self.flood(link, deeds));
         }
         Ok(())
@@ -214,6 +214,12 @@ impl Scene {
         }
     }
 
+    fn open_to_flood(&self) -> Result<Link, Error> {
+        let mut link = Link::open(&self.target)?;
+        link.forgo_answers()?;
+        Ok(link)
+    }
+
     fn flood(&self, link: Link, deeds: &Deeds) {
         let mut message = Vec::new();
         let route = Route { exchange: "", key: &self.flood, persistent: false };
@@ -224,7 +230,7 @@ impl Scene {
         while !deeds.is_over() {
             let Some(open) = &link else {
                 thread::sleep(PATIENCE);
-                link = Link::open(&self.target).ok();
+                link = self.open_to_flood().ok();
                 continue;
             };
             if self.pour(open, &batch, deeds).is_err() {

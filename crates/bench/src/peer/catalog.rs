@@ -5,6 +5,7 @@ use super::activemq;
 use super::command::CommandBroker;
 use super::free_port;
 use super::rabbitmq::RabbitMq;
+use super::redis;
 use crate::client::{Error, Protocol, Target};
 use crate::load::durability::Mortal;
 use serde::{Deserialize, Serialize};
@@ -74,20 +75,23 @@ pub enum Kind {
     Artemis,
     /// The classic ActiveMQ.
     ActiveMq,
+    /// Redis, by channels and streams.
+    Redis,
 }
 
 /// Brokers that are asked for and cannot be measured: this tool speaks none of what they speak.
-pub const FOREIGN: [(&str, &str); 2] = [("redis", "RESP"), ("kafka", "a protocol of its own")];
+pub const FOREIGN: [(&str, &str); 1] = [("kafka", "a protocol of its own")];
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 6] = [
+    pub const ALL: [Kind; 7] = [
         Kind::Angarium,
         Kind::RabbitMq,
         Kind::Nats,
         Kind::Mosquitto,
         Kind::Artemis,
         Kind::ActiveMq,
+        Kind::Redis,
     ];
 
     /// What it is asked for by.
@@ -99,6 +103,7 @@ impl Kind {
             Kind::Mosquitto => "mosquitto",
             Kind::Artemis => "artemis",
             Kind::ActiveMq => "activemq",
+            Kind::Redis => "redis",
         }
     }
 
@@ -117,6 +122,7 @@ impl Kind {
             // Its one port speaks them all; AMQP 1.0 is not spoken by this tool yet.
             Kind::Artemis => &["stomp", "mqtt", "mqtt5"],
             Kind::ActiveMq => &["stomp", "mqtt"],
+            Kind::Redis => &["redis"],
         }
     }
 
@@ -127,6 +133,7 @@ impl Kind {
             Kind::RabbitMq => "on Debian: apt-get install rabbitmq-server",
             Kind::Nats => "go install github.com/nats-io/nats-server/v2@latest",
             Kind::Mosquitto => "on Debian: apt-get install mosquitto",
+            Kind::Redis => "on Debian: apt-get install redis-server",
             Kind::Artemis => {
                 "from Maven: org.apache.activemq:apache-artemis:tar.gz:bin; then \
                  `--program artemis=FOLDER/bin/artemis`"
@@ -145,6 +152,8 @@ impl Kind {
             (Kind::Angarium | Kind::RabbitMq | Kind::Artemis | Kind::ActiveMq, _) => Level::Flushed,
             // It writes its store now and then, and never before it confirms.
             (Kind::Mosquitto, _) => Level::Memory,
+            // Of what is added to a stream; a channel keeps nothing and confirms nothing.
+            (Kind::Redis, _) => Level::Flushed,
             (Kind::Nats, _) => Level::AtMostOnce,
         }
     }
@@ -168,6 +177,7 @@ impl Kind {
             Kind::Mosquitto => on_path("mosquitto"),
             Kind::Artemis => on_path("artemis"),
             Kind::ActiveMq => on_path("activemq"),
+            Kind::Redis => on_path("redis-server"),
         }
     }
 
@@ -179,7 +189,7 @@ impl Kind {
                 .output(),
             Kind::Mosquitto => Command::new(program).arg("-h").output(),
             Kind::Artemis => Command::new(program).arg("version").output(),
-            Kind::Angarium | Kind::Nats | Kind::ActiveMq => {
+            Kind::Angarium | Kind::Nats | Kind::ActiveMq | Kind::Redis => {
                 Command::new(program).arg("--version").output()
             }
         };
@@ -188,13 +198,13 @@ impl Kind {
     }
 }
 
-/// The first word that begins with a digit, after a `v` if there is one.
+/// The first word that begins with a digit, after `v` or `v=` if that is there.
 pub(super) fn first_version(said: &str) -> Option<String> {
     // The classic ActiveMQ tells everything about its Java machine first.
     let said = said.rsplit("\nActiveMQ ").next().unwrap_or(said);
-    let word = |word: &&str| word.trim_start_matches('v').starts_with(|c: char| c.is_ascii_digit());
-    let found = said.split_whitespace().find(word)?;
-    Some(found.trim_start_matches('v').to_owned())
+    let bare = |word: &'_ str| word.trim_start_matches(['v', '=']).to_owned();
+    let is_version = |word: &String| word.starts_with(|c: char| c.is_ascii_digit());
+    said.split_whitespace().map(bare).find(is_version)
 }
 
 fn on_path(name: &str) -> Option<PathBuf> {
@@ -312,6 +322,15 @@ impl Peer {
         &self.targets
     }
 
+    /// Whether it is to flush what it keeps from now on, where one that does so is slower with what need
+    /// not be flushed. Returns whether that makes a difference.
+    pub fn set_durable(&mut self, durable: bool) -> Result<bool, Error> {
+        match self.kind {
+            Kind::Redis => redis::set_durable(&self.targets[0], durable).map(|()| true),
+            _ => Ok(false),
+        }
+    }
+
     /// Its process.
     pub fn pid(&self) -> u32 {
         match &self.process {
@@ -381,6 +400,7 @@ fn command(kind: Kind, program: &Path, folder: &Path) -> Result<Foreground, Erro
         }
         Kind::Artemis => return activemq::artemis(&program, folder, port),
         Kind::ActiveMq => return activemq::classic(&program, folder, port),
+        Kind::Redis => return redis::command(&program, folder, port),
         Kind::RabbitMq => unreachable!("it is started by its own script"),
     })
 }
@@ -397,6 +417,7 @@ mod tests {
             ("angarium 0.1.0", Some("0.1.0")),
             ("3.10.8-1.1+deb12u1", Some("3.10.8-1.1+deb12u1")),
             ("Java Runtime: Debian 17.0.15 /usr\n\nActiveMQ 5.18.3\nFor help", Some("5.18.3")),
+            ("Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64", Some("7.0.15")),
             ("nothing of that kind", None),
         ] {
             assert_eq!(first_version(said).as_deref(), version);
@@ -420,6 +441,6 @@ mod tests {
         assert_eq!(Kind::Nats.find(&programs), Some(PathBuf::from("/opt/nats")));
         assert!(Programs::parse(&["nats".to_owned()]).is_err());
         assert!(Programs::parse(&["x=y".to_owned()]).is_err_and(|why| why.contains("rabbitmq")));
-        assert!(unknown("redis").contains("it speaks RESP"), "{}", unknown("redis"));
+        assert!(unknown("kafka").contains("of its own"), "{}", unknown("kafka"));
     }
 }

@@ -5,6 +5,7 @@ mod activemq;
 mod catalog;
 mod command;
 mod rabbitmq;
+mod redis;
 
 pub use catalog::{FOREIGN, Kind, Level, Peer, Programs, unknown};
 pub use command::CommandBroker;

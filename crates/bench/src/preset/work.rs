@@ -76,6 +76,22 @@ impl Work {
         })
     }
 
+    /// Whether messages are kept of which none need outlive a restart.
+    pub(crate) fn is_kept_in_memory(&self) -> bool {
+        let in_memory = |plan: &Plan| plan.is_kept() && !plan.persistent;
+        match self {
+            Work::Load(plan) | Work::Spool(plan) => in_memory(plan),
+            Work::Fastest(plans) => plans.iter().all(in_memory),
+            Work::Stored { .. } => true,
+            Work::Durability { .. }
+            | Work::RoundTrips { .. }
+            | Work::FirstMessage { .. }
+            | Work::Idle { .. }
+            | Work::Exchange { .. }
+            | Work::Isolation(_) => false,
+        }
+    }
+
     /// Without any progress for so long, what is missing is lost.
     pub(crate) fn set_drain(&mut self, drain: Duration) {
         match self {
@@ -115,7 +131,7 @@ impl Broker<'_> {
             latency: size_bytes >= 24,
             ..Plan::new(self.target.clone())
         };
-        if self.at_most_once() {
+        if matches!(self.target.protocol(), Protocol::Nats | Protocol::Resp) {
             plan.ahead = (AHEAD_BYTES / size_bytes.max(1) as u64).clamp(16, 20_000);
         }
         plan

@@ -3,7 +3,9 @@
 mod campaigns;
 mod fake;
 mod fake_nats;
+mod fake_redis;
 mod fake_topics;
+mod redis;
 mod workers;
 
 use angarium_bench::client::Error;

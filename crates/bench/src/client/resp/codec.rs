@@ -1,0 +1,305 @@
+//! Commands and replies to and from bytes (Redis serialization protocol, version 3). Knows no sockets.
+
+/// The most octets of an answer that is taken as a whole: all but the bodies of messages.
+pub(super) const ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// The largest body; servers take bulk strings of 512 MiB unless told otherwise.
+const BODY_BYTES_MAX: usize = 512 << 20;
+/// The most elements of one answer: more than is ever asked for.
+const ELEMENTS_MAX: usize = 1 << 20;
+/// How deep answers nest: that to HELLO has lists in a map.
+const DEPTH_MAX: u32 = 4;
+/// Octets of a simple line.
+const LINE_BYTES_MAX: usize = 8 * 1024;
+/// Octets of an identifier: two numbers of 64 bits and a dash.
+const ID_BYTES_MAX: usize = 41;
+
+/// What names an entry of a stream, as it came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Id {
+    length: u8,
+    octets: [u8; ID_BYTES_MAX],
+}
+
+impl Id {
+    fn new(text: &[u8]) -> Option<Id> {
+        let mut octets = [0; ID_BYTES_MAX];
+        octets.get_mut(..text.len())?.copy_from_slice(text);
+        Some(Id { length: text.len() as u8, octets })
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.octets[..usize::from(self.length)]
+    }
+}
+
+/// A piece of what a server says. Bodies follow behind the heads that give their size, and end with a
+/// line end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Item<'a> {
+    /// A message of a channel begins.
+    Message { size: usize },
+    /// The entries that were read from a stream, so many, begin.
+    Entries(usize),
+    /// An entry of a stream begins.
+    Entry { id: Id, size: usize },
+    /// A read found nothing in its time.
+    Nothing,
+    /// A published message is in its stream.
+    Added,
+    /// A number, such as that of what was acknowledged.
+    Number,
+    /// `OK` or `PONG`.
+    Done,
+    /// A command was refused.
+    Refused(&'a [u8]),
+    /// What nobody waits for, such as the news of a subscription.
+    Other,
+}
+
+/// Why there is no value.
+#[derive(Debug)]
+enum Stop {
+    /// It has not come as a whole.
+    More,
+    Wrong(&'static str),
+}
+
+/// What it made of the first octets, and how many they were; `Ok(None)` if more are needed.
+type Taken<T> = Result<Option<(T, usize)>, &'static str>;
+
+fn taken<'a, T>(
+    bytes: &'a [u8],
+    parse: impl FnOnce(&mut Cursor<'a>) -> Result<T, Stop>,
+) -> Taken<T> {
+    let mut cursor = Cursor { bytes, at: 0 };
+    match parse(&mut cursor) {
+        Ok(value) => Ok(Some((value, cursor.at))),
+        Err(Stop::More) if bytes.len() > ANSWER_BYTES_MAX + LINE_BYTES_MAX => {
+            Err("an answer that is too long")
+        }
+        Err(Stop::More) => Ok(None),
+        Err(Stop::Wrong(what)) => Err(what),
+    }
+}
+
+/// The next piece; `in_stream` says that entries of a stream are still to come.
+#[inline]
+pub(super) fn next(bytes: &[u8], in_stream: bool) -> Taken<Item<'_>> {
+    taken(bytes, |cursor| match (in_stream, cursor.kind()?) {
+        (true, _) => cursor.entry(),
+        (_, b'>') => cursor.push(),
+        (_, b'%') => cursor.entries(),
+        (_, b'$') => cursor.bulk().map(|_| Item::Added),
+        (_, b':') => cursor.value(0).map(|_| Item::Number),
+        (_, b'+') => cursor.line().map(|_| Item::Done),
+        (_, b'-') => cursor.line().map(Item::Refused),
+        (_, b'_') => cursor.line().map(|_| Item::Nothing),
+        _ => cursor.value(0).map(|_| Item::Other),
+    })
+}
+
+/// One whole answer, whatever it is: its kind, and its text where it has one.
+pub(super) fn answer(bytes: &[u8]) -> Taken<(u8, &[u8])> {
+    taken(bytes, |cursor| {
+        let kind = cursor.kind()?;
+        match kind {
+            b'+' | b'-' => cursor.line().map(|text| (kind, text)),
+            b'$' => cursor.bulk().map(|text| (kind, text)),
+            // Behind three letters that say what the text is, and a colon.
+            b'=' => cursor.string(b'=').map(|text| (kind, text.get(4..).unwrap_or(text))),
+            _ => cursor.value(0).map(|()| (kind, &[][..])),
+        }
+    })
+}
+
+struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    #[inline]
+    fn kind(&self) -> Result<u8, Stop> {
+        self.bytes.get(self.at).copied().ok_or(Stop::More)
+    }
+
+    /// The length behind an octet that says of what.
+    #[inline]
+    fn length(&mut self, kind: u8, max: usize) -> Result<usize, Stop> {
+        let rest = &self.bytes[self.at..];
+        match rest.first() {
+            None => return Err(Stop::More),
+            Some(first) if *first != kind => return Err(Stop::Wrong("what was not asked for")),
+            Some(_) => {}
+        }
+        let mut value = 0;
+        for (at, octet) in rest.iter().enumerate().skip(1) {
+            match octet {
+                // Larger than any limit long before it overflows.
+                b'0'..=b'9' if value <= max => value = value * 10 + usize::from(octet - b'0'),
+                b'\r' if at > 1 && value <= max => {
+                    self.at += at;
+                    self.end()?;
+                    return Ok(value);
+                }
+                b'0'..=b'9' | b'\r' => return Err(Stop::Wrong("a length beyond all limits")),
+                _ => return Err(Stop::Wrong("a length that is no number")),
+            }
+            if at > 20 {
+                return Err(Stop::Wrong("a length that is no number"));
+            }
+        }
+        Err(Stop::More)
+    }
+
+    #[inline]
+    fn end(&mut self) -> Result<(), Stop> {
+        match self.bytes.get(self.at..self.at + 2) {
+            Some(b"\r\n") => {
+                self.at += 2;
+                Ok(())
+            }
+            Some(_) => Err(Stop::Wrong("a line without its end")),
+            None => Err(Stop::More),
+        }
+    }
+
+    /// A short string as a whole.
+    #[inline]
+    fn bulk(&mut self) -> Result<&'a [u8], Stop> {
+        self.string(b'$')
+    }
+
+    #[inline]
+    fn string(&mut self, kind: u8) -> Result<&'a [u8], Stop> {
+        let length = self.length(kind, ANSWER_BYTES_MAX)?;
+        let text = self.bytes.get(self.at..self.at + length).ok_or(Stop::More)?;
+        self.at += length;
+        self.end()?;
+        Ok(text)
+    }
+
+    /// What stands between the kind and the end of the line.
+    fn line(&mut self) -> Result<&'a [u8], Stop> {
+        let rest = &self.bytes[self.at..];
+        let looked = &rest[..rest.len().min(LINE_BYTES_MAX)];
+        match looked.iter().position(|octet| *octet == b'\r') {
+            Some(0) => Err(Stop::Wrong("an empty line")),
+            Some(length) => {
+                self.at += length;
+                self.end()?;
+                Ok(&looked[1..length])
+            }
+            None if rest.len() >= LINE_BYTES_MAX => Err(Stop::Wrong("a line without its end")),
+            None => Err(Stop::More),
+        }
+    }
+
+    /// Passes a whole value of any kind.
+    fn value(&mut self, depth: u32) -> Result<(), Stop> {
+        let kind = self.kind()?;
+        // What is not there has length -1 with version 2, which some answers keep.
+        if self.bytes[self.at + 1..].first() == Some(&b'-') && matches!(kind, b'$' | b'*') {
+            return self.line().map(drop);
+        }
+        let elements = match kind {
+            b'$' | b'!' | b'=' => return self.string(kind).map(drop),
+            b'+' | b'-' | b':' | b'_' | b'#' | b',' | b'(' => return self.line().map(drop),
+            b'*' | b'~' | b'>' => self.length(kind, ELEMENTS_MAX)?,
+            b'%' => self.length(kind, ELEMENTS_MAX)? * 2,
+            _ => return Err(Stop::Wrong("what is no value")),
+        };
+        if depth == DEPTH_MAX {
+            return Err(Stop::Wrong("an answer that nests too deep"));
+        }
+        (0..elements).try_for_each(|_| self.value(depth + 1))
+    }
+
+    /// What comes without being asked for.
+    #[inline]
+    fn push(&mut self) -> Result<Item<'a>, Stop> {
+        let elements = self.length(b'>', ELEMENTS_MAX)?;
+        let names = match (self.bulk()?, elements) {
+            (b"message", 3) => 1,
+            (b"pmessage", 4) => 2,
+            _ => {
+                (1..elements).try_for_each(|_| self.value(1))?;
+                return Ok(Item::Other);
+            }
+        };
+        for _ in 0..names {
+            self.bulk()?;
+        }
+        Ok(Item::Message { size: self.length(b'$', BODY_BYTES_MAX)? })
+    }
+
+    /// The answer to a read of one stream, up to its first entry.
+    fn entries(&mut self) -> Result<Item<'a>, Stop> {
+        if self.length(b'%', ELEMENTS_MAX)? != 1 {
+            return Err(Stop::Wrong("entries of more than one stream"));
+        }
+        self.bulk()?;
+        Ok(Item::Entries(self.length(b'*', ELEMENTS_MAX)?))
+    }
+
+    /// An identifier and one field, up to the field's value.
+    #[inline]
+    fn entry(&mut self) -> Result<Item<'a>, Stop> {
+        let parts = self.length(b'*', ELEMENTS_MAX)?;
+        let id = self.bulk()?;
+        let fields = self.length(b'*', ELEMENTS_MAX)?;
+        if (parts, fields) != (2, 2) {
+            return Err(Stop::Wrong("an entry that was not published here"));
+        }
+        self.bulk()?;
+        let size = self.length(b'$', BODY_BYTES_MAX)?;
+        let id = Id::new(id).ok_or(Stop::Wrong("an identifier that is too long"))?;
+        Ok(Item::Entry { id, size })
+    }
+}
+
+/// Appends a command.
+pub(super) fn write<'a>(out: &mut Vec<u8>, words: impl ExactSizeIterator<Item = &'a [u8]>) {
+    write_head(out, words.len());
+    words.for_each(|word| write_bulk(out, word));
+}
+
+/// Appends the number of words of a command that follow.
+pub(super) fn write_head(out: &mut Vec<u8>, words: usize) {
+    out.push(b'*');
+    write_number(out, words as u64);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends one word.
+pub(super) fn write_bulk(out: &mut Vec<u8>, word: &[u8]) {
+    out.push(b'$');
+    write_number(out, word.len() as u64);
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(word);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends a number as a word.
+pub(super) fn write_number_bulk(out: &mut Vec<u8>, number: u64) {
+    let digits = number.checked_ilog10().map_or(1, |log| log + 1);
+    out.push(b'$');
+    write_number(out, u64::from(digits));
+    out.extend_from_slice(b"\r\n");
+    write_number(out, number);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn write_number(out: &mut Vec<u8>, number: u64) {
+    let mut digits = [b'0'; 20];
+    let (mut at, mut left) = (digits.len(), number);
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (left % 10) as u8;
+        left /= 10;
+        if left == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}

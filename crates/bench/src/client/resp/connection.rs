@@ -1,0 +1,443 @@
+//! One connection: handshake, channels, streams with consumer groups, and the parsing of what comes.
+
+use super::Uri;
+use super::codec::{self, Id, Item};
+use crate::client::{Confirm, Error, Head, Incoming, Receiver, dial};
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The one field of the entries of our streams.
+const FIELD: &[u8] = b"b";
+/// How long a read of a stream waits, in milliseconds. Acknowledgements sent meanwhile wait with it:
+/// a server takes nothing more of a connection that it blocks.
+const BLOCK_MS: u64 = 100;
+/// Entries of a read where no limit on unacknowledged ones is asked for.
+const COUNT_MAX: u64 = 1_000;
+/// Messages after which a consumer has what all groups are done with taken out of its stream.
+const TRIM_EVERY: u64 = 4_096;
+/// Octets of many subscriptions that are written at once.
+const WRITE_BYTES: usize = 64 * 1024;
+
+/// Takes out of a stream what every group has read and acknowledged: a stream keeps its entries until
+/// somebody does. Whole nodes only (`~`), which costs next to nothing for each entry.
+const TRIM: &[u8] = b"local low, low_ms, low_seq
+for _, group in ipairs(redis.call('XINFO', 'GROUPS', KEYS[1])) do
+  local name, id
+  for at = 1, #group, 2 do
+    if group[at] == 'name' then name = group[at + 1] end
+    if group[at] == 'last-delivered-id' then id = group[at + 1] end
+  end
+  local pending = redis.call('XPENDING', KEYS[1], name)
+  if pending[1] > 0 then id = pending[2] end
+  local ms, seq = string.match(id, '(%d+)-(%d+)')
+  ms, seq = tonumber(ms), tonumber(seq)
+  if not low or ms < low_ms or ms == low_ms and seq < low_seq then
+    low, low_ms, low_seq = id, ms, seq
+  end
+end
+return low and redis.call('XTRIM', KEYS[1], 'MINID', '~', low) or 0";
+
+/// Numbers consumers.
+static CONSUMERS: AtomicU64 = AtomicU64::new(0);
+
+/// An open connection.
+#[derive(Debug)]
+pub struct Connection {
+    /// The socket, for the hot loops.
+    pub stream: TcpStream,
+    pub(in crate::client) incoming: Incoming,
+    /// Commands that go before the next read of the socket.
+    requests: Vec<u8>,
+    confirms: bool,
+    /// The server was told not to answer.
+    unanswered: bool,
+    subscriptions: Vec<(String, bool)>,
+    /// What this consumes as a member of a group, if anything.
+    group: Option<Group>,
+    /// Octets of a body that have not come.
+    body_left: Option<usize>,
+    /// Entries that are still to come of the read that is being answered.
+    entries_left: usize,
+    /// Messages that were added to their stream.
+    added: u64,
+    delivered: u64,
+}
+
+/// A member of a group that consumes a stream.
+#[derive(Debug)]
+struct Group {
+    stream: String,
+    name: String,
+    /// XREADGROUP up to its count, and behind it.
+    read: (Vec<u8>, Vec<u8>),
+    acknowledges: bool,
+    /// Unacknowledged entries at most.
+    count_max: u64,
+    unacked: VecDeque<(u64, Id)>,
+    /// A read was sent and not answered.
+    reading: bool,
+    /// No further read is sent.
+    ending: bool,
+    since_trim: u64,
+}
+
+impl Connection {
+    /// Connects, authenticates, and waits until the server has loaded what it keeps.
+    pub fn open(uri: &Uri) -> Result<Connection, Error> {
+        let stream = dial(&uri.host, uri.port)?;
+        let mut connection = Connection {
+            stream,
+            incoming: Incoming::default(),
+            requests: Vec::new(),
+            confirms: false,
+            unanswered: false,
+            subscriptions: Vec::new(),
+            group: None,
+            body_left: None,
+            entries_left: 0,
+            added: 0,
+            delivered: 0,
+        };
+        let mut hello = vec!["HELLO", "3"];
+        if let Some(login) = &uri.login {
+            let user = if login.user.is_empty() { "default" } else { &login.user };
+            hello.extend(["AUTH", user, &login.password]);
+        }
+        connection.ask(&hello).map_err(|error| match error {
+            Error::Closed(text) if text.contains("unknown command") => {
+                Error::Closed(format!("{text}: Redis 6.2 or later is needed"))
+            }
+            error => error,
+        })?;
+        // A server that is still loading says hello, and refuses this.
+        connection.ask(&["PING"]).map_err(|error| match error {
+            Error::Closed(text) if text.starts_with("LOADING") => io::Error::other(text).into(),
+            error => error,
+        })?;
+        Ok(connection)
+    }
+
+    /// Sends a command and waits for its answer. Returns the text of it, if it is one.
+    pub fn ask(&mut self, words: &[&str]) -> Result<String, Error> {
+        self.push(words.iter().map(|word| word.as_bytes()));
+        self.flush()?;
+        self.expect_answer()
+    }
+
+    fn push<'a>(&mut self, words: impl ExactSizeIterator<Item = &'a [u8]>) {
+        codec::write(&mut self.requests, words);
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if !self.requests.is_empty() {
+            self.stream.write_all(&self.requests)?;
+            self.requests.clear();
+        }
+        Ok(())
+    }
+
+    /// Waits for an answer; what comes unasked before it is dropped.
+    fn expect_answer(&mut self) -> Result<String, Error> {
+        loop {
+            let text = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
+            let found = self.incoming.take(|bytes| {
+                let Some(((kind, said), octets)) = codec::answer(bytes).map_err(nonsense)? else {
+                    return Ok(None);
+                };
+                match kind {
+                    b'-' => Err(Error::Closed(text(said))),
+                    _ => Ok(Some(((kind != b'>').then(|| text(said)), octets))),
+                }
+            })?;
+            match found {
+                Some(Some(text)) => return Ok(text),
+                Some(None) => {}
+                None if self.incoming.fill(&mut self.stream)? == 0 => return Err(Error::hung_up()),
+                None => {}
+            }
+        }
+    }
+
+    /// Publishes into streams, and awaits their answers, from now on.
+    pub(in crate::client) fn select_confirms(&mut self) {
+        self.confirms = true;
+    }
+
+    /// Publishes without any answers until the end is asked for. A server keeps the answers that nobody
+    /// reads in its memory.
+    pub(in crate::client) fn forgo_answers(&mut self) -> Result<(), Error> {
+        self.unanswered = true;
+        self.push([&b"CLIENT"[..], b"REPLY", b"OFF"].into_iter());
+        Ok(self.flush()?)
+    }
+
+    /// Makes a stream and a group that gets all that is added to it from now on.
+    pub(in crate::client) fn declare_group(
+        &mut self,
+        group: &str,
+        stream: &str,
+    ) -> Result<(), Error> {
+        match self.ask(&["XGROUP", "CREATE", stream, group, "$", "MKSTREAM"]) {
+            Err(Error::Closed(text)) if text.starts_with("BUSYGROUP") => Ok(()),
+            answer => answer.map(drop),
+        }
+    }
+
+    /// Deletes a stream with its groups.
+    pub(in crate::client) fn delete(&mut self, stream: &str) -> Result<(), Error> {
+        self.ask(&["UNLINK", stream]).map(drop)
+    }
+
+    /// Subscribes to a channel, or to all that match a pattern with `*`, and waits until the server
+    /// took it.
+    pub fn subscribe(&mut self, channel: &str) -> Result<(), Error> {
+        self.subscribe_many([channel.to_owned()].into_iter())
+    }
+
+    /// Subscribes to many channels and patterns.
+    pub fn subscribe_many(&mut self, channels: impl Iterator<Item = String>) -> Result<(), Error> {
+        for channel in channels {
+            let is_pattern = channel.contains('*');
+            let command = if is_pattern { &b"PSUBSCRIBE"[..] } else { b"SUBSCRIBE" };
+            self.push([command, channel.as_bytes()].into_iter());
+            self.subscriptions.push((channel, is_pattern));
+            if self.requests.len() >= WRITE_BYTES {
+                self.ask(&["PING"])?;
+            }
+        }
+        // All news of subscriptions come before this answer.
+        self.ask(&["PING"]).map(drop)
+    }
+
+    /// Consumes a stream as a member of a group from now on.
+    pub(in crate::client) fn join(
+        &mut self,
+        stream: &str,
+        group: &str,
+        auto_ack: bool,
+        prefetch: u16,
+    ) {
+        let number = CONSUMERS.fetch_add(1, Ordering::Relaxed);
+        let member = format!("bench-{}-{number}", std::process::id());
+        let (mut before, mut behind) = (Vec::new(), Vec::new());
+        let words: [&[u8]; 7] = [
+            b"XREADGROUP",
+            b"GROUP",
+            group.as_bytes(),
+            member.as_bytes(),
+            b"BLOCK",
+            &BLOCK_MS.to_string().into_bytes(),
+            b"COUNT",
+        ];
+        codec::write_head(&mut before, words.len() + 4 + usize::from(auto_ack));
+        words.iter().for_each(|word| codec::write_bulk(&mut before, word));
+        if auto_ack {
+            codec::write_bulk(&mut behind, b"NOACK");
+        }
+        for word in [&b"STREAMS"[..], stream.as_bytes(), b">"] {
+            codec::write_bulk(&mut behind, word);
+        }
+        self.group = Some(Group {
+            stream: stream.to_owned(),
+            name: group.to_owned(),
+            read: (before, behind),
+            acknowledges: !auto_ack,
+            count_max: if prefetch == 0 { COUNT_MAX } else { u64::from(prefetch) },
+            unacked: VecDeque::new(),
+            reading: false,
+            ending: false,
+            since_trim: 0,
+        });
+    }
+
+    /// Appends a message. Returns where its body lies.
+    pub(in crate::client) fn encode(
+        &self,
+        key: &str,
+        persistent: bool,
+        body: &[u8],
+        out: &mut Vec<u8>,
+    ) -> usize {
+        if persistent || self.confirms {
+            codec::write(out, [&b"XADD"[..], key.as_bytes(), b"*", FIELD, body].into_iter());
+        } else {
+            codec::write(out, [&b"PUBLISH"[..], key.as_bytes(), body].into_iter());
+        }
+        out.len() - body.len() - b"\r\n".len()
+    }
+
+    /// Acknowledges a delivery, or all up to it, before the next read.
+    pub(in crate::client) fn acknowledge(&mut self, tag: u64, multiple: bool) {
+        let Some(group) = &mut self.group else { return };
+        let is_covered = |number: u64| number == tag || multiple && number < tag;
+        let count = group.unacked.iter().take_while(|(number, _)| is_covered(*number)).count();
+        if count == 0 {
+            return;
+        }
+        let out = &mut self.requests;
+        codec::write_head(out, 3 + count);
+        for word in [&b"XACK"[..], group.stream.as_bytes(), group.name.as_bytes()] {
+            codec::write_bulk(out, word);
+        }
+        for (_, id) in group.unacked.drain(..count) {
+            codec::write_bulk(out, id.as_bytes());
+        }
+    }
+
+    /// Asks for an answer after all that was sent before; subscriptions end with it.
+    pub(in crate::client) fn send_end(&mut self) -> Result<(), Error> {
+        if let Some(group) = &mut self.group {
+            group.ending = true;
+        }
+        for (channel, is_pattern) in std::mem::take(&mut self.subscriptions) {
+            let command = if is_pattern { &b"PUNSUBSCRIBE"[..] } else { b"UNSUBSCRIBE" };
+            self.push([command, channel.as_bytes()].into_iter());
+        }
+        match std::mem::take(&mut self.unanswered) {
+            true => self.push([&b"CLIENT"[..], b"REPLY", b"ON"].into_iter()),
+            false => self.push([&b"PING"[..]].into_iter()),
+        }
+        Ok(self.flush()?)
+    }
+
+    /// Ends the connection, once the last acknowledgements are taken.
+    pub(in crate::client) fn close(mut self) -> Result<(), Error> {
+        if self.requests.is_empty() {
+            return Ok(());
+        }
+        self.push([&b"QUIT"[..]].into_iter());
+        self.flush()?;
+        // The server hangs up behind its answers.
+        while self.incoming.fill(&mut self.stream)? > 0 {
+            self.parse(&mut ())?;
+        }
+        Ok(())
+    }
+
+    /// Sends what is to be sent, and the next read of a stream, and reads the socket once.
+    #[inline]
+    pub(in crate::client) fn fill(&mut self) -> io::Result<usize> {
+        if let Some(group) = &mut self.group {
+            group.read(&mut self.requests);
+        }
+        self.flush()?;
+        self.incoming.fill(&mut self.stream)
+    }
+
+    /// Hands all that came to `receiver`.
+    #[inline]
+    pub(in crate::client) fn parse(&mut self, receiver: &mut impl Receiver) -> Result<(), Error> {
+        let before = self.added;
+        let parsed = self.parse_items(receiver);
+        if self.added > before {
+            // Answers come in the order of the messages.
+            receiver.confirm(Confirm { tag: self.added, multiple: true, refused: false })?;
+        }
+        parsed
+    }
+
+    #[inline]
+    fn parse_items(&mut self, receiver: &mut impl Receiver) -> Result<(), Error> {
+        loop {
+            if let Some(left) = self.body_left {
+                let piece = |bytes: &[u8]| match bytes.get(left..left + 2) {
+                    Some(b"\r\n") => {
+                        receiver.body(&bytes[..left]);
+                        Ok(Some((None, left + 2)))
+                    }
+                    Some(_) => Err(nonsense("a body without its end")),
+                    None => {
+                        let count = bytes.len().min(left);
+                        receiver.body(&bytes[..count]);
+                        Ok((count > 0).then_some((Some(left - count), count)))
+                    }
+                };
+                let Some(left) = self.incoming.take(piece)? else { return Ok(()) };
+                self.body_left = left;
+                if left.is_some() {
+                    continue;
+                }
+                receiver.complete();
+                self.answered(self.entries_left == 0);
+            }
+            let in_stream = self.entries_left > 0;
+            let next = |bytes| {
+                let Some((item, octets)) = codec::next(bytes, in_stream).map_err(nonsense)? else {
+                    return Ok(None);
+                };
+                match item {
+                    Item::Refused(text) => {
+                        Err(Error::Closed(String::from_utf8_lossy(text).into_owned()))
+                    }
+                    item => Ok(Some((item, octets))),
+                }
+            };
+            match self.incoming.take(next)? {
+                None => return Ok(()),
+                Some(Item::Message { size }) => {
+                    self.delivered += 1;
+                    receiver.begin(Head { size: size as u64, ..Head::default() });
+                    self.body_left = Some(size);
+                }
+                Some(Item::Entry { id, size }) => {
+                    self.delivered += 1;
+                    self.entries_left -= 1;
+                    let tag = self.delivered;
+                    if let Some(group) = &mut self.group {
+                        group.delivered(tag, id);
+                    }
+                    receiver.begin(Head { tag, redelivered: false, size: size as u64 });
+                    self.body_left = Some(size);
+                }
+                Some(Item::Entries(count)) => {
+                    self.entries_left = count;
+                    self.answered(count == 0);
+                }
+                Some(Item::Nothing) => self.answered(true),
+                Some(Item::Added) => self.added += 1,
+                Some(Item::Done) => receiver.ended(),
+                Some(Item::Refused(_) | Item::Number | Item::Other) => {}
+            }
+        }
+    }
+
+    /// Notes whether the read of a stream is answered.
+    #[inline]
+    fn answered(&mut self, is_whole: bool) {
+        if let Some(group) = &mut self.group {
+            group.reading &= !is_whole;
+        }
+    }
+}
+
+impl Group {
+    #[inline]
+    fn delivered(&mut self, tag: u64, id: Id) {
+        if self.acknowledges {
+            self.unacked.push_back((tag, id));
+        }
+        self.since_trim += 1;
+    }
+
+    /// Appends the next read, unless one is under way or all that may be unacknowledged is.
+    fn read(&mut self, out: &mut Vec<u8>) {
+        let count = self.count_max.saturating_sub(self.unacked.len() as u64);
+        if self.reading || self.ending || count == 0 {
+            return;
+        }
+        if self.since_trim >= TRIM_EVERY {
+            self.since_trim = 0;
+            codec::write(out, [&b"EVAL"[..], TRIM, b"1", self.stream.as_bytes()].into_iter());
+        }
+        out.extend_from_slice(&self.read.0);
+        codec::write_number_bulk(out, count);
+        out.extend_from_slice(&self.read.1);
+        self.reading = true;
+    }
+}
+
+fn nonsense(what: &str) -> Error {
+    Error::Nonsense(what.to_owned())
+}

@@ -1,0 +1,12 @@
+//! RESP3 as a load client of Redis speaks it: channels for direct messages, streams with consumer groups
+//! for those that are kept.
+
+mod codec;
+mod connection;
+mod uri;
+
+pub use connection::Connection;
+pub use uri::{Login, Uri};
+
+#[cfg(test)]
+mod tests;

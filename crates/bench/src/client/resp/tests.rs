@@ -1,0 +1,298 @@
+//! Commands and replies, however they come, and addresses.
+
+use super::codec::{self, Item};
+use super::{Connection, Login, Uri};
+use crate::client::{Confirm, Error, Head, Receiver};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread;
+
+#[test]
+fn commands_are_lists_of_words() {
+    let mut out = Vec::new();
+    codec::write(&mut out, [&b"XADD"[..], b"a", b"*", b"b", b"\r\n"].into_iter());
+    assert_eq!(out, b"*5\r\n$4\r\nXADD\r\n$1\r\na\r\n$1\r\n*\r\n$1\r\nb\r\n$2\r\n\r\n\r\n");
+    for (number, wanted) in
+        [(0, "$1\r\n0\r\n"), (9, "$1\r\n9\r\n"), (10, "$2\r\n10\r\n"), (1_000, "$4\r\n1000\r\n")]
+    {
+        let mut out = Vec::new();
+        codec::write_number_bulk(&mut out, number);
+        assert_eq!(String::from_utf8_lossy(&out), wanted);
+    }
+}
+
+/// What a server may say, whether it is amid the entries of a stream, and what is made of that.
+fn cases() -> Vec<(&'static [u8], bool, &'static str)> {
+    vec![
+        (b">3\r\n$7\r\nmessage\r\n$3\r\na.b\r\n$5\r\n", false, "Message { size: 5 }"),
+        (b">4\r\n$8\r\npmessage\r\n$3\r\na.*\r\n$3\r\na.b\r\n$0\r\n", false, "Message { size: 0 }"),
+        (b">3\r\n$9\r\nsubscribe\r\n$3\r\na.b\r\n:1\r\n", false, "Other"),
+        (b">3\r\n$11\r\nunsubscribe\r\n_\r\n:0\r\n", false, "Other"),
+        (b"%1\r\n$3\r\na.b\r\n*2\r\n", false, "Entries(2)"),
+        (b"_\r\n", false, "Nothing"),
+        (b"$15\r\n1700000000000-0\r\n", false, "Added"),
+        (b":12\r\n", false, "Number"),
+        (b"+PONG\r\n", false, "Done"),
+        (b"*2\r\n:1\r\n*1\r\n#t\r\n", false, "Other"),
+        (b"$-1\r\n", false, "WRONG"),
+        (b"-OOM command not allowed\r\n", false, "Refused"),
+        (b"*2\r\n$15\r\n1700000000000-0\r\n*2\r\n$1\r\nb\r\n$100\r\n", true, "Entry"),
+        // Lengths that lie, or nobody has room for.
+        (b">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$536870913\r\n", false, "WRONG"),
+        (b"$65537\r\n", false, "WRONG"),
+        (b"$99999999999999999999999\r\n", false, "WRONG"),
+        (b"*1048577\r\n", false, "WRONG"),
+        (b"%2\r\n$1\r\na\r\n*1\r\n", false, "WRONG"),
+        (b"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n", false, "WRONG"),
+        (
+            b"*2\r\n$42\r\n111111111111111111111-11111111111111111111\r\n*2\r\n$1\r\nb\r\n$1\r\n",
+            true,
+            "WRONG",
+        ),
+        (b"*2\r\n$3\r\n1-1\r\n*4\r\n", true, "WRONG"),
+        (b"$x\r\n", false, "WRONG"),
+        (b"$\r\n", false, "WRONG"),
+        (b"$1\r\nab\r\n", false, "WRONG"),
+        (b"+\rx", false, "WRONG"),
+        (b"?", false, "WRONG"),
+        (b"$1\r\n", true, "WRONG"),
+    ]
+}
+
+#[test]
+fn every_piece_is_taken_as_a_whole_or_waited_for() {
+    for (bytes, in_stream, wanted) in cases() {
+        let shown = String::from_utf8_lossy(bytes);
+        // What follows is left alone.
+        let mut more = bytes.to_vec();
+        more.extend_from_slice(b"rest");
+        match (codec::next(&more, in_stream), wanted) {
+            (Err(_), "WRONG") => {}
+            (Ok(Some((item, octets))), _) => {
+                let found = format!("{item:?}");
+                assert!(found.starts_with(wanted), "{shown}: {found}");
+                assert_eq!(octets, bytes.len(), "{shown}");
+                // However it is cut, nothing is made of a part of it.
+                for cut in 0..bytes.len() {
+                    let part = codec::next(&bytes[..cut], in_stream);
+                    assert_eq!(part, Ok(None), "{shown} cut at {cut}");
+                }
+            }
+            (other, _) => panic!("{shown}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn an_entry_keeps_its_identifier() {
+    let bytes = b"*2\r\n$5\r\n170-3\r\n*2\r\n$1\r\nb\r\n$2\r\nxy\r\n";
+    let Ok(Some((Item::Entry { id, size }, octets))) = codec::next(bytes, true) else {
+        panic!("it is an entry")
+    };
+    assert_eq!((id.as_bytes(), size, &bytes[octets..]), (&b"170-3"[..], 2, &b"xy\r\n"[..]));
+}
+
+#[test]
+fn answers_have_their_text() {
+    let check = |bytes: &[u8], wanted: (u8, &str)| {
+        let Ok(Some(((kind, text), octets))) = codec::answer(bytes) else { panic!("{wanted:?}") };
+        assert_eq!((kind, String::from_utf8_lossy(text).as_ref()), wanted);
+        assert_eq!(octets, bytes.len());
+        (0..octets).for_each(|cut| assert!(matches!(codec::answer(&bytes[..cut]), Ok(None))));
+    };
+    check(b"+OK\r\n", (b'+', "OK"));
+    check(b"-ERR no\r\n", (b'-', "ERR no"));
+    check(b"$2\r\nab\r\n", (b'$', "ab"));
+    check(b"=6\r\ntxt:ab\r\n", (b'=', "ab"));
+    check(b"%1\r\n$1\r\na\r\n*2\r\n:1\r\n#t\r\n", (b'%', ""));
+    check(b"_\r\n", (b'_', ""));
+}
+
+#[test]
+fn what_never_ends_is_refused_before_it_fills_the_memory() {
+    let mut long = b"+".to_vec();
+    long.resize(20_000, b'x');
+    assert!(codec::next(&long, false).is_err());
+    let mut many = b"*1000000\r\n".to_vec();
+    many.extend(b":1\r\n".repeat(20_000));
+    assert!(codec::next(&many, false).is_err());
+    assert!(codec::answer(&many).is_err());
+}
+
+#[test]
+fn addresses_are_read_with_their_defaults() {
+    let login = |user: &str, password: &str| {
+        Some(Login { user: user.to_owned(), password: password.to_owned() })
+    };
+    let check = |text: &str, login: Option<Login>, port: u16| {
+        let uri: Uri = text.parse().expect("it is an address");
+        assert_eq!(uri, Uri { login, host: "h".to_owned(), port });
+        assert_eq!(uri.to_string(), format!("redis://h:{port}"));
+    };
+    check("redis://h", None, 6_379);
+    check("redis://:p%40@h:1/", login("", "p@"), 1);
+    check("redis://u:p@h", login("u", "p"), 6_379);
+    for wrong in ["amqp://h", "redis://", "redis://h:port"] {
+        assert!(wrong.parse::<Uri>().is_err(), "{wrong}");
+    }
+}
+
+/// Keeps everything.
+#[derive(Default)]
+struct Kept {
+    bodies: Vec<Vec<u8>>,
+    tags: Vec<u64>,
+    complete: usize,
+    confirmed: u64,
+    ends: usize,
+}
+
+impl Receiver for Kept {
+    fn begin(&mut self, head: Head) {
+        self.tags.push(head.tag);
+        self.bodies.push(Vec::new());
+    }
+
+    fn body(&mut self, octets: &[u8]) {
+        self.bodies.last_mut().expect("it began").extend_from_slice(octets);
+    }
+
+    fn complete(&mut self) {
+        self.complete += 1;
+    }
+
+    fn confirm(&mut self, confirm: Confirm) -> Result<(), Error> {
+        assert!(confirm.multiple && !confirm.refused);
+        self.confirmed = confirm.tag;
+        Ok(())
+    }
+
+    fn ended(&mut self) {
+        self.ends += 1;
+    }
+}
+
+/// A server that says hello, sends `script` in pieces of `step` octets, and hangs up when all was said.
+/// Returns the connection, and what the server was told after the handshake.
+fn connect(script: &'static [u8], step: usize) -> (Connection, thread::JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has ports");
+    let port = listener.local_addr().expect("it is bound").port();
+    let server = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("it connects");
+        stream.set_nodelay(true).expect("a socket");
+        let mut said = Vec::new();
+        for (ends, answer) in
+            [("3\r\n", &b"%1\r\n$5\r\nproto\r\n:3\r\n"[..]), ("PING\r\n", b"+PONG\r\n")]
+        {
+            while !said.ends_with(ends.as_bytes()) {
+                let mut octet = [0];
+                stream.read_exact(&mut octet).expect("it says HELLO and PING");
+                said.push(octet[0]);
+            }
+            stream.write_all(answer).expect("it reads");
+        }
+        script.chunks(step).for_each(|piece| stream.write_all(piece).expect("it reads"));
+        stream.shutdown(std::net::Shutdown::Write).expect("it is open");
+        let mut said = Vec::new();
+        drop(stream.read_to_end(&mut said));
+        String::from_utf8_lossy(&said).into_owned()
+    });
+    let uri: Uri = format!("redis://127.0.0.1:{port}").parse().expect("it is an address");
+    (Connection::open(&uri).expect("it is accepted"), server)
+}
+
+fn receive(connection: &mut Connection) -> (Kept, Result<(), Error>) {
+    let mut kept = Kept::default();
+    loop {
+        if let Err(error) = connection.parse(&mut kept) {
+            return (kept, Err(error));
+        }
+        if connection.fill().expect("it hangs up in order") == 0 {
+            return (kept, Ok(()));
+        }
+    }
+}
+
+#[test]
+fn messages_of_channels_arrive_whole_however_the_bytes_come() {
+    let script = b">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n\
+                   >3\r\n$7\r\nmessage\r\n$1\r\na\r\n$5\r\nhello\r\n:1\r\n\
+                   >3\r\n$7\r\nmessage\r\n$1\r\na\r\n$2\r\n\r\n\r\n\
+                   >3\r\n$7\r\nmessage\r\n$1\r\na\r\n$0\r\n\r\n+PONG\r\n";
+    for step in 1..script.len() {
+        let (mut connection, server) = connect(script, step);
+        let (kept, outcome) = receive(&mut connection);
+        assert!(outcome.is_ok(), "{step}: {outcome:?}");
+        assert_eq!(kept.bodies, [&b"hello"[..], b"\r\n", b""], "{step}");
+        assert_eq!((kept.complete, kept.ends), (3, 1), "{step}");
+        drop(connection);
+        server.join().expect("it does not panic");
+    }
+}
+
+#[test]
+fn entries_of_streams_arrive_whole_and_are_acknowledged_before_the_next_read() {
+    let script = b"%1\r\n$1\r\ns\r\n*2\r\n*2\r\n$3\r\n1-0\r\n*2\r\n$1\r\nb\r\n$2\r\nxy\r\n\
+                   *2\r\n$3\r\n1-1\r\n*2\r\n$1\r\nb\r\n$1\r\nz\r\n_\r\n";
+    for step in [1, 2, 3, 7, 19, script.len()] {
+        let (mut connection, server) = connect(script, step);
+        connection.join("s", "g", false, 7);
+        connection.fill().expect("it asks");
+        let (mut kept, mut left) = (Kept::default(), true);
+        while left {
+            connection.parse(&mut kept).expect("well-formed");
+            connection.acknowledge(kept.tags.last().copied().unwrap_or(0), true);
+            left = connection.fill().is_ok_and(|count| count > 0);
+        }
+        assert_eq!((kept.bodies, kept.tags), (vec![b"xy".to_vec(), b"z".to_vec()], vec![1, 2]));
+        drop(connection);
+        let said = server.join().expect("it does not panic");
+        // One read, and another behind each answer unless both answers came at once.
+        assert!((2..=3).contains(&said.matches("XREADGROUP").count()), "{said}");
+        for id in ["1-0", "1-1"] {
+            assert_eq!(said.matches(&format!("$3\r\n{id}\r\n")).count(), 1, "{said}");
+        }
+        assert!(said.starts_with("*11\r\n$10\r\nXREADGROUP\r\n"), "{said}");
+        assert!(said.contains("$5\r\nCOUNT\r\n$1\r\n7\r\n"), "{said}");
+    }
+}
+
+#[test]
+fn answers_to_additions_are_confirms_in_order() {
+    let script = b"$3\r\n1-0\r\n$3\r\n1-1\r\n$3\r\n2-0\r\n-OOM command not allowed\r\n";
+    let (mut connection, server) = connect(script, 5);
+    let (kept, outcome) = receive(&mut connection);
+    assert_eq!(kept.confirmed, 3);
+    let error = outcome.expect_err("it was refused").to_string();
+    assert_eq!(error, "the broker closed it: OOM command not allowed");
+    drop(connection);
+    server.join().expect("it does not panic");
+}
+
+#[test]
+fn a_body_without_its_end_is_nonsense() {
+    let script = b">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nabc+PONG\r\n";
+    let (mut connection, server) = connect(script, 100);
+    assert!(matches!(receive(&mut connection).1, Err(Error::Nonsense(_))));
+    drop(connection);
+    server.join().expect("it does not panic");
+}
+
+#[test]
+fn what_is_kept_is_added_to_a_stream_and_the_rest_goes_to_a_channel() {
+    let (mut connection, server) = connect(b"", 1);
+    let encoded = |connection: &Connection, persistent| {
+        let mut out = b"before".to_vec();
+        let body_at = connection.encode("a.b", persistent, b"hello", &mut out);
+        assert_eq!(&out[body_at..body_at + 5], b"hello");
+        String::from_utf8_lossy(&out).into_owned()
+    };
+    let published = "before*3\r\n$7\r\nPUBLISH\r\n$3\r\na.b\r\n$5\r\nhello\r\n";
+    let added = "before*5\r\n$4\r\nXADD\r\n$3\r\na.b\r\n$1\r\n*\r\n$1\r\nb\r\n$5\r\nhello\r\n";
+    assert_eq!(encoded(&connection, false), published);
+    assert_eq!(encoded(&connection, true), added);
+    connection.select_confirms();
+    assert_eq!(encoded(&connection, false), added);
+    drop(connection);
+    server.join().expect("it does not panic");
+}

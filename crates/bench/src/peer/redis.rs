@@ -1,0 +1,64 @@
+//! Redis: one process in the foreground, whose append-only file is flushed before it answers.
+
+use super::catalog::Foreground;
+use crate::client::{Error, Target, resp};
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long its first append-only file may take: it holds what is stored at that time.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Its command line, its address and its file.
+pub(super) fn command(program: &str, folder: &Path, port: u16) -> Result<Foreground, Error> {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let (data, log) = (text(folder), text(&folder.join("redis.log")));
+    let file = format!(
+        "bind 127.0.0.1\nport {port}\ndir \"{data}\"\nlogfile \"{log}\"\nsave \"\"\n\
+         appendonly yes\nappendfsync always\n"
+    );
+    let path = folder.join("redis.conf");
+    fs::write(&path, &file)?;
+    let target = format!("redis://127.0.0.1:{port}").parse().map_err(io::Error::other)?;
+    Ok((vec![program.to_owned(), text(&path)], vec![target], Some(file)))
+}
+
+/// Writes and flushes what it keeps from now on, or does neither.
+pub(super) fn set_durable(target: &Target, durable: bool) -> Result<(), Error> {
+    let Target::Resp(uri) = target else { return Ok(()) };
+    let mut connection = resp::Connection::open(uri)?;
+    connection.ask(&["CONFIG", "SET", "appendonly", if durable { "yes" } else { "no" }])?;
+    let start = Instant::now();
+    // The file is begun anew by another process, and nothing is flushed until that is done.
+    while durable && !is_flushing(&connection.ask(&["INFO", "persistence"])?) {
+        if start.elapsed() > PATIENCE {
+            return Err(io::Error::other("Redis does not begin its append-only file").into());
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+fn is_flushing(info: &str) -> bool {
+    let wanted = ["aof_enabled:1", "aof_rewrite_in_progress:0", "aof_rewrite_scheduled:0"];
+    wanted.iter().all(|wanted| info.lines().any(|line| line.trim_end() == *wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_flushing;
+
+    #[test]
+    fn a_file_that_is_begun_is_told_from_one_that_is_not() {
+        let info = |enabled, rewriting| {
+            format!(
+                "# Persistence\r\nloading:0\r\naof_enabled:{enabled}\r\n\
+                 aof_rewrite_in_progress:{rewriting}\r\naof_rewrite_scheduled:0\r\n"
+            )
+        };
+        assert!(is_flushing(&info(1, 0)));
+        assert!(!is_flushing(&info(0, 0)) && !is_flushing(&info(1, 1)) && !is_flushing(""));
+    }
+}

@@ -1,0 +1,277 @@
+//! A Redis just good enough for the load generator, in RESP3: channels with patterns that end in `*`,
+//! streams with consumer groups, and faults on demand.
+
+use crate::fake::Fault;
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread;
+use std::time::Duration;
+
+/// One subscription of one connection.
+struct Subscription {
+    channel: String,
+    stream: TcpStream,
+    connection: usize,
+}
+
+/// Entries, and of each group how many of them it was given.
+#[derive(Default)]
+struct Log {
+    entries: Vec<Vec<u8>>,
+    groups: BTreeMap<String, usize>,
+}
+
+#[derive(Default)]
+struct State {
+    subscriptions: Vec<Subscription>,
+    logs: BTreeMap<String, Log>,
+    held_back: Vec<(String, Vec<u8>)>,
+    published: u64,
+    acknowledged: u64,
+}
+
+/// A running one.
+pub(crate) struct Redis {
+    /// Where it listens.
+    pub(crate) port: u16,
+    shared: Arc<Shared>,
+}
+
+impl Redis {
+    /// Entries that consumers have acknowledged.
+    pub(crate) fn acknowledged(&self) -> u64 {
+        self.shared.lock().acknowledged
+    }
+
+    /// Streams that are there.
+    pub(crate) fn streams(&self) -> usize {
+        self.shared.lock().logs.len()
+    }
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    added: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no panic")
+    }
+}
+
+impl State {
+    /// Hands a message to all that hear the channel, or adds it to the stream.
+    fn deliver(&mut self, key: &str, body: &[u8]) {
+        if let Some(log) = self.logs.get_mut(key) {
+            log.entries.push(body.to_vec());
+            return;
+        }
+        for it in &self.subscriptions {
+            let mut out = Vec::new();
+            match it.channel.strip_suffix('*') {
+                Some(above) if key.starts_with(above) => {
+                    out.extend(b">4\r\n");
+                    bulk(&mut out, b"pmessage");
+                    bulk(&mut out, it.channel.as_bytes());
+                }
+                None if it.channel == key => {
+                    out.extend(b">3\r\n");
+                    bulk(&mut out, b"message");
+                }
+                _ => continue,
+            }
+            bulk(&mut out, key.as_bytes());
+            bulk(&mut out, body);
+            // A subscriber that has gone takes nothing more.
+            drop((&it.stream).write_all(&out));
+        }
+    }
+
+    fn publish(&mut self, key: &str, mut body: Vec<u8>, fault: Fault) {
+        self.published += 1;
+        let struck = self.published.is_multiple_of(100);
+        let held_back = std::mem::take(&mut self.held_back);
+        match fault {
+            Fault::Drop if struck => return,
+            Fault::Duplicate if struck => self.deliver(key, &body),
+            Fault::Swap if struck => {
+                self.held_back.push((key.to_owned(), body));
+                return;
+            }
+            Fault::CutOff if struck => {
+                for it in self.subscriptions.drain(..) {
+                    drop(it.stream.shutdown(Shutdown::Both));
+                }
+            }
+            Fault::FlipBit if struck => *body.last_mut().expect("bodies are not empty") ^= 1,
+            _ => {}
+        }
+        self.deliver(key, &body);
+        for (key, body) in held_back {
+            self.deliver(&key, &body);
+        }
+    }
+
+    /// What a command makes of streams.
+    fn keep(&mut self, words: &[&str], out: &mut Vec<u8>) {
+        match words {
+            ["XGROUP", "CREATE", key, group, "$", "MKSTREAM"] => {
+                let log = self.logs.entry((*key).to_owned()).or_default();
+                let from = log.entries.len();
+                if log.groups.contains_key(*group) {
+                    return out.extend(b"-BUSYGROUP it is there\r\n");
+                }
+                log.groups.insert((*group).to_owned(), from);
+                out.extend(b"+OK\r\n");
+            }
+            ["UNLINK", key] => {
+                self.logs.remove(*key);
+                out.extend(b":1\r\n");
+            }
+            ["XACK", _, _, ids @ ..] => {
+                self.acknowledged += ids.len() as u64;
+                out.extend(format!(":{}\r\n", ids.len()).bytes());
+            }
+            ["EVAL", ..] => out.extend(b":0\r\n"),
+            _ => panic!("the fake does not know {words:?}"),
+        }
+    }
+
+    /// What a group reads next, if there is anything.
+    fn read(&mut self, key: &str, group: &str, count: usize) -> Option<Vec<u8>> {
+        let log = self.logs.get_mut(key)?;
+        let from = log.groups.get_mut(group)?;
+        let until = log.entries.len().min(*from + count);
+        if *from == until {
+            return None;
+        }
+        let mut out = b"%1\r\n".to_vec();
+        bulk(&mut out, key.as_bytes());
+        out.extend(format!("*{}\r\n", until - *from).bytes());
+        for (index, body) in log.entries[*from..until].iter().enumerate() {
+            out.extend(b"*2\r\n");
+            bulk(&mut out, format!("1700000000000-{}", *from + index).as_bytes());
+            out.extend(b"*2\r\n");
+            bulk(&mut out, b"b");
+            bulk(&mut out, body);
+        }
+        *from = until;
+        Some(out)
+    }
+}
+
+fn bulk(out: &mut Vec<u8>, text: &[u8]) {
+    out.extend(format!("${}\r\n", text.len()).bytes());
+    out.extend(text);
+    out.extend(b"\r\n");
+}
+
+/// Listens on a free port and serves connections until the process ends.
+pub(crate) fn start(fault: Fault) -> Redis {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has ports");
+    let port = listener.local_addr().expect("it is bound").port();
+    let shared = Arc::new(Shared::default());
+    let redis = Redis { port, shared: Arc::clone(&shared) };
+    thread::spawn(move || {
+        for (connection, stream) in listener.incoming().map_while(Result::ok).enumerate() {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                // A client may go at any time.
+                drop(serve(stream, connection, &shared, fault));
+                shared.lock().subscriptions.retain(|it| it.connection != connection);
+            });
+        }
+    });
+    redis
+}
+
+/// The number behind a kind.
+fn length(input: &mut impl BufRead) -> io::Result<usize> {
+    let mut line = String::new();
+    if input.read_line(&mut line)? == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(line[1..].trim_end().parse().expect("a length"))
+}
+
+/// One command.
+fn command(input: &mut impl BufRead) -> io::Result<Vec<Vec<u8>>> {
+    let words = length(input)?;
+    let word = |_| {
+        let mut word = vec![0; length(input)? + 2];
+        input.read_exact(&mut word)?;
+        word.truncate(word.len() - 2);
+        Ok(word)
+    };
+    (0..words).map(word).collect()
+}
+
+fn serve(
+    mut stream: TcpStream,
+    connection: usize,
+    shared: &Shared,
+    fault: Fault,
+) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut input = BufReader::new(stream.try_clone()?);
+    let mut answers = true;
+    loop {
+        let mut words = command(&mut input)?;
+        let body = words.last().expect("a command has a word").clone();
+        let text = |word: Vec<u8>| String::from_utf8_lossy(&word).into_owned();
+        let words: Vec<String> = words.drain(..).map(text).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        // Under the lock, so that an answer cannot fall into the middle of a message.
+        let mut state = shared.lock();
+        let mut out = Vec::new();
+        match words.as_slice() {
+            ["HELLO", "3"] => out.extend(b"%1\r\n$5\r\nproto\r\n:3\r\n"),
+            ["PING"] => out.extend(b"+PONG\r\n"),
+            ["CLIENT", "REPLY", how] => {
+                answers = *how == "ON";
+                out.extend(b"+OK\r\n");
+            }
+            ["SUBSCRIBE" | "PSUBSCRIBE", channel] => {
+                let channel = (*channel).to_owned();
+                let stream = stream.try_clone()?;
+                state.subscriptions.push(Subscription { channel, stream, connection });
+                out.extend(b">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n");
+            }
+            ["UNSUBSCRIBE" | "PUNSUBSCRIBE", channel] => {
+                state
+                    .subscriptions
+                    .retain(|it| it.connection != connection || it.channel != *channel);
+            }
+            ["PUBLISH", channel, _] => {
+                assert!(!state.logs.contains_key(*channel), "a channel, and no stream");
+                state.publish(channel, body, fault);
+                out.extend(b":1\r\n");
+            }
+            ["XADD", key, "*", "b", _] => {
+                assert!(state.logs.contains_key(*key), "it was declared");
+                state.publish(key, body, fault);
+                shared.added.notify_all();
+                bulk(&mut out, b"1700000000000-0");
+            }
+            ["XREADGROUP", "GROUP", group, _, "BLOCK", ms, "COUNT", count, .., key, ">"] => {
+                let count = count.parse().expect("a number");
+                let wait = Duration::from_millis(ms.parse().expect("a number"));
+                let mut read = state.read(key, group, count);
+                if read.is_none() {
+                    state = shared.added.wait_timeout(state, wait).expect("no panic").0;
+                    read = state.read(key, group, count);
+                }
+                out.extend(read.unwrap_or(b"_\r\n".to_vec()));
+            }
+            ["QUIT"] => return stream.write_all(b"+OK\r\n"),
+            _ => state.keep(&words, &mut out),
+        }
+        if answers {
+            stream.write_all(&out)?;
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Redis: channels and streams, of a fake with faults, and of the real one where it is asked for.
+
+use crate::fake::Fault;
+use crate::fake_redis::{self, Redis};
+use angarium_bench::client::{Link, Target};
+use angarium_bench::exchange::{self, ExchangePlan};
+use angarium_bench::load::durability;
+use angarium_bench::load::idle::{self, IdlePlan};
+use angarium_bench::load::spool;
+use angarium_bench::load::stored;
+use angarium_bench::load::{self, End, Plan, Verdict, round_trip};
+use angarium_bench::peer::{Kind, Peer, Programs};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Messages of a run.
+const MESSAGES: u64 = 5_000;
+
+fn direct(port: u16) -> Plan {
+    let target = format!("redis://127.0.0.1:{port}").parse().expect("it is an address");
+    Plan {
+        end: End::Count(MESSAGES),
+        drain: Duration::from_millis(300),
+        checksum: true,
+        ahead: 500,
+        ..Plan::new(target)
+    }
+}
+
+/// Streams, with everything that is confirmed and acknowledged.
+fn kept(port: u16) -> Plan {
+    Plan { persistent: true, window: 50, ack_every: 7, prefetch: 100, ahead: 0, ..direct(port) }
+}
+
+fn verdict(plan: &Plan) -> Verdict {
+    let outcome = load::run(plan, None).unwrap_or_else(|error| panic!("{plan:?}: {error}"));
+    let confirmed = if plan.window > 0 { MESSAGES } else { 0 };
+    assert_eq!((outcome.published, outcome.confirmed, outcome.refused), (MESSAGES, confirmed, 0));
+    outcome.verdict.expect("there are consumers")
+}
+
+/// Every shape of a load that a Redis can have, and how many deliveries each makes of a message.
+fn shapes(port: u16) -> Vec<(Plan, u64)> {
+    vec![
+        (direct(port), 1),
+        (Plan { latency: true, ..direct(port) }.in_pairs(3), 1),
+        (direct(port).fanned_out(4), 4),
+        (Plan { spread: 100, ..direct(port) }, 1),
+        (Plan { bystanders: 100, size_bytes: 20_000, ..direct(port) }, 1),
+        (kept(port), 1),
+        (Plan { latency: true, size_bytes: 20_000, ..kept(port) }.in_pairs(2), 1),
+        (kept(port).fanned_out(3), 3),
+        // Members of a group share what is in their stream.
+        (Plan { consumers: 3, ..kept(port) }, 1),
+        // Confirmed, and gone once it was read.
+        (Plan { persistent: false, ack_every: 0, prefetch: 0, ..kept(port) }, 1),
+        // Nobody waits for the answers.
+        (Plan { window: 0, ack_every: 1, ..kept(port) }, 1),
+    ]
+}
+
+fn check_shapes(port: u16) {
+    for (plan, copies) in shapes(port) {
+        let verdict = verdict(&plan);
+        assert!(verdict.is_clean(), "{}: {verdict:?}", plan.describe());
+        assert_eq!(verdict.delivered, MESSAGES * copies, "{}", plan.describe());
+    }
+}
+
+#[test]
+fn an_honest_one_is_clean_in_every_shape() {
+    let redis = fake_redis::start(Fault::None);
+    check_shapes(redis.port);
+    assert_eq!(redis.streams(), 0, "what was declared is deleted");
+}
+
+#[test]
+fn what_is_delivered_is_acknowledged_to_the_last() {
+    let redis = fake_redis::start(Fault::None);
+    assert!(verdict(&kept(redis.port)).is_clean());
+    assert_eq!(redis.acknowledged(), MESSAGES);
+}
+
+#[test]
+fn one_with_a_fault_is_found_out_for_exactly_that() {
+    let check = |fault: Fault, wanted: [u64; 4]| {
+        for shape in [direct, kept] {
+            let redis = fake_redis::start(fault);
+            let verdict = verdict(&Plan { ahead: 0, ..shape(redis.port) });
+            let Verdict { lost, duplicated, reordered, corrupt, .. } = verdict;
+            assert_eq!([lost, duplicated, reordered, corrupt], wanted, "{fault:?}");
+        }
+    };
+    check(Fault::Drop, [50, 0, 0, 0]);
+    check(Fault::Duplicate, [0, 50, 0, 0]);
+    // The last one is struck and never followed by another.
+    check(Fault::Swap, [1, 0, 49, 0]);
+    check(Fault::FlipBit, [0, 0, 0, 50]);
+}
+
+#[test]
+fn a_subscriber_that_is_cut_off_is_named_and_what_it_missed_is_lost() {
+    let redis = fake_redis::start(Fault::CutOff);
+    let outcome =
+        load::run(&Plan { ahead: 0, ..direct(redis.port) }, None).expect("it is served on");
+    assert_eq!(outcome.cut_off.len(), 1, "{outcome:?}");
+    let verdict = outcome.verdict.expect("there is a consumer");
+    assert!(verdict.lost > 0 && verdict.lost == verdict.expected - verdict.delivered);
+}
+
+#[test]
+fn what_its_model_lacks_is_said() {
+    let check = |plan: Plan, wanted: &str| {
+        let why = plan.check().expect_err(wanted);
+        assert!(why.contains(wanted), "{why}");
+    };
+    check(Plan { consumers: 2, ..direct(1) }, "no groups");
+    check(Plan { ack_every: 1, ..direct(1) }, "in streams only");
+    check(Plan { spread: 10, ..kept(1) }, "no patterns");
+    check(Plan { bystanders: 10, ..kept(1) }, "no patterns");
+    check(Plan { commit_publishes: 10, window: 0, ..kept(1) }, "no transactions");
+    check(Plan { commit_acks: true, ..kept(1) }, "no transactions");
+}
+
+#[test]
+fn the_other_measurements_go_through_channels_and_streams() {
+    check_others(&fake_redis::start(Fault::None));
+}
+
+fn check_others(redis: &Redis) {
+    let plan = direct(redis.port);
+    measure_others(&plan.target, std::process::id());
+    let spooled = spool::measure(&kept(redis.port), None).expect("it answers");
+    assert!(spooled.verdict.is_clean(), "{:?}", spooled.verdict);
+}
+
+fn measure_others(target: &Target, pid: u32) {
+    let trips = round_trip::measure(target, None, 100, Duration::from_millis(100));
+    assert!(trips.expect("it answers").latency.is_some_and(|latency| latency.count > 0));
+    let idle = IdlePlan { connections: 50, settle: Duration::ZERO, waves: 2, storm: true };
+    let cost = idle::measure(target, pid, &idle).expect("it answers");
+    assert!(cost.waves_ms.len() == 2 && cost.waves_ms.iter().all(|ms| *ms > 0.0));
+    stored::measure(target, pid, 2_000, 100).expect("it answers");
+    let plan = ExchangePlan { target: target.clone(), rate: 0, orders: 2_000, coalesce: false };
+    let outcome = exchange::measure(&plan, None).expect("it answers");
+    assert!(outcome.verdict.is_clean(), "{:?}", outcome.verdict);
+}
+
+/// A folder that is empty and goes with what is in it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let name = format!("redis-{name}-{}", std::process::id());
+        // Under target/ and not under a temporary folder, which may be memory.
+        Folder(Path::new(env!("CARGO_TARGET_TMPDIR")).join(name))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What could not be removed is found there.
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+fn start(folder: &Folder) -> Peer {
+    Peer::start(Kind::Redis, &Programs::default(), &folder.0).expect("redis-server is installed")
+}
+
+#[test]
+#[ignore = "needs redis-server: cargo xtask test --only redis"]
+fn the_real_one_is_clean_in_every_shape() {
+    let folder = Folder::new("shapes");
+    let peer = start(&folder);
+    check_shapes(peer.targets()[0].port());
+    measure_others(&peer.targets()[0], peer.pid());
+    let keys = open(&peer).ask(&["RANDOMKEY"]).expect("it answers");
+    assert_eq!(keys, "", "what was declared is deleted");
+}
+
+#[test]
+#[ignore = "needs redis-server: cargo xtask test --only redis"]
+fn the_real_one_keeps_no_more_of_a_stream_than_what_is_not_acknowledged() {
+    let folder = Folder::new("trim");
+    let peer = start(&folder);
+    let plan = Plan {
+        end: End::Count(100_000),
+        window: 1_000,
+        ack_every: 50,
+        size_bytes: 1_024,
+        ..kept(peer.targets()[0].port())
+    };
+    let outcome = load::run(&plan.fanned_out(2), None).expect("it answers");
+    assert!(outcome.verdict.is_some_and(|verdict| verdict.is_clean()));
+    let info = open(&peer).ask(&["INFO", "memory"]).expect("it answers");
+    let peak = info.lines().find_map(|line| line.strip_prefix("used_memory_peak:"));
+    let peak: u64 = peak.expect("it is said").trim().parse().expect("a number");
+    assert!(peak < 60 << 20, "{peak} octets at most, of 100 MiB that went through");
+}
+
+#[test]
+#[ignore = "needs redis-server: cargo xtask test --only redis"]
+fn what_the_real_one_confirmed_is_there_after_a_kill() {
+    let folder = Folder::new("killed");
+    let mut peer = start(&folder);
+    let plan = Plan { end: End::Count(u64::MAX / 2), ..kept(peer.targets()[0].port()) }.in_pairs(2);
+    let kill_after = Duration::from_millis(300);
+    let found = durability::measure(&plan, kill_after, &mut peer).expect("it comes back");
+    assert!(found.confirmed > 0 && found.confirmed_lost == 0, "{found:?}");
+    assert_eq!(found.faults(true), Vec::<String>::new());
+}
+
+#[test]
+#[ignore = "needs redis-server: cargo xtask test --only redis"]
+fn the_real_one_flushes_what_is_to_be_durable_and_nothing_else() {
+    let folder = Folder::new("durable");
+    let mut peer = start(&folder);
+    let says = |peer: &Peer| {
+        let info = open(peer).ask(&["INFO", "persistence"]).expect("it answers");
+        info.lines().any(|line| line.trim_end() == "aof_enabled:1")
+    };
+    assert!(says(&peer));
+    assert!(peer.set_durable(false).expect("it answers") && !says(&peer));
+    assert!(peer.set_durable(true).expect("it answers") && says(&peer));
+    assert!(verdict(&kept(peer.targets()[0].port())).is_clean());
+    assert!(peer.version().starts_with(|digit: char| digit.is_ascii_digit()), "{}", peer.version());
+    assert!(peer.configuration().contains("appendfsync always"), "{}", peer.configuration());
+}
+
+fn open(peer: &Peer) -> angarium_bench::client::resp::Connection {
+    match Link::open(&peer.targets()[0]).expect("it listens") {
+        Link::Resp(connection) => connection,
+        link => panic!("{:?}", link.protocol()),
+    }
+}
