@@ -369,7 +369,8 @@ fn measure_load(load: &LoadArguments, json: bool) -> Result<ExitCode, String> {
 /// Serves coordinators until it is told to end.
 fn serve(worker: &WorkerArguments) -> Result<(), String> {
     interrupt::install().map_err(text)?;
-    let listener = TcpListener::bind(&worker.listen).map_err(text)?;
+    let listener =
+        TcpListener::bind(&worker.listen).map_err(|error| format!("{}: {error}", worker.listen))?;
     eprintln!("waiting for coordinators at {}", worker.listen);
     load::worker::serve(&listener, None).map_err(text)
 }

@@ -23,6 +23,10 @@ impl Error {
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            // The socket's patience has ended, in whatever words the system has for that.
+            Error::Io(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                write!(f, "the broker did not answer in time")
+            }
             Error::Io(error) => write!(f, "{error}"),
             Error::Nonsense(what) => write!(f, "the broker sent {what}"),
             Error::Closed(text) => write!(f, "the broker closed it: {text}"),

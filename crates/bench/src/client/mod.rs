@@ -24,15 +24,23 @@ pub use target::{Protocol, Target};
 pub use vhost_uri::VhostUri;
 
 use std::io;
-use std::net::TcpStream;
+use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// How long an answer may take, or a write.
+/// How long an answer may take, a write, or the opening of a connection.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A connection without delays, with patience for its answers.
 fn dial(host: &str, port: u16) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect((host, port))?;
+    let named = |error: io::Error| io::Error::new(error.kind(), format!("{host}:{port}: {error}"));
+    let mut opened = Err(io::ErrorKind::AddrNotAvailable.into());
+    for address in (host, port).to_socket_addrs().map_err(named)? {
+        opened = TcpStream::connect_timeout(&address, PATIENCE);
+        if opened.is_ok() {
+            break;
+        }
+    }
+    let stream = opened.map_err(named)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
