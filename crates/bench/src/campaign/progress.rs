@@ -1,67 +1,136 @@
 //! What is said while a campaign runs: one line that changes on a terminal, plain lines elsewhere.
 
+use crate::load::live;
+use crate::report::grouped;
 use std::io::{IsTerminal, Write};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
 use std::time::{Duration, Instant};
+
+/// How often the line on a terminal changes.
+const TICK: Duration = Duration::from_secs(1);
+/// The width of a terminal that does not say it.
+const COLUMNS: usize = 80;
 
 /// How far it is.
 #[derive(Debug)]
 pub(super) struct Progress {
-    start: Instant,
+    state: Arc<Mutex<State>>,
     terminal: bool,
+    quiet: bool,
+    /// Dropped, it ends the thread that changes the line.
+    _ticker: Option<Sender<()>>,
+}
+
+#[derive(Debug)]
+struct State {
+    start: Instant,
     done: usize,
     total: usize,
-    quiet: bool,
+    /// What runs, and since when.
+    current: Option<(String, Instant)>,
 }
 
 impl Progress {
     /// Of so many runs.
     pub(super) fn new(total: usize, quiet: bool) -> Progress {
         let terminal = std::io::stderr().is_terminal();
-        Progress { start: Instant::now(), terminal, done: 0, total, quiet }
+        let state = State { start: Instant::now(), done: 0, total, current: None };
+        let state = Arc::new(Mutex::new(state));
+        let ticker = (terminal && !quiet).then(|| tick(Arc::clone(&state)));
+        Progress { state, terminal, quiet, _ticker: ticker.flatten() }
     }
 
     /// A run begins.
     pub(super) fn begin(&self, what: &str) {
         if self.terminal && !self.quiet {
-            self.say(&format!("\r\x1b[2K{} {what}", self.head()));
+            let mut state = held(&self.state);
+            state.current = Some((what.to_owned(), Instant::now()));
+            say(&state.line());
         }
     }
 
     /// A run has ended.
     pub(super) fn end(&mut self, what: &str, result: &str) {
-        self.done += 1;
+        let mut state = held(&self.state);
+        state.done += 1;
+        state.current = None;
         if self.quiet {
             return;
         }
-        let line = format!("{} {what}: {result}", self.head());
-        self.say(&if self.terminal { format!("\r\x1b[2K{line}\n") } else { format!("{line}\n") });
+        let line = format!("{} {what}: {result}", state.head());
+        say(&if self.terminal { format!("\r\x1b[2K{line}\n") } else { format!("{line}\n") });
     }
 
     /// Something that needs a line of its own.
     pub(super) fn note(&self, text: &str) {
         let clear = if self.terminal { "\r\x1b[2K" } else { "" };
-        self.say(&format!("{clear}{text}\n"));
+        let _state = held(&self.state);
+        say(&format!("{clear}{text}\n"));
     }
+}
 
+/// Keeps the line up to date from a thread of its own, until the sender is dropped. Without the
+/// thread, the line changes with each run only.
+fn tick(state: Arc<Mutex<State>>) -> Option<Sender<()>> {
+    let (sender, ended) = mpsc::channel();
+    let ticking = move || {
+        while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+            let state = held(&state);
+            if state.current.is_some() {
+                say(&state.line());
+            }
+        }
+    };
+    thread::Builder::new().name("progress".to_owned()).spawn(ticking).ok().map(|_| sender)
+}
+
+fn held(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(|poison| poison.into_inner())
+}
+
+fn say(text: &str) {
+    let mut error = std::io::stderr().lock();
+    // Progress that nobody can read is no reason to stop.
+    let _ = error.write_all(text.as_bytes()).and_then(|()| error.flush());
+}
+
+impl State {
     fn head(&self) -> String {
         let elapsed = self.start.elapsed();
-        let left = remaining(elapsed, self.done, self.total);
-        format!("[{}/{} {} left {}]", self.done, self.total, clock(elapsed), clock(left))
+        let left = remaining(elapsed, self.done, self.total).map_or("?".to_owned(), clock);
+        format!("[{}/{} {} left {left}]", self.done, self.total, clock(elapsed))
     }
 
-    fn say(&self, text: &str) {
-        let mut error = std::io::stderr().lock();
-        // Progress that nobody can read is no reason to stop.
-        let _ = error.write_all(text.as_bytes()).and_then(|()| error.flush());
+    /// The line of what runs, in place of the one before.
+    fn line(&self) -> String {
+        let Some((what, since)) = &self.current else { return String::new() };
+        let now = doing(since.elapsed(), live::rates());
+        let columns = rustix::termios::tcgetwinsize(std::io::stderr())
+            .map_or(COLUMNS, |size| usize::from(size.ws_col));
+        // A line that is broken in two cannot be replaced.
+        let columns = if columns == 0 { COLUMNS } else { columns };
+        let line: String = format!("{} {what}{now}", self.head()).chars().take(columns).collect();
+        format!("\r\x1b[2K{line}")
+    }
+}
+
+/// What a run has been doing.
+fn doing(since: Duration, (published, delivered): (u64, u64)) -> String {
+    let rates = match (published, delivered) {
+        (0, 0) => String::new(),
+        _ => format!(": {} in/s, {} out/s", grouped(published as f64), grouped(delivered as f64)),
+    };
+    match since.as_secs() {
+        0 => rates,
+        seconds => format!(", {seconds} s{rates}"),
     }
 }
 
 /// What is left if all runs take as long as those before.
-fn remaining(elapsed: Duration, done: usize, total: usize) -> Duration {
-    if done == 0 {
-        return Duration::ZERO;
-    }
-    elapsed.mul_f64(total.saturating_sub(done) as f64 / done as f64)
+fn remaining(elapsed: Duration, done: usize, total: usize) -> Option<Duration> {
+    (done > 0).then(|| elapsed.mul_f64(total.saturating_sub(done) as f64 / done as f64))
 }
 
 fn clock(span: Duration) -> String {
@@ -76,9 +145,17 @@ mod tests {
     #[test]
     fn the_rest_takes_as_long_as_what_was() {
         let seconds = Duration::from_secs;
-        assert_eq!(remaining(seconds(30), 3, 9), seconds(60));
-        assert_eq!(remaining(seconds(30), 0, 9), seconds(0));
-        assert_eq!(remaining(seconds(30), 9, 9), seconds(0));
+        assert_eq!(remaining(seconds(30), 3, 9), Some(seconds(60)));
+        assert_eq!(remaining(seconds(30), 0, 9), None);
+        assert_eq!(remaining(seconds(30), 9, 9), Some(seconds(0)));
         assert_eq!(clock(seconds(125)), "2:05");
+    }
+
+    #[test]
+    fn a_run_shows_how_long_it_takes_and_what_it_does() {
+        let seconds = Duration::from_secs;
+        assert_eq!(doing(seconds(0), (0, 0)), "");
+        assert_eq!(doing(seconds(4), (0, 0)), ", 4 s");
+        assert_eq!(doing(seconds(4), (1_234_567, 80)), ", 4 s: 1,234,567 in/s, 80 out/s");
     }
 }

@@ -9,6 +9,7 @@ pub mod first;
 pub mod idle;
 pub mod isolation;
 mod limit;
+pub(crate) mod live;
 mod outcome;
 mod pace;
 mod plan;

@@ -1,6 +1,7 @@
 //! A measured span: the counters at both ends, and what each second between them brought.
 
 use super::control::Control;
+use super::live;
 use super::outcome::Second;
 use crate::measure::process::{self, Ticks, Usage};
 use std::sync::atomic::Ordering;
@@ -96,18 +97,21 @@ impl<'a> Sampler<'a> {
         if span_s < SAMPLE.as_secs_f64() / 2.0 || self.seconds.len() == SECONDS_MAX {
             return;
         }
-        self.seconds.push(Second {
+        let second = Second {
             at_s: (now - self.start.at).as_secs_f64(),
             published: (published - published_before) as f64 / span_s,
             delivered: (delivered - delivered_before) as f64 / span_s,
             broker_cpu_share: cpu_ns.saturating_sub(cpu_before) as f64 / 1e9 / span_s,
             broker_rss_kib: usage.map_or(0, |usage| usage.rss_kib),
-        });
+        };
+        live::set(second.published, second.delivered);
+        self.seconds.push(second);
     }
 
     /// The span ends now.
     pub(super) fn finish(self) -> Span {
         self.control.measuring.store(false, Ordering::Relaxed);
+        live::set(0.0, 0.0);
         let end = Snapshot::take(self.control, self.broker_pid);
         Span { start: self.start, end, seconds: self.seconds, instructions: None }
     }

@@ -1,0 +1,18 @@
+//! What the load that runs at the moment does, for whoever shows it meanwhile.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Messages per second; one load runs at a time.
+static PUBLISHED: AtomicU64 = AtomicU64::new(0);
+static DELIVERED: AtomicU64 = AtomicU64::new(0);
+
+/// What the last second brought.
+pub(super) fn set(published: f64, delivered: f64) {
+    PUBLISHED.store(published as u64, Ordering::Relaxed);
+    DELIVERED.store(delivered as u64, Ordering::Relaxed);
+}
+
+/// Messages published and delivered in the last second that was looked at.
+pub(crate) fn rates() -> (u64, u64) {
+    (PUBLISHED.load(Ordering::Relaxed), DELIVERED.load(Ordering::Relaxed))
+}
