@@ -200,8 +200,10 @@ impl Kind {
 
 /// The first word that begins with a digit, after `v` or `v=` if that is there.
 pub(super) fn first_version(said: &str) -> Option<String> {
-    // The classic ActiveMQ tells everything about its Java machine first.
-    let said = said.rsplit("\nActiveMQ ").next().unwrap_or(said);
+    // The classic ActiveMQ tells everything about its Java machine first, and Artemis nothing.
+    let classic =
+        said.rsplit("\nActiveMQ ").find(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let said = classic.unwrap_or(said);
     let bare = |word: &'_ str| word.trim_start_matches(['v', '=']).to_owned();
     let is_version = |word: &String| word.starts_with(|c: char| c.is_ascii_digit());
     said.split_whitespace().map(bare).find(is_version)
@@ -418,6 +420,11 @@ mod tests {
             ("3.10.8-1.1+deb12u1", Some("3.10.8-1.1+deb12u1")),
             ("Java Runtime: Debian 17.0.15 /usr\n\nActiveMQ 5.18.3\nFor help", Some("5.18.3")),
             ("Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64", Some("7.0.15")),
+            (
+                "Apache ActiveMQ Artemis 2.40.0\nActiveMQ Artemis home: /opt/a\nActiveMQ Artemis \
+                 instance: null\n",
+                Some("2.40.0"),
+            ),
             ("nothing of that kind", None),
         ] {
             assert_eq!(first_version(said).as_deref(), version);
