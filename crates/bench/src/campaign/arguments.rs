@@ -1,5 +1,6 @@
 //! The command line of presets: which, against whom, with what parameters, and where results go.
 
+use super::folder::Folder;
 use super::run::{Campaign, Task};
 use super::side::{Origin, Side};
 use crate::client::Target;
@@ -60,7 +61,7 @@ pub(crate) struct PresetArguments {
     /// Where started brokers keep their data; its disk is what is measured
     #[arg(long, default_value = "bench-data")]
     folder: PathBuf,
-    /// Write the results here [default: bench-result.json]
+    /// Write the results here
     #[arg(short, long, default_value = "bench-result.json")]
     output: PathBuf,
     /// Write a page with plots here [default: beside the results, as .html]
@@ -122,17 +123,22 @@ pub(crate) fn run(arguments: &PresetArguments, json: bool) -> Result<bool, Strin
     let drain = Duration::try_from_secs_f64(arguments.drain)
         .map_err(|_| format!("--drain {} is no time", arguments.drain))?;
     let programs = Programs::parse(&arguments.program)?;
+    let origins = arguments.origins()?;
+    let output = &arguments.output;
+    let html = arguments.html.clone().unwrap_or_else(|| output.with_extension("html"));
+    [output, &html].into_iter().try_for_each(|path| check_writable(path))?;
+    origins.iter().try_for_each(|origin| origin.check(&programs))?;
     let folder = Folder::create(&arguments.folder)?;
-    let sides = Side::all(arguments.origins()?, &folder.0);
+    let sides = Side::all(origins, folder.path());
     // Brokers inherit the limit, so it is raised before they start.
     idle::raise_descriptor_limit(DESCRIPTORS);
     let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let mut report = Report {
         format: FORMAT,
         tool: env!("CARGO_PKG_VERSION").to_owned(),
-        command: std::env::args().collect(),
+        command: std::env::args().map(|word| without_password(&word)).collect(),
         started_unix_s: started.map_or(0, |since| since.as_secs()),
-        machine: Machine::here(&folder.0),
+        machine: Machine::here(folder.path()),
         partial: Some("it has not ended".to_owned()),
         workers: arguments.worker.clone(),
         sides: sides.iter().map(Side::info).collect(),
@@ -143,13 +149,11 @@ pub(crate) fn run(arguments: &PresetArguments, json: bool) -> Result<bool, Strin
         tasks,
         sides,
         programs: &programs,
-        folder: &folder.0,
+        folder: folder.path(),
         drain,
         workers: &arguments.worker,
         quiet: arguments.quiet,
     };
-    let output = &arguments.output;
-    let html = arguments.html.clone().unwrap_or_else(|| output.with_extension("html"));
     campaign.run(&mut report, &|report| {
         if let Err(why) = save(report, output, &html) {
             eprintln!("bench: {why}");
@@ -183,6 +187,28 @@ fn show(report: &Report, output: &Path, html: &Path) {
     }
 }
 
+/// Results that cannot be kept are not worth the time that they take. What is there stays until there
+/// is something better.
+fn check_writable(path: &Path) -> Result<(), String> {
+    let was_there = path.exists();
+    let opened = fs::OpenOptions::new().append(true).create(true).open(path);
+    let removed = |_| if was_there { Ok(()) } else { fs::remove_file(path) };
+    opened.and_then(removed).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// A word of the command line as results may show it: they are passed on.
+fn without_password(word: &str) -> String {
+    let Some((before, rest)) = word.split_once("://") else { return word.to_owned() };
+    let Some((login, address)) = rest.rsplit_once('@') else { return word.to_owned() };
+    let login = match login.split_once(':') {
+        Some((user, _)) => format!("{user}:***"),
+        // With NATS, what stands alone is a token.
+        None if before.ends_with("nats") => "***".to_owned(),
+        None => login.to_owned(),
+    };
+    format!("{before}://{login}@{address}")
+}
+
 fn save(report: &Report, output: &Path, html: &Path) -> Result<(), String> {
     let json = serde_json::to_string(report).map_err(|error| error.to_string())?;
     let write = |path: &Path, text: &str| {
@@ -197,8 +223,8 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<(), String> {
     let read = |path: &Path| -> Result<Report, String> {
         let text =
             fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let report: Report =
-            serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        let report: Report = serde_json::from_str(&text)
+            .map_err(|error| format!("{} is no result: {error}", path.display()))?;
         if report.format != FORMAT {
             let found = report.format;
             return Err(format!("{}: format {found}, this version has {FORMAT}", path.display()));
@@ -260,6 +286,9 @@ impl PresetArguments {
                     *used = true;
                 }
             }
+            if parameters.has("runs") && parameters.count("runs") == 0 {
+                return Err(format!("{}: `runs` must be 1 at least", preset.name));
+            }
             tasks.push(Task { preset, parameters, quick: self.quick });
         }
         match settings.iter().zip(&used).find(|(_, used)| !**used) {
@@ -301,25 +330,21 @@ fn is_loopback(address: &str) -> bool {
     host == "localhost" || host == "[::1]" || host.starts_with("127.")
 }
 
-/// A new folder for one campaign, removed with everything in it when it ends.
-struct Folder(PathBuf);
+#[cfg(test)]
+mod tests {
+    use super::without_password;
 
-impl Folder {
-    fn create(parent: &Path) -> Result<Folder, String> {
-        let path = parent.join(format!("run-{}", std::process::id()));
-        fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        path.canonicalize().map(Folder).map_err(|error| error.to_string())
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.0) {
-            eprintln!("{} could not be removed: {error}", self.0.display());
-        }
-        if let Some(parent) = self.0.parent() {
-            // It goes if it holds nothing else.
-            let _ = fs::remove_dir(parent);
+    #[test]
+    fn passwords_are_not_in_results() {
+        for (word, shown) in [
+            ("--quick", "--quick"),
+            ("amqp://host:5672/v", "amqp://host:5672/v"),
+            ("amqp://user@host", "amqp://user@host"),
+            ("--target=amqp://user:p@ss@host/v", "--target=amqp://user:***@host/v"),
+            ("mqtt5://user:secret@host", "mqtt5://user:***@host"),
+            ("nats://token@host", "nats://***@host"),
+        ] {
+            assert_eq!(without_password(word), shown);
         }
     }
 }

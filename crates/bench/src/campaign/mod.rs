@@ -2,6 +2,7 @@
 
 mod arguments;
 mod execute;
+mod folder;
 mod progress;
 mod run;
 mod side;

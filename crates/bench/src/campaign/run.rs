@@ -60,19 +60,15 @@ impl Campaign<'_> {
         for side in &mut self.sides {
             side.stop();
         }
-        report.partial = match (interrupt::requested(), report.dead_sides()) {
-            (true, _) => Some("it was interrupted".to_owned()),
-            (false, dead) if !dead.is_empty() => Some(format!("{} died", dead.join(", "))),
-            (false, _) => None,
+        report.partial = match interrupt::requested() {
+            true => Some("it was interrupted".to_owned()),
+            false => report.lacks(),
         };
     }
 
     /// How many runs a task has, as far as that is known before its brokers are started.
     fn count(&self, task: &Task) -> usize {
-        let target = "amqp://127.0.0.1".parse().expect("it is an address");
-        let broker = Broker { target: &target, targets: std::slice::from_ref(&target) };
-        let cases = (task.preset.cases)(&task.parameters, &broker).len();
-        cases * self.sides.len() * rounds(&task.parameters)
+        cases_of_any(task).len() * self.sides.len() * rounds(&task.parameters)
     }
 
     /// Measures the physical limits of all sizes that will be asked for.
@@ -81,12 +77,10 @@ impl Campaign<'_> {
         let wanted = |baseline: Baseline| {
             self.workers.is_empty() && matches!(baseline, Baseline::Relay | Baseline::RoundTrip)
         };
-        let target = "amqp://127.0.0.1".parse().expect("it is an address");
-        let broker = Broker { target: &target, targets: std::slice::from_ref(&target) };
         let mut sizes = BTreeSet::new();
         for task in self.tasks.iter().filter(|task| wanted(task.preset.baseline)) {
-            let cases = (task.preset.cases)(&task.parameters, &broker);
-            sizes.extend(cases.iter().map(|case| case.size_bytes));
+            let cases = cases_of_any(task).into_iter().map(|case| case.size_bytes);
+            sizes.extend(cases.filter(|size| *size <= raw::SIZE_BYTES_MAX));
         }
         for size in sizes {
             if interrupt::requested() {
@@ -226,11 +220,19 @@ fn rounds(parameters: &Parameters) -> usize {
 }
 
 fn cases_of(task: &Task, side: &Side, drain: Duration) -> Vec<Case> {
-    let Some(target) = side.target() else { return Vec::new() };
+    // What could not be started fails in all that any broker could have done.
+    let Some(target) = side.target() else { return cases_of_any(task) };
     let broker = Broker { target, targets: side.targets() };
     let mut cases = (task.preset.cases)(&task.parameters, &broker);
     cases.iter_mut().for_each(|case| case.work.set_drain(drain));
     cases
+}
+
+/// The cases of a broker that nobody knows more of.
+fn cases_of_any(task: &Task) -> Vec<Case> {
+    let target = "amqp://127.0.0.1".parse().expect("it is an address");
+    let broker = Broker { target: &target, targets: std::slice::from_ref(&target) };
+    (task.preset.cases)(&task.parameters, &broker)
 }
 
 fn brief(preset: &Preset, run: &Run) -> String {

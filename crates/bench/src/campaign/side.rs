@@ -28,6 +28,16 @@ impl Origin {
         Ok(Origin::Started { kind, scheme: scheme.to_owned() })
     }
 
+    /// Says how to have it if it is to be started and is not here.
+    pub(super) fn check(&self, programs: &Programs) -> Result<(), String> {
+        match self {
+            Origin::Started { kind, .. } if kind.find(programs).is_none() => {
+                Err(format!("{} is not here; {}", kind.name(), kind.hint()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn label(&self) -> String {
         match self {
             Origin::Running { target, .. } => target.to_string(),

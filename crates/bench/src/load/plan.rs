@@ -131,8 +131,11 @@ impl Plan {
         if !workers.contains(&self.producers) {
             return Err(format!("producers must be 1 to {WORKERS_MAX}"));
         }
-        if self.consumers > WORKERS_MAX || !workers.contains(&self.queues) {
-            return Err(format!("consumers and queues must be at most {WORKERS_MAX}"));
+        if !workers.contains(&self.queues) {
+            return Err(format!("queues, or subjects, must be 1 to {WORKERS_MAX}"));
+        }
+        if self.consumers > WORKERS_MAX {
+            return Err(format!("consumers must be at most {WORKERS_MAX}"));
         }
         if self.consumers > 0 && self.consumers < self.queues {
             return Err("every queue needs a consumer, or none has one".to_owned());

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 /// Octets that the relay and the receiver ask of one read.
 const READ_BYTES: usize = 64 * 1024;
+/// The largest message that is measured.
+pub const SIZE_BYTES_MAX: usize = 1 << 20;
 
 /// What the sockets did.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,7 +34,7 @@ pub struct SocketSpeed {
 /// Measures a stream through the relay, then single round trips with and without it, each for
 /// `span`.
 pub fn measure(size_bytes: usize, span: Duration) -> io::Result<SocketSpeed> {
-    let size_bytes = size_bytes.clamp(1, 1 << 20);
+    let size_bytes = size_bytes.clamp(1, SIZE_BYTES_MAX);
     let (bytes_per_s, cpu_ns_per_byte) = stream(size_bytes, span)?;
     Ok(SocketSpeed {
         size_bytes: size_bytes as u64,
@@ -46,7 +48,7 @@ pub fn measure(size_bytes: usize, span: Duration) -> io::Result<SocketSpeed> {
 
 /// Measures only single round trips through the relay, which are two hops each way.
 pub fn round_trip(size_bytes: usize, span: Duration) -> io::Result<Option<Summary>> {
-    Ok(round_trips(size_bytes.clamp(1, 1 << 20), span)?.summary())
+    Ok(round_trips(size_bytes.clamp(1, SIZE_BYTES_MAX), span)?.summary())
 }
 
 fn pair() -> io::Result<(TcpStream, TcpStream)> {

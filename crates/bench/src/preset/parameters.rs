@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 /// The most values of one list.
 const VALUES_MAX: usize = 1_000;
+/// The largest value: seconds of this number are still a time.
+const VALUE_MAX: f64 = 1e12;
 
 /// Values by name. A value is a number, a list such as `1,2,5`, or a range such as `1..9`, both ends
 /// in it.
@@ -91,7 +93,8 @@ fn parse(text: &str) -> Result<Vec<f64>, String> {
 
 fn number(text: &str) -> Result<f64, String> {
     match text.trim().parse::<f64>() {
-        Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
+        Ok(value) if value > VALUE_MAX => Err(format!("`{text}` is too large")),
+        Ok(value) if value >= 0.0 => Ok(value),
         _ => Err(format!("`{text}` is not a number")),
     }
 }

@@ -196,15 +196,21 @@ impl CaseResult {
 }
 
 impl Report {
-    /// The sides that died in a run.
-    pub(crate) fn dead_sides(&self) -> Vec<&str> {
+    /// What runs are missing that should be here, and why.
+    pub(crate) fn lacks(&self) -> Option<String> {
         let cases = || self.presets.iter().flat_map(|preset| &preset.cases);
-        let died = |run: &Run| matches!(run, Run::Failed(why) if why.starts_with(DIED));
-        let is_dead = |side: usize| {
-            cases().any(|case| case.sides.get(side).is_some_and(|runs| runs.iter().any(died)))
+        let lacks = |(side, info): (usize, &SideInfo)| {
+            let runs: Vec<&Run> = cases().flat_map(|case| case.sides.get(side)).flatten().collect();
+            let failed = |run: &&&Run| matches!(run, Run::Failed(_));
+            let died = |run: &&Run| matches!(run, Run::Failed(why) if why.starts_with(DIED));
+            match runs.iter().filter(failed).count() {
+                0 => None,
+                _ if runs.iter().any(died) => Some(format!("{} died", info.label)),
+                failed => Some(format!("{failed} of {} runs of {} failed", runs.len(), info.label)),
+            }
         };
-        let sides = self.sides.iter().enumerate().filter(|(side, _)| is_dead(*side));
-        sides.map(|(_, side)| side.label.as_str()).collect()
+        let lacks: Vec<String> = self.sides.iter().enumerate().filter_map(lacks).collect();
+        (!lacks.is_empty()).then(|| lacks.join(", "))
     }
 
     /// Whether nothing failed that must not.

@@ -103,9 +103,40 @@ fn nobody_listening_is_said_and_no_figure_is_made_up() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("FAILED") && said.contains("refused"), "{said}");
+    assert!(said.contains("PARTIAL: 3 of 3 runs of amqp://127.0.0.1:1 failed"), "{said}");
     let result = place.result();
     let runs = &result["presets"][0]["cases"][0]["sides"][0];
     assert!(runs[0]["failed"].is_string(), "{runs}");
+}
+
+#[test]
+fn a_peer_that_does_not_start_fails_in_all_it_could_have_done() {
+    let place = Place::new("unstarted");
+    let target = format!("amqp://127.0.0.1:{}", fake::start(Fault::None));
+    let arguments = ["pang-2", "--quick", "--set", "messages=50", "--output", "r.json"];
+    let sides = ["--target", &target, "--peer", "nats", "--program", "nats=/nowhere/nats-server"];
+    let output = bench(&place.0, &[arguments.as_slice(), &sides].concat());
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("PARTIAL: 3 of 3 runs of nats failed"), "{said}");
+    assert!(said.contains("go install"), "{said}");
+    // What could be measured was.
+    let result = place.result();
+    let sides = &result["presets"][0]["cases"][0]["sides"];
+    assert!(sides[0][0]["done"].is_object() && sides[1][0]["failed"].is_string(), "{sides}");
+}
+
+#[test]
+fn a_password_is_not_in_the_results() {
+    let place = Place::new("password");
+    let target = format!("amqp://guest:pass-word@127.0.0.1:{}", fake::start(Fault::None));
+    let arguments = ["pang-2", "--quick", "--set", "messages=50", "--output", "r.json"];
+    let output = bench(&place.0, &[arguments.as_slice(), &["--target", &target]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for file in ["r.json", "r.html"] {
+        let text = fs::read_to_string(place.0.join(file)).expect("it was written");
+        assert!(text.contains("guest:***@127.0.0.1") && !text.contains("pass-word"), "{file}");
+    }
 }
 
 #[test]
@@ -122,6 +153,10 @@ fn what_is_asked_wrongly_is_said() {
     check(&["pang-2", "--set", "joram.messages=1"], "of no preset that runs");
     check(&["pang-2", "--peer", "kafka"], "no peer `kafka`");
     check(&["pang-2", "--target", "ftp://h"], "starts with none of");
+    check(&["pang-2", "--runs", "0"], "`runs` must be 1 at least");
+    check(&["latency", "--set", "seconds=1e300"], "`1e300` is too large");
+    check(&["pang-2", "--output", "nowhere/r.json"], "nowhere/r.json: No such file");
+    check(&["load", "--target", "amqp://127.0.0.1:1"], "127.0.0.1:1: Connection refused");
     check(&["pang-2", "--worker", "10.0.0.1:7070"], "which 10.0.0.1:7070 does not reach");
 }
 
