@@ -38,7 +38,7 @@ mod tests;
 pub use administration::{ConnectionInfo, Ticket};
 pub use episodes::LagEvent;
 pub use node::{Node, Stats};
-pub use options::Options;
+pub use options::{Options, connection_of};
 pub use parcel::Parcel;
 pub use spill::{SpillDone, SpillJob, SpillOptions, SpillStats, clear_spill};
 pub use storage::{ReadDone, ReadJob};

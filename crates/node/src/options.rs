@@ -56,3 +56,9 @@ impl Options {
         u64::from(connection.0) * self.shards as u64 + u64::from(self.shard.0)
     }
 }
+
+/// Of a broker with so many shards: on which of them the connection of that number is, and its slot there.
+pub fn connection_of(number: u64, shards: usize) -> Option<(usize, ConnectionId)> {
+    let slot = u32::try_from(number / shards as u64).ok()?;
+    Some(((number % shards as u64) as usize, ConnectionId(slot)))
+}

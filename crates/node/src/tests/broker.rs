@@ -5,7 +5,7 @@
 //! end inside; `a<` alone: nothing. `hold` keeps parcels back, `carry` delivers them.
 
 use super::{administer, small_journal, start};
-use crate::{Node, Options, Parcel};
+use crate::{Node, Options, Parcel, connection_of};
 use angarium_engine::{Bound, ConnectionId, Quota, Request, ShardId, Time};
 use angarium_journal::FaultyStorage;
 use angarium_protocol::{Identity, Peer, Protocol};
@@ -112,10 +112,16 @@ impl Broker {
         info
     }
 
-    /// The numbers by which people know the clients.
+    /// The numbers by which people know the clients, each of which leads back to its client.
     pub(super) fn listed(&self) -> BTreeSet<u64> {
-        let now = self.now;
-        self.nodes.iter().flat_map(|node| node.connections(now)).map(|it| it.number).collect()
+        let mut listed = BTreeSet::new();
+        for (shard, node) in self.nodes.iter().enumerate() {
+            for it in node.connections(self.now) {
+                assert_eq!(connection_of(it.number, self.nodes.len()), Some((shard, it.id)));
+                listed.insert(it.number);
+            }
+        }
+        listed
     }
 
     /// Lets a client send, and everything happen that comes of it.

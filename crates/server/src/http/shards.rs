@@ -1,7 +1,8 @@
-//! The shards' mailboxes: whom to ask, and how connections are named among all shards.
+//! The shards' mailboxes: whom to ask.
 
 use crate::reactor::{Gone, Mailbox, Shard};
 use angarium_engine::ConnectionId;
+use angarium_node::connection_of;
 use std::sync::Arc;
 
 /// The mailboxes of all shards.
@@ -34,9 +35,8 @@ impl Mailboxes {
     }
 
     /// The connection of the number by which people know it.
-    pub(super) fn find(&self, name: u64) -> Option<(&Mailbox, ConnectionId)> {
-        let shards = self.0.len() as u64;
-        let connection = u32::try_from(name / shards).ok()?;
-        Some((&self.0[(name % shards) as usize], ConnectionId(connection)))
+    pub(super) fn find(&self, number: u64) -> Option<(&Mailbox, ConnectionId)> {
+        let (shard, connection) = connection_of(number, self.0.len())?;
+        Some((&self.0[shard], connection))
     }
 }
