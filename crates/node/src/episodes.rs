@@ -69,22 +69,22 @@ impl World {
     /// A connection misses messages that it was to get, by that policy.
     #[cold]
     pub(crate) fn note_missed(&mut self, id: ConnectionId, policy: Laggard, count: u64) {
-        self.note_lag(id, Lag { missed: count, spooled: 0, policy: Some(policy) });
+        self.note_lag(id, policy, (count, 0));
     }
 
     /// A message waits on the disk for a connection.
     pub(crate) fn note_spooled(&mut self, id: ConnectionId) {
-        self.note_lag(id, Lag { missed: 0, spooled: 1, policy: Some(Laggard::Spool) });
+        self.note_lag(id, Laggard::Spool, (0, 1));
     }
 
-    fn note_lag(&mut self, id: ConnectionId, more: Lag) {
+    fn note_lag(&mut self, id: ConnectionId, policy: Laggard, (missed, spooled): (u64, u64)) {
         let lag = &mut self.egress[id.0 as usize].lag;
         if *lag == Lag::default() {
             self.lagging.push(id);
         }
-        lag.missed += more.missed;
-        lag.spooled += more.spooled;
-        lag.policy = lag.policy.or(more.policy);
+        lag.missed += missed;
+        lag.spooled += spooled;
+        lag.policy.get_or_insert(policy);
     }
 }
 

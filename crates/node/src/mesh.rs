@@ -96,7 +96,7 @@ impl Mesh {
     #[inline]
     fn open(&mut self, to: ShardId) -> &mut Link {
         self.talking = self.talking.and(Shards::one(to));
-        let link = &mut self.links[usize::from(to.0)];
+        let link = self.link(to);
         if link.parcel.words.capacity() == 0 {
             link.parcel.words.reserve(link.last_bytes);
         }
