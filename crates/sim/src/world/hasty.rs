@@ -54,28 +54,26 @@ impl World {
         }
     }
 
-    /// Takes what a connection is to be sent, but for answers that its client has had.
-    pub(super) fn take_output(&mut self, number: u64, place: Place) {
+    /// Sends what comes before answers that the client has had, and passes over those.
+    pub(super) fn pass_over_early(&mut self, number: u64, place: Place) {
+        let Some(early) = self.hasty.early.get_mut(&number) else { return };
         let (Some(broker), Some(link)) = (self.broker.as_mut(), self.links.get_mut(&number)) else {
             return;
         };
-        loop {
+        while *early > 0 {
             let output = broker.outgoing(place);
-            let early = self.hasty.early.get_mut(&number).filter(|early| **early > 0);
             let answer = output.windows(PONG.len()).position(|window| window == PONG);
-            let end = early.as_ref().and(answer);
-            let written = link.down.write(&output[..end.unwrap_or(output.len())]);
-            let mut sent = written;
-            if let Some(early) = early.filter(|_| end == Some(written)) {
-                *early -= 1;
-                sent += PONG.len();
-            }
-            if sent > 0 {
-                broker.sent(place, sent);
-            }
-            if sent == written {
+            let Some(answer) = answer else { return };
+            let written = link.down.write(&output[..answer]);
+            if written < answer {
+                // What else there is finds no room either.
+                if written > 0 {
+                    broker.sent(place, written);
+                }
                 return;
             }
+            broker.sent(place, answer + PONG.len());
+            *early -= 1;
         }
     }
 }

@@ -214,10 +214,14 @@ impl World {
 
     pub(super) fn send_down(&mut self, place: Place) {
         let Some(&number) = self.by_place.get(&place) else { return };
-        self.take_output(number, place);
+        self.pass_over_early(number, place);
         let (Some(broker), Some(link)) = (self.broker.as_mut(), self.links.get_mut(&number)) else {
             return;
         };
+        let written = link.down.write(broker.outgoing(place));
+        if written > 0 {
+            broker.sent(place, written);
+        }
         if let Some(why) = broker.end_reason(place) {
             broker.disconnected(self.now, place);
             link.place = None;
