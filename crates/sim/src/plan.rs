@@ -450,7 +450,7 @@ impl Shards {
 }
 
 impl Sizes {
-    /// `node::Options::direct_bytes_max`.
+    /// Bytes unsent to a client beyond which it is too far behind for direct messages.
     #[must_use]
     pub fn direct_bytes_max(&self) -> usize {
         4 * self.egress_bytes_max

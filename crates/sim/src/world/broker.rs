@@ -154,13 +154,13 @@ impl Broker {
 
     /// The oldest arrives.
     pub(super) fn parcel_arrives(&mut self, now: Time, route: Route) {
-        if let Some(parcel) = self.lose_parcel(route) {
+        if let Some(parcel) = self.take_parcel(route) {
             self.nodes[route.to].arrived(now, shard_id(route.from), parcel);
         }
     }
 
-    /// The oldest gets lost.
-    pub(super) fn lose_parcel(&mut self, route: Route) -> Option<Parcel> {
+    /// Takes the oldest off its way.
+    pub(super) fn take_parcel(&mut self, route: Route) -> Option<Parcel> {
         self.parcels.get_mut(&route)?.pop_front()
     }
 

@@ -281,7 +281,7 @@ impl World {
             limits: Limits {
                 resident_bytes_max: sizes.resident_bytes_max,
                 queue_resident_bytes_max: sizes.queue_resident_bytes_max,
-                settles_at_once: SETTLES_AT_ONCE[(seed % 3) as usize],
+                settles_at_once: SETTLES_AT_ONCE[seed as usize % SETTLES_AT_ONCE.len()],
                 ..Limits::default()
             },
             journal: angarium_journal::Options {

@@ -110,7 +110,7 @@ impl World {
         for _ in 0..self.shard_random.between(1, waiting.max(1)) {
             match self.canary {
                 Some(Canary::ParcelsLost) if self.shard_random.percent(PERCENT) => {
-                    broker.lose_parcel(route);
+                    broker.take_parcel(route);
                 }
                 Some(Canary::ParcelsSwapped) => broker.swap_parcels(route),
                 _ => {}
