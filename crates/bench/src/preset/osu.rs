@@ -1,6 +1,6 @@
 //! Subramoni and others (OSU): AMQP benchmarks on Apache Qpid, and a stock exchange.
 
-use super::work::Case;
+use super::work::{Case, by_size};
 use super::{Baseline, Broker, History, PLAIN, Parameters, Plot, Points, Preset, Work};
 use crate::load::{End, Plan};
 use std::time::Duration;
@@ -252,17 +252,6 @@ const SECONDS_QUICK: u64 = 2;
 /// And where there is no rate either.
 const ORDERS_QUICK: u64 = 50_000;
 
-/// The series of a size.
-pub(super) fn octets(size: f64) -> String {
-    match size {
-        _ if size >= 1_048_576.0 && size % 1_048_576.0 == 0.0 => {
-            format!("{} MB", size / 1_048_576.0)
-        }
-        _ if size >= 1_024.0 && size % 1_024.0 == 0.0 => format!("{} KB", size / 1_024.0),
-        _ => format!("{size} B"),
-    }
-}
-
 fn one_pair(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
     let case = |size: f64| {
         let set = parameters.count("set_bytes") / (size as u64).max(1);
@@ -273,40 +262,19 @@ fn one_pair(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
     parameters.list("sizes").into_iter().map(case).collect()
 }
 
-/// A case for each size and each value of another parameter.
-fn by_size(
-    parameters: &Parameters,
-    name: &str,
-    broker: &Broker<'_>,
-    shape: impl Fn(usize, Plan) -> Plan,
-) -> Vec<Case> {
-    let mut cases = Vec::new();
-    for size in parameters.list("sizes") {
-        for value in parameters.list(name) {
-            let plan = broker.direct(size as usize, value as usize);
-            let plan = Plan { end: super::work::timed(parameters), ..shape(value as usize, plan) };
-            cases.push(Case::load(octets(size), value, plan));
-        }
-    }
-    cases
-}
-
 fn many_pairs(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
-    by_size(parameters, "pairs", broker, |pairs, plan| plan.in_pairs(pairs))
+    by_size(parameters, "pairs", |size, pairs| broker.direct(size, pairs).in_pairs(pairs))
 }
 
 fn fan_out(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
-    by_size(parameters, "consumers", broker, |consumers, plan| {
-        broker.direct_fan_out(plan.size_bytes, consumers).fanned_out(consumers)
-    })
+    by_size(parameters, "consumers", |size, consumers| broker.direct_fan_out(size, consumers))
 }
 
 fn bindings(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
-    by_size(parameters, "bindings", broker, |bindings, plan| Plan {
+    by_size(parameters, "bindings", |size, bindings| Plan {
         bystanders: bindings.saturating_sub(1),
         topic: true,
-        ahead: broker.direct(plan.size_bytes, 1).ahead,
-        ..plan
+        ..broker.direct(size, 1)
     })
 }
 

@@ -1,7 +1,6 @@
 //! Solace VMR 8.6 and the 3560 appliance: direct and persistent, point to point and fan-out.
 
-use super::osu::octets;
-use super::work::{Case, timed};
+use super::work::{Case, by_size, timed};
 use super::{Baseline, Broker, History, PLAIN, Parameters, Plot, Points, Preset, Work};
 use crate::load::{End, Plan};
 use std::time::Duration;
@@ -358,23 +357,14 @@ fn direct(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
 }
 
 fn direct_fan_out(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
-    fan_out(parameters, |size, subscribers| broker.direct_fan_out(size, subscribers))
+    by_size(parameters, "subscribers", |size, count| broker.direct_fan_out(size, count))
 }
 
 fn persistent_fan_out(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
-    fan_out(parameters, |size, _| broker.persistent(size, parameters.count("window")))
-}
-
-fn fan_out(parameters: &Parameters, plan: impl Fn(usize, usize) -> Plan) -> Vec<Case> {
-    let mut cases = Vec::new();
-    for size in parameters.list("sizes") {
-        for subscribers in parameters.list("subscribers") {
-            let count = subscribers as usize;
-            let plan = Plan { end: timed(parameters), ..plan(size as usize, count) };
-            cases.push(Case::load(octets(size), subscribers, plan.fanned_out(count)));
-        }
-    }
-    cases
+    let window = parameters.count("window");
+    by_size(parameters, "subscribers", |size, count| {
+        broker.persistent(size, window).fanned_out(count)
+    })
 }
 
 fn persistent(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {

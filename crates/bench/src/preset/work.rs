@@ -122,6 +122,11 @@ impl Case {
     }
 }
 
+/// How many messages of that size there may be between one publisher and its consumer.
+fn ahead(size_bytes: usize) -> u64 {
+    (AHEAD_BYTES / size_bytes.max(1) as u64).clamp(16, 20_000)
+}
+
 impl Broker<'_> {
     /// A plan of these messages, checked as closely as their size lets us.
     pub(crate) fn plan(&self, size_bytes: usize) -> Plan {
@@ -132,7 +137,7 @@ impl Broker<'_> {
             ..Plan::new(self.target.clone())
         };
         if matches!(self.target.protocol(), Protocol::Nats | Protocol::Resp) {
-            plan.ahead = (AHEAD_BYTES / size_bytes.max(1) as u64).clamp(16, 20_000);
+            plan.ahead = ahead(size_bytes);
         }
         plan
     }
@@ -140,14 +145,13 @@ impl Broker<'_> {
     /// A plan of direct messages with at most so many octets between its two sides, whatever the
     /// protocol: publishers that run ahead without a bound measure queues and not messaging.
     pub(crate) fn direct(&self, size_bytes: usize, pairs: usize) -> Plan {
-        let ahead = (AHEAD_BYTES / size_bytes.max(1) as u64).clamp(16, 20_000);
-        Plan { ahead: ahead * pairs.max(1) as u64, ..self.plan(size_bytes) }
+        Plan { ahead: ahead(size_bytes) * pairs.max(1) as u64, ..self.plan(size_bytes) }
     }
 
     /// A plan of direct messages to so many subscribers: the bound counts each copy.
     pub(crate) fn direct_fan_out(&self, size_bytes: usize, subscribers: usize) -> Plan {
-        let plan = self.direct(size_bytes, 1);
-        Plan { ahead: (plan.ahead / subscribers.max(1) as u64).max(64), ..plan }
+        let ahead = (ahead(size_bytes) / subscribers.max(1) as u64).max(64);
+        Plan { ahead, ..self.plan(size_bytes) }.fanned_out(subscribers)
     }
 
     /// A plan of persistent messages with confirms and acknowledgements.
@@ -166,6 +170,33 @@ impl Broker<'_> {
     pub(crate) fn at_most_once(&self) -> bool {
         self.target.protocol() == Protocol::Nats
     }
+}
+
+/// The series of a size.
+fn octets(size: f64) -> String {
+    match size {
+        _ if size >= 1_048_576.0 && size % 1_048_576.0 == 0.0 => {
+            format!("{} MB", size / 1_048_576.0)
+        }
+        _ if size >= 1_024.0 && size % 1_024.0 == 0.0 => format!("{} KB", size / 1_024.0),
+        _ => format!("{size} B"),
+    }
+}
+
+/// A load for each size and each value of another parameter.
+pub(crate) fn by_size(
+    parameters: &Parameters,
+    name: &str,
+    plan: impl Fn(usize, usize) -> Plan,
+) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for size in parameters.list("sizes") {
+        for value in parameters.list(name) {
+            let plan = Plan { end: timed(parameters), ..plan(size as usize, value as usize) };
+            cases.push(Case::load(octets(size), value, plan));
+        }
+    }
+    cases
 }
 
 /// The end of a plan as parameters name it: `seconds` and `warm_up`.
