@@ -28,7 +28,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 /// How long an answer may take, a write, or the opening of a connection.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A connection without delays, with patience for its answers.
 fn dial(host: &str, port: u16) -> io::Result<TcpStream> {

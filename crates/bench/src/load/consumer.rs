@@ -4,7 +4,7 @@ use super::control::Control;
 use super::plan::Plan;
 use super::stamp::{self, Stamp, TIMED_BYTES};
 use super::tally::Tally;
-use crate::client::{Error, Head, Link, Receiver, Source};
+use crate::client::{Error, Head, Link, PATIENCE, Receiver, Source};
 use crate::measure::latency::Latencies;
 use crate::measure::process;
 use std::io;
@@ -13,8 +13,6 @@ use std::time::Duration;
 
 /// How long a read waits before the consumer looks whether the run is over.
 const IDLE: Duration = Duration::from_millis(50);
-/// How long the answer to the end of a connection may take.
-const CLOSING: Duration = Duration::from_secs(30);
 /// The most groups of deliveries whose travel time one consumer keeps.
 const GROUPS_MAX: usize = 1 << 20;
 
@@ -87,7 +85,7 @@ impl<'a> Consumer<'a> {
         };
         if cut_off.is_none() {
             // Nothing is looked at beside the answer any more.
-            self.link.stream().set_read_timeout(Some(CLOSING))?;
+            self.link.stream().set_read_timeout(Some(PATIENCE))?;
             self.link.close()?;
         }
         Ok(Consumed {
