@@ -83,19 +83,12 @@ fn what_is_delivered_is_acknowledged_to_the_last() {
 
 #[test]
 fn one_with_a_fault_is_found_out_for_exactly_that() {
-    let check = |fault: Fault, wanted: [u64; 4]| {
-        for shape in [direct, kept] {
-            let redis = fake_redis::start(fault);
-            let verdict = verdict(&Plan { ahead: 0, ..shape(redis.port) });
-            let Verdict { lost, duplicated, reordered, corrupt, .. } = verdict;
-            assert_eq!([lost, duplicated, reordered, corrupt], wanted, "{fault:?}");
-        }
-    };
-    check(Fault::Drop, [50, 0, 0, 0]);
-    check(Fault::Duplicate, [0, 50, 0, 0]);
-    // The last one is struck and never followed by another.
-    check(Fault::Swap, [1, 0, 49, 0]);
-    check(Fault::FlipBit, [0, 0, 0, 50]);
+    for (what, shape) in [("channels", direct as fn(u16) -> Plan), ("streams", kept)] {
+        crate::check_faults(what, 1, |fault| Plan {
+            ahead: 0,
+            ..shape(fake_redis::start(fault).port)
+        });
+    }
 }
 
 #[test]
