@@ -151,7 +151,7 @@ impl Shard {
         let session = connection.as_ref().map(|connection| connection.session);
         let peer = session.map(|session| session.peer.address.as_str());
         let user = session.map(|session| session.user);
-        let connection = connection.as_ref().map(|connection| connection.id.0);
+        let connection = connection.as_ref().map(|connection| connection.number);
         // A level has to be a constant where an event is written.
         macro_rules! log {
             ($level:ident) => {
