@@ -30,9 +30,10 @@ impl Node {
     }
 
     /// Whether the host should read from the connection. Not while the session waits for an answer,
-    /// nor while much is unsent, for a moment not from one that outruns a queue's consumers or has sent
-    /// more than it may, and not from one that stores messages while the journal has more than the
-    /// disk takes.
+    /// nor while much is unsent, nor while what it asked for at once waits for the next turn; for a moment
+    /// not from one that outruns a queue's consumers or has sent more than it may; not while other shards
+    /// or all who hear it are behind; and not from one that stores messages while the journal has more
+    /// than the disk takes.
     pub fn wants_read(&self, id: ConnectionId) -> bool {
         let Some(connection) = self.connections[id.0 as usize].as_ref() else { return false };
         let is_held_up = connection.session.is_waiting()
