@@ -281,14 +281,28 @@ impl Link {
     pub fn select_transactions(&mut self) -> Result<(), Error> {
         match self {
             Link::Amqp091(connection) => connection.select_transactions(),
-            _ => Err(lacks("only AMQP 0-9-1 has transactions here")),
+            Link::Resp(connection) => {
+                connection.select_transactions();
+                Ok(())
+            }
+            _ => Err(lacks("only AMQP 0-9-1 and RESP have transactions here")),
         }
+    }
+
+    /// Begins the first transaction of what is published, where a protocol asks for that (RESP).
+    pub fn begin_transaction(&mut self) -> Result<(), Error> {
+        let Link::Resp(connection) = self else { return Ok(()) };
+        connection.begin()
     }
 
     /// Appends what commits a transaction; [`Receiver::committed`] is the answer.
     pub fn encode_commit(&self, out: &mut Vec<u8>) {
-        if let Link::Amqp091(_) = self {
-            Method::TxCommit {}.write_frame(amqp091::connection::CHANNEL, out);
+        match self {
+            Link::Amqp091(_) => {
+                Method::TxCommit {}.write_frame(amqp091::connection::CHANNEL, out);
+            }
+            Link::Resp(connection) => connection.encode_commit(out),
+            Link::Nats(_) | Link::Mqtt(_) | Link::Stomp(_) => {}
         }
     }
 

@@ -189,8 +189,12 @@ impl Plan {
         if self.fan_out && self.bystanders > 0 {
             return Err("what goes to all queues has no patterns beside it".to_owned());
         }
+        self.check_transactions()
+    }
+
+    fn check_transactions(&self) -> Result<(), String> {
         if self.commit_publishes > 0 && self.window > 0 {
-            return Err("a channel has confirms or transactions, not both".to_owned());
+            return Err("a publisher has confirms or transactions, not both".to_owned());
         }
         if self.commit_acks && self.ack_every == 0 {
             return Err("transacted acknowledgements need acknowledgements".to_owned());
@@ -240,7 +244,14 @@ impl Plan {
                     .to_owned(),
             );
         }
-        Plan { spread: 0, ..self.clone() }.check_lacks("Redis")
+        if !self.is_kept() && self.commit_acks {
+            return Err("Redis has acknowledgements in streams only".to_owned());
+        }
+        self.check_transactions()?;
+        match self.queue_arguments.is_empty() {
+            true => Ok(()),
+            false => Err("Redis's streams have no arguments".to_owned()),
+        }
     }
 
     fn check_lacks(&self, protocol: &str) -> Result<(), String> {

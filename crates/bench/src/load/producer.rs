@@ -147,11 +147,11 @@ impl<'a> Producer<'a> {
         let mut link = Link::open(&plan.target)?;
         if plan.window > 0 {
             link.select_confirms()?;
+        } else if plan.commit_publishes > 0 {
+            link.select_transactions()?;
+            link.begin_transaction()?;
         } else {
             link.forgo_answers()?;
-        }
-        if plan.commit_publishes > 0 {
-            link.select_transactions()?;
         }
         let batch = Batch::new(plan, index, &link, route);
         Ok(Producer {

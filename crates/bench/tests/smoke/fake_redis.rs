@@ -61,6 +61,24 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no panic")
     }
+
+    /// What a group reads of a stream, if anything comes in time.
+    fn read<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        [key, group, count]: [&str; 3],
+        wait: Duration,
+        out: &mut Vec<u8>,
+    ) -> MutexGuard<'a, State> {
+        let count = count.parse().expect("a number");
+        let mut read = state.read(key, group, count);
+        if read.is_none() {
+            state = self.added.wait_timeout(state, wait).expect("no panic").0;
+            read = state.read(key, group, count);
+        }
+        out.extend(read.unwrap_or(b"_\r\n".to_vec()));
+        state
+    }
 }
 
 impl State {
@@ -114,6 +132,18 @@ impl State {
         for (key, body) in held_back {
             self.deliver(&key, &body);
         }
+    }
+
+    /// One listens to a channel, or no longer.
+    fn listen(&mut self, subscription: Subscription, ends: bool, out: &mut Vec<u8>) {
+        let is_same = |it: &Subscription| {
+            it.connection == subscription.connection && it.channel == subscription.channel
+        };
+        self.subscriptions.retain(|it| !is_same(it));
+        if !ends {
+            self.subscriptions.push(subscription);
+        }
+        out.extend(b">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n");
     }
 
     /// What a command makes of streams.
@@ -218,7 +248,7 @@ fn serve(
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut input = BufReader::new(stream.try_clone()?);
-    let mut answers = true;
+    let (mut answers, mut transaction) = (true, None);
     loop {
         let mut words = command(&mut input)?;
         let body = words.last().expect("a command has a word").clone();
@@ -227,24 +257,31 @@ fn serve(
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         // Under the lock, so that an answer cannot fall into the middle of a message.
         let mut state = shared.lock();
-        let mut out = Vec::new();
+        let mut out: Vec<u8> = Vec::new();
         match words.as_slice() {
             ["HELLO", "3"] => out.extend(b"%1\r\n$5\r\nproto\r\n:3\r\n"),
+            ["MULTI"] => {
+                transaction = Some(Vec::new());
+                stream.write_all(b"+OK\r\n")?;
+                continue;
+            }
+            ["EXEC" | "DISCARD"] => {
+                let results: Vec<Vec<u8>> = transaction.take().expect("it was begun");
+                match words[0] {
+                    "EXEC" => out.extend(format!("*{}\r\n", results.len()).bytes()),
+                    _ => out.extend(b"+OK\r\n"),
+                }
+                out.extend(results.concat());
+            }
             ["PING"] => out.extend(b"+PONG\r\n"),
             ["CLIENT", "REPLY", how] => {
                 answers = *how == "ON";
                 out.extend(b"+OK\r\n");
             }
-            ["SUBSCRIBE" | "PSUBSCRIBE", channel] => {
+            [what @ ("SUBSCRIBE" | "PSUBSCRIBE" | "UNSUBSCRIBE" | "PUNSUBSCRIBE"), channel] => {
                 let channel = (*channel).to_owned();
-                let stream = stream.try_clone()?;
-                state.subscriptions.push(Subscription { channel, stream, connection });
-                out.extend(b">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n");
-            }
-            ["UNSUBSCRIBE" | "PUNSUBSCRIBE", channel] => {
-                state
-                    .subscriptions
-                    .retain(|it| it.connection != connection || it.channel != *channel);
+                let it = Subscription { channel, stream: stream.try_clone()?, connection };
+                state.listen(it, what.contains("UNSUB"), &mut out);
             }
             ["PUBLISH", channel, _] => {
                 assert!(!state.logs.contains_key(*channel), "a channel, and no stream");
@@ -258,19 +295,17 @@ fn serve(
                 bulk(&mut out, b"1700000000000-0");
             }
             ["XREADGROUP", "GROUP", group, _, "BLOCK", ms, "COUNT", count, .., key, ">"] => {
-                let count = count.parse().expect("a number");
                 let wait = Duration::from_millis(ms.parse().expect("a number"));
-                let mut read = state.read(key, group, count);
-                if read.is_none() {
-                    state = shared.added.wait_timeout(state, wait).expect("no panic").0;
-                    read = state.read(key, group, count);
-                }
-                out.extend(read.unwrap_or(b"_\r\n".to_vec()));
+                let read = [*key, *group, *count];
+                state = shared.read(state, read, wait, &mut out);
             }
             ["QUIT"] => return stream.write_all(b"+OK\r\n"),
             _ => state.keep(&words, &mut out),
         }
-        if answers {
+        if let Some(results) = &mut transaction {
+            results.push(out);
+            stream.write_all(b"+QUEUED\r\n")?;
+        } else if answers {
             stream.write_all(&out)?;
         }
     }

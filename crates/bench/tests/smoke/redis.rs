@@ -2,6 +2,7 @@
 
 use crate::fake::Fault;
 use crate::fake_redis::{self, Redis};
+use angarium_bench::client::amqp091::Argument;
 use angarium_bench::client::{Link, Target};
 use angarium_bench::exchange::{self, ExchangePlan};
 use angarium_bench::load::durability;
@@ -15,6 +16,8 @@ use std::time::Duration;
 
 /// Messages of a run.
 const MESSAGES: u64 = 5_000;
+/// How long a disk, or a machine, may do nothing for us while others keep it busy.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 fn direct(port: u16) -> Plan {
     let target = format!("redis://127.0.0.1:{port}").parse().expect("it is an address");
@@ -34,7 +37,9 @@ fn kept(port: u16) -> Plan {
 
 fn verdict(plan: &Plan) -> Verdict {
     let outcome = load::run(plan, None).unwrap_or_else(|error| panic!("{plan:?}: {error}"));
-    let confirmed = if plan.window > 0 { MESSAGES } else { 0 };
+    assert_eq!(outcome.cut_off, Vec::<String>::new(), "{plan:?}");
+    let waits = plan.window > 0 || plan.commit_publishes > 0;
+    let confirmed = if waits { MESSAGES } else { 0 };
     assert_eq!((outcome.published, outcome.confirmed, outcome.refused), (MESSAGES, confirmed, 0));
     outcome.verdict.expect("there are consumers")
 }
@@ -56,11 +61,18 @@ fn shapes(port: u16) -> Vec<(Plan, u64)> {
         (Plan { persistent: false, ack_every: 0, prefetch: 0, ..kept(port) }, 1),
         // Nobody waits for the answers.
         (Plan { window: 0, ack_every: 1, ..kept(port) }, 1),
+        // Transactions of both sides.
+        (Plan { window: 0, commit_publishes: 10, ..kept(port) }, 1),
+        (
+            Plan { window: 0, commit_publishes: 10, commit_acks: true, ..kept(port) }.fanned_out(2),
+            2,
+        ),
     ]
 }
 
 fn check_shapes(port: u16) {
     for (plan, copies) in shapes(port) {
+        let plan = Plan { drain: PATIENCE, ..plan };
         let verdict = verdict(&plan);
         assert!(verdict.is_clean(), "{}: {verdict:?}", plan.describe());
         assert_eq!(verdict.delivered, MESSAGES * copies, "{}", plan.describe());
@@ -77,7 +89,7 @@ fn an_honest_one_is_clean_in_every_shape() {
 #[test]
 fn what_is_delivered_is_acknowledged_to_the_last() {
     let redis = fake_redis::start(Fault::None);
-    assert!(verdict(&kept(redis.port)).is_clean());
+    assert!(verdict(&Plan { drain: PATIENCE, ..kept(redis.port) }).is_clean());
     assert_eq!(redis.acknowledged(), MESSAGES);
 }
 
@@ -86,6 +98,7 @@ fn one_with_a_fault_is_found_out_for_exactly_that() {
     for (what, shape) in [("channels", direct as fn(u16) -> Plan), ("streams", kept)] {
         crate::check_faults(what, 1, |fault| Plan {
             ahead: 0,
+            drain: Duration::from_secs(1),
             ..shape(fake_redis::start(fault).port)
         });
     }
@@ -111,8 +124,9 @@ fn what_its_model_lacks_is_said() {
     check(Plan { ack_every: 1, ..direct(1) }, "in streams only");
     check(Plan { spread: 10, ..kept(1) }, "no patterns");
     check(Plan { bystanders: 10, ..kept(1) }, "no patterns");
-    check(Plan { commit_publishes: 10, window: 0, ..kept(1) }, "no transactions");
-    check(Plan { commit_acks: true, ..kept(1) }, "no transactions");
+    check(Plan { commit_publishes: 10, ..kept(1) }, "not both");
+    let arguments = vec![("a".to_owned(), Argument::Integer(1))];
+    check(Plan { queue_arguments: arguments, ..kept(1) }, "no arguments");
 }
 
 #[test]
@@ -179,6 +193,7 @@ fn the_real_one_keeps_no_more_of_a_stream_than_what_is_not_acknowledged() {
     let peer = start(&folder);
     let plan = Plan {
         end: End::Count(100_000),
+        drain: PATIENCE,
         window: 1_000,
         ack_every: 50,
         size_bytes: 1_024,
@@ -197,7 +212,9 @@ fn the_real_one_keeps_no_more_of_a_stream_than_what_is_not_acknowledged() {
 fn what_the_real_one_confirmed_is_there_after_a_kill() {
     let folder = Folder::new("killed");
     let mut peer = start(&folder);
-    let plan = Plan { end: End::Count(u64::MAX / 2), ..kept(peer.targets()[0].port()) }.in_pairs(2);
+    let plan =
+        Plan { end: End::Count(u64::MAX / 2), drain: PATIENCE, ..kept(peer.targets()[0].port()) };
+    let plan = plan.in_pairs(2);
     let kill_after = Duration::from_millis(300);
     let found = durability::measure(&plan, kill_after, &mut peer).expect("it comes back");
     assert!(found.confirmed > 0 && found.confirmed_lost == 0, "{found:?}");
@@ -216,7 +233,8 @@ fn the_real_one_flushes_what_is_to_be_durable_and_nothing_else() {
     assert!(says(&peer));
     assert!(peer.set_durable(false).expect("it answers") && !says(&peer));
     assert!(peer.set_durable(true).expect("it answers") && says(&peer));
-    assert!(verdict(&kept(peer.targets()[0].port())).is_clean());
+    let plan = Plan { drain: PATIENCE, ..kept(peer.targets()[0].port()) };
+    assert!(verdict(&plan).is_clean());
     assert!(peer.version().starts_with(|digit: char| digit.is_ascii_digit()), "{}", peer.version());
     assert!(peer.configuration().contains("appendfsync always"), "{}", peer.configuration());
 }

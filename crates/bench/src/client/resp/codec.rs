@@ -48,8 +48,10 @@ pub(super) enum Item<'a> {
     Added,
     /// A number, such as that of what was acknowledged.
     Number,
-    /// `OK` or `PONG`.
-    Done,
+    /// All commands before PING are done.
+    Pong,
+    /// What the commands of a transaction came to, so many, begins.
+    Results(usize),
     /// A command was refused.
     Refused(&'a [u8]),
     /// What nobody waits for, such as the news of a subscription.
@@ -85,17 +87,68 @@ fn taken<'a, T>(
 /// The next piece; `in_stream` says that entries of a stream are still to come.
 #[inline]
 pub(super) fn next(bytes: &[u8], in_stream: bool) -> Taken<Item<'_>> {
+    if let Some(found) = if in_stream { usual_entry(bytes) } else { usual_message(bytes) } {
+        return Ok(Some(found));
+    }
     taken(bytes, |cursor| match (in_stream, cursor.kind()?) {
         (true, _) => cursor.entry(),
         (_, b'>') => cursor.push(),
         (_, b'%') => cursor.entries(),
         (_, b'$') => cursor.bulk().map(|_| Item::Added),
         (_, b':') => cursor.value(0).map(|_| Item::Number),
-        (_, b'+') => cursor.line().map(|_| Item::Done),
+        (_, b'+') => cursor.line().map(|text| match text {
+            b"PONG" => Item::Pong,
+            // `OK`, or `QUEUED` amid a transaction.
+            _ => Item::Other,
+        }),
+        (_, b'*') => cursor.length(b'*', ELEMENTS_MAX).map(Item::Results),
         (_, b'-') => cursor.line().map(Item::Refused),
         (_, b'_') => cursor.line().map(|_| Item::Nothing),
         _ => cursor.value(0).map(|_| Item::Other),
     })
+}
+
+/// An entry of our own, which is what a stream has, if all of its head is there. Whatever else there is,
+/// [`Cursor`] says what it is.
+#[inline]
+fn usual_entry(bytes: &[u8]) -> Option<(Item<'_>, usize)> {
+    let (id, rest) = usual_bulk(bytes.strip_prefix(b"*2\r\n")?)?;
+    let (size, body) = usual_length(rest.strip_prefix(b"*2\r\n$1\r\nb\r\n")?)?;
+    let id = Id::new(id)?;
+    Some((Item::Entry { id, size }, bytes.len() - body.len()))
+}
+
+/// A message of a channel that was subscribed to by its name, likewise.
+#[inline]
+fn usual_message(bytes: &[u8]) -> Option<(Item<'_>, usize)> {
+    let (_, rest) = usual_bulk(bytes.strip_prefix(b">3\r\n$7\r\nmessage\r\n")?)?;
+    let (size, body) = usual_length(rest)?;
+    Some((Item::Message { size }, bytes.len() - body.len()))
+}
+
+/// A string, and what follows.
+#[inline]
+fn usual_bulk(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = usual_length(bytes)?;
+    let (text, rest) = rest.split_at_checked(length)?;
+    Some((text, rest.strip_prefix(b"\r\n")?))
+}
+
+/// The length of a string, and what follows.
+#[inline]
+fn usual_length(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let digits = bytes.strip_prefix(b"$")?;
+    let (mut at, mut value) = (0, 0);
+    // Nine of them are more than the largest body has.
+    while at < 9
+        && let Some(digit) = digits.get(at).map(|octet| octet.wrapping_sub(b'0'))
+        && digit < 10
+    {
+        value = value * 10 + usize::from(digit);
+        at += 1;
+    }
+    let rest = digits[at..].strip_prefix(b"\r\n")?;
+    (at > 0 && value <= BODY_BYTES_MAX).then_some((value, rest))
 }
 
 /// One whole answer, whatever it is: its kind, and its text where it has one.

@@ -10,6 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The one field of the entries of our streams.
 const FIELD: &[u8] = b"b";
+/// What begins a transaction, and what commits it.
+const MULTI: &[u8] = b"*1\r\n$5\r\nMULTI\r\n";
+const EXEC: &[u8] = b"*1\r\n$4\r\nEXEC\r\n";
 /// How long a read of a stream waits, in milliseconds. Acknowledgements sent meanwhile wait with it:
 /// a server takes nothing more of a connection that it blocks.
 const BLOCK_MS: u64 = 100;
@@ -53,6 +56,8 @@ pub struct Connection {
     confirms: bool,
     /// The server was told not to answer.
     unanswered: bool,
+    /// What is published or acknowledged is so within transactions.
+    transacted: bool,
     subscriptions: Vec<(String, bool)>,
     /// What this consumes as a member of a group, if anything.
     group: Option<Group>,
@@ -60,8 +65,11 @@ pub struct Connection {
     body_left: Option<usize>,
     /// Entries that are still to come of the read that is being answered.
     entries_left: usize,
+    /// Results that are still to come of the transaction that is being answered.
+    results_left: usize,
     /// Messages that were added to their stream.
     added: u64,
+    /// Entries that were delivered.
     delivered: u64,
 }
 
@@ -93,10 +101,12 @@ impl Connection {
             requests: Vec::new(),
             confirms: false,
             unanswered: false,
+            transacted: false,
             subscriptions: Vec::new(),
             group: None,
             body_left: None,
             entries_left: 0,
+            results_left: 0,
             added: 0,
             delivered: 0,
         };
@@ -171,6 +181,25 @@ impl Connection {
         self.unanswered = true;
         self.push([&b"CLIENT"[..], b"REPLY", b"OFF"].into_iter());
         Ok(self.flush()?)
+    }
+
+    /// Acknowledges within transactions from now on, and publishes so once one has begun.
+    pub(in crate::client) fn select_transactions(&mut self) {
+        self.transacted = true;
+    }
+
+    /// Begins the first transaction.
+    pub(in crate::client) fn begin(&mut self) -> Result<(), Error> {
+        self.ask(&["MULTI"]).map(drop)
+    }
+
+    /// Appends what commits a transaction and begins the next. Acknowledgements are committed as they
+    /// are sent.
+    pub(in crate::client) fn encode_commit(&self, out: &mut Vec<u8>) {
+        if self.group.is_none() {
+            out.extend_from_slice(EXEC);
+            out.extend_from_slice(MULTI);
+        }
     }
 
     /// Makes a stream and a group that gets all that is added to it from now on.
@@ -277,12 +306,18 @@ impl Connection {
             return;
         }
         let out = &mut self.requests;
+        if self.transacted {
+            out.extend_from_slice(MULTI);
+        }
         codec::write_head(out, 3 + count);
         for word in [&b"XACK"[..], group.stream.as_bytes(), group.name.as_bytes()] {
             codec::write_bulk(out, word);
         }
         for (_, id) in group.unacked.drain(..count) {
             codec::write_bulk(out, id.as_bytes());
+        }
+        if self.transacted {
+            out.extend_from_slice(EXEC);
         }
     }
 
@@ -295,10 +330,14 @@ impl Connection {
             let command = if is_pattern { &b"PUNSUBSCRIBE"[..] } else { b"UNSUBSCRIBE" };
             self.push([command, channel.as_bytes()].into_iter());
         }
-        match std::mem::take(&mut self.unanswered) {
-            true => self.push([&b"CLIENT"[..], b"REPLY", b"ON"].into_iter()),
-            false => self.push([&b"PING"[..]].into_iter()),
+        if std::mem::take(&mut self.unanswered) {
+            self.push([&b"CLIENT"[..], b"REPLY", b"ON"].into_iter());
         }
+        if std::mem::take(&mut self.transacted) && self.group.is_none() {
+            // One that was begun and holds nothing.
+            self.push([&b"DISCARD"[..]].into_iter());
+        }
+        self.push([&b"PING"[..]].into_iter());
         Ok(self.flush()?)
     }
 
@@ -377,17 +416,11 @@ impl Connection {
             match self.incoming.take(next)? {
                 None => return Ok(()),
                 Some(Item::Message { size }) => {
-                    self.delivered += 1;
                     receiver.begin(Head { size: size as u64, ..Head::default() });
                     self.body_left = Some(size);
                 }
                 Some(Item::Entry { id, size }) => {
-                    self.delivered += 1;
-                    self.entries_left -= 1;
-                    let tag = self.delivered;
-                    if let Some(group) = &mut self.group {
-                        group.delivered(tag, id);
-                    }
+                    let tag = self.begin_entry(id);
                     receiver.begin(Head { tag, redelivered: false, size: size as u64 });
                     self.body_left = Some(size);
                 }
@@ -396,11 +429,30 @@ impl Connection {
                     self.answered(count == 0);
                 }
                 Some(Item::Nothing) => self.answered(true),
+                Some(Item::Results(0)) => receiver.committed(),
+                Some(Item::Results(count)) => self.results_left = count,
+                Some(Item::Added | Item::Number) if self.results_left > 0 => {
+                    self.results_left -= 1;
+                    if self.results_left == 0 {
+                        receiver.committed();
+                    }
+                }
                 Some(Item::Added) => self.added += 1,
-                Some(Item::Done) => receiver.ended(),
+                Some(Item::Pong) => receiver.ended(),
                 Some(Item::Refused(_) | Item::Number | Item::Other) => {}
             }
         }
+    }
+
+    /// Notes an entry. Returns what an acknowledgement will name.
+    #[inline]
+    fn begin_entry(&mut self, id: Id) -> u64 {
+        self.entries_left -= 1;
+        self.delivered += 1;
+        if let Some(group) = &mut self.group {
+            group.delivered(self.delivered, id);
+        }
+        self.delivered
     }
 
     /// Notes whether the read of a stream is answered.

@@ -32,8 +32,10 @@ fn cases() -> Vec<(&'static [u8], bool, &'static str)> {
         (b"_\r\n", false, "Nothing"),
         (b"$15\r\n1700000000000-0\r\n", false, "Added"),
         (b":12\r\n", false, "Number"),
-        (b"+PONG\r\n", false, "Done"),
-        (b"*2\r\n:1\r\n*1\r\n#t\r\n", false, "Other"),
+        (b"+PONG\r\n", false, "Pong"),
+        (b"+QUEUED\r\n", false, "Other"),
+        (b"*2\r\n", false, "Results(2)"),
+        (b"~2\r\n:1\r\n*1\r\n#t\r\n", false, "Other"),
         (b"$-1\r\n", false, "WRONG"),
         (b"-OOM command not allowed\r\n", false, "Refused"),
         (b"*2\r\n$15\r\n1700000000000-0\r\n*2\r\n$1\r\nb\r\n$100\r\n", true, "Entry"),
@@ -43,7 +45,7 @@ fn cases() -> Vec<(&'static [u8], bool, &'static str)> {
         (b"$99999999999999999999999\r\n", false, "WRONG"),
         (b"*1048577\r\n", false, "WRONG"),
         (b"%2\r\n$1\r\na\r\n*1\r\n", false, "WRONG"),
-        (b"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n", false, "WRONG"),
+        (b"~1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n", false, "WRONG"),
         (
             b"*2\r\n$42\r\n111111111111111111111-11111111111111111111\r\n*2\r\n$1\r\nb\r\n$1\r\n",
             true,
@@ -113,7 +115,7 @@ fn what_never_ends_is_refused_before_it_fills_the_memory() {
     let mut long = b"+".to_vec();
     long.resize(20_000, b'x');
     assert!(codec::next(&long, false).is_err());
-    let mut many = b"*1000000\r\n".to_vec();
+    let mut many = b"~1000000\r\n".to_vec();
     many.extend(b":1\r\n".repeat(20_000));
     assert!(codec::next(&many, false).is_err());
     assert!(codec::answer(&many).is_err());
@@ -145,6 +147,7 @@ struct Kept {
     complete: usize,
     confirmed: u64,
     ends: usize,
+    commits: usize,
 }
 
 impl Receiver for Kept {
@@ -165,6 +168,10 @@ impl Receiver for Kept {
         assert!(confirm.multiple && !confirm.refused);
         self.confirmed = confirm.tag;
         Ok(())
+    }
+
+    fn committed(&mut self) {
+        self.commits += 1;
     }
 
     fn ended(&mut self) {
@@ -267,6 +274,21 @@ fn answers_to_additions_are_confirms_in_order() {
     assert_eq!(error, "the broker closed it: OOM command not allowed");
     drop(connection);
     server.join().expect("it does not panic");
+}
+
+#[test]
+fn a_transaction_is_committed_when_the_last_of_its_results_came() {
+    let script = b"+OK\r\n+QUEUED\r\n+QUEUED\r\n\
+                   *2\r\n$3\r\n1-0\r\n$3\r\n1-1\r\n+OK\r\n*0\r\n+OK\r\n+QUEUED\r\n\
+                   *1\r\n-OOM no\r\n";
+    for step in [1, 9, 31, script.len()] {
+        let (mut connection, server) = connect(script, step);
+        let (kept, outcome) = receive(&mut connection);
+        assert_eq!((kept.commits, kept.confirmed, kept.ends), (2, 0, 0));
+        assert!(outcome.is_err_and(|error| error.to_string().ends_with("OOM no")));
+        drop(connection);
+        server.join().expect("it does not panic");
+    }
 }
 
 #[test]
