@@ -9,6 +9,7 @@ use crate::load::idle::IdlePlan;
 use crate::load::isolation::IsolationPlan;
 use crate::load::{self, End, Plan, Unruly, idle, isolation, round_trip, start};
 use crate::measure::{disk, process, raw};
+use crate::output;
 use crate::preset;
 use crate::report;
 use crate::versus::{self, VersusArguments};
@@ -380,12 +381,12 @@ fn list() {
     for preset in preset::all() {
         if preset.text != text {
             text = preset.text;
-            println!("\n{text}");
+            output::line(&format!("\n{text}"));
         }
-        println!("  {:<22} {}", preset.name, preset.about);
+        output::line(&format!("  {:<22} {}", preset.name, preset.about));
     }
-    println!(
-        "\nA text's name stands for all of its presets (pang, osu, solace, xmlblaster), `all` for everything."
+    output::line(
+        "\nA text's name stands for all of its presets (pang, osu, solace, xmlblaster), `all` for everything.",
     );
 }
 
@@ -468,9 +469,9 @@ fn text(error: impl std::fmt::Display) -> String {
 
 fn print<T: Serialize>(json: bool, value: &T, render: fn(&T) -> String) -> Result<(), String> {
     if json {
-        println!("{}", serde_json::to_string(value).map_err(text)?);
+        output::line(&serde_json::to_string(value).map_err(text)?);
     } else {
-        print!("{}", render(value));
+        output::put(&render(value));
     }
     Ok(())
 }

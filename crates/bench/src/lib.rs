@@ -11,7 +11,7 @@
 //! | `campaign` | presets against brokers, in turn |
 //! | `versus` | our broker beside a peer, against targets |
 //! | `report` | results as text, JSON and a page; two of them beside each other |
-//! | `arguments` | the command line |
+//! | `arguments`, `output` | the command line, and what is said there |
 //!
 //! It meets our own broker exactly as it meets the others: nothing of the node or the server is in
 //! here.
@@ -24,6 +24,7 @@ pub mod interrupt;
 mod keeper;
 pub mod load;
 pub mod measure;
+mod output;
 pub mod peer;
 mod preset;
 mod report;

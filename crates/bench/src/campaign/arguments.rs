@@ -6,6 +6,7 @@ use super::side::{Origin, Side};
 use crate::client::Target;
 use crate::interrupt;
 use crate::load::idle;
+use crate::output;
 use crate::peer::{FOREIGN, Kind, Level, Programs};
 use crate::preset::{self, Preset, lines, setting};
 use crate::report::{self, FORMAT, Machine, Report};
@@ -104,15 +105,17 @@ pub(crate) fn peers(arguments: &PeersArguments) -> Result<(), String> {
         match kind.find(&programs) {
             Some(program) => {
                 let (version, program) = (kind.version(&program), program.display());
-                println!("{:<10} {version:<20} {schemes:<18} {program}", kind.name());
+                output::line(&format!("{:<10} {version:<20} {schemes:<18} {program}", kind.name()));
             }
-            None => println!("{:<10} not here; {}", kind.name(), kind.hint()),
+            None => output::line(&format!("{:<10} not here; {}", kind.name(), kind.hint())),
         }
     }
     for (name, speaks) in FOREIGN {
-        println!("{name:<10} cannot be measured: it speaks {speaks}, of which there is no driver");
+        output::line(&format!(
+            "{name:<10} cannot be measured: it speaks {speaks}, of which there is no driver"
+        ));
     }
-    println!("\nAny other: start it, and name it by --target.");
+    output::line("\nAny other: start it, and name it by --target.");
     Ok(())
 }
 
@@ -162,7 +165,7 @@ pub(crate) fn run(arguments: &PresetArguments, json: bool) -> Result<bool, Strin
     report.took_s = start.elapsed().as_secs_f64();
     save(&report, output, &html)?;
     if json {
-        println!("{}", serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?);
+        output::line(&serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?);
     } else {
         show(&report, output, &html);
     }
@@ -172,18 +175,18 @@ pub(crate) fn run(arguments: &PresetArguments, json: bool) -> Result<bool, Strin
 /// The result as text.
 fn show(report: &Report, output: &Path, html: &Path) {
     for preset in &report.presets {
-        print!("{}", report::preset_table(report, preset));
+        output::put(&report::preset_table(report, preset));
     }
     if report.presets.len() > 1 {
-        print!("\n{}", report::summary(report));
+        output::put(&format!("\n{}", report::summary(report)));
     }
-    println!("\n{}", report.machine.describe());
+    output::line(&format!("\n{}", report.machine.describe()));
     if let Some(noise) = report::noise(report) {
-        println!("two copies of one broker differ by up to {:.0}%", noise * 100.0);
+        output::line(&format!("two copies of one broker differ by up to {:.0}%", noise * 100.0));
     }
-    println!("{} and {}, {:.0} s", output.display(), html.display(), report.took_s);
+    output::line(&format!("{} and {}, {:.0} s", output.display(), html.display(), report.took_s));
     if let Some(why) = &report.partial {
-        println!("PARTIAL: {why}");
+        output::line(&format!("PARTIAL: {why}"));
     }
 }
 
@@ -233,7 +236,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<(), String> {
     };
     let (a, b) = (read(&arguments.a)?, read(&arguments.b)?);
     let (text, both) = report::compare(&a, &b);
-    print!("{text}");
+    output::put(&text);
     if let Some(html) = &arguments.html {
         fs::write(html, report::page(&both))
             .map_err(|error| format!("{}: {error}", html.display()))?;

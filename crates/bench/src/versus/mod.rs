@@ -15,6 +15,7 @@ mod table;
 
 use crate::client::Protocol;
 use crate::load::{Unruly, idle};
+use crate::output;
 use clap::{Args, ValueEnum};
 pub(crate) use isolation::octets;
 use native::Native;
@@ -128,7 +129,7 @@ pub(crate) fn run(arguments: &VersusArguments) -> Result<bool, String> {
         With::Nats => with_nats_server(arguments, folder.path())?,
     };
     let text = report.render();
-    print!("{text}");
+    output::put(&text);
     if let Some(output) = &arguments.output {
         fs::write(output, &text).map_err(|error| format!("{}: {error}", output.display()))?;
     }

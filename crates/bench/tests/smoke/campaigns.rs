@@ -161,6 +161,19 @@ fn what_is_asked_wrongly_is_said() {
 }
 
 #[test]
+fn nobody_need_read_all_that_is_said() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_angarium-bench"))
+        .arg("list")
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("it was built");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it is ours");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
 fn presets_are_shared_out_to_workers_or_say_why_not() {
     let workers = crate::workers::workers(2);
     let by: Vec<&str> = workers.iter().flat_map(|worker| ["--worker", worker]).collect();
