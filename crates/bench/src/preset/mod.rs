@@ -33,6 +33,8 @@ pub(crate) struct Preset {
     pub(crate) axis: &'static str,
     /// Whether that is better drawn on a logarithmic scale.
     pub(crate) axis_log: bool,
+    /// Whether place 0 means `as fast as it goes`, which is nowhere on the axis.
+    pub(crate) zero_is_free: bool,
     /// What is measured, the most telling first.
     pub(crate) columns: &'static [&'static str],
     /// What is drawn.
@@ -59,6 +61,7 @@ const PLAIN: Preset = Preset {
     notes: &[],
     axis: "",
     axis_log: false,
+    zero_is_free: false,
     columns: &[],
     plots: &[],
     parameters: &[],

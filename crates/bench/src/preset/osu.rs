@@ -169,6 +169,7 @@ pub(super) static PRESETS: &[Preset] = &[
             "Qpid failed beyond 8,000 orders/s",
         ],
         axis: "orders/s (0: as fast as it goes)",
+        zero_is_free: true,
         columns: &[
             "p50_us",
             "mean_us",

@@ -5,7 +5,7 @@ use std::fmt::Write;
 const WIDTH: f64 = 430.0;
 const HEIGHT: f64 = 250.0;
 const LEFT: f64 = 52.0;
-const RIGHT: f64 = 14.0;
+const RIGHT: f64 = 18.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 42.0;
 /// A factor between the least and the most from which on a linear axis hides the least.
@@ -220,8 +220,9 @@ fn draw(svg: &mut String, line: &Line, x: &Scale, y: &Scale) {
         .map(|(at, value)| format!("{:.1},{:.1}", x.place(*at), y.place(*value)))
         .collect();
     put(svg, &format!("<polyline class=\"line c{color}{dash}\" points=\"{}\"/>", path.join(" ")));
-    // Points that are many would hide the line, and those of a text are its constants.
-    if line.points.len() > 40 || line.dashed {
+    // Points that are many would hide the line, and those of a text are its constants; one alone has no
+    // line.
+    if line.points.len() > 40 || line.dashed && line.points.len() > 1 {
         return;
     }
     for ((at, value), place) in line.points.iter().zip(&path) {
@@ -383,6 +384,9 @@ mod tests {
         assert_eq!((svg.matches("<polyline").count(), svg.matches("<circle").count()), (2, 3));
         assert!(svg.contains("a &lt; b") && !svg.contains("NaN") && !svg.contains("inf"));
         assert_eq!(plot(vec![line("none", &[])]).svg(), "");
+        // A figure of a text at one place is seen, too.
+        let svg = plot(vec![Line { dashed: true, ..line("text", &[(8.0, 9.0)]) }]).svg();
+        assert_eq!(svg.matches("<circle").count(), 1);
         // One place only, and a figure of zero, are drawn all the same.
         let svg = plot(vec![line("zero", &[(5.0, 0.0)])]).svg();
         assert!(svg.contains("<circle") && !svg.contains("NaN"), "{svg}");

@@ -173,6 +173,13 @@ fn section(page: &mut String, report: &Report, result: &PresetResult, preset: &P
                 page.push_str(&bars(report, result, preset, case, key));
             }
         }
+    } else {
+        for plot in preset.plots {
+            let Plot::Against(key) = plot else { continue };
+            for case in result.cases.iter().filter(|case| is_free(preset, case)) {
+                page.push_str(&bars(report, result, preset, case, key));
+            }
+        }
     }
     put(page, "</div>");
     let remarks = table::remarks(report, result);
@@ -246,6 +253,11 @@ fn draw(page: &mut String, report: &Report, result: &PresetResult, preset: &Pres
     }
 }
 
+/// Whether this is the case without a pace, which is no place between the others.
+fn is_free(preset: &Preset, case: &CaseResult) -> bool {
+    preset.zero_is_free && case.x == 0.0
+}
+
 /// A metric against the axis: a line for each side, dashed ones for the text's systems.
 fn against(
     report: &Report,
@@ -254,7 +266,8 @@ fn against(
     key: &str,
     series: &str,
 ) -> String {
-    let cases = || result.cases.iter().filter(|case| case.series == series);
+    let on_axis = |case: &&CaseResult| case.series == series && !is_free(preset, case);
+    let cases = || result.cases.iter().filter(on_axis);
     if cases().count() < 2 {
         return String::new();
     }
@@ -285,7 +298,9 @@ fn against(
     } else {
         format!("{}, {series}", metric.label)
     };
-    let (x_label, y_label) = (preset.axis.to_owned(), metric.unit.to_owned());
+    // What stands in brackets is of places that are not drawn here.
+    let x_label = preset.axis.split(" (0:").next().unwrap_or(preset.axis).to_owned();
+    let y_label = metric.unit.to_owned();
     Lines { title, x_label, y_label, x_log: preset.axis_log, lines }.svg()
 }
 
@@ -353,6 +368,7 @@ fn bars(
     let metric = metric(key);
     let place = match result.cases.len() {
         1 => String::new(),
+        _ if is_free(preset, case) => format!(", {}, unlimited", case.series),
         _ => format!(" {} {}", case.series, table::place(case.x)),
     };
     charts::bars(&format!("{}{place}", metric.label), metric.unit, &bars)
