@@ -55,6 +55,11 @@ impl Campaign<'_> {
                 break;
             }
             self.preset(&task, report, &mut progress);
+            if let Some(result) =
+                report.presets.last_mut().filter(|_| task.preset.columns.contains(&"of_fastest"))
+            {
+                result.set_shares();
+            }
             save(report);
         }
         for side in &mut self.sides {

@@ -47,6 +47,7 @@ static METRICS: &[Metric] = &[
     more("receive_rate", "receive rate, all subscribers", "msg/s", 0),
     more("transfer_rate", "publish transfer rate", "msg/s", 0),
     more("out_rate", "message rate out", "msg/s", 0),
+    more("of_fastest", "of the fastest protocol", "%", 0),
     more("confirm_rate", "confirmed", "msg/s", 0),
     more("bandwidth", "bandwidth", "MB/s", 1),
     less("duration", "total duration", "s", 3),

@@ -195,6 +195,25 @@ impl CaseResult {
     }
 }
 
+impl PresetResult {
+    /// Notes of each run what part of its side's fastest it is, where the preset asks for that.
+    pub(crate) fn set_shares(&mut self) {
+        let sides = self.cases.iter().map(|case| case.sides.len()).max().unwrap_or(0);
+        for side in 0..sides {
+            let rates = self.cases.iter().filter_map(|case| case.median(side, "out_rate"));
+            let fastest = rates.fold(0.0, f64::max);
+            let runs = self.cases.iter_mut().filter_map(|case| case.sides.get_mut(side)).flatten();
+            for run in runs {
+                let Run::Done(measurement) = run else { continue };
+                if let Some(rate) = measurement.metrics.get("out_rate").filter(|_| fastest > 0.0) {
+                    let share = rate / fastest * 100.0;
+                    measurement.metrics.insert("of_fastest".to_owned(), share);
+                }
+            }
+        }
+    }
+}
+
 impl Report {
     /// What runs are missing that should be here, and why.
     pub(crate) fn lacks(&self) -> Option<String> {

@@ -163,3 +163,18 @@ fn copies_of_one_broker_give_the_noise() {
     report.sides[1].label = "another".to_owned();
     assert_eq!(super::compare::noise(&report), None);
 }
+
+#[test]
+fn a_run_is_a_part_of_the_fastest_of_its_side() {
+    let mut report = report(&[&[5e5, 6e5, 4e5], &[1e5]]);
+    let slower = report.presets[0].cases[0].clone();
+    report.presets[0].cases[1] = slower;
+    for run in report.presets[0].cases[1].sides.iter_mut().flatten() {
+        let Run::Done(measurement) = run else { continue };
+        measurement.metrics.values_mut().for_each(|value| *value /= 4.0);
+    }
+    report.presets[0].set_shares();
+    let shares = |case: usize, side| report.presets[0].cases[case].values(side, "of_fastest");
+    assert_eq!((shares(0, 0), shares(1, 0)), (vec![100.0, 120.0, 80.0], vec![25.0, 30.0, 20.0]));
+    assert_eq!((shares(0, 1), shares(1, 1)), (vec![100.0], vec![25.0]));
+}
