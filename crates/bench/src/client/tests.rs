@@ -122,6 +122,8 @@ fn an_address_for_others_has_its_password_and_one_for_reports_has_not() {
         "mqtt5://u:p@h:1",
         "nats://t@h:1",
         "nats://h:1",
+        "redis://u:p%40@h:1",
+        "redis://:p@h:1",
     ] {
         let target: Target = text.parse().expect("it is one");
         let whole = String::from(target.clone());

@@ -18,6 +18,11 @@ const EXEC: &[u8] = b"*1\r\n$4\r\nEXEC\r\n";
 const BLOCK_MS: u64 = 100;
 /// Entries of a read where no limit on unacknowledged ones is asked for.
 const COUNT_MAX: u64 = 1_000;
+/// Octets of bodies that one read is to bring at most, as far as the entries before tell: a server keeps
+/// the whole answer in its memory.
+const READ_BYTES: usize = 4 << 20;
+/// What bodies are taken for before the first has come.
+const FIRST_BYTES: usize = 256 * 1024;
 /// Messages after which a consumer has what all groups are done with taken out of its stream.
 const TRIM_EVERY: u64 = 4_096;
 /// Octets of many subscriptions that are written at once.
@@ -88,6 +93,8 @@ struct Group {
     reading: bool,
     /// No further read is sent.
     ending: bool,
+    /// Octets of the last body.
+    size: usize,
     since_trim: u64,
 }
 
@@ -277,6 +284,7 @@ impl Connection {
             unacked: VecDeque::new(),
             reading: false,
             ending: false,
+            size: FIRST_BYTES,
             since_trim: 0,
         });
     }
@@ -420,7 +428,7 @@ impl Connection {
                     self.body_left = Some(size);
                 }
                 Some(Item::Entry { id, size }) => {
-                    let tag = self.begin_entry(id);
+                    let tag = self.begin_entry(id, size);
                     receiver.begin(Head { tag, redelivered: false, size: size as u64 });
                     self.body_left = Some(size);
                 }
@@ -446,11 +454,11 @@ impl Connection {
 
     /// Notes an entry. Returns what an acknowledgement will name.
     #[inline]
-    fn begin_entry(&mut self, id: Id) -> u64 {
+    fn begin_entry(&mut self, id: Id, size: usize) -> u64 {
         self.entries_left -= 1;
         self.delivered += 1;
         if let Some(group) = &mut self.group {
-            group.delivered(self.delivered, id);
+            group.delivered(self.delivered, id, size);
         }
         self.delivered
     }
@@ -466,7 +474,8 @@ impl Connection {
 
 impl Group {
     #[inline]
-    fn delivered(&mut self, tag: u64, id: Id) {
+    fn delivered(&mut self, tag: u64, id: Id, size: usize) {
+        self.size = size;
         if self.acknowledges {
             self.unacked.push_back((tag, id));
         }
@@ -476,6 +485,7 @@ impl Group {
     /// Appends the next read, unless one is under way or all that may be unacknowledged is.
     fn read(&mut self, out: &mut Vec<u8>) {
         let count = self.count_max.saturating_sub(self.unacked.len() as u64);
+        let count = count.min((READ_BYTES / self.size.max(1)).max(1) as u64);
         if self.reading || self.ending || count == 0 {
             return;
         }

@@ -265,6 +265,21 @@ fn entries_of_streams_arrive_whole_and_are_acknowledged_before_the_next_read() {
 }
 
 #[test]
+fn a_read_asks_for_no_more_than_the_last_bodies_make_room_for() {
+    let script = b"%1\r\n$1\r\ns\r\n*1\r\n*2\r\n$3\r\n1-0\r\n*2\r\n$1\r\nb\r\n$2\r\nxy\r\n";
+    let (mut connection, server) = connect(script, script.len());
+    connection.join("s", "g", true, 0);
+    connection.fill().expect("it asks");
+    let (kept, outcome) = receive(&mut connection);
+    assert!(outcome.is_ok() && kept.complete == 1);
+    drop(connection);
+    let said = server.join().expect("it does not panic");
+    let counts: Vec<&str> = said.split("COUNT\r\n").skip(1).collect();
+    assert!(counts[0].starts_with("$2\r\n16\r\n$5\r\nNOACK\r\n"), "{said}");
+    assert!(counts[1].starts_with("$4\r\n1000\r\n"), "{said}");
+}
+
+#[test]
 fn answers_to_additions_are_confirms_in_order() {
     let script = b"$3\r\n1-0\r\n$3\r\n1-1\r\n$3\r\n2-0\r\n-OOM command not allowed\r\n";
     let (mut connection, server) = connect(script, 5);
