@@ -364,7 +364,7 @@ fn measure_load(load: &LoadArguments, json: bool) -> Result<ExitCode, String> {
     let outcome = load::run_by(&load.plan()?, &load.worker, load.broker.pid()).map_err(text)?;
     print(json, &outcome, report::load)?;
     let clean = outcome.verdict.is_none_or(|verdict| verdict.is_clean());
-    Ok(if clean { ExitCode::SUCCESS } else { ExitCode::from(2) })
+    Ok(if clean && !outcome.interrupted { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }
 
 /// Serves coordinators until it is told to end.
@@ -386,7 +386,8 @@ fn list() {
         output::line(&format!("  {:<22} {}", preset.name, preset.about));
     }
     output::line(
-        "\nA text's name stands for all of its presets (pang, osu, solace, xmlblaster), `all` for everything.",
+        "\nA text's name stands for all of its presets (pang, osu, solace, xmlblaster), `all` for \
+         everything.",
     );
 }
 

@@ -9,6 +9,7 @@ use super::producer::Produced;
 use super::span::Span;
 use super::stamp::IDENTITY_BYTES;
 use super::tally::{Checked, Tally, Verdict};
+use crate::interrupt;
 use crate::measure::latency::{Latencies, Summary};
 use crate::measure::process::Cost;
 use std::num::NonZero;
@@ -45,17 +46,19 @@ pub(super) fn conclude(
     let tool_kept = schedule.as_ref().is_none_or(|schedule| schedule.tool_kept);
     let confirms = produced.iter().filter_map(|it| it.confirm_latencies.as_ref());
     let deliveries = consumed.iter().filter_map(|it| it.latencies.as_ref());
+    let interrupted = interrupt::requested();
     Outcome {
         plan: plan.describe(),
         broker_uri: plan.target.to_string(),
         measured_s,
+        interrupted,
         messages,
         rates: rates(plan, span, measured_s),
         times: times(plan, produced, consumed),
         published: control.published(),
         confirmed: control.confirmed(),
         refused: control.refused(),
-        verdict: verdict(plan, produced, consumed),
+        verdict: verdict(plan, produced, consumed).filter(|it| !interrupted || it.lost == 0),
         cut_off: consumed.iter().filter_map(|it| it.cut_off.clone()).collect(),
         broker,
         instructions_per_message: span

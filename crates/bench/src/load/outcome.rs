@@ -85,6 +85,9 @@ pub struct Outcome {
     pub broker_uri: String,
     /// Seconds measured.
     pub measured_s: f64,
+    /// Whether somebody ended it before its time.
+    #[serde(default)]
+    pub interrupted: bool,
     /// Messages counted for the costs per message: deliveries, or publishes where nobody consumes.
     pub messages: u64,
     /// Messages per second.
@@ -97,7 +100,8 @@ pub struct Outcome {
     pub confirmed: u64,
     /// Messages refused by `basic.nack` over the whole run.
     pub refused: u64,
-    /// What became of them; none where nobody consumes.
+    /// What became of them; none where nobody consumes, or where nobody waited for the last of them
+    /// because the run was interrupted.
     pub verdict: Option<Verdict>,
     /// For each consumer that the broker cut off before its end, what it said.
     pub cut_off: Vec<String>,

@@ -71,6 +71,9 @@ pub(crate) fn load(outcome: &Outcome) -> String {
         let counts = verdict.describe();
         line("verdict", format!("{state}: {counts}"));
     }
+    if outcome.interrupted {
+        line("PARTIAL", format!("it was interrupted after {:.1} s", outcome.measured_s));
+    }
     text
 }
 
@@ -238,6 +241,8 @@ mod tests {
         outcome.verdict =
             Some(Verdict { expected: 10, delivered: 9, lost: 1, ..Verdict::default() });
         assert!(load(&outcome).contains("NOT CLEAN: 9 of 10 delivered, 1 lost"));
+        outcome = Outcome { interrupted: true, measured_s: 2.04, verdict: None, ..outcome };
+        assert!(load(&outcome).contains("PARTIAL      it was interrupted after 2.0 s"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::fake::{self, Fault};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 
 /// A folder of a test's own, removed when it ends.
 pub(crate) struct Place(pub(crate) PathBuf);
@@ -164,8 +164,8 @@ fn what_is_asked_wrongly_is_said() {
 fn nobody_need_read_all_that_is_said() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_angarium-bench"))
         .arg("list")
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .expect("it was built");
     drop(child.stdout.take());
@@ -197,6 +197,35 @@ fn presets_are_shared_out_to_workers_or_say_why_not() {
     assert!(said.contains(&format!("by workers at {}: times", workers.join(", "))), "{said}");
 }
 
+fn interrupt(child: &Child) {
+    let pid = rustix::process::Pid::from_raw(child.id() as i32).expect("it has a number");
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it is ours");
+}
+
+#[test]
+fn an_interrupted_load_says_so_and_makes_up_no_loss() {
+    let target = format!("amqp://127.0.0.1:{}", fake::start(Fault::Drop));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_angarium-bench"))
+        .args(["load", "--json", "--duration", "100000", "--target", &target])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it was built");
+    // The main one, that of signals, a consumer and a producer.
+    let tasks = format!("/proc/{}/task", child.id());
+    while fs::read_dir(&tasks).map_or(0, Iterator::count) < 4 {
+        assert!(child.try_wait().expect("it is ours").is_none(), "it ended by itself");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    interrupt(&child);
+    let output = child.wait_with_output().expect("it is ours");
+    assert_eq!(output.status.code(), Some(2));
+    let outcome: serde_json::Value =
+        serde_json::from_slice(&output.stdout).expect("what is done is kept");
+    assert_eq!(outcome["interrupted"], true);
+    let lost = &outcome["verdict"]["lost"];
+    assert!(lost.is_null() || lost == 0, "{lost}");
+}
+
 #[test]
 fn an_interrupt_keeps_what_is_done() {
     let place = Place::new("interrupt");
@@ -206,8 +235,8 @@ fn an_interrupt_keeps_what_is_done() {
         .args(["xmlblaster-throughput.messages=100000000", "--runs", "1", "--target", &target])
         .args(["--output", "r.json"])
         .current_dir(&place.0)
-        .stderr(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::null())
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
         .spawn()
         .expect("it was built");
     // The first preset's result is written when it has ended; then the second one runs for hours.
@@ -215,8 +244,7 @@ fn an_interrupt_keeps_what_is_done() {
         assert!(child.try_wait().expect("it is ours").is_none(), "it ended by itself");
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    let pid = rustix::process::Pid::from_raw(child.id() as i32).expect("it has a number");
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it is ours");
+    interrupt(&child);
     let status = child.wait().expect("it is ours");
     assert_eq!(status.code(), Some(2));
     let result = place.result();
