@@ -305,6 +305,7 @@ impl Engine {
             self.delete_queue(queue, fx);
         }
         self.drop_delays_of(slot, fx);
+        self.end_all_listeners(fx);
         let vhost = self.vhosts.remove(slot).expect("the caller looked it up");
         self.vhost_slots.remove(&vhost.name);
         self.access.vhost_deleted(&vhost.name);

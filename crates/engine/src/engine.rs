@@ -379,7 +379,10 @@ impl Engine {
     /// host then comes back without sleeping.
     #[must_use]
     pub fn has_work(&self) -> bool {
-        !self.dirty.is_empty() || !self.starting.is_empty() || !self.settling.is_empty()
+        !self.dirty.is_empty()
+            || !self.starting.is_empty()
+            || !self.settling.is_empty()
+            || self.direct.has_work()
     }
     /// The connection's output has room again.
     pub fn writable(&mut self, connection: ConnectionId) {

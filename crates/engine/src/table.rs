@@ -92,9 +92,11 @@ impl<T> Table<T> {
         Some(entry.remove().0)
     }
 
-    /// All values.
-    pub(crate) fn into_values(self) -> impl Iterator<Item = T> {
-        self.parts.into_iter().flat_map(|part| part.values)
+    /// Takes the values of one part out, few at a time if hashes are good. Nothing is found any more.
+    pub(crate) fn take_part(&mut self) -> Option<impl Iterator<Item = T> + use<T>> {
+        let part = self.parts.pop()?;
+        self.len -= part.values.len();
+        Some(part.values.into_iter())
     }
 
     /// Splits a part in two. `prefix`: bits that its values share, and others behind them.
@@ -146,7 +148,11 @@ mod tests {
             assert_eq!(table.find_mut(hash(&value), |other| *other == value).is_some(), is_there);
         }
         let len = table.len();
-        let mut all: Vec<u32> = table.into_values().collect();
+        let mut all: Vec<u32> = Vec::new();
+        while let Some(part) = table.take_part() {
+            all.extend(part);
+            assert_eq!(table.len(), len - all.len());
+        }
         all.sort_unstable();
         assert!(all.iter().copied().eq((0..count).filter(|value| value % 3 != 2)));
         assert_eq!(len, all.len());

@@ -208,12 +208,12 @@ impl Engine {
         let here = self.options.shard;
         let tried = Shards::one(here);
         let emission = Emission { number: self.direct.next_emission(), message, tried };
-        let Direct { listeners, leaves, spent, .. } = &mut self.direct;
+        let Direct { listeners, sessions, leaves, spent, .. } = &mut self.direct;
         leaves.clear();
         let Vhost { name, interest, .. } = self.vhosts.get_mut(vhost).expect("sessions end first");
         interest.find(subject, leaves);
         let silent = publisher.filter(|publisher| !publisher.echo).map(|it| it.connection);
-        let is_deaf = |listener: &Listener| listener.is_deaf(subject, silent);
+        let is_deaf = |listener: &Listener| listener.is_deaf(subject, silent, sessions);
         let asks = has_others
             && publisher.is_some_and(|publisher| publisher.asks)
             && interest.is_one_shard(leaves, also);
@@ -262,11 +262,11 @@ impl Engine {
         let mut hearing = Hearing::default();
         let tried = Shards::NONE;
         let emission = Emission { number: self.direct.next_emission(), message, tried };
-        let Direct { listeners, leaves, spent, .. } = &mut self.direct;
+        let Direct { listeners, sessions, leaves, spent, .. } = &mut self.direct;
         leaves.clear();
         let interest = &mut self.vhosts.get_mut(vhost).expect("the caller has looked").interest;
         interest.find(subject, leaves);
-        let is_deaf = |listener: &Listener| listener.is_deaf(subject, None);
+        let is_deaf = |listener: &Listener| listener.is_deaf(subject, None, sessions);
         for leaf in leaves.iter().filter_map(|leaf| interest.leaf(*leaf)) {
             hearing.count_all(&leaf.all, listeners, spent, is_deaf, emission, fx);
         }
@@ -286,12 +286,12 @@ impl Engine {
         let message = &forward.message;
         let is_own = forward.origin == self.options.shard;
         let emission = Emission { number: self.direct.next_emission(), message, tried };
-        let Direct { listeners, leaves, spent, .. } = &mut self.direct;
+        let Direct { listeners, sessions, leaves, spent, .. } = &mut self.direct;
         leaves.clear();
         let interest = &mut self.vhosts.get_mut(vhost).expect("the caller has looked").interest;
         interest.find(forward.subject, leaves);
         let silent = forward.publisher.filter(|_| is_own && !echo);
-        let is_deaf = |listener: &Listener| listener.is_deaf(forward.subject, silent);
+        let is_deaf = |listener: &Listener| listener.is_deaf(forward.subject, silent, sessions);
         let mut next = None;
         for &leaf in leaves.iter() {
             let Some(group) = interest.group_named(leaf, name) else { continue };

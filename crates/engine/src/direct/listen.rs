@@ -5,11 +5,13 @@ use super::interest::Place;
 use crate::access::{check_pattern, covers};
 use crate::engine::Engine;
 use crate::limits::{NAME_BYTES_MAX, SUBJECT_BYTES_MAX};
+use crate::slab::Slab;
 use crate::table::Table;
 use crate::{
     Bound, ConnectionId, Delivery, Effects, Heard, Laggard, Listen, Lost, MessageView, Refusal,
     RefusalKind, SessionId,
 };
+use std::collections::VecDeque;
 use std::hash::BuildHasher;
 
 /// One who listens.
@@ -17,6 +19,8 @@ use std::hash::BuildHasher;
 pub(crate) struct Listener {
     /// Its session.
     pub(crate) id: SessionId,
+    /// The place of its session in [`Sessions`].
+    whose: u32,
     /// The slot of its virtual host.
     vhost: u32,
     place: Place,
@@ -37,14 +41,76 @@ pub(crate) struct Listener {
 
 /// Those who listen for one session, found by their names.
 #[derive(Debug, Default)]
-pub(crate) struct Listeners(Table<u32>);
+pub(crate) struct Listeners {
+    slots: Table<u32>,
+    /// As [`Listener`] has it, once it has listened to anything.
+    whose: Option<u32>,
+}
+
+/// Sessions that listen or have listened.
+#[derive(Debug, Default)]
+pub(super) struct Sessions {
+    /// Whether each is still there.
+    present: Slab<bool>,
+    /// The listeners of those that have gone, which are taken out a part at a time.
+    leaving: VecDeque<Listeners>,
+}
+
+impl Sessions {
+    /// Whether there are listeners of sessions that have gone.
+    #[inline]
+    pub(super) fn are_leaving(&self) -> bool {
+        !self.leaving.is_empty()
+    }
+
+    #[inline]
+    fn has_left(&self, whose: u32) -> bool {
+        self.are_leaving() && self.is_absent(whose)
+    }
+
+    #[cold]
+    fn is_absent(&self, whose: u32) -> bool {
+        self.present.get(whose) != Some(&true)
+    }
+
+    fn leave(&mut self, listeners: Listeners) {
+        let Some(whose) = listeners.whose else { return };
+        *self.present.get_mut(whose).expect("it listened") = false;
+        self.leaving.push_back(listeners);
+    }
+
+    /// Takes the next part of those who are leaving.
+    fn next_part(&mut self) -> impl Iterator<Item = u32> + use<> {
+        let mut part = None;
+        if let Some(listeners) = self.leaving.front_mut() {
+            part = listeners.slots.take_part();
+            if listeners.slots.len() == 0 {
+                listeners.whose.and_then(|whose| self.present.remove(whose));
+                self.leaving.pop_front();
+            }
+        }
+        part.into_iter().flatten()
+    }
+
+    /// How many are known.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.present.len()
+    }
+}
 
 impl Listener {
-    /// Whether it does not hear messages to `subject`: it may not, or its connection is the one that
-    /// is not to hear itself.
+    /// Whether it does not hear messages to `subject`: its session has gone, it may not, or its
+    /// connection is the one that is not to hear itself.
     #[inline]
-    pub(super) fn is_deaf(&self, subject: &str, silent: Option<ConnectionId>) -> bool {
-        silent == Some(self.id.connection)
+    pub(super) fn is_deaf(
+        &self,
+        subject: &str,
+        silent: Option<ConnectionId>,
+        sessions: &Sessions,
+    ) -> bool {
+        sessions.has_left(self.whose)
+            || silent == Some(self.id.connection)
             || (!self.exceptions.is_empty()
                 && self.exceptions.iter().any(|exception| covers(exception, subject)))
     }
@@ -100,7 +166,7 @@ impl Engine {
         let exceptions = self.may_listen(id, listen.subject)?.into();
         let hash = self.direct.hasher.hash_one(listen.name);
         let session = self.sessions.get(slot).expect("a session's slot is in use");
-        let known = &session.listeners.0;
+        let known = &session.listeners.slots;
         let is_named = |slot: &u32| {
             self.direct.listeners.get(*slot).is_some_and(|listener| &*listener.name == listen.name)
         };
@@ -113,6 +179,8 @@ impl Engine {
             return Err(Refusal::new(RefusalKind::LimitExceeded, text));
         }
         let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
+        let present = &mut self.direct.sessions.present;
+        let whose = *session.listeners.whose.get_or_insert_with(|| present.insert(true));
         let vhost = session.vhost;
         let host = self.vhosts.get_mut(vhost).expect("sessions end first");
         let listener = self.direct.listeners.next_slot();
@@ -122,11 +190,21 @@ impl Engine {
         self.direct.listened = self.direct.listened.wrapping_add(1);
         let tag = u64::from(self.direct.listened) << 32 | u64::from(listener);
         let laggard = listen.laggard;
-        let new =
-            Listener { id, vhost, place, name, heard, until, missed, tag, laggard, exceptions };
-        self.direct.listeners.insert(new);
+        self.direct.listeners.insert(Listener {
+            id,
+            whose,
+            vhost,
+            place,
+            name,
+            heard,
+            until,
+            missed,
+            tag,
+            laggard,
+            exceptions,
+        });
         let Direct { listeners, hasher, .. } = &self.direct;
-        session.listeners.0.insert_unique(hash, listener, |slot| {
+        session.listeners.slots.insert_unique(hash, listener, |slot| {
             listeners.get(*slot).map_or(0, |listener| hasher.hash_one(&*listener.name))
         });
         self.tell_listening(id.connection, vhost, place, true, fx);
@@ -168,7 +246,7 @@ impl Engine {
         let hash = self.direct.hasher.hash_one(name);
         let is_named =
             |slot: &u32| self.direct.listeners.get(*slot).is_some_and(|other| &*other.name == name);
-        let Some(&slot) = session.listeners.0.find(hash, is_named) else { return };
+        let Some(&slot) = session.listeners.slots.find(hash, is_named) else { return };
         let listener = self.direct.listeners.get_mut(slot).expect("it was found just now");
         match after {
             Some(after) if after > listener.heard => listener.until = after,
@@ -180,13 +258,14 @@ impl Engine {
     pub(crate) fn find_listener(&mut self, id: SessionId, subject: &str) -> Option<&str> {
         let vhost = self.sessions.get(self.session_slot(id)?)?.vhost;
         let interest = &mut self.vhosts.get_mut(vhost)?.interest;
-        let Direct { listeners, leaves, .. } = &mut self.direct;
+        let Direct { listeners, sessions, leaves, .. } = &mut self.direct;
         leaves.clear();
         interest.find(subject, leaves);
+        let is_own = |it: &&Listener| it.id == id && !sessions.has_left(it.whose);
         let mut hearing = leaves.iter().filter_map(|leaf| interest.leaf(*leaf));
         let own = hearing.find_map(|leaf| {
             let mut own = leaf.all.iter().filter_map(|slot| listeners.get(*slot));
-            own.find(|listener| listener.id == id)
+            own.find(is_own)
         });
         own.map(|listener| &*listener.name)
     }
@@ -198,15 +277,29 @@ impl Engine {
         if let Some(session) = self.session_slot(listener.id)
             && let Some(session) = self.sessions.get_mut(session)
         {
-            session.listeners.0.remove(hash, |other| *other == slot);
+            session.listeners.slots.remove(hash, |other| *other == slot);
         }
         self.forget_listener(slot, fx);
     }
 
-    /// Takes all listeners of a session out that is being closed.
+    /// No listener of a session that is being closed hears anything any more. They are taken out now,
+    /// or where they are many, in this turn and the next ones.
     pub(crate) fn end_listeners<F: Effects>(&mut self, listeners: Listeners, fx: &mut F) {
-        for slot in listeners.0.into_values() {
+        self.direct.sessions.leave(listeners);
+        self.end_some_listeners(fx);
+    }
+
+    /// Goes on with what [`Engine::end_listeners`] left.
+    pub(crate) fn end_some_listeners<F: Effects>(&mut self, fx: &mut F) {
+        for slot in self.direct.sessions.next_part() {
             self.forget_listener(slot, fx);
+        }
+    }
+
+    /// The same, all of it.
+    pub(crate) fn end_all_listeners<F: Effects>(&mut self, fx: &mut F) {
+        while self.direct.has_work() {
+            self.end_some_listeners(fx);
         }
     }
 

@@ -22,6 +22,7 @@ pub(crate) use listen::Listeners;
 #[derive(Debug)]
 pub(crate) struct Direct {
     listeners: Slab<listen::Listener>,
+    sessions: listen::Sessions,
     hasher: FixedState,
     /// Listeners there have been.
     listened: u32,
@@ -37,12 +38,18 @@ impl Direct {
     pub(crate) fn new(seed: u64) -> Direct {
         Direct {
             listeners: Slab::default(),
+            sessions: listen::Sessions::default(),
             hasher: FixedState::with_seed(seed),
             listened: 0,
             emissions: 0,
             leaves: Vec::new(),
             spent: Vec::new(),
         }
+    }
+
+    /// Whether listeners of sessions that have gone are still to be taken out.
+    pub(crate) fn has_work(&self) -> bool {
+        self.sessions.are_leaving()
     }
 
     /// The number of one more message.

@@ -358,6 +358,54 @@ fn remembered_subjects_follow_what_comes_and_goes() {
 }
 
 #[test]
+fn a_session_that_ends_with_many_listeners_hears_nothing_more() {
+    let mut world = World::new();
+    for number in 0..5_000 {
+        world.act_on(&format!("a listen x.{number} old{number}"));
+    }
+    world.run("a listen job member group=g");
+    world.run("b listen job other group=g");
+    world.act_on("a disconnect");
+    assert!(world.engine.has_work(), "not all of it is done at once");
+    // Who has its connection next has nothing of it.
+    world.act_on("a listen x.7 new");
+    for number in 0..5_000 {
+        world.act_on(&format!("b emit x.{number} text"));
+        let lines = std::mem::take(&mut world.fx.lines);
+        assert_eq!(lines, [if number == 7 { "a hears new x.7 text" } else { "nobody" }]);
+    }
+    world.act_on("b emit job 1");
+    world.act_on("b emit job 2");
+    let lines = std::mem::take(&mut world.fx.lines);
+    assert_eq!(lines, ["b hears other job 1", "b hears other job 2"]);
+    assert!(world.engine.has_work());
+    world.settle_down();
+    assert_eq!((world.engine.direct.listeners.len(), world.engine.direct.sessions.len()), (2, 2));
+    assert_eq!(world.run("b emit x.7 text"), ["a hears new x.7 text"]);
+}
+
+#[test]
+fn what_is_left_of_many_listeners_goes_with_their_virtual_host() {
+    let mut world = World::new();
+    world.run("d create-vhost v");
+    world.run("flush");
+    let connection = crate::ConnectionId(77);
+    let id = crate::SessionId { connection, number: 1 };
+    world.engine.connect_internal(connection, "v").unwrap();
+    world.engine.open(id);
+    for number in 0..5_000 {
+        let (subject, name) = (format!("x.{number}"), format!("{number}"));
+        let listen = crate::Listen { name: &name, subject: &subject, group: None, laggard: None };
+        world.engine.listen(id, listen, &mut world.fx).unwrap();
+    }
+    world.engine.disconnect(world.now, connection, &mut world.fx);
+    assert!(world.engine.has_work());
+    world.act_on("d delete-vhost v");
+    assert!(!world.engine.has_work());
+    assert_eq!(world.engine.direct.listeners.len(), 0);
+}
+
+#[test]
 fn what_is_remembered_is_bounded() {
     let mut interest = Interest::new(7);
     interest.add("x.>", None, 1);
