@@ -9,6 +9,9 @@ use angarium_protocol::{Session, Turn};
 /// subscription, which cost far more for their bytes than messages do.
 const PRESENTATIONS_MAX: usize = 64;
 
+/// The least that is put behind kept input to complete it: most messages end within that.
+const JOINED_BYTES_MIN: usize = 2 << 10;
+
 impl Node {
     /// Bytes arrived.
     pub fn received(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) {
@@ -24,9 +27,43 @@ impl Node {
                 connection.carry.extend_from_slice(&bytes[used..]);
             }
         } else {
-            connection.carry.extend_from_slice(bytes);
-            self.drive_carry(now, id);
+            self.complete_carry(now, id, bytes);
         }
+    }
+
+    /// Presents kept input with as much of `bytes` behind it as it takes to complete it, and the rest
+    /// where it lies: nearly every read ends amid a message, and not all of the next is to be copied for
+    /// that.
+    fn complete_carry(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) {
+        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        connection.is_resting = false;
+        let mut carry = std::mem::take(&mut connection.carry);
+        let mut rest = bytes;
+        while !rest.is_empty() && !self.is_resting(id) {
+            let kept = carry.len();
+            let (joined, behind) = rest.split_at(rest.len().min(kept.max(JOINED_BYTES_MIN)));
+            carry.extend_from_slice(joined);
+            let used = self.drive(now, id, &carry);
+            if let Some(at) = used.checked_sub(kept) {
+                carry.clear();
+                rest = &rest[at..];
+                if !self.is_resting(id) {
+                    rest = &rest[self.drive(now, id, rest)..];
+                }
+                break;
+            }
+            carry.drain(..used);
+            rest = behind;
+        }
+        carry.extend_from_slice(rest);
+        if let Some(connection) = self.connections[id.0 as usize].as_mut() {
+            connection.carry = carry;
+        }
+    }
+
+    fn is_resting(&self, id: ConnectionId) -> bool {
+        let connection = self.connections[id.0 as usize].as_ref();
+        connection.is_some_and(|connection| connection.is_resting)
     }
 
     /// Whether the host should read from the connection. Not while the session waits for an answer,

@@ -153,6 +153,14 @@ impl Broker {
         client.id.is_some_and(|id| self.nodes[client.shard].wants_read(id))
     }
 
+    /// How many bytes there is room for of a client's input that is kept.
+    pub(super) fn kept(&self, name: &str) -> usize {
+        let client = &self.clients[name];
+        let id = client.id.expect("it is connected");
+        let connection = self.nodes[client.shard].connections[id.0 as usize].as_ref();
+        connection.expect("it is connected").carry.capacity()
+    }
+
     /// Lets a client read, or not.
     pub(super) fn set_deaf(&mut self, name: &str, is_deaf: bool) {
         self.clients.get_mut(name).expect("it is known").is_deaf = is_deaf;

@@ -31,3 +31,44 @@ fn a_thousand_subscriptions_at_once_take_many_turns_and_all_are_made() {
     assert_eq!(answers, "+OK\r\n".repeat(1001));
     assert_eq!(message, "MSG s.999 999 2\r\nhi\r\n");
 }
+
+/// Publishes messages of `sizes` in reads of `read_bytes`, between which the connection keeps no more than
+/// `kept_max`.
+#[track_caller]
+fn check_cut(sizes: impl Iterator<Item = usize>, read_bytes: usize, kept_max: usize) {
+    let mut broker = Broker::new(1);
+    for name in ["publisher", "listener"] {
+        broker.connect(name, 0);
+    }
+    broker.say("listener", "SUB s 1\r\n");
+    for name in ["publisher", "listener"] {
+        broker.heard(name);
+    }
+    let (mut said, mut expected) = (String::new(), String::new());
+    for (number, size) in sizes.enumerate() {
+        let body = format!("{number:0width$}", width = size.max(8));
+        said += &format!("PUB s {}\r\n{body}\r\n", body.len());
+        expected += &format!("MSG s 1 {}\r\n{body}\r\n", body.len());
+    }
+    let mut found = String::new();
+    for read in said.as_bytes().chunks(read_bytes) {
+        broker.send("publisher", str::from_utf8(read).expect("bodies are digits"));
+        let kept = broker.kept("publisher");
+        assert!(kept <= kept_max, "{kept} bytes kept");
+        broker.settle_down();
+        found += &broker.heard("listener");
+    }
+    assert!(found == expected, "reads of {read_bytes}");
+}
+
+#[test]
+fn messages_cut_anywhere_are_completed_without_keeping_what_is_whole() {
+    let small = || (0..2_000).map(|number| number * 7 % 1_500);
+    for read_bytes in [1_000, 4_096, 50_000] {
+        check_cut(small(), read_bytes, 8_192);
+    }
+    check_cut((0..60).map(|number| number * 5), 1, 8_192);
+    for read_bytes in [10, 1_448, 20_000] {
+        check_cut([100, 60_000, 5, 30_000, 1_500, 0, 9].into_iter(), read_bytes, 1 << 18);
+    }
+}
