@@ -9,6 +9,14 @@ use crate::oldest::{Droppable, Whose};
 use angarium_engine::{ConnectionId, Laggard, Lost, ShardId};
 use angarium_protocol::Outlet;
 use std::cell::Cell;
+use std::collections::VecDeque;
+
+/// From so many unsent bytes on, what a connection is sent next goes into a buffer of its own: to grow one
+/// buffer of tens of MB takes ten milliseconds and more, in which nobody else is served. More than who keeps
+/// up ever has.
+const PIECE_BYTES: usize = 512 << 10;
+/// What is written in one turn may go beyond that.
+const PIECE_CAPACITY: usize = PIECE_BYTES + (128 << 10);
 
 /// Somebody who publishes direct messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +31,12 @@ pub(crate) enum Publisher {
 #[derive(Debug, Default)]
 pub(crate) struct Egress {
     pub(crate) outlet: Outlet,
-    /// Bytes at the start of `outlet.bytes` that are already sent.
-    pub(crate) sent: usize,
+    /// What comes before the outlet's bytes.
+    pieces: VecDeque<Vec<u8>>,
+    /// How much that is.
+    pieces_bytes: usize,
+    /// Bytes at the start of the first piece, or of `outlet.bytes`, that are already sent.
+    sent: usize,
     /// It is in `World::dirty`.
     pub(crate) is_dirty: bool,
     /// The engine was refused room; tell it when there is some.
@@ -56,24 +68,65 @@ pub(crate) struct Egress {
 }
 
 impl Egress {
-    /// Bytes still to be sent.
+    /// How many bytes are still to be sent.
     #[inline]
-    pub(crate) fn pending(&self) -> &[u8] {
-        &self.outlet.bytes[self.sent..]
+    pub(crate) fn unsent(&self) -> usize {
+        self.pieces_bytes + self.outlet.bytes.len() - self.sent
     }
 
-    /// Notes that `bytes` were sent.
-    pub(crate) fn advance(&mut self, bytes: usize) {
+    /// Those of them that are to be sent next: all, or the rest of a piece.
+    #[inline]
+    pub(crate) fn pending(&self) -> &[u8] {
+        &self.pieces.front().unwrap_or(&self.outlet.bytes)[self.sent..]
+    }
+
+    /// Notes that `bytes` were sent; says whether a piece has ended and there is more.
+    pub(crate) fn advance(&mut self, bytes: usize) -> bool {
+        let pieces = self.pieces.len();
         self.sent += bytes;
         self.has_moved = true;
         self.is_stalled = false;
-        debug_assert!(self.sent <= self.outlet.bytes.len());
         self.forget_sent();
+        self.pieces.len() < pieces && self.unsent() > 0
+    }
+
+    /// Puts what has become much aside, so that what follows it need not be one with it.
+    #[inline]
+    pub(crate) fn part(&mut self) {
+        // What may be taken out of the output lies in one piece.
+        if self.outlet.bytes.len() >= PIECE_BYTES && self.droppable.is_none() {
+            let next = Vec::with_capacity(PIECE_CAPACITY);
+            let piece = std::mem::replace(&mut self.outlet.bytes, next);
+            self.pieces_bytes += piece.len();
+            self.pieces.push_back(piece);
+        }
+    }
+
+    /// Makes one of all that is unsent.
+    #[cold]
+    fn join(&mut self) {
+        let mut all = Vec::with_capacity(self.unsent());
+        let last = std::mem::take(&mut self.outlet.bytes);
+        for piece in self.pieces.drain(..).chain([last]) {
+            all.extend_from_slice(&piece[std::mem::take(&mut self.sent)..]);
+        }
+        self.pieces_bytes = 0;
+        self.outlet.bytes = all;
     }
 
     /// Frees the room of what is sent, now and then.
     fn forget_sent(&mut self) {
         let sent = self.sent;
+        if let Some(piece) = self.pieces.front() {
+            debug_assert!(sent <= piece.len());
+            if sent == piece.len() {
+                self.pieces_bytes -= sent;
+                self.pieces.pop_front();
+                self.sent = 0;
+            }
+            return;
+        }
+        debug_assert!(sent <= self.outlet.bytes.len());
         if sent == self.outlet.bytes.len() {
             self.outlet.bytes.clear();
         } else if sent > self.outlet.bytes.len() / 2 {
@@ -88,10 +141,13 @@ impl Egress {
         }
     }
 
-    /// A message was written from `start` on that may be taken out again, and with it what it tells
-    /// of.
-    pub(crate) fn written_droppable(&mut self, start: usize, whose: Whose, missed: u64) {
+    /// The last `bytes` written are a message that may be taken out again, and with it what it tells of.
+    pub(crate) fn written_droppable(&mut self, bytes: usize, whose: Whose, missed: u64) {
+        if !self.pieces.is_empty() {
+            self.join();
+        }
         let end = self.outlet.bytes.len();
+        let start = end - bytes;
         self.droppable.get_or_insert_default().written(start, end, whose, missed);
     }
 
@@ -139,7 +195,64 @@ impl Egress {
     /// Drops all that is unsent: its peer is not waited for.
     pub(crate) fn discard(&mut self) {
         self.outlet.bytes = Vec::new();
+        self.pieces = VecDeque::new();
+        self.pieces_bytes = 0;
         self.sent = 0;
         self.droppable = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn byte(at: usize) -> u8 {
+        (at % 251) as u8
+    }
+
+    /// Writes `writes` of `bytes` each, a turn after the other, while the peer takes what `takes` says; then
+    /// all the rest is taken. It is to be what was written, and no buffer is ever to become large.
+    #[track_caller]
+    fn check(writes: usize, bytes: usize, takes: fn(usize) -> usize, joins_at: Option<usize>) {
+        let mut egress = Egress::default();
+        let (mut written, mut taken) = (0, 0);
+        let mut take = |egress: &mut Egress, most: usize| {
+            let pending = egress.pending();
+            let count = pending.len().min(most);
+            assert!(pending[..count].iter().enumerate().all(|(at, &it)| it == byte(taken + at)));
+            taken += count;
+            let has_more = egress.advance(count);
+            assert!(!has_more || !egress.pending().is_empty());
+            taken
+        };
+        for turn in 0..writes {
+            egress.outlet.bytes.extend((written..written + bytes).map(byte));
+            written += bytes;
+            if joins_at == Some(turn) {
+                egress.written_droppable(bytes, Whose { session: 0, tag: 0 }, 0);
+                assert_eq!(egress.pending().len(), egress.unsent());
+            }
+            egress.part();
+            assert!(joins_at.is_some() || egress.outlet.bytes.capacity() <= PIECE_CAPACITY * 2);
+            let taken = take(&mut egress, takes(turn));
+            assert_eq!(egress.unsent(), written - taken);
+        }
+        while egress.unsent() > 0 {
+            take(&mut egress, usize::MAX);
+        }
+        assert_eq!(taken, written);
+        assert!(egress.pending().is_empty() && egress.pieces.is_empty());
+    }
+
+    #[test]
+    fn much_that_is_unsent_lies_in_pieces_and_leaves_in_order() {
+        const TURN: usize = 65_000;
+        check(50, TURN, |_| 0, None);
+        check(50, TURN, |turn| turn * 1_000, None);
+        check(50, TURN, |_| usize::MAX, None);
+        check(50, TURN, |turn| if turn < 30 { 7 } else { usize::MAX }, None);
+        check(5, 2 * PIECE_BYTES, |_| PIECE_BYTES, None);
+        check(50, TURN, |turn| turn * 100, Some(0));
+        check(50, TURN, |turn| turn * 100, Some(30));
     }
 }

@@ -119,7 +119,7 @@ impl Node {
         for (id, episode) in &mut self.episodes.running {
             let egress = &self.world.egress[id.0 as usize];
             let is_quiet = std::mem::replace(&mut episode.seen, egress.lag) == egress.lag;
-            let has_room = egress.pending().len() < self.options.egress_bytes_max;
+            let has_room = egress.unsent() < self.options.egress_bytes_max;
             if is_quiet && has_room && egress.spooled.is_none() {
                 ended.push(*id);
             }

@@ -80,7 +80,7 @@ impl World {
                 *lost.entry((session, whose.tag)).or_default() += count;
                 missed += count.messages;
             });
-            unsent = egress.pending().len();
+            unsent = egress.unsent();
             let is_late = unsent >= egress.unsent_max;
             self.note_missed(id, Laggard::DropOldest, missed + u64::from(is_late));
             if is_late {
@@ -90,7 +90,8 @@ impl World {
         let start = self.egress[id.0 as usize].outlet.bytes.len();
         let heard = self.write_direct(delivery, unsent);
         let whose = Whose { session: delivery.session.number, tag: delivery.tag };
-        self.egress[id.0 as usize].written_droppable(start, whose, delivery.missed);
+        let egress = &mut self.egress[id.0 as usize];
+        egress.written_droppable(egress.outlet.bytes.len() - start, whose, delivery.missed);
         heard
     }
 
@@ -112,7 +113,7 @@ impl World {
     pub(crate) fn refill(&mut self, id: ConnectionId) {
         let Some(number) = self.egress[id.0 as usize].spooled else { return };
         let mut has_output = false;
-        while self.egress[id.0 as usize].pending().len() < self.egress_bytes_max {
+        while self.egress[id.0 as usize].unsent() < self.egress_bytes_max {
             match self.spill.next(number) {
                 Next::Message(delivery) => {
                     self.egress[id.0 as usize].outlet.deliver(&delivery);

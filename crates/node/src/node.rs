@@ -219,10 +219,16 @@ impl Node {
     /// Whether so much is unsent that the connection may ask for no more.
     pub(crate) fn is_choked(&self, id: ConnectionId) -> bool {
         let most = self.options.egress_bytes_max.saturating_mul(CHOKED);
-        self.world.egress[id.0 as usize].pending().len() > most
+        self.unsent(id) > most
     }
 
-    /// Bytes to be sent to the connection.
+    /// How many bytes are to be sent to the connection.
+    pub fn unsent(&self, id: ConnectionId) -> usize {
+        self.world.egress[id.0 as usize].unsent()
+    }
+
+    /// Those that are to be sent next; where there are more, the connection has output again once these are
+    /// sent.
     pub fn outgoing(&self, id: ConnectionId) -> &[u8] {
         self.world.egress[id.0 as usize].pending()
     }

@@ -49,7 +49,7 @@ impl World {
     pub(crate) fn tell_drained(&mut self, connection: ConnectionId) {
         let most = self.egress_bytes_max as u64;
         let egress = &mut self.egress[connection.0 as usize];
-        if egress.delivered < most / DRAINED_PART || egress.pending().len() as u64 > most / 2 {
+        if egress.delivered < most / DRAINED_PART || egress.unsent() as u64 > most / 2 {
             return;
         }
         let bytes = std::mem::take(&mut egress.delivered);

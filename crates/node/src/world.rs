@@ -130,12 +130,16 @@ impl World {
     /// room that made.
     pub(crate) fn sent(&mut self, connection: ConnectionId, bytes: usize) -> bool {
         let egress = &mut self.egress[connection.0 as usize];
-        egress.advance(bytes);
-        let has_room = egress.pending().len() <= self.egress_bytes_max / 2;
+        let has_ended_piece = egress.advance(bytes);
+        let has_room = egress.unsent() <= self.egress_bytes_max / 2;
         if has_room {
             let held = egress.release();
             self.let_go(held);
             self.refill(connection);
+        }
+        if has_ended_piece {
+            // The host sends what comes next as it does other output.
+            self.touch(connection);
         }
         has_room && self.egress[connection.0 as usize].wants_room.replace(false)
     }
@@ -170,7 +174,9 @@ impl World {
     /// Takes the connections with output since the last call.
     pub(crate) fn take_dirty(&mut self, into: &mut Vec<ConnectionId>) {
         for connection in self.dirty.drain(..) {
-            self.egress[connection.0 as usize].is_dirty = false;
+            let egress = &mut self.egress[connection.0 as usize];
+            egress.is_dirty = false;
+            egress.part();
             into.push(connection);
         }
     }
@@ -234,7 +240,7 @@ impl Effects for World {
         if egress.guest.is_some() {
             return self.emit_to_guest(delivery);
         }
-        let unsent = egress.pending().len();
+        let unsent = egress.unsent();
         if unsent >= egress.plain_max || delivery.laggard.is_some() {
             return self.emit_by_policy(delivery, unsent);
         }
@@ -289,7 +295,7 @@ impl Effects for World {
             guest.wants_room.set(guest.wants_room.get() || !has_room);
             return has_room;
         }
-        let has_room = egress.outlet.bytes.len() - egress.sent < self.egress_bytes_max;
+        let has_room = egress.unsent() < self.egress_bytes_max;
         if !has_room {
             egress.wants_room.set(true);
         }

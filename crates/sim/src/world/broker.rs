@@ -275,7 +275,7 @@ impl Broker {
 
     /// What it holds in memory, for these connections too.
     pub(super) fn sample(&self, places: impl Iterator<Item = Place>) -> Sample {
-        let outlets = places.map(|place| self.outgoing(place).len() as u64);
+        let outlets = places.map(|place| self.nodes[place.shard].unsent(place.slot) as u64);
         let resident = self.nodes.iter().map(|node| node.engine().resident_bytes());
         Sample {
             resident_bytes: resident.sum(),
