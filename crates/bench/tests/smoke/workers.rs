@@ -55,6 +55,13 @@ fn a_worker_that_is_not_there_or_cannot_is_named() {
         worker::run(plan, workers, None).expect_err("it cannot be").to_string()
     };
     assert!(refused(&plan, &["127.0.0.1:1".to_owned()]).contains("127.0.0.1:1"));
+    // One that ends while it is to hold a part.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has ports");
+    let ending = listener.local_addr().expect("it is bound").to_string();
+    std::thread::spawn(move || drop(listener.accept()));
+    let both = [workers(1), vec![ending.clone()]].concat();
+    let said = refused(&plan, &both);
+    assert!(said.starts_with(&format!("the worker at {ending}: ")), "{said}");
     let bounded = Plan { ahead: 10, ..plan }.fanned_out(2);
     assert!(refused(&bounded, &workers(2)).contains("several machines"));
 }

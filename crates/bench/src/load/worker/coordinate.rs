@@ -12,6 +12,7 @@ use super::super::topology::Topology;
 use super::wire::{Answer, Ask, Part, PartOutcome, Progress, VERSION, Wire};
 use crate::client::{Error, Link};
 use crate::interrupt;
+use std::io;
 use std::net::TcpStream;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -68,16 +69,9 @@ fn coordinate(
     let mut wires = Vec::new();
     let mut error_ns = 0;
     for (index, address) in workers.iter().enumerate() {
-        let (mut wire, offset_ns, clock_error_ns) = greet(address, &control)?;
+        let prepared = prepare(plan, topology, workers, index, &control);
+        let (wire, clock_error_ns) = prepared.map_err(|error| named(address, &error))?;
         error_ns = error_ns.max(clock_error_ns);
-        let part = Part {
-            plan: plan.clone(),
-            topology: topology.clone(),
-            producers: share(plan.producers, index, workers.len()),
-            consumers: share(plan.consumers, index, workers.len()),
-            offset_ns,
-        };
-        wire.send(&Ask::Prepare(Box::new(part)))?;
         wires.push(wire);
     }
     let table = Table {
@@ -92,14 +86,16 @@ fn coordinate(
         let table = &table;
         let threads: Vec<_> = wires
             .into_iter()
+            .zip(workers)
             .enumerate()
-            .map(|(index, wire)| {
+            .map(|(index, (wire, address))| {
                 let slots = (
                     share(plan.producers, index, workers.len()).start,
                     share(plan.consumers, index, workers.len()).start,
                 );
                 scope.spawn(move || {
                     let part = attend(wire, table, index, slots);
+                    let part = part.map_err(|error| named(address, &error));
                     table.broken.fetch_or(part.is_err(), Ordering::SeqCst);
                     part
                 })
@@ -129,6 +125,26 @@ fn coordinate(
     Ok(outcome)
 }
 
+/// Connects to one of the workers and tells it its part. Returns how wrong its clock may be, too.
+fn prepare(
+    plan: &Plan,
+    topology: &Topology,
+    workers: &[String],
+    index: usize,
+    control: &Control,
+) -> Result<(Wire, u64), Error> {
+    let (mut wire, offset_ns, error_ns) = greet(&workers[index], control)?;
+    let part = Part {
+        plan: plan.clone(),
+        topology: topology.clone(),
+        producers: share(plan.producers, index, workers.len()),
+        consumers: share(plan.consumers, index, workers.len()),
+        offset_ns,
+    };
+    wire.send(&Ask::Prepare(Box::new(part)))?;
+    Ok((wire, error_ns))
+}
+
 /// The share of one of `parts` in `count`.
 pub(super) fn share(count: usize, part: usize, parts: usize) -> std::ops::Range<usize> {
     count * part / parts..count * (part + 1) / parts
@@ -137,21 +153,18 @@ pub(super) fn share(count: usize, part: usize, parts: usize) -> std::ops::Range<
 /// Connects to a worker. Returns what is to be added to its clock to have ours, and by how much that
 /// may be wrong: half of the quickest look.
 fn greet(address: &str, control: &Control) -> Result<(Wire, i64, u64), Error> {
-    let stream = TcpStream::connect(address).map_err(|error| {
-        std::io::Error::new(error.kind(), format!("the worker at {address}: {error}"))
-    })?;
-    let mut wire = Wire::new(stream)?;
+    let mut wire = Wire::new(TcpStream::connect(address)?)?;
     wire.send(&Ask::Hello { version: VERSION })?;
     match wire.receive()? {
         Some(Answer::Hello { version }) if version == VERSION => {}
-        other => return Err(unexpected(address, &other)),
+        other => return Err(unexpected(&other)),
     }
     let (mut offset_ns, mut error_ns) = (0, u64::MAX);
     for _ in 0..CLOCK_LOOKS {
         let before = control.now_ns();
         wire.send(&Ask::Clock)?;
         let Some(Answer::Clock { now_ns }) = wire.receive()? else {
-            return Err(unexpected(address, &None));
+            return Err(unexpected(&None));
         };
         let after = control.now_ns();
         if (after - before).div_ceil(2) < error_ns {
@@ -162,12 +175,18 @@ fn greet(address: &str, control: &Control) -> Result<(Wire, i64, u64), Error> {
     Ok((wire, offset_ns, error_ns))
 }
 
-fn unexpected(who: &str, answer: &Option<Answer>) -> Error {
-    match answer {
-        Some(Answer::Failed(why)) => Error::Closed(format!("the worker at {who}: {why}")),
-        None => Error::hung_up(),
-        Some(other) => Error::Nonsense(format!("{other:?} from the worker at {who}")),
-    }
+/// The same, and that it is a worker's: other errors are the broker's.
+fn named(who: &str, error: &Error) -> Error {
+    io::Error::other(format!("the worker at {who}: {error}")).into()
+}
+
+fn unexpected(answer: &Option<Answer>) -> Error {
+    let why = match answer {
+        Some(Answer::Failed(why)) => why.clone(),
+        None => "it ended".to_owned(),
+        Some(other) => format!("it sent {other:?}"),
+    };
+    io::Error::other(why).into()
 }
 
 /// Speaks to one worker from its preparation to its outcome, and enters its counts at its first
@@ -179,10 +198,9 @@ fn attend(
     slots: (usize, usize),
 ) -> Result<PartOutcome, Error> {
     let control = table.control;
-    let who = index.to_string();
     match wire.receive()? {
         Some(Answer::Prepared) => table.prepared.fetch_add(1, Ordering::SeqCst),
-        other => return Err(unexpected(&who, &other)),
+        other => return Err(unexpected(&other)),
     };
     let mut said_done = false;
     loop {
@@ -203,7 +221,7 @@ fn attend(
         let progress = match wire.receive()? {
             Some(Answer::Progress(progress)) => progress,
             Some(Answer::Outcome(outcome)) => return Ok(*outcome),
-            other => return Err(unexpected(&who, &other)),
+            other => return Err(unexpected(&other)),
         };
         enter(table, &progress, index, slots, measuring);
         if stopped || progress.producers_done && !said_done {

@@ -10,7 +10,7 @@ use crate::client::Error;
 use crate::measure::latency::Latencies;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::ops::Range;
 
@@ -198,7 +198,7 @@ impl Wire {
             Some(b'\n') => {
                 Ok(Some(serde_json::from_slice(&line).map_err(|error| nonsense(&error))?))
             }
-            Some(_) => Err(Error::hung_up()),
+            Some(_) => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
         }
     }
 }
