@@ -254,6 +254,8 @@ pub enum Event {
     Dropped { client: usize, why: String },
     /// The broker told a NATS client of an error.
     Complained { connection: u32, text: String },
+    /// Nobody publishes any more but for last words; whoever was behind has got everything.
+    CaughtUp,
     /// Nobody publishes any more; what was under way has had its time, and everybody was answered
     /// once more.
     AllSaid,

@@ -4,21 +4,29 @@
 
 use super::hearing::{Ear, Hearing, Said};
 use crate::history::{History, MessageId};
+use angarium_engine::Laggard;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn check(history: &History) -> Result<(), String> {
     let hearing = Hearing::of(history);
     let can_lag = history.plan.can_lag();
+    // What was written before the oldest messages were taken out tells nothing of that: last words do.
+    let told_at_once = history.plan.laggard != Laggard::DropOldest;
     for ear in hearing.ears.values().filter(|ear| ear.group().is_none()) {
         // Without headers there is no place in which it could be told.
         if !can_lag || ear.listen.takes_headers {
-            judge(&hearing, ear, can_lag)?;
+            judge(&hearing, ear, can_lag, told_at_once)?;
         }
     }
     Ok(())
 }
 
-fn judge(hearing: &Hearing<'_>, ear: &Ear<'_>, can_lag: bool) -> Result<(), String> {
+fn judge(
+    hearing: &Hearing<'_>,
+    ear: &Ear<'_>,
+    can_lag: bool,
+    told_at_once: bool,
+) -> Result<(), String> {
     let who = ear.listen.listener;
     let mut newest: BTreeMap<u32, MessageId> = BTreeMap::new();
     let (mut missing, mut told) = (0, 0);
@@ -28,7 +36,8 @@ fn judge(hearing: &Hearing<'_>, ear: &Ear<'_>, can_lag: bool) -> Result<(), Stri
         let after = before.unwrap_or(MessageId::new(message.producer(), 0));
         missing += expected(hearing, ear, after, message).count();
         told += usize::try_from(hear.missed).unwrap_or(usize::MAX);
-        if missing > told {
+        let is_told = told_at_once || hearing.is_last_word(message);
+        if missing > told && is_told {
             return Err(format!(
                 "listener {who} heard {message:?} and misses {missing} before it, of which it was \
                  told of {told}"

@@ -55,6 +55,8 @@ pub(super) struct Hearing<'a> {
     pub(super) said: BTreeMap<MessageId, Said<'a>>,
     /// Messages of transactions that were not committed, or not known to be.
     pub(super) undone: BTreeSet<MessageId>,
+    /// The event after which only last words are said.
+    caught_up: Option<usize>,
     /// The event after which nothing is under way.
     pub(super) all_said: Option<usize>,
     restarts: Vec<usize>,
@@ -67,6 +69,7 @@ impl<'a> Hearing<'a> {
             ears: BTreeMap::new(),
             said: BTreeMap::new(),
             undone: BTreeSet::new(),
+            caught_up: None,
             all_said: None,
             restarts: Vec::new(),
         };
@@ -129,6 +132,7 @@ impl<'a> Hearing<'a> {
                 let on_it = |ear: &&mut Ear<'_>| ear.listen.connection == *connection;
                 self.ears.values_mut().filter(on_it).for_each(|ear| ear.parted = Some(at));
             }
+            Event::CaughtUp => self.caught_up = Some(at),
             Event::AllSaid => self.all_said = Some(at),
             Event::Crashed | Event::Closed => self.restarts.push(at),
             _ => {}
@@ -149,6 +153,12 @@ impl<'a> Hearing<'a> {
 
     fn time(&self, at: usize) -> Time {
         self.history.events[at].0
+    }
+
+    /// Whether a message was published after all who were behind had caught up.
+    pub(super) fn is_last_word(&self, message: MessageId) -> bool {
+        let said = self.said.get(&message);
+        said.is_some_and(|said| self.caught_up.is_some_and(|caught_up| said.at > caught_up))
     }
 
     /// Whether it was connected until all was said.

@@ -56,6 +56,9 @@ pub(super) fn plan(random: &mut Random) -> Plan {
     if random.percent(50) {
         add_queues(&mut plan, random);
     }
+    if plan.laggard == Laggard::DropNew && random.percent(50) {
+        plan.laggard = Laggard::DropOldest;
+    }
     plan
 }
 

@@ -126,6 +126,9 @@ impl World {
     /// Waits until every client has its answers, for the next round or the end.
     fn await_call(&mut self, since: Time, round: Round) -> Result<(), String> {
         if self.busy(since)?.is_none() {
+            if round == Round::CatchUp {
+                self.note(Event::CaughtUp);
+            }
             match round.next() {
                 Some(next) => self.stage = Stage::Resting(self.now, next),
                 None => {
