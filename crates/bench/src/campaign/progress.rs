@@ -54,8 +54,7 @@ impl Progress {
     /// A run has ended.
     pub(super) fn end(&mut self, what: &str, result: &str) {
         let mut state = held(&self.state);
-        state.done += 1;
-        state.current = None;
+        state.one_done();
         if self.quiet {
             return;
         }
@@ -97,6 +96,13 @@ fn say(text: &str) {
 }
 
 impl State {
+    /// Some cases are only known once their broker runs: then there are more than were counted.
+    fn one_done(&mut self) {
+        self.done += 1;
+        self.total = self.total.max(self.done);
+        self.current = None;
+    }
+
     fn head(&self) -> String {
         let elapsed = self.start.elapsed();
         let left = remaining(elapsed, self.done, self.total).map_or("?".to_owned(), clock);
@@ -149,6 +155,15 @@ mod tests {
         assert_eq!(remaining(seconds(30), 0, 9), None);
         assert_eq!(remaining(seconds(30), 9, 9), Some(seconds(0)));
         assert_eq!(clock(seconds(125)), "2:05");
+    }
+
+    #[test]
+    fn no_more_runs_are_done_than_there_are() {
+        let mut state = State { start: Instant::now(), done: 0, total: 2, current: None };
+        for counted in [(1, 2), (2, 2), (3, 3)] {
+            state.one_done();
+            assert_eq!((state.done, state.total), counted);
+        }
     }
 
     #[test]
