@@ -2,16 +2,15 @@
 
 use super::Direct;
 use super::interest::Place;
+use super::leaving::Sessions;
 use crate::access::{check_pattern, covers};
 use crate::engine::Engine;
 use crate::limits::{NAME_BYTES_MAX, SUBJECT_BYTES_MAX};
-use crate::slab::Slab;
 use crate::table::Table;
 use crate::{
     Bound, ConnectionId, Delivery, Effects, Heard, Laggard, Listen, Lost, MessageView, Refusal,
     RefusalKind, SessionId,
 };
-use std::collections::VecDeque;
 use std::hash::BuildHasher;
 
 /// One who listens.
@@ -42,61 +41,9 @@ pub(crate) struct Listener {
 /// Those who listen for one session, found by their names.
 #[derive(Debug, Default)]
 pub(crate) struct Listeners {
-    slots: Table<u32>,
+    pub(super) slots: Table<u32>,
     /// As [`Listener`] has it, once it has listened to anything.
-    whose: Option<u32>,
-}
-
-/// Sessions that listen or have listened.
-#[derive(Debug, Default)]
-pub(super) struct Sessions {
-    /// Whether each is still there.
-    present: Slab<bool>,
-    /// The listeners of those that have gone, which are taken out a part at a time.
-    leaving: VecDeque<Listeners>,
-}
-
-impl Sessions {
-    /// Whether there are listeners of sessions that have gone.
-    #[inline]
-    pub(super) fn are_leaving(&self) -> bool {
-        !self.leaving.is_empty()
-    }
-
-    #[inline]
-    fn has_left(&self, whose: u32) -> bool {
-        self.are_leaving() && self.is_absent(whose)
-    }
-
-    #[cold]
-    fn is_absent(&self, whose: u32) -> bool {
-        self.present.get(whose) != Some(&true)
-    }
-
-    fn leave(&mut self, listeners: Listeners) {
-        let Some(whose) = listeners.whose else { return };
-        *self.present.get_mut(whose).expect("it listened") = false;
-        self.leaving.push_back(listeners);
-    }
-
-    /// Takes the next part of those who are leaving.
-    fn next_part(&mut self) -> impl Iterator<Item = u32> + use<> {
-        let mut part = None;
-        if let Some(listeners) = self.leaving.front_mut() {
-            part = listeners.slots.take_part();
-            if listeners.slots.len() == 0 {
-                listeners.whose.and_then(|whose| self.present.remove(whose));
-                self.leaving.pop_front();
-            }
-        }
-        part.into_iter().flatten()
-    }
-
-    /// How many are known.
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.present.len()
-    }
+    pub(super) whose: Option<u32>,
 }
 
 impl Listener {
@@ -179,8 +126,8 @@ impl Engine {
             return Err(Refusal::new(RefusalKind::LimitExceeded, text));
         }
         let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
-        let present = &mut self.direct.sessions.present;
-        let whose = *session.listeners.whose.get_or_insert_with(|| present.insert(true));
+        let sessions = &mut self.direct.sessions;
+        let whose = *session.listeners.whose.get_or_insert_with(|| sessions.come());
         let vhost = session.vhost;
         let host = self.vhosts.get_mut(vhost).expect("sessions end first");
         let listener = self.direct.listeners.next_slot();

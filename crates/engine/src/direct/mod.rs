@@ -8,6 +8,7 @@ mod cache;
 mod emit;
 mod forward;
 mod interest;
+mod leaving;
 pub(crate) mod listen;
 mod news;
 
@@ -22,7 +23,7 @@ pub(crate) use listen::Listeners;
 #[derive(Debug)]
 pub(crate) struct Direct {
     listeners: Slab<listen::Listener>,
-    sessions: listen::Sessions,
+    sessions: leaving::Sessions,
     hasher: FixedState,
     /// Listeners there have been.
     listened: u32,
@@ -38,7 +39,7 @@ impl Direct {
     pub(crate) fn new(seed: u64) -> Direct {
         Direct {
             listeners: Slab::default(),
-            sessions: listen::Sessions::default(),
+            sessions: leaving::Sessions::default(),
             hasher: FixedState::with_seed(seed),
             listened: 0,
             emissions: 0,
