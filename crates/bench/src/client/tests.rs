@@ -1,22 +1,26 @@
 //! What links make of bytes, however they come.
 
-use super::{Error, Head, Link, Receiver, Route, Target};
+use super::{Confirm, Error, Head, Link, Receiver, Route, Target};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener};
 use std::thread;
 
-/// Keeps everything.
+/// Keeps everything; confirms are expected to be of all up to one.
 #[derive(Default)]
-struct Kept {
-    bodies: Vec<Vec<u8>>,
+pub(super) struct Kept {
+    pub(super) bodies: Vec<Vec<u8>>,
     sizes: Vec<u64>,
-    complete: usize,
-    ends: usize,
+    pub(super) tags: Vec<u64>,
+    pub(super) complete: usize,
+    pub(super) confirmed: u64,
+    pub(super) ends: usize,
+    pub(super) commits: usize,
 }
 
 impl Receiver for Kept {
     fn begin(&mut self, head: Head) {
         self.sizes.push(head.size);
+        self.tags.push(head.tag);
         self.bodies.push(Vec::new());
     }
 
@@ -26,6 +30,16 @@ impl Receiver for Kept {
 
     fn complete(&mut self) {
         self.complete += 1;
+    }
+
+    fn confirm(&mut self, confirm: Confirm) -> Result<(), Error> {
+        assert!(confirm.multiple && !confirm.refused);
+        self.confirmed = confirm.tag;
+        Ok(())
+    }
+
+    fn committed(&mut self) {
+        self.commits += 1;
     }
 
     fn ended(&mut self) {

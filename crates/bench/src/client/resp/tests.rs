@@ -2,7 +2,8 @@
 
 use super::codec::{self, Item};
 use super::{Connection, Login, Uri};
-use crate::client::{Confirm, Error, Head, Receiver};
+use crate::client::Error;
+use crate::client::tests::Kept;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread;
@@ -136,46 +137,6 @@ fn addresses_are_read_with_their_defaults() {
     check("redis://u:p@h", login("u", "p"), 6_379);
     for wrong in ["amqp://h", "redis://", "redis://h:port"] {
         assert!(wrong.parse::<Uri>().is_err(), "{wrong}");
-    }
-}
-
-/// Keeps everything.
-#[derive(Default)]
-struct Kept {
-    bodies: Vec<Vec<u8>>,
-    tags: Vec<u64>,
-    complete: usize,
-    confirmed: u64,
-    ends: usize,
-    commits: usize,
-}
-
-impl Receiver for Kept {
-    fn begin(&mut self, head: Head) {
-        self.tags.push(head.tag);
-        self.bodies.push(Vec::new());
-    }
-
-    fn body(&mut self, octets: &[u8]) {
-        self.bodies.last_mut().expect("it began").extend_from_slice(octets);
-    }
-
-    fn complete(&mut self) {
-        self.complete += 1;
-    }
-
-    fn confirm(&mut self, confirm: Confirm) -> Result<(), Error> {
-        assert!(confirm.multiple && !confirm.refused);
-        self.confirmed = confirm.tag;
-        Ok(())
-    }
-
-    fn committed(&mut self) {
-        self.commits += 1;
-    }
-
-    fn ended(&mut self) {
-        self.ends += 1;
     }
 }
 
