@@ -2,6 +2,7 @@
 //! and faults on demand.
 
 use crate::fake::Fault;
+use crate::faults::Faults;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -21,8 +22,7 @@ struct Subscription {
 #[derive(Default)]
 struct State {
     subscriptions: Vec<Subscription>,
-    held_back: Vec<(String, Vec<u8>)>,
-    published: u64,
+    faults: Faults,
 }
 
 impl Subscription {
@@ -68,29 +68,16 @@ impl State {
         }
     }
 
-    fn publish(&mut self, subject: &str, mut body: Vec<u8>, fault: Fault) {
-        self.published += 1;
-        let struck = self.published.is_multiple_of(100);
-        let held_back = std::mem::take(&mut self.held_back);
-        match fault {
-            Fault::Drop if struck => return,
-            Fault::Duplicate if struck => self.deliver(subject, &body),
-            Fault::Swap if struck => {
-                self.held_back.push((subject.to_owned(), body));
-                return;
+    fn publish(&mut self, subject: &str, body: Vec<u8>, fault: Fault) {
+        let out = self.faults.publish(fault, subject, body);
+        if self.faults.cuts_off(fault) {
+            for subscription in self.subscriptions.drain(..) {
+                let text = b"-ERR 'Slow Consumer'\r\n";
+                drop((&subscription.stream).write_all(text));
+                drop(subscription.stream.shutdown(Shutdown::Both));
             }
-            Fault::CutOff if struck => {
-                for subscription in self.subscriptions.drain(..) {
-                    let text = b"-ERR 'Slow Consumer'\r\n";
-                    drop((&subscription.stream).write_all(text));
-                    drop(subscription.stream.shutdown(Shutdown::Both));
-                }
-            }
-            Fault::FlipBit if struck => *body.last_mut().expect("bodies are not empty") ^= 1,
-            _ => {}
         }
-        self.deliver(subject, &body);
-        for (subject, body) in held_back {
+        for (subject, body) in out {
             self.deliver(&subject, &body);
         }
     }

@@ -2,6 +2,7 @@
 //! streams with consumer groups, and faults on demand.
 
 use crate::fake::Fault;
+use crate::faults::Faults;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -27,8 +28,7 @@ struct Log {
 struct State {
     subscriptions: Vec<Subscription>,
     logs: BTreeMap<String, Log>,
-    held_back: Vec<(String, Vec<u8>)>,
-    published: u64,
+    faults: Faults,
     acknowledged: u64,
 }
 
@@ -109,27 +109,14 @@ impl State {
         }
     }
 
-    fn publish(&mut self, key: &str, mut body: Vec<u8>, fault: Fault) {
-        self.published += 1;
-        let struck = self.published.is_multiple_of(100);
-        let held_back = std::mem::take(&mut self.held_back);
-        match fault {
-            Fault::Drop if struck => return,
-            Fault::Duplicate if struck => self.deliver(key, &body),
-            Fault::Swap if struck => {
-                self.held_back.push((key.to_owned(), body));
-                return;
+    fn publish(&mut self, key: &str, body: Vec<u8>, fault: Fault) {
+        let out = self.faults.publish(fault, key, body);
+        if self.faults.cuts_off(fault) {
+            for it in self.subscriptions.drain(..) {
+                drop(it.stream.shutdown(Shutdown::Both));
             }
-            Fault::CutOff if struck => {
-                for it in self.subscriptions.drain(..) {
-                    drop(it.stream.shutdown(Shutdown::Both));
-                }
-            }
-            Fault::FlipBit if struck => *body.last_mut().expect("bodies are not empty") ^= 1,
-            _ => {}
         }
-        self.deliver(key, &body);
-        for (key, body) in held_back {
+        for (key, body) in out {
             self.deliver(&key, &body);
         }
     }

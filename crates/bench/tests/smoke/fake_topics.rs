@@ -2,6 +2,7 @@
 //! topics, sessions that wait, and faults on demand.
 
 use crate::fake::Fault;
+use crate::faults::Faults;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -36,8 +37,7 @@ struct Client {
 #[derive(Default)]
 struct State {
     clients: BTreeMap<String, Client>,
-    held_back: Vec<(String, Vec<u8>)>,
-    published: u64,
+    faults: Faults,
 }
 
 /// A running one.
@@ -129,22 +129,8 @@ fn serve(speech: Speech, fault: Fault, mut stream: TcpStream, index: usize, stat
 }
 
 impl State {
-    fn publish(&mut self, speech: Speech, topic: &str, mut body: Vec<u8>, fault: Fault) {
-        self.published += 1;
-        let struck = self.published.is_multiple_of(100);
-        let held_back = std::mem::take(&mut self.held_back);
-        match fault {
-            Fault::Drop if struck => return,
-            Fault::Duplicate if struck => self.deliver(speech, topic, &body),
-            Fault::Swap if struck => {
-                self.held_back.push((topic.to_owned(), body));
-                return;
-            }
-            Fault::FlipBit if struck => *body.last_mut().expect("bodies are not empty") ^= 1,
-            _ => {}
-        }
-        self.deliver(speech, topic, &body);
-        for (topic, body) in held_back {
+    fn publish(&mut self, speech: Speech, topic: &str, body: Vec<u8>, fault: Fault) {
+        for (topic, body) in self.faults.publish(fault, topic, body) {
             self.deliver(speech, &topic, &body);
         }
     }

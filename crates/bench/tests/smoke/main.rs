@@ -5,6 +5,7 @@ mod fake;
 mod fake_nats;
 mod fake_redis;
 mod fake_topics;
+mod faults;
 mod redis;
 mod workers;
 

@@ -1,0 +1,42 @@
+//! What a fake broker of topics does wrong: what it delivers for what is published.
+
+use super::fake::Fault;
+
+/// How far it is.
+#[derive(Default)]
+pub(crate) struct Faults {
+    published: u64,
+    held_back: Vec<(String, Vec<u8>)>,
+}
+
+impl Faults {
+    /// What is to be delivered, in order, for one more message.
+    pub(crate) fn publish(
+        &mut self,
+        fault: Fault,
+        topic: &str,
+        mut body: Vec<u8>,
+    ) -> Vec<(String, Vec<u8>)> {
+        self.published += 1;
+        let struck = self.published.is_multiple_of(100);
+        let mut out = Vec::new();
+        match fault {
+            Fault::Drop if struck => return out,
+            Fault::Duplicate if struck => out.push((topic.to_owned(), body.clone())),
+            Fault::Swap if struck => {
+                self.held_back.push((topic.to_owned(), body));
+                return out;
+            }
+            Fault::FlipBit if struck => *body.last_mut().expect("bodies are not empty") ^= 1,
+            _ => {}
+        }
+        out.push((topic.to_owned(), body));
+        out.append(&mut self.held_back);
+        out
+    }
+
+    /// Whether those who subscribed are cut off before the last one published is delivered.
+    pub(crate) fn cuts_off(&self, fault: Fault) -> bool {
+        fault == Fault::CutOff && self.published.is_multiple_of(100)
+    }
+}
