@@ -2,8 +2,11 @@
 
 use crate::fake::Fault;
 use angarium_bench::load::{End, Plan, worker};
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 /// Starts workers, which serve until the process ends. Returns where they are.
@@ -64,6 +67,107 @@ fn a_worker_that_is_not_there_or_cannot_is_named() {
     assert!(said.starts_with(&format!("the worker at {ending}: ")), "{said}");
     let bounded = Plan { ahead: 10, ..plan }.fanned_out(2);
     assert!(refused(&bounded, &workers(2)).contains("several machines"));
+}
+
+/// One that takes connections and says nothing.
+fn silent() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has ports");
+    let address = listener.local_addr().expect("it is bound").to_string();
+    thread::spawn(move || listener.incoming().map_while(Result::ok).collect::<Vec<_>>());
+    address
+}
+
+/// What lies between a coordinator and a worker.
+struct Between {
+    /// Where the coordinator finds it.
+    address: String,
+    /// What keeps both its connections open.
+    _open: mpsc::Sender<()>,
+}
+
+impl Between {
+    /// Passes everything on until the worker has said so many lines, and nothing more after that; both
+    /// connections stay open if it `holds` them.
+    fn start(worker: &str, lines: usize, holds: bool) -> Between {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has ports");
+        let address = listener.local_addr().expect("it is bound").to_string();
+        let worker = worker.to_owned();
+        let (open, closed) = mpsc::channel::<()>();
+        thread::spawn(move || {
+            let (coordinator, _) = listener.accept().expect("it comes");
+            let worker = TcpStream::connect(worker).expect("it listens");
+            let again = |stream: &TcpStream| stream.try_clone().expect("a socket");
+            let (from, mut to) = (BufReader::new(again(&worker)), again(&coordinator));
+            let (asks, mut asked) = (BufReader::new(again(&coordinator)), again(&worker));
+            // An answer follows each question, so what is not answered is the last that was passed on.
+            thread::spawn(move || pass(asks, &mut asked, lines + 1));
+            pass(from, &mut to, lines);
+            if holds {
+                // Until the test is over.
+                let _ = closed.recv();
+            }
+            drop((worker.shutdown(std::net::Shutdown::Both), coordinator));
+        });
+        Between { address, _open: open }
+    }
+}
+
+fn pass(from: impl BufRead, to: &mut TcpStream, lines: usize) {
+    for line in from.lines().map_while(Result::ok).take(lines) {
+        let passed = to.write_all(format!("{line}\n").as_bytes());
+        if passed.is_err() {
+            return;
+        }
+    }
+}
+
+/// Lines of a worker up to its preparation, and some of its progress.
+const AMID_THE_LOAD: usize = 202 + 10;
+
+/// A load that would go on for a minute.
+fn long() -> Plan {
+    let end = End::After { warm_up: Duration::ZERO, measured: Duration::from_secs(60) };
+    Plan { end, rate: 1_000, ..crate::plan(Fault::None) }
+}
+
+#[test]
+fn a_worker_that_says_nothing_is_named() {
+    let check = |workers: &[String], mute: &str, ms: u64| {
+        let silence = Duration::from_millis(ms);
+        let said = worker::run_within(&long(), workers, None, silence).expect_err("it hangs");
+        let wanted = format!("the worker at {mute}: it has said nothing for {}", ms as f64 / 1e3);
+        assert!(said.to_string().starts_with(&wanted), "{said}");
+    };
+    let mute = silent();
+    check(std::slice::from_ref(&mute), &mute, 100);
+    // Amid a load, and beside another that works on.
+    for (before, lines, ms) in
+        [(0, AMID_THE_LOAD, 500), (1, AMID_THE_LOAD, 3_000), (1, 201, 3_000), (0, 100, 500)]
+    {
+        let mute = Between::start(&workers(1)[0], lines, true);
+        check(&[workers(before), vec![mute.address.clone()]].concat(), &mute.address, ms);
+    }
+}
+
+#[test]
+fn a_worker_without_its_coordinator_stops_its_load() {
+    for holds in [true, false] {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has ports");
+        let address = listener.local_addr().expect("it is bound").to_string();
+        let silence = Duration::from_secs(2);
+        let (over, is_over) = mpsc::channel();
+        thread::spawn(move || {
+            // It ends with its one session, and that with all threads of its load.
+            let served = worker::serve_within(&listener, Some(1), silence);
+            let _ = over.send(served.is_ok());
+        });
+        let between = Between::start(&address, AMID_THE_LOAD, holds);
+        // The coordinator's end is kept open, too, unless it is that which is gone.
+        let workers = [between.address.clone()];
+        let ran = worker::run_within(&long(), &workers, None, Duration::from_secs(2));
+        assert!(ran.is_err(), "it is gone");
+        assert_eq!(is_over.recv_timeout(Duration::from_secs(40)), Ok(true), "{holds}");
+    }
 }
 
 #[test]

@@ -9,13 +9,15 @@ use super::super::producer::Produced;
 use super::super::run::{rest, undelivered, wait_with_progress};
 use super::super::span::{SAMPLE, Sampler, Span};
 use super::super::topology::Topology;
-use super::wire::{Answer, Ask, Part, PartOutcome, Progress, VERSION, Wire};
+use super::wire::{
+    Answer, Ask, Part, PartOutcome, Progress, SIGN_EVERY, SILENCE_MAX, VERSION, Wire,
+};
 use crate::client::{Error, Link};
 use crate::interrupt;
 use std::io;
-use std::net::TcpStream;
-use std::sync::Mutex;
+use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,6 +25,8 @@ use std::time::{Duration, Instant};
 const POLL: Duration = Duration::from_millis(20);
 /// Looks at a worker's clock, of which the quickest counts.
 const CLOCK_LOOKS: usize = 200;
+/// How long all workers together may take to be prepared.
+const PREPARED_WITHIN: Duration = Duration::from_secs(60);
 
 /// What the threads that speak to the workers share.
 struct Table<'a> {
@@ -31,17 +35,29 @@ struct Table<'a> {
     prepared: AtomicUsize,
     published: AtomicUsize,
     broken: AtomicBool,
+    /// What the first worker said that broke: those after it break for its sake.
+    why: OnceLock<String>,
     /// CPU that each worker has taken.
     cpu_ns: Vec<Mutex<(u64, u64)>>,
 }
 
 /// Runs `plan` by the workers at these addresses; the plan's target is theirs to reach, and ours too.
 pub fn run(plan: &Plan, workers: &[String], broker_pid: Option<u32>) -> Result<Outcome, Error> {
+    run_within(plan, workers, broker_pid, SILENCE_MAX)
+}
+
+/// The same with another limit on how long a worker may be silent before the run ends.
+pub fn run_within(
+    plan: &Plan,
+    workers: &[String],
+    broker_pid: Option<u32>,
+    silence: Duration,
+) -> Result<Outcome, Error> {
     check(plan, workers).map_err(Error::Closed)?;
     let topology = Topology::of(plan);
     let mut link = Link::open(&plan.target)?;
     topology.declare(&mut link, plan)?;
-    let outcome = coordinate(plan, &topology, workers, broker_pid);
+    let outcome = coordinate(plan, &topology, workers, broker_pid, silence);
     let deleted = topology.delete(&mut link);
     let outcome = outcome?;
     deleted?;
@@ -64,22 +80,17 @@ fn coordinate(
     topology: &Topology,
     workers: &[String],
     broker_pid: Option<u32>,
+    silence: Duration,
 ) -> Result<Outcome, Error> {
     let control = Control::new(plan.producers, plan.consumers, 0, plan.copies());
-    let mut wires = Vec::new();
-    let mut error_ns = 0;
-    for (index, address) in workers.iter().enumerate() {
-        let prepared = prepare(plan, topology, workers, index, &control);
-        let (wire, clock_error_ns) = prepared.map_err(|error| named(address, &error))?;
-        error_ns = error_ns.max(clock_error_ns);
-        wires.push(wire);
-    }
+    let (wires, error_ns) = prepare(plan, topology, workers, &control, silence)?;
     let table = Table {
         control: &control,
         go: AtomicBool::new(false),
         prepared: AtomicUsize::new(0),
         published: AtomicUsize::new(0),
         broken: AtomicBool::new(false),
+        why: OnceLock::new(),
         cpu_ns: workers.iter().map(|_| Mutex::new((0, 0))).collect(),
     };
     let (mut span, parts) = thread::scope(|scope| {
@@ -95,20 +106,25 @@ fn coordinate(
                 );
                 scope.spawn(move || {
                     let part = attend(wire, table, index, slots);
-                    let part = part.map_err(|error| named(address, &error));
-                    table.broken.fetch_or(part.is_err(), Ordering::SeqCst);
-                    part
+                    part.map_err(|error| {
+                        // Only the first is kept.
+                        let _ = table.why.set(named(address, &error).to_string());
+                        table.broken.store(true, Ordering::SeqCst);
+                    })
                 })
             })
             .collect();
         let span = keep_time(plan, table, workers.len(), broker_pid);
         let join = "those who speak to workers do not panic";
-        let parts: Result<Vec<PartOutcome>, Error> =
+        let parts: Vec<Result<PartOutcome, ()>> =
             threads.into_iter().map(|it| it.join().expect(join)).collect();
         (span, parts)
     });
+    if let Some(why) = table.why.get() {
+        return Err(io::Error::other(why.clone()).into());
+    }
     let (mut produced, mut consumed) = (Vec::new(), Vec::new());
-    for part in parts? {
+    for part in parts.into_iter().flatten() {
         produced.extend(part.produced.into_iter().map(Produced::from));
         consumed.extend(part.consumed.into_iter().map(Consumed::from));
     }
@@ -125,24 +141,36 @@ fn coordinate(
     Ok(outcome)
 }
 
-/// Connects to one of the workers and tells it its part. Returns how wrong its clock may be, too.
+/// Connects to the workers, and when all are there tells each its part. Returns how wrong a clock of
+/// theirs may be, too.
 fn prepare(
     plan: &Plan,
     topology: &Topology,
     workers: &[String],
-    index: usize,
     control: &Control,
-) -> Result<(Wire, u64), Error> {
-    let (mut wire, offset_ns, error_ns) = greet(&workers[index], control)?;
-    let part = Part {
-        plan: plan.clone(),
-        topology: topology.clone(),
-        producers: share(plan.producers, index, workers.len()),
-        consumers: share(plan.consumers, index, workers.len()),
-        offset_ns,
-    };
-    wire.send(&Ask::Prepare(Box::new(part)))?;
-    Ok((wire, error_ns))
+    silence: Duration,
+) -> Result<(Vec<Wire>, u64), Error> {
+    let (mut greeted, mut worst_ns) = (Vec::new(), 0);
+    for address in workers {
+        let (wire, offset_ns, error_ns) =
+            greet(address, control, silence).map_err(|error| named(address, &error))?;
+        worst_ns = worst_ns.max(error_ns);
+        greeted.push((wire, offset_ns));
+    }
+    let mut wires = Vec::new();
+    for (index, (mut wire, offset_ns)) in greeted.into_iter().enumerate() {
+        let part = Part {
+            plan: plan.clone(),
+            topology: topology.clone(),
+            producers: share(plan.producers, index, workers.len()),
+            consumers: share(plan.consumers, index, workers.len()),
+            offset_ns,
+        };
+        let told = wire.send(&Ask::Prepare(Box::new(part)));
+        told.map_err(|error| named(&workers[index], &error))?;
+        wires.push(wire);
+    }
+    Ok((wires, worst_ns))
 }
 
 /// The share of one of `parts` in `count`.
@@ -152,8 +180,8 @@ pub(super) fn share(count: usize, part: usize, parts: usize) -> std::ops::Range<
 
 /// Connects to a worker. Returns what is to be added to its clock to have ours, and by how much that
 /// may be wrong: half of the quickest look.
-fn greet(address: &str, control: &Control) -> Result<(Wire, i64, u64), Error> {
-    let mut wire = Wire::new(TcpStream::connect(address)?)?;
+fn greet(address: &str, control: &Control, silence: Duration) -> Result<(Wire, i64, u64), Error> {
+    let mut wire = Wire::new(connect(address, silence)?, silence)?;
     wire.send(&Ask::Hello { version: VERSION })?;
     match wire.receive()? {
         Some(Answer::Hello { version }) if version == VERSION => {}
@@ -173,6 +201,18 @@ fn greet(address: &str, control: &Control) -> Result<(Wire, i64, u64), Error> {
         }
     }
     Ok((wire, offset_ns, error_ns))
+}
+
+/// By the first of its addresses that answers.
+fn connect(address: &str, patience: Duration) -> io::Result<TcpStream> {
+    let mut found = Err(io::Error::other("it has no address"));
+    for address in address.to_socket_addrs()? {
+        found = TcpStream::connect_timeout(&address, patience);
+        if found.is_ok() {
+            break;
+        }
+    }
+    found
 }
 
 /// The same, and that it is a worker's: other errors are the broker's.
@@ -198,27 +238,31 @@ fn attend(
     slots: (usize, usize),
 ) -> Result<PartOutcome, Error> {
     let control = table.control;
-    match wire.receive()? {
+    match answer(&mut wire, || control.stop_consuming.load(Ordering::SeqCst))? {
         Some(Answer::Prepared) => table.prepared.fetch_add(1, Ordering::SeqCst),
         other => return Err(unexpected(&other)),
     };
-    let mut said_done = false;
+    let (mut said_done, mut signed) = (false, Instant::now());
     loop {
         let stopping = control.stop_publishing.load(Ordering::SeqCst);
         let finishing = control.stop_consuming.load(Ordering::SeqCst);
-        if !table.go.load(Ordering::SeqCst) && !finishing {
+        let waiting = !table.go.load(Ordering::SeqCst) && !finishing;
+        if waiting && signed.elapsed() < SIGN_EVERY {
             thread::sleep(POLL / 4);
             continue;
         }
+        signed = Instant::now();
         let measuring = control.measuring.load(Ordering::Relaxed);
         let ask = match (stopping && !said_done, finishing && said_done) {
+            _ if waiting => Ask::Wait,
             (true, _) => Ask::StopPublishing,
             (_, true) => Ask::Finish,
             _ => Ask::Go { measuring },
         };
         let stopped = matches!(ask, Ask::StopPublishing);
         wire.send(&ask)?;
-        let progress = match wire.receive()? {
+        let progress = match answer(&mut wire, || false)? {
+            Some(Answer::Progress(_)) if waiting => continue,
             Some(Answer::Progress(progress)) => progress,
             Some(Answer::Outcome(outcome)) => return Ok(*outcome),
             other => return Err(unexpected(&other)),
@@ -234,6 +278,19 @@ fn attend(
         }
         table.broken.fetch_or(progress.broken, Ordering::SeqCst);
         thread::sleep(POLL);
+    }
+}
+
+/// What a worker says behind its signs; an error if it still gives them once it is too late.
+fn answer(wire: &mut Wire, is_late: impl Fn() -> bool) -> Result<Option<Answer>, Error> {
+    loop {
+        match wire.receive()? {
+            Some(Answer::Working) if is_late() => {
+                return Err(io::Error::other("it was not prepared in time").into());
+            }
+            Some(Answer::Working) => {}
+            other => return Ok(other),
+        }
     }
 }
 
@@ -271,7 +328,7 @@ fn keep_time(plan: &Plan, table: &Table<'_>, workers: usize, broker_pid: Option<
     let waiting = Instant::now();
     while table.prepared.load(Ordering::SeqCst) < workers && !broken() {
         thread::sleep(POLL / 4);
-        if waiting.elapsed() > Duration::from_secs(60) {
+        if waiting.elapsed() > PREPARED_WITHIN {
             table.broken.store(true, Ordering::SeqCst);
         }
     }

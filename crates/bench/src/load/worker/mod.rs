@@ -5,8 +5,8 @@ mod coordinate;
 mod serve;
 mod wire;
 
-pub use coordinate::{check, run};
-pub use serve::serve;
+pub use coordinate::{check, run, run_within};
+pub use serve::{serve, serve_within};
 
 #[cfg(test)]
 mod tests;

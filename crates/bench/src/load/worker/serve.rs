@@ -5,18 +5,34 @@ use super::super::control::Control;
 use super::super::plan::End;
 use super::super::producer::{Produced, Producer};
 use super::super::run::join;
-use super::wire::{Answer, Ask, Part, PartOutcome, Progress, VERSION, Wire};
+use super::wire::{
+    Answer, Ask, Part, PartOutcome, Progress, SIGN_EVERY, SILENCE_MAX, VERSION, Wire,
+};
 use crate::client::Error;
 use crate::interrupt;
 use crate::measure::process;
-use std::io::ErrorKind;
-use std::net::TcpListener;
+use std::io::{self, ErrorKind};
+use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::Ordering;
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
+/// How often the threads are looked at that are waited for.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// While nothing is prepared no harm is done by a coordinator that is busy with other workers.
+const SILENCES_UNPREPARED: u32 = 6;
+
 /// Serves coordinators, one at a time, until the process is told to end, or for so many of them.
 pub fn serve(listener: &TcpListener, sessions: Option<usize>) -> Result<(), Error> {
+    serve_within(listener, sessions, SILENCE_MAX)
+}
+
+/// The same with another limit on how long a coordinator may be silent before its load is stopped.
+pub fn serve_within(
+    listener: &TcpListener,
+    sessions: Option<usize>,
+    silence: Duration,
+) -> Result<(), Error> {
     // A look at the signals now and then.
     listener.set_nonblocking(true)?;
     let mut served = 0;
@@ -25,8 +41,8 @@ pub fn serve(listener: &TcpListener, sessions: Option<usize>) -> Result<(), Erro
             Ok((stream, peer)) => {
                 stream.set_nonblocking(false)?;
                 served += 1;
-                if let Err(error) = Wire::new(stream).and_then(session) {
-                    eprintln!("worker: {peer}: {error}");
+                if let Err(error) = session(stream, silence) {
+                    eprintln!("worker: the coordinator at {peer}: {error}");
                 }
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -38,9 +54,11 @@ pub fn serve(listener: &TcpListener, sessions: Option<usize>) -> Result<(), Erro
     Ok(())
 }
 
-fn session(mut wire: Wire) -> Result<(), Error> {
+fn session(stream: TcpStream, silence: Duration) -> Result<(), Error> {
+    let mut wire = Wire::new(stream, silence)?;
     let clock = Instant::now();
     loop {
+        wire.set_silence(silence * SILENCES_UNPREPARED)?;
         match wire.receive()? {
             None => return Ok(()),
             Some(Ask::Hello { .. }) => wire.send(&Answer::Hello { version: VERSION })?,
@@ -48,12 +66,16 @@ fn session(mut wire: Wire) -> Result<(), Error> {
                 wire.send(&Answer::Clock { now_ns: clock.elapsed().as_nanos() as u64 })?;
             }
             Some(Ask::Prepare(part)) => {
+                wire.set_silence(silence)?;
                 if let Err(error) = hold(&mut wire, &part, clock) {
+                    if wire.is_lost() {
+                        return Err(error);
+                    }
                     wire.send(&Answer::Failed(error.to_string()))?;
                 }
             }
             // Left over from a part that has failed.
-            Some(Ask::Go { .. } | Ask::StopPublishing | Ask::Finish) => {
+            Some(Ask::Wait | Ask::Go { .. } | Ask::StopPublishing | Ask::Finish) => {
                 wire.send(&Answer::Failed("nothing is prepared".to_owned()))?;
             }
         }
@@ -75,26 +97,53 @@ fn hold(wire: &mut Wire, part: &Part, clock: Instant) -> Result<(), Error> {
     // Where messages are counted all of them count, also those of whoever begins first.
     control.measuring.store(matches!(plan.end, End::Count(_)), Ordering::Relaxed);
     thread::scope(|scope| {
-        let outcome = (|| {
-            let mut consumers = Vec::new();
-            for index in part.consumers.clone() {
-                let source = part.topology.source(plan, index);
-                let consumer = Consumer::connect(plan, &control, index, &source)?;
-                consumers.push(scope.spawn(move || consumer.run()));
-            }
-            let mut ready = Vec::new();
-            for index in part.producers.clone() {
-                let route = part.topology.route(plan, index);
-                ready.push(Producer::connect(plan, &control, index, &route)?);
-            }
+        let connecting = scope.spawn(|| connect(scope, part, &control));
+        let outcome = attended(wire, connecting).and_then(|(ready, consumers)| {
             wire.send(&Answer::Prepared)?;
             follow(wire, scope, &control, ready, consumers)
-        })();
+        });
         // After an error, too: the scope waits for every thread.
         control.stop_publishing.store(true, Ordering::Relaxed);
         control.stop_consuming.store(true, Ordering::Relaxed);
         outcome
     })
+}
+
+/// Connects a part's clients; consumers begin at once.
+fn connect<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    part: &'scope Part,
+    control: &'scope Control,
+) -> Result<(Vec<Producer<'scope>>, Consuming<'scope>), Error> {
+    let plan = &part.plan;
+    let mut consumers = Vec::new();
+    for index in part.consumers.clone() {
+        let source = part.topology.source(plan, index);
+        let consumer = Consumer::connect(plan, control, index, &source)?;
+        consumers.push(scope.spawn(move || consumer.run()));
+    }
+    let mut ready = Vec::new();
+    for index in part.producers.clone() {
+        let route = part.topology.route(plan, index);
+        ready.push(Producer::connect(plan, control, index, &route)?);
+    }
+    Ok((ready, consumers))
+}
+
+/// Waits for a thread, and gives signs meanwhile: how long it takes is the broker's affair.
+fn attended<T>(
+    wire: &mut Wire,
+    working: ScopedJoinHandle<'_, Result<T, Error>>,
+) -> Result<T, Error> {
+    let mut signed = Instant::now();
+    while !working.is_finished() {
+        if signed.elapsed() >= SIGN_EVERY {
+            wire.send(&Answer::Working)?;
+            signed = Instant::now();
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    working.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 type Publishing<'scope> = Vec<ScopedJoinHandle<'scope, Result<Produced, Error>>>;
@@ -111,7 +160,9 @@ fn follow<'scope>(
     let mut ready = Some(ready);
     let (mut producers, mut produced): (Publishing<'scope>, Vec<Produced>) = Default::default();
     loop {
-        match wire.receive()?.ok_or_else(Error::hung_up)? {
+        // A coordinator that is gone or silent ends the load with it.
+        match wire.receive()?.ok_or_else(|| io::Error::other("it hung up"))? {
+            Ask::Wait => {}
             Ask::Go { measuring } => {
                 control.measuring.store(measuring, Ordering::Relaxed);
                 if let Some(ready) = ready.take() {
@@ -124,11 +175,12 @@ fn follow<'scope>(
             Ask::StopPublishing => {
                 control.measuring.store(false, Ordering::Relaxed);
                 control.stop_publishing.store(true, Ordering::Relaxed);
-                produced.extend(join(std::mem::take(&mut producers))?);
+                let ending = std::mem::take(&mut producers);
+                produced.extend(attended(wire, scope.spawn(move || join(ending)))?);
             }
             Ask::Finish => {
                 control.stop_consuming.store(true, Ordering::Relaxed);
-                let consumed = join(consumers)?;
+                let consumed = attended(wire, scope.spawn(move || join(consumers)))?;
                 let outcome = PartOutcome {
                     produced: produced.into_iter().map(Into::into).collect(),
                     consumed: consumed.into_iter().map(Into::into).collect(),
@@ -136,7 +188,7 @@ fn follow<'scope>(
                 return wire.send(&Answer::Outcome(Box::new(outcome)));
             }
             Ask::Hello { .. } | Ask::Clock | Ask::Prepare(_) => {
-                return Err(Error::Nonsense("a question out of its turn".to_owned()));
+                return Err(io::Error::other("it asked out of its turn").into());
             }
         }
         wire.send(&Answer::Progress(Progress {

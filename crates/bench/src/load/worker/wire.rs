@@ -10,12 +10,17 @@ use crate::client::Error;
 use crate::measure::latency::Latencies;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::ops::Range;
+use std::time::Duration;
 
 /// The version of this language; both must be the same build in practice.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
+/// Who says nothing for so long while a part is held has hung or is gone.
+pub(super) const SILENCE_MAX: Duration = Duration::from_secs(10);
+/// How often each gives a sign where it has nothing else to say.
+pub(super) const SIGN_EVERY: Duration = Duration::from_millis(500);
 /// The longest line: a tally of very many messages that came in disorder.
 const LINE_BYTES_MAX: u64 = 256 << 20;
 
@@ -29,6 +34,8 @@ pub(super) enum Ask {
     Clock,
     /// Connect your part and wait.
     Prepare(Box<Part>),
+    /// Wait for the others; I am still here. Say how far you are.
+    Wait,
     /// Publish; and say how far you are.
     Go { measuring: bool },
     /// Publish no more, take the last confirms, and say how far you are.
@@ -45,6 +52,8 @@ pub(super) enum Answer {
     Hello { version: u32 },
     /// Nanoseconds of its own clock.
     Clock { now_ns: u64 },
+    /// It is at it, and still there: another answer follows.
+    Working,
     /// All its connections are there.
     Prepared,
     /// How far it is.
@@ -172,37 +181,67 @@ impl From<ConsumedWire> for Consumed {
     }
 }
 
-/// A connection between the two.
+/// A connection between the two, which ends with an error once the other has been silent for too long.
 pub(super) struct Wire {
     reader: BufReader<TcpStream>,
+    silence: Duration,
+    is_lost: bool,
 }
 
 impl Wire {
-    pub(super) fn new(stream: TcpStream) -> Result<Wire, Error> {
+    pub(super) fn new(stream: TcpStream, silence: Duration) -> Result<Wire, Error> {
         stream.set_nodelay(true)?;
-        Ok(Wire { reader: BufReader::new(stream) })
+        let mut wire = Wire { reader: BufReader::new(stream), silence, is_lost: false };
+        wire.set_silence(silence)?;
+        Ok(wire)
+    }
+
+    /// How long the other may say and take nothing from now on.
+    pub(super) fn set_silence(&mut self, silence: Duration) -> io::Result<()> {
+        self.silence = silence;
+        self.reader.get_ref().set_read_timeout(Some(silence))?;
+        self.reader.get_ref().set_write_timeout(Some(silence))
+    }
+
+    /// Whether the other was silent for too long.
+    pub(super) fn is_lost(&self) -> bool {
+        self.is_lost
     }
 
     pub(super) fn send(&mut self, value: &impl Serialize) -> Result<(), Error> {
         let mut line = serde_json::to_vec(value).map_err(|error| nonsense(&error))?;
         line.push(b'\n');
-        Ok(self.reader.get_mut().write_all(&line)?)
+        let sent = self.reader.get_mut().write_all(&line);
+        Ok(sent.map_err(|error| self.patience(error, "taken"))?)
     }
 
     /// `None` at the end of the stream.
     pub(super) fn receive<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Error> {
         let mut line = Vec::new();
-        self.reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
+        let read = self.reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
+        read.map_err(|error| self.patience(error, "said"))?;
         match line.last() {
             None => Ok(None),
             Some(b'\n') => {
                 Ok(Some(serde_json::from_slice(&line).map_err(|error| nonsense(&error))?))
             }
-            Some(_) => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+            Some(_) => Err(io::Error::from(ErrorKind::UnexpectedEof).into()),
+        }
+    }
+
+    /// What the end of the socket's patience means.
+    fn patience(&mut self, error: io::Error, what: &str) -> io::Error {
+        match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+                self.is_lost = true;
+                let seconds = self.silence.as_secs_f64();
+                io::Error::other(format!("it has {what} nothing for {seconds} s"))
+            }
+            _ => error,
         }
     }
 }
 
 fn nonsense(error: &serde_json::Error) -> Error {
-    Error::Nonsense(format!("no line that is understood: {error}"))
+    io::Error::other(format!("it sent no line that is understood: {error}")).into()
 }
