@@ -238,6 +238,18 @@ pub(super) fn descendants(root: u32, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
     parents.keys().copied().filter(is_below).collect()
 }
 
+/// The words that a process was started with; none if it is gone or not to be seen.
+pub fn command_line(pid: u32) -> Vec<String> {
+    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    parse_words(&words)
+}
+
+pub(super) fn parse_words(said: &[u8]) -> Vec<String> {
+    let Some(said) = said.strip_suffix(&[0]) else { return Vec::new() };
+    let words = said.split(|octet| *octet == 0);
+    words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
 /// The process that listens on a TCP port of this machine.
 pub fn listener_pid(port: u16) -> Option<u32> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"];

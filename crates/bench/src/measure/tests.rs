@@ -4,7 +4,7 @@ use super::instructions;
 use super::latency::Latencies;
 use super::process::{
     Cost, Stat, Ticks, Usage, descendants, listening_inode, parse_children_ns, parse_machine,
-    parse_stat, status_field,
+    parse_stat, parse_words, status_field,
 };
 use std::collections::BTreeMap;
 
@@ -18,6 +18,13 @@ fn stat_is_read_whatever_the_name_is() {
     }
     assert_eq!(parse_stat("34 (cut short) S 12"), None);
     assert_eq!(parse_stat(""), None);
+}
+
+#[test]
+fn words_of_a_command_line_end_with_a_zero() {
+    assert_eq!(parse_words(b"a\0-b\0\0"), ["a", "-b", ""]);
+    // A process that has ended, or one of the kernel's.
+    assert_eq!(parse_words(b""), [""; 0]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! to keep its data in one folder.
 
 use super::catalog::Foreground;
+use super::configuration;
 use super::free_port;
 use crate::client::{Error, Target};
 use std::fs;
@@ -29,7 +30,10 @@ pub(super) fn artemis(program: &str, folder: &Path, port: u16) -> Result<Foregro
         "--no-hornetq-acceptor",
         "--default-port",
     ];
-    let output = Command::new(program).args(flags).arg(port.to_string()).arg(&instance).output()?;
+    let (port_text, place) = (port.to_string(), instance.to_string_lossy().into_owned());
+    let flags = flags.into_iter().chain([port_text.as_str(), &place]).map(str::to_owned);
+    let create: Vec<String> = std::iter::once(program.to_owned()).chain(flags).collect();
+    let output = Command::new(program).args(&create[1..]).output()?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         return Err(io::Error::other(format!("artemis create: {said}")).into());
@@ -47,7 +51,7 @@ pub(super) fn artemis(program: &str, folder: &Path, port: u16) -> Result<Foregro
     Ok((
         vec![instance.join("bin/artemis").to_string_lossy().into_owned(), "run".to_owned()],
         targets,
-        Some(file),
+        Some(format!("# made by\n{}\n# etc/broker.xml\n{file}", configuration::line(&create))),
     ))
 }
 

@@ -3,11 +3,13 @@
 
 use super::activemq;
 use super::command::CommandBroker;
+use super::configuration::{self, Start};
 use super::free_port;
 use super::rabbitmq::RabbitMq;
 use super::redis;
 use crate::client::{Error, Protocol, Target};
 use crate::load::durability::Mortal;
+use crate::measure::process;
 use serde::{Deserialize, Serialize};
 use std::env;
 use std::fs;
@@ -296,10 +298,15 @@ impl Peer {
             }
             error => error,
         })?;
-        let configuration = match file {
-            Some(file) => format!("{}\n{file}", command.join(" ")),
-            None => command.join(" "),
+        let is_script = kind == Kind::Artemis;
+        let running = if is_script { process::command_line(broker.pid()) } else { Vec::new() };
+        let start = Start {
+            environment: configuration::inherited(kind, env::vars_os()),
+            command: &command,
+            running: &running,
+            files: file.as_deref(),
         };
+        let configuration = start.describe();
         let (folder, process) = (folder.to_owned(), Process::Program(broker));
         Ok(Peer { kind, version, configuration, targets, folder, process })
     }
@@ -314,7 +321,7 @@ impl Peer {
         &self.version
     }
 
-    /// Its command line and what its files say.
+    /// Its variables, its command line and what its files say.
     pub fn configuration(&self) -> &str {
         &self.configuration
     }
@@ -362,7 +369,8 @@ impl Mortal for Peer {
     }
 }
 
-/// A broker that stays in the foreground: its command line, its addresses, and its file if it has one.
+/// A broker that stays in the foreground: its command line, its addresses, and what its files say
+/// and how they came about, if it has any.
 pub(super) type Foreground = (Vec<String>, Vec<Target>, Option<String>);
 
 fn command(kind: Kind, program: &Path, folder: &Path) -> Result<Foreground, Error> {

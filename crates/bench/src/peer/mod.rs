@@ -4,6 +4,7 @@
 mod activemq;
 mod catalog;
 mod command;
+mod configuration;
 mod rabbitmq;
 mod redis;
 

@@ -3,13 +3,17 @@
 //! Its start script forks and leaves a name server (`epmd`) behind, so what is stopped is found by
 //! the ports.
 
+use super::Kind;
 use super::command::wait_until_open;
+use super::configuration::{self, Start};
 use super::free_port;
 use crate::client::VhostUri;
 use crate::client::{Error, Target};
 use crate::keeper;
-use crate::measure::process::listener_pid;
+use crate::measure::process::{command_line, listener_pid};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -68,8 +72,7 @@ impl RabbitMq {
         let ports = Ports { amqp, name_server, peers, plugins };
         fs::create_dir_all(folder.join("base"))?;
         fs::write(folder.join("rabbitmq.conf"), ports.configuration())?;
-        let enabled = if plugins.is_some() { "[rabbitmq_stomp,rabbitmq_mqtt].\n" } else { "[].\n" };
-        fs::write(folder.join("enabled_plugins"), enabled)?;
+        fs::write(folder.join("enabled_plugins"), ports.enabled())?;
         let mut script = spawn(folder, &ports)?;
         let (pid, name_server_pid) = wait(&mut script, &ports)?;
         let folder = folder.to_owned();
@@ -95,9 +98,9 @@ impl RabbitMq {
         Ok(())
     }
 
-    /// What it was configured with.
+    /// What it was started and configured with.
     pub fn configuration(&self) -> String {
-        self.ports.configuration()
+        describe(&self.folder, &self.ports, env::vars_os(), &command_line(self.pid))
     }
 
     /// All addresses: AMQP 0-9-1 first, then those of the plugins.
@@ -151,6 +154,13 @@ impl Ports {
         text
     }
 
+    fn enabled(&self) -> &'static str {
+        match self.plugins {
+            Some(_) => "[rabbitmq_stomp,rabbitmq_mqtt].\n",
+            None => "[].\n",
+        }
+    }
+
     fn uri(&self) -> Target {
         Target::Amqp091(VhostUri {
             scheme: "amqp",
@@ -163,21 +173,51 @@ impl Ports {
     }
 }
 
+/// What its script is told: it knows no flags.
+fn environment(folder: &Path, ports: &Ports) -> Vec<(&'static str, OsString)> {
+    let within = |name: &str| folder.join(name).into_os_string();
+    vec![
+        ("HOME", folder.as_os_str().to_owned()),
+        ("RABBITMQ_BASE", within("base")),
+        ("RABBITMQ_MNESIA_BASE", within("mnesia")),
+        ("RABBITMQ_LOG_BASE", within("log")),
+        ("RABBITMQ_CONFIG_FILE", within("rabbitmq.conf")),
+        ("RABBITMQ_ENABLED_PLUGINS_FILE", within("enabled_plugins")),
+        ("RABBITMQ_CONF_ENV_FILE", "/dev/null".into()),
+        ("RABBITMQ_NODENAME", format!("bench{}@localhost", ports.amqp).into()),
+        ("RABBITMQ_DIST_PORT", ports.peers.to_string().into()),
+        ("ERL_EPMD_ADDRESS", "127.0.0.1".into()),
+        ("ERL_EPMD_PORT", ports.name_server.to_string().into()),
+        (
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS",
+            "-kernel inet_dist_use_interface {127,0,0,1}".into(),
+        ),
+    ]
+}
+
+/// Its variables, command lines and files, given all of ours and what its process is.
+fn describe(
+    folder: &Path,
+    ports: &Ports,
+    ours: impl Iterator<Item = (OsString, OsString)>,
+    running: &[String],
+) -> String {
+    let set = environment(folder, ports);
+    // What is set here is not inherited.
+    let ours = ours.filter(|(name, _)| set.iter().all(|(other, _)| name != *other));
+    let mut all = configuration::inherited(Kind::RabbitMq, ours);
+    let text = |value: &OsString| value.to_string_lossy().into_owned();
+    all.extend(set.iter().map(|(name, value)| ((*name).to_owned(), text(value))));
+    let (file, enabled) = (ports.configuration(), ports.enabled());
+    let files = format!("# rabbitmq.conf\n{file}# enabled_plugins\n{enabled}");
+    let command = [SCRIPT.to_owned()];
+    Start { environment: all, command: &command, running, files: Some(&files) }.describe()
+}
+
 fn spawn(folder: &Path, ports: &Ports) -> io::Result<Child> {
     let log = fs::File::create(folder.join("start.log"))?;
     let script = Command::new(SCRIPT)
-        .env("HOME", folder)
-        .env("RABBITMQ_BASE", folder.join("base"))
-        .env("RABBITMQ_MNESIA_BASE", folder.join("mnesia"))
-        .env("RABBITMQ_LOG_BASE", folder.join("log"))
-        .env("RABBITMQ_CONFIG_FILE", folder.join("rabbitmq.conf"))
-        .env("RABBITMQ_ENABLED_PLUGINS_FILE", folder.join("enabled_plugins"))
-        .env("RABBITMQ_CONF_ENV_FILE", "/dev/null")
-        .env("RABBITMQ_NODENAME", format!("bench{}@localhost", ports.amqp))
-        .env("RABBITMQ_DIST_PORT", ports.peers.to_string())
-        .env("ERL_EPMD_ADDRESS", "127.0.0.1")
-        .env("ERL_EPMD_PORT", ports.name_server.to_string())
-        .env("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", "-kernel inet_dist_use_interface {127,0,0,1}")
+        .envs(environment(folder, ports))
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
         .stderr(log)
@@ -220,5 +260,38 @@ fn end(pid: Option<u32>) -> io::Result<()> {
     match pid {
         Some(pid) if test_kill_process(pid).is_ok() => Ok(kill_process(pid, Signal::TERM)?),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_it_was_started_with_is_told() {
+        let ports = Ports { amqp: 1, name_server: 2, peers: 3, plugins: Some((4, 5)) };
+        let ours = [
+            ("RABBITMQ_IO_THREAD_POOL_SIZE", "4"),
+            ("RABBITMQ_BASE", "/elsewhere"),
+            ("PATH", "/usr/bin"),
+        ];
+        let ours = ours.map(|(name, value)| (name.into(), value.into())).into_iter();
+        let running = ["beam.smp", "-W", "w", "-s", "prelaunch"].map(str::to_owned);
+        let said = describe(Path::new("/data"), &ports, ours, &running);
+        assert_eq!(
+            said,
+            "RABBITMQ_IO_THREAD_POOL_SIZE=4\nHOME=/data\nRABBITMQ_BASE=/data/base\n\
+             RABBITMQ_MNESIA_BASE=/data/mnesia\nRABBITMQ_LOG_BASE=/data/log\n\
+             RABBITMQ_CONFIG_FILE=/data/rabbitmq.conf\n\
+             RABBITMQ_ENABLED_PLUGINS_FILE=/data/enabled_plugins\n\
+             RABBITMQ_CONF_ENV_FILE=/dev/null\nRABBITMQ_NODENAME=bench1@localhost\n\
+             RABBITMQ_DIST_PORT=3\nERL_EPMD_ADDRESS=127.0.0.1\nERL_EPMD_PORT=2\n\
+             RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS='-kernel inet_dist_use_interface {127,0,0,1}'\n\
+             /usr/lib/rabbitmq/bin/rabbitmq-server\n# which runs as\nbeam.smp -W w -s prelaunch\n\
+             # rabbitmq.conf\nlisteners.tcp.default = 127.0.0.1:1\nlog.console = false\n\
+             log.file.level = warning\nstomp.listeners.tcp.1 = 127.0.0.1:4\n\
+             mqtt.listeners.tcp.1 = 127.0.0.1:5\n# enabled_plugins\n\
+             [rabbitmq_stomp,rabbitmq_mqtt].\n"
+        );
     }
 }

@@ -55,7 +55,7 @@ pub(crate) struct SideInfo {
     pub(crate) target: String,
     /// What its confirms of persistent messages say.
     pub(crate) level: Level,
-    /// Its command line and files, if we started it.
+    /// Its variables, command line and files, if we started it.
     pub(crate) configuration: String,
 }
 
