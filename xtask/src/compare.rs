@@ -52,15 +52,25 @@ fn install_nats(target: &Path) -> Result<Vec<OsString>, String> {
     let folder = target.join("nats");
     let mut flags = Vec::new();
     for (name, module) in NATS_PROGRAMS {
-        let program = folder.join(name);
-        if !program.exists() {
-            let mut go = Command::new("go");
-            process::stream(go.args(["install", module]).env("GOBIN", &folder), |_| {})?;
-        }
         flags.push(format!("--{name}").into());
-        flags.push(program.into_os_string());
+        flags.push(go_program(&folder, name, module)?.into_os_string());
     }
     Ok(flags)
+}
+
+/// Builds nats-server into the target folder, unless it is there. Returns where it is.
+pub(crate) fn install_nats_server(target: &Path) -> Result<PathBuf, String> {
+    let (name, module) = NATS_PROGRAMS[0];
+    go_program(&target.join("nats"), name, module)
+}
+
+fn go_program(folder: &Path, name: &str, module: &str) -> Result<PathBuf, String> {
+    let program = folder.join(name);
+    if !program.exists() {
+        let mut go = Command::new("go");
+        process::stream(go.args(["install", module]).env("GOBIN", folder), |_| {})?;
+    }
+    Ok(program)
 }
 
 fn perf_test(target: &Path) -> Result<Vec<OsString>, String> {

@@ -4,7 +4,7 @@ use super::clients;
 use super::count::Count;
 use super::instructions;
 use super::toolchains::Tool;
-use crate::{layout, process, tidy};
+use crate::{compare, layout, process, tidy};
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
@@ -60,6 +60,13 @@ pub(super) const STEPS: &[Step] = &[
         needs: &[Tool::Redis],
         after: None,
         run: |root, _, count| redis(root, count),
+    },
+    Step {
+        name: "jetstream",
+        what: "the benchmark's client of JetStream, against a real one",
+        needs: &[Tool::Go],
+        after: None,
+        run: |root, _, count| jetstream(root, count),
     },
     Step {
         name: "build",
@@ -201,6 +208,12 @@ fn build(root: &Path) -> Result<(), String> {
 fn redis(root: &Path, count: &mut Count) -> Result<(), String> {
     let arguments = ["--workspace", "--test", "smoke", "--", "--ignored", "redis::"];
     cargo_test(root, &arguments, &[], count)
+}
+
+fn jetstream(root: &Path, count: &mut Count) -> Result<(), String> {
+    let program = compare::install_nats_server(&layout::target_folder(root)?)?;
+    let arguments = ["--workspace", "--test", "smoke", "--", "--ignored", "jetstream::"];
+    cargo_test(root, &arguments, &[("NATS_SERVER", &program.display().to_string())], count)
 }
 
 fn cargo_test(

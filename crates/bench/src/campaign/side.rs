@@ -88,7 +88,8 @@ impl Side {
     /// Starts it if it is not running, or again on an empty folder if `fresh`.
     pub(super) fn ready(&mut self, programs: &Programs, fresh: bool) -> Result<(), String> {
         let was_dead = self.dead.take().is_some();
-        let Origin::Started { kind, .. } = self.origin else { return Ok(()) };
+        let Origin::Started { kind, scheme } = &self.origin else { return Ok(()) };
+        let (kind, scheme) = (*kind, scheme.clone());
         if fresh || was_dead {
             self.stop();
         }
@@ -97,8 +98,8 @@ impl Side {
         }
         self.starts += 1;
         let folder = self.folder.join(self.starts.to_string());
-        let peer = Peer::start(kind, programs, &folder).map_err(|error| error.to_string())?;
-        self.peer = Some(peer);
+        let peer = Peer::start_for(kind, &scheme, programs, &folder);
+        self.peer = Some(peer.map_err(|error| error.to_string())?);
         Ok(())
     }
 

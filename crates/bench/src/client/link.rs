@@ -2,7 +2,7 @@
 
 use super::amqp091::{self, Argument, Envelope};
 use super::mqtt;
-use super::nats;
+use super::nats::{self, jetstream};
 use super::resp;
 use super::stomp;
 use super::{Error, Protocol, Receiver, Target};
@@ -32,8 +32,8 @@ pub struct Source<'a> {
     pub group: Option<&'a str>,
     /// Deliveries need no acknowledgement.
     pub auto_ack: bool,
-    /// The session that was declared to keep what is published (MQTT), or the group whose members share a
-    /// stream's entries (RESP).
+    /// The session that was declared to keep what is published (MQTT), the group whose members share a
+    /// stream's entries (RESP), or a stream's consumer (JetStream).
     pub session: Option<&'a str>,
 }
 
@@ -42,6 +42,33 @@ impl<'a> Source<'a> {
     pub fn plain(name: &'a str) -> Source<'a> {
         Source { name, group: None, auto_ack: true, session: None }
     }
+}
+
+/// What keeps messages for those who consume them later, where no queue does: it is declared before
+/// they are published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Session<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What it keeps: the topics (MQTT), the stream (RESP), the subject (JetStream).
+    pub filter: &'a str,
+    /// It outlives a restart, with what it keeps.
+    pub durable: bool,
+    /// Others keep the same messages, each for its own consumers.
+    pub fan_out: bool,
+    /// How deliveries from it are acknowledged.
+    pub acks: Acks,
+}
+
+/// How deliveries are acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acks {
+    /// Not at all.
+    None,
+    /// Each of them.
+    Each,
+    /// All up to one at once.
+    UpTo,
 }
 
 /// Where the parts of an encoded message lie that change from one to the next.
@@ -57,8 +84,8 @@ pub struct Encoded {
 enum TagAt {
     /// A packet identifier of two octets (MQTT).
     PacketId(usize),
-    /// A receipt's digits (STOMP).
-    Digits(usize),
+    /// So many digits: of a receipt (STOMP), or of where the acknowledgement goes (JetStream).
+    Digits { at: usize, count: usize },
 }
 
 impl Encoded {
@@ -70,7 +97,7 @@ impl Encoded {
     pub fn shifted(self, octets: usize) -> Encoded {
         let tag_at = self.tag_at.map(|tag_at| match tag_at {
             TagAt::PacketId(at) => TagAt::PacketId(at + octets),
-            TagAt::Digits(at) => TagAt::Digits(at + octets),
+            TagAt::Digits { at, count } => TagAt::Digits { at: at + octets, count },
         });
         Encoded { body_at: self.body_at + octets, tag_at }
     }
@@ -83,9 +110,9 @@ impl Encoded {
             Some(TagAt::PacketId(at)) => {
                 message[at..at + 2].copy_from_slice(&mqtt::id_of(tag).to_be_bytes());
             }
-            Some(TagAt::Digits(at)) => {
+            Some(TagAt::Digits { at, count }) => {
                 let mut number = tag;
-                for digit in message[at..at + stomp::RECEIPT_DIGITS].iter_mut().rev() {
+                for digit in message[at..at + count].iter_mut().rev() {
                     *digit = b'0' + (number % 10) as u8;
                     number /= 10;
                 }
@@ -102,6 +129,8 @@ pub enum Link {
     /// After its CONNECT was taken.
     Nats(nats::Connection),
     /// After its CONNECT was taken.
+    JetStream(jetstream::Connection),
+    /// After its CONNECT was taken.
     Mqtt(mqtt::Connection),
     /// After its CONNECT was taken.
     Stomp(stomp::Connection),
@@ -109,12 +138,16 @@ pub enum Link {
     Resp(resp::Connection),
 }
 
-/// Calls the same method of whichever connection it is.
+/// Calls the same method of whichever connection it is; that of JetStream has another for some.
 macro_rules! either {
     ($link:expr, $connection:ident => $call:expr) => {
+        either!($link, $connection => $call, $call)
+    };
+    ($link:expr, $connection:ident => $call:expr, $jetstream:expr) => {
         match $link {
             Link::Amqp091($connection) => $call,
             Link::Nats($connection) => $call,
+            Link::JetStream($connection) => $jetstream,
             Link::Mqtt($connection) => $call,
             Link::Stomp($connection) => $call,
             Link::Resp($connection) => $call,
@@ -128,6 +161,7 @@ impl Link {
         Ok(match target {
             Target::Amqp091(uri) => Link::Amqp091(amqp091::Connection::open(uri)?),
             Target::Nats(uri) => Link::Nats(nats::Connection::open(uri)?),
+            Target::JetStream(uri) => Link::JetStream(jetstream::Connection::open(uri)?),
             Target::Mqtt(uri) => Link::Mqtt(mqtt::Connection::open(uri)?),
             Target::Stomp(uri) => Link::Stomp(stomp::Connection::open(uri)?),
             Target::Resp(uri) => Link::Resp(resp::Connection::open(uri)?),
@@ -140,6 +174,7 @@ impl Link {
         match self {
             Link::Amqp091(_) => Protocol::Amqp091,
             Link::Nats(_) => Protocol::Nats,
+            Link::JetStream(_) => Protocol::JetStream,
             Link::Mqtt(_) => Protocol::Mqtt,
             Link::Stomp(_) => Protocol::Stomp,
             Link::Resp(_) => Protocol::Resp,
@@ -148,12 +183,12 @@ impl Link {
 
     /// The socket.
     pub fn stream(&self) -> &TcpStream {
-        either!(self, connection => &connection.stream)
+        either!(self, connection => &connection.stream, connection.stream())
     }
 
     /// Only the socket; the receive buffer goes.
     pub fn into_stream(self) -> TcpStream {
-        either!(self, connection => connection.stream)
+        either!(self, connection => connection.stream, connection.into_stream())
     }
 
     /// Hands bytes to the socket.
@@ -168,7 +203,7 @@ impl Link {
         match self {
             // What is asked for goes with the acknowledgements of what came before.
             Link::Resp(connection) => connection.fill(),
-            _ => either!(self, it => it.incoming.fill(&mut it.stream)),
+            _ => either!(self, it => it.incoming.fill(&mut it.stream), it.fill()),
         }
     }
 
@@ -189,16 +224,17 @@ impl Link {
         match self {
             Link::Amqp091(connection) => connection.declare_queue(queue, durable, arguments),
             // STOMP declares by the first SEND or SUBSCRIBE.
-            Link::Nats(_) | Link::Mqtt(_) | Link::Stomp(_) | Link::Resp(_) => Ok(()),
+            _ => Ok(()),
         }
     }
 
-    /// Declares a session that keeps what is published to `filter` while nobody is connected (MQTT), or a
-    /// group of a stream of that name (RESP).
-    pub fn declare_session(&mut self, name: &str, filter: &str) -> Result<(), Error> {
+    /// Declares a session that keeps what is published while nobody is connected (MQTT), the group of a
+    /// stream (RESP), or a stream and its consumer (JetStream).
+    pub fn declare_session(&mut self, session: &Session<'_>) -> Result<(), Error> {
         match self {
-            Link::Mqtt(connection) => connection.declare_session(name, filter),
-            Link::Resp(connection) => connection.declare_group(name, filter),
+            Link::Mqtt(connection) => connection.declare_session(session.name, session.filter),
+            Link::Resp(connection) => connection.declare_group(session.name, session.filter),
+            Link::JetStream(connection) => connection.declare(session),
             _ => Ok(()),
         }
     }
@@ -238,6 +274,7 @@ impl Link {
         match self {
             Link::Amqp091(connection) => connection.delete_queue(queue),
             Link::Resp(connection) => connection.delete(queue),
+            Link::JetStream(connection) => connection.delete(queue),
             _ => Ok(()),
         }
     }
@@ -247,6 +284,7 @@ impl Link {
         match self {
             Link::Amqp091(connection) => connection.delete_exchange(exchange),
             Link::Resp(connection) => connection.delete(exchange),
+            Link::JetStream(connection) => connection.delete(exchange),
             _ => Ok(()),
         }
     }
@@ -256,6 +294,7 @@ impl Link {
         match self {
             Link::Amqp091(connection) => connection.select_confirms(),
             Link::Nats(_) => Err(lacks("NATS has no publisher confirms")),
+            Link::JetStream(connection) => connection.select_confirms(),
             Link::Mqtt(connection) => {
                 connection.select_confirms();
                 Ok(())
@@ -302,7 +341,7 @@ impl Link {
                 Method::TxCommit {}.write_frame(amqp091::connection::CHANNEL, out);
             }
             Link::Resp(connection) => connection.encode_commit(out),
-            Link::Nats(_) | Link::Mqtt(_) | Link::Stomp(_) => {}
+            _ => {}
         }
     }
 
@@ -316,6 +355,10 @@ impl Link {
                 connection.consume(source.name, source.auto_ack)
             }
             Link::Nats(connection) => connection.subscribe(source.name, source.group),
+            Link::JetStream(connection) => match source.session {
+                Some(consumer) => connection.consume(source.name, consumer, prefetch),
+                None => connection.subscribe(source.name, source.group),
+            },
             Link::Mqtt(connection) => {
                 let filter = match source.group {
                     Some(group) => format!("$share/{group}/{}", source.name),
@@ -342,6 +385,7 @@ impl Link {
         match self {
             Link::Amqp091(_) | Link::Stomp(_) => Ok(()),
             Link::Nats(connection) => connection.subscribe_many(subjects, None),
+            Link::JetStream(connection) => connection.subscribe_many(subjects),
             Link::Mqtt(connection) => connection.subscribe_many(subjects),
             Link::Resp(connection) => connection.subscribe_many(subjects),
         }
@@ -361,6 +405,11 @@ impl Link {
                 Publish { subject, body, ..Publish::default() }.write(out);
                 Encoded::body_at(out.len() - body.len() - frame::END.len())
             }
+            Link::JetStream(connection) => {
+                let (digits_at, body_at) = connection.encode(route.key, body, out);
+                let digits = |at| TagAt::Digits { at, count: jetstream::NUMBER_DIGITS };
+                Encoded { body_at, tag_at: digits_at.map(digits) }
+            }
             Link::Mqtt(connection) => {
                 let (id_at, body_at) = connection.encode(route.key, body, out);
                 Encoded { body_at, tag_at: id_at.map(TagAt::PacketId) }
@@ -368,7 +417,8 @@ impl Link {
             Link::Stomp(connection) => {
                 let (digits_at, body_at) =
                     connection.encode(route.key, route.persistent, body, out);
-                Encoded { body_at, tag_at: digits_at.map(TagAt::Digits) }
+                let digits = |at| TagAt::Digits { at, count: stomp::RECEIPT_DIGITS };
+                Encoded { body_at, tag_at: digits_at.map(digits) }
             }
             Link::Resp(connection) => {
                 Encoded::body_at(connection.encode(route.key, route.persistent, body, out))
@@ -395,6 +445,7 @@ impl Link {
             Link::Stomp(connection) => connection.encode_ack(out, tag),
             // They go with the next read.
             Link::Resp(connection) => connection.acknowledge(tag, multiple),
+            Link::JetStream(connection) => connection.acknowledge(tag, multiple),
         }
     }
 
@@ -404,6 +455,7 @@ impl Link {
         match self {
             Link::Amqp091(connection) => connection.send_channel_close(),
             Link::Nats(connection) => connection.send_end(),
+            Link::JetStream(connection) => connection.send_end(),
             Link::Mqtt(connection) => connection.send_end(),
             Link::Stomp(connection) => connection.send_end(),
             Link::Resp(connection) => connection.send_end(),
@@ -429,6 +481,7 @@ impl Link {
             Link::Amqp091(connection) => connection.close(),
             Link::Mqtt(connection) => connection.close(),
             Link::Resp(connection) => connection.close(),
+            Link::JetStream(connection) => connection.close(),
             // Those close their sockets; after the end's answer nothing is on its way.
             Link::Nats(_) | Link::Stomp(_) => Ok(()),
         }

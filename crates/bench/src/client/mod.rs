@@ -18,7 +18,7 @@ mod vhost_uri;
 
 pub use error::Error;
 pub use incoming::Incoming;
-pub use link::{Encoded, Link, Route, Source};
+pub use link::{Acks, Encoded, Link, Route, Session, Source};
 pub use receiver::{Confirm, Head, Receiver};
 pub use target::{Protocol, Target};
 pub use vhost_uri::VhostUri;

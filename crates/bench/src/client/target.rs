@@ -4,6 +4,9 @@ use super::{VhostUri, mqtt, nats, resp};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
+/// What addresses of NATS begin with where JetStream is meant.
+const JETSTREAM: &str = "jetstream://";
+
 /// A protocol that loads can be made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Protocol {
@@ -11,6 +14,8 @@ pub enum Protocol {
     Amqp091,
     /// NATS: subjects, at most once.
     Nats,
+    /// NATS with JetStream: subjects at most once, and streams.
+    JetStream,
     /// MQTT 3.1.1 or 5: topics, QoS 0 and 1.
     Mqtt,
     /// STOMP 1.2: destinations, receipts.
@@ -25,6 +30,7 @@ impl Protocol {
         match self {
             Protocol::Amqp091 => "AMQP 0-9-1",
             Protocol::Nats => "NATS",
+            Protocol::JetStream => "JetStream",
             Protocol::Mqtt => "MQTT",
             Protocol::Stomp => "STOMP",
             Protocol::Resp => "RESP",
@@ -35,7 +41,7 @@ impl Protocol {
     pub fn separator(self) -> char {
         match self {
             Protocol::Amqp091 | Protocol::Stomp => '-',
-            Protocol::Nats | Protocol::Resp => '.',
+            Protocol::Nats | Protocol::JetStream | Protocol::Resp => '.',
             Protocol::Mqtt => '/',
         }
     }
@@ -50,9 +56,20 @@ impl Protocol {
         self == Protocol::Nats
     }
 
+    /// Whether persistent messages are kept for sure only once they are confirmed.
+    pub fn keeps_confirmed_only(self) -> bool {
+        matches!(self, Protocol::JetStream | Protocol::Mqtt)
+    }
+
     /// Whether direct messages to a slow subscriber may be dropped rather than held back.
     pub fn drops(self) -> bool {
-        matches!(self, Protocol::Nats | Protocol::Mqtt | Protocol::Resp)
+        matches!(self, Protocol::Nats | Protocol::JetStream | Protocol::Mqtt | Protocol::Resp)
+    }
+
+    /// Whether a broker asks now and then whether a client is still there, and gives up who does not
+    /// answer.
+    pub fn pings(self) -> bool {
+        matches!(self, Protocol::Nats | Protocol::JetStream)
     }
 }
 
@@ -64,6 +81,8 @@ pub enum Target {
     Amqp091(VhostUri),
     /// `nats://`
     Nats(nats::Uri),
+    /// `jetstream://`
+    JetStream(nats::Uri),
     /// `mqtt://`, `mqtt5://`
     Mqtt(mqtt::Uri),
     /// `stomp://`
@@ -78,6 +97,7 @@ impl Target {
         match self {
             Target::Amqp091(_) => Protocol::Amqp091,
             Target::Nats(_) => Protocol::Nats,
+            Target::JetStream(_) => Protocol::JetStream,
             Target::Mqtt(_) => Protocol::Mqtt,
             Target::Stomp(_) => Protocol::Stomp,
             Target::Resp(_) => Protocol::Resp,
@@ -88,7 +108,7 @@ impl Target {
     pub fn host(&self) -> &str {
         match self {
             Target::Amqp091(uri) | Target::Stomp(uri) => &uri.host,
-            Target::Nats(uri) => &uri.host,
+            Target::Nats(uri) | Target::JetStream(uri) => &uri.host,
             Target::Mqtt(uri) => &uri.host,
             Target::Resp(uri) => &uri.host,
         }
@@ -98,7 +118,7 @@ impl Target {
     pub fn port(&self) -> u16 {
         match self {
             Target::Amqp091(uri) | Target::Stomp(uri) => uri.port,
-            Target::Nats(uri) => uri.port,
+            Target::Nats(uri) | Target::JetStream(uri) => uri.port,
             Target::Mqtt(uri) => uri.port,
             Target::Resp(uri) => uri.port,
         }
@@ -112,12 +132,13 @@ impl FromStr for Target {
         match text.split_once("://") {
             Some(("amqp", _)) => text.parse().map(Target::Amqp091),
             Some(("nats", _)) => text.parse().map(Target::Nats),
+            Some(("jetstream", _)) => nats::Uri::parse(text, JETSTREAM).map(Target::JetStream),
             Some(("mqtt" | "mqtt5", _)) => text.parse().map(Target::Mqtt),
             Some(("stomp", _)) => text.parse().map(Target::Stomp),
             Some(("redis", _)) => text.parse().map(Target::Resp),
             _ => Err(format!(
-                "`{text}` starts with none of `amqp://`, `nats://`, `mqtt://`, `mqtt5://`, `stomp://`, \
-                 `redis://`"
+                "`{text}` starts with none of `amqp://`, `nats://`, `jetstream://`, `mqtt://`, `mqtt5://`, \
+                 `stomp://`, `redis://`"
             )),
         }
     }
@@ -140,7 +161,7 @@ impl From<Target> for String {
             Target::Amqp091(uri) | Target::Stomp(uri) => Some((&uri.user, Some(&uri.password))),
             Target::Mqtt(uri) => uri.login.as_ref().map(|(user, password)| (user, Some(password))),
             Target::Resp(uri) => uri.login.as_ref().map(|it| (&it.user, Some(&it.password))),
-            Target::Nats(uri) => match &uri.login {
+            Target::Nats(uri) | Target::JetStream(uri) => match &uri.login {
                 nats::Login::None => None,
                 nats::Login::Token(token) => Some((token, None)),
                 nats::Login::User(user, password) => Some((user, Some(password))),
@@ -162,6 +183,7 @@ impl std::fmt::Display for Target {
         match self {
             Target::Amqp091(uri) | Target::Stomp(uri) => uri.fmt(f),
             Target::Nats(uri) => uri.fmt(f),
+            Target::JetStream(uri) => write!(f, "{JETSTREAM}{}:{}", uri.host, uri.port),
             Target::Mqtt(uri) => uri.fmt(f),
             Target::Resp(uri) => uri.fmt(f),
         }

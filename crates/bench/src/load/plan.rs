@@ -21,9 +21,6 @@ const MQTT_WINDOW_MAX: usize = 20_000;
 /// The most subjects below one.
 pub(super) const SPREAD_MAX: u64 = 10_000_000;
 
-/// Without any progress for so long, what is missing is lost, unless somebody says otherwise.
-pub const DRAIN: Duration = Duration::from_secs(10);
-
 /// When a run ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
@@ -54,7 +51,7 @@ pub struct Plan {
     pub fan_out: bool,
     /// Octets of a body.
     pub size_bytes: usize,
-    /// Delivery mode 2 (QoS 1 with MQTT) and durable queues.
+    /// Delivery mode 2 (QoS 1 with MQTT) and durable queues, or streams that outlive a restart.
     pub persistent: bool,
     /// Whether the queues of persistent messages outlive a restart, too.
     pub durable_queues: bool,
@@ -115,7 +112,7 @@ impl Plan {
             ahead: 0,
             rate: 0,
             end: End::After { warm_up: Duration::from_secs(1), measured: Duration::from_secs(10) },
-            drain: DRAIN,
+            drain: Duration::from_secs(10),
             checksum: false,
             latency: false,
             bystanders: 0,
@@ -126,11 +123,6 @@ impl Plan {
             commit_acks: false,
             queue_arguments: Vec::new(),
         }
-    }
-
-    /// Whether messages of that size can carry a checksum.
-    pub fn has_room_for_checksums(size_bytes: usize) -> bool {
-        size_bytes >= IDENTITY_BYTES
     }
 
     /// Says what is wrong with the plan, if anything.
@@ -154,7 +146,7 @@ impl Plan {
         if self.window > WINDOW_MAX {
             return Err(format!("a confirm window may be at most {WINDOW_MAX}"));
         }
-        if self.checksum && !Plan::has_room_for_checksums(self.size_bytes) {
+        if self.checksum && self.size_bytes < IDENTITY_BYTES {
             return Err(format!("a checksum needs messages of at least {IDENTITY_BYTES} octets"));
         }
         if self.latency && self.size_bytes < TIMED_BYTES {
@@ -181,6 +173,7 @@ impl Plan {
             Protocol::Mqtt => self.check_sessions(),
             Protocol::Stomp => self.check_destinations(),
             Protocol::Resp => self.check_channels_and_streams(),
+            Protocol::JetStream => self.check_subjects_and_streams(),
         }
     }
 
@@ -262,6 +255,35 @@ impl Plan {
         }
     }
 
+    fn check_subjects_and_streams(&self) -> Result<(), String> {
+        if self.is_kept() && (self.bystanders > 0 || self.spread > 0) {
+            return Err(
+                "a stream has one subject here; without JetStream there are more".to_owned()
+            );
+        }
+        if self.persistent && self.window == 0 && self.commit_publishes == 0 {
+            return Err(
+                "JetStream drops what comes faster than it stores it: persistent messages are \
+                        confirmed ones here"
+                    .to_owned(),
+            );
+        }
+        if !self.is_kept() && self.ack_every > 0 {
+            return Err("JetStream has acknowledgements in streams only: of messages that are \
+                        persistent or confirmed here"
+                .to_owned());
+        }
+        let lacks = [
+            (!self.queue_arguments.is_empty(), "streams without arguments of queues"),
+            (self.commit_publishes > 0, "no transactions here"),
+            (self.commit_acks, "no transactions of acknowledgements"),
+        ];
+        match lacks.iter().find(|(asked, _)| *asked) {
+            Some((_, what)) => Err(format!("JetStream has {what}")),
+            None => Ok(()),
+        }
+    }
+
     fn check_lacks(&self, protocol: &str) -> Result<(), String> {
         let asked = [
             (!self.queue_arguments.is_empty(), "queue arguments"),
@@ -326,7 +348,8 @@ impl Plan {
         let route = if self.fan_out { "fan-out to" } else { "over" };
         let (producers, consumers, size) = (self.producers, self.consumers, self.size_bytes);
         let ends = format!("{producers} producers, {consumers} consumers");
-        if self.target.protocol() == Protocol::Nats {
+        let streams_only = self.target.protocol() == Protocol::JetStream;
+        if self.target.protocol() == Protocol::Nats || streams_only && !self.is_kept() {
             let what = if self.consumers > self.queues { "queue groups" } else { "subjects" };
             return format!("{ends}, {route} {} {what}, {size} B, at most once", self.queues);
         }

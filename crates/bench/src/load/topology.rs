@@ -2,7 +2,7 @@
 //! workers.
 
 use super::plan::Plan;
-use crate::client::{Error, Link, Protocol, Route, Source};
+use crate::client::{Acks, Error, Link, Protocol, Route, Session, Source};
 use serde::{Deserialize, Serialize};
 use std::time::SystemTime;
 
@@ -14,8 +14,8 @@ pub(super) struct Topology {
     exchange: String,
     queues: Vec<String>,
     groups: Vec<String>,
-    /// Of each queue, the session that keeps its messages (MQTT, persistent), or the group that reads its
-    /// stream (RESP, kept).
+    /// Of each queue, the session that keeps its messages (MQTT, persistent), the group that reads its
+    /// stream (RESP, kept), or the stream's consumer (JetStream, kept).
     sessions: Vec<String>,
     /// A queue for patterns that match nothing.
     unheard: Option<String>,
@@ -55,20 +55,24 @@ impl Topology {
             (false, true) => names.fan_out("topic"),
             (false, false) => String::new(),
         };
-        let session = |queue: &String| queue.replace('/', "-");
-        let kept = match protocol {
-            Protocol::Mqtt => plan.persistent,
-            Protocol::Resp => plan.is_kept(),
-            Protocol::Amqp091 | Protocol::Nats | Protocol::Stomp => false,
+        let groups: Vec<String> = (0..plan.queues).map(|index| format!("group-{index}")).collect();
+        let sessions = match protocol {
+            Protocol::Mqtt if plan.persistent => {
+                queues.iter().map(|queue| queue.replace('/', "-")).collect()
+            }
+            Protocol::Resp if plan.is_kept() => queues.clone(),
+            // A consumer has its name within its stream.
+            Protocol::JetStream if plan.is_kept() => groups.clone(),
+            _ => Vec::new(),
         };
         Topology {
             protocol,
             exchange,
-            sessions: if kept { queues.iter().map(session).collect() } else { Vec::new() },
+            sessions,
             unheard: patterns.then(|| names.queue("unheard")),
             queues,
             spread,
-            groups: (0..plan.queues).map(|index| format!("group-{index}")).collect(),
+            groups,
         }
     }
 
@@ -78,8 +82,16 @@ impl Topology {
         for queue in &self.queues {
             link.declare_queue(queue, durable, &plan.queue_arguments)?;
         }
-        for (session, queue) in self.sessions.iter().zip(&self.queues) {
-            link.declare_session(session, if plan.fan_out { &self.exchange } else { queue })?;
+        let acks = match plan.ack_every {
+            0 => Acks::None,
+            // One that acknowledges all up to its own last would do so for others, too.
+            every if every > 1 && plan.consumers <= plan.queues => Acks::UpTo,
+            _ => Acks::Each,
+        };
+        for (name, queue) in self.sessions.iter().zip(&self.queues) {
+            let filter = if plan.fan_out { &self.exchange } else { queue };
+            let fan_out = plan.fan_out;
+            link.declare_session(&Session { name, filter, durable, fan_out, acks })?;
         }
         if plan.fan_out {
             link.declare_fan_out(&self.exchange, &self.queues)?;
@@ -115,10 +127,17 @@ impl Topology {
     /// would a queue's, are a group.
     pub(super) fn source(&self, plan: &Plan, consumer: usize) -> Source<'_> {
         let queue = consumer % plan.queues;
-        let has_groups = matches!(self.protocol, Protocol::Nats | Protocol::Mqtt);
+        let has_groups =
+            matches!(self.protocol, Protocol::Nats | Protocol::JetStream | Protocol::Mqtt);
         let shared = has_groups && plan.consumers > plan.queues;
         let name = match self.protocol {
-            Protocol::Nats | Protocol::Mqtt | Protocol::Stomp | Protocol::Resp if plan.fan_out => {
+            Protocol::Nats
+            | Protocol::JetStream
+            | Protocol::Mqtt
+            | Protocol::Stomp
+            | Protocol::Resp
+                if plan.fan_out =>
+            {
                 &self.exchange
             }
             _ => &self.spread.as_ref().map_or(&self.queues, |spread| &spread.patterns)[queue],
@@ -181,7 +200,9 @@ impl Names {
                 format!("angarium-bench-{}-{instance}", std::process::id())
             }
             // Short, as subjects are: their octets are parsed with each message.
-            Protocol::Nats | Protocol::Resp => format!("bench.{}", instance % 1_000_000),
+            Protocol::Nats | Protocol::JetStream | Protocol::Resp => {
+                format!("bench.{}", instance % 1_000_000)
+            }
             Protocol::Mqtt => format!("bench/{}", instance % 1_000_000),
         };
         Names { protocol, prefix, separator: protocol.separator() }

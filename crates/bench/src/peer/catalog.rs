@@ -5,6 +5,7 @@ use super::activemq;
 use super::command::CommandBroker;
 use super::configuration::{self, Start};
 use super::free_port;
+use super::nats;
 use super::rabbitmq::RabbitMq;
 use super::redis;
 use crate::client::{Error, Protocol, Target};
@@ -69,7 +70,7 @@ pub enum Kind {
     Angarium,
     /// RabbitMQ, with its STOMP and MQTT plugins.
     RabbitMq,
-    /// nats-server without JetStream.
+    /// nats-server, with JetStream where its streams are asked for.
     Nats,
     /// Mosquitto.
     Mosquitto,
@@ -119,7 +120,7 @@ impl Kind {
         match self {
             Kind::Angarium => &["amqp", "nats"],
             Kind::RabbitMq => &["amqp", "stomp", "mqtt"],
-            Kind::Nats => &["nats"],
+            Kind::Nats => &["nats", "jetstream"],
             Kind::Mosquitto => &["mqtt", "mqtt5"],
             // Its one port speaks them all; AMQP 1.0 is not spoken by this tool yet.
             Kind::Artemis => &["stomp", "mqtt", "mqtt5"],
@@ -154,8 +155,8 @@ impl Kind {
             (Kind::Angarium | Kind::RabbitMq | Kind::Artemis | Kind::ActiveMq, _) => Level::Flushed,
             // It writes its store now and then, and never before it confirms.
             (Kind::Mosquitto, _) => Level::Memory,
-            // Of what is added to a stream; a channel keeps nothing and confirms nothing.
-            (Kind::Redis, _) => Level::Flushed,
+            // Of what is added to a stream; a channel or a subject keeps and confirms nothing.
+            (Kind::Redis, _) | (Kind::Nats, Protocol::JetStream) => Level::Flushed,
             (Kind::Nats, _) => Level::AtMostOnce,
         }
     }
@@ -273,6 +274,16 @@ enum Process {
 impl Peer {
     /// Starts one with its data in `folder`, which must be empty.
     pub fn start(kind: Kind, programs: &Programs, folder: &Path) -> Result<Peer, Error> {
+        Peer::start_for(kind, kind.schemes()[0], programs, folder)
+    }
+
+    /// The same, configured for loads by one of its schemes, where that makes a difference.
+    pub fn start_for(
+        kind: Kind,
+        scheme: &str,
+        programs: &Programs,
+        folder: &Path,
+    ) -> Result<Peer, Error> {
         let program = kind.find(programs).ok_or_else(|| {
             io::Error::other(format!("{} is not installed; {}", kind.name(), kind.hint()))
         })?;
@@ -289,7 +300,7 @@ impl Peer {
                 process: Process::RabbitMq(broker),
             });
         }
-        let (command, targets, file) = command(kind, &program, folder)?;
+        let (command, targets, file) = command(kind, scheme, &program, folder)?;
         let log = folder.join("start.log");
         let broker = CommandBroker::start_logged(&command, &targets[0], PATIENCE, &log);
         let broker = broker.map_err(|error| match error {
@@ -373,7 +384,7 @@ impl Mortal for Peer {
 /// and how they came about, if it has any.
 pub(super) type Foreground = (Vec<String>, Vec<Target>, Option<String>);
 
-fn command(kind: Kind, program: &Path, folder: &Path) -> Result<Foreground, Error> {
+fn command(kind: Kind, scheme: &str, program: &Path, folder: &Path) -> Result<Foreground, Error> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let address = |scheme: &str, port: u16| -> Result<Target, Error> {
         Ok(format!("{scheme}://127.0.0.1:{port}").parse().map_err(io::Error::other)?)
@@ -390,12 +401,8 @@ fn command(kind: Kind, program: &Path, folder: &Path) -> Result<Foreground, Erro
             let command = std::iter::once(program).chain(flags.map(str::to_owned)).collect();
             (command, vec![address("amqp", port)?, address("nats", nats)?], None)
         }
-        Kind::Nats => {
-            let (port_text, log) = (port.to_string(), text(&folder.join("nats-server.log")));
-            let flags = ["-a", "127.0.0.1", "-p", &port_text, "-l", &log];
-            let command = std::iter::once(program).chain(flags.map(str::to_owned)).collect();
-            (command, vec![address("nats", port)?], None)
-        }
+        Kind::Nats if scheme == "jetstream" => return nats::with_streams(&program, folder, port),
+        Kind::Nats => return nats::without_streams(&program, folder, port),
         Kind::Mosquitto => {
             // Without these three it drops what a subscriber has not taken beyond 20 and 1,000.
             let file = format!(

@@ -5,6 +5,7 @@ mod activemq;
 mod catalog;
 mod command;
 mod configuration;
+mod nats;
 mod rabbitmq;
 mod redis;
 

@@ -136,7 +136,7 @@ impl Broker<'_> {
             latency: size_bytes >= 24,
             ..Plan::new(self.target.clone())
         };
-        if matches!(self.target.protocol(), Protocol::Nats | Protocol::Resp) {
+        if matches!(self.target.protocol(), Protocol::Nats | Protocol::JetStream | Protocol::Resp) {
             plan.ahead = ahead(size_bytes);
         }
         plan

@@ -94,7 +94,7 @@ pub(crate) fn our_command(
             command.extend(["--nats", "off"].map(str::to_owned));
             format!("amqp://{amqp}")
         }
-        Protocol::Mqtt | Protocol::Stomp | Protocol::Resp => {
+        Protocol::JetStream | Protocol::Mqtt | Protocol::Stomp | Protocol::Resp => {
             return Err(format!("our broker does not speak {}", protocol.name()));
         }
         Protocol::Nats => {

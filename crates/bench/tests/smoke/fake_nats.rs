@@ -1,11 +1,12 @@
 //! A NATS broker just good enough for the load generator: no wildcard but a last `*`, groups in turn,
-//! and faults on demand.
+//! streams, and faults on demand.
 
 use crate::fake::Fault;
+use crate::fake_jetstream::{Sent, Streams};
 use crate::faults::Faults;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 
 /// One subscription of one connection.
@@ -22,7 +23,22 @@ struct Subscription {
 #[derive(Default)]
 struct State {
     subscriptions: Vec<Subscription>,
+    streams: Streams,
     faults: Faults,
+}
+
+/// A running one.
+pub(crate) struct Nats {
+    /// Where it listens.
+    pub(crate) port: u16,
+    state: Arc<Mutex<State>>,
+}
+
+impl Nats {
+    /// What its streams have.
+    pub(crate) fn streams<T>(&self, look: impl FnOnce(&Streams) -> T) -> T {
+        look(&self.state.lock().expect("no panic").streams)
+    }
 }
 
 impl Subscription {
@@ -37,11 +53,11 @@ impl Subscription {
 impl State {
     /// Hands a message to every subscription without a group, and to the least served of each
     /// group.
-    fn deliver(&mut self, subject: &str, body: &[u8]) {
+    fn deliver(&mut self, Sent { to, subject, reply, body }: &Sent) {
         let mut groups: Vec<String> = Vec::new();
         for index in 0..self.subscriptions.len() {
             let subscription = &self.subscriptions[index];
-            if !subscription.hears(subject) {
+            if !subscription.hears(to) {
                 continue;
             }
             let index = match subscription.group.clone() {
@@ -50,7 +66,7 @@ impl State {
                 Some(group) => {
                     let members = (0..self.subscriptions.len()).filter(|&member| {
                         let it = &self.subscriptions[member];
-                        it.hears(subject) && it.group.as_ref() == Some(&group)
+                        it.hears(to) && it.group.as_ref() == Some(&group)
                     });
                     let next = members.min_by_key(|&member| self.subscriptions[member].turns);
                     groups.push(group);
@@ -59,12 +75,32 @@ impl State {
             };
             let subscription = &mut self.subscriptions[index];
             subscription.turns += 1;
-            let line = format!("MSG {subject} {} {}\r\n", subscription.id, body.len());
+            let blank = if reply.is_empty() { "" } else { " " };
+            let (id, size) = (&subscription.id, body.len());
+            let line = format!("MSG {subject} {id} {reply}{blank}{size}\r\n");
             let mut out = line.into_bytes();
             out.extend_from_slice(body);
             out.extend_from_slice(b"\r\n");
             // A subscriber that has gone takes nothing more.
             drop(subscription.stream.write_all(&out));
+        }
+    }
+
+    /// Takes what a client says: a request, an acknowledgement or a message.
+    fn take(&mut self, subject: &str, reply: &str, body: Vec<u8>, fault: Fault) {
+        if subject.starts_with("$JS.API.") {
+            let answer = self.streams.request(subject, reply, &body);
+            answer.iter().for_each(|answer| self.deliver(answer));
+        } else if subject.starts_with("$JS.ACK.") {
+            self.streams.acknowledge(subject);
+        } else {
+            let kept = self.streams.keeps(subject) && !reply.is_empty();
+            let confirm = kept.then(|| self.streams.confirm(subject, reply));
+            self.publish(subject, body, fault);
+            confirm.iter().for_each(|confirm| self.deliver(confirm));
+        }
+        for sent in self.streams.serve() {
+            self.deliver(&sent);
         }
     }
 
@@ -78,33 +114,41 @@ impl State {
             }
         }
         for (subject, body) in out {
-            self.deliver(&subject, &body);
+            if !self.streams.add(&subject, &body) {
+                self.deliver(&Sent::new(&subject, body));
+            }
         }
     }
 }
 
 /// Listens on a free port and serves connections until the process ends.
-pub(crate) fn start(fault: Fault) -> u16 {
-    start_striking(fault, 100)
-}
-
-/// The same, with one message in so many struck.
-pub(crate) fn start_striking(fault: Fault, every: u64) -> u16 {
+pub(crate) fn start(fault: Fault) -> Nats {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has ports");
     let port = listener.local_addr().expect("it is bound").port();
-    let faults = Faults::striking(every);
-    let state = Arc::new(Mutex::new(State { faults, ..State::default() }));
+    let state = Arc::new(Mutex::new(State::default()));
+    let nats = Nats { port, state: Arc::clone(&state) };
     thread::spawn(move || {
         for (connection, stream) in listener.incoming().map_while(Result::ok).enumerate() {
             let state = Arc::clone(&state);
             thread::spawn(move || {
                 serve(stream, connection, &state, fault);
-                let mut state = state.lock().expect("no panic");
-                state.subscriptions.retain(|it| it.connection != connection);
+                unsubscribe(state.lock().expect("no panic"), connection, None);
             });
         }
     });
-    port
+    nats
+}
+
+/// Ends one subscription of a connection, or all.
+fn unsubscribe(mut state: MutexGuard<'_, State>, connection: usize, id: Option<&str>) {
+    let State { subscriptions, streams, .. } = &mut *state;
+    subscriptions.retain(|it| {
+        let ends = it.connection == connection && id.is_none_or(|id| it.id == id);
+        if ends && let Some(inbox) = it.subject.strip_suffix('*') {
+            streams.forget(inbox);
+        }
+        !ends
+    });
 }
 
 fn serve(mut stream: TcpStream, connection: usize, state: &Mutex<State>, fault: Fault) {
@@ -127,12 +171,13 @@ fn serve(mut stream: TcpStream, connection: usize, state: &Mutex<State>, fault: 
                 let _state = state.lock().expect("no panic");
                 drop(stream.write_all(b"PONG\r\n"));
             }
-            ["PUB", subject, size] => {
+            ["PUB", subject, reply @ .., size] => {
                 let size: usize = size.parse().expect("a size");
                 let mut body = vec![0; size + 2];
                 input.read_exact(&mut body).expect("the body comes");
                 body.truncate(size);
-                state.lock().expect("no panic").publish(subject, body, fault);
+                let reply = reply.first().copied().unwrap_or("");
+                state.lock().expect("no panic").take(subject, reply, body, fault);
             }
             ["SUB", subject, group @ .., id] => {
                 let subscription = Subscription {
@@ -146,8 +191,7 @@ fn serve(mut stream: TcpStream, connection: usize, state: &Mutex<State>, fault: 
                 state.lock().expect("no panic").subscriptions.push(subscription);
             }
             ["UNSUB", id] => {
-                let mut state = state.lock().expect("no panic");
-                state.subscriptions.retain(|it| it.connection != connection || it.id != *id);
+                unsubscribe(state.lock().expect("no panic"), connection, Some(id));
             }
             _ => panic!("the fake does not know {line:?}"),
         }

@@ -2,7 +2,7 @@
 
 use super::{Login, Uri};
 use crate::client::{Error, Head, Incoming, Receiver, dial};
-use angarium_protocol::nats::codec::{Connect, Info, Malformed, ServerOp, client};
+use angarium_protocol::nats::codec::{Connect, Info, Malformed, Message, ServerOp, client};
 use std::io::Write;
 use std::net::TcpStream;
 
@@ -88,16 +88,27 @@ impl Connection {
     /// Hands all that came to `receiver`, and answers the broker's pings.
     #[inline]
     pub(in crate::client) fn parse(&mut self, receiver: &mut impl Receiver) -> Result<(), Error> {
+        self.parse_each(receiver, |receiver, message| {
+            receiver.begin(Head { size: message.body.len() as u64, ..Head::default() });
+            receiver.body(message.body);
+            receiver.complete();
+            Ok(())
+        })
+    }
+
+    /// Hands every message that came to `take`, with `receiver`.
+    #[inline]
+    pub(super) fn parse_each<R: Receiver>(
+        &mut self,
+        receiver: &mut R,
+        mut take: impl FnMut(&mut R, Message<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let payload_bytes_max = self.payload_bytes_max;
         while let Some(op) =
             self.incoming.take(|bytes| ServerOp::decode(bytes, payload_bytes_max))?
         {
             match op {
-                ServerOp::Message(message) => {
-                    receiver.begin(Head { size: message.body.len() as u64, ..Head::default() });
-                    receiver.body(message.body);
-                    receiver.complete();
-                }
+                ServerOp::Message(message) => take(receiver, message)?,
                 ServerOp::Ping => self.stream.write_all(b"PONG\r\n")?,
                 ServerOp::Pong => receiver.ended(),
                 // A broker may send INFO at any time, when its cluster changes or it shuts down.
@@ -109,7 +120,10 @@ impl Connection {
     }
 
     /// Waits for the operation that `wanted` takes; others before it are dropped.
-    fn expect(&mut self, mut wanted: impl FnMut(&ServerOp<'_>) -> bool) -> Result<(), Error> {
+    pub(super) fn expect(
+        &mut self,
+        mut wanted: impl FnMut(&ServerOp<'_>) -> bool,
+    ) -> Result<(), Error> {
         let payload_bytes_max = self.payload_bytes_max;
         loop {
             while let Some(op) =

@@ -1,6 +1,7 @@
 //! A blocking NATS client as small as a load generator can bear. Knows nothing about workloads.
 
 mod connection;
+pub mod jetstream;
 mod uri;
 
 pub use connection::Connection;

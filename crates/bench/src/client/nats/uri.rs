@@ -1,4 +1,5 @@
-//! `nats://user:password@host:port` or `nats://token@host:port`, as NATS clients have it.
+//! `nats://user:password@host:port` or `nats://token@host:port`, as NATS clients have it, and
+//! `jetstream://` in the same way.
 
 use crate::client::target::{Authority, decode};
 use std::str::FromStr;
@@ -29,9 +30,16 @@ impl FromStr for Uri {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Uri, String> {
+        Uri::parse(text, "nats://")
+    }
+}
+
+impl Uri {
+    /// Reads one that starts with `scheme`.
+    pub(in crate::client) fn parse(text: &str, scheme: &str) -> Result<Uri, String> {
         let rest = text
-            .strip_prefix("nats://")
-            .ok_or_else(|| format!("`{text}` does not start with `nats://`"))?;
+            .strip_prefix(scheme)
+            .ok_or_else(|| format!("`{text}` does not start with `{scheme}`"))?;
         let Authority { credentials, host, port } =
             Authority::parse(rest.strip_suffix('/').unwrap_or(rest))?;
         let login = match credentials {

@@ -1,0 +1,297 @@
+//! One connection: requests to JetStream, messages with publish acknowledgements, and what a pull
+//! consumer brings.
+
+use super::api::{self, Answer, PublishAcks, nonsense};
+use super::deliveries::Deliveries;
+use crate::client::nats::{self, Uri};
+use crate::client::{Confirm, Error, Receiver, Session};
+use angarium_protocol::nats::codec::{Message, Publish, ServerOp};
+use std::io::{self, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+/// Digits of a message's number at the end of the subject that its acknowledgement goes to.
+pub(in crate::client) const NUMBER_DIGITS: usize = 12;
+
+/// Numbers connections.
+static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
+
+/// An open connection.
+#[derive(Debug)]
+pub struct Connection {
+    core: nats::Connection,
+    uri: Uri,
+    /// What the subjects begin with that are this connection's own.
+    inbox: String,
+    /// All of them are subscribed to.
+    listens: bool,
+    /// What goes before the next read of the socket.
+    requests: Vec<u8>,
+    role: Role,
+}
+
+/// What is expected of a connection.
+#[derive(Debug)]
+enum Role {
+    /// Messages of subjects, as without JetStream.
+    Direct,
+    /// Acknowledgements of published messages.
+    Confirmed(Confirmed),
+    /// Messages of a stream.
+    Consuming(Box<Deliveries>),
+}
+
+/// Which messages are in their stream.
+#[derive(Debug, Default)]
+struct Confirmed {
+    acks: PublishAcks,
+    /// All up to this one.
+    up_to: u64,
+}
+
+impl Connection {
+    /// Connects, authenticates, and waits until the server took it.
+    pub fn open(uri: &Uri) -> Result<Connection, Error> {
+        Ok(Connection {
+            core: nats::Connection::open(uri)?,
+            uri: uri.clone(),
+            inbox: inbox(),
+            listens: false,
+            requests: Vec::new(),
+            role: Role::Direct,
+        })
+    }
+
+    /// The socket.
+    pub(in crate::client) fn stream(&self) -> &TcpStream {
+        &self.core.stream
+    }
+
+    /// Only the socket.
+    pub(in crate::client) fn into_stream(self) -> TcpStream {
+        self.core.stream
+    }
+
+    /// Subscribes to what goes to this connection only.
+    fn listen(&mut self) -> Result<(), Error> {
+        if !self.listens {
+            self.core.subscribe(&format!("{}*", self.inbox), None)?;
+            self.listens = true;
+        }
+        Ok(())
+    }
+
+    /// Sends a request to JetStream, and waits for its answer.
+    fn ask(&mut self, subject: &str, body: &str) -> Result<Answer, Error> {
+        self.listen()?;
+        let reply = format!("{}asked", self.inbox);
+        let mut out = Vec::new();
+        let (subject, body) = (subject.as_bytes(), body.as_bytes());
+        Publish { subject, reply: reply.as_bytes(), body, ..Publish::default() }.write(&mut out);
+        self.core.stream.write_all(&out)?;
+        let mut answer = None;
+        self.core.expect(|op| match op {
+            ServerOp::Message(message) if message.subject == reply.as_bytes() => {
+                answer = Some(Answer::read(message));
+                true
+            }
+            _ => false,
+        })?;
+        answer.expect("what is waited for has come")
+    }
+
+    /// Makes a stream of what is published to a session's subject, if there is none, and the session's
+    /// consumer.
+    pub(in crate::client) fn declare(&mut self, session: &Session<'_>) -> Result<(), Error> {
+        for (subject, body) in [api::create_stream(session), api::create_consumer(session)] {
+            self.ask(&subject, &body)?.done()?;
+        }
+        Ok(())
+    }
+
+    /// Deletes the stream of a subject with its consumers, if there is one.
+    pub(in crate::client) fn delete(&mut self, subject: &str) -> Result<(), Error> {
+        if subject.is_empty() {
+            return Ok(());
+        }
+        let request = format!("$JS.API.STREAM.DELETE.{}", api::stream_of(subject));
+        let answer = match self.ask(&request, "") {
+            // A server gives up whoever does not answer its pings, as one that declares before a long
+            // run and reads nothing until it deletes.
+            Err(Error::Io(_)) => {
+                *self = Connection::open(&self.uri)?;
+                self.ask(&request, "")
+            }
+            answer => answer,
+        };
+        answer?.deleted()
+    }
+
+    /// Asks for an acknowledgement of every message published from now on.
+    pub(in crate::client) fn select_confirms(&mut self) -> Result<(), Error> {
+        self.listen()?;
+        self.role = Role::Confirmed(Confirmed::default());
+        Ok(())
+    }
+
+    /// Subscribes to a subject, without JetStream.
+    pub(in crate::client) fn subscribe(
+        &mut self,
+        subject: &str,
+        group: Option<&str>,
+    ) -> Result<(), Error> {
+        self.core.subscribe(subject, group)
+    }
+
+    /// Subscribes to many.
+    pub(in crate::client) fn subscribe_many(
+        &mut self,
+        subjects: impl Iterator<Item = String>,
+    ) -> Result<(), Error> {
+        self.core.subscribe_many(subjects, None)
+    }
+
+    /// Consumes what the stream of a subject keeps for a consumer, from now on.
+    pub(in crate::client) fn consume(
+        &mut self,
+        subject: &str,
+        consumer: &str,
+        prefetch: u16,
+    ) -> Result<(), Error> {
+        let stream = api::stream_of(subject);
+        let info = self.ask(&format!("$JS.API.CONSUMER.INFO.{stream}.{consumer}"), "")?;
+        let inbox = format!("{}pulled", self.inbox);
+        let deliveries = Deliveries::new(&stream, consumer, inbox, info.acks()?, prefetch);
+        self.role = Role::Consuming(Box::new(deliveries));
+        Ok(())
+    }
+
+    /// Appends a message. Returns where the number is that its acknowledgement will name, if it gets
+    /// one, and where its body lies.
+    pub(in crate::client) fn encode(
+        &self,
+        subject: &str,
+        body: &[u8],
+        out: &mut Vec<u8>,
+    ) -> (Option<usize>, usize) {
+        let confirmed = matches!(self.role, Role::Confirmed(_));
+        let reply = match confirmed {
+            true => format!("{}{:0width$}", self.inbox, 0, width = NUMBER_DIGITS),
+            false => String::new(),
+        };
+        let reply_at = out.len() + "PUB ".len() + subject.len() + " ".len();
+        let (subject, reply) = (subject.as_bytes(), reply.as_bytes());
+        Publish { subject, reply, body, ..Publish::default() }.write(out);
+        let body_at = out.len() - body.len() - b"\r\n".len();
+        (confirmed.then_some(reply_at + self.inbox.len()), body_at)
+    }
+
+    /// Acknowledges a delivery, or all up to it, before the next read.
+    pub(in crate::client) fn acknowledge(&mut self, tag: u64, multiple: bool) {
+        let Role::Consuming(deliveries) = &mut self.role else { return };
+        deliveries.acknowledge(tag, multiple, &mut self.requests);
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if !self.requests.is_empty() {
+            self.core.stream.write_all(&self.requests)?;
+            self.requests.clear();
+        }
+        Ok(())
+    }
+
+    /// Sends what is to be sent, and the next request for messages, and reads the socket once.
+    #[inline]
+    pub(in crate::client) fn fill(&mut self) -> io::Result<usize> {
+        if let Role::Consuming(deliveries) = &mut self.role {
+            deliveries.pull(&mut self.requests);
+        }
+        self.flush()?;
+        self.core.incoming.fill(&mut self.core.stream)
+    }
+
+    /// Ends all subscriptions and asks for an answer when that is done.
+    pub(in crate::client) fn send_end(&mut self) -> Result<(), Error> {
+        if let Role::Consuming(deliveries) = &mut self.role {
+            deliveries.ending = true;
+        }
+        self.flush()?;
+        self.listens = false;
+        self.core.send_end()
+    }
+
+    /// Ends the connection, once the last acknowledgements are taken.
+    pub(in crate::client) fn close(mut self) -> Result<(), Error> {
+        if self.requests.is_empty() {
+            return Ok(());
+        }
+        self.send_end()?;
+        self.core.expect(|op| matches!(op, ServerOp::Pong))
+    }
+
+    /// Hands all that came to `receiver`.
+    #[inline]
+    pub(in crate::client) fn parse(&mut self, receiver: &mut impl Receiver) -> Result<(), Error> {
+        match &mut self.role {
+            Role::Direct => self.core.parse(receiver),
+            Role::Consuming(deliveries) => self
+                .core
+                .parse_each(receiver, |receiver, message| deliveries.take(receiver, &message)),
+            Role::Confirmed(confirmed) => {
+                let (inbox, before) = (self.inbox.as_bytes(), confirmed.up_to);
+                let parsed = self.core.parse_each(receiver, |receiver, message| {
+                    confirmed.take(receiver, inbox, &message)
+                });
+                let tag = confirmed.up_to;
+                if tag > before {
+                    receiver.confirm(Confirm { tag, multiple: true, refused: false })?;
+                }
+                parsed
+            }
+        }
+    }
+}
+
+impl Confirmed {
+    #[inline]
+    fn take(
+        &mut self,
+        receiver: &mut impl Receiver,
+        inbox: &[u8],
+        message: &Message<'_>,
+    ) -> Result<(), Error> {
+        let tag = message.subject.strip_prefix(inbox).and_then(number);
+        let tag = tag.ok_or_else(|| nonsense("what was not asked for"))?;
+        self.acks.read(message)?;
+        // One stream acknowledges in the order of its messages.
+        if tag == self.up_to + 1 {
+            self.up_to = tag;
+            return Ok(());
+        }
+        receiver.confirm(Confirm { tag, multiple: false, refused: false })
+    }
+}
+
+/// The number of a message; they count from 1.
+#[inline]
+pub(super) fn number(digits: &[u8]) -> Option<u64> {
+    let digits: &[u8; NUMBER_DIGITS] = digits.try_into().ok()?;
+    let mut number = 0;
+    for digit in digits {
+        let value = digit.wrapping_sub(b'0');
+        if value > 9 {
+            return None;
+        }
+        number = number * 10 + u64::from(value);
+    }
+    (number > 0).then_some(number)
+}
+
+/// What no other connection's subjects begin with.
+fn inbox() -> String {
+    let number = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let nanos = since_epoch.map_or(0, |elapsed| elapsed.as_nanos() as u64);
+    format!("_INBOX.{:x}-{nanos:x}-{number:x}.", std::process::id())
+}

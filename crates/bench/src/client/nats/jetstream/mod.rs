@@ -1,0 +1,12 @@
+//! JetStream as a load client speaks it: streams, publish acknowledgements, pull consumers; direct
+//! messages are NATS's own.
+
+mod api;
+mod connection;
+mod deliveries;
+
+pub use connection::Connection;
+pub(in crate::client) use connection::NUMBER_DIGITS;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+//! NATS with JetStream: subjects and streams, of a fake with faults, and of the real one where it is asked
+//! for.
+
+use crate::fake::Fault;
+use crate::fake_nats;
+use crate::redis::{Folder, measure_others};
+use angarium_bench::client::amqp091::Argument;
+use angarium_bench::client::{Link, Route, Target};
+use angarium_bench::load::durability;
+use angarium_bench::load::{self, End, Plan, Verdict, spool};
+use angarium_bench::peer::{Kind, Peer, Programs};
+use std::path::Path;
+use std::time::Duration;
+
+/// Messages of a run.
+const MESSAGES: u64 = 5_000;
+/// How long a disk, or a machine, may do nothing for us while others keep it busy.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn direct(port: u16) -> Plan {
+    let target = format!("jetstream://127.0.0.1:{port}").parse().expect("it is an address");
+    Plan {
+        end: End::Count(MESSAGES),
+        drain: Duration::from_millis(300),
+        checksum: true,
+        ahead: 500,
+        ..Plan::new(target)
+    }
+}
+
+/// Streams, with everything that is confirmed and acknowledged.
+fn kept(port: u16) -> Plan {
+    Plan { persistent: true, window: 50, ack_every: 7, prefetch: 100, ahead: 0, ..direct(port) }
+}
+
+fn verdict(plan: &Plan) -> Verdict {
+    let outcome = load::run(plan, None).unwrap_or_else(|error| panic!("{plan:?}: {error}"));
+    assert_eq!(outcome.cut_off, Vec::<String>::new(), "{plan:?}");
+    let confirmed = if plan.window > 0 { MESSAGES } else { 0 };
+    assert_eq!((outcome.published, outcome.confirmed, outcome.refused), (MESSAGES, confirmed, 0));
+    outcome.verdict.expect("there are consumers")
+}
+
+/// Every shape of a load that JetStream can have, and how many deliveries each makes of a message.
+fn shapes(port: u16) -> Vec<(Plan, u64)> {
+    vec![
+        (direct(port), 1),
+        (Plan { latency: true, ..direct(port) }.in_pairs(3), 1),
+        (direct(port).fanned_out(4), 4),
+        (Plan { spread: 100, ..direct(port) }, 1),
+        (Plan { bystanders: 100, size_bytes: 20_000, ..direct(port) }, 1),
+        (Plan { consumers: 4, queues: 2, ..direct(port) }, 1),
+        (kept(port), 1),
+        (Plan { latency: true, size_bytes: 20_000, ..kept(port) }.in_pairs(2), 1),
+        (kept(port).fanned_out(3), 3),
+        (Plan { ack_every: 1, prefetch: 3, ..kept(port) }, 1),
+        // Those who ask of one consumer share what is in its stream.
+        (Plan { consumers: 3, ..kept(port) }, 1),
+        // Confirmed, and gone once it was read.
+        (Plan { persistent: false, ack_every: 0, prefetch: 0, ..kept(port) }, 1),
+        (Plan { persistent: false, ack_every: 0, prefetch: 0, ..kept(port) }.fanned_out(2), 2),
+    ]
+}
+
+fn check_shapes(port: u16) {
+    for (plan, copies) in shapes(port) {
+        let plan = Plan { drain: PATIENCE, ..plan };
+        let verdict = verdict(&plan);
+        assert!(verdict.is_clean(), "{}: {verdict:?}", plan.describe());
+        assert_eq!(verdict.delivered, MESSAGES * copies, "{}", plan.describe());
+    }
+}
+
+#[test]
+fn an_honest_one_is_clean_in_every_shape() {
+    let nats = fake_nats::start(Fault::None);
+    check_shapes(nats.port);
+    assert_eq!(nats.streams(|it| it.count()), 0, "what was declared is deleted");
+}
+
+#[test]
+fn what_is_delivered_is_acknowledged_to_the_last() {
+    for (acks, plan) in [
+        (1, Plan { ack_every: 1, ..kept(0) }),
+        (1, kept(0)),
+        (1, Plan { consumers: 3, ..kept(0) }),
+        (2, kept(0).fanned_out(2)),
+    ] {
+        let nats = fake_nats::start(Fault::None);
+        let target = direct(nats.port).target;
+        assert!(verdict(&Plan { drain: PATIENCE, target, ..plan }).is_clean());
+        assert_eq!(nats.streams(|it| it.acknowledged()), acks * MESSAGES);
+    }
+}
+
+#[test]
+fn only_what_is_to_outlive_a_restart_is_kept_in_files() {
+    let nats = fake_nats::start(Fault::None);
+    for (persistent, durable_queues) in [(true, true), (true, false), (false, true)] {
+        let plan = Plan { persistent, durable_queues, drain: PATIENCE, ..kept(nats.port) };
+        assert!(verdict(&plan).is_clean());
+    }
+    assert_eq!(nats.streams(|it| it.made.clone()), [true, false, false]);
+}
+
+#[test]
+fn one_with_a_fault_is_found_out_for_exactly_that() {
+    for (what, shape) in [("subjects", direct as fn(u16) -> Plan), ("streams", kept)] {
+        crate::check_faults(what, 1, |fault| Plan {
+            ahead: 0,
+            drain: Duration::from_secs(1),
+            ..shape(fake_nats::start(fault).port)
+        });
+    }
+}
+
+#[test]
+fn what_its_model_lacks_is_said() {
+    let check = |plan: Plan, wanted: &str| {
+        let why = plan.check().expect_err(wanted);
+        assert!(why.contains(wanted), "{why}");
+    };
+    check(Plan { window: 0, ..kept(1) }, "confirmed ones");
+    check(Plan { ack_every: 1, ..direct(1) }, "in streams only");
+    check(Plan { spread: 10, ..kept(1) }, "one subject");
+    check(Plan { bystanders: 10, ..kept(1) }, "one subject");
+    check(Plan { commit_publishes: 10, ..kept(1) }, "no transactions");
+    check(Plan { commit_acks: true, ..kept(1) }, "no transactions");
+    let arguments = vec![("a".to_owned(), Argument::Integer(1))];
+    check(Plan { queue_arguments: arguments, ..kept(1) }, "without arguments");
+    assert!(direct(1).describe().ends_with("at most once"), "{}", direct(1).describe());
+    assert!(kept(1).describe().contains("confirm window 50"), "{}", kept(1).describe());
+}
+
+#[test]
+fn the_other_measurements_go_through_subjects_and_streams() {
+    let nats = fake_nats::start(Fault::None);
+    measure_others(&direct(nats.port).target, std::process::id());
+    let spooled = spool::measure(&kept(nats.port), None).expect("it answers");
+    assert!(spooled.verdict.is_clean(), "{:?}", spooled.verdict);
+    assert_eq!(nats.streams(|it| it.count()), 0, "what was declared is deleted");
+}
+
+/// The one that the environment names, or one that is installed.
+fn programs() -> Programs {
+    let named = std::env::var_os("NATS_SERVER");
+    named.map_or_else(Programs::default, |path| Programs::of_one(Kind::Nats, Path::new(&path)))
+}
+
+fn start(folder: &Folder) -> Peer {
+    let peer = Peer::start_for(Kind::Nats, "jetstream", &programs(), &folder.0);
+    peer.expect("nats-server is installed")
+}
+
+#[test]
+#[ignore = "needs nats-server: cargo xtask test --only jetstream"]
+fn the_real_one_is_clean_in_every_shape() {
+    let folder = Folder::new("jetstream-shapes");
+    let peer = start(&folder);
+    let target = &peer.targets()[0];
+    check_shapes(target.port());
+    measure_others(target, peer.pid());
+    let spooled = spool::measure(&Plan { drain: PATIENCE, ..kept(target.port()) }, None);
+    assert!(spooled.expect("it answers").verdict.is_clean());
+    assert!(peer.configuration().contains("sync_interval: always"), "{}", peer.configuration());
+    // It keeps a folder for each stream that there is, which has another name once it is to be removed.
+    let streams = folder.0.join("jetstream/jetstream/$G/streams");
+    let names = streams.read_dir().expect("there were some").map(|it| it.expect("it is read"));
+    let mut names = names.map(|it| it.file_name().to_string_lossy().into_owned());
+    assert!(names.all(|name| name.starts_with('.')), "what was declared is deleted");
+}
+
+#[test]
+#[ignore = "needs nats-server: cargo xtask test --only jetstream"]
+fn what_the_real_one_confirmed_is_there_after_a_kill() {
+    let folder = Folder::new("jetstream-killed");
+    let mut peer = start(&folder);
+    let plan =
+        Plan { end: End::Count(u64::MAX / 2), drain: PATIENCE, ..kept(peer.targets()[0].port()) };
+    let plan = plan.in_pairs(2);
+    let kill_after = Duration::from_millis(300);
+    let found = durability::measure(&plan, kill_after, &mut peer).expect("it comes back");
+    assert!(found.confirmed > 0 && found.confirmed_lost == 0, "{found:?}");
+    assert_eq!(found.faults(true), Vec::<String>::new());
+}
+
+#[test]
+#[ignore = "needs nats-server: cargo xtask test --only jetstream"]
+fn what_no_stream_of_the_real_one_keeps_is_an_error() {
+    let folder = Folder::new("jetstream-refused");
+    let peer = start(&folder);
+    let mut link = Link::open(&peer.targets()[0]).expect("it listens");
+    link.select_confirms().expect("it has confirms");
+    let route = Route { exchange: "", key: "unheard", persistent: true };
+    let mut message = Vec::new();
+    link.encode(&route, b"hello", &mut message).write_tag(&mut message, 1);
+    link.write(&message).expect("it reads");
+    let error = loop {
+        link.fill().expect("it answers");
+        if let Err(error) = link.parse(&mut ()) {
+            break error.to_string();
+        }
+    };
+    assert!(error.ends_with("no stream keeps what is published there"), "{error}");
+    // Without JetStream there is no stream at all.
+    let target = &peer.targets()[0];
+    let plain = Folder::new("jetstream-none");
+    let peer = Peer::start(Kind::Nats, &programs(), &plain.0).expect("it is there");
+    let port = peer.targets()[0].port();
+    let without: Target = format!("jetstream://127.0.0.1:{port}").parse().expect("it is one");
+    assert_ne!(&without, target);
+    let error = load::run(&kept(port), None).expect_err("it keeps nothing").to_string();
+    assert!(error.ends_with("JetStream is not enabled there"), "{error}");
+    assert!(verdict(&Plan { drain: PATIENCE, ..direct(port) }).is_clean());
+}
