@@ -6,6 +6,8 @@ use crate::load::{End, Plan};
 
 const GROUPS_PTP: u32 = 10;
 const GROUPS_PUB_SUB: u32 = 50;
+/// Messages that wait for their confirms, where only what is confirmed is kept.
+const WINDOW: usize = 1_000;
 
 /// The presets.
 pub(super) static PRESETS: &[Preset] = &[Preset {
@@ -14,7 +16,8 @@ pub(super) static PRESETS: &[Preset] = &[Preset {
     about: "travel times under a saturating producer: {queue, topic, durable topic} x transactions, 12 cases",
     notes: &[
         "cases: 1 non-transacted, 2 transacted producer, 3 transacted consumer, 4 both",
-        "the text gives no number of messages; without transactions the producer does not wait",
+        "the text gives no number of messages; without transactions the producer does not wait, but where \
+         nothing is kept without a confirm (MQTT, JetStream): there 1,000 messages wait for theirs at most",
         "messages are persistent; a topic's subscriber that is not durable has a queue that is not",
         "the text prints curves only: in 3.4 a queue's travel time grew exponentially, in 3.5 \
          linearly; flat is better than both",
@@ -45,6 +48,10 @@ pub(super) static PRESETS: &[Preset] = &[Preset {
 
 fn cases(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
     let mut cases = Vec::new();
+    let window = match parameters.count("window") as usize {
+        0 if broker.target.protocol().keeps_confirmed_only() => WINDOW,
+        window => window,
+    };
     for (series, fan_out, durable) in
         [("queue", false, true), ("topic", true, false), ("durable topic", true, true)]
     {
@@ -55,7 +62,7 @@ fn cases(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
                 persistent: true,
                 durable_queues: durable,
                 fan_out,
-                window: if producer { 0 } else { parameters.count("window") as usize },
+                window: if producer { 0 } else { window },
                 commit_publishes: if producer { transaction } else { 0 },
                 commit_acks: consumer,
                 ack_every: if consumer { transaction } else { 1 },
