@@ -7,7 +7,7 @@ use crate::interrupt;
 use crate::keeper;
 use crate::load::idle::IdlePlan;
 use crate::load::isolation::IsolationPlan;
-use crate::load::{self, End, Plan, Unruly, idle, isolation, round_trip, start};
+use crate::load::{self, End, Plan, Unruly, Verdict, idle, isolation, round_trip, start};
 use crate::measure::{disk, process, raw};
 use crate::output;
 use crate::preset;
@@ -215,6 +215,9 @@ struct PingArguments {
     /// Seconds measured
     #[arg(short, long, default_value_t = 5.0)]
     duration: f64,
+    /// Seconds without an answer after which what is missing counts as lost
+    #[arg(long, default_value_t = 10.0)]
+    drain: f64,
 }
 
 #[derive(Debug, Args)]
@@ -287,9 +290,13 @@ struct IdleArguments {
     /// Seconds before each look at the broker
     #[arg(long, default_value_t = 2.0)]
     settle: f64,
-    /// Messages to all of them, one after the other
+    /// Messages to all of them, one after the other, that are timed; one that is not shows otherwise that
+    /// all of them hear
     #[arg(long, default_value_t = 0)]
     waves: usize,
+    /// Seconds without any message after which what is missing counts as lost
+    #[arg(long, default_value_t = 10.0)]
+    drain: f64,
 }
 
 #[derive(Debug, Args)]
@@ -357,7 +364,12 @@ impl Named {
 fn presets(arguments: &PresetArguments, json: bool) -> Result<ExitCode, String> {
     keeper::start().map_err(text)?;
     let clean = campaign::run(arguments, json)?;
-    Ok(if clean { ExitCode::SUCCESS } else { ExitCode::from(2) })
+    Ok(code(clean))
+}
+
+/// The exit code of a run of which nothing, or something, went wrong.
+fn code(clean: bool) -> ExitCode {
+    if clean { ExitCode::SUCCESS } else { ExitCode::from(2) }
 }
 
 fn measure_load(load: &LoadArguments, json: bool) -> Result<ExitCode, String> {
@@ -365,7 +377,7 @@ fn measure_load(load: &LoadArguments, json: bool) -> Result<ExitCode, String> {
     let outcome = load::run_by(&load.plan()?, &load.worker, load.broker.pid()).map_err(text)?;
     print(json, &outcome, report::load)?;
     let clean = outcome.verdict.is_none_or(|verdict| verdict.is_clean());
-    Ok(if clean && !outcome.interrupted { ExitCode::SUCCESS } else { ExitCode::from(2) })
+    Ok(code(clean && !outcome.interrupted))
 }
 
 /// Serves coordinators until it is told to end.
@@ -414,22 +426,30 @@ fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
             }
             let span = seconds(ping.duration)?;
             let broker = &ping.broker;
-            let trips = round_trip::measure(&broker.target, broker.pid(), ping.size, span);
-            print(json, &trips.map_err(text)?, report::round_trips)?;
+            let (pid, drain) = (broker.pid(), seconds(ping.drain)?);
+            let trips = round_trip::measure(&broker.target, pid, ping.size, span, drain);
+            let trips = trips.map_err(text)?;
+            print(json, &trips, report::round_trips)?;
+            return Ok(code(trips.verdict.is_clean()));
         }
         BenchCommand::Neighbours(arguments) => {
             let found = isolation::measure(&arguments.plan()?, arguments.broker.pid());
-            print(json, &found.map_err(text)?, report::isolation)?;
+            let found = found.map_err(text)?;
+            print(json, &found, report::isolation)?;
+            let verdicts = [&found.alone.verdict, &found.beside.verdict];
+            return Ok(code(verdicts.into_iter().flatten().all(Verdict::is_clean)));
         }
         BenchCommand::Idle(idle) => {
             if idle.connections > idle::CONNECTIONS_MAX {
                 return Err(format!("at most {} connections", idle::CONNECTIONS_MAX));
             }
             let pid = idle.broker.pid().ok_or("which process is the broker? Say it by --pid")?;
-            let (connections, waves) = (idle.connections, idle.waves);
-            let plan = IdlePlan { connections, settle: seconds(idle.settle)?, waves, storm: false };
-            let cost = idle::measure(&idle.broker.target, pid, &plan);
-            print(json, &cost.map_err(text)?, report::idle)?;
+            let (settle, drain) = (seconds(idle.settle)?, seconds(idle.drain)?);
+            let (waves, plan) = (idle.waves, IdlePlan::of(idle.connections));
+            let plan = IdlePlan { settle, waves, drain, ..plan };
+            let cost = idle::measure(&idle.broker.target, pid, &plan).map_err(text)?;
+            print(json, &cost, report::idle)?;
+            return Ok(code(cost.verdict.is_clean()));
         }
         BenchCommand::Start(start) => {
             keeper::start().map_err(text)?;
@@ -449,7 +469,7 @@ fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
         BenchCommand::Versus(arguments) => {
             keeper::start().map_err(text)?;
             let met = versus::run(arguments)?;
-            return Ok(if met { ExitCode::SUCCESS } else { ExitCode::from(2) });
+            return Ok(code(met));
         }
         BenchCommand::Worker(worker) => serve(worker)?,
         BenchCommand::Keeper => keeper::keep().map_err(text)?,

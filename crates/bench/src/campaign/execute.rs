@@ -3,9 +3,11 @@
 use super::side::Side;
 use crate::client::{Error, Protocol};
 use crate::exchange::{self, ExchangePlan};
+use crate::interrupt;
 use crate::load::idle::IdlePlan;
 use crate::load::{
-    self, End, Outcome, Plan, durability, first, idle, isolation, round_trip, spool, stored,
+    self, End, Outcome, Plan, Verdict, durability, first, idle, isolation, round_trip, spool,
+    stored,
 };
 use crate::measure::latency::Summary;
 use crate::measure::process::Cost;
@@ -18,8 +20,8 @@ const TRAVELS_MAX: usize = 1_000;
 /// The most seconds that a result keeps.
 const SECONDS_MAX: usize = 2_000;
 
-/// Runs the work, by workers if there are any.
-pub(super) fn run(work: &Work, side: &mut Side, workers: &[String]) -> Run {
+/// Runs the work, by workers if there are any. Without any progress for `drain`, what is missing is lost.
+pub(super) fn run(work: &Work, side: &mut Side, workers: &[String], drain: Duration) -> Run {
     if !workers.is_empty()
         && let Some(why) = work.indivisible()
     {
@@ -30,12 +32,18 @@ pub(super) fn run(work: &Work, side: &mut Side, workers: &[String]) -> Run {
         Some(Ok(changed)) => changed,
         None => false,
     };
-    let result = measure(work, side, workers);
+    let result = measure(work, side, workers, drain);
     if in_memory && let Err(error) = side.set_durable(true) {
         return Run::Failed(error.to_string());
     }
     match result {
         Ok(mut measurement) => {
+            debug_assert!(
+                measurement.verdict.is_some()
+                    || measurement.unjudged.is_some()
+                    || interrupt::requested(),
+                "a run ends in a verdict, or says why not"
+            );
             if in_memory {
                 let note =
                     "nothing here need outlive a restart: it ran without the file that is flushed";
@@ -48,34 +56,33 @@ pub(super) fn run(work: &Work, side: &mut Side, workers: &[String]) -> Run {
     }
 }
 
-fn measure(work: &Work, side: &mut Side, workers: &[String]) -> Result<Measurement, Stop> {
+fn measure(
+    work: &Work,
+    side: &mut Side,
+    workers: &[String],
+    drain: Duration,
+) -> Result<Measurement, Stop> {
     match work {
         Work::Load(plan) => load(plan, side, workers),
         Work::Fastest(plans) => fastest(plans, side, workers),
         Work::RoundTrips { target, size_bytes, span } => {
-            round_trip::measure(target, side.pid(), *size_bytes, *span)
-                .map(|trips| {
-                    let mut found = Found::new(format!("round trips of {size_bytes} B"));
-                    found.closed_loop().latency(trips.latency.as_ref()).cost(trips.broker.as_ref());
-                    found.0
-                })
-                .map_err(Stop::from)
+            let trips = round_trip::measure(target, side.pid(), *size_bytes, *span, drain)?;
+            let mut found = Found::new(format!("round trips of {size_bytes} B"));
+            found.closed_loop().latency(trips.latency.as_ref()).cost(trips.broker.as_ref());
+            Ok(found.judged(trips.verdict))
         }
         Work::FirstMessage { target, size_bytes, rate, attempts } => {
-            first::measure(target, *size_bytes, *rate, *attempts)
-                .map(|times| {
-                    let mut found = Found::new(format!("{attempts} subscribers, one by one"));
-                    if let Some(times) = times {
-                        found.set("connect_ms", times.p50_us / 1e3);
-                    }
-                    found.0
-                })
-                .map_err(Stop::from)
+            let first = first::measure(target, *size_bytes, *rate, *attempts)?;
+            let mut found = Found::new(format!("{attempts} subscribers, one by one"));
+            if let Some(times) = first.times {
+                found.set("connect_ms", times.p50_us / 1e3);
+            }
+            Ok(found.judged(first.verdict))
         }
         Work::Spool(plan) => check(plan).and_then(|()| spooled(plan, side)),
-        Work::Idle { .. } => clients(work, side),
+        Work::Idle { .. } => clients(work, side, drain),
         Work::Stored { target, messages, size_bytes } => {
-            stored_memory(target, *messages, *size_bytes, side)
+            stored_memory(target, *messages, *size_bytes, (side, drain))
         }
         Work::Exchange { .. } => stock_exchange(work, side),
         Work::Isolation(plan) => plan.check().map_err(Stop::Refused).and_then(|()| {
@@ -120,6 +127,11 @@ impl Found {
         self
     }
 
+    /// With what became of the messages.
+    fn judged(self, verdict: Verdict) -> Measurement {
+        Measurement { verdict: Some(verdict), ..self.0 }
+    }
+
     fn closed_loop(&mut self) -> &mut Found {
         self.0.closed_loop = true;
         self
@@ -160,9 +172,12 @@ fn load(plan: &Plan, side: &mut Side, workers: &[String]) -> Result<Measurement,
 
 fn fastest(plans: &[Plan], side: &mut Side, workers: &[String]) -> Result<Measurement, Stop> {
     let mut best: Option<Measurement> = None;
-    let mut ladder = Vec::new();
+    let (mut ladder, mut verdict) = (Vec::new(), None::<Verdict>);
     for plan in plans {
         let next = load(plan, side, workers)?;
+        if let Some(next) = &next.verdict {
+            verdict = Some(verdict.map_or_else(|| next.clone(), |all| all.with(next)));
+        }
         let rate = |it: &Measurement| it.metrics.get("out_rate").copied().unwrap_or(0.0);
         ladder.push(format!("{} groups: {:.0} msg/s", plan.producers, rate(&next)));
         if best.as_ref().is_none_or(|best| rate(&next) > rate(best)) {
@@ -171,6 +186,8 @@ fn fastest(plans: &[Plan], side: &mut Side, workers: &[String]) -> Result<Measur
     }
     let mut best = best.ok_or_else(|| Stop::Refused("no groups to try".to_owned()))?;
     best.notes.push(ladder.join(", "));
+    // What the slower ones lost is lost, too.
+    best.verdict = verdict;
     Ok(best)
 }
 
@@ -218,6 +235,7 @@ fn measured(plan: &Plan, outcome: &Outcome) -> Measurement {
     travels(&mut found, &outcome.travels_us);
     let mut measurement = found.0;
     measurement.verdict.clone_from(&outcome.verdict);
+    measurement.unjudged.clone_from(&outcome.unjudged);
     measurement.persistent = plan.persistent;
     measurement.limit = Some(outcome.limit);
     measurement.schedule.clone_from(&outcome.schedule);
@@ -275,12 +293,12 @@ fn process(side: &Side) -> Result<u32, Stop> {
     side.pid().ok_or_else(|| Stop::Refused(why.to_owned()))
 }
 
-fn clients(work: &Work, side: &mut Side) -> Result<Measurement, Stop> {
+fn clients(work: &Work, side: &mut Side, drain: Duration) -> Result<Measurement, Stop> {
     let Work::Idle { target, connections, waves, settle, storm } = work else {
         unreachable!("called for idle clients only")
     };
-    let plan =
-        IdlePlan { connections: *connections, settle: *settle, waves: *waves, storm: *storm };
+    let (connections, settle) = (*connections, *settle);
+    let plan = IdlePlan { connections, settle, waves: *waves, storm: *storm, drain };
     let cost = idle::measure(target, process(side)?, &plan)?;
     let mut found = Found::new(format!("{connections} idle clients, each subscribed"));
     found
@@ -290,29 +308,29 @@ fn clients(work: &Work, side: &mut Side) -> Result<Measurement, Stop> {
     let mut waves = cost.waves_ms.clone();
     waves.sort_by(f64::total_cmp);
     if let Some(median) = waves.get(waves.len() / 2) {
-        found.set("wave_ms", *median).set("wave_rate", *connections as f64 / (median / 1e3));
+        found.set("wave_ms", *median).set("wave_rate", connections as f64 / (median / 1e3));
     }
     if let Some(storm_ms) = cost.storm_ms {
         found.set("storm_ms", storm_ms);
     }
-    Ok(found.0)
+    Ok(found.judged(cost.verdict))
 }
 
 fn stored_memory(
     target: &crate::client::Target,
     messages: u64,
     size_bytes: usize,
-    side: &mut Side,
+    (side, drain): (&mut Side, Duration),
 ) -> Result<Measurement, Stop> {
     let stores = [Protocol::Amqp091, Protocol::JetStream, Protocol::Resp];
     if !stores.contains(&target.protocol()) {
         let why = format!("{} stores nothing for nobody here", target.protocol().name());
         return Err(Stop::Refused(why));
     }
-    let stored = stored::measure(target, process(side)?, messages, size_bytes)?;
+    let stored = stored::measure(target, process(side)?, messages, size_bytes, drain)?;
     let mut found = Found::new(format!("{messages} messages of {size_bytes} B in one queue"));
     found.set("bytes_each", stored.bytes_each).set("broker_mib", stored.after_kib as f64 / 1024.0);
-    Ok(found.0)
+    Ok(Measurement { verdict: stored.verdict, ..found.0 })
 }
 
 fn stock_exchange(work: &Work, side: &mut Side) -> Result<Measurement, Stop> {
@@ -361,8 +379,9 @@ fn isolated(found: &isolation::Isolation) -> Measurement {
     if let Some(times) = found.p99_times {
         measurement.set("p99_times", times);
     }
+    let verdicts = found.alone.verdict.as_ref().zip(found.beside.verdict.as_ref());
     Measurement {
-        verdict: found.beside.verdict.clone(),
+        verdict: verdicts.map(|(alone, beside)| alone.clone().with(beside)),
         schedule: found.beside.schedule.clone(),
         limit: Some(found.beside.limit),
         ..measurement.0
@@ -384,5 +403,11 @@ fn killed(plan: &Plan, kill_after: Duration, side: &mut Side) -> Result<Measurem
         found.set("flushes_per_confirm", flushes);
     }
     let faults = outcome.faults(said_to_flush);
-    Ok(Measurement { persistent: true, faults, closed_loop: true, ..found.0 })
+    let mut notes = Vec::new();
+    if outcome.unconfirmed_kept > 0 {
+        let count = outcome.unconfirmed_kept;
+        notes.push(format!("{count} messages that it had not confirmed were there, too"));
+    }
+    let verdict = Some(outcome.verdict);
+    Ok(Measurement { verdict, persistent: true, faults, notes, closed_loop: true, ..found.0 })
 }

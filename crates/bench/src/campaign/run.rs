@@ -175,7 +175,7 @@ impl Campaign<'_> {
             return;
         }
         progress.begin(&what);
-        let run = execute::run(&case.work, side, self.workers);
+        let run = execute::run(&case.work, side, self.workers, self.drain);
         if interrupt::requested() {
             // What was broken off is no measurement.
             return;
@@ -261,7 +261,10 @@ fn judged(measurement: &Measurement) -> String {
     let failures = measurement.failures();
     match &measurement.verdict {
         Some(verdict) if failures.is_empty() => format!("  ok: {}", verdict.describe()),
-        None if failures.is_empty() => String::new(),
+        None if failures.is_empty() => {
+            let why = measurement.unjudged.as_ref();
+            why.map_or(String::new(), |why| format!("  not judged: {why}"))
+        }
         _ => format!("  {}: {}", measurement.word(), failures.join("; ")),
     }
 }

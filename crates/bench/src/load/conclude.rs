@@ -7,7 +7,6 @@ use super::outcome::{Outcome, Rates, Schedule, ToolCost};
 use super::plan::Plan;
 use super::producer::Produced;
 use super::span::Span;
-use super::stamp::IDENTITY_BYTES;
 use super::tally::{Checked, Tally, Verdict};
 use crate::interrupt;
 use crate::measure::latency::{Latencies, Summary};
@@ -59,6 +58,7 @@ pub(super) fn conclude(
         confirmed: control.confirmed(),
         refused: control.refused(),
         verdict: verdict(plan, produced, consumed).filter(|it| !interrupted || it.lost == 0),
+        unjudged: None,
         cut_off: consumed.iter().filter_map(|it| it.cut_off.clone()).collect(),
         broker,
         instructions_per_message: span
@@ -187,14 +187,7 @@ pub(super) fn verdict(
     if plan.consumers == 0 {
         return None;
     }
-    let mut verdict = Verdict {
-        checked: match plan.size_bytes {
-            0..IDENTITY_BYTES => Checked::Counted,
-            _ if plan.checksum => Checked::Checksums,
-            _ => Checked::Identities,
-        },
-        ..Verdict::default()
-    };
+    let mut verdict = Verdict::new(Checked::of(plan.size_bytes, plan.checksum));
     for queue in 0..plan.queues {
         let mut tally = Tally::new(plan.producers);
         for consumed in consumed.iter().skip(queue).step_by(plan.queues) {

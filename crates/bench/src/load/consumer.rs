@@ -1,8 +1,8 @@
 //! One consumer: takes deliveries, notes their stamps, acknowledges. Knows nothing about producers.
 
 use super::control::Control;
+use super::judge::Judge;
 use super::plan::Plan;
-use super::stamp::{self, Stamp, TIMED_BYTES};
 use super::tally::Tally;
 use crate::client::{Error, Head, Link, PATIENCE, Receiver, Source};
 use crate::measure::latency::Latencies;
@@ -89,7 +89,7 @@ impl<'a> Consumer<'a> {
             self.link.close()?;
         }
         Ok(Consumed {
-            tally: self.sink.tally,
+            tally: self.sink.judge.into_tally(),
             latencies: self.sink.latencies,
             first_ns: self.first_ns,
             last_ns: self.last_ns,
@@ -127,17 +127,18 @@ impl<'a> Consumer<'a> {
     fn parse(&mut self) -> Result<(), Error> {
         let timed = self.sink.latencies.is_some() && self.control.measuring.load(Ordering::Relaxed);
         self.sink.now_ns = if timed { self.control.now_ns() } else { 0 };
-        let before = self.sink.messages;
+        let before = self.sink.judge.messages();
         self.link.parse(&mut self.sink)?;
-        if self.sink.messages > before {
+        let messages = self.sink.judge.messages();
+        if messages > before {
             self.last_ns = self.control.now_ns();
             if before == 0 {
                 self.first_ns = self.last_ns;
             }
         }
         let counter = &self.control.consumers[self.index];
-        counter.messages.store(self.sink.messages, Ordering::Relaxed);
-        counter.second.store(self.sink.messages * self.sink.size_bytes, Ordering::Relaxed);
+        counter.messages.store(messages, Ordering::Relaxed);
+        counter.second.store(messages * self.sink.size_bytes, Ordering::Relaxed);
         self.control.progressed();
         self.acknowledge()
     }
@@ -162,7 +163,7 @@ impl<'a> Consumer<'a> {
     fn acknowledge_rest(&mut self) -> Result<(), Error> {
         if self.sink.unacked > 0 {
             self.sink.unacked = 0;
-            self.link.encode_ack(&mut self.acks, self.sink.head.tag, true);
+            self.link.encode_ack(&mut self.acks, self.sink.tag, true);
             if self.commits {
                 self.link.encode_commit(&mut self.acks);
             }
@@ -177,19 +178,13 @@ impl<'a> Consumer<'a> {
 struct Sink {
     size_bytes: u64,
     ack_every: u32,
-    checksum: bool,
-    identified: bool,
-    head: Head,
-    received: u64,
-    stamp: [u8; TIMED_BYTES],
-    rest: crc32fast::Hasher,
+    tag: u64,
+    judge: Judge,
     unacked: u32,
     /// The tags to acknowledge.
     settled: Vec<u64>,
-    tally: Tally,
     latencies: Option<Latencies>,
     travels: Travels,
-    messages: u64,
     now_ns: u64,
     ended: bool,
 }
@@ -199,85 +194,45 @@ impl Sink {
         Sink {
             size_bytes: plan.size_bytes as u64,
             ack_every: plan.ack_every,
-            checksum: plan.checksum,
-            identified: plan.size_bytes >= stamp::IDENTITY_BYTES,
-            head: Head::default(),
-            received: 0,
-            stamp: [0; TIMED_BYTES],
-            rest: crc32fast::Hasher::new(),
+            tag: 0,
+            judge: Judge::new(plan.producers, plan.size_bytes, plan.checksum),
             unacked: 0,
             settled: Vec::new(),
-            tally: Tally::new(plan.producers),
             latencies: plan.latency.then(Latencies::new),
             travels: Travels::new(plan.travel_group),
-            messages: 0,
             now_ns: 0,
             ended: false,
         }
-    }
-
-    #[inline]
-    fn judge(&mut self) {
-        let stamp = &self.stamp[..(self.received as usize).min(TIMED_BYTES)];
-        match Stamp::read(stamp) {
-            Some(stamp) if self.received == self.size_bytes => {
-                self.tally.record(&stamp, self.head.redelivered);
-                if self.checksum && !self.verify(&stamp) {
-                    self.tally.record_corrupt();
-                }
-                if self.now_ns > 0
-                    && let Some(latencies) = &mut self.latencies
-                {
-                    let travel_ns = self.now_ns.saturating_sub(stamp.sent_ns);
-                    latencies.record(travel_ns);
-                    self.travels.record(travel_ns);
-                }
-            }
-            _ => self.tally.record_corrupt(),
-        }
-    }
-
-    fn verify(&mut self, stamp: &Stamp) -> bool {
-        let rest = std::mem::take(&mut self.rest).finalize();
-        stamp::checksum(stamp, rest) == stamp.checksum
     }
 }
 
 impl Receiver for Sink {
     #[inline]
     fn begin(&mut self, head: Head) {
-        (self.head, self.received) = (head, 0);
+        self.tag = head.tag;
+        self.judge.begin(head.redelivered);
     }
 
     #[inline]
     fn body(&mut self, octets: &[u8]) {
-        let at = self.received as usize;
-        let mut rest = octets;
-        if at < TIMED_BYTES {
-            let take = octets.len().min(TIMED_BYTES - at);
-            self.stamp[at..at + take].copy_from_slice(&octets[..take]);
-            rest = &octets[take..];
-        }
-        if self.checksum {
-            self.rest.update(rest);
-        }
-        self.received += octets.len() as u64;
+        self.judge.body(octets);
     }
 
     #[inline]
     fn complete(&mut self) {
-        self.messages += 1;
-        if self.identified {
-            self.judge();
-        } else if self.received == self.size_bytes {
-            self.tally.record_bare();
-        } else {
-            self.tally.record_corrupt();
+        let stamp = self.judge.complete();
+        if self.now_ns > 0
+            && let Some(stamp) = stamp
+            && let Some(latencies) = &mut self.latencies
+        {
+            let travel_ns = self.now_ns.saturating_sub(stamp.sent_ns);
+            latencies.record(travel_ns);
+            self.travels.record(travel_ns);
         }
         if self.ack_every > 0 {
             self.unacked += 1;
             if self.unacked == self.ack_every {
-                self.settled.push(self.head.tag);
+                self.settled.push(self.tag);
                 self.unacked = 0;
             }
         }
@@ -316,6 +271,7 @@ impl Travels {
     }
 }
 
-fn is_timeout(error: &io::Error) -> bool {
+/// Whether nothing came in the time that a read waits.
+pub(super) fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }

@@ -2,13 +2,13 @@
 //! confirmed must be there; and while one producer waits for each confirm, the disks must have
 //! flushed for each.
 
-use super::consumer::Consumer;
 use super::control::Control;
+use super::message::{self, Message};
 use super::plan::Plan;
-use super::stamp::{self, Stamp};
-use super::tally::Tally;
+use super::take_out::take_out;
+use super::tally::{Checked, Tally, Verdict};
 use super::topology::Topology;
-use crate::client::{Confirm, Encoded, Error, Link, Receiver, Route};
+use crate::client::{Confirm, Error, Link, Receiver, Route};
 use crate::interrupt;
 use crate::measure::process;
 use rustix::fs::fdatasync;
@@ -53,6 +53,9 @@ pub struct Durability {
     /// Flushes of the machine's disks for each confirm, with one message at a time. None where the
     /// disks do not tell.
     pub flushes_per_confirm: Option<f64>,
+    /// What became of all that was confirmed, before the kill and while flushes were looked at.
+    #[serde(default)]
+    pub verdict: Verdict,
 }
 
 impl Durability {
@@ -82,7 +85,8 @@ pub fn measure(
     let topology = Topology::of(plan);
     let mut link = Link::open(&plan.target)?;
     topology.declare(&mut link, plan)?;
-    let flushes_per_confirm = flushes(plan, &topology, broker.folder())?;
+    let mut verdict = Verdict::new(Checked::of(plan.size_bytes, plan.checksum));
+    let flushes_per_confirm = flushes(plan, &topology, broker.folder(), &mut verdict)?;
     // What drained them has ended the subscriptions of sessions, which is what keeps messages in MQTT.
     topology.declare(&mut link, plan)?;
     let before = publish_until_killed(plan, &topology, kill_after, broker)?;
@@ -91,21 +95,23 @@ pub fn measure(
     broker.revive()?;
     let restart_ms = start.elapsed().as_secs_f64() * 1e3;
     let confirmed = before.iter().flatten().filter(|yes| **yes).count() as u64;
+    let (mut after, mut kept) = (Verdict::default(), 0);
     let tallies = drain(plan, &topology, confirmed)?;
-    let mut outcome = Durability { restart_ms, flushes_per_confirm, ..Durability::default() };
-    for (index, confirmed) in before.iter().enumerate() {
-        let has = |sequence: usize| tallies[index].has(index as u32, sequence as u64);
-        let kept =
-            confirmed.iter().enumerate().filter(|(at, yes)| **yes && has(*at)).count() as u64;
-        let count = confirmed.iter().filter(|yes| **yes).count() as u64;
-        outcome.confirmed += count;
-        outcome.confirmed_lost += count - kept;
-        outcome.unconfirmed_kept += tallies[index].distinct() - kept;
+    for (index, (tally, confirmed)) in tallies.iter().zip(&before).enumerate() {
+        kept += after.add_confirmed(tally, index, confirmed);
     }
+    verdict.add(&after);
     let mut link = Link::open(&plan.target)?;
     topology.delete(&mut link)?;
     link.close()?;
-    Ok(outcome)
+    Ok(Durability {
+        confirmed,
+        confirmed_lost: after.lost,
+        unconfirmed_kept: kept,
+        restart_ms,
+        flushes_per_confirm,
+        verdict,
+    })
 }
 
 /// Notes which messages are confirmed.
@@ -137,33 +143,18 @@ impl Receiver for Confirmed {
     }
 }
 
-/// A link with confirms, and a message whose stamp and tag are still to be written.
+/// A link with confirms, and what is published by it.
 struct Publisher {
     link: Link,
-    template: Vec<u8>,
-    places: Encoded,
-    size_bytes: usize,
-    rest: u32,
+    message: Message,
 }
 
 impl Publisher {
-    fn open(plan: &Plan, route: &Route<'_>) -> Result<Publisher, Error> {
+    fn open(plan: &Plan, route: &Route<'_>, producer: usize) -> Result<Publisher, Error> {
         let mut link = Link::open(&plan.target)?;
         link.select_confirms()?;
-        let (mut template, body) = (Vec::new(), vec![b'd'; plan.size_bytes]);
-        let places = link.encode(route, &body, &mut template);
-        let rest = body.get(stamp::TIMED_BYTES..).map_or(0, crc32fast::hash);
-        Ok(Publisher { link, template, places, size_bytes: plan.size_bytes, rest })
-    }
-
-    fn append(&self, producer: u32, sequence: u64, out: &mut Vec<u8>) {
-        let start = out.len();
-        out.extend_from_slice(&self.template);
-        let message = &mut out[start..];
-        let mut stamp = Stamp { producer, checksum: 0, sequence, sent_ns: 0 };
-        stamp.checksum = stamp::checksum(&stamp, self.rest);
-        stamp.write(&mut message[self.places.body_at..self.places.body_at + self.size_bytes]);
-        self.places.write_tag(message, sequence + 1);
+        let message = Message::new(&link, route, &message::body(plan.size_bytes), producer as u32);
+        Ok(Publisher { link, message })
     }
 }
 
@@ -174,13 +165,13 @@ fn publish(
     producer: usize,
     stop: &AtomicBool,
 ) -> Result<Vec<bool>, Error> {
-    let mut publisher = Publisher::open(plan, route)?;
+    let mut publisher = Publisher::open(plan, route, producer)?;
     let mut confirmed = Confirmed { tags: Vec::new(), count: 0, below: 0 };
     let window = plan.window.max(1) as u64;
     while !stop.load(Ordering::Relaxed) {
         let mut out = Vec::new();
         while (confirmed.tags.len() as u64) < confirmed.count + window {
-            publisher.append(producer as u32, confirmed.tags.len() as u64, &mut out);
+            out.extend_from_slice(publisher.message.stamped(confirmed.tags.len() as u64));
             confirmed.tags.push(false);
         }
         // The kill breaks the link: what was confirmed until then counts.
@@ -231,42 +222,29 @@ fn publish_until_killed(
 /// plan's drain time. Returns what each queue had.
 fn drain(plan: &Plan, topology: &Topology, expected: u64) -> Result<Vec<Tally>, Error> {
     let control = Control::new(plan.producers, plan.consumers, 0, 1);
-    thread::scope(|scope| {
-        let mut consumers = Vec::new();
-        for index in 0..plan.consumers {
-            let source = topology.source(plan, index);
-            let consumer = Consumer::connect(plan, &control, index, &source)?;
-            consumers.push(scope.spawn(move || consumer.run()));
-        }
-        let (mut moved, mut seen) = (Instant::now(), 0);
-        let patience = |seen: u64| if seen >= expected { SILENCE } else { plan.drain };
-        while moved.elapsed() < patience(seen) && !interrupt::requested() {
-            thread::sleep(Duration::from_millis(5));
-            if control.delivered() != seen {
-                (moved, seen) = (Instant::now(), control.delivered());
-            }
-        }
-        control.stop_consuming.store(true, Ordering::Relaxed);
-        let consumed = super::run::join(consumers)?;
-        Ok(consumed.into_iter().map(|it| it.tally).collect())
-    })
+    let consumed = take_out(plan, topology, &control, expected, SILENCE)?;
+    Ok(consumed.into_iter().map(|it| it.tally).collect())
 }
 
 /// Publishes one message after the other, each after the confirm of the last, into the first queue,
-/// takes them out again, and returns the flushes of all disks for each confirm.
-fn flushes(plan: &Plan, topology: &Topology, folder: &Path) -> Result<Option<f64>, Error> {
+/// takes them out again and judges them, and returns the flushes of all disks for each confirm.
+fn flushes(
+    plan: &Plan,
+    topology: &Topology,
+    folder: &Path,
+    verdict: &mut Verdict,
+) -> Result<Option<f64>, Error> {
     if !flushes_show(folder)? {
         return Ok(None);
     }
-    let route = topology.route(plan, 0);
-    let mut publisher = Publisher::open(plan, &route)?;
+    // One more producer than those of the run: what is left of these is foreign there.
+    let plan = Plan { producers: plan.producers + 1, consumers: plan.queues, ..plan.clone() };
+    let own = plan.producers - 1;
+    let mut publisher = Publisher::open(&plan, &topology.route(&plan, 0), own)?;
     let mut confirmed = Confirmed { tags: Vec::new(), count: 0, below: 0 };
     let before = process::disk_flushes();
     for sequence in 0..SINGLE_CONFIRMS {
-        // A producer number beyond all of the run's: what is left of these is foreign there.
-        let mut out = Vec::new();
-        publisher.append(u32::MAX, sequence, &mut out);
-        publisher.link.write(&out)?;
+        publisher.link.write(publisher.message.stamped(sequence))?;
         confirmed.tags.push(false);
         while confirmed.count <= sequence {
             if publisher.link.fill()? == 0 {
@@ -277,7 +255,10 @@ fn flushes(plan: &Plan, topology: &Topology, folder: &Path) -> Result<Option<f64
     }
     let after = process::disk_flushes();
     publisher.link.close()?;
-    drain(&Plan { consumers: plan.queues, ..plan.clone() }, topology, SINGLE_CONFIRMS)?;
+    let tallies = drain(&plan, topology, SINGLE_CONFIRMS)?;
+    for (index, tally) in tallies.iter().enumerate() {
+        verdict.add_confirmed(tally, own, if index == 0 { &confirmed.tags } else { &[] });
+    }
     let flushes = before.zip(after).map(|(before, after)| after.saturating_sub(before));
     Ok(flushes.map(|count| count as f64 / SINGLE_CONFIRMS as f64))
 }

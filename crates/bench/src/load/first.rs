@@ -1,7 +1,12 @@
 //! How long a new subscriber waits for its first message while others are published.
 
+use super::consumer::is_timeout;
+use super::judge::Judge;
+use super::message::{self, Message};
+use super::plan::Plan;
+use super::tally::{Checked, Tally, Verdict};
 use super::topology::Names;
-use crate::client::{Error, Link, Route, Source, Target};
+use crate::client::{Error, Link, PATIENCE, Route, Source, Target};
 use crate::interrupt;
 use crate::measure::latency::{Latencies, Summary};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +14,20 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long a first message may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const FIRST_MAX: Duration = Duration::from_secs(10);
+/// Messages that a subscriber takes after its first, so that something can be said of them.
+const FOLLOWING: u64 = 10;
+/// How long it waits for those.
+const FOLLOWING_MAX: Duration = Duration::from_millis(100);
+
+/// What it came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct First {
+    /// From a subscriber's connect to its first message.
+    pub times: Option<Summary>,
+    /// What became of the messages from each subscriber's first to its last.
+    pub verdict: Verdict,
+}
 
 /// One subscriber after the other connects, subscribes and waits while `rate` messages a second are
 /// published. With queues, each has one of its own, declared and bound within the time.
@@ -18,79 +36,105 @@ pub fn measure(
     size_bytes: usize,
     rate: u64,
     attempts: usize,
-) -> Result<Option<Summary>, Error> {
+) -> Result<First, Error> {
     let mut owner = Link::open(target)?;
     let names = Names::new(target.protocol());
     let exchange = names.fan_out("first");
     owner.declare_fan_out(&exchange, &[])?;
     let stop = AtomicBool::new(false);
-    let times = thread::scope(|scope| {
+    let found = thread::scope(|scope| {
         let publishing = scope.spawn(|| publish(target, &exchange, size_bytes, rate, &stop));
-        let mut times = Ok(Latencies::new());
-        for attempt in 0..attempts {
-            if interrupt::requested() {
-                break;
-            }
+        let heard = (0..attempts).take_while(|_| !interrupt::requested()).map(|attempt| {
             let queue = names.queue(&format!("first-{attempt}"));
-            let time = subscribe(target, &exchange, &queue);
-            match (&mut times, time) {
-                (Ok(times), Ok(time)) => times.record(time.as_nanos() as u64),
-                (times, Err(error)) => {
-                    *times = Err(error);
-                    break;
-                }
-                (Err(_), Ok(_)) => break,
-            }
-        }
+            subscribe(target, &exchange, &queue, size_bytes)
+        });
+        let heard: Result<Vec<(Duration, Tally)>, Error> = heard.collect();
         stop.store(true, Ordering::Relaxed);
         let published = publishing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        published.and(times)
+        published.and_then(|published| Ok(judge(&heard?, published, size_bytes)))
     });
     owner.delete_exchange(&exchange)?;
     owner.close()?;
-    Ok(times?.summary())
+    found
 }
 
-fn subscribe(target: &Target, exchange: &str, queue: &str) -> Result<Duration, Error> {
+fn judge(heard: &[(Duration, Tally)], published: u64, size_bytes: usize) -> First {
+    let checksum = Plan::has_room_for_checksums(size_bytes);
+    let mut verdict = Verdict::new(Checked::of(size_bytes, checksum));
+    let mut times = Latencies::new();
+    for (time, tally) in heard {
+        times.record(time.as_nanos() as u64);
+        verdict.add_stretch(tally, published);
+    }
+    First { times: times.summary(), verdict }
+}
+
+/// Waits until there are so many, each read no longer than that. Returns whether there are.
+fn hear(link: &mut Link, judge: &mut Judge, count: u64, patience: Duration) -> Result<bool, Error> {
+    link.stream().set_read_timeout(Some(patience))?;
+    link.parse(judge)?;
+    while judge.messages() < count {
+        match link.fill() {
+            Ok(0) => return Err(Error::hung_up()),
+            Ok(_) => link.parse(judge)?,
+            Err(error) if is_timeout(&error) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(true)
+}
+
+fn subscribe(
+    target: &Target,
+    exchange: &str,
+    queue: &str,
+    size_bytes: usize,
+) -> Result<(Duration, Tally), Error> {
+    let mut judge = Judge::new(1, size_bytes, Plan::has_room_for_checksums(size_bytes));
     let start = Instant::now();
     let mut link = Link::open(target)?;
     let name = if target.protocol().has_exchanges() { queue } else { exchange };
     link.declare_queue(queue, false, &[])?;
     link.declare_fan_out(exchange, &[queue.to_owned()])?;
     link.subscribe(&Source::plain(name), 0)?;
-    link.stream().set_read_timeout(Some(PATIENCE))?;
-    link.expect_delivery()?;
+    if !hear(&mut link, &mut judge, 1, FIRST_MAX)? {
+        let what = format!("nothing to a new subscriber in {} s", FIRST_MAX.as_secs());
+        return Err(Error::Nonsense(what));
+    }
     let time = start.elapsed();
-    // What is on its way may come amid the answers: the queue goes by another connection.
-    drop(link);
+    hear(&mut link, &mut judge, 1 + FOLLOWING, FOLLOWING_MAX)?;
+    link.stream().set_read_timeout(Some(PATIENCE))?;
+    link.send_end()?;
+    link.expect_end(&mut judge)?;
+    link.close()?;
     let mut owner = Link::open(target)?;
     owner.delete_queue(queue)?;
     owner.close()?;
-    Ok(time)
+    Ok((time, judge.into_tally()))
 }
 
+/// Publishes until it is told to stop. Returns how many there were.
 fn publish(
     target: &Target,
     exchange: &str,
     size_bytes: usize,
     rate: u64,
     stop: &AtomicBool,
-) -> Result<(), Error> {
+) -> Result<u64, Error> {
     let mut link = Link::open(target)?;
     let key = if target.protocol().has_exchanges() { "" } else { exchange };
     let route = Route { exchange, key, persistent: false };
-    let mut message = Vec::new();
-    link.encode(&route, &vec![b'x'; size_bytes], &mut message);
+    let mut message = Message::new(&link, &route, &message::body(size_bytes), 0);
     let (start, interval) = (Instant::now(), Duration::from_secs_f64(1.0 / rate.max(1) as f64));
     let mut count = 0;
     while !stop.load(Ordering::Relaxed) {
-        let due = interval * count;
-        thread::sleep(due.saturating_sub(start.elapsed()));
-        link.write(&message)?;
+        thread::sleep(interval.mul_f64(count as f64).saturating_sub(start.elapsed()));
+        link.write(message.stamped(count))?;
         count += 1;
     }
     // The end's answer means that all was taken; pings of the broker are answered on the way.
     link.send_end()?;
     link.expect_end(&mut ())?;
-    link.close()
+    link.close()?;
+    Ok(count)
 }

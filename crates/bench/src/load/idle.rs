@@ -1,6 +1,9 @@
 //! What an idle connection costs the broker: many of them, each with a subscription, and
 //! one message to all of them.
 
+use super::message::Message;
+use super::plan::DRAIN;
+use super::tally::Verdict;
 use super::topology;
 use super::wave::{self, Shore};
 use crate::client::{Error, Link, Protocol, Route, Source, Target};
@@ -38,6 +41,10 @@ pub struct IdleCost {
     /// Milliseconds until all were connected and subscribed again after all had hung up at once, if
     /// that was tried.
     pub storm_ms: Option<f64>,
+    /// What became of the messages to all: one at least, and one more after a storm, which shows that each
+    /// client is there again.
+    #[serde(default)]
+    pub verdict: Verdict,
 }
 
 /// What to measure.
@@ -47,10 +54,20 @@ pub struct IdlePlan {
     pub connections: usize,
     /// Between opening and looking.
     pub settle: Duration,
-    /// How often one message goes to all.
+    /// How often one message goes to all and is timed. One goes at least, without a time if none is asked
+    /// for: it shows that each of them would have had it.
     pub waves: usize,
     /// Whether all hang up and connect again.
     pub storm: bool,
+    /// Without any message for so long, what is missing is lost.
+    pub drain: Duration,
+}
+
+impl IdlePlan {
+    /// So many, who are looked at without a pause and hang up after one message that is not timed.
+    pub fn of(connections: usize) -> IdlePlan {
+        IdlePlan { connections, settle: Duration::ZERO, waves: 0, storm: false, drain: DRAIN }
+    }
 }
 
 /// Opens connections to the broker of process `pid`, waits, looks, sends the waves, and closes
@@ -78,9 +95,19 @@ pub fn measure(target: &Target, pid: u32, plan: &IdlePlan) -> Result<IdleCost, E
     let idle = Usage::of_tree(pid).unwrap_or_default();
     let idle_ns = idle.cpu_ns.saturating_sub(after.cpu_ns) as f64;
     let idle_cpu_share = idle_ns / still.elapsed().as_nanos() as f64;
-    let waves_ms = names.waves(&mut first, &sockets, plan.waves)?;
+    let mut messages = names.messages(&mut first, plan)?;
+    let (mut waves_ms, mut verdict) = messages.waves(&mut first, &sockets, plan.waves.max(1))?;
+    waves_ms.truncate(plan.waves);
     drop(sockets);
-    let storm_ms = plan.storm.then(|| names.storm(target)).transpose()?;
+    let mut storm_ms = None;
+    if plan.storm {
+        let (sockets, ms) = names.storm(target)?;
+        storm_ms = Some(ms);
+        // A broker may still be busy with those that have hung up.
+        thread::sleep(plan.settle);
+        verdict.add(&messages.waves(&mut first, &sockets, 1)?.1);
+    }
+    first.delete_exchange(&names.exchange)?;
     for queue in &names.sources {
         first.delete_queue(queue)?;
     }
@@ -95,6 +122,7 @@ pub fn measure(target: &Target, pid: u32, plan: &IdlePlan) -> Result<IdleCost, E
         idle_cpu_share,
         waves_ms,
         storm_ms,
+        verdict,
     })
 }
 
@@ -119,7 +147,7 @@ impl Names {
 
     /// Connects and subscribes all of them again from several threads. Returns the milliseconds
     /// until the last one is there.
-    fn storm(&self, target: &Target) -> Result<f64, Error> {
+    fn storm(&self, target: &Target) -> Result<(Vec<TcpStream>, f64), Error> {
         let start = Instant::now();
         let share = self.sources.len().div_ceil(STORM_THREADS).max(1);
         let links: Result<Vec<Vec<TcpStream>>, Error> = thread::scope(|scope| {
@@ -138,32 +166,43 @@ impl Names {
             threads.into_iter().map(join).collect()
         });
         let storm_ms = start.elapsed().as_secs_f64() * 1e3;
-        links.map(|_| storm_ms)
+        links.map(|links| (links.into_iter().flatten().collect(), storm_ms))
     }
 
+    /// Prepares the message to all.
+    fn messages(&self, link: &mut Link, plan: &IdlePlan) -> Result<Messages, Error> {
+        link.declare_fan_out(&self.exchange, &self.sources)?;
+        let route = Route { exchange: &self.exchange, key: &self.key, persistent: false };
+        let message = Message::new(link, &route, &wave::body(), 0);
+        Ok(Messages { message, drain: plan.drain })
+    }
+}
+
+/// What goes to all.
+struct Messages {
+    message: Message,
+    drain: Duration,
+}
+
+impl Messages {
+    /// Sends so many, one after the other, but none after one that not all have had: what is lost once
+    /// would be waited for again. Returns the times of those that all have had, in milliseconds.
     fn waves(
-        &self,
+        &mut self,
         link: &mut Link,
         sockets: &[TcpStream],
         count: usize,
-    ) -> Result<Vec<f64>, Error> {
-        if count == 0 {
-            return Ok(Vec::new());
-        }
-        link.declare_fan_out(&self.exchange, &self.sources)?;
-        let route = Route { exchange: &self.exchange, key: &self.key, persistent: false };
-        let mut message = Vec::new();
-        link.encode(&route, &wave::body(), &mut message);
+    ) -> Result<(Vec<f64>, Verdict), Error> {
         let mut shore = Shore::new(sockets)?;
         let mut waves_ms = Vec::new();
         for _ in 0..count {
             // The broker is to be idle, as it would be between rare messages.
             thread::sleep(Duration::from_millis(100));
-            let time = shore.wave(|| Ok(link.write(&message)?))?;
+            let publish = |wave| Ok(link.write(self.message.stamped(wave))?);
+            let Some(time) = shore.wave(publish, self.drain)? else { break };
             waves_ms.push(time.as_secs_f64() * 1e3);
         }
-        link.delete_exchange(&self.exchange)?;
-        Ok(waves_ms)
+        Ok((waves_ms, shore.verdict()?))
     }
 }
 

@@ -100,9 +100,12 @@ pub struct Outcome {
     pub confirmed: u64,
     /// Messages refused by `basic.nack` over the whole run.
     pub refused: u64,
-    /// What became of them; none where nobody consumes, or where nobody waited for the last of them
-    /// because the run was interrupted.
+    /// What became of them; what nobody consumed is read back after the span. None where nobody waited for
+    /// the last of them because the run was interrupted, and where nothing can be said.
     pub verdict: Option<Verdict>,
+    /// Why nothing can be said of them, where nothing can.
+    #[serde(default)]
+    pub unjudged: Option<String>,
     /// For each consumer that the broker cut off before its end, what it said.
     pub cut_off: Vec<String>,
     /// What the broker's processes took; none if they cannot be seen from here.

@@ -21,6 +21,9 @@ const MQTT_WINDOW_MAX: usize = 20_000;
 /// The most subjects below one.
 pub(super) const SPREAD_MAX: u64 = 10_000_000;
 
+/// Without any progress for so long, what is missing is lost, unless somebody says otherwise.
+pub const DRAIN: Duration = Duration::from_secs(10);
+
 /// When a run ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
@@ -112,7 +115,7 @@ impl Plan {
             ahead: 0,
             rate: 0,
             end: End::After { warm_up: Duration::from_secs(1), measured: Duration::from_secs(10) },
-            drain: Duration::from_secs(10),
+            drain: DRAIN,
             checksum: false,
             latency: false,
             bystanders: 0,
@@ -123,6 +126,11 @@ impl Plan {
             commit_acks: false,
             queue_arguments: Vec::new(),
         }
+    }
+
+    /// Whether messages of that size can carry a checksum.
+    pub fn has_room_for_checksums(size_bytes: usize) -> bool {
+        size_bytes >= IDENTITY_BYTES
     }
 
     /// Says what is wrong with the plan, if anything.
@@ -146,7 +154,7 @@ impl Plan {
         if self.window > WINDOW_MAX {
             return Err(format!("a confirm window may be at most {WINDOW_MAX}"));
         }
-        if self.checksum && self.size_bytes < IDENTITY_BYTES {
+        if self.checksum && !Plan::has_room_for_checksums(self.size_bytes) {
             return Err(format!("a checksum needs messages of at least {IDENTITY_BYTES} octets"));
         }
         if self.latency && self.size_bytes < TIMED_BYTES {

@@ -1,12 +1,12 @@
 //! One producer: sends pre-encoded batches and takes confirms. Knows nothing about consumers.
 
 use super::control::Control;
+use super::message::{self, Seal};
 use super::pace::Pace;
 use super::plan::Plan;
-use super::stamp::{self, Stamp, TIMED_BYTES};
 use super::topology::FIRST_DIGITS;
 use super::window::Window;
-use crate::client::{Confirm, Encoded, Error, Link, Receiver, Route};
+use crate::client::{Confirm, Error, Link, Receiver, Route};
 use crate::measure::latency::Latencies;
 use crate::measure::process;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -21,11 +21,8 @@ const BATCH_BYTES: usize = 64 * 1024;
 struct Batch {
     bytes: Vec<u8>,
     message_bytes: usize,
-    places: Encoded,
-    body_head: usize,
+    seal: Seal,
     capacity: u64,
-    rest: Option<u32>,
-    producer: u32,
     spread: Option<Digits>,
 }
 
@@ -54,7 +51,7 @@ impl Digits {
 
 impl Batch {
     fn new(plan: &Plan, producer: usize, link: &Link, route: &Route<'_>) -> Batch {
-        let body: Vec<u8> = (0..plan.size_bytes).map(|at| b'a' + (at % 26) as u8).collect();
+        let body = message::body(plan.size_bytes);
         let mut bytes = Vec::new();
         let places = link.encode(route, &body, &mut bytes);
         let message_bytes = bytes.len();
@@ -64,10 +61,8 @@ impl Batch {
         for _ in 1..capacity {
             bytes.extend_from_slice(&message);
         }
-        let body_head = plan.size_bytes.min(TIMED_BYTES);
-        let rest = plan.checksum.then(|| crc32fast::hash(&body[body_head..]));
-        let (capacity, producer) = (capacity as u64, producer as u32);
-        Batch { bytes, message_bytes, places, body_head, capacity, rest, producer, spread }
+        let seal = Seal::new(places, &body, producer as u32, plan.checksum);
+        Batch { bytes, message_bytes, seal, capacity: capacity as u64, spread }
     }
 
     /// Stamps the first `count` messages and returns their bytes.
@@ -76,21 +71,11 @@ impl Batch {
         let used = count as usize * self.message_bytes;
         for (index, message) in self.bytes[..used].chunks_exact_mut(self.message_bytes).enumerate()
         {
-            let mut stamp = Stamp {
-                producer: self.producer,
-                checksum: 0,
-                sequence: first + index as u64,
-                sent_ns: sent_ns(index as u64),
-            };
-            if let Some(rest) = self.rest {
-                stamp.checksum = stamp::checksum(&stamp, rest);
-            }
+            let sequence = first + index as u64;
             if let Some(digits) = &self.spread {
-                digits.write(message, stamp.sequence);
+                digits.write(message, sequence);
             }
-            self.places.write_tag(message, stamp.sequence + 1);
-            let body_at = self.places.body_at;
-            stamp.write(&mut message[body_at..body_at + self.body_head]);
+            self.seal.write(message, sequence, sent_ns(index as u64));
         }
         &self.bytes[..used]
     }

@@ -5,8 +5,9 @@ use super::consumer::Consumer;
 use super::control::Control;
 use super::outcome::Outcome;
 use super::plan::{End, Plan};
-use super::producer::Producer;
+use super::producer::{Produced, Producer};
 use super::span::{SAMPLE, Sampler, Span};
+use super::take_out::{forgotten, read_back};
 use super::topology::Topology;
 use super::worker;
 use crate::client::{Error, Link};
@@ -97,7 +98,27 @@ fn drive<'scope>(
     }
     control.stop_consuming.store(true, Ordering::Relaxed);
     let consumed = join(consumers);
-    Ok(conclude(plan, control, &span, &produced?, &consumed?))
+    let (produced, consumed) = (produced?, consumed?);
+    let mut outcome = conclude(plan, control, &span, &produced, &consumed);
+    judge_left(plan, topology, &produced, &mut outcome)?;
+    Ok(outcome)
+}
+
+/// Judges what was left in queues without consumers, or says why nobody can.
+pub(super) fn judge_left(
+    plan: &Plan,
+    topology: &Topology,
+    produced: &[Produced],
+    outcome: &mut Outcome,
+) -> Result<(), Error> {
+    if plan.consumers > 0 {
+        return Ok(());
+    }
+    outcome.unjudged = forgotten(plan).map(str::to_owned);
+    if outcome.unjudged.is_none() && !interrupt::requested() {
+        outcome.verdict = read_back(plan, topology, produced)?;
+    }
+    Ok(())
 }
 
 pub(super) fn join<T>(

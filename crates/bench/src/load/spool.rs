@@ -1,11 +1,11 @@
 //! Filling queues that nobody consumes, then draining them without anybody publishing.
 
 use super::conclude::verdict;
-use super::consumer::Consumer;
 use super::control::Control;
 use super::plan::Plan;
 use super::producer::Producer;
 use super::run::join;
+use super::take_out::take_out;
 use super::tally::Verdict;
 use super::topology::Topology;
 use crate::client::{Error, Link};
@@ -74,26 +74,8 @@ fn fill_and_drain(
     let (full, spool_s) = (usage(), start.elapsed().as_secs_f64());
     let messages: u64 = produced.iter().map(|it| it.published).sum();
     let draining = Instant::now();
-    let consumed = thread::scope(|scope| {
-        let mut consumers = Vec::new();
-        for index in 0..plan.consumers {
-            let source = topology.source(plan, index);
-            let consumer = Consumer::connect(plan, &control, index, &source)?;
-            consumers.push(scope.spawn(move || consumer.run()));
-        }
-        let (mut moved, mut seen) = (Instant::now(), 0);
-        while control.delivered() < messages * plan.copies() && moved.elapsed() < plan.drain {
-            thread::sleep(Duration::from_millis(1));
-            if control.delivered() != seen {
-                (moved, seen) = (Instant::now(), control.delivered());
-            }
-            if interrupt::requested() || consumers.iter().any(|it| it.is_finished()) {
-                break;
-            }
-        }
-        control.stop_consuming.store(true, Ordering::Relaxed);
-        join(consumers)
-    })?;
+    let expected = messages * plan.copies();
+    let consumed = take_out(plan, topology, &control, expected, Duration::ZERO)?;
     let (empty, unspool_s) = (usage(), draining.elapsed().as_secs_f64());
     let spool_rate = messages as f64 / spool_s;
     let cost = |from: Option<Usage>, to: &Option<Usage>, span_s| {

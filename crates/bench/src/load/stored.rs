@@ -2,7 +2,9 @@
 
 use super::control::Control;
 use super::plan::{End, Plan};
-use super::producer::Producer;
+use super::producer::{Produced, Producer};
+use super::take_out::read_back;
+use super::tally::Verdict;
 use super::topology::Topology;
 use crate::client::{Error, Link, Protocol, Target};
 use crate::measure::process::Usage;
@@ -15,8 +17,8 @@ const SETTLE: Duration = Duration::from_millis(500);
 /// Messages that wait for their confirms, where only what is confirmed is stored.
 const WINDOW: usize = 1_000;
 
-/// Memory before and after, in KiB.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// Memory before and after, in KiB, and what was there.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Stored {
     /// Resident before the first message.
     pub before_kib: u64,
@@ -24,41 +26,57 @@ pub struct Stored {
     pub after_kib: u64,
     /// Octets of resident memory per message.
     pub bytes_each: f64,
+    /// What became of them, read back after the look; `None` where that was broken off.
+    pub verdict: Option<Verdict>,
 }
 
-/// Stores `messages` in one queue and looks at the broker's memory. A queue is declared and one
-/// message passed before, so that what is set up once is not counted.
+/// Stores `messages` in one queue, looks at the broker's memory, and reads them back. A queue is declared
+/// and one message stored before, so that what is set up once is not counted. What does not come back
+/// for `drain` is lost.
 pub fn measure(
     target: &Target,
     pid: u32,
     messages: u64,
     size_bytes: usize,
+    drain: Duration,
 ) -> Result<Stored, Error> {
-    // With channels beside streams, only what is confirmed is kept.
-    let has_both = matches!(target.protocol(), Protocol::Resp | Protocol::JetStream);
-    let window = if has_both { WINDOW } else { 0 };
-    let end = End::Count(messages);
-    let plan = Plan { consumers: 0, size_bytes, window, end, ..Plan::new(target.clone()) };
-    plan.check().map_err(Error::Closed)?;
     if target.protocol().is_at_most_once() {
         return Err(Error::Closed("without queues nothing is stored".to_owned()));
     }
+    // With channels beside streams, only what is confirmed is kept.
+    let has_both = matches!(target.protocol(), Protocol::Resp | Protocol::JetStream);
+    let window = if has_both { WINDOW } else { 0 };
+    let base = Plan::new(target.clone());
+    let plan = Plan {
+        producers: 2,
+        consumers: 0,
+        size_bytes,
+        window,
+        drain,
+        checksum: Plan::has_room_for_checksums(size_bytes),
+        ..base
+    };
+    plan.check().map_err(Error::Closed)?;
     let topology = Topology::of(&plan);
     let mut link = Link::open(target)?;
     topology.declare(&mut link, &plan)?;
-    let store = |plan: &Plan| -> Result<(), Error> {
-        let control = Control::new(1, 0, 0, 1);
-        Producer::connect(plan, &control, 0, &topology.route(plan, 0))?.run().map(drop)
+    // The first producer sends the one message before, the second one the others: half of twice as many.
+    let store = |producer: usize, total: u64| -> Result<Produced, Error> {
+        let plan = Plan { end: End::Count(total), ..plan.clone() };
+        let control = Control::new(plan.producers, 0, 0, 1);
+        let route = topology.route(&plan, producer);
+        Producer::connect(&plan, &control, producer, &route)?.run()
     };
-    store(&Plan { end: End::Count(1), ..plan.clone() })?;
+    let first = store(0, 1)?;
     thread::sleep(SETTLE);
     let before_kib = Usage::of_tree(pid).map_or(0, |usage| usage.rss_kib);
-    let stored = store(&plan);
+    let others = store(1, 2 * messages);
     thread::sleep(SETTLE);
     let after_kib = Usage::of_tree(pid).map_or(0, |usage| usage.rss_kib);
+    let verdict = others.and_then(|others| read_back(&plan, &topology, &[first, others]));
     topology.delete(&mut link)?;
     link.close()?;
-    stored?;
     let grown = after_kib.saturating_sub(before_kib) as f64 * 1024.0;
-    Ok(Stored { before_kib, after_kib, bytes_each: grown / messages.max(1) as f64 })
+    let bytes_each = grown / messages.max(1) as f64;
+    Ok(Stored { before_kib, after_kib, bytes_each, verdict: verdict? })
 }

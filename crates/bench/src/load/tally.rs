@@ -1,7 +1,7 @@
 //! Which messages a consumer saw, and the verdict over all consumers. Knows nothing about sockets.
 
 use super::runs;
-use super::stamp::Stamp;
+use super::stamp::{IDENTITY_BYTES, Stamp};
 use serde::{Deserialize, Serialize};
 
 /// A sequence number this far beyond the highest seen was never published by a producer of this
@@ -74,6 +74,11 @@ impl Seen {
         self.foreign += other.foreign;
     }
 
+    fn has(&self, sequence: u64) -> bool {
+        let word = self.bits.get((sequence / 64) as usize);
+        word.is_some_and(|word| word >> (sequence % 64) & 1 == 1)
+    }
+
     fn count_below(&self, published: u64) -> u64 {
         let whole = (published / 64) as usize;
         let mut count: u64 =
@@ -125,18 +130,6 @@ impl Tally {
         self.corrupt += 1;
     }
 
-    /// Whether a message came.
-    pub(super) fn has(&self, producer: u32, sequence: u64) -> bool {
-        let seen = self.producers.get(producer as usize);
-        let word = seen.and_then(|seen| seen.bits.get((sequence / 64) as usize));
-        word.is_some_and(|word| word >> (sequence % 64) & 1 == 1)
-    }
-
-    /// How many different messages came.
-    pub(super) fn distinct(&self) -> u64 {
-        self.producers.iter().map(Seen::count).sum()
-    }
-
     /// Adds what another consumer of the same queue saw.
     pub fn merge(&mut self, other: &Tally) {
         for (mine, theirs) in self.producers.iter_mut().zip(&other.producers) {
@@ -149,7 +142,7 @@ impl Tally {
 }
 
 /// How closely messages were looked at.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Checked {
     /// They are too short to carry anything: losses and duplicates show in their number alone.
@@ -159,6 +152,26 @@ pub enum Checked {
     Identities,
     /// That, and a checksum over the whole body.
     Checksums,
+}
+
+impl Checked {
+    /// How closely messages of a size can be looked at.
+    pub(super) fn of(size_bytes: usize, checksum: bool) -> Checked {
+        match size_bytes {
+            0..IDENTITY_BYTES => Checked::Counted,
+            _ if checksum => Checked::Checksums,
+            _ => Checked::Identities,
+        }
+    }
+
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Checked::Counted => "counted only",
+            Checked::Identities => "by their numbers",
+            Checked::Checksums => "by checksums",
+        }
+    }
 }
 
 /// What became of the messages of a run, over all queues.
@@ -185,6 +198,11 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// Of messages that are looked at as closely as that, before the first queue was added.
+    pub(crate) fn new(checked: Checked) -> Verdict {
+        Verdict { checked, ..Verdict::default() }
+    }
+
     /// Adds one queue: what its consumers saw, and how many messages each producer published to it.
     pub fn add_queue(&mut self, tally: &Tally, published: &[u64]) {
         if tally.bare > 0 {
@@ -195,11 +213,57 @@ impl Verdict {
             self.expected += published;
             self.delivered += delivered;
             self.lost += published - delivered;
-            self.duplicated += seen.duplicated;
-            self.redelivered += seen.redelivered;
-            self.reordered += seen.reordered;
-            self.invented += seen.foreign + (seen.count() - delivered);
+            self.add_faults(seen, delivered);
         }
+        self.invented += tally.foreign;
+        self.corrupt += tally.corrupt;
+    }
+
+    /// Adds what was wrong with the messages of one producer, of which so many that it had sent came.
+    fn add_faults(&mut self, seen: &Seen, came: u64) {
+        self.duplicated += seen.duplicated;
+        self.redelivered += seen.redelivered;
+        self.reordered += seen.reordered;
+        self.invented += seen.foreign + (seen.count() - came);
+    }
+
+    /// Adds a queue that one producer published to until it was cut off, given of each message whether it
+    /// was confirmed: those had to be there. Returns how many others were, which is allowed.
+    pub fn add_confirmed(&mut self, tally: &Tally, producer: usize, confirmed: &[bool]) -> u64 {
+        let count = confirmed.iter().filter(|yes| **yes).count() as u64;
+        self.expected += count;
+        self.corrupt += tally.corrupt;
+        self.invented += tally.foreign;
+        let (mut kept, mut others) = (tally.bare.min(count), tally.bare.saturating_sub(count));
+        for (index, seen) in tally.producers.iter().enumerate() {
+            let sent = if index == producer { confirmed.len() as u64 } else { 0 };
+            let (came, is_there) = (seen.count_below(sent), |it: &u64| seen.has(*it));
+            let wanted = (0..sent).zip(confirmed).filter(|(_, yes)| **yes);
+            let kept_here = wanted.map(|(sequence, _)| sequence).filter(is_there).count() as u64;
+            kept += kept_here;
+            others += came - kept_here;
+            self.add_faults(seen, came);
+        }
+        self.delivered += kept;
+        self.lost += count - kept;
+        others
+    }
+
+    /// Adds a subscriber that came while one producer published, and left before it ended: all from the
+    /// first message that it had to the last had to come.
+    pub fn add_stretch(&mut self, tally: &Tally, published: u64) {
+        let Some(seen) = tally.producers.first().filter(|_| tally.bare == 0) else {
+            // Nobody can say which they were.
+            return self.add_bare(tally, tally.bare);
+        };
+        let delivered = seen.count_below(published);
+        let mut came = (0..published.min(seen.next)).filter(|sequence| seen.has(*sequence));
+        let first = came.next().unwrap_or(0);
+        let expected = came.next_back().map_or(delivered, |last| last + 1 - first);
+        self.expected += expected;
+        self.delivered += delivered;
+        self.lost += expected - delivered;
+        self.add_faults(seen, delivered);
         self.invented += tally.foreign;
         self.corrupt += tally.corrupt;
     }
@@ -239,6 +303,12 @@ impl Verdict {
         self.reordered += other.reordered;
         self.invented += other.invented;
         self.corrupt += other.corrupt;
+    }
+
+    /// Together with another part of the same run.
+    pub fn with(mut self, other: &Verdict) -> Verdict {
+        self.add(other);
+        self
     }
 
     /// Everything came, once, in order and unharmed.

@@ -245,3 +245,57 @@ fn what_nats_has_not_is_refused() {
         assert!(plan.check().is_err_and(|why| why.starts_with("NATS has no ")), "{plan:?}");
     }
 }
+
+/// What one consumer saw of these.
+fn tally(producers: usize, deliveries: &[Delivery]) -> Tally {
+    let mut tally = Tally::new(producers);
+    for &(producer, sequence, redelivered) in deliveries {
+        tally.record(&Stamp { producer, checksum: 0, sequence, sent_ns: 0 }, redelivered);
+    }
+    tally
+}
+
+#[test]
+fn what_was_confirmed_must_be_there_and_what_was_not_may() {
+    let confirmed = [true, true, false, true, false];
+    let check = |deliveries: &[Delivery], wanted: [u64; 5]| {
+        let mut verdict = Verdict::default();
+        let others = verdict.add_confirmed(&tally(2, deliveries), 1, &confirmed);
+        assert_eq!((verdict.expected, verdict.delivered), (3, 3 - verdict.lost));
+        let Verdict { lost, duplicated, reordered, invented, .. } = verdict;
+        assert_eq!([others, lost, duplicated, reordered, invented], wanted, "{deliveries:?}");
+    };
+    check(&plain(1, 0..5), [2, 0, 0, 0, 0]);
+    check(&plain(1, [0, 1, 3]), [0, 0, 0, 0, 0]);
+    check(&plain(1, [0, 2, 3]), [1, 1, 0, 0, 0]);
+    check(&plain(1, [0, 1, 1, 3]), [0, 0, 1, 0, 0]);
+    check(&plain(1, [1, 0, 3]), [0, 0, 0, 1, 0]);
+    check(&plain(1, [0, 1, 3, 5]), [0, 0, 0, 0, 1]);
+    check(&plain(0, [0, 1, 3]), [0, 3, 0, 0, 3]);
+    check(&[], [0, 3, 0, 0, 0]);
+    // Those that cannot be told apart are counted.
+    let mut verdict = Verdict::default();
+    let mut bare = Tally::new(2);
+    (0..4).for_each(|_| bare.record_bare());
+    assert_eq!(verdict.add_confirmed(&bare, 1, &confirmed), 1);
+    assert!(verdict.is_clean() && verdict.delivered == 3);
+}
+
+#[test]
+fn a_stretch_is_whole_from_its_first_message_to_its_last() {
+    let check = |deliveries: &[Delivery], wanted: [u64; 6]| {
+        let mut verdict = Verdict::default();
+        verdict.add_stretch(&tally(1, deliveries), 100);
+        let Verdict { expected, delivered, lost, duplicated, reordered, invented, .. } = verdict;
+        let found = [expected, delivered, lost, duplicated, reordered, invented];
+        assert_eq!(found, wanted, "{deliveries:?}");
+    };
+    check(&plain(0, 70..80), [10, 10, 0, 0, 0, 0]);
+    check(&plain(0, [70]), [1, 1, 0, 0, 0, 0]);
+    check(&[], [0, 0, 0, 0, 0, 0]);
+    check(&plain(0, [70, 71, 74]), [5, 3, 2, 0, 0, 0]);
+    check(&plain(0, [70, 70, 71]), [2, 2, 0, 1, 0, 0]);
+    check(&plain(0, [71, 70, 72]), [3, 3, 0, 0, 1, 0]);
+    check(&plain(0, [98, 99, 100]), [2, 2, 0, 0, 0, 1]);
+    check(&plain(3, [70]), [0, 0, 0, 0, 0, 1]);
+}

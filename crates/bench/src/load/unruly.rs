@@ -1,5 +1,6 @@
 //! Clients that behave badly: what a broker must keep from all others. Knows nothing about those.
 
+use super::consumer::is_timeout;
 use super::control::Control;
 use super::plan::{End, Plan};
 use super::producer::Producer;
@@ -7,7 +8,7 @@ use crate::client::amqp091::Argument;
 use crate::client::{Error, Head, Link, Protocol, Receiver, Route, Source, Target};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustix::process::setpriority_process;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, Scope};
 use std::time::Duration;
@@ -330,8 +331,4 @@ fn drain(mut link: Link, deeds: &Deeds) {
             return;
         }
     }
-}
-
-fn is_timeout(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }

@@ -1,25 +1,35 @@
-//! One message to very many connections at once: how long until the last of them has it.
+//! One message to very many connections at once: how long until the last of them has it, and whether each
+//! had it once and unharmed.
 
+use super::judge::Judge;
+use super::message;
+use super::stamp::{Stamp, TIMED_BYTES};
+use super::tally::{Checked, Verdict};
 use crate::client::Error;
+use crate::interrupt;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// What every message of a wave ends its body with.
-const MARKER: &[u8; 16] = b"-wave-ends-here-";
+/// What follows the stamp of every message of a wave: by it bodies are found among the octets of any
+/// protocol. Connections that wait by the ten thousand have no room for a client's buffers.
+const MARK: &[u8; 16] = b"-a-wave-is-here-";
 /// Octets of a body.
 pub(super) const BODY_BYTES: usize = 100;
-/// How long a wave may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// What a protocol ends a message with is no longer than this; what it begins one with is.
+const END_BYTES_MAX: usize = 8;
+/// How long there must be silence before nothing more comes.
+const SILENCE: Duration = Duration::from_millis(50);
 
-/// The body of a wave's message.
+/// The body of a wave's message, before it is stamped.
 pub(super) fn body() -> Vec<u8> {
-    let mut body = vec![b'x'; BODY_BYTES - MARKER.len()];
-    body.extend_from_slice(MARKER);
+    let mut body = message::body(BODY_BYTES);
+    body[TIMED_BYTES..TIMED_BYTES + MARK.len()].copy_from_slice(MARK);
     body
 }
 
@@ -28,8 +38,14 @@ pub(super) struct Shore<'a> {
     sockets: &'a [TcpStream],
     epoll: OwnedFd,
     buffer: Vec<u8>,
-    /// Of a socket whose last read ended amid a message: the end of it.
+    /// Of a socket whose last read ended amid a message: what came of it.
     tails: BTreeMap<usize, Vec<u8>>,
+    /// Octets that each socket brought since the wave began.
+    octets: Vec<u64>,
+    /// Whose bodies came, to be judged once the wave's time is taken.
+    arrivals: Vec<(usize, [u8; BODY_BYTES])>,
+    judges: Vec<Judge>,
+    published: u64,
 }
 
 impl<'a> Shore<'a> {
@@ -40,45 +56,95 @@ impl<'a> Shore<'a> {
             epoll::add(&epoll, socket, EventData::new_u64(index as u64), EventFlags::IN)
                 .map_err(io::Error::from)?;
         }
-        let mut shore =
-            Shore { sockets, epoll, buffer: vec![0; 16 * 1024], tails: BTreeMap::new() };
+        let mut shore = Shore {
+            sockets,
+            epoll,
+            buffer: vec![0; 16 * 1024],
+            tails: BTreeMap::new(),
+            octets: vec![0; sockets.len()],
+            arrivals: Vec::with_capacity(sockets.len() + sockets.len() / 8),
+            judges: sockets.iter().map(|_| Judge::new(1, BODY_BYTES, true)).collect(),
+            published: 0,
+        };
         // What came before, such as a broker's pings, is no part of a wave.
-        while shore.look(Duration::from_millis(20), &mut |_| {})? > 0 {}
+        while shore.look(Duration::from_millis(20))? > 0 {}
         shore.tails.clear();
         Ok(shore)
     }
 
-    /// Calls `publish` and waits until every socket has one message. Returns how long that took.
+    /// Calls `publish` with the wave's number and waits until every socket has its message. Returns how
+    /// long that took; `None` if nothing came for `drain` and some have none.
     pub(super) fn wave(
         &mut self,
-        publish: impl FnOnce() -> Result<(), Error>,
-    ) -> Result<Duration, Error> {
+        publish: impl FnOnce(u64) -> Result<(), Error>,
+        drain: Duration,
+    ) -> Result<Option<Duration>, Error> {
         let mut have = vec![false; self.sockets.len()];
-        let mut missing = self.sockets.len();
+        let (mut missing, mut seen) = (self.sockets.len(), 0);
+        self.octets.fill(0);
         let start = Instant::now();
-        publish()?;
-        while missing > 0 {
-            self.look(Duration::from_secs(1), &mut |index| {
-                if !std::mem::replace(&mut have[index], true) {
+        publish(self.published)?;
+        self.published += 1;
+        let mut moved = Instant::now();
+        while missing > 0 && moved.elapsed() < drain && !interrupt::requested() {
+            if self.look(drain.min(Duration::from_secs(1)))? > 0 {
+                moved = Instant::now();
+            }
+            for (index, body) in &self.arrivals[seen..] {
+                let is_this = Stamp::read(body).is_some_and(|it| it.sequence + 1 == self.published);
+                if is_this && !std::mem::replace(&mut have[*index], true) {
                     missing -= 1;
                 }
-            })?;
-            if start.elapsed() > PATIENCE {
-                let count = self.sockets.len();
-                return Err(Error::Nonsense(format!("no message to {missing} of {count}")));
             }
+            seen = self.arrivals.len();
         }
-        Ok(start.elapsed())
+        let time = start.elapsed();
+        if missing > 0 {
+            self.arrivals.iter().for_each(|(index, _)| have[*index] = true);
+            self.judge_unrecognized(&have);
+        }
+        self.judge();
+        Ok((missing == 0).then_some(time))
     }
 
-    /// Reads every socket that has something, and tells which messages ended. Returns how many
-    /// sockets had something.
-    fn look(&mut self, wait: Duration, arrived: &mut impl FnMut(usize)) -> Result<usize, Error> {
+    /// Waits for what comes late, and judges all waves: each message had to reach each socket.
+    pub(super) fn verdict(mut self) -> Result<Verdict, Error> {
+        while self.look(SILENCE)? > 0 {}
+        self.judge();
+        let mut verdict = Verdict::new(Checked::of(BODY_BYTES, true));
+        for judge in &self.judges {
+            verdict.add_queue(judge.tally(), &[self.published]);
+        }
+        Ok(verdict)
+    }
+
+    /// A socket that brought a message's octets, and nothing that is known again, had one that was harmed.
+    fn judge_unrecognized(&mut self, recognized: &[bool]) {
+        for (index, judge) in self.judges.iter_mut().enumerate() {
+            if !recognized[index] && self.octets[index] >= BODY_BYTES as u64 {
+                judge.record_corrupt();
+            }
+        }
+    }
+
+    fn judge(&mut self) {
+        for (index, body) in self.arrivals.drain(..) {
+            self.judges[index].judge(&body);
+        }
+    }
+
+    /// Reads every socket that has something, and keeps the bodies that came. Returns how many sockets had
+    /// something.
+    fn look(&mut self, wait: Duration) -> Result<usize, Error> {
         let timeout =
             Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
         let mut events: Vec<Event> = Vec::with_capacity(1_024);
-        epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&timeout))
-            .map_err(io::Error::from)?;
+        let spare = rustix::buffer::spare_capacity(&mut events);
+        match epoll::wait(&self.epoll, spare, Some(&timeout)) {
+            // A signal that asks for the end is looked at by those who wait.
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(io::Error::from(error).into()),
+        }
         for event in &events {
             let index = event.data.u64() as usize;
             let count = match (&self.sockets[index]).read(&mut self.buffer) {
@@ -87,65 +153,153 @@ impl<'a> Shore<'a> {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
                 Err(error) => return Err(error.into()),
             };
-            self.scan(index, count, arrived);
+            self.scan(index, count);
         }
         Ok(events.len())
     }
 
-    fn scan(&mut self, index: usize, count: usize, arrived: &mut impl FnMut(usize)) {
-        let mut bytes = self.tails.remove(&index).unwrap_or_default();
-        bytes.extend_from_slice(&self.buffer[..count]);
-        let mut from = 0;
-        while let Some(at) = find(&bytes[from..]) {
-            arrived(index);
-            from += at + MARKER.len();
-        }
-        // The end of a message is behind its marker; a part of a marker is shorter than that.
-        let tail = &bytes[from..];
-        let keep = tail.len().min(MARKER.len() - 1);
-        if tail[tail.len() - keep..].contains(&b'-') {
-            self.tails.insert(index, tail[tail.len() - keep..].to_vec());
+    fn scan(&mut self, index: usize, count: usize) {
+        self.octets[index] += count as u64;
+        let read = &self.buffer[..count];
+        let joined = self.tails.remove(&index).map(|tail| [&tail, read].concat());
+        let bytes = joined.as_deref().unwrap_or(read);
+        let arrivals = &mut self.arrivals;
+        let kept_from = bodies(bytes, |body| arrivals.push((index, *body)));
+        if kept_from < bytes.len() {
+            self.tails.insert(index, bytes[kept_from..].to_vec());
         }
     }
 }
 
+/// Calls `each` for every body that is whole. Returns from where on octets may be a part of the next one.
+fn bodies(bytes: &[u8], mut each: impl FnMut(&[u8; BODY_BYTES])) -> usize {
+    let mut from = 0;
+    while let Some(at) = find(&bytes[from..]) {
+        let Some(start) = (from + at).checked_sub(TIMED_BYTES) else {
+            // A mark without a stamp before it is nothing of ours.
+            from += at + MARK.len();
+            continue;
+        };
+        let Some(body) = bytes[start..].first_chunk() else { return start };
+        each(body);
+        from = start + BODY_BYTES;
+    }
+    let left = bytes.len() - from;
+    match from > 0 && left <= END_BYTES_MAX {
+        true => bytes.len(),
+        // A stamp and a part of the mark behind it may end them.
+        false => bytes.len() - left.min(TIMED_BYTES + MARK.len() - 1),
+    }
+}
+
 fn find(bytes: &[u8]) -> Option<usize> {
-    bytes.windows(MARKER.len()).position(|window| window == MARKER)
+    bytes.windows(MARK.len()).position(|window| window == MARK)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::stamp;
     use std::io::Write;
     use std::net::{Ipv4Addr, TcpListener};
 
+    /// A message of NATS with the body of that wave.
+    fn message(wave: u64) -> Vec<u8> {
+        let mut body = body();
+        let mut stamp = Stamp { producer: 0, checksum: 0, sequence: wave, sent_ns: 0 };
+        stamp.checksum = stamp::checksum(&stamp, crc32fast::hash(&body[TIMED_BYTES..]));
+        stamp.write(&mut body);
+        [b"MSG bench.123.idle 1 100\r\n", body.as_slice(), b"\r\n"].concat()
+    }
+
+    /// The waves whose bodies are found in octets that come in two reads.
+    fn found(bytes: &[u8], cut: usize) -> Vec<u64> {
+        let mut waves = Vec::new();
+        let mut each =
+            |body: &[u8; BODY_BYTES]| waves.push(Stamp::read(body).expect("it fits").sequence);
+        let (first, second) = bytes.split_at(cut);
+        let kept_from = bodies(first, &mut each);
+        bodies(&[&first[kept_from..], second].concat(), &mut each);
+        waves
+    }
+
     #[test]
-    fn a_wave_ends_when_the_last_socket_has_its_message() {
+    fn bodies_are_found_wherever_a_read_ends() {
+        let bytes = [message(0), b"PING\r\n".to_vec(), message(1), message(2)].concat();
+        for cut in 0..=bytes.len() {
+            assert_eq!(found(&bytes, cut), [0, 1, 2], "cut at {cut}");
+        }
+        assert_eq!(found(MARK, 3), [0; 0]);
+    }
+
+    /// Fifty connections, and their other ends.
+    fn pairs() -> (Vec<TcpStream>, Vec<TcpStream>) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has ports");
         let address = listener.local_addr().expect("it is bound");
-        let (mut near, mut far) = (Vec::new(), Vec::new());
-        for _ in 0..50 {
-            near.push(TcpStream::connect(address).expect("it listens"));
-            far.push(listener.accept().expect("it connects").0);
-        }
+        let connect = |_| {
+            let near = TcpStream::connect(address).expect("it listens");
+            (near, listener.accept().expect("it connects").0)
+        };
+        (0..50).map(connect).unzip()
+    }
+
+    const DRAIN: Duration = Duration::from_millis(200);
+
+    #[test]
+    fn a_wave_ends_when_the_last_socket_has_its_message() {
+        let (near, mut far) = pairs();
         far[0].write_all(b"PING\r\n").expect("it reads");
         let mut shore = Shore::new(&near).expect("epoll is there");
         for round in 0..3 {
-            let publish = || {
+            let publish = |wave| {
+                assert_eq!(wave, round);
                 for (index, socket) in far.iter_mut().enumerate() {
-                    let mut message = b"MSG a 1 100\r\n".to_vec();
-                    message.extend_from_slice(&body());
-                    message.extend_from_slice(b"\r\n");
-                    // In pieces that cut the marker at every place.
-                    let cut = message.len() - 2 - index % MARKER.len();
-                    socket.write_all(&message[..cut])?;
-                    socket.write_all(&message[cut..])?;
+                    let message = message(wave);
+                    let (first, second) = message.split_at(index * 2);
+                    socket.write_all(first)?;
+                    socket.write_all(second)?;
                 }
                 Ok(())
             };
-            shore.wave(publish).unwrap_or_else(|error| panic!("wave {round}: {error}"));
+            let time = shore.wave(publish, Duration::from_secs(30));
+            assert!(time.unwrap_or_else(|error| panic!("wave {round}: {error}")).is_some());
         }
+        let verdict = shore.verdict().expect("all are there");
+        assert!(verdict.is_clean() && verdict.delivered == 150, "{verdict:?}");
+    }
+
+    #[test]
+    fn what_a_socket_has_not_has_twice_or_has_harmed_is_told() {
+        let (near, mut far) = pairs();
+        let mut shore = Shore::new(&near).expect("epoll is there");
+        let publish = |wave| {
+            for (index, socket) in far.iter_mut().enumerate() {
+                let mut message = message(wave);
+                match index {
+                    0 => continue,
+                    1 => message.extend(message.clone()),
+                    // In what follows the mark, in the mark, and in the number.
+                    2 => message[120] ^= 1,
+                    3 => message[55] ^= 1,
+                    4 => message[26 + 8] ^= 2,
+                    _ => {}
+                }
+                socket.write_all(&message)?;
+            }
+            Ok(())
+        };
+        assert_eq!(shore.wave(publish, DRAIN).expect("all are there"), None);
+        let verdict = shore.verdict().expect("all are there");
+        let Verdict { expected, delivered, lost, duplicated, corrupt, .. } = verdict;
+        // One that cannot be recognized, or by a wrong number, did not come.
+        assert_eq!([expected, delivered, lost, duplicated, corrupt], [50, 47, 3, 1, 3]);
+    }
+
+    #[test]
+    fn a_connection_that_ends_is_an_error() {
+        let (near, mut far) = pairs();
+        let mut shore = Shore::new(&near).expect("epoll is there");
         drop(far.pop());
-        assert!(shore.wave(|| Ok(())).is_err());
+        assert!(shore.wave(|_| Ok(()), DRAIN).is_err());
     }
 }

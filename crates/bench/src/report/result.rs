@@ -119,6 +119,9 @@ pub(crate) struct Measurement {
     pub(crate) metrics: BTreeMap<String, f64>,
     /// What became of the messages.
     pub(crate) verdict: Option<Verdict>,
+    /// Why nothing can be said of them, where nothing can.
+    #[serde(default)]
+    pub(crate) unjudged: Option<String>,
     /// Whether loss is a failure whatever the speed: messages were persistent.
     pub(crate) persistent: bool,
     /// What else it failed at.

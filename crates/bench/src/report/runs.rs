@@ -4,7 +4,7 @@ use crate::load::idle::IdleCost;
 use crate::load::isolation::Isolation;
 use crate::load::round_trip::RoundTrips;
 use crate::load::start::StartTime;
-use crate::load::{Outcome, Schedule};
+use crate::load::{Outcome, Schedule, Verdict};
 use crate::measure::disk::DiskSpeed;
 use crate::measure::latency::Summary;
 use crate::measure::raw::SocketSpeed;
@@ -67,14 +67,21 @@ pub(crate) fn load(outcome: &Outcome) -> String {
         line("cut off", format!("{count} consumers, before the end: {why}"));
     }
     if let Some(verdict) = &outcome.verdict {
-        let state = if verdict.is_clean() { "clean" } else { "NOT CLEAN" };
-        let counts = verdict.describe();
-        line("verdict", format!("{state}: {counts}"));
+        line("verdict", judged(verdict));
+    }
+    if let Some(why) = &outcome.unjudged {
+        line("verdict", format!("none: {why}"));
     }
     if outcome.interrupted {
         line("PARTIAL", format!("it was interrupted after {:.1} s", outcome.measured_s));
     }
     text
+}
+
+/// What became of the messages.
+fn judged(verdict: &Verdict) -> String {
+    let state = if verdict.is_clean() { "clean" } else { "NOT CLEAN" };
+    format!("{state}: {}", verdict.describe())
 }
 
 /// Idle connections.
@@ -94,7 +101,7 @@ pub(crate) fn idle(cost: &IdleCost) -> String {
         let waves: Vec<String> = cost.waves_ms.iter().map(|ms| format!("{ms:.1}")).collect();
         text += &format!("  one message to all of them {} ms\n", waves.join(", "));
     }
-    text
+    text + &format!("  verdict      {}\n", judged(&cost.verdict))
 }
 
 /// Round trips.
@@ -108,7 +115,7 @@ pub(crate) fn round_trips(trips: &RoundTrips) -> String {
     if let Some(broker) = &trips.broker {
         text += &format!("  broker CPU {:.1} us a round trip\n", broker.cpu_ns_per_message / 1e3);
     }
-    text
+    text + &format!("  verdict      {}\n", judged(&trips.verdict))
 }
 
 /// Healthy clients alone and beside unruly ones.
@@ -211,7 +218,7 @@ pub(crate) fn grouped(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::{Rates, Verdict};
+    use crate::load::Rates;
 
     #[test]
     fn thousands_are_grouped() {

@@ -3,6 +3,7 @@
 
 use super::grouped;
 use super::result::{CaseResult, Measurement, PresetResult, Report, Run};
+use crate::load::{Checked, Verdict};
 use crate::preset::{self, Baseline, Better, Preset, metric};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -209,17 +210,7 @@ pub(crate) fn remarks(report: &Report, result: &PresetResult) -> Vec<String> {
                         continue;
                     }
                 };
-                for failure in measurement.failures() {
-                    add(format!("{label} at {at}: {}: {failure}", measurement.word()));
-                }
-                for note in &measurement.notes {
-                    add(format!("{label} at {at}: {note}"));
-                }
-                if measurement.schedule.as_ref().is_some_and(|schedule| !schedule.tool_kept) {
-                    add(format!(
-                        "{label} at {at}: the tool fell behind its schedule: no percentiles"
-                    ));
-                }
+                add_run(label, &at, measurement, &mut add);
                 let limit = measurement.limit.map_or("", |limit| limit.name());
                 let labels = limits.entry(limit).or_default();
                 if !labels.contains(&label.as_str()) {
@@ -228,6 +219,7 @@ pub(crate) fn remarks(report: &Report, result: &PresetResult) -> Vec<String> {
             }
         }
     }
+    add_verdicts(report, result, &mut add);
     add_workers(report, result, &mut add);
     for (limit, labels) in limits.iter().filter(|(limit, _)| !limit.is_empty()) {
         add(format!("limited by {limit}: {}", labels.join(", ")));
@@ -253,6 +245,43 @@ pub(crate) fn remarks(report: &Report, result: &PresetResult) -> Vec<String> {
         add(unlike);
     }
     remarks
+}
+
+/// What must be said of one run.
+fn add_run(label: &str, at: &str, measurement: &Measurement, add: &mut impl FnMut(String)) {
+    for failure in measurement.failures() {
+        add(format!("{label} at {at}: {}: {failure}", measurement.word()));
+    }
+    if let Some(why) = &measurement.unjudged {
+        add(format!("{label} at {at}: not judged: {why}"));
+    }
+    for note in &measurement.notes {
+        add(format!("{label} at {at}: {note}"));
+    }
+    if measurement.schedule.as_ref().is_some_and(|schedule| !schedule.tool_kept) {
+        add(format!("{label} at {at}: the tool fell behind its schedule: no percentiles"));
+    }
+}
+
+/// What became of all messages of each side, and how closely they were looked at.
+fn add_verdicts(report: &Report, result: &PresetResult, add: &mut impl FnMut(String)) {
+    let mut by_check: BTreeMap<Checked, Vec<String>> = BTreeMap::new();
+    for (index, side) in report.sides.iter().enumerate() {
+        let runs = result.cases.iter().flat_map(|case| case.done(index));
+        let mut all: BTreeMap<Checked, Verdict> = BTreeMap::new();
+        for verdict in runs.filter_map(|run| run.verdict.as_ref()) {
+            all.entry(verdict.checked)
+                .or_insert_with(|| Verdict::new(verdict.checked))
+                .add(verdict);
+        }
+        for (checked, verdict) in all {
+            let text = format!("{} {}", side.label, verdict.describe());
+            by_check.entry(checked).or_default().push(text);
+        }
+    }
+    for (checked, verdicts) in by_check {
+        add(format!("messages, {}: {}", checked.name(), verdicts.join("; ")));
+    }
 }
 
 /// How exact times are that came from workers.

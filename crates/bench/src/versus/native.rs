@@ -155,12 +155,13 @@ impl Native<'_> {
         let mut section = Section::new("1,000 idle connections, each with a queue and a consumer");
         for side in self.sides {
             let settle = Duration::from_secs(2);
-            let plan = IdlePlan { connections: IDLE_CONNECTIONS, settle, waves: 0, storm: false };
+            let plan = IdlePlan { settle, ..IdlePlan::of(IDLE_CONNECTIONS) };
             let cost = idle::measure(&side.uri, side.pid(), &plan).map_err(text)?;
             section.value(&side.name, "memory each", format!("{:.1} KiB", cost.kib_per_connection));
             section.value(&side.name, "opened", format!("{:.0}/s", cost.opened_per_s));
             if side.name == OURS {
                 section.check(Check::at_most("KiB each", cost.kib_per_connection, IDLE_KIB_MAX));
+                section.check(Check::clean(cost.verdict.is_clean()));
             }
         }
         Ok(section)
@@ -215,7 +216,7 @@ fn judge(section: &mut Section, target: &Target, outcomes: &[Outcome]) {
         section.check(Check::at_most("ns of broker CPU a message", cpu_ns, most));
     }
     let clean = outcomes.iter().flat_map(|it| &it.verdict).all(|verdict| verdict.is_clean());
-    section.check(Check::holds("nothing lost, duplicated or reordered", clean));
+    section.check(Check::clean(clean));
 }
 
 pub(super) fn broker_ns(outcome: &Outcome) -> f64 {

@@ -27,6 +27,11 @@ impl Check {
         }
     }
 
+    /// Verdicts must be clean.
+    pub(crate) fn clean(clean: bool) -> Check {
+        Check::holds("nothing lost, duplicated or reordered", clean)
+    }
+
     /// Something must hold.
     pub(crate) fn holds(text: &str, met: bool) -> Check {
         Check { text: text.to_owned(), met }

@@ -123,9 +123,15 @@ impl State {
 
 /// Listens on a free port and serves connections until the process ends.
 pub(crate) fn start(fault: Fault) -> Nats {
+    start_striking(fault, 100)
+}
+
+/// The same, with one message in so many struck.
+pub(crate) fn start_striking(fault: Fault, every: u64) -> Nats {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has ports");
     let port = listener.local_addr().expect("it is bound").port();
-    let state = Arc::new(Mutex::new(State::default()));
+    let faults = Faults::striking(every);
+    let state = Arc::new(Mutex::new(State { faults, ..State::default() }));
     let nats = Nats { port, state: Arc::clone(&state) };
     thread::spawn(move || {
         for (connection, stream) in listener.incoming().map_while(Result::ok).enumerate() {

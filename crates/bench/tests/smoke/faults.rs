@@ -3,13 +3,24 @@
 use super::fake::Fault;
 
 /// How far it is.
-#[derive(Default)]
 pub(crate) struct Faults {
+    every: u64,
     published: u64,
     held_back: Vec<(String, Vec<u8>)>,
 }
 
+impl Default for Faults {
+    fn default() -> Self {
+        Faults::striking(100)
+    }
+}
+
 impl Faults {
+    /// One message in so many is struck.
+    pub(crate) fn striking(every: u64) -> Faults {
+        Faults { every, published: 0, held_back: Vec::new() }
+    }
+
     /// What is to be delivered, in order, for one more message.
     pub(crate) fn publish(
         &mut self,
@@ -18,7 +29,7 @@ impl Faults {
         mut body: Vec<u8>,
     ) -> Vec<(String, Vec<u8>)> {
         self.published += 1;
-        let struck = self.published.is_multiple_of(100);
+        let struck = self.published.is_multiple_of(self.every);
         let mut out = Vec::new();
         match fault {
             Fault::Drop if struck => return out,
@@ -37,6 +48,6 @@ impl Faults {
 
     /// Whether those who subscribed are cut off before the last one published is delivered.
     pub(crate) fn cuts_off(&self, fault: Fault) -> bool {
-        fault == Fault::CutOff && self.published.is_multiple_of(100)
+        fault == Fault::CutOff && self.published.is_multiple_of(self.every)
     }
 }

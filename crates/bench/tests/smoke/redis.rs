@@ -6,6 +6,7 @@ use angarium_bench::client::amqp091::Argument;
 use angarium_bench::client::{Link, Target};
 use angarium_bench::exchange::{self, ExchangePlan};
 use angarium_bench::load::durability;
+use angarium_bench::load::first;
 use angarium_bench::load::idle::{self, IdlePlan};
 use angarium_bench::load::spool;
 use angarium_bench::load::stored;
@@ -143,12 +144,18 @@ fn check_others(redis: &Redis) {
 
 /// Has every measurement but loads and spools of a broker that has direct messages and kept ones.
 pub(crate) fn measure_others(target: &Target, pid: u32) {
-    let trips = round_trip::measure(target, None, 100, Duration::from_millis(100));
-    assert!(trips.expect("it answers").latency.is_some_and(|latency| latency.count > 0));
-    let idle = IdlePlan { connections: 50, settle: Duration::ZERO, waves: 2, storm: true };
+    let trips = round_trip::measure(target, None, 100, Duration::from_millis(100), PATIENCE);
+    let trips = trips.expect("it answers");
+    assert!(trips.verdict.is_clean() && trips.latency.is_some_and(|latency| latency.count > 0));
+    let idle = IdlePlan { waves: 2, storm: true, ..IdlePlan::of(50) };
     let cost = idle::measure(target, pid, &idle).expect("it answers");
     assert!(cost.waves_ms.len() == 2 && cost.waves_ms.iter().all(|ms| *ms > 0.0));
-    stored::measure(target, pid, 2_000, 100).expect("it answers");
+    assert!(cost.verdict.is_clean() && cost.verdict.delivered == 150, "{:?}", cost.verdict);
+    let stored = stored::measure(target, pid, 2_000, 100, PATIENCE).expect("it answers");
+    let verdict = stored.verdict.expect("it was not broken off");
+    assert!(verdict.is_clean() && verdict.delivered == 2_001, "{verdict:?}");
+    let first = first::measure(target, 100, 2_000, 5).expect("it answers");
+    assert!(first.times.is_some() && first.verdict.is_clean(), "{:?}", first.verdict);
     let plan = ExchangePlan { target: target.clone(), rate: 0, orders: 2_000, coalesce: false };
     let outcome = exchange::measure(&plan, None).expect("it answers");
     assert!(outcome.verdict.is_clean(), "{:?}", outcome.verdict);

@@ -6,7 +6,7 @@ use super::super::control::Control;
 use super::super::outcome::Outcome;
 use super::super::plan::{End, Plan};
 use super::super::producer::Produced;
-use super::super::run::{rest, undelivered, wait_with_progress};
+use super::super::run::{judge_left, rest, undelivered, wait_with_progress};
 use super::super::span::{SAMPLE, Sampler, Span};
 use super::super::topology::Topology;
 use super::wire::{
@@ -138,6 +138,7 @@ fn coordinate(
         table.cpu_ns.iter().filter_map(|it| it.lock().ok()).map(|it| it.1 - it.0).sum();
     outcome.tool.cpu_share = cpu_ns as f64 / 1e9 / outcome.measured_s.max(1e-9);
     outcome.tool.cpu_ns_per_message = cpu_ns as f64 / outcome.messages.max(1) as f64;
+    judge_left(plan, topology, &produced, &mut outcome)?;
     Ok(outcome)
 }
 

@@ -1,0 +1,197 @@
+//! One delivery after the other: is it whole, and which is it? Knows no sockets.
+
+use super::stamp::{self, IDENTITY_BYTES, Stamp, TIMED_BYTES};
+use super::tally::Tally;
+use crate::client::{Head, Receiver};
+
+/// What came of deliveries to one consumer.
+#[derive(Debug)]
+pub(super) struct Judge {
+    size_bytes: u64,
+    checksum: bool,
+    /// Whether messages are long enough to be told apart.
+    identified: bool,
+    redelivered: bool,
+    received: u64,
+    messages: u64,
+    stamp: [u8; TIMED_BYTES],
+    rest: crc32fast::Hasher,
+    tally: Tally,
+}
+
+impl Judge {
+    /// Of messages of that size, by so many producers.
+    pub(super) fn new(producers: usize, size_bytes: usize, checksum: bool) -> Judge {
+        let identified = size_bytes >= IDENTITY_BYTES;
+        Judge {
+            size_bytes: size_bytes as u64,
+            checksum: checksum && identified,
+            identified,
+            redelivered: false,
+            received: 0,
+            messages: 0,
+            stamp: [0; TIMED_BYTES],
+            rest: crc32fast::Hasher::new(),
+            tally: Tally::new(producers),
+        }
+    }
+
+    /// How many came so far.
+    #[inline]
+    pub(super) fn messages(&self) -> u64 {
+        self.messages
+    }
+
+    /// What came so far.
+    pub(super) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// What came.
+    pub(super) fn into_tally(self) -> Tally {
+        self.tally
+    }
+
+    /// A delivery begins.
+    #[inline]
+    pub(super) fn begin(&mut self, redelivered: bool) {
+        (self.redelivered, self.received) = (redelivered, 0);
+    }
+
+    /// A piece of its body.
+    #[inline]
+    pub(super) fn body(&mut self, octets: &[u8]) {
+        let at = self.received as usize;
+        let mut rest = octets;
+        if at < TIMED_BYTES {
+            let take = octets.len().min(TIMED_BYTES - at);
+            self.stamp[at..at + take].copy_from_slice(&octets[..take]);
+            rest = &octets[take..];
+        }
+        if self.checksum {
+            self.rest.update(rest);
+        }
+        self.received += octets.len() as u64;
+    }
+
+    /// Its end. Returns its stamp, if it is long enough to have one.
+    #[inline]
+    pub(super) fn complete(&mut self) -> Option<Stamp> {
+        self.messages += 1;
+        if !self.identified {
+            match self.received == self.size_bytes {
+                true => self.tally.record_bare(),
+                false => self.tally.record_corrupt(),
+            }
+            return None;
+        }
+        let stamp = &self.stamp[..(self.received as usize).min(TIMED_BYTES)];
+        let whole = Stamp::read(stamp).filter(|_| self.received == self.size_bytes);
+        let Some(stamp) = whole else {
+            // What was hashed of it is no part of the next one.
+            self.rest.reset();
+            self.tally.record_corrupt();
+            return None;
+        };
+        self.tally.record(&stamp, self.redelivered);
+        if self.checksum && !self.verify(&stamp) {
+            self.tally.record_corrupt();
+        }
+        Some(stamp)
+    }
+
+    /// Judges a body that is there as a whole.
+    pub(super) fn judge(&mut self, body: &[u8]) {
+        self.begin(false);
+        self.body(body);
+        self.complete();
+    }
+
+    /// Notes a delivery of which no more is known than that it was harmed.
+    pub(super) fn record_corrupt(&mut self) {
+        self.tally.record_corrupt();
+    }
+
+    #[inline]
+    fn verify(&mut self, stamp: &Stamp) -> bool {
+        let rest = std::mem::take(&mut self.rest).finalize();
+        stamp::checksum(stamp, rest) == stamp.checksum
+    }
+}
+
+impl Receiver for Judge {
+    fn begin(&mut self, head: Head) {
+        self.begin(head.redelivered);
+    }
+
+    fn body(&mut self, octets: &[u8]) {
+        self.body(octets);
+    }
+
+    fn complete(&mut self) {
+        self.complete();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::Verdict;
+    use crate::load::message;
+
+    /// The body of a message of producer 0, as it is sent.
+    fn sent(sequence: u64, size_bytes: usize) -> Vec<u8> {
+        let mut body = message::body(size_bytes);
+        let head = size_bytes.min(TIMED_BYTES);
+        let mut stamp = Stamp { producer: 0, checksum: 0, sequence, sent_ns: 0 };
+        stamp.checksum = stamp::checksum(&stamp, crc32fast::hash(&body[head..]));
+        stamp.write(&mut body[..head]);
+        body
+    }
+
+    /// Judges these bodies, which come in pieces of so many octets, of three that were published.
+    fn verdict(size_bytes: usize, piece: usize, bodies: &[Vec<u8>]) -> Verdict {
+        let mut judge = Judge::new(1, size_bytes, true);
+        for body in bodies {
+            judge.begin(false);
+            body.chunks(piece).for_each(|piece| judge.body(piece));
+            judge.complete();
+        }
+        let mut verdict = Verdict::default();
+        verdict.add_queue(judge.tally(), &[3]);
+        verdict
+    }
+
+    #[test]
+    fn what_is_whole_is_clean_in_whatever_pieces_it_comes() {
+        for size_bytes in [1, 15, 16, 23, 24, 25, 100] {
+            for piece in [1, 7, 24, 200] {
+                let bodies = [0, 1, 2].map(|sequence| sent(sequence, size_bytes));
+                let verdict = verdict(size_bytes, piece, &bodies);
+                assert!(verdict.is_clean(), "{size_bytes} in {piece}: {verdict:?}");
+                assert_eq!(verdict.delivered, 3);
+            }
+        }
+    }
+
+    #[test]
+    fn one_that_is_harmed_harms_no_other() {
+        let whole = || [0, 1, 2].map(|sequence| sent(sequence, 100)).to_vec();
+        let counts = |bodies: &[Vec<u8>]| {
+            let Verdict { lost, corrupt, .. } = verdict(100, 40, bodies);
+            [lost, corrupt]
+        };
+        let mut bodies = whole();
+        bodies[1][99] ^= 1;
+        assert_eq!(counts(&bodies), [0, 1]);
+        bodies = whole();
+        bodies[1].truncate(80);
+        assert_eq!(counts(&bodies), [1, 1], "one that is too short is none of ours");
+        bodies = whole();
+        bodies[1].push(b'x');
+        assert_eq!(counts(&bodies), [1, 1]);
+        bodies = whole();
+        bodies[1].truncate(10);
+        assert_eq!(counts(&bodies), [1, 1]);
+    }
+}

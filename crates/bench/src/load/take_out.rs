@@ -1,0 +1,103 @@
+//! Taking out of queues what lies in them, when nobody publishes any more.
+
+use super::conclude::verdict;
+use super::consumer::{Consumed, Consumer};
+use super::control::Control;
+use super::plan::Plan;
+use super::producer::Produced;
+use super::run::join;
+use super::tally::Verdict;
+use super::topology::Topology;
+use crate::client::{Error, Protocol};
+use crate::interrupt;
+use std::sync::atomic::Ordering;
+use std::thread::{self, Scope, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+/// Deliveries that are acknowledged together where messages are kept.
+const ACK_EVERY: u32 = 50;
+/// Deliveries that may be unacknowledged there.
+const PREFETCH: u16 = 500;
+
+/// Runs the consumers of `plan` until `expected` messages came and nothing more has for `silence`, or
+/// until nothing has for the plan's drain time.
+pub(super) fn take_out(
+    plan: &Plan,
+    topology: &Topology,
+    control: &Control,
+    expected: u64,
+    silence: Duration,
+) -> Result<Vec<Consumed>, Error> {
+    thread::scope(|scope| {
+        let outcome = take(scope, plan, topology, control, (expected, silence));
+        // After an error, too: the scope waits for every thread.
+        control.stop_consuming.store(true, Ordering::Relaxed);
+        join(outcome?)
+    })
+}
+
+type Consuming<'scope> = Vec<ScopedJoinHandle<'scope, Result<Consumed, Error>>>;
+
+fn take<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    plan: &'scope Plan,
+    topology: &Topology,
+    control: &'scope Control,
+    (expected, silence): (u64, Duration),
+) -> Result<Consuming<'scope>, Error> {
+    let mut consumers = Vec::new();
+    for index in 0..plan.consumers {
+        let source = topology.source(plan, index);
+        let consumer = Consumer::connect(plan, control, index, &source)?;
+        consumers.push(scope.spawn(move || consumer.run()));
+    }
+    let (mut moved, mut seen) = (Instant::now(), control.delivered());
+    let patience = |seen: u64| if seen >= expected { silence } else { plan.drain };
+    while moved.elapsed() < patience(seen) {
+        thread::sleep(Duration::from_millis(1));
+        if control.delivered() != seen {
+            (moved, seen) = (Instant::now(), control.delivered());
+        }
+        if interrupt::requested() || consumers.iter().any(|it| it.is_finished()) {
+            break;
+        }
+    }
+    Ok(consumers)
+}
+
+/// Why nothing can be said of messages that are published to nobody, if so: the broker keeps none of
+/// them.
+pub(super) fn forgotten(plan: &Plan) -> Option<&'static str> {
+    match plan.target.protocol() {
+        Protocol::Nats => Some("nobody listens, and a subject keeps nothing"),
+        Protocol::Mqtt if !plan.persistent => Some("nobody listens, and no session keeps them"),
+        Protocol::JetStream if !plan.is_kept() => {
+            Some("nobody listens, and a subject keeps nothing")
+        }
+        Protocol::Resp if !plan.is_kept() => Some("nobody listens, and a channel keeps nothing"),
+        _ => None,
+    }
+}
+
+/// Reads back what the producers of `plan` left in queues without consumers, and judges it. `None` where
+/// it was broken off.
+pub(super) fn read_back(
+    plan: &Plan,
+    topology: &Topology,
+    produced: &[Produced],
+) -> Result<Option<Verdict>, Error> {
+    let kept = plan.is_kept();
+    let plan = Plan {
+        consumers: plan.queues,
+        ack_every: if kept { ACK_EVERY } else { 0 },
+        prefetch: if kept { PREFETCH } else { 0 },
+        commit_acks: false,
+        latency: false,
+        ..plan.clone()
+    };
+    let control = Control::new(0, plan.consumers, 0, plan.copies());
+    let published: u64 = produced.iter().map(|it| it.published).sum();
+    let expected = published * plan.copies();
+    let consumed = take_out(&plan, topology, &control, expected, Duration::ZERO)?;
+    Ok(verdict(&plan, produced, &consumed).filter(|_| !interrupt::requested()))
+}

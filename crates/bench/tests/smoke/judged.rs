@@ -1,0 +1,237 @@
+//! Runs that are no loads of producers and consumers are judged, too: what a broker does wrong is found in
+//! each kind, and a run of which nothing can be said says so.
+
+use crate::campaigns::{Place, bench};
+use crate::fake::{self, Fault};
+use crate::fake_topics::Speech;
+use crate::{check_faults, fake_nats, nats_plan, plan, topic_plan};
+use angarium_bench::client::Target;
+use angarium_bench::load::idle::{self, IdlePlan};
+use angarium_bench::load::{self, Plan, Verdict, first, round_trip, stored};
+use std::time::Duration;
+
+/// Silence after which what is missing is lost.
+const DRAIN: Duration = Duration::from_millis(100);
+/// The faults, in the order in which they are counted.
+const FAULTS: [Fault; 4] = [Fault::Drop, Fault::Duplicate, Fault::Swap, Fault::FlipBit];
+
+/// What was lost, came twice, late and harmed.
+fn counts(verdict: &Verdict) -> [u64; 4] {
+    [verdict.lost, verdict.duplicated, verdict.reordered, verdict.corrupt]
+}
+
+/// A NATS broker that strikes one message in so many.
+fn nats(fault: Fault, every: u64) -> Target {
+    let port = fake_nats::start_striking(fault, every).port;
+    format!("nats://127.0.0.1:{port}").parse().expect("it is an address")
+}
+
+#[test]
+fn a_round_trip_that_goes_wrong_is_found_out() {
+    let plan_of = |what: &str, fault: Fault| match what {
+        "amqp" => plan(fault),
+        "nats" => nats_plan(fault),
+        "mqtt" => topic_plan(Speech::Mqtt, fault),
+        _ => topic_plan(Speech::Stomp, fault),
+    };
+    for what in ["amqp", "nats", "mqtt", "stomp"] {
+        for size_bytes in [8, 100, 20_000] {
+            let span = Duration::from_millis(60);
+            for fault in FAULTS {
+                let target = plan_of(what, fault).target;
+                let trips = round_trip::measure(&target, None, size_bytes, span, DRAIN);
+                let trips = trips.expect("the fake answers");
+                let [lost, duplicated, reordered, corrupt] = counts(&trips.verdict);
+                let told = trips.latency.is_some();
+                let at = format!("{what} {fault:?} {size_bytes} B: {:?}", trips.verdict);
+                match fault {
+                    // The loop ends there; one that waits for the next waits for ever.
+                    Fault::Drop | Fault::Swap => {
+                        assert_eq!([lost, duplicated, reordered, corrupt], [1, 0, 0, 0], "{at}");
+                    }
+                    Fault::Duplicate => assert!(duplicated > 0 && lost == 0 && !told, "{at}"),
+                    // What is too short for a checksum is only counted.
+                    _ if size_bytes == 8 => assert!(trips.verdict.is_clean(), "{at}"),
+                    _ => assert!(corrupt > 0 && lost + duplicated == 0 && told, "{at}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_message_to_all_that_goes_wrong_is_found_out() {
+    let (connections, all) = (100, 100);
+    // The second message is struck: nobody has it, or everybody has it twice or harmed.
+    for (fault, wanted) in [
+        (Fault::None, [0, 0, 0, 0]),
+        (Fault::Drop, [all, 0, 0, 0]),
+        (Fault::Duplicate, [0, all, 0, 0]),
+        (Fault::Swap, [all, 0, 0, 0]),
+        (Fault::FlipBit, [0, 0, 0, all]),
+    ] {
+        let idle = IdlePlan { waves: 2, drain: DRAIN, ..IdlePlan::of(connections) };
+        let cost = idle::measure(&nats(fault, 2), std::process::id(), &idle);
+        let cost = cost.expect("the fake answers");
+        assert_eq!(counts(&cost.verdict), wanted, "{fault:?}");
+        assert_eq!((cost.verdict.expected, cost.verdict.invented), (2 * all, 0));
+        // What not all have had has no time.
+        assert_eq!(cost.waves_ms.len(), if wanted[0] > 0 { 1 } else { 2 }, "{fault:?}");
+    }
+}
+
+#[test]
+fn clients_that_reconnect_must_hear_again() {
+    for (fault, lost) in [(Fault::None, 0), (Fault::Drop, 100)] {
+        let idle = IdlePlan { storm: true, drain: DRAIN, ..IdlePlan::of(100) };
+        let cost = idle::measure(&nats(fault, 2), std::process::id(), &idle);
+        let cost = cost.expect("the fake answers");
+        assert!(cost.waves_ms.is_empty() && cost.storm_ms.is_some(), "nobody asked for a time");
+        assert_eq!((cost.verdict.expected, cost.verdict.lost), (200, lost), "{fault:?}");
+    }
+}
+
+#[test]
+fn what_a_new_subscriber_hears_is_judged_from_its_first_message_on() {
+    for (index, fault) in FAULTS.into_iter().enumerate() {
+        let first = first::measure(&nats(fault, 5), 1_000, 2_000, 10).expect("the fake answers");
+        let counts = counts(&first.verdict);
+        assert!(first.times.is_some() && counts[index] > 0, "{fault:?}: {:?}", first.verdict);
+        counts[..index].iter().chain(&counts[index + 1..]).for_each(|it| assert_eq!(*it, 0));
+    }
+    for size_bytes in [8, 1_000] {
+        let first = first::measure(&nats(Fault::None, 5), size_bytes, 2_000, 10);
+        let verdict = first.expect("the fake answers").verdict;
+        assert!(verdict.is_clean() && verdict.delivered >= 110, "{verdict:?}");
+    }
+}
+
+#[test]
+fn what_nobody_consumes_is_read_back() {
+    check_faults("kept", 2, |fault| Plan { consumers: 0, window: 100, ..plan(fault) });
+    check_faults("kept, short", 2, |fault| {
+        let short = if fault == Fault::FlipBit || fault == Fault::Swap { 25 } else { 8 };
+        Plan { consumers: 0, size_bytes: short, checksum: short > 8, ..plan(fault) }
+    });
+}
+
+#[test]
+fn what_nobody_keeps_cannot_be_judged_and_that_is_said() {
+    for plan in [nats_plan(Fault::None), topic_plan(Speech::Mqtt, Fault::None)] {
+        let outcome = load::run(&Plan { consumers: 0, ..plan }, None).expect("the fake answers");
+        assert_eq!((outcome.published, outcome.verdict), (5_000, None));
+        assert!(outcome.unjudged.is_some_and(|why| why.starts_with("nobody listens")));
+    }
+}
+
+#[test]
+fn stored_messages_are_read_back_after_the_look() {
+    for (fault, size_bytes, wanted) in [
+        (Fault::None, 8, [0, 0, 0, 0]),
+        (Fault::Drop, 8, [20, 0, 0, 0]),
+        (Fault::Duplicate, 100, [0, 20, 0, 0]),
+        (Fault::Swap, 100, [0, 0, 20, 0]),
+        (Fault::FlipBit, 100, [0, 0, 0, 20]),
+    ] {
+        let target = plan(fault).target;
+        let stored = stored::measure(&target, std::process::id(), 2_000, size_bytes, DRAIN);
+        let verdict = stored.expect("the fake answers").verdict.expect("it was not broken off");
+        assert_eq!(counts(&verdict), wanted, "{fault:?}");
+        // And the one before the look.
+        assert_eq!(verdict.expected, 2_001);
+    }
+}
+
+/// Presets with each kind of run but those of queues, as they are for a quick look.
+const PRESETS: [&str; 6] = [
+    "osu-de-pp",
+    "xmlblaster-latency",
+    "xmlblaster-clients",
+    "connections",
+    "pang-3",
+    "xmlblaster-burst",
+];
+/// So that a fake can keep up.
+const SET: [&str; 4] =
+    ["xmlblaster-clients.clients=50", "connections.clients=50", "settle=0", "seconds=0.1"];
+
+fn run(name: &str, target: &str, presets: &[&str]) -> (Place, String, Option<i32>) {
+    let place = Place::new(name);
+    let mut arguments = presets.to_vec();
+    arguments.extend(["--quick", "--drain", "0.5", "--target", target, "--output", "r.json"]);
+    let output = bench(&place.0, &arguments);
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    (place, said, output.status.code())
+}
+
+#[test]
+fn every_run_of_a_preset_ends_in_a_verdict_or_says_why_not() {
+    let target = nats(Fault::None, 100).to_string();
+    let set = SET.iter().flat_map(|set| ["--set", set]);
+    let presets: Vec<&str> = PRESETS.into_iter().chain(set).collect();
+    let (place, said, code) = run("kinds", &target, &presets);
+    assert_eq!(code, Some(0), "{said}");
+    let result = place.result();
+    for (index, name) in PRESETS.into_iter().enumerate() {
+        for case in result["presets"][index]["cases"].as_array().expect("there are cases") {
+            let run = &case["sides"][0][0]["done"];
+            let burst = name == "xmlblaster-burst";
+            let delivered = run["verdict"]["delivered"].as_u64().is_some_and(|count| count > 0);
+            assert!(delivered != burst && run["unjudged"].is_string() == burst, "{name}: {run}");
+        }
+    }
+    for words in
+        ["messages, counted only: nats://", "messages, by checksums: nats://", "not judged: nobody"]
+    {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let page = std::fs::read_to_string(place.0.join("r.html")).expect("it was written");
+    assert!(page.contains("messages, by checksums: ") && page.contains("not judged: nobody"));
+}
+
+#[test]
+fn harm_is_a_failure_and_loss_of_direct_messages_a_loss_in_every_kind_of_run() {
+    let check = |fault: Fault, marks: [&str; 2], wanted: i32| {
+        let amqp = format!("amqp://127.0.0.1:{}", fake::start(fault));
+        let presets = ["xmlblaster-latency", "xmlblaster-burst", "xmlblaster-memory"];
+        let set = [
+            "--set",
+            "xmlblaster-memory.size=16",
+            "--set",
+            "xmlblaster-memory.messages=1000",
+            "--set",
+            "seconds=0.2",
+        ];
+        let (_place, said, code) = run("amqp", &amqp, &[&presets[..], &set].concat());
+        assert_eq!(code, Some(wanted), "{fault:?}: {said}");
+        let found = said.lines().filter(|line| marks.iter().all(|mark| line.contains(mark)));
+        // Once while it runs, and once below the table.
+        assert_eq!(found.count(), 2 * presets.len(), "{fault:?}: {said}");
+        let nats = nats(fault, 2).to_string();
+        let presets = ["xmlblaster-clients", "pang-3", "--set", "clients=50", "--set", "settle=0"];
+        let (_place, said, code) = run("nats", &nats, &presets);
+        assert_eq!(code, Some(wanted), "{fault:?}: {said}");
+        let found = said.lines().filter(|line| marks.iter().all(|mark| line.contains(mark)));
+        assert_eq!(found.count(), 2 * 2, "{fault:?}: {said}");
+    };
+    check(Fault::Drop, ["LOSS: ", " lost"], 0);
+    check(Fault::FlipBit, ["FAIL: ", " corrupted"], 2);
+}
+
+#[test]
+fn commands_end_with_what_they_found() {
+    let place = Place::new("commands");
+    let own = std::process::id().to_string();
+    for (fault, code, words) in [(Fault::None, 0, " clean: "), (Fault::FlipBit, 2, "NOT CLEAN: ")] {
+        let target = nats(fault, 2).to_string();
+        let ping = ["ping", "--duration", "0.1", "--target", &target];
+        let idle = ["idle", "--connections", "20", "--settle", "0", "--waves", "2"];
+        let idle = [&idle[..], &["--pid", &own, "--target", &target]].concat();
+        for arguments in [&ping[..], &idle] {
+            let output = bench(&place.0, arguments);
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+            assert!(said.contains(words), "{arguments:?}: {said}");
+        }
+    }
+}
