@@ -98,7 +98,7 @@ struct LoadArguments {
     /// Connections that publish
     #[arg(short, long, default_value_t = 1)]
     producers: usize,
-    /// Connections that consume; 0 leaves the messages in the queues
+    /// Connections that consume; with 0, what stays in the queues is read back after the measurement
     #[arg(short, long, default_value_t = 1)]
     consumers: usize,
     /// Queues, or subjects [default: 1; with --fan-out, one for each consumer]

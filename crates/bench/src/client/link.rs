@@ -486,19 +486,6 @@ impl Link {
             Link::Nats(_) | Link::Stomp(_) => Ok(()),
         }
     }
-
-    /// Waits for one whole delivery.
-    pub fn expect_delivery(&mut self) -> Result<(), Error> {
-        let mut one = UntilDelivery(false);
-        self.parse(&mut one)?;
-        while !one.0 {
-            if self.fill()? == 0 {
-                return Err(Error::hung_up());
-            }
-            self.parse(&mut one)?;
-        }
-        Ok(())
-    }
 }
 
 fn lacks(what: &str) -> Error {
@@ -535,14 +522,5 @@ impl<R: Receiver> Receiver for UntilEnd<'_, R> {
     fn ended(&mut self) {
         self.ended = true;
         self.receiver.ended();
-    }
-}
-
-/// Notes that a delivery came.
-struct UntilDelivery(bool);
-
-impl Receiver for UntilDelivery {
-    fn complete(&mut self) {
-        self.0 = true;
     }
 }

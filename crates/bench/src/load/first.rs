@@ -69,8 +69,13 @@ fn judge(heard: &[(Duration, Tally)], published: u64, size_bytes: usize) -> Firs
     First { times: times.summary(), verdict }
 }
 
-/// Waits until there are so many, each read no longer than that. Returns whether there are.
-fn hear(link: &mut Link, judge: &mut Judge, count: u64, patience: Duration) -> Result<bool, Error> {
+/// Waits until so many messages were judged, for each read no longer than that. Returns whether there are.
+pub(super) fn hear(
+    link: &mut Link,
+    judge: &mut Judge,
+    count: u64,
+    patience: Duration,
+) -> Result<bool, Error> {
     link.stream().set_read_timeout(Some(patience))?;
     link.parse(judge)?;
     while judge.messages() < count {

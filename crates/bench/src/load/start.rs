@@ -1,6 +1,10 @@
 //! How long a broker takes from its start to the first message at a consumer.
 
-use crate::client::{Error, Link, Route, Source, Target};
+use super::first::hear;
+use super::judge::Judge;
+use super::message::{self, Message};
+use super::tally::Verdict;
+use crate::client::{Error, Link, PATIENCE, Route, Source, Target};
 use crate::keeper;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
@@ -15,12 +19,15 @@ const RETRY: Duration = Duration::from_micros(200);
 /// The queue of the first message; it is not durable, so it goes when the broker does.
 const QUEUE: &str = "angarium-bench-start";
 
+/// Octets of the first message.
+const BODY_BYTES: usize = 32;
+
 /// How long it took.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StartTime {
     /// Until a connection was accepted.
     pub listening_ms: f64,
-    /// Until a message had gone through a new queue to a consumer.
+    /// Until a message had gone through a new queue to a consumer, unharmed.
     pub first_message_ms: f64,
 }
 
@@ -72,7 +79,7 @@ fn first_message(
     Ok(StartTime { listening_ms, first_message_ms })
 }
 
-/// Sends one message through a new queue of a broker that is already there.
+/// Sends one message through a new queue of a broker that is already there. It must come, and unharmed.
 pub fn deliver_first(target: &Target) -> Result<(), Error> {
     let mut link = Link::open(target)?;
     pass_first(&mut link)?;
@@ -82,8 +89,17 @@ pub fn deliver_first(target: &Target) -> Result<(), Error> {
 fn pass_first(link: &mut Link) -> Result<(), Error> {
     link.declare_queue(QUEUE, false, &[])?;
     link.subscribe(&Source::plain(QUEUE), 0)?;
-    link.publish(&Route { exchange: "", key: QUEUE, persistent: false }, b"first")?;
-    link.expect_delivery()
+    let route = Route { exchange: "", key: QUEUE, persistent: false };
+    let mut message = Message::new(link, &route, &message::body(BODY_BYTES), 0);
+    link.write(message.stamped(0))?;
+    let mut judge = Judge::new(1, BODY_BYTES, true);
+    hear(link, &mut judge, 1, PATIENCE)?;
+    let mut verdict = Verdict::default();
+    verdict.add_queue(judge.tally(), &[1]);
+    match verdict.is_clean() {
+        true => Ok(()),
+        false => Err(Error::Nonsense(format!("a first message: {}", verdict.describe()))),
+    }
 }
 
 /// Ends a process that was started here: asks, and after ten seconds no longer asks.

@@ -4,10 +4,12 @@
 use crate::campaigns::{Place, bench};
 use crate::fake::{self, Fault};
 use crate::fake_topics::Speech;
+use crate::workers::workers;
 use crate::{check_faults, fake_nats, nats_plan, plan, topic_plan};
 use angarium_bench::client::Target;
 use angarium_bench::load::idle::{self, IdlePlan};
-use angarium_bench::load::{self, Plan, Verdict, first, round_trip, stored};
+use angarium_bench::load::round_trip::RoundTrips;
+use angarium_bench::load::{self, Plan, Verdict, first, round_trip, start, stored};
 use std::time::Duration;
 
 /// Silence after which what is missing is lost.
@@ -26,6 +28,19 @@ fn nats(fault: Fault, every: u64) -> Target {
     format!("nats://127.0.0.1:{port}").parse().expect("it is an address")
 }
 
+/// Round trips until something is struck, or something must have been.
+fn trips_enough(target: &Target, size_bytes: usize) -> RoundTrips {
+    let mut span = Duration::from_millis(50);
+    loop {
+        let trips = round_trip::measure(target, None, size_bytes, span, DRAIN);
+        let trips = trips.expect("the fake answers");
+        if !trips.verdict.is_clean() || trips.verdict.expected > 400 {
+            return trips;
+        }
+        span *= 3;
+    }
+}
+
 #[test]
 fn a_round_trip_that_goes_wrong_is_found_out() {
     let plan_of = |what: &str, fault: Fault| match what {
@@ -36,17 +51,14 @@ fn a_round_trip_that_goes_wrong_is_found_out() {
     };
     for what in ["amqp", "nats", "mqtt", "stomp"] {
         for size_bytes in [8, 100, 20_000] {
-            let span = Duration::from_millis(60);
-            for fault in FAULTS {
-                let target = plan_of(what, fault).target;
-                let trips = round_trip::measure(&target, None, size_bytes, span, DRAIN);
-                let trips = trips.expect("the fake answers");
+            for fault in [Fault::Drop, Fault::Duplicate, Fault::FlipBit] {
+                let trips = trips_enough(&plan_of(what, fault).target, size_bytes);
                 let [lost, duplicated, reordered, corrupt] = counts(&trips.verdict);
                 let told = trips.latency.is_some();
                 let at = format!("{what} {fault:?} {size_bytes} B: {:?}", trips.verdict);
                 match fault {
-                    // The loop ends there; one that waits for the next waits for ever.
-                    Fault::Drop | Fault::Swap => {
+                    // The loop ends there.
+                    Fault::Drop => {
                         assert_eq!([lost, duplicated, reordered, corrupt], [1, 0, 0, 0], "{at}");
                     }
                     Fault::Duplicate => assert!(duplicated > 0 && lost == 0 && !told, "{at}"),
@@ -116,6 +128,25 @@ fn what_nobody_consumes_is_read_back() {
 }
 
 #[test]
+fn what_workers_left_is_read_back_by_who_told_them_to() {
+    for (fault, lost) in [(Fault::None, 0), (Fault::Drop, 50)] {
+        let plan = Plan { consumers: 0, ..plan(fault) };
+        let outcome = load::run_by(&plan, &workers(2), None).expect("the fake answers");
+        let verdict = outcome.verdict.expect("it was not broken off");
+        assert_eq!((verdict.expected, counts(&verdict)), (5_000, [lost, 0, 0, 0]), "{fault:?}");
+    }
+}
+
+#[test]
+fn a_first_message_must_come_unharmed() {
+    for (fault, wanted) in [(Fault::None, None), (Fault::FlipBit, Some("1 corrupted"))] {
+        let first = start::deliver_first(&nats(fault, 1)).err().map(|error| error.to_string());
+        let said = first.as_deref().map(|text| text.contains(wanted.unwrap_or("nothing")));
+        assert_eq!(said, wanted.map(|_| true), "{first:?}");
+    }
+}
+
+#[test]
 fn what_nobody_keeps_cannot_be_judged_and_that_is_said() {
     for plan in [nats_plan(Fault::None), topic_plan(Speech::Mqtt, Fault::None)] {
         let outcome = load::run(&Plan { consumers: 0, ..plan }, None).expect("the fake answers");
@@ -129,8 +160,6 @@ fn stored_messages_are_read_back_after_the_look() {
     for (fault, size_bytes, wanted) in [
         (Fault::None, 8, [0, 0, 0, 0]),
         (Fault::Drop, 8, [20, 0, 0, 0]),
-        (Fault::Duplicate, 100, [0, 20, 0, 0]),
-        (Fault::Swap, 100, [0, 0, 20, 0]),
         (Fault::FlipBit, 100, [0, 0, 0, 20]),
     ] {
         let target = plan(fault).target;
@@ -192,27 +221,20 @@ fn every_run_of_a_preset_ends_in_a_verdict_or_says_why_not() {
 #[test]
 fn harm_is_a_failure_and_loss_of_direct_messages_a_loss_in_every_kind_of_run() {
     let check = |fault: Fault, marks: [&str; 2], wanted: i32| {
+        let check_at = |name: &str, target: &str, presets: &[&str], set: &[&str]| {
+            let arguments: Vec<&str> = presets.iter().chain(set).copied().collect();
+            let (_place, said, code) = run(name, target, &arguments);
+            assert_eq!(code, Some(wanted), "{fault:?}: {said}");
+            let found = said.lines().filter(|line| marks.iter().all(|mark| line.contains(mark)));
+            // Once while it runs, and once below the table.
+            assert_eq!(found.count(), 2 * presets.len(), "{fault:?}: {said}");
+        };
         let amqp = format!("amqp://127.0.0.1:{}", fake::start(fault));
-        let presets = ["xmlblaster-latency", "xmlblaster-burst", "xmlblaster-memory"];
-        let set = [
-            "--set",
-            "xmlblaster-memory.size=16",
-            "--set",
-            "xmlblaster-memory.messages=1000",
-            "--set",
-            "seconds=0.2",
-        ];
-        let (_place, said, code) = run("amqp", &amqp, &[&presets[..], &set].concat());
-        assert_eq!(code, Some(wanted), "{fault:?}: {said}");
-        let found = said.lines().filter(|line| marks.iter().all(|mark| line.contains(mark)));
-        // Once while it runs, and once below the table.
-        assert_eq!(found.count(), 2 * presets.len(), "{fault:?}: {said}");
+        check_at("amqp", &amqp, &["xmlblaster-burst"], &[]);
         let nats = nats(fault, 2).to_string();
-        let presets = ["xmlblaster-clients", "pang-3", "--set", "clients=50", "--set", "settle=0"];
-        let (_place, said, code) = run("nats", &nats, &presets);
-        assert_eq!(code, Some(wanted), "{fault:?}: {said}");
-        let found = said.lines().filter(|line| marks.iter().all(|mark| line.contains(mark)));
-        assert_eq!(found.count(), 2 * 2, "{fault:?}: {said}");
+        let presets = ["xmlblaster-latency", "xmlblaster-clients", "pang-3"];
+        let set = ["--set", "clients=50", "--set", "settle=0", "--set", "seconds=0.2"];
+        check_at("nats", &nats, &presets, &set);
     };
     check(Fault::Drop, ["LOSS: ", " lost"], 0);
     check(Fault::FlipBit, ["FAIL: ", " corrupted"], 2);
