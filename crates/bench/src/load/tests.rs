@@ -5,6 +5,7 @@ use super::plan::{End, Plan};
 use super::stamp::{self, IDENTITY_BYTES, Stamp, TIMED_BYTES};
 use super::tally::{Tally, Verdict};
 use super::window::Window;
+use std::collections::BTreeSet;
 
 /// One delivery: producer, sequence number, redelivered flag.
 type Delivery = (u32, u64, bool);
@@ -184,14 +185,19 @@ fn a_stamp_survives_its_body() {
 fn a_checksum_sees_every_field() {
     let stamp = Stamp { producer: 7, checksum: 0, sequence: 9, sent_ns: 42 };
     let rest = crc32fast::hash(b"the rest of the body");
-    let others = [
-        Stamp { producer: 8, ..stamp },
-        Stamp { sequence: 8, ..stamp },
-        Stamp { sent_ns: 43, ..stamp },
-    ];
-    for other in others {
-        assert_ne!(stamp::checksum(&stamp, rest), stamp::checksum(&other, rest));
+    let mut seen = BTreeSet::from([stamp::checksum(&stamp, rest)]);
+    for bit in 0..64 {
+        let flipped = 1 << bit;
+        let others = [
+            Stamp { producer: stamp.producer ^ flipped as u32, ..stamp },
+            Stamp { sequence: stamp.sequence ^ flipped, ..stamp },
+            Stamp { sent_ns: stamp.sent_ns ^ flipped, ..stamp },
+        ];
+        for other in others.into_iter().filter(|other| *other != stamp) {
+            assert!(seen.insert(stamp::checksum(&other, rest)), "{other:?}");
+        }
     }
+    assert_eq!(seen.len(), 1 + 32 + 64 + 64);
     assert_ne!(stamp::checksum(&stamp, rest), stamp::checksum(&stamp, rest ^ 1));
 }
 
