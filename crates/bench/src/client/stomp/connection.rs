@@ -1,15 +1,15 @@
 //! One connection: handshake, subscription, and the parsing of what comes.
 
-use super::frame::{self, FrameHead};
+use super::frame::{self, FrameHead, Noted};
 use crate::client::{Confirm, Error, Head, Incoming, Receiver, VhostUri, dial};
 use std::collections::VecDeque;
 use std::io::Write;
 use std::net::TcpStream;
 
 /// The receipt that ends a connection's work.
-const END: &str = "end";
+pub(super) const END: &str = "end";
 /// The receipt of a subscription.
-const SUBSCRIBED: &str = "subscribed";
+pub(super) const SUBSCRIBED: &str = "subscribed";
 /// Acknowledgements' names that are kept for use again.
 const SPARE_MAX: usize = 4_096;
 /// The largest frame without a content-length.
@@ -172,18 +172,20 @@ impl Connection {
         let (acknowledges, number) = (self.acknowledges, self.delivered + 1);
         let (unacked, spare) = (&mut self.unacked, &mut self.spare);
         self.incoming.take(|bytes| {
-            let Some(head) = FrameHead::decode(bytes).map_err(nonsense)? else { return Ok(None) };
+            let mut noted = Noted::default();
+            let head = FrameHead::scan(bytes, |line| noted.note(line)).map_err(nonsense)?;
+            let Some(head) = head else { return Ok(None) };
             if head.command == b"MESSAGE" {
-                let size =
-                    head.content_length().ok_or_else(|| nonsense("a body without length"))?;
+                let size = noted.length.and_then(frame::number).map(|size| size as usize);
+                let size = size.ok_or_else(|| nonsense("a body without length"))?;
                 if acknowledges {
-                    let name = head.header(b"ack").ok_or_else(|| nonsense("no ack header"))?;
+                    let name = noted.ack.ok_or_else(|| nonsense("no ack header"))?;
                     let mut kept = spare.pop().unwrap_or_default();
                     kept.clear();
                     kept.extend_from_slice(name);
                     unacked.push_back((number, kept));
                 }
-                let redelivered = head.header(b"redelivered") == Some(b"true");
+                let redelivered = noted.redelivered == Some(b"true");
                 return Ok(Some((Event::Message { size, redelivered }, head.octets)));
             }
             let Some((event, octets)) = answer(&head, bytes)? else { return Ok(None) };

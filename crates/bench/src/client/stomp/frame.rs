@@ -17,24 +17,38 @@ pub(super) struct FrameHead<'a> {
 impl<'a> FrameHead<'a> {
     /// `Ok(None)` if more octets are needed. Line ends before a frame are heart-beats and taken with
     /// it.
-    #[inline]
     pub(super) fn decode(bytes: &'a [u8]) -> Result<Option<FrameHead<'a>>, &'static str> {
+        FrameHead::scan(bytes, |_| {})
+    }
+
+    /// The same, and shows the lines of the headers on its way. They may end with a carriage return, and
+    /// those of a part of a frame are shown, too.
+    #[inline(always)]
+    pub(super) fn scan(
+        bytes: &'a [u8],
+        mut each: impl FnMut(&'a [u8]),
+    ) -> Result<Option<FrameHead<'a>>, &'static str> {
         let beats = bytes.iter().take_while(|octet| matches!(octet, b'\n' | b'\r')).count();
         let frame = &bytes[beats..];
-        let Some(end) = find_end(&frame[..frame.len().min(HEAD_BYTES_MAX)]) else {
-            return match frame.len() >= HEAD_BYTES_MAX {
-                true => Err("headers without an end"),
-                false => Ok(None),
-            };
-        };
-        let head = &frame[..end.0];
-        let line = head.iter().position(|octet| *octet == b'\n').unwrap_or(head.len());
-        let headers = head.get(line + 1..).unwrap_or(&[]);
-        Ok(Some(FrameHead { command: trim(&head[..line]), headers, octets: beats + end.1 }))
+        let frame = &frame[..frame.len().min(HEAD_BYTES_MAX)];
+        let mut ends = LineEnds { bytes: frame, at: 0, hits: 0 };
+        if let Some(command_end) = ends.next() {
+            let mut at = command_end + 1;
+            for end in ends {
+                let line = &frame[at..end];
+                if matches!(line, [] | [b'\r']) {
+                    let (command, headers) =
+                        (trim(&frame[..command_end]), &frame[command_end + 1..at]);
+                    return Ok(Some(FrameHead { command, headers, octets: beats + end + 1 }));
+                }
+                each(line);
+                at = end + 1;
+            }
+        }
+        if frame.len() == HEAD_BYTES_MAX { Err("headers without an end") } else { Ok(None) }
     }
 
     /// The first header of that name, as it is written.
-    #[inline]
     pub(super) fn header(&self, name: &[u8]) -> Option<&'a [u8]> {
         self.headers.split(|octet| *octet == b'\n').find_map(|line| {
             let (head, value) = line.split_at_checked(name.len())?;
@@ -48,21 +62,65 @@ impl<'a> FrameHead<'a> {
     }
 }
 
-/// Where the headers end, and where what follows the empty line begins.
-#[inline]
-fn find_end(bytes: &[u8]) -> Option<(usize, usize)> {
-    let mut from = 0;
-    while let Some(at) = bytes[from..].iter().position(|octet| *octet == b'\n') {
-        let at = from + at;
-        match bytes.get(at + 1..)? {
-            [b'\n', ..] => return Some((at, at + 2)),
-            [b'\r', b'\n', ..] => return Some((at, at + 3)),
-            _ => from = at + 1,
-        }
-    }
-    None
+/// The headers of deliveries that matter here: the first of each name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Noted<'a> {
+    pub(super) length: Option<&'a [u8]>,
+    pub(super) redelivered: Option<&'a [u8]>,
+    pub(super) ack: Option<&'a [u8]>,
 }
 
+impl<'a> Noted<'a> {
+    /// Keeps what the line says if it is one of those.
+    #[inline(always)]
+    pub(super) fn note(&mut self, line: &'a [u8]) {
+        let (kept, value) = match line.first() {
+            Some(b'c') => (&mut self.length, line.strip_prefix(b"content-length:")),
+            Some(b'r') => (&mut self.redelivered, line.strip_prefix(b"redelivered:")),
+            Some(b'a') => (&mut self.ack, line.strip_prefix(b"ack:")),
+            _ => return,
+        };
+        if let (None, Some(value)) = (&kept, value) {
+            *kept = Some(trim(value));
+        }
+    }
+}
+
+/// Where lines end, found eight octets at a time.
+struct LineEnds<'a> {
+    bytes: &'a [u8],
+    /// Where to look next.
+    at: usize,
+    /// The top bits of the octets before that are line ends and were not told.
+    hits: u64,
+}
+
+impl Iterator for LineEnds<'_> {
+    type Item = usize;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<usize> {
+        const LOW: u64 = u64::from_ne_bytes([0x7F; 8]);
+        while self.hits == 0 {
+            let Some(octets) = self.bytes[self.at..].first_chunk::<8>() else {
+                let rest = self.bytes[self.at..].iter().position(|octet| *octet == b'\n');
+                let end = self.at + rest?;
+                self.at = end + 1;
+                return Some(end);
+            };
+            // An octet is 0 if neither its low bits, which then carry into the top bit, nor its top
+            // bit are set.
+            let word = u64::from_le_bytes(*octets) ^ u64::from_ne_bytes([b'\n'; 8]);
+            self.hits = !(((word & LOW) + LOW) | word | LOW);
+            self.at += 8;
+        }
+        let end = self.at - 8 + self.hits.trailing_zeros() as usize / 8;
+        self.hits &= self.hits - 1;
+        Some(end)
+    }
+}
+
+#[inline]
 fn trim(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }

@@ -1,6 +1,6 @@
 //! Frames to and from bytes, and addresses.
 
-use super::frame::{FrameHead, RECEIPT_DIGITS, number, write, write_send};
+use super::frame::{FrameHead, Noted, RECEIPT_DIGITS, number, write, write_send};
 use crate::client::VhostUri;
 
 #[test]
@@ -58,4 +58,40 @@ fn addresses_are_read() {
     let uri: VhostUri = "stomp://u:p@h:5/v".parse().expect("it is one");
     assert_eq!((uri.port, uri.user.as_str(), uri.virtual_host.as_str()), (5, "u", "v"));
     assert_eq!(uri.to_string(), "stomp://h:5/v");
+}
+
+/// The headers that matter, as they are noted, and what is left behind the head.
+fn noted(bytes: &[u8]) -> (Noted<'_>, usize) {
+    let mut noted = Noted::default();
+    let head =
+        FrameHead::scan(bytes, |line| noted.note(line)).expect("well-formed").expect("whole");
+    let all = (noted.length, noted.redelivered, noted.ack);
+    let found = (head.header(b"content-length"), head.header(b"redelivered"), head.header(b"ack"));
+    assert_eq!(all, found);
+    (noted, bytes.len() - head.octets)
+}
+
+#[test]
+fn lines_end_wherever_they_do() {
+    // Octets that differ from a line end by one bit, or by more, wherever they lie.
+    for octet in [b'a', 0x0B, 0x8A, 0x00, 0xFF, 0x09] {
+        for at in 0..16 {
+            let mut bytes = b"X\nack:0123456789012345\ncontent-length:5\n\n".to_vec();
+            bytes[6 + at] = octet;
+            let (noted, left) = noted(&bytes);
+            assert_eq!((noted.ack, noted.length, left), (Some(&bytes[6..22]), Some(&b"5"[..]), 0));
+        }
+    }
+    for octets in 0..20 {
+        let name = "n".repeat(octets);
+        let bytes = format!("X\n{name}:\r\nack:1\r\nack:2\nredelivered:true\n\r\nack:3\n\n");
+        let (noted, left) = noted(bytes.as_bytes());
+        assert_eq!(
+            (noted.ack, noted.redelivered),
+            (Some(&b"1"[..]), Some(&b"true"[..])),
+            "{octets}"
+        );
+        assert_eq!((noted.length, left), (None, 7), "{octets}");
+    }
+    assert_eq!(noted(b"X\n\nack:1\n\n"), (Noted::default(), 7));
 }
