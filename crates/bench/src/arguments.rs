@@ -1,10 +1,11 @@
 //! The command line of the benchmark, and what each of its commands runs.
 
-use crate::campaign::{self, CompareArguments, PeersArguments, PresetArguments};
+use crate::campaign::{self, CompareArguments, PeersArguments, PresetArguments, Progress};
 use crate::client::Target;
 use crate::client::amqp091::Argument;
 use crate::interrupt;
 use crate::keeper;
+use crate::load::drivers::{self, DriversPlan, Step};
 use crate::load::idle::IdlePlan;
 use crate::load::isolation::IsolationPlan;
 use crate::load::{self, End, Plan, Unruly, Verdict, idle, isolation, round_trip, start};
@@ -51,6 +52,8 @@ enum BenchCommand {
     Start(StartArguments),
     /// The limit of the sockets: bare TCP through a relay, and without one
     Raw(RawArguments),
+    /// The tool's own cost: CPU per message of each driver's producer and consumer, beside bare sockets
+    Drivers(DriversArguments),
     /// The limit of the disk: plain sequential writes, each with fdatasync
     Disk(DiskArguments),
     /// Our broker beside RabbitMQ or nats-server, under the same loads in turn, against targets
@@ -330,6 +333,48 @@ struct RawArguments {
     duration: f64,
 }
 
+/// Each driver publishes to a counterpart that discards, and consumes what one plays, over loopback and
+/// by the code of any load. CPU time is that of the one thread. Of it, what a thread takes that hands the
+/// same octets over a bare socket, in the same pieces, is the kernel's; the rest is the driver's own share:
+/// at most 100 ns per message and side, of messages of 100 octets. With more, the exit code is 2.
+#[derive(Debug, Args)]
+struct DriversArguments {
+    /// Octets of a message
+    #[arg(short, long, default_value_t = drivers::LIMIT_SIZE_BYTES)]
+    size: usize,
+    /// Seconds of each run
+    #[arg(short, long, default_value_t = 0.5)]
+    duration: f64,
+    /// Only the driver of this scheme (amqp, nats, mqtt, mqtt5, stomp, redis); may be given several
+    /// times
+    #[arg(long, value_name = "SCHEME")]
+    driver: Vec<String>,
+    /// Runs of each driver and side; the median counts
+    #[arg(long, default_value_t = 5)]
+    runs: usize,
+    /// Messages without checksums, which presets have
+    #[arg(long)]
+    no_checksum: bool,
+    /// No latencies, which presets take
+    #[arg(long)]
+    no_latency: bool,
+}
+
+impl DriversArguments {
+    fn plan(&self) -> Result<DriversPlan, String> {
+        let plan = DriversPlan {
+            size_bytes: self.size,
+            span: seconds(self.duration)?,
+            runs: self.runs,
+            checksum: !self.no_checksum,
+            latency: !self.no_latency,
+            schemes: self.driver.clone(),
+        };
+        plan.check()?;
+        Ok(plan)
+    }
+}
+
 #[derive(Debug, Args)]
 struct DiskArguments {
     /// The folder whose disk it is
@@ -378,6 +423,23 @@ fn measure_load(load: &LoadArguments, json: bool) -> Result<ExitCode, String> {
     print(json, &outcome, report::load)?;
     let clean = outcome.verdict.is_none_or(|verdict| verdict.is_clean());
     Ok(code(clean && !outcome.interrupted))
+}
+
+fn measure_drivers(arguments: &DriversArguments, json: bool) -> Result<ExitCode, String> {
+    interrupt::install().map_err(text)?;
+    let plan = arguments.plan()?;
+    let mut progress = Progress::new(plan.steps(), false);
+    let costs = drivers::measure(&plan, |step| match step {
+        Step::Begin(driver, side) => progress.begin(&format!("{driver}, {}", side.name())),
+        Step::End(cost) => {
+            let what = format!("{}, {}", cost.driver, cost.side.name());
+            progress.end(&what, &format!("{:.1} ns/msg of its own", cost.own_ns));
+        }
+    });
+    drop(progress);
+    let costs = costs.map_err(text)?;
+    print(json, &costs, report::drivers)?;
+    Ok(if costs.is_good() { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }
 
 /// Serves coordinators until it is told to end.
@@ -461,6 +523,7 @@ fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
             let speed = raw::measure(raw.size, seconds(raw.duration)?).map_err(text)?;
             print(json, &speed, report::sockets)?;
         }
+        BenchCommand::Drivers(drivers) => return measure_drivers(drivers, json),
         BenchCommand::Disk(disk) => {
             let span = seconds(disk.duration)?;
             let speed = disk::measure(&disk.folder, disk.flush_bytes, span).map_err(text)?;

@@ -10,3 +10,4 @@ mod side;
 pub(crate) use arguments::{
     CompareArguments, PeersArguments, PresetArguments, compare, peers, run,
 };
+pub(crate) use progress::Progress;

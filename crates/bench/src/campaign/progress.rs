@@ -15,7 +15,7 @@ const COLUMNS: usize = 80;
 
 /// How far it is.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     state: Arc<Mutex<State>>,
     terminal: bool,
     quiet: bool,
@@ -34,7 +34,7 @@ struct State {
 
 impl Progress {
     /// Of so many runs.
-    pub(super) fn new(total: usize, quiet: bool) -> Progress {
+    pub(crate) fn new(total: usize, quiet: bool) -> Progress {
         let terminal = std::io::stderr().is_terminal();
         let state = State { start: Instant::now(), done: 0, total, current: None };
         let state = Arc::new(Mutex::new(state));
@@ -43,7 +43,7 @@ impl Progress {
     }
 
     /// A run begins.
-    pub(super) fn begin(&self, what: &str) {
+    pub(crate) fn begin(&self, what: &str) {
         if self.terminal && !self.quiet {
             let mut state = held(&self.state);
             state.current = Some((what.to_owned(), Instant::now()));
@@ -52,7 +52,7 @@ impl Progress {
     }
 
     /// A run has ended.
-    pub(super) fn end(&mut self, what: &str, result: &str) {
+    pub(crate) fn end(&mut self, what: &str, result: &str) {
         let mut state = held(&self.state);
         state.one_done();
         if self.quiet {
@@ -63,7 +63,7 @@ impl Progress {
     }
 
     /// Something that needs a line of its own.
-    pub(super) fn note(&self, text: &str) {
+    pub(crate) fn note(&self, text: &str) {
         let clear = if self.terminal { "\r\x1b[2K" } else { "" };
         let _state = held(&self.state);
         say(&format!("{clear}{text}\n"));

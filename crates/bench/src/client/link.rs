@@ -89,7 +89,7 @@ enum TagAt {
 }
 
 impl Encoded {
-    fn body_at(body_at: usize) -> Encoded {
+    pub(super) fn body_at(body_at: usize) -> Encoded {
         Encoded { body_at, tag_at: None }
     }
 

@@ -12,6 +12,7 @@ pub mod mqtt;
 pub mod nats;
 mod receiver;
 pub mod resp;
+mod stand_in;
 pub mod stomp;
 mod target;
 mod vhost_uri;
@@ -20,6 +21,7 @@ pub use error::Error;
 pub use incoming::Incoming;
 pub use link::{Acks, Encoded, Link, Route, Session, Source};
 pub use receiver::{Confirm, Head, Receiver};
+pub use stand_in::StandIn;
 pub use target::{Protocol, Target};
 pub use vhost_uri::VhostUri;
 

@@ -1,9 +1,11 @@
 //! Runs a workload against a broker and says what happened. Knows protocols only through
 //! their links.
 
+mod batch;
 mod conclude;
 mod consumer;
 mod control;
+pub mod drivers;
 pub mod durability;
 pub mod first;
 pub mod idle;

@@ -1,10 +1,9 @@
 //! One producer: sends pre-encoded batches and takes confirms. Knows nothing about consumers.
 
+use super::batch::Batch;
 use super::control::Control;
-use super::message::{self, Seal};
 use super::pace::Pace;
 use super::plan::Plan;
-use super::topology::FIRST_DIGITS;
 use super::window::Window;
 use crate::client::{Confirm, Error, Link, Receiver, Route};
 use crate::measure::latency::Latencies;
@@ -13,73 +12,6 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-/// Octets of a batch: what one write hands to the socket.
-const BATCH_BYTES: usize = 64 * 1024;
-
-/// Many messages, encoded once; only their stamps change.
-struct Batch {
-    bytes: Vec<u8>,
-    message_bytes: usize,
-    seal: Seal,
-    capacity: u64,
-    spread: Option<Digits>,
-}
-
-/// Where the digits of a message's subject lie, and of how many subjects one is.
-struct Digits {
-    at: usize,
-    subjects: u64,
-}
-
-impl Digits {
-    fn find(message: &[u8], subjects: u64) -> Option<Digits> {
-        let wanted = FIRST_DIGITS.as_bytes();
-        let dot = message.windows(wanted.len()).position(|window| window == wanted)?;
-        (subjects > 0).then_some(Digits { at: dot + 1, subjects })
-    }
-
-    #[inline]
-    fn write(&self, message: &mut [u8], sequence: u64) {
-        let mut number = sequence % self.subjects;
-        for digit in message[self.at..].iter_mut().take(FIRST_DIGITS.len() - 1).rev() {
-            *digit = b'0' + (number % 10) as u8;
-            number /= 10;
-        }
-    }
-}
-
-impl Batch {
-    fn new(plan: &Plan, producer: usize, link: &Link, route: &Route<'_>) -> Batch {
-        let body = message::body(plan.size_bytes);
-        let mut bytes = Vec::new();
-        let places = link.encode(route, &body, &mut bytes);
-        let message_bytes = bytes.len();
-        let capacity = (BATCH_BYTES / message_bytes).max(1);
-        let message = bytes.clone();
-        let spread = Digits::find(&message[..places.body_at], plan.spread);
-        for _ in 1..capacity {
-            bytes.extend_from_slice(&message);
-        }
-        let seal = Seal::new(places, &body, producer as u32, plan.checksum);
-        Batch { bytes, message_bytes, seal, capacity: capacity as u64, spread }
-    }
-
-    /// Stamps the first `count` messages and returns their bytes.
-    #[inline]
-    fn stamp(&mut self, count: u64, first: u64, sent_ns: impl Fn(u64) -> u64) -> &[u8] {
-        let used = count as usize * self.message_bytes;
-        for (index, message) in self.bytes[..used].chunks_exact_mut(self.message_bytes).enumerate()
-        {
-            let sequence = first + index as u64;
-            if let Some(digits) = &self.spread {
-                digits.write(message, sequence);
-            }
-            self.seal.write(message, sequence, sent_ns(index as u64));
-        }
-        &self.bytes[..used]
-    }
-}
 
 /// What a producer brings home.
 pub(super) struct Produced {
@@ -138,7 +70,7 @@ impl<'a> Producer<'a> {
         } else {
             link.forgo_answers()?;
         }
-        let batch = Batch::new(plan, index, &link, route);
+        let batch = Batch::new(plan, index, |body, out| link.encode(route, body, out));
         Ok(Producer {
             plan,
             control,
@@ -156,6 +88,11 @@ impl<'a> Producer<'a> {
             lags: Latencies::new(),
             committing: false,
         })
+    }
+
+    /// The messages as it will write them.
+    pub(super) fn batch(&self) -> &Batch {
+        &self.batch
     }
 
     /// Publishes until the plan or the control says stop, then takes the last confirms.
@@ -177,7 +114,8 @@ impl<'a> Producer<'a> {
                 0 => u64::MAX,
                 size => size - self.published % size,
             };
-            let wanted = self.batch.capacity.min(share - self.published).min(room).min(transaction);
+            let wanted =
+                self.batch.capacity().min(share - self.published).min(room).min(transaction);
             let due = self.due(wanted)?;
             let count = if due == 0 { 0 } else { self.control.allowance(due) };
             if count > 0 {
@@ -356,23 +294,4 @@ fn readable_within(link: &Link, wait_ns: u64) -> Result<bool, Error> {
     let mut sockets = [PollFd::new(link.stream(), PollFlags::IN)];
     let ready = poll(&mut sockets, Some(&timeout)).map_err(std::io::Error::from)?;
     Ok(ready > 0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Digits;
-
-    #[test]
-    fn messages_are_spread_over_subjects() {
-        let mut message = b"PUB a.0.0000000 5\r\n".to_vec();
-        let digits = Digits::find(&message, 100_000).expect("they are there");
-        for (sequence, wanted) in
-            [(0, "0000000"), (7, "0000007"), (99_999, "0099999"), (100_001, "0000001")]
-        {
-            digits.write(&mut message, sequence);
-            assert_eq!(message, format!("PUB a.0.{wanted} 5\r\n").as_bytes());
-        }
-        assert!(Digits::find(b"PUB a.0 5\r\n", 100_000).is_none());
-        assert!(Digits::find(&message, 0).is_none());
-    }
 }

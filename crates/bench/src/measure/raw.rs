@@ -51,7 +51,8 @@ pub fn round_trip(size_bytes: usize, span: Duration) -> io::Result<Option<Summar
     Ok(round_trips(size_bytes.clamp(1, SIZE_BYTES_MAX), span)?.summary())
 }
 
-fn pair() -> io::Result<(TcpStream, TcpStream)> {
+/// The two ends of a connection over loopback.
+pub(crate) fn pair() -> io::Result<(TcpStream, TcpStream)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let near = TcpStream::connect(listener.local_addr()?)?;
     let (far, _) = listener.accept()?;

@@ -2,6 +2,7 @@
 
 mod charts;
 mod compare;
+mod drivers;
 mod html;
 mod machine;
 mod result;
@@ -9,6 +10,7 @@ mod runs;
 mod table;
 
 pub(crate) use compare::{compare, noise};
+pub(crate) use drivers::drivers;
 pub(crate) use html::page;
 pub(crate) use machine::Machine;
 pub(crate) use result::{

@@ -1,6 +1,7 @@
 //! The load generator over real sockets against a fake broker, honest and not.
 
 mod campaigns;
+mod drivers;
 mod fake;
 mod fake_jetstream;
 mod fake_nats;

@@ -5,9 +5,11 @@ pub mod connection;
 mod delivery;
 mod incoming;
 mod message;
+mod stand_in;
 
 pub use connection::Connection;
 pub use message::{Argument, Envelope, write_ack, write_arguments};
+pub(super) use stand_in::stand_in;
 
 #[cfg(test)]
 mod tests;

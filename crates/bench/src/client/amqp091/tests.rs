@@ -1,11 +1,13 @@
 //! Frames to and from bytes, and broker addresses.
 
+use super::delivery::Content;
 use super::incoming::next_frame;
 use super::{Argument, Envelope, write_ack, write_arguments};
 use crate::client::Incoming;
 use crate::client::VhostUri;
+use crate::client::tests::Kept;
 use angarium_protocol::amqp091::codec::content::Tagged;
-use angarium_protocol::amqp091::codec::{FieldValue, table};
+use angarium_protocol::amqp091::codec::{FieldValue, Method, table};
 use angarium_protocol::amqp091::frame::{self, Frame};
 use std::io::{self, Read};
 
@@ -117,5 +119,23 @@ fn addresses_are_read_with_their_defaults() {
     check("amqp://h/", "guest", "guest", "h", 5672, "/");
     for wrong in ["http://h", "amqp://", "amqp://h:port", "amqp://h/%zz", "amqp://h/%2"] {
         assert!(wrong.parse::<VhostUri>().is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn a_stand_in_says_what_a_client_takes() {
+    let stand_in = super::stand_in();
+    for answer in &stand_in.answers {
+        let [frame] = frames(&answer.says)[..] else { panic!("one frame: {answer:?}") };
+        assert!(frame.kind == frame::METHOD && Method::decode(frame.payload).is_ok(), "{answer:?}");
+    }
+    for body in [&b""[..], b"hello"] {
+        let (mut out, mut kept, mut content) = (vec![7], Kept::default(), Content::default());
+        let body_at = stand_in.deliver("a", body, &mut out).body_at;
+        for frame in frames(&out[1..]) {
+            content.frame(&frame, &mut kept).expect("well-formed");
+        }
+        assert_eq!((kept.bodies.as_slice(), kept.complete), (&[body.to_vec()][..], 1));
+        assert!(body.is_empty() || out[body_at..].starts_with(body));
     }
 }

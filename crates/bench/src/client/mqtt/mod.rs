@@ -2,10 +2,12 @@
 
 mod connection;
 mod packet;
+mod stand_in;
 mod uri;
 
 pub use connection::Connection;
 pub(super) use connection::id_of;
+pub(super) use stand_in::stand_in;
 pub use uri::{Uri, Version};
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
-//! Broker addresses.
+//! Broker addresses, and what stands in for a broker.
 
 use super::{Login, Uri};
+use angarium_protocol::nats::codec::{Info, ServerOp};
 
 #[test]
 fn addresses_are_read_with_their_defaults() {
@@ -15,4 +16,22 @@ fn addresses_are_read_with_their_defaults() {
     for wrong in ["amqp://h", "nats://", "nats://h:port"] {
         assert!(wrong.parse::<Uri>().is_err(), "{wrong}");
     }
+}
+
+#[test]
+fn a_stand_in_says_what_a_client_takes() {
+    let stand_in = super::stand_in();
+    let op = |bytes| ServerOp::decode(bytes, 100).expect("well-formed").expect("whole");
+    let (ServerOp::Info(text), octets) = op(&stand_in.greeting) else { panic!("it is INFO") };
+    assert_eq!(octets, stand_in.greeting.len());
+    assert_eq!(Info::decode(text).expect("it is JSON").max_payload, 1 << 20);
+    assert_eq!(op(&stand_in.answers[0].says), (ServerOp::Pong, 6));
+    let mut out = b"before".to_vec();
+    let body_at = stand_in.deliver("a.b", b"hello", &mut out).body_at;
+    let (ServerOp::Message(message), octets) = op(&out[6..]) else { panic!("it is MSG") };
+    assert_eq!(
+        (message.subject, message.body, octets),
+        (&b"a.b"[..], &b"hello"[..], out.len() - 6)
+    );
+    assert_eq!(&out[body_at..body_at + 5], b"hello");
 }

@@ -3,9 +3,11 @@
 
 mod codec;
 mod connection;
+mod stand_in;
 mod uri;
 
 pub use connection::Connection;
+pub(super) use stand_in::stand_in;
 pub use uri::{Login, Uri};
 
 #[cfg(test)]

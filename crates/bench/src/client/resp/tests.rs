@@ -294,3 +294,18 @@ fn what_is_kept_is_added_to_a_stream_and_the_rest_goes_to_a_channel() {
     drop(connection);
     server.join().expect("it does not panic");
 }
+
+#[test]
+fn a_stand_in_says_what_a_client_takes() {
+    let stand_in = super::stand_in();
+    for answer in &stand_in.answers {
+        let Ok(Some((_, octets))) = codec::answer(&answer.says) else { panic!("{answer:?}") };
+        assert_eq!(octets, answer.says.len());
+    }
+    assert!(matches!(codec::next(&stand_in.answers[1].says, false), Ok(Some((Item::Pong, _)))));
+    let mut out = vec![7];
+    let body_at = stand_in.deliver("a.b", b"hello", &mut out).body_at;
+    let found = codec::next(&out[1..], false);
+    assert_eq!(found, Ok(Some((Item::Message { size: 5 }, body_at - 1))));
+    assert_eq!(&out[body_at..], b"hello\r\n");
+}

@@ -95,3 +95,19 @@ fn lines_end_wherever_they_do() {
     }
     assert_eq!(noted(b"X\n\nack:1\n\n"), (Noted::default(), 7));
 }
+
+#[test]
+fn a_stand_in_says_what_a_client_takes() {
+    let stand_in = super::stand_in();
+    let decoded = |bytes| FrameHead::decode(bytes).expect("well-formed").expect("whole");
+    for (answer, id) in stand_in.answers.iter().zip([None, Some("subscribed"), Some("end")]) {
+        let head = decoded(&answer.says);
+        assert_eq!(head.header(b"receipt-id"), id.map(str::as_bytes));
+        assert_eq!(&answer.says[head.octets..], b"\0");
+    }
+    let mut out = b"\n".to_vec();
+    let body_at = stand_in.deliver("/queue/a", b"hello", &mut out).body_at;
+    let head = decoded(&out);
+    assert_eq!((head.command, head.octets), (&b"MESSAGE"[..], body_at));
+    assert_eq!((head.content_length(), &out[body_at..]), (Some(5), &b"hello\0"[..]));
+}

@@ -1,0 +1,73 @@
+//! A stand-in for a broker of AMQP 0-9-1: its answers and deliveries.
+
+use super::connection::CHANNEL;
+use super::incoming::FRAME_BYTES_MAX;
+use crate::client::Encoded;
+use crate::client::stand_in::{Answer, StandIn};
+use angarium_protocol::amqp091::codec::content::{self, Deliver};
+use angarium_protocol::amqp091::codec::{Method, Properties, Table};
+use angarium_protocol::amqp091::frame::{self, HEAD_BYTES, PROTOCOL_HEADER};
+
+/// As long as the names that brokers give consumers.
+const CONSUMER_TAG: &str = "amq.ctag-0123456789abcdefghijkl";
+
+/// What a client of ours needs to publish and to consume.
+pub(in crate::client) fn stand_in() -> StandIn {
+    let start = Method::ConnectionStart {
+        version_major: 0,
+        version_minor: 9,
+        server_properties: Table::default(),
+        mechanisms: b"PLAIN",
+        locales: b"en_US",
+    };
+    let frame_max = FRAME_BYTES_MAX as u32;
+    let tune = Method::ConnectionTune { channel_max: 2047, frame_max, heartbeat: 0 };
+    let methods: [(&[u8], u16, Method<'_>); 7] = [
+        // start-ok, open and close of a connection
+        (&[0, 10, 0, 11], 0, tune),
+        (&[0, 10, 0, 40], 0, Method::ConnectionOpenOk { known_hosts: "" }),
+        (&[0, 10, 0, 50], 0, Method::ConnectionCloseOk {}),
+        // open and close of a channel
+        (&[0, 20, 0, 10], CHANNEL, Method::ChannelOpenOk { channel_id: b"" }),
+        (&[0, 20, 0, 40], CHANNEL, Method::ChannelCloseOk {}),
+        // consume
+        (&[0, 60, 0, 20], CHANNEL, Method::BasicConsumeOk { consumer_tag: CONSUMER_TAG }),
+        // select of confirms
+        (&[0, 85, 0, 10], CHANNEL, Method::ConfirmSelectOk {}),
+    ];
+    let answer = |at, start, channel, method: &Method<'_>| {
+        let mut says = Vec::new();
+        method.write_frame(channel, &mut says);
+        Answer { at, start, says }
+    };
+    let mut answers = vec![answer(0, &PROTOCOL_HEADER, 0, &start)];
+    let frames = methods.iter().map(|(start, channel, it)| answer(HEAD_BYTES, start, *channel, it));
+    answers.extend(frames);
+    StandIn {
+        greeting: Vec::new(),
+        answers,
+        message: (HEAD_BYTES, &content::PUBLISH),
+        whole: |bytes| match bytes.starts_with(&PROTOCOL_HEADER) {
+            true => Some(PROTOCOL_HEADER.len()),
+            false => frame::head(bytes).map(|head| frame::OVERHEAD_BYTES + head.size as usize),
+        },
+        delivery: deliver,
+    }
+}
+
+fn deliver(queue: &str, body: &[u8], out: &mut Vec<u8>) -> Encoded {
+    let deliver = Deliver {
+        consumer_tag: CONSUMER_TAG,
+        delivery_tag: 1,
+        redelivered: false,
+        exchange: "",
+        routing_key: queue,
+    };
+    deliver.write_frame(CHANNEL, out);
+    let mut properties = Vec::new();
+    Properties { delivery_mode: Some(1), ..Properties::default() }.encode(&mut properties);
+    content::write_header(out, CHANNEL, body.len() as u64, &properties);
+    let body_at = out.len() + HEAD_BYTES;
+    frame::write_body(out, CHANNEL, body, FRAME_BYTES_MAX as u32);
+    Encoded::body_at(body_at)
+}

@@ -1,0 +1,43 @@
+//! A stand-in for a broker of MQTT: its answers and deliveries.
+
+use super::Version;
+use super::packet::{self, Head};
+use crate::client::Encoded;
+use crate::client::stand_in::{Answer, StandIn};
+
+/// What a client of ours needs to publish and to subscribe at QoS 0.
+pub(in crate::client) fn stand_in(version: Version) -> StandIn {
+    // In MQTT 5 the properties' length stands behind the codes of CONNACK (3.2.2), and before those of
+    // SUBACK and UNSUBACK (3.9.2, 3.11.2); UNSUBACK of 3.1.1 has no codes.
+    let answers: [(&'static [u8], &[u8]); 4] = match version {
+        Version::V3 => [
+            (&[0x10], &[0x20, 2, 0, 0]),
+            (&[0x82], &[0x90, 3, 0, 1, 0]),
+            (&[0xA2], &[0xB0, 2, 0, 2]),
+            (&[0xC0], &[0xD0, 0]),
+        ],
+        Version::V5 => [
+            (&[0x10], &[0x20, 3, 0, 0, 0]),
+            (&[0x82], &[0x90, 4, 0, 1, 0, 0]),
+            (&[0xA2], &[0xB0, 4, 0, 2, 0, 0]),
+            (&[0xC0], &[0xD0, 0]),
+        ],
+    };
+    let answer =
+        |(start, says): (&'static [u8], &[u8])| Answer { at: 0, start, says: says.to_vec() };
+    StandIn {
+        greeting: Vec::new(),
+        answers: answers.map(answer).into(),
+        message: (0, &[packet::PUBLISH << 4]),
+        whole: |bytes| Head::decode(bytes).ok()?.map(|head| head.octets + head.remaining),
+        // A delivery is what was published.
+        delivery: match version {
+            Version::V3 => |topic, body, out| deliver(Version::V3, topic, body, out),
+            Version::V5 => |topic, body, out| deliver(Version::V5, topic, body, out),
+        },
+    }
+}
+
+fn deliver(version: Version, topic: &str, body: &[u8], out: &mut Vec<u8>) -> Encoded {
+    Encoded::body_at(packet::publish(version, topic, 0, body, out).1)
+}

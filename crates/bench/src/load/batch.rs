@@ -1,0 +1,112 @@
+//! Many messages, encoded once, of which only the stamps change. Knows no sockets.
+
+use super::message::{self, Seal};
+use super::plan::Plan;
+use super::topology::FIRST_DIGITS;
+use crate::client::Encoded;
+
+/// Octets of a batch: what one write hands to the socket.
+const BATCH_BYTES: usize = 64 * 1024;
+
+/// Many messages, encoded once; only their stamps change.
+pub(super) struct Batch {
+    bytes: Vec<u8>,
+    message_bytes: usize,
+    seal: Seal,
+    capacity: u64,
+    spread: Option<Digits>,
+}
+
+/// Where the digits of a message's subject lie, and of how many subjects one is.
+struct Digits {
+    at: usize,
+    subjects: u64,
+}
+
+impl Digits {
+    fn find(message: &[u8], subjects: u64) -> Option<Digits> {
+        let wanted = FIRST_DIGITS.as_bytes();
+        let dot = message.windows(wanted.len()).position(|window| window == wanted)?;
+        (subjects > 0).then_some(Digits { at: dot + 1, subjects })
+    }
+
+    #[inline]
+    fn write(&self, message: &mut [u8], sequence: u64) {
+        let mut number = sequence % self.subjects;
+        for digit in message[self.at..].iter_mut().take(FIRST_DIGITS.len() - 1).rev() {
+            *digit = b'0' + (number % 10) as u8;
+            number /= 10;
+        }
+    }
+}
+
+impl Batch {
+    /// Messages of one producer; `encode` appends one with this body, and says where it lies.
+    pub(super) fn new(
+        plan: &Plan,
+        producer: usize,
+        encode: impl FnOnce(&[u8], &mut Vec<u8>) -> Encoded,
+    ) -> Batch {
+        let body = message::body(plan.size_bytes);
+        let mut bytes = Vec::new();
+        let places = encode(&body, &mut bytes);
+        let message_bytes = bytes.len();
+        let capacity = (BATCH_BYTES / message_bytes).max(1);
+        let message = bytes.clone();
+        let spread = Digits::find(&message[..places.body_at], plan.spread);
+        for _ in 1..capacity {
+            bytes.extend_from_slice(&message);
+        }
+        let seal = Seal::new(places, &body, producer as u32, plan.checksum);
+        Batch { bytes, message_bytes, seal, capacity: capacity as u64, spread }
+    }
+
+    /// How many messages one write takes.
+    pub(super) fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// The octets of as many.
+    pub(super) fn whole(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The first of them.
+    pub(super) fn message(&self) -> &[u8] {
+        &self.bytes[..self.message_bytes]
+    }
+
+    /// Stamps the first `count` messages and returns their bytes.
+    #[inline]
+    pub(super) fn stamp(&mut self, count: u64, first: u64, sent_ns: impl Fn(u64) -> u64) -> &[u8] {
+        let used = count as usize * self.message_bytes;
+        for (index, message) in self.bytes[..used].chunks_exact_mut(self.message_bytes).enumerate()
+        {
+            let sequence = first + index as u64;
+            if let Some(digits) = &self.spread {
+                digits.write(message, sequence);
+            }
+            self.seal.write(message, sequence, sent_ns(index as u64));
+        }
+        &self.bytes[..used]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Digits;
+
+    #[test]
+    fn messages_are_spread_over_subjects() {
+        let mut message = b"PUB a.0.0000000 5\r\n".to_vec();
+        let digits = Digits::find(&message, 100_000).expect("they are there");
+        for (sequence, wanted) in
+            [(0, "0000000"), (7, "0000007"), (99_999, "0099999"), (100_001, "0000001")]
+        {
+            digits.write(&mut message, sequence);
+            assert_eq!(message, format!("PUB a.0.{wanted} 5\r\n").as_bytes());
+        }
+        assert!(Digits::find(b"PUB a.0 5\r\n", 100_000).is_none());
+        assert!(Digits::find(&message, 0).is_none());
+    }
+}

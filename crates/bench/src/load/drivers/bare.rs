@@ -1,0 +1,63 @@
+//! Bare sockets in the place of a driver: the same octets in the same pieces, neither encoded nor parsed.
+
+use crate::client::Incoming;
+use crate::measure::process::thread_cpu_ns;
+use std::convert::Infallible;
+use std::io::{self, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// What the kernel takes of a thread that only hands octets over. Between two calls the thread is kept
+/// busy for as long as a driver is with those octets: who asks sooner gets other pieces, and waits more.
+pub(super) struct Bare {
+    /// CPU nanoseconds that the driver takes for each octet.
+    driver_ns_per_byte: f64,
+    begun_ns: u64,
+    /// CPU time of the calls, and the octets of them.
+    pub(super) spent_ns: u64,
+    pub(super) bytes: u64,
+}
+
+impl Bare {
+    /// Begins on the thread that calls it.
+    pub(super) fn begin(driver_ns_per_byte: f64) -> Bare {
+        Bare { driver_ns_per_byte, begun_ns: thread_cpu_ns(), spent_ns: 0, bytes: 0 }
+    }
+
+    /// Writes the same octets again and again for so long.
+    pub(super) fn write(
+        mut self,
+        mut stream: TcpStream,
+        batch: &[u8],
+        span: Duration,
+    ) -> io::Result<Bare> {
+        let start = Instant::now();
+        while start.elapsed() < span {
+            self.call(|| stream.write_all(batch).map(|()| batch.len()))?;
+        }
+        Ok(self)
+    }
+
+    /// Reads until the end.
+    pub(super) fn read(mut self, mut stream: TcpStream) -> io::Result<Bare> {
+        let mut incoming = Incoming::default();
+        while self.call(|| incoming.fill(&mut stream))? > 0 {
+            let all = |bytes: &[u8]| Ok::<_, Infallible>(Some(((), bytes.len())));
+            let Ok(_) = incoming.take(all);
+        }
+        Ok(self)
+    }
+
+    fn call(&mut self, call: impl FnOnce() -> io::Result<usize>) -> io::Result<usize> {
+        let before_ns = thread_cpu_ns();
+        let count = call()?;
+        let mut now_ns = thread_cpu_ns();
+        self.spent_ns += now_ns - before_ns;
+        self.bytes += count as u64;
+        let due_ns = self.begun_ns + (self.bytes as f64 * self.driver_ns_per_byte) as u64;
+        while now_ns < due_ns {
+            now_ns = thread_cpu_ns();
+        }
+        Ok(count)
+    }
+}

@@ -1,0 +1,230 @@
+//! One run of a producer or of a consumer against its counterpart, and one of bare sockets in its place.
+
+use super::bare::Bare;
+use super::counterpart::{Counterpart, play};
+use super::{DriversPlan, Side};
+use crate::client::{Error, StandIn};
+use crate::interrupt;
+use crate::load::batch::Batch;
+use crate::load::consumer::{Consumed, Consumer};
+use crate::load::control::Control;
+use crate::load::plan::Plan;
+use crate::load::producer::{Produced, Producer};
+use crate::load::run::{join, rest, wait_with_progress};
+use crate::load::tally::{Checked, Verdict};
+use crate::load::topology::Topology;
+use crate::measure::raw;
+use std::io;
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::thread::{self, ScopedJoinHandle};
+
+/// What a driver's thread took, and what a bare one did.
+#[derive(Debug, Clone)]
+pub(super) struct Round {
+    pub(super) messages: u64,
+    /// Octets of a message on the wire.
+    pub(super) wire_bytes: usize,
+    /// CPU nanoseconds per message of the driver's thread.
+    pub(super) driver_ns: f64,
+    /// The same of a thread with a bare socket.
+    pub(super) bare_ns: f64,
+    pub(super) verdict: Verdict,
+}
+
+/// A driver's thread at its end.
+struct Driven {
+    messages: u64,
+    cpu_ns: u64,
+    wire_bytes: usize,
+    verdict: Verdict,
+}
+
+impl Driven {
+    fn ns(&self) -> f64 {
+        self.cpu_ns as f64 / self.messages.max(1) as f64
+    }
+
+    fn ns_per_byte(&self) -> f64 {
+        self.ns() / self.wire_bytes as f64
+    }
+
+    fn beside(self, bare: &Bare) -> Round {
+        Round {
+            messages: self.messages,
+            wire_bytes: self.wire_bytes,
+            driver_ns: self.ns(),
+            bare_ns: bare.spent_ns as f64 / bare.bytes.max(1) as f64 * self.wire_bytes as f64,
+            verdict: self.verdict,
+        }
+    }
+}
+
+/// The broker's place, taken.
+struct Place {
+    listener: TcpListener,
+    stand_in: StandIn,
+    load: Plan,
+}
+
+/// Measures one side of the driver for a scheme of addresses.
+pub(super) fn round(scheme: &str, side: Side, plan: &DriversPlan) -> Result<Round, Error> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let target = format!("{scheme}://{}", listener.local_addr()?).parse();
+    let load = plan.load(target.map_err(Error::Nonsense)?);
+    let place = Place { stand_in: StandIn::of(&load.target), listener, load };
+    match side {
+        Side::Producer => {
+            let (driven, batch) = produce(&place, plan)?;
+            let bare = write_bare(&place, &batch, &driven, plan)?;
+            Ok(driven.beside(&bare))
+        }
+        Side::Consumer => {
+            let driven = consume(&place, plan)?;
+            let bare = read_bare(&place, &driven, plan)?;
+            Ok(driven.beside(&bare))
+        }
+    }
+}
+
+/// Publishes to a counterpart that discards. Returns the octets of a batch, too.
+fn produce(place: &Place, plan: &DriversPlan) -> Result<(Driven, Vec<u8>), Error> {
+    let (topology, message_bytes) = (Topology::of(&place.load), OnceLock::new());
+    let control = Control::new(1, 0, 0, 1);
+    control.measuring.store(true, Ordering::Relaxed);
+    thread::scope(|scope| {
+        let counterpart = Counterpart { stand_in: &place.stand_in, message_bytes: &message_bytes };
+        let serving = scope.spawn(move || counterpart.greet(place.listener.accept()?.0));
+        let route = topology.route(&place.load, 0);
+        let producer = Producer::connect(&place.load, &control, 0, &route);
+        let producer = producer.inspect_err(|_| place.release())?;
+        let wire_bytes = producer.batch().message().len();
+        let batch = producer.batch().whole().to_vec();
+        message_bytes.get_or_init(|| wire_bytes);
+        let producing = scope.spawn(move || producer.run());
+        rest(plan.span, &|| producing.is_finished() || interrupt::requested());
+        control.stop_publishing.store(true, Ordering::Relaxed);
+        let Produced { published, cpu_ns, .. } = one(producing)?;
+        let delivered = joined(serving)?;
+        let verdict = Verdict {
+            expected: published,
+            delivered: delivered.min(published),
+            lost: published.saturating_sub(delivered),
+            invented: delivered.saturating_sub(published),
+            ..Verdict::default()
+        };
+        Ok((Driven { messages: published, cpu_ns, wire_bytes, verdict }, batch))
+    })
+}
+
+/// Consumes what a counterpart plays.
+fn consume(place: &Place, plan: &DriversPlan) -> Result<Driven, Error> {
+    let (load, topology, no_messages) = (&place.load, Topology::of(&place.load), OnceLock::new());
+    let control = Control::new(0, 1, 0, 1);
+    control.measuring.store(true, Ordering::Relaxed);
+    let source = topology.source(load, 0);
+    let mut batch = place.deliveries(source.name);
+    thread::scope(|scope| {
+        let counterpart = Counterpart { stand_in: &place.stand_in, message_bytes: &no_messages };
+        let (sender, accepted) = mpsc::channel();
+        let serving = scope.spawn(move || {
+            let (stream, _) = place.listener.accept()?;
+            // Whoever asked for it waits for it.
+            let _ = sender.send(stream.try_clone()?);
+            counterpart.greet(stream)
+        });
+        let consumer = Consumer::connect(load, &control, 0, &source);
+        let consumer = consumer.inspect_err(|_| place.release())?;
+        let consuming = scope.spawn(move || consumer.run());
+        let stream = accepted.recv().map_err(|_| Error::hung_up());
+        let over = || consuming.is_finished() || interrupt::requested();
+        let played = stream.and_then(|stream| {
+            Ok(play(&stream, &mut batch, plan.span, || control.now_ns(), over)?)
+        });
+        if let Ok(played) = played {
+            let done = || control.delivered() >= played || consuming.is_finished();
+            wait_with_progress(load, &control, &done, &mut || {});
+        }
+        control.stop_consuming.store(true, Ordering::Relaxed);
+        let consumed = one(consuming)?;
+        joined(serving)?;
+        judged(&consumed, played?, batch.message().len(), load)
+    })
+}
+
+fn judged(
+    consumed: &Consumed,
+    played: u64,
+    wire_bytes: usize,
+    load: &Plan,
+) -> Result<Driven, Error> {
+    if let Some(why) = &consumed.cut_off {
+        return Err(Error::Nonsense(format!("what its driver does not take: {why}")));
+    }
+    let checked = if load.checksum { Checked::Checksums } else { Checked::Identities };
+    let mut verdict = Verdict { checked, ..Verdict::default() };
+    verdict.add_queue(&consumed.tally, &[played]);
+    let messages = verdict.delivered;
+    Ok(Driven { messages, cpu_ns: consumed.cpu_ns, wire_bytes, verdict })
+}
+
+/// Writes the octets of a batch to a counterpart that discards them as if they were published.
+fn write_bare(
+    place: &Place,
+    batch: &[u8],
+    driven: &Driven,
+    plan: &DriversPlan,
+) -> Result<Bare, Error> {
+    let (near, far) = raw::pair()?;
+    let message_bytes = OnceLock::from(driven.wire_bytes);
+    thread::scope(|scope| {
+        let counterpart = Counterpart { stand_in: &place.stand_in, message_bytes: &message_bytes };
+        let serving = scope.spawn(move || counterpart.serve(far));
+        let pace = driven.ns_per_byte();
+        let writing = scope.spawn(move || Bare::begin(pace).write(near, batch, plan.span));
+        let bare = joined(writing)?;
+        joined(serving)?;
+        Ok(bare)
+    })
+}
+
+/// Reads what a counterpart plays.
+fn read_bare(place: &Place, driven: &Driven, plan: &DriversPlan) -> Result<Bare, Error> {
+    let (near, far) = raw::pair()?;
+    let control = Control::new(0, 0, 0, 1);
+    let mut batch = place.deliveries(Topology::of(&place.load).source(&place.load, 0).name);
+    thread::scope(|scope| {
+        let pace = driven.ns_per_byte();
+        let reading = scope.spawn(move || Bare::begin(pace).read(near));
+        let over = || reading.is_finished() || interrupt::requested();
+        let played = play(&far, &mut batch, plan.span, || control.now_ns(), over);
+        let ended = far.shutdown(Shutdown::Write);
+        let bare = joined(reading)?;
+        played?;
+        ended?;
+        Ok(bare)
+    })
+}
+
+impl Place {
+    /// Lets go of who waits for a connection that does not come.
+    fn release(&self) {
+        if let Ok(address) = self.listener.local_addr() {
+            drop(TcpStream::connect(address));
+        }
+    }
+
+    fn deliveries(&self, source: &str) -> Batch {
+        Batch::new(&self.load, 0, |body, out| self.stand_in.deliver(source, body, out))
+    }
+}
+
+fn one<T>(thread: ScopedJoinHandle<'_, Result<T, Error>>) -> Result<T, Error> {
+    join(vec![thread]).map(|mut all| all.remove(0))
+}
+
+fn joined<T>(thread: ScopedJoinHandle<'_, io::Result<T>>) -> Result<T, Error> {
+    Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?)
+}

@@ -1,0 +1,61 @@
+//! What drivers cost the tool, as a table.
+
+use super::grouped;
+use crate::load::drivers::{DriverCost, DriverCosts};
+use std::fmt::Write;
+
+/// A row for each side of each driver.
+pub(crate) fn drivers(costs: &DriverCosts) -> String {
+    let with = |is: bool, what| if is { format!(", with {what}") } else { String::new() };
+    let mut text = format!(
+        "CPU nanoseconds per message of {} B{}{}: medians of {} runs of {} s\n\n",
+        costs.size_bytes,
+        with(costs.checksum, "checksums"),
+        with(costs.latency, "latencies"),
+        costs.runs,
+        costs.span_s,
+    );
+    row(
+        &mut text,
+        ["driver", "side", "octets", "in all", "bare socket", "own share", "of runs", "limit"],
+    );
+    for cost in &costs.drivers {
+        row(&mut text, cells(cost, costs.limit_ns).each_ref().map(String::as_str));
+    }
+    for cost in costs.drivers.iter().filter(|cost| !cost.verdict.is_clean()) {
+        let (driver, side) = (&cost.driver, cost.side.name());
+        writeln!(text, "NOT CLEAN: {driver}, {side}: {}", cost.verdict.describe())
+            .expect("a String takes everything");
+    }
+    if costs.interrupted {
+        text += "PARTIAL: it was interrupted\n";
+    }
+    text
+}
+
+fn cells(cost: &DriverCost, limit_ns: f64) -> [String; 8] {
+    let ns = |value: f64| format!("{value:.1}");
+    [
+        cost.driver.clone(),
+        cost.side.name().to_owned(),
+        grouped(cost.wire_bytes as f64),
+        ns(cost.cpu_ns),
+        ns(cost.bare_ns),
+        ns(cost.own_ns),
+        format!("{:.1}..{:.1}", cost.own_ns_min, cost.own_ns_max),
+        match cost.limit_kept {
+            None => "-".to_owned(),
+            Some(true) => format!("{limit_ns:.0} kept"),
+            Some(false) => format!("{limit_ns:.0} EXCEEDED"),
+        },
+    ]
+}
+
+fn row(text: &mut String, cells: [&str; 8]) {
+    let [driver, side, octets, all, bare, own, runs, limit] = cells;
+    writeln!(
+        text,
+        "{driver:<14} {side:<9} {octets:>7} {all:>8} {bare:>12} {own:>10} {runs:>14}  {limit}"
+    )
+    .expect("a String takes everything");
+}
