@@ -1,6 +1,6 @@
 //! The bytes that came from one socket and are not parsed yet. Knows no protocol.
 
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 
 /// The most octets that a protocol may need at once to make progress.
 pub(super) const PARTIAL_BYTES_MAX: usize = 128 * 1024;
@@ -39,9 +39,16 @@ impl Incoming {
             self.end -= self.start;
             self.start = 0;
         }
-        let count = source.read(&mut self.buffer[self.end..])?;
-        self.end += count;
-        Ok(count)
+        loop {
+            match source.read(&mut self.buffer[self.end..]) {
+                // By a signal: a process that was stopped goes on, or one is asked to end.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                read => {
+                    self.end += read.as_ref().map_or(0, |count| *count);
+                    return read;
+                }
+            }
+        }
     }
 
     /// What `parse` makes of the octets that are not parsed yet; it says how many of them it took.
@@ -56,5 +63,35 @@ impl Incoming {
         self.start += used;
         debug_assert!(self.start <= self.end, "no more is parsed than came");
         Ok(Some(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails in the given way, then says `ab`.
+    struct Failing(Option<ErrorKind>);
+
+    impl Read for Failing {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            match self.0.take() {
+                Some(kind) => Err(kind.into()),
+                None => "ab".as_bytes().read(buffer),
+            }
+        }
+    }
+
+    #[test]
+    fn a_signal_ends_no_read() {
+        for (kind, wanted) in [
+            (None, Ok(2)),
+            (Some(ErrorKind::Interrupted), Ok(2)),
+            (Some(ErrorKind::WouldBlock), Err(ErrorKind::WouldBlock)),
+        ] {
+            let mut incoming = Incoming::default();
+            let read = incoming.fill(&mut Failing(kind)).map_err(|error| error.kind());
+            assert_eq!((read, incoming.end), (wanted, read.unwrap_or(0)));
+        }
     }
 }

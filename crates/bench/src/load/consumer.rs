@@ -271,7 +271,8 @@ impl Travels {
     }
 }
 
-/// Whether nothing came in the time that a read waits.
+/// Whether nothing came, or went, in the time that the socket waits, or before a signal came.
 pub(super) fn is_timeout(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }

@@ -21,6 +21,7 @@ mod producer;
 pub mod round_trip;
 mod run;
 mod runs;
+mod silence;
 mod span;
 pub mod spool;
 mod stamp;

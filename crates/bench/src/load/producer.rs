@@ -9,6 +9,7 @@ use crate::client::{Confirm, Error, Link, Receiver, Route};
 use crate::measure::latency::Latencies;
 use crate::measure::process;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use rustix::time::Timespec;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -292,6 +293,10 @@ fn readable_within(link: &Link, wait_ns: u64) -> Result<bool, Error> {
         tv_nsec: (wait_ns % 1_000_000_000) as i64,
     };
     let mut sockets = [PollFd::new(link.stream(), PollFlags::IN)];
-    let ready = poll(&mut sockets, Some(&timeout)).map_err(std::io::Error::from)?;
-    Ok(ready > 0)
+    match poll(&mut sockets, Some(&timeout)) {
+        Ok(ready) => Ok(ready > 0),
+        // The schedule is looked at anew.
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(std::io::Error::from(error).into()),
+    }
 }

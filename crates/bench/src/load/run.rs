@@ -6,6 +6,7 @@ use super::control::Control;
 use super::outcome::Outcome;
 use super::plan::{End, Plan};
 use super::producer::{Produced, Producer};
+use super::silence;
 use super::span::{SAMPLE, Sampler, Span};
 use super::take_out::{forgotten, read_back};
 use super::topology::Topology;
@@ -172,7 +173,7 @@ fn measure_count(
         let settled = plan.window == 0 && plan.commit_publishes == 0 || ended();
         control.published() >= total && settled && undelivered(plan, control) == 0
     };
-    wait_with_progress(plan, control, &|| done() || failed(), &mut || sampler.look());
+    silence::wait(plan, control, &|| done() || failed(), &mut || sampler.look());
     sampler.finish()
 }
 
@@ -187,28 +188,5 @@ pub(super) fn undelivered(plan: &Plan, control: &Control) -> u64 {
 /// Waits for the last deliveries.
 fn drain(plan: &Plan, control: &Control, failed: &impl Fn() -> bool) {
     let done = || undelivered(plan, control) == 0 || failed();
-    wait_with_progress(plan, control, &done, &mut || {});
-}
-
-/// Waits until `done`, or until nothing has moved for the plan's drain time; calls `each` about once
-/// a second.
-pub(super) fn wait_with_progress(
-    plan: &Plan,
-    control: &Control,
-    done: &impl Fn() -> bool,
-    each: &mut impl FnMut(),
-) {
-    let (mut moved, mut before) = (Instant::now(), 0);
-    let mut looked = Instant::now();
-    while !done() && moved.elapsed() < plan.drain {
-        thread::sleep(Duration::from_millis(1));
-        let now = control.published() + control.confirmed() + control.delivered();
-        if now != before {
-            (moved, before) = (Instant::now(), now);
-        }
-        if looked.elapsed() >= SAMPLE {
-            each();
-            looked = Instant::now();
-        }
-    }
+    silence::wait(plan, control, &done, &mut || {});
 }

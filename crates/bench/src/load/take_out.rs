@@ -6,6 +6,7 @@ use super::control::Control;
 use super::plan::Plan;
 use super::producer::Produced;
 use super::run::join;
+use super::silence;
 use super::tally::Verdict;
 use super::topology::Topology;
 use crate::client::{Error, Protocol};
@@ -43,7 +44,7 @@ fn take<'scope>(
     plan: &'scope Plan,
     topology: &Topology,
     control: &'scope Control,
-    (expected, silence): (u64, Duration),
+    (expected, beyond): (u64, Duration),
 ) -> Result<Consuming<'scope>, Error> {
     let mut consumers = Vec::new();
     for index in 0..plan.consumers {
@@ -51,15 +52,15 @@ fn take<'scope>(
         let consumer = Consumer::connect(plan, control, index, &source)?;
         consumers.push(scope.spawn(move || consumer.run()));
     }
+    let broken = || interrupt::requested() || consumers.iter().any(|it| it.is_finished());
+    let done = || control.delivered() >= expected || broken();
+    silence::wait(plan, control, &done, &mut || {});
+    // What comes beyond that.
     let (mut moved, mut seen) = (Instant::now(), control.delivered());
-    let patience = |seen: u64| if seen >= expected { silence } else { plan.drain };
-    while moved.elapsed() < patience(seen) {
+    while moved.elapsed() < beyond && !broken() {
         thread::sleep(Duration::from_millis(1));
         if control.delivered() != seen {
             (moved, seen) = (Instant::now(), control.delivered());
-        }
-        if interrupt::requested() || consumers.iter().any(|it| it.is_finished()) {
-            break;
         }
     }
     Ok(consumers)

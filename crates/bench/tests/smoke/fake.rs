@@ -22,6 +22,8 @@ pub(crate) enum Fault {
     FlipBit,
     /// Ends the connections of those who subscribed (NATS), as brokers do with slow ones.
     CutOff,
+    /// Does nothing for a while, once, and then goes on.
+    Pause,
 }
 
 /// A queue: its consumer, what waits for it, and how many messages came so far.

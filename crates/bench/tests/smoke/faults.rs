@@ -1,6 +1,11 @@
 //! What a fake broker of topics does wrong: what it delivers for what is published.
 
 use super::fake::Fault;
+use std::thread;
+use std::time::Duration;
+
+/// Longer than tests wait for what is missing.
+const PAUSE: Duration = Duration::from_millis(1_500);
 
 /// How far it is.
 pub(crate) struct Faults {
@@ -29,6 +34,10 @@ impl Faults {
         mut body: Vec<u8>,
     ) -> Vec<(String, Vec<u8>)> {
         self.published += 1;
+        if fault == Fault::Pause && self.published == 1_000 {
+            // Nobody else is served meanwhile: this is within the broker's lock.
+            thread::sleep(PAUSE);
+        }
         let struck = self.published.is_multiple_of(self.every);
         let mut out = Vec::new();
         match fault {

@@ -106,6 +106,15 @@ fn one_with_a_fault_is_found_out_for_exactly_that() {
 }
 
 #[test]
+fn one_that_is_merely_slow_has_lost_nothing() {
+    for shape in [direct, kept] {
+        let redis = fake_redis::start(Fault::Pause);
+        let verdict = verdict(&Plan { drain: Duration::from_millis(200), ..shape(redis.port) });
+        assert!(verdict.is_clean(), "{verdict:?}");
+    }
+}
+
+#[test]
 fn a_subscriber_that_is_cut_off_is_named_and_what_it_missed_is_lost() {
     let redis = fake_redis::start(Fault::CutOff);
     let outcome =

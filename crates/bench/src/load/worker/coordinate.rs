@@ -6,7 +6,8 @@ use super::super::control::Control;
 use super::super::outcome::Outcome;
 use super::super::plan::{End, Plan};
 use super::super::producer::Produced;
-use super::super::run::{judge_left, rest, undelivered, wait_with_progress};
+use super::super::run::{judge_left, rest, undelivered};
+use super::super::silence;
 use super::super::span::{SAMPLE, Sampler, Span};
 use super::super::topology::Topology;
 use super::wire::{
@@ -351,7 +352,7 @@ fn keep_time(plan: &Plan, table: &Table<'_>, workers: usize, broker_pid: Option<
             table.go.store(true, Ordering::SeqCst);
             let done =
                 || control.published() >= total && published() && undelivered(plan, control) == 0;
-            wait_with_progress(plan, control, &|| done() || broken(), &mut || sampler.look());
+            silence::wait(plan, control, &|| done() || broken(), &mut || sampler.look());
             sampler.finish()
         }
     };
@@ -362,7 +363,7 @@ fn keep_time(plan: &Plan, table: &Table<'_>, workers: usize, broker_pid: Option<
     }
     if plan.consumers > 0 {
         let done = || undelivered(plan, control) == 0 || broken();
-        wait_with_progress(plan, control, &done, &mut || {});
+        silence::wait(plan, control, &done, &mut || {});
     }
     control.stop_consuming.store(true, Ordering::SeqCst);
     span
