@@ -8,7 +8,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// One subscription of one connection.
 struct Subscription {
@@ -17,11 +17,18 @@ struct Subscription {
     connection: usize,
 }
 
-/// Entries, and of each group how many of them it was given.
+/// Entries, and the groups that read them.
 #[derive(Default)]
 struct Log {
     entries: Vec<Vec<u8>>,
-    groups: BTreeMap<String, usize>,
+    groups: BTreeMap<String, Group>,
+}
+
+/// How many entries it was given, and of these, when whom those that are not acknowledged.
+#[derive(Default)]
+struct Group {
+    given: usize,
+    pending: BTreeMap<usize, (String, Instant)>,
 }
 
 #[derive(Default)]
@@ -66,15 +73,15 @@ impl Shared {
     fn read<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
-        [key, group, count]: [&str; 3],
+        [key, group, member, count]: [&str; 4],
         wait: Duration,
         out: &mut Vec<u8>,
     ) -> MutexGuard<'a, State> {
         let count = count.parse().expect("a number");
-        let mut read = state.read(key, group, count);
+        let mut read = state.read(key, group, member, count);
         if read.is_none() {
             state = self.added.wait_timeout(state, wait).expect("no panic").0;
-            read = state.read(key, group, count);
+            read = state.read(key, group, member, count);
         }
         out.extend(read.unwrap_or(b"_\r\n".to_vec()));
         state
@@ -142,43 +149,92 @@ impl State {
                 if log.groups.contains_key(*group) {
                     return out.extend(b"-BUSYGROUP it is there\r\n");
                 }
-                log.groups.insert((*group).to_owned(), from);
+                log.groups.insert((*group).to_owned(), Group { given: from, ..Group::default() });
                 out.extend(b"+OK\r\n");
             }
             ["UNLINK", key] => {
                 self.logs.remove(*key);
                 out.extend(b":1\r\n");
             }
-            ["XACK", _, _, ids @ ..] => {
+            ["XACK", key, group, ids @ ..] => {
                 self.acknowledged += ids.len() as u64;
+                if let Some(group) =
+                    self.logs.get_mut(*key).and_then(|log| log.groups.get_mut(*group))
+                {
+                    ids.iter().for_each(|id| drop(group.pending.remove(&index(id))));
+                }
                 out.extend(format!(":{}\r\n", ids.len()).bytes());
+            }
+            ["XAUTOCLAIM", key, group, member, idle_ms, from, "COUNT", count] => {
+                let idle = Duration::from_millis(idle_ms.parse().expect("a number"));
+                let count = count.parse().expect("a number");
+                self.claim([key, group, member], idle, (index(from), count), out);
             }
             ["EVAL", ..] => out.extend(b":0\r\n"),
             _ => panic!("the fake does not know {words:?}"),
         }
     }
 
-    /// What a group reads next, if there is anything.
-    fn read(&mut self, key: &str, group: &str, count: usize) -> Option<Vec<u8>> {
+    /// What a member of a group reads next, if there is anything; without a name it owes nothing.
+    fn read(&mut self, key: &str, group: &str, member: &str, count: usize) -> Option<Vec<u8>> {
         let log = self.logs.get_mut(key)?;
-        let from = log.groups.get_mut(group)?;
-        let until = log.entries.len().min(*from + count);
-        if *from == until {
+        let group = log.groups.get_mut(group)?;
+        let given = group.given..log.entries.len().min(group.given + count);
+        if given.is_empty() {
             return None;
         }
         let mut out = b"%1\r\n".to_vec();
         bulk(&mut out, key.as_bytes());
-        out.extend(format!("*{}\r\n", until - *from).bytes());
-        for (index, body) in log.entries[*from..until].iter().enumerate() {
-            out.extend(b"*2\r\n");
-            bulk(&mut out, format!("1700000000000-{}", *from + index).as_bytes());
-            out.extend(b"*2\r\n");
-            bulk(&mut out, b"b");
-            bulk(&mut out, body);
+        out.extend(format!("*{}\r\n", given.len()).bytes());
+        for index in given.clone() {
+            entry(&mut out, index, &log.entries[index]);
+            if !member.is_empty() {
+                group.pending.insert(index, (member.to_owned(), Instant::now()));
+            }
         }
-        *from = until;
+        group.given = given.end;
         Some(out)
     }
+
+    /// Gives a member what others have had for long.
+    fn claim(
+        &mut self,
+        [key, group, member]: [&str; 3],
+        idle: Duration,
+        (from, count): (usize, usize),
+        out: &mut Vec<u8>,
+    ) {
+        let log = self.logs.get_mut(key).expect("it was declared");
+        let group = log.groups.get_mut(group).expect("it was declared");
+        let old = group.pending.range_mut(from..).filter(|(_, (_, since))| since.elapsed() >= idle);
+        let mut old: Vec<_> = old.take(count + 1).collect();
+        let next = if old.len() > count { *old.remove(count).0 } else { 0 };
+        out.extend(b"*3\r\n");
+        bulk(out, format!("{}-{next}", if next > 0 { MILLISECOND } else { 0 }).as_bytes());
+        out.extend(format!("*{}\r\n", old.len()).bytes());
+        for (index, owner) in old {
+            *owner = (member.to_owned(), Instant::now());
+            entry(out, *index, &log.entries[*index]);
+        }
+        // None is gone.
+        out.extend(b"*0\r\n");
+    }
+}
+
+/// The millisecond that all entries were added in.
+const MILLISECOND: u64 = 1_700_000_000_000;
+
+/// The place of an entry in its stream.
+fn index(id: &str) -> usize {
+    id.split_once('-').and_then(|(_, index)| index.parse().ok()).expect("an identifier")
+}
+
+fn entry(out: &mut Vec<u8>, index: usize, body: &[u8]) {
+    out.extend(b"*2\r\n");
+    bulk(out, format!("{MILLISECOND}-{index}").as_bytes());
+    out.extend(b"*2\r\n");
+    bulk(out, b"b");
+    bulk(out, body);
 }
 
 fn bulk(out: &mut Vec<u8>, text: &[u8]) {
@@ -281,9 +337,10 @@ fn serve(
                 shared.added.notify_all();
                 bulk(&mut out, b"1700000000000-0");
             }
-            ["XREADGROUP", "GROUP", group, _, "BLOCK", ms, "COUNT", count, .., key, ">"] => {
+            ["XREADGROUP", "GROUP", group, member, "BLOCK", ms, "COUNT", count, .., key, ">"] => {
                 let wait = Duration::from_millis(ms.parse().expect("a number"));
-                let read = [*key, *group, *count];
+                let member = if words.contains(&"NOACK") { "" } else { *member };
+                let read = [*key, *group, member, *count];
                 state = shared.read(state, read, wait, &mut out);
             }
             ["QUIT"] => return stream.write_all(b"+OK\r\n"),

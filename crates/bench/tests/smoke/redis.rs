@@ -3,9 +3,9 @@
 use crate::fake::Fault;
 use crate::fake_redis::{self, Redis};
 use angarium_bench::client::amqp091::Argument;
-use angarium_bench::client::{Link, Target};
+use angarium_bench::client::{Acks, Head, Link, Receiver, Route, Session, Source, Target};
 use angarium_bench::exchange::{self, ExchangePlan};
-use angarium_bench::load::durability;
+use angarium_bench::load::durability::{self, Mortal};
 use angarium_bench::load::first;
 use angarium_bench::load::idle::{self, IdlePlan};
 use angarium_bench::load::spool;
@@ -112,6 +112,83 @@ fn one_that_is_merely_slow_has_lost_nothing() {
         let verdict = verdict(&Plan { drain: Duration::from_millis(200), ..shape(redis.port) });
         assert!(verdict.is_clean(), "{verdict:?}");
     }
+}
+
+/// Counts what comes, and what of it somebody else had before.
+#[derive(Default)]
+struct Came {
+    count: u64,
+    redelivered: u64,
+    last: Head,
+}
+
+impl Receiver for Came {
+    fn begin(&mut self, head: Head) {
+        (self.count, self.last) = (self.count + 1, head);
+        self.redelivered += u64::from(head.redelivered);
+    }
+}
+
+/// A member of a group that has taken so many entries and acknowledges all of them, or vanishes.
+fn consume(target: &Target, count: u64, acknowledges: bool) -> Came {
+    let mut link = Link::open(target).expect("it listens");
+    let source = Source { session: Some("group"), auto_ack: false, ..Source::plain("stream") };
+    link.subscribe(&source, 60).expect("it takes subscribers");
+    let mut came = Came::default();
+    while came.count < count {
+        assert!(link.fill().expect("it goes on") > 0);
+        link.parse(&mut came).expect("it makes sense");
+        if acknowledges {
+            let (mut out, tag) = (Vec::new(), came.last.tag);
+            link.encode_ack(&mut out, tag, true);
+            link.write(&out).expect("it goes on");
+        }
+    }
+    if acknowledges {
+        link.send_end().and_then(|()| link.expect_end(&mut came)).expect("it answers");
+        link.close().expect("it takes the last acknowledgements");
+    }
+    came
+}
+
+/// What a consumer had that went away is another's, who is told so; `between` the two.
+fn check_claims(target: &Target, between: impl FnOnce()) {
+    let mut link = Link::open(target).expect("it listens");
+    let (name, filter) = ("group", "stream");
+    let session = Session { name, filter, durable: true, fan_out: false, acks: Acks::UpTo };
+    link.declare_session(&session).expect("it has groups");
+    link.select_confirms().expect("it has confirms");
+    let route = Route { exchange: "", key: "stream", persistent: true };
+    (0..200).for_each(|_| link.publish(&route, b"body").expect("it goes on"));
+    link.send_end().and_then(|()| link.expect_end(&mut ())).expect("it answers");
+    let gone = consume(target, 60, false);
+    assert_eq!((gone.count, gone.redelivered), (60, 0));
+    between();
+    let came = consume(target, 200, true);
+    assert_eq!((came.count, came.redelivered), (200, 60));
+}
+
+#[test]
+fn what_lies_with_a_consumer_that_is_gone_is_claimed() {
+    let redis = fake_redis::start(Fault::None);
+    check_claims(&direct(redis.port).target, || {});
+    assert_eq!(redis.acknowledged(), 200);
+}
+
+#[test]
+#[ignore = "needs redis-server: cargo xtask test --only redis"]
+fn what_lies_with_a_consumer_of_the_real_one_is_claimed_after_a_kill_too() {
+    let folder = Folder::new("claimed");
+    let mut peer = start(&folder);
+    let target = peer.targets()[0].clone();
+    check_claims(&target, || {});
+    let left = open(&peer).ask(&["XPENDING", "stream", "group", "-", "+", "1"]);
+    assert_eq!(left.expect("it answers"), "", "all are acknowledged");
+    open(&peer).ask(&["UNLINK", "stream"]).expect("it answers");
+    check_claims(&target, || {
+        peer.kill().expect("it runs");
+        peer.revive().expect("it starts again");
+    });
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub(super) struct Id {
 }
 
 impl Id {
-    fn new(text: &[u8]) -> Option<Id> {
+    pub(super) fn new(text: &[u8]) -> Option<Id> {
         let mut octets = [0; ID_BYTES_MAX];
         octets.get_mut(..text.len())?.copy_from_slice(text);
         Some(Id { length: text.len() as u8, octets })
@@ -42,7 +42,7 @@ pub(super) enum Item<'a> {
     Entries(usize),
     /// An entry of a stream begins.
     Entry { id: Id, size: usize },
-    /// A read found nothing in its time.
+    /// A read found nothing in its time, or what was claimed is not there any more.
     Nothing,
     /// A published message is in its stream.
     Added,
@@ -149,6 +149,36 @@ fn usual_length(bytes: &[u8]) -> Option<(usize, &[u8])> {
     }
     let rest = digits[at..].strip_prefix(b"\r\n")?;
     (at > 0 && value <= BODY_BYTES_MAX).then_some((value, rest))
+}
+
+/// How the answer to a claim of entries begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Claimed {
+    /// Where the next claim goes on; 0-0 if this was the last.
+    pub(super) next: Id,
+    /// Entries that follow.
+    pub(super) entries: usize,
+    /// Whether, behind them, those are named that are not there any more (since Redis 7).
+    pub(super) names_gone: bool,
+}
+
+/// The beginning of the answer to a claim; `None` within if another answer is next, none of which is taken.
+pub(super) fn claimed(bytes: &[u8]) -> Taken<Option<Claimed>> {
+    taken(bytes, |cursor| {
+        if cursor.kind()? != b'*' {
+            return Ok(None);
+        }
+        let parts = cursor.length(b'*', ELEMENTS_MAX)?;
+        // Acknowledgements within a transaction have one result, which is a number.
+        if !matches!(parts, 2 | 3) || cursor.kind()? != b'$' {
+            cursor.at = 0;
+            return Ok(None);
+        }
+        let next = cursor.bulk()?;
+        let next = Id::new(next).ok_or(Stop::Wrong("an identifier that is too long"))?;
+        let entries = cursor.length(b'*', ELEMENTS_MAX)?;
+        Ok(Some(Claimed { next, entries, names_gone: parts == 3 }))
+    })
 }
 
 /// One whole answer, whatever it is: its kind, and its text where it has one.
@@ -298,6 +328,9 @@ impl<'a> Cursor<'a> {
     /// An identifier and one field, up to the field's value.
     #[inline]
     fn entry(&mut self) -> Result<Item<'a>, Stop> {
+        if self.kind()? == b'_' {
+            return self.line().map(|_| Item::Nothing);
+        }
         let parts = self.length(b'*', ELEMENTS_MAX)?;
         let id = self.bulk()?;
         let fields = self.length(b'*', ELEMENTS_MAX)?;

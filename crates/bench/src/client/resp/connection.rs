@@ -2,53 +2,18 @@
 
 use super::Uri;
 use super::codec::{self, Id, Item};
+use super::member::Member;
 use crate::client::{Confirm, Error, Head, Incoming, Receiver, dial};
-use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::net::TcpStream;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The one field of the entries of our streams.
 const FIELD: &[u8] = b"b";
 /// What begins a transaction, and what commits it.
-const MULTI: &[u8] = b"*1\r\n$5\r\nMULTI\r\n";
-const EXEC: &[u8] = b"*1\r\n$4\r\nEXEC\r\n";
-/// How long a read of a stream waits, in milliseconds. Acknowledgements sent meanwhile wait with it:
-/// a server takes nothing more of a connection that it blocks.
-const BLOCK_MS: u64 = 100;
-/// Entries of a read where no limit on unacknowledged ones is asked for.
-const COUNT_MAX: u64 = 1_000;
-/// Octets of bodies that one read is to bring at most, as far as the entries before tell: a server keeps
-/// the whole answer in its memory.
-const READ_BYTES: usize = 4 << 20;
-/// What bodies are taken for before the first has come.
-const FIRST_BYTES: usize = 256 * 1024;
-/// Messages after which a consumer has what all groups are done with taken out of its stream.
-const TRIM_EVERY: u64 = 4_096;
+pub(super) const MULTI: &[u8] = b"*1\r\n$5\r\nMULTI\r\n";
+pub(super) const EXEC: &[u8] = b"*1\r\n$4\r\nEXEC\r\n";
 /// Octets of many subscriptions that are written at once.
 const WRITE_BYTES: usize = 64 * 1024;
-
-/// Takes out of a stream what every group has read and acknowledged: a stream keeps its entries until
-/// somebody does. Whole nodes only (`~`), which costs next to nothing for each entry.
-const TRIM: &[u8] = b"local low, low_ms, low_seq
-for _, group in ipairs(redis.call('XINFO', 'GROUPS', KEYS[1])) do
-  local name, id
-  for at = 1, #group, 2 do
-    if group[at] == 'name' then name = group[at + 1] end
-    if group[at] == 'last-delivered-id' then id = group[at + 1] end
-  end
-  local pending = redis.call('XPENDING', KEYS[1], name)
-  if pending[1] > 0 then id = pending[2] end
-  local ms, seq = string.match(id, '(%d+)-(%d+)')
-  ms, seq = tonumber(ms), tonumber(seq)
-  if not low or ms < low_ms or ms == low_ms and seq < low_seq then
-    low, low_ms, low_seq = id, ms, seq
-  end
-end
-return low and redis.call('XTRIM', KEYS[1], 'MINID', '~', low) or 0";
-
-/// Numbers consumers.
-static CONSUMERS: AtomicU64 = AtomicU64::new(0);
 
 /// An open connection.
 #[derive(Debug)]
@@ -65,7 +30,7 @@ pub struct Connection {
     transacted: bool,
     subscriptions: Vec<(String, bool)>,
     /// What this consumes as a member of a group, if anything.
-    group: Option<Group>,
+    member: Option<Member>,
     /// Octets of a body that have not come.
     body_left: Option<usize>,
     /// Entries that are still to come of the read that is being answered.
@@ -76,26 +41,6 @@ pub struct Connection {
     added: u64,
     /// Entries that were delivered.
     delivered: u64,
-}
-
-/// A member of a group that consumes a stream.
-#[derive(Debug)]
-struct Group {
-    stream: String,
-    name: String,
-    /// XREADGROUP up to its count, and behind it.
-    read: (Vec<u8>, Vec<u8>),
-    acknowledges: bool,
-    /// Unacknowledged entries at most.
-    count_max: u64,
-    unacked: VecDeque<(u64, Id)>,
-    /// A read was sent and not answered.
-    reading: bool,
-    /// No further read is sent.
-    ending: bool,
-    /// Octets of the last body.
-    size: usize,
-    since_trim: u64,
 }
 
 impl Connection {
@@ -110,7 +55,7 @@ impl Connection {
             unanswered: false,
             transacted: false,
             subscriptions: Vec::new(),
-            group: None,
+            member: None,
             body_left: None,
             entries_left: 0,
             results_left: 0,
@@ -203,7 +148,7 @@ impl Connection {
     /// Appends what commits a transaction and begins the next. Acknowledgements are committed as they
     /// are sent.
     pub(in crate::client) fn encode_commit(&self, out: &mut Vec<u8>) {
-        if self.group.is_none() {
+        if self.member.is_none() {
             out.extend_from_slice(EXEC);
             out.extend_from_slice(MULTI);
         }
@@ -255,38 +200,7 @@ impl Connection {
         auto_ack: bool,
         prefetch: u16,
     ) {
-        let number = CONSUMERS.fetch_add(1, Ordering::Relaxed);
-        let member = format!("bench-{}-{number}", std::process::id());
-        let (mut before, mut behind) = (Vec::new(), Vec::new());
-        let words: [&[u8]; 7] = [
-            b"XREADGROUP",
-            b"GROUP",
-            group.as_bytes(),
-            member.as_bytes(),
-            b"BLOCK",
-            &BLOCK_MS.to_string().into_bytes(),
-            b"COUNT",
-        ];
-        codec::write_head(&mut before, words.len() + 4 + usize::from(auto_ack));
-        words.iter().for_each(|word| codec::write_bulk(&mut before, word));
-        if auto_ack {
-            codec::write_bulk(&mut behind, b"NOACK");
-        }
-        for word in [&b"STREAMS"[..], stream.as_bytes(), b">"] {
-            codec::write_bulk(&mut behind, word);
-        }
-        self.group = Some(Group {
-            stream: stream.to_owned(),
-            name: group.to_owned(),
-            read: (before, behind),
-            acknowledges: !auto_ack,
-            count_max: if prefetch == 0 { COUNT_MAX } else { u64::from(prefetch) },
-            unacked: VecDeque::new(),
-            reading: false,
-            ending: false,
-            size: FIRST_BYTES,
-            since_trim: 0,
-        });
+        self.member = Some(Member::new(stream, group, auto_ack, prefetch));
     }
 
     /// Appends a message. Returns where its body lies.
@@ -307,32 +221,15 @@ impl Connection {
 
     /// Acknowledges a delivery, or all up to it, before the next read.
     pub(in crate::client) fn acknowledge(&mut self, tag: u64, multiple: bool) {
-        let Some(group) = &mut self.group else { return };
-        let is_covered = |number: u64| number == tag || multiple && number < tag;
-        let count = group.unacked.iter().take_while(|(number, _)| is_covered(*number)).count();
-        if count == 0 {
-            return;
-        }
-        let out = &mut self.requests;
-        if self.transacted {
-            out.extend_from_slice(MULTI);
-        }
-        codec::write_head(out, 3 + count);
-        for word in [&b"XACK"[..], group.stream.as_bytes(), group.name.as_bytes()] {
-            codec::write_bulk(out, word);
-        }
-        for (_, id) in group.unacked.drain(..count) {
-            codec::write_bulk(out, id.as_bytes());
-        }
-        if self.transacted {
-            out.extend_from_slice(EXEC);
+        if let Some(member) = &mut self.member {
+            member.acknowledge(tag, multiple, self.transacted, &mut self.requests);
         }
     }
 
     /// Asks for an answer after all that was sent before; subscriptions end with it.
     pub(in crate::client) fn send_end(&mut self) -> Result<(), Error> {
-        if let Some(group) = &mut self.group {
-            group.ending = true;
+        if let Some(member) = &mut self.member {
+            member.end();
         }
         for (channel, is_pattern) in std::mem::take(&mut self.subscriptions) {
             let command = if is_pattern { &b"PUNSUBSCRIBE"[..] } else { b"UNSUBSCRIBE" };
@@ -341,7 +238,7 @@ impl Connection {
         if std::mem::take(&mut self.unanswered) {
             self.push([&b"CLIENT"[..], b"REPLY", b"ON"].into_iter());
         }
-        if std::mem::take(&mut self.transacted) && self.group.is_none() {
+        if std::mem::take(&mut self.transacted) && self.member.is_none() {
             // One that was begun and holds nothing.
             self.push([&b"DISCARD"[..]].into_iter());
         }
@@ -366,8 +263,8 @@ impl Connection {
     /// Sends what is to be sent, and the next read of a stream, and reads the socket once.
     #[inline]
     pub(in crate::client) fn fill(&mut self) -> io::Result<usize> {
-        if let Some(group) = &mut self.group {
-            group.read(&mut self.requests);
+        if let Some(member) = &mut self.member {
+            member.read(&mut self.requests);
         }
         self.flush()?;
         self.incoming.fill(&mut self.stream)
@@ -409,6 +306,13 @@ impl Connection {
                 receiver.complete();
                 self.answered(self.entries_left == 0);
             }
+            if self.entries_left == 0 && self.member.as_ref().is_some_and(Member::is_claiming) {
+                match self.parse_claim()? {
+                    None => return Ok(()),
+                    Some(true) => continue,
+                    Some(false) => {}
+                }
+            }
             let in_stream = self.entries_left > 0;
             let next = |bytes| {
                 let Some((item, octets)) = codec::next(bytes, in_stream).map_err(nonsense)? else {
@@ -428,15 +332,25 @@ impl Connection {
                     self.body_left = Some(size);
                 }
                 Some(Item::Entry { id, size }) => {
-                    let tag = self.begin_entry(id, size);
-                    receiver.begin(Head { tag, redelivered: false, size: size as u64 });
+                    let (tag, redelivered) = self.begin_entry(id, size);
+                    receiver.begin(Head { tag, redelivered, size: size as u64 });
                     self.body_left = Some(size);
                 }
                 Some(Item::Entries(count)) => {
                     self.entries_left = count;
                     self.answered(count == 0);
                 }
-                Some(Item::Nothing) => self.answered(true),
+                Some(Item::Nothing) if in_stream => {
+                    // One that was claimed and is not there any more.
+                    self.entries_left -= 1;
+                    self.answered(self.entries_left == 0);
+                }
+                Some(Item::Nothing) => {
+                    if let Some(member) = &mut self.member {
+                        member.found_nothing();
+                    }
+                    self.answered(true);
+                }
                 Some(Item::Results(0)) => receiver.committed(),
                 Some(Item::Results(count)) => self.results_left = count,
                 Some(Item::Added | Item::Number) if self.results_left > 0 => {
@@ -452,51 +366,49 @@ impl Connection {
         }
     }
 
-    /// Notes an entry. Returns what an acknowledgement will name.
+    /// Takes the beginning or the end of the answer to a claim, if that is next; `None` if more must come
+    /// to tell.
+    fn parse_claim(&mut self) -> Result<Option<bool>, Error> {
+        let Some(member) = &mut self.member else { return Ok(Some(false)) };
+        if member.awaits_gone() {
+            let gone = self.incoming.take(|bytes| codec::answer(bytes).map_err(nonsense))?;
+            if gone.is_some() {
+                member.claimed();
+            }
+            return Ok(gone.map(|_| true));
+        }
+        match self.incoming.take(|bytes| codec::claimed(bytes).map_err(nonsense))? {
+            None => Ok(None),
+            Some(None) => Ok(Some(false)),
+            Some(Some(claimed)) => {
+                self.entries_left = claimed.entries;
+                member.claims(&claimed);
+                if claimed.entries == 0 {
+                    self.answered(true);
+                }
+                Ok(Some(true))
+            }
+        }
+    }
+
+    /// Notes an entry. Returns what an acknowledgement will name, and whether somebody else had it before.
     #[inline]
-    fn begin_entry(&mut self, id: Id, size: usize) -> u64 {
+    fn begin_entry(&mut self, id: Id, size: usize) -> (u64, bool) {
         self.entries_left -= 1;
         self.delivered += 1;
-        if let Some(group) = &mut self.group {
-            group.delivered(self.delivered, id, size);
-        }
-        self.delivered
+        let redelivered =
+            self.member.as_mut().is_some_and(|member| member.delivered(self.delivered, id, size));
+        (self.delivered, redelivered)
     }
 
     /// Notes whether the read of a stream is answered.
     #[inline]
     fn answered(&mut self, is_whole: bool) {
-        if let Some(group) = &mut self.group {
-            group.reading &= !is_whole;
+        if let Some(member) = &mut self.member
+            && is_whole
+        {
+            member.answered();
         }
-    }
-}
-
-impl Group {
-    #[inline]
-    fn delivered(&mut self, tag: u64, id: Id, size: usize) {
-        self.size = size;
-        if self.acknowledges {
-            self.unacked.push_back((tag, id));
-        }
-        self.since_trim += 1;
-    }
-
-    /// Appends the next read, unless one is under way or all that may be unacknowledged is.
-    fn read(&mut self, out: &mut Vec<u8>) {
-        let count = self.count_max.saturating_sub(self.unacked.len() as u64);
-        let count = count.min((READ_BYTES / self.size.max(1)).max(1) as u64);
-        if self.reading || self.ending || count == 0 {
-            return;
-        }
-        if self.since_trim >= TRIM_EVERY {
-            self.since_trim = 0;
-            codec::write(out, [&b"EVAL"[..], TRIM, b"1", self.stream.as_bytes()].into_iter());
-        }
-        out.extend_from_slice(&self.read.0);
-        codec::write_number_bulk(out, count);
-        out.extend_from_slice(&self.read.1);
-        self.reading = true;
     }
 }
 

@@ -3,6 +3,8 @@
 
 mod codec;
 mod connection;
+
+mod member;
 mod stand_in;
 mod uri;
 

@@ -1,6 +1,7 @@
 //! Commands and replies, however they come, and addresses.
 
-use super::codec::{self, Item};
+use super::codec::{self, Claimed, Id, Item};
+use super::member::Member;
 use super::{Connection, Login, Uri};
 use crate::client::Error;
 use crate::client::tests::Kept;
@@ -52,6 +53,8 @@ fn cases() -> Vec<(&'static [u8], bool, &'static str)> {
             true,
             "WRONG",
         ),
+        // One that was claimed and is there no more.
+        (b"_\r\n", true, "Nothing"),
         (b"*2\r\n$3\r\n1-1\r\n*4\r\n", true, "WRONG"),
         (b"$x\r\n", false, "WRONG"),
         (b"$\r\n", false, "WRONG"),
@@ -84,6 +87,101 @@ fn every_piece_is_taken_as_a_whole_or_waited_for() {
             (other, _) => panic!("{shown}: {other:?}"),
         }
     }
+}
+
+#[test]
+fn the_answer_to_a_claim_is_told_from_those_before_it() {
+    // Where the next begins, how many entries follow, and whether those that are gone are named.
+    let check = |bytes: &[u8], wanted: Option<Option<(&str, usize, bool)>>| {
+        let shown = String::from_utf8_lossy(bytes);
+        let found = codec::claimed(bytes);
+        let Some(wanted) = wanted else { return assert!(found.is_err(), "{shown}: {found:?}") };
+        let Ok(Some((claimed, octets))) = found else { panic!("{shown}: {found:?}") };
+        let next = claimed.map(|it| String::from_utf8_lossy(it.next.as_bytes()).into_owned());
+        let (entries, gone) = claimed.map_or((0, false), |it| (it.entries, it.names_gone));
+        let claimed = next.as_deref().map(|next| (next, entries, gone));
+        assert_eq!((claimed, octets), (wanted, if wanted.is_some() { bytes.len() } else { 0 }));
+        if wanted.is_some() {
+            (0..octets).for_each(|cut| assert_eq!(codec::claimed(&bytes[..cut]), Ok(None)));
+        }
+    };
+    check(b"*3\r\n$3\r\n0-0\r\n*2\r\n", Some(Some(("0-0", 2, true))));
+    check(b"*2\r\n$5\r\n170-3\r\n*0\r\n", Some(Some(("170-3", 0, false))));
+    check(b":3\r\n", Some(None));
+    check(b"+OK\r\n", Some(None));
+    check(b"*1\r\n:3\r\n", Some(None));
+    check(b"*2\r\n:3\r\n", Some(None));
+    check(b"*3\r\n$3\r\n0-0\r\n:2\r\n", None);
+    check(b"*3\r\n$3\r\n0-0\r\n*1048577\r\n", None);
+}
+
+/// What a member asks for next, by the name of the command, and what it sends with it.
+fn asks(member: &mut Member) -> String {
+    let mut out = Vec::new();
+    member.read(&mut out);
+    let said = String::from_utf8_lossy(&out).into_owned();
+    said.split("\r\n").filter(|word| !word.starts_with(['*', '$'])).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_member_that_finds_nothing_claims_what_lies_with_others() {
+    let id = |text: &str| Id::new(text.as_bytes()).expect("it is short");
+    let claimed = |next: &str, entries, names_gone| Claimed { next: id(next), entries, names_gone };
+    let mut member = Member::new("s", "g", false, 3);
+    assert!(asks(&mut member).starts_with("XREADGROUP GROUP g "));
+    assert_eq!(asks(&mut member), "", "it is not answered");
+    member.found_nothing();
+    member.answered();
+    let said = asks(&mut member);
+    assert!(said.starts_with("XAUTOCLAIM s g bench-"), "{said}");
+    assert!(said.ends_with(" 1000 0-0 COUNT 3 "), "{said}");
+    assert!(member.is_claiming() && !member.awaits_gone());
+    // Two entries that others had, and more behind them.
+    member.claims(&claimed("7-1", 2, true));
+    assert!(!member.is_claiming() && member.delivered(1, id("5-0"), 9));
+    assert!(member.delivered(2, id("7-0"), 9));
+    member.answered();
+    assert!(member.is_claiming() && member.awaits_gone());
+    member.claimed();
+    assert!(asks(&mut member).ends_with(" 1000 7-1 COUNT 1 "), "room for one more");
+    member.claims(&claimed("0-0", 0, false));
+    member.answered();
+    let mut out = Vec::new();
+    member.acknowledge(2, true, false, &mut out);
+    assert!(String::from_utf8_lossy(&out).starts_with("*5\r\n$4\r\nXACK\r\n"));
+    // What is read now is its own; nine more reads find nothing before it claims again.
+    assert!(asks(&mut member).starts_with("XREADGROUP"));
+    assert!(!member.delivered(3, id("8-0"), 9));
+    member.answered();
+    let mut claims = Vec::new();
+    for read in 0..21 {
+        assert!(asks(&mut member).starts_with("XREADGROUP"));
+        member.found_nothing();
+        member.answered();
+        if member_claims(&mut member).is_some() {
+            claims.push(read);
+        }
+    }
+    assert_eq!(claims, [0, 10, 20]);
+    // One that acknowledges nothing has no share in what must be.
+    let mut member = Member::new("s", "g", true, 3);
+    assert!(asks(&mut member).contains("NOACK"));
+    member.found_nothing();
+    member.answered();
+    assert!(asks(&mut member).starts_with("XREADGROUP"));
+    member.end();
+    member.answered();
+    assert_eq!(asks(&mut member), "", "it has ended");
+}
+
+/// Lets a member make a claim that finds nothing, if one is due.
+fn member_claims(member: &mut Member) -> Option<()> {
+    member.is_claim_due().then(|| {
+        assert!(asks(member).starts_with("XAUTOCLAIM"));
+        let next = Id::new(b"0-0").expect("it is short");
+        member.claims(&Claimed { next, entries: 0, names_gone: false });
+        member.answered();
+    })
 }
 
 #[test]
@@ -215,8 +313,10 @@ fn entries_of_streams_arrive_whole_and_are_acknowledged_before_the_next_read() {
         assert_eq!((kept.bodies, kept.tags), (vec![b"xy".to_vec(), b"z".to_vec()], vec![1, 2]));
         drop(connection);
         let said = server.join().expect("it does not panic");
-        // One read, and another behind each answer unless both answers came at once.
-        assert!((2..=3).contains(&said.matches("XREADGROUP").count()), "{said}");
+        // One read, and another behind each answer unless both answers came at once; behind that which
+        // found nothing, a claim.
+        let [reads, claims] = ["XREADGROUP", "XAUTOCLAIM"].map(|word| said.matches(word).count());
+        assert!((1..=2).contains(&reads) && claims == 1, "{said}");
         for id in ["1-0", "1-1"] {
             assert_eq!(said.matches(&format!("$3\r\n{id}\r\n")).count(), 1, "{said}");
         }
