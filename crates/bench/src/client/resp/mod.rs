@@ -3,7 +3,6 @@
 
 mod codec;
 mod connection;
-
 mod member;
 mod stand_in;
 mod uri;

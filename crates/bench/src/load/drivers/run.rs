@@ -10,7 +10,8 @@ use crate::load::consumer::{Consumed, Consumer};
 use crate::load::control::Control;
 use crate::load::plan::Plan;
 use crate::load::producer::{Produced, Producer};
-use crate::load::run::{join, rest, wait_with_progress};
+use crate::load::run::{join, rest};
+use crate::load::silence;
 use crate::load::tally::{Checked, Verdict};
 use crate::load::topology::Topology;
 use crate::measure::raw;
@@ -145,7 +146,7 @@ fn consume(place: &Place, plan: &DriversPlan) -> Result<Driven, Error> {
         });
         if let Ok(played) = played {
             let done = || control.delivered() >= played || consuming.is_finished();
-            wait_with_progress(load, &control, &done, &mut || {});
+            silence::wait(load, &control, &done, &mut || {});
         }
         control.stop_consuming.store(true, Ordering::Relaxed);
         let consumed = one(consuming)?;
