@@ -1,6 +1,6 @@
 //! A direct message's way: to those who listen, and to queues that catch it.
 
-use super::forward::{Audience, Forward};
+use super::forward::{Audience, Forward, Parcel};
 use super::interest::Group;
 use super::listen::Listener;
 use super::{Direct, QUEUE_SUBJECT_PREFIX, SUBJECT_EXCHANGE};
@@ -217,10 +217,9 @@ impl Engine {
         let asks = has_others
             && publisher.is_some_and(|publisher| publisher.asks)
             && interest.is_one_shard(leaves, also);
-        let connection = publisher.map(|publisher| publisher.connection);
         let echo = silent.is_none();
-        let address = (name.as_str(), subject);
-        let forward = Forward::new(here, connection, asks, address, Audience::All, message);
+        let publisher = publisher.map(|publisher| publisher.connection);
+        let parcel = Parcel { origin: here, publisher, asks, vhost: name, subject, message };
         let mut elsewhere = also;
         for (at, &slot) in leaves.iter().enumerate() {
             let Some(leaf) = interest.leaf(slot) else { continue };
@@ -239,14 +238,13 @@ impl Engine {
                         let tried = if turn.is_some() { Shards::NONE } else { tried };
                         let tried = tried.and(Shards::one(shard));
                         let audience = Audience::Group { name: &group.name, tried, echo };
-                        let forward = Forward { audience, ..forward };
-                        hearing.count(fx.forward(Shards::one(shard), &forward));
+                        hearing.count(fx.forward(Shards::one(shard), &parcel.to(audience)));
                     }
                 }
             }
         }
         if !elsewhere.is_empty() {
-            hearing.count(fx.forward(elsewhere, &forward));
+            hearing.count(fx.forward(elsewhere, &parcel.to(Audience::All)));
         }
         self.end_hearing(&hearing, fx)
     }

@@ -23,6 +23,28 @@ pub struct Forward<'a> {
     pub(super) vhost: &'a str,
 }
 
+/// A message that may have to go to other shards: all of a [`Forward`] but for whom there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parcel<'a> {
+    pub(super) origin: ShardId,
+    pub(super) publisher: Option<ConnectionId>,
+    pub(super) asks: bool,
+    pub(super) vhost: &'a str,
+    pub(super) subject: &'a str,
+    pub(super) message: &'a MessageView<'a>,
+}
+
+impl<'a> Parcel<'a> {
+    /// Addresses it.
+    pub(super) fn to<'b>(&self, audience: Audience<'b>) -> Forward<'b>
+    where
+        'a: 'b,
+    {
+        let Parcel { origin, publisher, asks, vhost, subject, message } = *self;
+        Forward { origin, publisher, asks, subject, message: *message, audience, vhost }
+    }
+}
+
 /// Who of those who listen on the other shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Audience<'a> {
@@ -41,17 +63,6 @@ const HAS_ECHO: u8 = 8;
 const IS_EMITTED: u8 = 16;
 
 impl<'a> Forward<'a> {
-    pub(super) fn new(
-        origin: ShardId,
-        publisher: Option<ConnectionId>,
-        asks: bool,
-        (vhost, subject): (&'a str, &'a str),
-        audience: Audience<'a>,
-        message: &MessageView<'a>,
-    ) -> Forward<'a> {
-        Forward { origin, publisher, asks, subject, message: *message, audience, vhost }
-    }
-
     /// Appends its bytes.
     pub fn write(&self, out: &mut Vec<u8>) {
         let Forward { origin, publisher, asks, subject, message, audience, vhost } = self;
