@@ -3,29 +3,45 @@
 use super::codec::Message;
 use super::mapping;
 use crate::Outlet;
-use angarium_engine::Delivery;
+use angarium_engine::{Delivery, Format};
 
 /// Writes MSG, or HMSG where the message has headers and the client understands them.
 #[inline]
 pub(crate) fn write_delivery(outlet: &mut Outlet, delivery: &Delivery<'_>) {
     let message = &delivery.message;
-    let (reply, block) = mapping::shown(message);
-    let subject = mapping::subject(message);
-    let with_missed;
-    let headers = if !outlet.takes_headers {
-        &[]
-    } else if delivery.missed > 0 {
-        with_missed = mapping::with_missed(&block, delivery.missed);
-        &with_missed[..]
-    } else {
-        &block[..]
-    };
+    if message.format != Format::Nats || delivery.missed > 0 {
+        return write_reworded(outlet, delivery);
+    }
+    let (reply, headers) = mapping::split(message.properties);
+    write(outlet, delivery, message.routing_key, reply, headers);
+}
+
+/// The same for a message whose subject, reply or headers are not what its publisher wrote: one of
+/// another protocol, or the first behind some that the client missed.
+#[cold]
+fn write_reworded(outlet: &mut Outlet, delivery: &Delivery<'_>) {
+    let message = &delivery.message;
+    let (reply, mut headers) = mapping::shown(message);
+    if delivery.missed > 0 {
+        headers = mapping::with_missed(&headers, delivery.missed).into();
+    }
+    write(outlet, delivery, &mapping::subject(message), &reply, &headers);
+}
+
+#[inline(always)]
+fn write(
+    outlet: &mut Outlet,
+    delivery: &Delivery<'_>,
+    subject: &str,
+    reply: &[u8],
+    headers: &[u8],
+) {
     let message = Message {
         subject: subject.as_bytes(),
         sid: delivery.subscription.as_bytes(),
-        reply: &reply,
-        headers,
-        body: message.body,
+        reply,
+        headers: if outlet.takes_headers { headers } else { &[] },
+        body: delivery.message.body,
     };
     message.write(&mut outlet.bytes);
 }

@@ -10,6 +10,8 @@
 pub const CONTROL_LINE_BYTES_MAX: usize = 4096;
 /// Most arguments that any operation has.
 pub const ARGUMENTS_MAX: usize = 5;
+/// Most digits of a size, as nats-server has it.
+const DIGITS_MAX: usize = 9;
 /// What ends a line.
 pub const END: &[u8; 2] = b"\r\n";
 
@@ -67,26 +69,13 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// The argument that begins at `at`, and where the one behind it begins: arguments parted by one space,
-/// the last one ended by CR LF, as all libraries write them. `None`: it is otherwise, or not all there.
+/// The argument that begins at `at`, and where the one behind it begins: parted by one space, as all
+/// libraries write them. `None`: it is otherwise, or not all there.
 #[inline(always)]
-pub fn plain(input: &[u8], at: usize) -> Option<(&[u8], Follows)> {
+pub fn plain(input: &[u8], at: usize) -> Option<(&[u8], usize)> {
     let end = blank(input, at)?;
     let argument = input.get(at..end).filter(|argument| !argument.is_empty())?;
-    match (input[end], input.get(end + 1)?) {
-        (b' ', _) => Some((argument, Follows::Argument(end + 1))),
-        (b'\r', b'\n') => Some((argument, Follows::Payload(end + 2))),
-        _ => None,
-    }
-}
-
-/// What comes behind an argument, and where.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Follows {
-    /// Another argument.
-    Argument(usize),
-    /// What follows the line.
-    Payload(usize),
+    (input[end] == b' ').then_some((argument, end + 1))
 }
 
 /// The rest of a line from `input[at..]` without blanks around it, and where it ends with its line
@@ -138,11 +127,31 @@ fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
 
+/// The decimal number that begins at `at` and ends with the line, and where that ends; `None`: there is
+/// something else, more than nine digits, or not all of it.
+#[inline(always)]
+pub fn last_number(input: &[u8], at: usize) -> Option<(usize, usize)> {
+    let (mut number, mut here) = (0, at);
+    loop {
+        let value = input.get(here)?.wrapping_sub(b'0');
+        if value > 9 {
+            break;
+        }
+        number = number * 10 + usize::from(value);
+        here += 1;
+        if here - at > DIGITS_MAX {
+            return None;
+        }
+    }
+    let [b'\r', b'\n', ..] = input.get(here..)? else { return None };
+    (here > at).then_some((number, here + 2))
+}
+
 /// A decimal number of at most nine digits, the sizes that nats-server takes.
 #[inline]
 #[must_use]
 pub fn number(digits: &[u8]) -> Option<usize> {
-    if digits.is_empty() || digits.len() > 9 {
+    if digits.is_empty() || digits.len() > DIGITS_MAX {
         return None;
     }
     let mut number = 0;
@@ -156,16 +165,29 @@ pub fn number(digits: &[u8]) -> Option<usize> {
     Some(number)
 }
 
-/// Appends a number in decimal digits.
+/// Appends a number in decimal digits. Most sizes have few: those are written at a known length.
 #[inline]
 pub fn put_number(out: &mut Vec<u8>, number: usize) {
+    let digit = |unit: usize| b'0' + (number / unit % 10) as u8;
+    match number {
+        0..10 => out.push(digit(1)),
+        10..100 => out.extend_from_slice(&[digit(10), digit(1)]),
+        100..1_000 => out.extend_from_slice(&[digit(100), digit(10), digit(1)]),
+        1_000..10_000 => {
+            out.extend_from_slice(&[digit(1_000), digit(100), digit(10), digit(1)]);
+        }
+        _ => put_long_number(out, number),
+    }
+}
+
+#[cold]
+fn put_long_number(out: &mut Vec<u8>, number: usize) {
     let mut digits = [0; 20];
     let start = write_number(&mut digits, number);
     out.extend_from_slice(&digits[start..]);
 }
 
 /// Writes a number to the end of `digits` and returns where it begins.
-#[inline]
 fn write_number(digits: &mut [u8; 20], mut number: usize) -> usize {
     let mut at = digits.len();
     loop {
@@ -224,7 +246,9 @@ mod tests {
 
     #[test]
     fn numbers_go_there_and_back() {
-        for value in [0, 1, 9, 10, 99, 100, 65_535, 999_999_999] {
+        for value in
+            [0, 1, 9, 10, 99, 100, 101, 999, 1_000, 1_024, 9_999, 10_000, 65_535, 999_999_999]
+        {
             let mut out = Vec::new();
             put_number(&mut out, value);
             assert_eq!(out, value.to_string().as_bytes());
@@ -232,6 +256,26 @@ mod tests {
         }
         for wrong in ["", "-1", "1x", "1000000000", "+1", " 1"] {
             assert_eq!(number(wrong.as_bytes()), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_number_that_ends_a_line_is_read_where_it_lies() {
+        for (line, expected) in [
+            ("5\r\n", Some((5, 3))),
+            ("1024\r\nbody", Some((1_024, 6))),
+            ("999999999\r\n", Some((999_999_999, 11))),
+            ("1000000000\r\n", None),
+            ("12 5\r\n", None),
+            ("_INBOX.1 5\r\n", None),
+            ("5 \r\n", None),
+            ("5\n", None),
+            ("5\r", None),
+            ("5", None),
+            ("\r\n", None),
+            ("", None),
+        ] {
+            assert_eq!(last_number(line.as_bytes(), 0), expected, "{line:?}");
         }
     }
 }

@@ -20,13 +20,10 @@ impl Connection {
         if !message.headers.is_empty() && !self.wishes.headers {
             return Err(self.fail(turn, fault::NO_HEADERS));
         }
-        let name = match str::from_utf8(message.subject) {
-            Ok(name) if subject::is_literal(message.subject) => name,
-            _ => {
-                self.not_literal(turn);
-                return Ok(());
-            }
-        };
+        if !self.is_known_literal(message.subject) {
+            self.not_literal(turn);
+            return Ok(());
+        }
         let before = self.out(turn).len();
         self.done(turn);
         self.scratch.clear();
@@ -41,11 +38,13 @@ impl Connection {
             ttl: None,
         };
         let asks = self.wishes.no_responders && !message.reply.is_empty();
-        let emit = Emit { subject: name, echo: self.wishes.echo, asks, content };
+        let emit = Emit { subject: &self.subject, echo: self.wishes.echo, asks, content };
         match turn.engine.emit(turn.now, self.session(), &emit, turn.world) {
             Ok(reached) if reached.crowded => turn.world.ahead(self.id),
             Ok(reached) if reached.is_nobody() && !message.reply.is_empty() => {
-                self.unanswered(turn, name, message.reply);
+                let name = std::mem::take(&mut self.subject);
+                self.unanswered(turn, &name, message.reply);
+                self.subject = name;
             }
             Ok(_) => {}
             Err(refusal) => {
@@ -54,11 +53,29 @@ impl Connection {
                 if refusal.kind == RefusalKind::LimitExceeded {
                     self.complain(turn, &refusal.text);
                 } else {
-                    self.complain(turn, &fault::publish_violation(name));
+                    self.complain(turn, &fault::publish_violation(&self.subject));
                 }
             }
         }
         Ok(())
+    }
+
+    /// Whether it is a subject that messages can be published to, which is then kept: most publishers
+    /// send many to one in a row, and what was looked at once need not be looked at again.
+    #[inline]
+    fn is_known_literal(&mut self, name: &[u8]) -> bool {
+        self.subject.as_bytes() == name || self.keep_literal(name)
+    }
+
+    fn keep_literal(&mut self, name: &[u8]) -> bool {
+        match str::from_utf8(name) {
+            Ok(name) if subject::is_literal(name.as_bytes()) => {
+                self.subject.clear();
+                self.subject.push_str(name);
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Nobody can subscribe to such a subject, so nobody gets the message.

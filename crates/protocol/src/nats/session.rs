@@ -42,6 +42,8 @@ pub struct Connection {
     pub(super) has_left: bool,
     /// Questions that were not answered for that reason.
     pongs_owed: u32,
+    /// The subject of the message at hand, and until the next one that of the last; empty: none yet.
+    pub(super) subject: String,
     /// Properties of the message at hand, kept for its memory.
     pub(super) scratch: Vec<u8>,
     /// Why it ends, for the log.
@@ -105,6 +107,7 @@ impl Connection {
             told_account: false,
             has_left: false,
             pongs_owed: 0,
+            subject: String::new(),
             scratch: Vec::new(),
             ending: None,
             settings,
@@ -259,7 +262,7 @@ impl Connection {
         if self.pings_out >= self.settings.pings_out_max {
             return Err(self.fail(turn, fault::STALE_CONNECTION));
         }
-        self.scratch = Vec::new();
+        (self.scratch, self.subject) = (Vec::new(), String::new());
         client::write_ping(self.out(turn));
         self.pings_out += 1;
         self.due = turn.now.plus(self.settings.ping_interval);

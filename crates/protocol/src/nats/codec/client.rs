@@ -1,7 +1,7 @@
 //! What clients send: CONNECT, PUB, HPUB, SUB, UNSUB, PING, PONG, read where it lies and written.
 
 use super::{Malformed, Sizes, parted, payload, verb};
-use crate::nats::frame::{self, Arguments, Follows, number, put_number};
+use crate::nats::frame::{self, Arguments, number, put_number};
 
 /// What a server takes from its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,15 +108,14 @@ impl<'a> ClientOp<'a> {
 /// PUB as all libraries write it. `None`: it is written otherwise, wrong, or not all there.
 #[inline]
 fn plain_publish<'a>(input: &'a [u8], limits: &Limits) -> Option<(ClientOp<'a>, usize)> {
-    let (subject, Follows::Argument(at)) = frame::plain(input, 4)? else { return None };
-    let (reply, size, at) = match frame::plain(input, at)? {
-        (size, Follows::Payload(at)) => (&[][..], size, at),
-        (reply, Follows::Argument(at)) => {
-            let (size, Follows::Payload(at)) = frame::plain(input, at)? else { return None };
-            (reply, size, at)
+    let (subject, at) = frame::plain(input, 4)?;
+    let (reply, (bytes, at)) = match frame::last_number(input, at) {
+        Some(size) => (&[][..], size),
+        None => {
+            let (reply, at) = frame::plain(input, at)?;
+            (reply, frame::last_number(input, at)?)
         }
     };
-    let bytes = number(size)?;
     // What precedes the payload is the line with its verb, one blank and its line end.
     if bytes > limits.payload_bytes_max || at > limits.control_line_bytes_max {
         return None;

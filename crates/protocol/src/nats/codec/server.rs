@@ -2,7 +2,7 @@
 //! lies.
 
 use super::{Malformed, Sizes, parted, payload, verb};
-use crate::nats::frame::{self, Arguments, Follows, number, put_number};
+use crate::nats::frame::{self, Arguments, put_number};
 
 /// Longest control line that a client takes: INFO of a large cluster is long.
 const CONTROL_LINE_BYTES_MAX: usize = 1 << 20;
@@ -97,16 +97,19 @@ impl<'a> ServerOp<'a> {
 /// MSG as all servers write it. `None`: it is written otherwise, wrong, or not all there.
 #[inline]
 fn plain_message(input: &[u8], payload_bytes_max: usize) -> Option<(ServerOp<'_>, usize)> {
-    let (subject, Follows::Argument(at)) = frame::plain(input, 4)? else { return None };
-    let (sid, Follows::Argument(at)) = frame::plain(input, at)? else { return None };
-    let (reply, size, at) = match frame::plain(input, at)? {
-        (size, Follows::Payload(at)) => (&[][..], size, at),
-        (reply, Follows::Argument(at)) => {
-            let (size, Follows::Payload(at)) = frame::plain(input, at)? else { return None };
-            (reply, size, at)
+    let (subject, at) = frame::plain(input, 4)?;
+    let (sid, at) = frame::plain(input, at)?;
+    let (reply, (bytes, at)) = match frame::last_number(input, at) {
+        Some(size) => (&[][..], size),
+        None => {
+            let (reply, at) = frame::plain(input, at)?;
+            (reply, frame::last_number(input, at)?)
         }
     };
-    let end = at + number(size).filter(|bytes| *bytes <= payload_bytes_max)?;
+    if bytes > payload_bytes_max {
+        return None;
+    }
+    let end = at + bytes;
     let [b'\r', b'\n', ..] = input.get(end..)? else { return None };
     let message = Message { subject, sid, reply, headers: &[], body: &input[at..end] };
     Some((ServerOp::Message(message), end + 2))
@@ -145,7 +148,10 @@ impl Message<'_> {
     pub fn write(&self, out: &mut Vec<u8>) {
         let names = self.subject.len() + self.sid.len() + self.reply.len();
         out.reserve(36 + names + self.headers.len() + self.body.len());
-        out.extend_from_slice(if self.headers.is_empty() { b"MSG " } else { b"HMSG " });
+        if !self.headers.is_empty() {
+            out.push(b'H');
+        }
+        out.extend_from_slice(b"MSG ");
         out.extend_from_slice(self.subject);
         out.push(b' ');
         out.extend_from_slice(self.sid);
@@ -161,13 +167,16 @@ impl Message<'_> {
 /// Appends the sizes that end a control line, and what they announce.
 #[inline]
 pub(super) fn put_payload(out: &mut Vec<u8>, headers: &[u8], body: &[u8]) {
-    if !headers.is_empty() {
+    if headers.is_empty() {
+        put_number(out, body.len());
+        out.extend_from_slice(frame::END);
+    } else {
         put_number(out, headers.len());
         out.push(b' ');
+        put_number(out, headers.len() + body.len());
+        out.extend_from_slice(frame::END);
+        out.extend_from_slice(headers);
     }
-    put_number(out, headers.len() + body.len());
-    out.extend_from_slice(frame::END);
-    out.extend_from_slice(headers);
     out.extend_from_slice(body);
     out.extend_from_slice(frame::END);
 }

@@ -40,7 +40,12 @@ fn what_is_no_subject_is_told_and_the_connection_goes_on() {
          > PUB a..b 1|x
          > PUB a.* 1|x
          > PUB a 1|x
-         < MSG a 2 1|x",
+         < MSG a 2 1|x
+         > PUB a.* 1|x
+         > PUB a 1|y
+         < MSG a 2 1|y
+         > PUB b 1|z
+         < MSG b 2 1|z",
     );
     check_raw(
         "> CONNECT {\"verbose\":false}
