@@ -498,8 +498,7 @@ fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
             let found = isolation::measure(&arguments.plan()?, arguments.broker.pid());
             let found = found.map_err(text)?;
             print(json, &found, report::isolation)?;
-            let verdicts = [&found.alone.verdict, &found.beside.verdict];
-            return Ok(code(verdicts.into_iter().flatten().all(Verdict::is_clean)));
+            return Ok(code(found.verdicts().all(Verdict::is_clean)));
         }
         BenchCommand::Idle(idle) => {
             if idle.connections > idle::CONNECTIONS_MAX {

@@ -379,9 +379,14 @@ fn isolated(found: &isolation::Isolation) -> Measurement {
     if let Some(times) = found.p99_times {
         measurement.set("p99_times", times);
     }
-    let verdicts = found.alone.verdict.as_ref().zip(found.beside.verdict.as_ref());
+    if let Some(times) = found.p99_times_control {
+        measurement.set("p99_times_control", times);
+    }
+    if let Some(latency) = &found.control.latency {
+        measurement.set("p99_control_us", latency.p99_us);
+    }
     Measurement {
-        verdict: verdicts.map(|(alone, beside)| alone.clone().with(beside)),
+        verdict: found.verdicts().cloned().reduce(|all, verdict| all.with(&verdict)),
         schedule: found.beside.schedule.clone(),
         limit: Some(found.beside.limit),
         ..measurement.0

@@ -1,14 +1,17 @@
-//! Healthy clients alone, then beside unruly ones: what of their rate and their latency is left.
+//! Healthy clients alone, then beside unruly ones: what of their rate and their latency is left. And beside
+//! the same load on a sink of our own: what of that the machine has taken.
 
 use super::outcome::Outcome;
 use super::plan::Plan;
 use super::run::{run, run_in};
+use super::sink::{self, Paces};
+use super::tally::Verdict;
 use super::topology::Topology;
 use super::unruly::{Deeds, Scene, Unruly};
 use crate::client::{Error, Link, Protocol};
 use serde::{Deserialize, Serialize};
-use std::sync::atomic::Ordering;
-use std::thread;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, Scope};
 use std::time::Instant;
 
 /// What the healthy ones do, and who is beside them.
@@ -27,13 +30,20 @@ pub struct Isolation {
     pub alone: Outcome,
     /// And with them.
     pub beside: Outcome,
+    /// And while they did the same, at the same pace, to a sink of the tool instead of the broker: what the
+    /// machine takes from the healthy whatever the broker does.
+    pub control: Outcome,
     /// Deliveries per second beside them, as a part of those alone.
     pub rate_part: f64,
     /// The p99 of latencies beside them, as a multiple of that alone.
     /// `None` if the tool did not keep its own schedule, so that there are no percentiles.
     pub p99_times: Option<f64>,
+    /// The same as a multiple of that beside the sink.
+    pub p99_times_control: Option<f64>,
     /// Octets per second that flooded.
     pub flooded_bytes_per_s: f64,
+    /// Octets per second that flooded the sink.
+    pub control_flooded_bytes_per_s: f64,
     /// Connections of unruly clients that the broker ended.
     pub cut_off: u64,
     /// Messages of the backlog.
@@ -57,7 +67,8 @@ impl IsolationPlan {
     }
 }
 
-/// Runs the healthy ones alone, then beside the others, who are there before they begin.
+/// Runs the healthy ones alone, then beside the others, who are there before they begin, then beside the
+/// same on a sink.
 pub fn measure(plan: &IsolationPlan, broker_pid: Option<u32>) -> Result<Isolation, Error> {
     let healthy = &plan.healthy;
     let alone = run(healthy, broker_pid)?;
@@ -66,28 +77,64 @@ pub fn measure(plan: &IsolationPlan, broker_pid: Option<u32>) -> Result<Isolatio
     let mut link = Link::open(&healthy.target)?;
     scene.set(&mut link, healthy, &plan.unruly)?;
     let deeds = Deeds::default();
-    let start = Instant::now();
-    let beside = thread::scope(|scope| {
-        let released = scene.release(scope, &plan.unruly, &deeds);
-        let outcome = released.and_then(|()| run_in(healthy, &topology, broker_pid));
-        // After an error, too: the scope waits for every thread.
-        deeds.stop.store(true, Ordering::Relaxed);
-        outcome
-    });
-    let span_s = start.elapsed().as_secs_f64();
-    let beside = beside?;
+    let (beside, span_s) = beside(healthy, &topology, broker_pid, &deeds, |scope| {
+        scene.release(scope, &plan.unruly, &deeds)
+    })?;
     scene.strike(&mut link)?;
     link.close()?;
+    let per_s = |octets: &AtomicU64, span_s: f64| octets.load(Ordering::Relaxed) as f64 / span_s;
+    let paces = Paces {
+        flooding: per_s(&deeds.flooded_bytes, span_s),
+        unacking: per_s(&deeds.unacked_bytes, span_s),
+        draining: per_s(&deeds.drained_bytes, span_s),
+        slow_bytes_per_s: scene.slow_bytes_per_s(),
+    };
+    let (topology, on_sink) = (Topology::of(healthy), Deeds::default());
+    let (control, control_s) = self::beside(healthy, &topology, broker_pid, &on_sink, |scope| {
+        Ok(sink::release(scope, &plan.unruly, paces, &on_sink)?)
+    })?;
     let rate = |outcome: &Outcome| outcome.rates.delivered.max(1e-9);
     let p99 = |outcome: &Outcome| outcome.latency.as_ref().map(|latency| latency.p99_us);
+    let times = |other: &Outcome| {
+        p99(&beside).zip(p99(other)).map(|(beside, other)| beside / other.max(1e-9))
+    };
     Ok(Isolation {
         rate_part: rate(&beside) / rate(&alone),
-        p99_times: p99(&beside).zip(p99(&alone)).map(|(beside, alone)| beside / alone.max(1e-9)),
-        flooded_bytes_per_s: deeds.flooded_bytes.load(Ordering::Relaxed) as f64 / span_s,
+        p99_times: times(&alone),
+        p99_times_control: times(&control),
+        flooded_bytes_per_s: paces.flooding,
+        control_flooded_bytes_per_s: per_s(&on_sink.flooded_bytes, control_s),
         cut_off: deeds.cut_off.load(Ordering::Relaxed),
         backlog: plan.unruly.backlog_bytes / healthy.size_bytes.max(1) as u64,
         drained: deeds.drained.load(Ordering::Relaxed),
         alone,
         beside,
+        control,
     })
+}
+
+/// Runs the healthy ones beside those that `release` lets loose. Returns for how long those did what they
+/// do, too.
+fn beside<'a>(
+    healthy: &Plan,
+    topology: &Topology,
+    broker_pid: Option<u32>,
+    deeds: &'a Deeds,
+    release: impl for<'scope> FnOnce(&'scope Scope<'scope, 'a>) -> Result<(), Error>,
+) -> Result<(Outcome, f64), Error> {
+    let start = Instant::now();
+    let outcome = thread::scope(|scope| {
+        let outcome = release(scope).and_then(|()| run_in(healthy, topology, broker_pid));
+        // After an error, too: the scope waits for every thread.
+        deeds.stop.store(true, Ordering::Relaxed);
+        outcome
+    });
+    Ok((outcome?, start.elapsed().as_secs_f64()))
+}
+
+impl Isolation {
+    /// What became of the healthy's messages, in all three runs.
+    pub fn verdicts(&self) -> impl Iterator<Item = &Verdict> {
+        [&self.alone, &self.beside, &self.control].into_iter().filter_map(|it| it.verdict.as_ref())
+    }
 }

@@ -22,6 +22,7 @@ pub mod round_trip;
 mod run;
 mod runs;
 mod silence;
+mod sink;
 mod span;
 pub mod spool;
 mod stamp;

@@ -9,6 +9,7 @@ use crate::client::{Error, Head, Link, Protocol, Receiver, Route, Source, Target
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustix::process::setpriority_process;
 use std::io::{self, Read, Write};
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, Scope};
 use std::time::Duration;
@@ -16,11 +17,11 @@ use std::time::Duration;
 /// How often a slow one reads.
 const SLOW_INTERVAL: Duration = Duration::from_millis(10);
 /// How long an unruly one waits before it looks whether it is over, and before it comes back.
-const PATIENCE: Duration = Duration::from_millis(50);
+pub(super) const PATIENCE: Duration = Duration::from_millis(50);
 /// What the kernel may keep for those that do not read: little, so that the broker feels it.
-const RECEIVE_BUFFER_BYTES: usize = 32 * 1024;
+pub(super) const RECEIVE_BUFFER_BYTES: usize = 32 * 1024;
 /// Octets of a flood that are written at once.
-const FLOOD_BYTES: usize = 64 * 1024;
+pub(super) const FLOOD_BYTES: usize = 64 * 1024;
 /// The flood's queue drops what is beyond; without a limit it would fill the broker's memory.
 const FLOOD_QUEUE_MAX: i64 = 20_000;
 /// The nice value of their threads.
@@ -44,6 +45,13 @@ pub struct Unruly {
     pub backlog_bytes: u64,
 }
 
+impl Unruly {
+    /// Whether one drains a backlog.
+    pub(super) fn drains(&self) -> bool {
+        self.backlog_bytes > 0
+    }
+}
+
 /// What they did, while they do it.
 #[derive(Debug, Default)]
 pub(super) struct Deeds {
@@ -53,6 +61,10 @@ pub(super) struct Deeds {
     pub(super) flooded_bytes: AtomicU64,
     /// Messages of the backlog that were drained.
     pub(super) drained: AtomicU64,
+    /// Octets that came for that.
+    pub(super) drained_bytes: AtomicU64,
+    /// Octets that were consumed and never acknowledged.
+    pub(super) unacked_bytes: AtomicU64,
     /// Connections that the broker ended.
     pub(super) cut_off: AtomicU64,
 }
@@ -130,6 +142,11 @@ impl Scene {
         Producer::connect(&fill, &control, 0, &route)?.run().map(drop)
     }
 
+    /// Octets per second that a slow one reads.
+    pub(super) fn slow_bytes_per_s(&self) -> u64 {
+        self.slow_bytes_per_s
+    }
+
     /// Deletes what was declared.
     pub(super) fn strike(&self, link: &mut Link) -> Result<(), Error> {
         link.delete_queue(&self.flood)?;
@@ -145,18 +162,22 @@ impl Scene {
     ) -> Result<(), Error> {
         for _ in 0..unruly.stalled {
             let link = self.listen(&self.stalled, true)?;
-            spawn(scope, move || self.stall(link, deeds));
+            spawn(scope, move || stall(link.into_stream(), deeds));
         }
         for index in 0..unruly.slow {
             let name = &self.slow[index % self.slow.len()];
             let link = self.listen(name, true)?;
-            spawn(scope, move || self.dawdle(link, name, deeds));
+            spawn(scope, move || {
+                // It comes back, as clients do, and is no faster then.
+                let again = || self.listen(name, true).ok().map(Link::into_stream);
+                dawdle(link.into_stream(), self.slow_bytes_per_s, deeds, again);
+            });
         }
         for _ in 0..unruly.unacking {
             let link = self.listen(&self.flood, false)?;
             spawn(scope, move || keep(link, deeds));
         }
-        if unruly.backlog_bytes > 0 {
+        if unruly.drains() {
             let mut link = Link::open(&self.target)?;
             let source = Source { auto_ack: false, ..Source::plain(&self.backlog) };
             link.subscribe(&source, DRAIN_PREFETCH)?;
@@ -179,44 +200,6 @@ impl Scene {
         Ok(link)
     }
 
-    fn stall(&self, link: Link, deeds: &Deeds) {
-        while !deeds.is_over() {
-            thread::sleep(PATIENCE);
-        }
-        // What the broker sent before it lost patience comes first; behind it is the end, if any.
-        let mut stream = link.into_stream();
-        let mut buffer = vec![0; FLOOD_BYTES];
-        loop {
-            match stream.read(&mut buffer) {
-                Ok(count) if count > 0 => {}
-                Err(error) if is_timeout(&error) => return,
-                Ok(_) | Err(_) => break,
-            }
-        }
-        deeds.cut_off.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn dawdle(&self, link: Link, name: &str, deeds: &Deeds) {
-        let per_read = self.slow_bytes_per_s * SLOW_INTERVAL.as_millis() as u64 / 1_000;
-        let mut buffer = vec![0; per_read.max(1) as usize];
-        let mut stream = link.into_stream();
-        while !deeds.is_over() {
-            thread::sleep(SLOW_INTERVAL);
-            match stream.read(&mut buffer) {
-                Ok(count) if count > 0 => continue,
-                Err(error) if is_timeout(&error) => continue,
-                Ok(_) | Err(_) => {}
-            }
-            // It comes back, as clients do, and is no faster then.
-            deeds.cut_off.fetch_add(1, Ordering::Relaxed);
-            thread::sleep(PATIENCE);
-            match self.listen(name, true) {
-                Ok(link) => stream = link.into_stream(),
-                Err(_) => return,
-            }
-        }
-    }
-
     fn open_to_flood(&self) -> Result<Link, Error> {
         let mut link = Link::open(&self.target)?;
         link.forgo_answers()?;
@@ -236,35 +219,79 @@ impl Scene {
                 link = self.open_to_flood().ok();
                 continue;
             };
-            if self.pour(open, &batch, deeds).is_err() {
+            if pour(open.stream(), &batch, deeds).is_err() {
                 deeds.cut_off.fetch_add(1, Ordering::Relaxed);
                 link = None;
             }
         }
     }
+}
 
-    /// Writes the batch again and again, until it is over or the connection is.
-    fn pour(&self, link: &Link, batch: &[u8], deeds: &Deeds) -> io::Result<()> {
-        let mut stream = link.stream();
-        stream.set_write_timeout(Some(PATIENCE))?;
-        let mut at = 0;
-        while !deeds.is_over() {
-            match stream.write(&batch[at..]) {
-                Ok(count) => {
-                    at = (at + count) % batch.len();
-                    deeds.flooded_bytes.fetch_add(count as u64, Ordering::Relaxed);
-                }
-                Err(error) if is_timeout(&error) => {}
-                Err(error) => return Err(error),
-            }
+/// Reads nothing until it is over.
+pub(super) fn stall(mut stream: TcpStream, deeds: &Deeds) {
+    while !deeds.is_over() {
+        thread::sleep(PATIENCE);
+    }
+    // What the broker sent before it lost patience comes first; behind it is the end, if any.
+    let mut buffer = vec![0; FLOOD_BYTES];
+    loop {
+        match stream.read(&mut buffer) {
+            Ok(count) if count > 0 => {}
+            Err(error) if is_timeout(&error) => return,
+            Ok(_) | Err(_) => break,
         }
-        Ok(())
+    }
+    deeds.cut_off.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Reads so many octets a second. Once cut off, goes on with what `again` opens, if anything.
+pub(super) fn dawdle(
+    mut stream: TcpStream,
+    bytes_per_s: u64,
+    deeds: &Deeds,
+    mut again: impl FnMut() -> Option<TcpStream>,
+) {
+    let per_read = bytes_per_s * SLOW_INTERVAL.as_millis() as u64 / 1_000;
+    let mut buffer = vec![0; per_read.max(1) as usize];
+    while !deeds.is_over() {
+        thread::sleep(SLOW_INTERVAL);
+        match stream.read(&mut buffer) {
+            Ok(count) if count > 0 => continue,
+            Err(error) if is_timeout(&error) => continue,
+            Ok(_) | Err(_) => {}
+        }
+        deeds.cut_off.fetch_add(1, Ordering::Relaxed);
+        thread::sleep(PATIENCE);
+        match again() {
+            Some(next) => stream = next,
+            None => return,
+        }
     }
 }
 
+/// Writes the batch again and again, until it is over or the connection is.
+pub(super) fn pour(mut stream: &TcpStream, batch: &[u8], deeds: &Deeds) -> io::Result<()> {
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut at = 0;
+    while !deeds.is_over() {
+        match stream.write(&batch[at..]) {
+            Ok(count) => {
+                at = (at + count) % batch.len();
+                deeds.flooded_bytes.fetch_add(count as u64, Ordering::Relaxed);
+            }
+            Err(error) if is_timeout(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 /// Starts one that gives way to all other threads. It would have a machine of its own; here it shares the
-/// cores with broker and healthy clients, and what those lose is to be the broker's doing alone.
-fn spawn<'scope>(scope: &'scope Scope<'scope, '_>, unruly: impl FnOnce() + Send + 'scope) {
+/// cores with broker and healthy clients, and what those lose is not to be its doing.
+pub(super) fn spawn<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    unruly: impl FnOnce() + Send + 'scope,
+) {
     scope.spawn(move || {
         // Where the system does not allow it, the run is only less fair to the broker.
         let _ = setpriority_process(None, LOWEST_PRIORITY);
@@ -277,7 +304,10 @@ fn keep(mut link: Link, deeds: &Deeds) {
     while !deeds.is_over() {
         let taken = match link.fill() {
             Ok(0) => Err(Error::hung_up()),
-            Ok(_) => link.parse(&mut ()),
+            Ok(count) => {
+                deeds.unacked_bytes.fetch_add(count as u64, Ordering::Relaxed);
+                link.parse(&mut ())
+            }
             Err(error) if is_timeout(&error) => Ok(()),
             Err(error) => Err(error.into()),
         };
@@ -320,7 +350,10 @@ fn drain(mut link: Link, deeds: &Deeds) {
         deeds.drained.store(drained.count, Ordering::Relaxed);
         match link.fill() {
             Ok(0) => Err(Error::hung_up()),
-            Ok(_) => Ok(()),
+            Ok(count) => {
+                deeds.drained_bytes.fetch_add(count as u64, Ordering::Relaxed);
+                Ok(())
+            }
             Err(error) if is_timeout(&error) => Ok(()),
             Err(error) => Err(error.into()),
         }

@@ -91,6 +91,8 @@ static METRICS: &[Metric] = &[
     less("segment_gap_us", "mean gap", "us", 1),
     more("rate_left", "rate left to the healthy", "%", 1),
     less("p99_times", "p99 of the healthy, beside alone", "x", 2),
+    less("p99_times_control", "the same, beside the same load on a sink", "x", 2),
+    less("p99_control_us", "latency p99 beside that sink", "us", 1),
     less("cut_off", "unruly clients cut off", "", 0),
     more("confirmed", "confirmed before the kill", "msg", 0),
     less("confirmed_lost", "confirmed and lost", "msg", 0),

@@ -45,11 +45,21 @@ pub(super) static PRESETS: &[Preset] = &[
         text: TEXT,
         about: "healthy pairs alone, then beside a stalled, slow and flooding clients",
         notes: &[
-            "the unruly give way to others on this machine's cores: what the healthy lose is the broker's \
-             doing",
+            "the unruly give way to others on this machine's cores; what the machine takes from the healthy \
+             all the same shows in the control, where the unruly do as much to a sink of the tool's own, \
+             and not to the broker",
         ],
         axis: "pairs",
-        columns: &["rate_left", "p99_times", "out_rate", "cut_off", "broker_us"],
+        columns: &[
+            "rate_left",
+            "p99_times",
+            "p99_times_control",
+            "p99_us",
+            "p99_control_us",
+            "out_rate",
+            "cut_off",
+            "broker_us",
+        ],
         parameters: &[
             ("pairs", "20"),
             ("rate", "20000"),

@@ -118,10 +118,14 @@ pub(crate) fn round_trips(trips: &RoundTrips) -> String {
     text + &format!("  verdict      {}\n", judged(&trips.verdict))
 }
 
-/// Healthy clients alone and beside unruly ones.
+/// Healthy clients alone, beside unruly ones, and beside the same on a sink.
 pub(crate) fn isolation(found: &Isolation) -> String {
-    let mut text =
-        format!("alone: {}beside the unruly: {}", load(&found.alone), load(&found.beside));
+    let mut text = format!(
+        "alone: {}beside the unruly: {}beside the same load on a sink: {}",
+        load(&found.alone),
+        load(&found.beside),
+        load(&found.control)
+    );
     let mut line = |name: &str, value: String| {
         writeln!(text, "  {name:<12} {value}").expect("a String takes everything");
     };
@@ -133,7 +137,15 @@ pub(crate) fn isolation(found: &Isolation) -> String {
             None => "the tool fell behind its own schedule: no percentiles".to_owned(),
         },
     );
-    line("flood", format!("{:.1} MB/s", found.flooded_bytes_per_s / 1e6));
+    if let Some(times) = found.p99_times_control {
+        line(
+            "",
+            format!("{times:.2} times that beside the same load on a sink, without the broker"),
+        );
+    }
+    let flood = found.flooded_bytes_per_s / 1e6;
+    let on_sink = found.control_flooded_bytes_per_s / 1e6;
+    line("flood", format!("{flood:.1} MB/s, {on_sink:.1} MB/s on the sink"));
     if found.backlog > 0 {
         let (drained, backlog) = (grouped(found.drained as f64), grouped(found.backlog as f64));
         line("backlog", format!("{drained} of {backlog} messages drained"));

@@ -3,6 +3,7 @@
 use super::result::{CaseResult, Measurement, PresetResult, Report, Run, SideInfo};
 use super::{Raw, compare, median, page, preset_table};
 use crate::load::Verdict;
+use crate::load::isolation::Isolation;
 use crate::peer::Level;
 
 fn done(rate: f64) -> Run {
@@ -177,4 +178,29 @@ fn a_run_is_a_part_of_the_fastest_of_its_side() {
     let shares = |case: usize, side| report.presets[0].cases[case].values(side, "of_fastest");
     assert_eq!((shares(0, 0), shares(1, 0)), (vec![100.0, 120.0, 80.0], vec![25.0, 30.0, 20.0]));
     assert_eq!((shares(0, 1), shares(1, 1)), (vec![100.0], vec![25.0]));
+}
+
+#[test]
+fn isolation_is_told_beside_alone_and_beside_a_sink() {
+    let mut found = Isolation {
+        rate_part: 0.99,
+        p99_times: Some(3.0),
+        p99_times_control: Some(1.05),
+        flooded_bytes_per_s: 80e6,
+        control_flooded_bytes_per_s: 79e6,
+        ..Isolation::default()
+    };
+    let text = super::isolation(&found);
+    for wanted in [
+        "beside the same load on a sink: ",
+        "3.00 times that alone\n",
+        "1.05 times that beside the same load on a sink",
+        "80.0 MB/s, 79.0 MB/s on the sink",
+    ] {
+        assert!(text.contains(wanted), "{text}");
+    }
+    // Where the tool fell behind in one of the runs, nothing is made up.
+    (found.p99_times, found.p99_times_control) = (None, None);
+    let text = super::isolation(&found);
+    assert!(text.contains("no percentiles") && !text.contains("times that"), "{text}");
 }

@@ -37,10 +37,12 @@ pub(crate) fn compare(sides: &[Side], effort: Effort, unruly: Unruly) -> Result<
             let once = isolation::measure(&plan, Some(side.pid()))
                 .map_err(|error| format!("isolation on {}: {error}", side.name))?;
             eprintln!(
-                "isolation: {}: {:.1}% of the rate, p99 {} times that alone, {} cut off",
+                "isolation: {}: {:.1}% of the rate, p99 {} times that alone, {} times that beside a sink, {} \
+                 cut off",
                 side.name,
                 once.rate_part * 100.0,
-                once.p99_times.map_or("?".to_owned(), |times| format!("{times:.2}")),
+                shown(once.p99_times),
+                shown(once.p99_times_control),
                 once.cut_off
             );
             found.push(once);
@@ -51,6 +53,10 @@ pub(crate) fn compare(sides: &[Side], effort: Effort, unruly: Unruly) -> Result<
         describe(&mut section, side, found);
     }
     Ok(section)
+}
+
+fn shown(times: Option<f64>) -> String {
+    times.map_or("?".to_owned(), |times| format!("{times:.2}"))
 }
 
 fn name(unruly: &Unruly) -> String {
@@ -75,6 +81,13 @@ fn describe(section: &mut Section, side: &Side, found: &[Isolation]) {
     let beside = spread(found.iter().map(|it| p99(&it.beside)), 0);
     section.value(name, "p99 alone", format!("{alone} us"));
     section.value(name, "beside", format!("{beside} us"));
+    // What the machine does to the healthy whatever the broker does.
+    let control = spread(found.iter().map(|it| p99(&it.control)), 0);
+    section.value(name, "beside the same on a sink", format!("{control} us"));
+    let times: Vec<f64> = found.iter().filter_map(|it| it.p99_times_control).collect();
+    if !times.is_empty() {
+        section.value(name, "times that", spread(times.into_iter(), 2));
+    }
     let part = spread(found.iter().map(|it| it.rate_part * 100.0), 1);
     section.value(name, "rate left", format!("{part}%"));
     let flood = spread(found.iter().map(|it| it.flooded_bytes_per_s / 1e6), 0);
@@ -90,8 +103,7 @@ fn describe(section: &mut Section, side: &Side, found: &[Isolation]) {
         } else {
             Check::at_most("times the p99 alone", median(times), P99_TIMES_MAX)
         });
-        let verdicts = || found.iter().flat_map(|it| [&it.alone.verdict, &it.beside.verdict]);
-        let clean = verdicts().flatten().all(crate::load::Verdict::is_clean);
+        let clean = found.iter().flat_map(Isolation::verdicts).all(crate::load::Verdict::is_clean);
         section.check(Check::holds("nothing of the healthy lost", clean));
     }
 }

@@ -189,9 +189,15 @@ fn the_healthy_are_measured_alone_and_beside_the_unruly() {
         let plan = IsolationPlan { healthy, unruly };
         assert_eq!(plan.check(), Ok(()));
         let found = isolation::measure(&plan, None).expect("the fake answers");
-        let verdicts = [found.alone.verdict, found.beside.verdict].into_iter().flatten();
-        assert_eq!(verdicts.filter(Verdict::is_clean).count(), 2);
-        assert!(found.rate_part > 0.0 && found.p99_times.is_none_or(|times| times > 0.0));
+        assert_eq!(found.verdicts().filter(|it| it.is_clean() && it.delivered > 0).count(), 3);
+        assert!(found.rate_part > 0.0);
+        for (times, other) in
+            [(found.p99_times, &found.alone), (found.p99_times_control, &found.control)]
+        {
+            let p99 = |outcome: &load::Outcome| outcome.latency.as_ref().map(|it| it.p99_us);
+            let ratio = p99(&found.beside).zip(p99(other)).map(|(beside, other)| beside / other);
+            assert_eq!(times, ratio);
+        }
         assert_eq!((found.drained, found.backlog), (backlog_bytes / 100, backlog_bytes / 100));
     }
 }
