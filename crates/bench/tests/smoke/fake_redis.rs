@@ -293,10 +293,10 @@ fn serve(
     let mut input = BufReader::new(stream.try_clone()?);
     let (mut answers, mut transaction) = (true, None);
     loop {
-        let mut words = command(&mut input)?;
+        let words = command(&mut input)?;
         let body = words.last().expect("a command has a word").clone();
-        let text = |word: Vec<u8>| String::from_utf8_lossy(&word).into_owned();
-        let words: Vec<String> = words.drain(..).map(text).collect();
+        let text = |word: &Vec<u8>| String::from_utf8_lossy(word).into_owned();
+        let words: Vec<String> = words.iter().map(text).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         // Under the lock, so that an answer cannot fall into the middle of a message.
         let mut state = shared.lock();
@@ -340,8 +340,7 @@ fn serve(
             ["XREADGROUP", "GROUP", group, member, "BLOCK", ms, "COUNT", count, .., key, ">"] => {
                 let wait = Duration::from_millis(ms.parse().expect("a number"));
                 let member = if words.contains(&"NOACK") { "" } else { *member };
-                let read = [*key, *group, member, *count];
-                state = shared.read(state, read, wait, &mut out);
+                state = shared.read(state, [*key, *group, member, *count], wait, &mut out);
             }
             ["QUIT"] => return stream.write_all(b"+OK\r\n"),
             _ => state.keep(&words, &mut out),

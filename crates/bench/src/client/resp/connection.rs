@@ -285,26 +285,10 @@ impl Connection {
     #[inline]
     fn parse_items(&mut self, receiver: &mut impl Receiver) -> Result<(), Error> {
         loop {
-            if let Some(left) = self.body_left {
-                let piece = |bytes: &[u8]| match bytes.get(left..left + 2) {
-                    Some(b"\r\n") => {
-                        receiver.body(&bytes[..left]);
-                        Ok(Some((None, left + 2)))
-                    }
-                    Some(_) => Err(nonsense("a body without its end")),
-                    None => {
-                        let count = bytes.len().min(left);
-                        receiver.body(&bytes[..count]);
-                        Ok((count > 0).then_some((Some(left - count), count)))
-                    }
-                };
-                let Some(left) = self.incoming.take(piece)? else { return Ok(()) };
-                self.body_left = left;
-                if left.is_some() {
-                    continue;
-                }
-                receiver.complete();
-                self.answered(self.entries_left == 0);
+            if let Some(left) = self.body_left
+                && !self.parse_body(left, receiver)?
+            {
+                return Ok(());
             }
             if self.entries_left == 0 && self.member.as_ref().is_some_and(Member::is_claiming) {
                 match self.parse_claim()? {
@@ -364,6 +348,32 @@ impl Connection {
                 Some(Item::Refused(_) | Item::Number | Item::Other) => {}
             }
         }
+    }
+
+    /// Takes of a body what has come of the octets that are left of it. Returns whether that was all.
+    #[inline]
+    fn parse_body(&mut self, mut left: usize, receiver: &mut impl Receiver) -> Result<bool, Error> {
+        loop {
+            let piece = |bytes: &[u8]| match bytes.get(left..left + 2) {
+                Some(b"\r\n") => {
+                    receiver.body(&bytes[..left]);
+                    Ok(Some((None, left + 2)))
+                }
+                Some(_) => Err(nonsense("a body without its end")),
+                None => {
+                    let count = bytes.len().min(left);
+                    receiver.body(&bytes[..count]);
+                    Ok((count > 0).then_some((Some(left - count), count)))
+                }
+            };
+            let Some(taken) = self.incoming.take(piece)? else { return Ok(false) };
+            self.body_left = taken;
+            let Some(rest) = taken else { break };
+            left = rest;
+        }
+        receiver.complete();
+        self.answered(self.entries_left == 0);
+        Ok(true)
     }
 
     /// Takes the beginning or the end of the answer to a claim, if that is next; `None` if more must come
