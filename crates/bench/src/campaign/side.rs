@@ -198,11 +198,12 @@ mod tests {
 
     #[test]
     fn sides_are_named_and_told_apart() {
-        let origins = ["angarium", "angarium", "rabbitmq:stomp", "nats"];
+        let origins = ["angarium", "angarium", "rabbitmq:stomp", "nats", "nats:jetstream"];
         let origins = origins.map(|text| Origin::peer(text).expect("it is one")).to_vec();
         let sides = Side::all(origins, Path::new("data"));
         let labels: Vec<&str> = sides.iter().map(Side::label).collect();
-        assert_eq!(labels, ["angarium", "angarium'", "rabbitmq:stomp", "nats"]);
+        let wanted = ["angarium", "angarium'", "rabbitmq:stomp", "nats", "nats:jetstream"];
+        assert_eq!(labels, wanted);
         assert!(Origin::peer("nats:amqp").is_err_and(|why| why.contains("nats")));
         assert!(Origin::peer("kafka").is_err_and(|why| why.contains("mosquitto")));
     }

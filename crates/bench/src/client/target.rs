@@ -37,6 +37,14 @@ impl Protocol {
         }
     }
 
+    /// The name of what direct messages go by.
+    pub fn direct_name(self) -> &'static str {
+        match self {
+            Protocol::JetStream => Protocol::Nats.name(),
+            _ => self.name(),
+        }
+    }
+
     /// What separates the parts of a name.
     pub fn separator(self) -> char {
         match self {

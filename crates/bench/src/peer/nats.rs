@@ -39,3 +39,29 @@ pub(super) fn with_streams(program: &str, folder: &Path, port: u16) -> Result<Fo
 fn log(folder: &Path) -> String {
     folder.join("nats-server.log").to_string_lossy().into_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::Protocol;
+    use crate::peer::{Kind, Level};
+
+    #[test]
+    fn what_it_acknowledges_is_flushed_where_it_has_streams() {
+        let folder = std::env::temp_dir().join(format!("bench-jetstream-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("it can be made");
+        let with = with_streams("nats-server", &folder, 4222);
+        let written = fs::read_to_string(folder.join("nats-server.conf"));
+        drop(fs::remove_dir_all(&folder));
+        let (command, targets, file) = with.expect("it is written");
+        assert_eq!(written.expect("it is there"), file.expect("it is said"));
+        assert_eq!((command.len(), command[1].as_str()), (3, "-c"));
+        assert_eq!(targets[0].to_string(), "jetstream://127.0.0.1:4222");
+        assert_eq!(Kind::Nats.level(targets[0].protocol()), Level::Flushed);
+        let (command, targets, file) =
+            without_streams("nats-server", &folder, 4222).expect("nothing is written");
+        assert!(!command.contains(&"-c".to_owned()) && file.is_none());
+        assert_eq!(targets[0].protocol(), Protocol::Nats);
+        assert_eq!(Kind::Nats.level(Protocol::Nats), Level::AtMostOnce);
+    }
+}

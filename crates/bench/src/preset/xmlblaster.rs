@@ -187,7 +187,7 @@ fn protocols(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
         let broker = Broker { target, targets: broker.targets };
         let end = super::work::timed(parameters);
         let plan = Plan { end, ..broker.direct(parameters.size(), 1) };
-        Case::load(target.protocol().name(), 1.0, plan)
+        Case::load(target.protocol().direct_name(), 1.0, plan)
     };
     broker.targets.iter().map(case).collect()
 }
