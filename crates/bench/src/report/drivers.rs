@@ -6,14 +6,15 @@ use std::fmt::Write;
 
 /// A row for each side of each driver.
 pub(crate) fn drivers(costs: &DriverCosts) -> String {
-    let with = |is: bool, what| if is { format!(", with {what}") } else { String::new() };
+    let with = match (costs.checksum, costs.latency) {
+        (true, true) => " with checksums and latencies",
+        (true, false) => " with checksums",
+        (false, true) => " with latencies",
+        (false, false) => "",
+    };
+    let (size_bytes, runs, span_s) = (costs.size_bytes, costs.runs, costs.span_s);
     let mut text = format!(
-        "CPU nanoseconds per message of {} B{}{}: medians of {} runs of {} s\n\n",
-        costs.size_bytes,
-        with(costs.checksum, "checksums"),
-        with(costs.latency, "latencies"),
-        costs.runs,
-        costs.span_s,
+        "CPU nanoseconds per message of {size_bytes} B{with}: medians of {runs} runs of {span_s} s\n\n"
     );
     row(
         &mut text,
