@@ -72,6 +72,10 @@ pub(super) struct Sampler<'a> {
 impl<'a> Sampler<'a> {
     /// The span begins now; latencies count from now on.
     pub(super) fn start(control: &'a Control, broker_pid: Option<u32>) -> Sampler<'a> {
+        // What it held in loads before this one is not this one's.
+        if let Some(pid) = broker_pid {
+            Usage::forget_peaks(pid);
+        }
         let start = Snapshot::take(control, broker_pid);
         control.measuring.store(true, Ordering::Relaxed);
         let cpu_ns = start.broker.as_ref().map_or(0, |usage| usage.cpu_ns);

@@ -55,6 +55,9 @@ fn fill_and_drain(
 ) -> Result<SpoolOutcome, Error> {
     let usage = || broker_pid.and_then(Usage::of_tree);
     let control = Control::new(plan.producers, plan.consumers, 0, plan.copies());
+    if let Some(pid) = broker_pid {
+        Usage::forget_peaks(pid);
+    }
     let (before, start) = (usage(), Instant::now());
     let produced = thread::scope(|scope| {
         let mut producers = Vec::new();

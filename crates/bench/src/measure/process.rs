@@ -44,7 +44,7 @@ pub struct Cost {
     pub disk_flushes_per_s: Option<f64>,
     /// Resident memory at the end.
     pub rss_kib: u64,
-    /// The most resident memory since it started.
+    /// The most resident memory during the measurement, or since it started where the system does not tell.
     pub rss_peak_kib: u64,
 }
 
@@ -73,6 +73,15 @@ impl Usage {
         let before = |thread: &u32| start.threads_ns.get(thread).copied().unwrap_or(0);
         let grown = |(thread, ns): (&u32, &u64)| ns.saturating_sub(before(thread));
         self.threads_ns.iter().map(grown).max().unwrap_or(0)
+    }
+
+    /// Lets the largest memory of the process and its descendants count from now on. Where the system does
+    /// not allow that, it counts from their start.
+    pub fn forget_peaks(pid: u32) {
+        for pid in std::iter::once(pid).chain(descendants(pid, &parents())) {
+            // See proc(5): 5 sets the high-water mark to what is resident.
+            let _ = fs::write(format!("/proc/{pid}/clear_refs"), "5");
+        }
     }
 
     /// The usage of the process and its descendants; `None` if it is not there.

@@ -109,3 +109,14 @@ fn interrupts_of_the_machine_are_charged_to_nobody() {
     assert_eq!(parse_machine(stat), Some(ticks));
     assert_eq!(parse_machine("cpu  100 20 50"), None);
 }
+
+#[test]
+fn the_largest_memory_counts_from_when_that_is_asked_for() {
+    const BYTES: usize = 128 << 20;
+    let pid = std::process::id();
+    let peak = || Usage::of_tree(pid).expect("it is us").rss_peak_kib;
+    drop(std::hint::black_box(vec![1u8; BYTES]));
+    let before = peak();
+    Usage::forget_peaks(pid);
+    assert!(peak() + (BYTES / 2 / 1024) as u64 <= before, "{before} and {}", peak());
+}
