@@ -2,6 +2,7 @@
 
 use super::work::Case;
 use super::{Baseline, Broker, History, PLAIN, Parameters, Plot, Points, Preset, Work};
+use crate::client::Protocol;
 use crate::load::{End, Plan};
 
 const TEXT: &str = "Pang & Maheshwari, TIB/RV and SonicMQ";
@@ -198,8 +199,13 @@ fn overload(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
     let case = |megabytes: f64| {
         let count = (megabytes * 1e6) as u64 / parameters.count("size").max(1);
         // Without queues only what is persistent is kept for nobody.
-        let plan = match broker.target.protocol().drops() {
-            true => broker.persistent(parameters.size(), 100),
+        let protocol = broker.target.protocol();
+        let plan = match protocol.drops() {
+            // A stream of Redis keeps what need not outlive a restart, too, as queues do.
+            true => Plan {
+                persistent: protocol != Protocol::Resp,
+                ..broker.persistent(parameters.size(), 100)
+            },
             false => broker.plan(parameters.size()),
         };
         let plan = Plan { end: End::Count(count), ahead: 0, ..plan };

@@ -84,6 +84,25 @@ fn the_parameters_are_those_of_the_texts() {
 }
 
 #[test]
+fn what_is_kept_for_nobody_outlives_a_restart_only_where_it_must() {
+    // Whether it is kept by more than a queue, and whether it is then persistent.
+    for (target, kept, persistent) in [
+        ("amqp://h", false, false),
+        ("redis://h", true, false),
+        ("mqtt://h", true, true),
+        ("nats://h", true, true),
+    ] {
+        let target: Target = target.parse().expect("it is one");
+        let preset = find("pang-ping").expect("there is one");
+        let broker = Broker { target: &target, targets: std::slice::from_ref(&target) };
+        let cases = (preset.cases)(&preset.defaults(true), &broker);
+        let Work::Spool(plan) = &cases[0].work else { panic!("it spools") };
+        assert_eq!((plan.is_kept(), plan.persistent), (kept, persistent), "{target}");
+        assert_eq!(cases[0].work.is_kept_in_memory(), kept && !persistent, "{target}");
+    }
+}
+
+#[test]
 fn parameters_are_numbers_lists_and_ranges() {
     let mut parameters = Parameters::new(&[("a", "1..3"), ("b", "5")]);
     assert_eq!(parameters.list("a"), [1.0, 2.0, 3.0]);
