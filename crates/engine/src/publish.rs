@@ -540,13 +540,18 @@ impl Engine {
         self.after_push(now, placement.queue, is_first, placement.expires, fx);
     }
 
-    /// Whether more comes into a queue than its consumers get. In memory: half of what it may hold
-    /// there is full, and somebody consumes. On the disk: somebody could take more than comes back
-    /// from there. A queue that nobody consumes from, or whose consumers are not able to take more
-    /// (slow ones, say), takes messages as fast as they come.
+    /// Whether more comes into a queue than its consumers get. Somebody consumes, and it is full and lets
+    /// go of others for what comes. In memory: half of what it may hold there is full, and somebody
+    /// consumes. On the disk: somebody could take more than comes back from there. A queue that nobody
+    /// consumes from, or one with room whose consumers are not able to take more (slow ones, say), takes
+    /// messages as fast as they come.
     #[inline]
     fn is_outrun(&self, slot: u32, is_cold: bool) -> bool {
         let queue = self.queues.get(slot).expect("a message was put into it just now");
+        let is_consumed = !queue.subscriptions.is_empty();
+        if is_consumed && queue.options.overflow == Overflow::DropHead && queue.is_over_limit() {
+            return true;
+        }
         if is_cold {
             return !queue.able.is_empty();
         }
@@ -554,7 +559,7 @@ impl Engine {
         let others = self.resident.saturating_sub(queue.resident);
         let rest = limits.resident_bytes_max.saturating_sub(others);
         let most = limits.queue_resident_bytes_max.min(rest);
-        !queue.subscriptions.is_empty() && queue.resident > most / 2
+        is_consumed && queue.resident > most / 2
     }
 }
 

@@ -112,6 +112,14 @@ impl Engine {
         self.counters.published + self.counters.sent_home + self.counters.emitted
     }
 
+    /// Of what there was so far, messages that came to nothing: nobody listened and no queue took them,
+    /// or a full queue let go of one for them.
+    #[inline]
+    #[must_use]
+    pub fn wasted(&self) -> u64 {
+        self.counters.unheard + self.counters.unroutable + self.counters.dropped
+    }
+
     /// Bytes of messages that all queues hold in memory, as [`crate::limits::Limits`] counts them.
     #[must_use]
     pub fn resident_bytes(&self) -> u64 {

@@ -21,6 +21,8 @@ impl Node {
         }
         connection.received_bytes += bytes.len() as u64;
         connection.is_active = true;
+        self.company.heard_from(now, id);
+        let before = (self.engine.taken(), self.engine.wasted());
         if connection.carry.is_empty() {
             let used = self.drive(now, id, bytes);
             if let Some(connection) = self.connections[id.0 as usize].as_mut() {
@@ -29,6 +31,7 @@ impl Node {
         } else {
             self.complete_carry(now, id, bytes);
         }
+        self.slow_flood(now, id, bytes.len(), before);
     }
 
     /// Presents kept input with as much of `bytes` behind it as it takes to complete it, and the rest
@@ -68,9 +71,9 @@ impl Node {
 
     /// Whether the host should read from the connection. Not while the session waits for an answer,
     /// nor while much is unsent, nor while what it asked for at once waits for the next turn; for a moment
-    /// not from one that outruns a queue's consumers or has sent more than it may; not while other shards
-    /// or all who hear it are behind; and not from one that stores messages while the journal has more
-    /// than the disk takes.
+    /// not from one that outruns a queue's consumers, floods others, or has sent more than it may; not
+    /// while other shards or all who hear it are behind; and not from one that stores messages while the
+    /// journal has more than the disk takes.
     pub fn wants_read(&self, id: ConnectionId) -> bool {
         let Some(connection) = self.connections[id.0 as usize].as_ref() else { return false };
         let is_held_up = connection.session.is_waiting()

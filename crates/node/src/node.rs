@@ -4,7 +4,7 @@ use crate::administration::Operators;
 use crate::connection::Connection;
 use crate::episodes::Episodes;
 use crate::options::Options;
-use crate::outrun::Slowed;
+use crate::outrun::{Company, Slowed};
 use crate::parcel::{FromHome, Value, Word};
 use crate::places::Places;
 use crate::rate::Rates;
@@ -62,6 +62,7 @@ pub struct Node {
     pub(crate) resting: Vec<ConnectionId>,
     pub(crate) next_sweep: Option<Time>,
     pub(crate) slowed: Slowed,
+    pub(crate) company: Company,
     pub(crate) rates: Rates,
     pub(crate) places: Places,
     pub(crate) episodes: Episodes,
@@ -114,6 +115,7 @@ impl Node {
             resting: Vec::new(),
             next_sweep: None,
             slowed: Slowed::default(),
+            company: Company::default(),
             rates: Rates::new(shards),
             places: Places::default(),
             episodes: Episodes::default(),

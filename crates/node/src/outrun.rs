@@ -1,4 +1,5 @@
-//! Publishers that put more into a queue than its consumers get are read from a moment later.
+//! Publishers that put more into a queue than its consumers get, and those that flood others with what
+//! comes to nothing, are read from a moment later.
 
 use crate::node::Node;
 use angarium_engine::{ConnectionId, Time};
@@ -7,6 +8,37 @@ use std::time::Duration;
 /// How long such a connection is not read from. With 64 KiB read at once, even then it may send 64 MB
 /// a second: it is slowed down, not stopped, so that nothing can wait for it in a circle.
 const PAUSE: Duration = Duration::from_millis(1);
+
+/// A read of as much, most of which came to nothing, is a flood's.
+const FLOOD_BYTES: usize = 32 << 10;
+/// How long after its input a connection is there for others.
+const COMPANY: Duration = Duration::from_millis(1);
+
+/// Who sends beside whom: those that a flood would disturb.
+#[derive(Debug, Default)]
+pub(crate) struct Company {
+    /// Who sent last, and when.
+    last: Option<ConnectionId>,
+    last_sent: Time,
+    /// When any other one last sent.
+    others_sent: Time,
+}
+
+impl Company {
+    /// Input came from a connection.
+    #[inline]
+    pub(crate) fn heard_from(&mut self, now: Time, connection: ConnectionId) {
+        if self.last.replace(connection) != Some(connection) {
+            self.others_sent = self.last_sent;
+        }
+        self.last_sent = now;
+    }
+
+    /// Whether others than the one that sent last have just sent something too.
+    fn is_there(&self, now: Time) -> bool {
+        now.since(self.others_sent) < COMPANY
+    }
+}
 
 /// Connections that are slowed down, and when they go on: all together.
 #[derive(Debug, Default)]
@@ -42,6 +74,25 @@ impl Node {
         let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
         if !std::mem::replace(&mut connection.is_slowed, true) {
             self.slowed.add(now, id);
+        }
+    }
+
+    /// After `bytes` of input, before which the engine had `taken` and `wasted` so many messages: slows
+    /// the connection down if most of it came to nothing and others are there. What nobody gets may
+    /// wait; without others it is as fast as it can be.
+    #[inline]
+    pub(crate) fn slow_flood(
+        &mut self,
+        now: Time,
+        id: ConnectionId,
+        bytes: usize,
+        (taken, wasted): (u64, u64),
+    ) {
+        let taken = self.engine.taken() - taken;
+        let wasted = self.engine.wasted() - wasted;
+        let is_flood = bytes >= FLOOD_BYTES && wasted > taken / 2;
+        if is_flood && self.company.is_there(now) {
+            self.slow_down(now, id);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Scenarios against a whole node: bytes in, bytes out, over a disk in memory.
 
 mod broker;
+mod floods;
 mod host;
 mod laggards;
 mod shards;

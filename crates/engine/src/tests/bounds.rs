@@ -82,6 +82,20 @@ fn publishers_hear_that_consumers_do_not_keep_up() {
         2,
     );
     check("nobody consumes", &format!("a queue q\n {publish}"), 0);
+    let short = "a queue q length=1";
+    check(
+        "full, and lets go of others",
+        &format!("{short}\n b subscribe q c credit=1\n a publish - q m0\n {publish}"),
+        3,
+    );
+    check("full, and nobody consumes", &format!("{short}\n {publish}"), 0);
+    check(
+        "full, and takes nothing more",
+        &format!(
+            "{short} overflow=reject\n b subscribe q c credit=1\n a publish - q m0\n {publish}"
+        ),
+        0,
+    );
     check("it is handed on", &format!("a queue q\n b subscribe q c presettled\n {publish}"), 0);
     check(
         "on the disk, and nobody could take more",

@@ -10,6 +10,7 @@ use angarium_engine::{Bound, ConnectionId, Quota, Request, ShardId, Time};
 use angarium_journal::FaultyStorage;
 use angarium_protocol::{Identity, Peer, Protocol};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 /// Bytes unsent to a client at which it hears nothing more.
 pub(super) const DIRECT_BYTES_MAX: usize = 64 << 10;
@@ -135,6 +136,15 @@ impl Broker {
         let client = &self.clients[name];
         let id = client.id.expect("it is connected");
         self.nodes[client.shard].received(self.now, id, text.as_bytes());
+    }
+
+    /// Lets time pass.
+    pub(super) fn pass(&mut self, time: Duration) {
+        self.now = self.now.plus(time);
+        for node in &mut self.nodes {
+            node.expire(self.now);
+        }
+        self.settle_down();
     }
 
     /// What a client heard since it was last asked.
