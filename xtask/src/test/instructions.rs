@@ -13,11 +13,11 @@ const MESSAGES: u64 = 1_280;
 /// each may take: a tenth above what it took when the bound was last set. Lower them where something
 /// has become cheaper.
 const BOUNDS: &[(&str, u64)] = &[
-    ("nats", 1_730),
-    ("nats-fanout-10", 6_450),
-    ("nats-among-1000", 1_730),
-    ("nats-among-30000", 1_730),
-    ("nats-across", 3_940),
+    ("nats", 1_310),
+    ("nats-fanout-10", 4_940),
+    ("nats-among-1000", 1_310),
+    ("nats-among-30000", 1_310),
+    ("nats-across", 3_580),
     ("amqp", 1_610),
     ("amqp-away", 4_490),
 ];
