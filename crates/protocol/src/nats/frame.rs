@@ -127,21 +127,34 @@ fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
 
+/// What ends the line of a message without headers, as all libraries write it: a reply subject, which
+/// may be missing, and the size. Returns both, and where the line ends; `None`: there is something else,
+/// or not all of it.
+#[inline(always)]
+pub fn reply_and_size(input: &[u8], at: usize) -> Option<(&[u8], usize, usize)> {
+    if let Some((size, end)) = last_number(input, at) {
+        return Some((&[], size, end));
+    }
+    let (reply, at) = plain(input, at)?;
+    let (size, end) = last_number(input, at)?;
+    Some((reply, size, end))
+}
+
 /// The decimal number that begins at `at` and ends with the line, and where that ends; `None`: there is
 /// something else, more than nine digits, or not all of it.
 #[inline(always)]
-pub fn last_number(input: &[u8], at: usize) -> Option<(usize, usize)> {
+fn last_number(input: &[u8], at: usize) -> Option<(usize, usize)> {
     let (mut number, mut here) = (0, at);
     loop {
         let value = input.get(here)?.wrapping_sub(b'0');
         if value > 9 {
             break;
         }
-        number = number * 10 + usize::from(value);
-        here += 1;
-        if here - at > DIGITS_MAX {
+        if here - at == DIGITS_MAX {
             return None;
         }
+        number = number * 10 + usize::from(value);
+        here += 1;
     }
     let [b'\r', b'\n', ..] = input.get(here..)? else { return None };
     (here > at).then_some((number, here + 2))

@@ -109,13 +109,7 @@ impl<'a> ClientOp<'a> {
 #[inline]
 fn plain_publish<'a>(input: &'a [u8], limits: &Limits) -> Option<(ClientOp<'a>, usize)> {
     let (subject, at) = frame::plain(input, 4)?;
-    let (reply, (bytes, at)) = match frame::last_number(input, at) {
-        Some(size) => (&[][..], size),
-        None => {
-            let (reply, at) = frame::plain(input, at)?;
-            (reply, frame::last_number(input, at)?)
-        }
-    };
+    let (reply, bytes, at) = frame::reply_and_size(input, at)?;
     // What precedes the payload is the line with its verb, one blank and its line end.
     if bytes > limits.payload_bytes_max || at > limits.control_line_bytes_max {
         return None;

@@ -99,13 +99,7 @@ impl<'a> ServerOp<'a> {
 fn plain_message(input: &[u8], payload_bytes_max: usize) -> Option<(ServerOp<'_>, usize)> {
     let (subject, at) = frame::plain(input, 4)?;
     let (sid, at) = frame::plain(input, at)?;
-    let (reply, (bytes, at)) = match frame::last_number(input, at) {
-        Some(size) => (&[][..], size),
-        None => {
-            let (reply, at) = frame::plain(input, at)?;
-            (reply, frame::last_number(input, at)?)
-        }
-    };
+    let (reply, bytes, at) = frame::reply_and_size(input, at)?;
     if bytes > payload_bytes_max {
         return None;
     }
