@@ -113,11 +113,11 @@ impl Engine {
     }
 
     /// Of what there was so far, messages that came to nothing: nobody listened and no queue took them,
-    /// or a full queue let go of one for them.
+    /// or a full queue let go of one for them, which became no dead letter.
     #[inline]
     #[must_use]
     pub fn wasted(&self) -> u64 {
-        self.counters.unheard + self.counters.unroutable + self.counters.dropped
+        self.counters.unheard + self.counters.unroutable + self.counters.let_go
     }
 
     /// Bytes of messages that all queues hold in memory, as [`crate::limits::Limits`] counts them.

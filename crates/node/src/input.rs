@@ -21,7 +21,6 @@ impl Node {
         }
         connection.received_bytes += bytes.len() as u64;
         connection.is_active = true;
-        self.company.heard_from(now, id);
         let before = (self.engine.taken(), self.engine.wasted());
         if connection.carry.is_empty() {
             let used = self.drive(now, id, bytes);

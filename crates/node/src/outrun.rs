@@ -14,7 +14,7 @@ const FLOOD_BYTES: usize = 32 << 10;
 /// How long after its input a connection is there for others.
 const COMPANY: Duration = Duration::from_millis(1);
 
-/// Who sends beside whom: those that a flood would disturb.
+/// Who sends what somebody gets: those that a flood would disturb.
 #[derive(Debug, Default)]
 pub(crate) struct Company {
     /// Who sent last, and when.
@@ -27,16 +27,18 @@ pub(crate) struct Company {
 impl Company {
     /// Input came from a connection.
     #[inline]
-    pub(crate) fn heard_from(&mut self, now: Time, connection: ConnectionId) {
+    fn heard_from(&mut self, now: Time, connection: ConnectionId) {
         if self.last.replace(connection) != Some(connection) {
             self.others_sent = self.last_sent;
         }
         self.last_sent = now;
     }
 
-    /// Whether others than the one that sent last have just sent something too.
-    fn is_there(&self, now: Time) -> bool {
-        now.since(self.others_sent) < COMPANY
+    /// Whether others than `connection` have just sent something.
+    fn is_there(&self, now: Time, connection: ConnectionId) -> bool {
+        let is_last = self.last == Some(connection);
+        let sent = if is_last { self.others_sent } else { self.last_sent };
+        now.since(sent) < COMPANY
     }
 }
 
@@ -79,7 +81,7 @@ impl Node {
 
     /// After `bytes` of input, before which the engine had `taken` and `wasted` so many messages: slows
     /// the connection down if most of it came to nothing and others are there. What nobody gets may
-    /// wait; without others it is as fast as it can be.
+    /// wait; without others, but for other floods, it is as fast as it can be.
     #[inline]
     pub(crate) fn slow_flood(
         &mut self,
@@ -88,10 +90,11 @@ impl Node {
         bytes: usize,
         (taken, wasted): (u64, u64),
     ) {
-        let taken = self.engine.taken() - taken;
-        let wasted = self.engine.wasted() - wasted;
+        let (taken, wasted) = (self.engine.taken() - taken, self.engine.wasted() - wasted);
         let is_flood = bytes >= FLOOD_BYTES && wasted > taken / 2;
-        if is_flood && self.company.is_there(now) {
+        if !is_flood {
+            self.company.heard_from(now, id);
+        } else if self.company.is_there(now, id) {
             self.slow_down(now, id);
         }
     }
