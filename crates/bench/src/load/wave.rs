@@ -25,6 +25,8 @@ pub(super) const BODY_BYTES: usize = 100;
 const END_BYTES_MAX: usize = 8;
 /// How long there must be silence before nothing more comes.
 const SILENCE: Duration = Duration::from_millis(50);
+/// How long something that is no silence is listened to.
+const NOISE_MAX: Duration = Duration::from_secs(5);
 
 /// The body of a wave's message, before it is stamped.
 pub(super) fn body() -> Vec<u8> {
@@ -67,7 +69,7 @@ impl<'a> Shore<'a> {
             published: 0,
         };
         // What came before, such as a broker's pings, is no part of a wave.
-        while shore.look(Duration::from_millis(20))? > 0 {}
+        shore.fall_silent(Duration::from_millis(20))?;
         shore.tails.clear();
         Ok(shore)
     }
@@ -87,7 +89,9 @@ impl<'a> Shore<'a> {
         self.published += 1;
         let mut moved = Instant::now();
         while missing > 0 && moved.elapsed() < drain && !interrupt::requested() {
-            if self.look(drain.min(Duration::from_secs(1)))? > 0 {
+            self.look(drain.min(Duration::from_secs(1)))?;
+            // A broker's pings are no sign that a message will come.
+            if self.arrivals.len() > seen {
                 moved = Instant::now();
             }
             for (index, body) in &self.arrivals[seen..] {
@@ -109,7 +113,7 @@ impl<'a> Shore<'a> {
 
     /// Waits for what comes late, and judges all waves: each message had to reach each socket.
     pub(super) fn verdict(mut self) -> Result<Verdict, Error> {
-        while self.look(SILENCE)? > 0 {}
+        self.fall_silent(SILENCE)?;
         self.judge();
         let mut verdict = Verdict::new(Checked::of(BODY_BYTES, true));
         for judge in &self.judges {
@@ -131,6 +135,13 @@ impl<'a> Shore<'a> {
         for (index, body) in self.arrivals.drain(..) {
             self.judges[index].judge(&body);
         }
+    }
+
+    /// Reads on until nothing came for `silence`, some seconds at most.
+    fn fall_silent(&mut self, silence: Duration) -> Result<(), Error> {
+        let begun = Instant::now();
+        while begun.elapsed() < NOISE_MAX && !interrupt::requested() && self.look(silence)? > 0 {}
+        Ok(())
     }
 
     /// Reads every socket that has something, and keeps the bodies that came. Returns how many sockets had
