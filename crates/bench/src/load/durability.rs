@@ -130,14 +130,14 @@ impl Receiver for Confirmed {
         }
         // Tag 0 with `multiple` means everything so far.
         let last = if last == 0 { self.tags.len() } else { last };
-        let first = if confirm.multiple { self.below } else { last - 1 };
+        let first = if confirm.multiple { self.below.min(last) } else { last.saturating_sub(1) };
         for tag in &mut self.tags[first..last] {
             // A refused message is settled for the window, and not one that must survive.
             self.count += u64::from(!*tag);
             *tag = !confirm.refused;
         }
         if confirm.multiple {
-            self.below = last;
+            self.below = self.below.max(last);
         }
         Ok(())
     }

@@ -181,7 +181,7 @@ pub(super) fn undelivered(plan: &Plan, control: &Control) -> u64 {
     if plan.consumers == 0 {
         return 0;
     }
-    let expected = (control.published() - control.refused()) * plan.copies();
+    let expected = control.published().saturating_sub(control.refused()) * plan.copies();
     expected.saturating_sub(control.delivered())
 }
 

@@ -199,7 +199,7 @@ fn greet(address: &str, control: &Control, silence: Duration) -> Result<(Wire, i
         let after = control.now_ns();
         if (after - before).div_ceil(2) < error_ns {
             error_ns = (after - before).div_ceil(2);
-            offset_ns = (before + (after - before) / 2) as i64 - now_ns as i64;
+            offset_ns = (before + (after - before) / 2).wrapping_sub(now_ns) as i64;
         }
     }
     Ok((wire, offset_ns, error_ns))
@@ -331,6 +331,8 @@ fn keep_time(plan: &Plan, table: &Table<'_>, workers: usize, broker_pid: Option<
     while table.prepared.load(Ordering::SeqCst) < workers && !broken() {
         thread::sleep(POLL / 4);
         if waiting.elapsed() > PREPARED_WITHIN {
+            let within = PREPARED_WITHIN.as_secs();
+            let _ = table.why.set(format!("the workers were not prepared within {within} s"));
             table.broken.store(true, Ordering::SeqCst);
         }
     }
