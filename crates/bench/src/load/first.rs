@@ -18,7 +18,7 @@ const FIRST_MAX: Duration = Duration::from_secs(10);
 /// Messages that a subscriber takes after its first, so that something can be said of them.
 const FOLLOWING: u64 = 10;
 /// How long it waits for those.
-const FOLLOWING_MAX: Duration = Duration::from_millis(100);
+const FOLLOWING_MAX: Duration = Duration::from_secs(1);
 
 /// What it came to.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,9 +5,10 @@
 use super::consumer::is_timeout;
 use super::unruly::{Deeds, FLOOD_BYTES, PATIENCE, RECEIVE_BUFFER_BYTES, Unruly};
 use super::unruly::{dawdle, pour, spawn, stall};
+use crate::measure::raw;
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::atomic::Ordering;
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
@@ -62,11 +63,8 @@ pub(super) fn release<'scope>(
 
 /// Both ends of a connection over loopback.
 fn pair() -> io::Result<(TcpStream, TcpStream)> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let client = TcpStream::connect(listener.local_addr()?)?;
-    let (sink, _) = listener.accept()?;
+    let (client, sink) = raw::pair()?;
     for stream in [&client, &sink] {
-        stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
     }
@@ -153,6 +151,8 @@ mod tests {
         thread::scope(|scope| {
             let taking = scope.spawn(|| take(&sink, Some(0.0), &deeds));
             (&client).write_all(b"flood").expect("it fits");
+            // Long enough for it to be taken if it were.
+            thread::sleep(2 * PATIENCE);
             deeds.stop.store(true, Ordering::Relaxed);
             taking.join().expect("it does not panic");
         });

@@ -136,7 +136,8 @@ fn what_its_model_lacks_is_said() {
 fn the_other_measurements_go_through_subjects_and_streams() {
     let nats = fake_nats::start(Fault::None);
     measure_others(&direct(nats.port).target, std::process::id());
-    let spooled = spool::measure(&kept(nats.port), None).expect("it answers");
+    let spooled =
+        spool::measure(&Plan { drain: PATIENCE, ..kept(nats.port) }, None).expect("it answers");
     assert!(spooled.verdict.is_clean(), "{:?}", spooled.verdict);
     assert_eq!(nats.streams(|it| it.count()), 0, "what was declared is deleted");
 }

@@ -224,7 +224,8 @@ fn the_other_measurements_go_through_channels_and_streams() {
 fn check_others(redis: &Redis) {
     let plan = direct(redis.port);
     measure_others(&plan.target, std::process::id());
-    let spooled = spool::measure(&kept(redis.port), None).expect("it answers");
+    let spooled =
+        spool::measure(&Plan { drain: PATIENCE, ..kept(redis.port) }, None).expect("it answers");
     assert!(spooled.verdict.is_clean(), "{:?}", spooled.verdict);
 }
 
