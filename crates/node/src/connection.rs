@@ -1,5 +1,6 @@
 //! One connection: its protocol session, and the input that the session could not use yet.
 
+use crate::outrun::FloodAtHome;
 use crate::rate::Metered;
 use crate::session::AnySession;
 use angarium_engine::Time;
@@ -22,7 +23,10 @@ pub(crate) struct Connection {
     pub(crate) stores: bool,
     /// On another shard than home: it has asked home for something, and waits when home is behind.
     pub(crate) uses_home: bool,
-    /// It put more into a queue than its consumers get, and is not read from for a moment.
+    /// What home last said of it, where that found it to flood others.
+    pub(crate) flood_at_home: Option<FloodAtHome>,
+    /// It put more into a queue than its consumers get, or floods others, and is not read from for a
+    /// moment.
     pub(crate) is_slowed: bool,
     /// It asked for much at once; the rest of its input has to wait for the next turn.
     pub(crate) is_resting: bool,

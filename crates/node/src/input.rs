@@ -15,13 +15,13 @@ const JOINED_BYTES_MIN: usize = 2 << 10;
 impl Node {
     /// Bytes arrived.
     pub fn received(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) {
+        let before = self.taken_and_wasted();
         let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
         if connection.ended.is_some() {
             return;
         }
         connection.received_bytes += bytes.len() as u64;
         connection.is_active = true;
-        let before = (self.engine.taken(), self.engine.wasted());
         if connection.carry.is_empty() {
             let used = self.drive(now, id, bytes);
             if let Some(connection) = self.connections[id.0 as usize].as_mut() {

@@ -4,7 +4,7 @@ use crate::administration::Operators;
 use crate::connection::Connection;
 use crate::episodes::Episodes;
 use crate::options::Options;
-use crate::outrun::{Company, Slowed};
+use crate::outrun::{Company, Slowed, Visit};
 use crate::parcel::{FromHome, Value, Word};
 use crate::places::Places;
 use crate::rate::Rates;
@@ -63,6 +63,8 @@ pub struct Node {
     pub(crate) next_sweep: Option<Time>,
     pub(crate) slowed: Slowed,
     pub(crate) company: Company,
+    /// The guest that is being served, at home.
+    pub(crate) visit: Option<Visit>,
     pub(crate) rates: Rates,
     pub(crate) places: Places,
     pub(crate) episodes: Episodes,
@@ -116,6 +118,7 @@ impl Node {
             next_sweep: None,
             slowed: Slowed::default(),
             company: Company::default(),
+            visit: None,
             rates: Rates::new(shards),
             places: Places::default(),
             episodes: Episodes::default(),
@@ -181,6 +184,7 @@ impl Node {
             ended: None,
             stores: false,
             uses_home: false,
+            flood_at_home: None,
             is_slowed: false,
             is_resting: false,
             metered: None,

@@ -2,6 +2,7 @@
 //! comes to nothing, are read from a moment later.
 
 use crate::node::Node;
+use crate::parcel::{FromHome, Word};
 use angarium_engine::{ConnectionId, Time};
 use std::time::Duration;
 
@@ -13,6 +14,9 @@ const PAUSE: Duration = Duration::from_millis(1);
 const FLOOD_BYTES: usize = 32 << 10;
 /// How long after its input a connection is there for others.
 const COMPANY: Duration = Duration::from_millis(1);
+/// For how long what a connection sends is a flood after home has said that it was: home's word comes
+/// when more has been read.
+const HOME_SAID: Duration = Duration::from_millis(5);
 
 /// Who sends what somebody gets: those that a flood would disturb.
 #[derive(Debug, Default)]
@@ -40,6 +44,24 @@ impl Company {
         let sent = if is_last { self.others_sent } else { self.last_sent };
         now.since(sent) < COMPANY
     }
+}
+
+/// What a guest asks for in a row, which is about what its shard read from it at once.
+#[derive(Debug)]
+pub(crate) struct Visit {
+    guest: ConnectionId,
+    /// Bytes of the words.
+    bytes: usize,
+    /// How many messages the engine had taken and wasted before.
+    before: (u64, u64),
+}
+
+/// Home found what a connection of its broker's other shards sends to be a flood.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FloodAtHome {
+    said_at: Time,
+    /// It disturbs others there.
+    disturbs: bool,
 }
 
 /// Connections that are slowed down, and when they go on: all together.
@@ -79,24 +101,78 @@ impl Node {
         }
     }
 
-    /// After `bytes` of input, before which the engine had `taken` and `wasted` so many messages: slows
-    /// the connection down if most of it came to nothing and others are there. What nobody gets may
-    /// wait; without others, but for other floods, it is as fast as it can be.
+    /// How many messages the engine has taken and wasted.
+    #[inline]
+    pub(crate) fn taken_and_wasted(&self) -> (u64, u64) {
+        (self.engine.taken(), self.engine.wasted())
+    }
+
+    /// Whether most of `bytes`, before which the engine had `taken` and `wasted` so many messages, came
+    /// to nothing.
+    #[inline]
+    fn is_flood(&self, bytes: usize, (taken, wasted): (u64, u64)) -> bool {
+        let (taken, wasted) = (self.engine.taken() - taken, self.engine.wasted() - wasted);
+        bytes >= FLOOD_BYTES && wasted > taken / 2
+    }
+
+    /// After `bytes` of input: slows the connection down if they are a flood's and others are there.
+    /// What nobody gets may wait; without others, but for other floods, it is as fast as it can be.
     #[inline]
     pub(crate) fn slow_flood(
         &mut self,
         now: Time,
         id: ConnectionId,
         bytes: usize,
-        (taken, wasted): (u64, u64),
+        before: (u64, u64),
     ) {
-        let (taken, wasted) = (self.engine.taken() - taken, self.engine.wasted() - wasted);
-        let is_flood = bytes >= FLOOD_BYTES && wasted > taken / 2;
-        if !is_flood {
+        let at_home = self.flood_at_home(now, id).filter(|_| bytes >= FLOOD_BYTES);
+        if at_home.is_none() && !self.is_flood(bytes, before) {
             self.company.heard_from(now, id);
-        } else if self.company.is_there(now, id) {
+        } else if at_home.is_some_and(|it| it.disturbs) || self.company.is_there(now, id) {
             self.slow_down(now, id);
         }
+    }
+
+    // ---- floods by way of home ----
+
+    /// Home: a guest asks for something in `bytes`.
+    #[inline]
+    pub(crate) fn visited(&mut self, now: Time, guest: ConnectionId, bytes: usize) {
+        if let Some(visit) = self.visit.as_mut().filter(|visit| visit.guest == guest) {
+            visit.bytes += bytes;
+            return;
+        }
+        self.end_visit(now);
+        self.visit = Some(Visit { guest, bytes, before: self.taken_and_wasted() });
+    }
+
+    /// Home: what a guest asked for in a row is done. Where that was a flood its shard is told, which
+    /// cannot see what comes of it, and whether it disturbs others who send here.
+    pub(crate) fn end_visit(&mut self, now: Time) {
+        let Some(Visit { guest: slot, bytes, before }) = self.visit.take() else { return };
+        if !self.is_flood(bytes, before) {
+            self.company.heard_from(now, slot);
+        } else if let Some(guest) = &self.world.egress[slot.0 as usize].guest {
+            let disturbs = self.company.is_there(now, slot);
+            let word = FromHome::Flood { connection: guest.connection, disturbs };
+            self.world.mesh.say(guest.shard, &Word::FromHome(word));
+        }
+    }
+
+    /// Its shard: what the connection sent was a flood.
+    pub(crate) fn flooded_home(&mut self, now: Time, id: ConnectionId, disturbs: bool) {
+        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        connection.flood_at_home = Some(FloodAtHome { said_at: now, disturbs });
+        if disturbs || self.company.is_there(now, id) {
+            self.slow_down(now, id);
+        }
+    }
+
+    /// What home has said of the connection just now.
+    #[inline]
+    fn flood_at_home(&self, now: Time, id: ConnectionId) -> Option<FloodAtHome> {
+        let said = self.connections[id.0 as usize].as_ref()?.flood_at_home?;
+        (now.since(said.said_at) < HOME_SAID).then_some(said)
     }
 
     /// Lets those go on whose moment is over.

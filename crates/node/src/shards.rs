@@ -35,6 +35,7 @@ impl Node {
             let (word, bytes) = word.expect("shards of one program understand each other");
             self.take_word(now, from, &word, bytes, &mut values);
         }
+        self.end_visit(now);
         while let Some(connection) = self.world.mesh.next_settled() {
             self.settled(now, connection);
         }

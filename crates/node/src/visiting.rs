@@ -101,6 +101,9 @@ impl Node {
                 }
             }
             FromHome::Outrun(id) => self.slow_down(now, id),
+            FromHome::Flood { connection, disturbs } => {
+                self.flooded_home(now, connection, disturbs);
+            }
             FromHome::Blocked(why) => self.set_blocked(now, why.map(str::to_owned)),
             FromHome::Congested(is_congested) => self.is_congested = is_congested,
             FromHome::Confirm(..) | FromHome::Returned(..) | FromHome::Cancelled(..) => {}
@@ -197,6 +200,7 @@ impl Node {
             }
             ToHome::Settle(id, settle) => {
                 let Some(session) = self.served_session(from, id) else { return };
+                self.visited(now, session.connection, bytes);
                 self.world.begin_call();
                 let settled = self.engine.settle(now, session, settle, &mut self.world);
                 if let Err(refusal) = settled {
@@ -206,6 +210,7 @@ impl Node {
             ToHome::Request(id) => {
                 let Some(Value::Request(request)) = values.pop_front() else { return };
                 let Some(session) = self.served_session(from, id) else { return };
+                self.visited(now, session.connection, bytes);
                 self.world.begin_call();
                 self.engine.request(now, session, request, &mut self.world);
             }
@@ -224,14 +229,22 @@ impl Node {
             ToHome::Drained { connection, bytes } => self.drained(from, connection, bytes),
             ToHome::Publish(session, message) => {
                 self.world.mesh.took(from, bytes);
-                self.publish_for(now, from, session, message);
+                self.publish_for(now, from, session, message, bytes);
             }
         }
     }
 
-    /// Takes a message from a session of another shard.
-    pub(crate) fn publish_for(&mut self, now: Time, from: ShardId, id: SessionId, message: &[u8]) {
+    /// Takes a message from a session of another shard, which came in so many bytes.
+    pub(crate) fn publish_for(
+        &mut self,
+        now: Time,
+        from: ShardId,
+        id: SessionId,
+        message: &[u8],
+        bytes: usize,
+    ) {
         let Some(session) = self.served_session(from, id) else { return };
+        self.visited(now, session.connection, bytes);
         let mut further = Vec::new();
         let publish = Publish::parse(message, &mut further)
             .expect("shards of one program understand each other");
@@ -268,6 +281,7 @@ impl Node {
     fn farewell(&mut self, now: Time, shard: ShardId, connection: ConnectionId) {
         let Some(slot) = self.world.mesh.guest(shard, connection) else { return };
         self.world.mesh.set_guest(shard, connection, None);
+        self.end_visit(now);
         self.engine.disconnect(now, slot, &mut self.world);
         self.world.replies.retain(|answer| answer.session.connection != slot);
         self.world.reset(slot);

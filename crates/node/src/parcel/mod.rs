@@ -130,6 +130,11 @@ pub(crate) enum FromHome<'a> {
     Stores(ConnectionId),
     /// It puts more into a queue than its consumers get.
     Outrun(ConnectionId),
+    /// Most of what it sent just now came to nothing; whether that disturbs others who send at home.
+    Flood {
+        connection: ConnectionId,
+        disturbs: bool,
+    },
     /// Persistent messages cannot be taken, or can again.
     Blocked(Option<&'a str>),
     /// The journal has more than the disk takes, or no longer.
@@ -202,4 +207,5 @@ mod kind {
     pub(super) const ADMIT: u8 = 30;
     pub(super) const LEFT: u8 = 31;
     pub(super) const ADMITTED: u8 = 32;
+    pub(super) const FLOOD: u8 = 33;
 }

@@ -112,6 +112,9 @@ fn from_home(kind: u8, mut fields: Fields<'_>) -> Option<FromHome<'_>> {
         },
         kind::STORES => FromHome::Stores(ConnectionId(fields.u32()?)),
         kind::OUTRUN => FromHome::Outrun(ConnectionId(fields.u32()?)),
+        kind::FLOOD => {
+            FromHome::Flood { connection: ConnectionId(fields.u32()?), disturbs: fields.bool()? }
+        }
         kind::BLOCKED => FromHome::Blocked(Some(fields.text()?)),
         kind::UNBLOCKED => FromHome::Blocked(None),
         kind::CONGESTED => FromHome::Congested(fields.bool()?),

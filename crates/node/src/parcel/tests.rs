@@ -59,6 +59,7 @@ fn words_come_back() {
         }),
         Word::FromHome(FromHome::Stores(ConnectionId(7))),
         Word::FromHome(FromHome::Outrun(ConnectionId(7))),
+        Word::FromHome(FromHome::Flood { connection: ConnectionId(7), disturbs: true }),
         Word::FromHome(FromHome::Blocked(Some("full"))),
         Word::FromHome(FromHome::Blocked(None)),
         Word::FromHome(FromHome::Congested(true)),

@@ -112,6 +112,10 @@ impl FromHome<'_> {
             FromHome::Outrun(connection) => {
                 put(parcel, kind::OUTRUN, &[&connection.0.to_le_bytes()])
             }
+            FromHome::Flood { connection, disturbs } => {
+                let disturbs = [u8::from(disturbs)];
+                put(parcel, kind::FLOOD, &[&connection.0.to_le_bytes(), &disturbs]);
+            }
             FromHome::Blocked(Some(why)) => put(parcel, kind::BLOCKED, &[&text(why)]),
             FromHome::Blocked(None) => put(parcel, kind::UNBLOCKED, &[]),
             FromHome::Congested(is_congested) => {

@@ -1,6 +1,8 @@
 //! Publishers whose messages come to nothing, beside others.
 
 use super::broker::Broker;
+use super::host::Host;
+use angarium_engine::{QueueDeclaration, QueueOptions, Request};
 use std::time::Duration;
 
 const MOMENT: Duration = Duration::from_millis(1);
@@ -53,4 +55,111 @@ fn floods_do_not_wait_for_each_other() {
         broker.say(name, &messages(64 << 10));
         assert!(broker.is_read(name), "{name}");
     }
+}
+
+/// A broker of so many shards with a queue `one`, which keeps a single message and lets go of older
+/// ones, and a queue `all`.
+fn with_queues(shards: usize) -> Host {
+    let mut host = Host::new(shards);
+    for (name, length_max) in [("one", Some(1)), ("all", None)] {
+        let options = Some(QueueOptions { length_max, ..QueueOptions::default() });
+        let declaration = QueueDeclaration { name: name.to_owned(), options };
+        host.operate("/", Request::DeclareQueue(declaration)).expect("operators may");
+    }
+    host
+}
+
+/// Messages of some 64 KiB at once.
+fn send_much(host: &mut Host, client: usize, queue: &str) {
+    host.publish_many(client, queue, &[7; 1_000], false, 64);
+}
+
+/// What the other client does just before.
+#[derive(Clone, Copy, Debug)]
+enum Company {
+    Nothing,
+    Publishes,
+    /// That stays on its own shard.
+    Beats,
+}
+
+/// A client of AMQP on `shard` publishes much to `queue`, where another is on shard `beside`; says
+/// whether it is read from right after that.
+fn is_read_by_way_of_home(shard: usize, beside: usize, does: Company, queue: &str) -> bool {
+    let mut host = with_queues(3);
+    let (flood, other) = (host.client_on(shard), host.client_on(beside));
+    host.pass(100);
+    match does {
+        Company::Nothing => {}
+        Company::Publishes => host.publish(other, "all", b"message", false),
+        Company::Beats => host.heartbeat(other),
+    }
+    host.settle_down();
+    send_much(&mut host, flood, queue);
+    host.settle_down();
+    let is_read = host.wants_read(flood);
+    host.pass(100);
+    assert!(host.wants_read(flood), "only for a moment");
+    assert!(host.wants_read(other));
+    is_read
+}
+
+#[test]
+fn what_comes_to_nothing_at_home_waits_wherever_its_publisher_is() {
+    use Company::{Beats, Nothing, Publishes};
+    for shard in [0, 1] {
+        for queue in ["nowhere", "one"] {
+            for (beside, does, is_read) in [
+                (0, Publishes, false),
+                (1, Publishes, false),
+                (2, Publishes, false),
+                (shard, Beats, false),
+                (2, Beats, true),
+                (2, Nothing, true),
+            ] {
+                let found = is_read_by_way_of_home(shard, beside, does, queue);
+                assert_eq!(found, is_read, "{queue} from {shard} beside {beside}: {does:?}");
+            }
+        }
+        assert!(is_read_by_way_of_home(shard, 2, Publishes, "all"), "from {shard}: kept");
+    }
+}
+
+#[test]
+fn floods_by_way_of_home_do_not_wait_for_each_other() {
+    let mut host = with_queues(3);
+    let floods = [1, 1, 2].map(|shard| host.client_on(shard));
+    // The first time home has not said yet what they are.
+    for flood in floods {
+        send_much(&mut host, flood, "one");
+        host.settle_down();
+    }
+    host.wait(Duration::from_millis(2));
+    for flood in floods.into_iter().cycle().take(7) {
+        send_much(&mut host, flood, "one");
+        assert!(host.wants_read(flood), "{flood}: at once");
+        host.settle_down();
+        assert!(host.wants_read(flood), "{flood}");
+    }
+}
+
+#[test]
+fn a_flood_by_way_of_home_waits_before_home_has_said_so_again_and_no_longer_than_it_is_one() {
+    let mut host = with_queues(2);
+    let (flood, other) = (host.client_on(1), host.client_on(0));
+    host.publish(other, "all", b"message", false);
+    host.settle_down();
+    send_much(&mut host, flood, "one");
+    host.settle_down();
+    host.wait(MOMENT);
+    assert!(host.wants_read(flood));
+    send_much(&mut host, flood, "one");
+    assert!(!host.wants_read(flood), "home has not seen it yet");
+    host.settle_down();
+    host.wait(10 * MOMENT);
+    host.publish(other, "all", b"message", false);
+    host.settle_down();
+    send_much(&mut host, flood, "all");
+    host.settle_down();
+    assert!(host.wants_read(flood), "it floods no more");
 }

@@ -26,6 +26,7 @@ pub(super) enum Said {
 }
 
 struct Client {
+    shard: usize,
     slot: Option<ConnectionId>,
     input: Vec<u8>,
     said: Vec<Said>,
@@ -71,7 +72,7 @@ pub(super) fn options(shard: usize, shards: usize) -> Options {
 }
 
 impl Host {
-    /// A broker of so many shards, with all clients on the last one.
+    /// A broker of so many shards, with clients on the last one where nothing else is said.
     pub(super) fn new(shards: usize) -> Host {
         let mut host = Host {
             nodes: Vec::new(),
@@ -121,7 +122,7 @@ impl Host {
         answered[0].1
     }
 
-    /// The shard with the clients.
+    /// The shard with most clients.
     pub(super) fn front(&mut self) -> &mut Node {
         self.nodes.last_mut().expect("it runs")
     }
@@ -134,8 +135,8 @@ impl Host {
     pub(super) fn close(&mut self) {
         let now = self.now;
         for client in &mut self.clients {
-            if let (Some(node), Some(slot)) = (self.nodes.last_mut(), client.slot.take()) {
-                node.disconnected(now, slot);
+            if let Some(slot) = client.slot.take() {
+                self.nodes[client.shard].disconnected(now, slot);
             }
         }
         self.settle_down();
@@ -156,13 +157,18 @@ impl Host {
     /// Lets time pass, in steps in which a node would be woken.
     pub(super) fn pass(&mut self, millis: u64) {
         for _ in 0..millis / 100 {
-            self.now = self.now.plus(Duration::from_millis(100));
-            let now = self.now;
-            for node in &mut self.nodes {
-                node.expire(now);
-            }
-            self.settle_down();
+            self.wait(Duration::from_millis(100));
         }
+    }
+
+    /// Lets time pass at once.
+    pub(super) fn wait(&mut self, time: Duration) {
+        self.now = self.now.plus(time);
+        let now = self.now;
+        for node in &mut self.nodes {
+            node.expire(now);
+        }
+        self.settle_down();
     }
 
     // ---- turns ----
@@ -228,9 +234,10 @@ impl Host {
 
     fn carry_output(&mut self) -> bool {
         let mut is_busy = false;
-        let (now, node) = (self.now, self.nodes.last_mut().expect("it runs"));
+        let now = self.now;
         for client in &mut self.clients {
             let Some(slot) = client.slot else { continue };
+            let node = &mut self.nodes[client.shard];
             let bytes = node.outgoing(slot).to_vec();
             if !bytes.is_empty() && !client.is_deaf {
                 node.sent(slot, bytes.len());
@@ -255,6 +262,16 @@ impl Host {
 
     pub(super) fn client_with_heartbeat(&mut self, heartbeat: u16) -> usize {
         let client = self.connect_with("secret", heartbeat);
+        self.open_channel(client)
+    }
+
+    /// Such a client on that shard.
+    pub(super) fn client_on(&mut self, shard: usize) -> usize {
+        let client = self.connect_to(shard, Peer { local: true, ..Peer::default() }, "secret", 0);
+        self.open_channel(client)
+    }
+
+    fn open_channel(&mut self, client: usize) -> usize {
         self.send(client, 1, &Method::ChannelOpen { out_of_band: "" });
         self.settle_down();
         self.heard(client);
@@ -275,9 +292,19 @@ impl Host {
         password: &'static str,
         heartbeat: u16,
     ) -> usize {
-        let now = self.now;
-        let slot = self.front().connected(now, peer);
+        self.connect_to(self.nodes.len() - 1, peer, password, heartbeat)
+    }
+
+    fn connect_to(
+        &mut self,
+        shard: usize,
+        peer: Peer,
+        password: &'static str,
+        heartbeat: u16,
+    ) -> usize {
+        let slot = self.nodes[shard].connected(self.now, peer);
         self.clients.push(Client {
+            shard,
             slot: Some(slot),
             input: Vec::new(),
             said: Vec::new(),
@@ -286,7 +313,7 @@ impl Host {
             heartbeat,
             is_deaf: false,
         });
-        self.front().received(now, slot, &frame::PROTOCOL_HEADER);
+        self.nodes[shard].received(self.now, slot, &frame::PROTOCOL_HEADER);
         self.settle_down();
         self.clients.len() - 1
     }
@@ -296,8 +323,8 @@ impl Host {
     }
 
     pub(super) fn wants_read(&mut self, client: usize) -> bool {
-        let slot = self.clients[client].slot.expect("connected");
-        self.front().wants_read(slot)
+        let Client { shard, slot, .. } = self.clients[client];
+        self.nodes[shard].wants_read(slot.expect("connected"))
     }
 
     /// What the client heard since the last time.
@@ -313,9 +340,9 @@ impl Host {
     }
 
     fn send_bytes(&mut self, client: usize, bytes: &[u8]) {
-        let now = self.now;
-        if let Some(slot) = self.clients[client].slot {
-            self.front().received(now, slot, bytes);
+        let Client { shard, slot, .. } = self.clients[client];
+        if let Some(slot) = slot {
+            self.nodes[shard].received(self.now, slot, bytes);
         }
     }
 
@@ -355,6 +382,18 @@ impl Host {
     }
 
     pub(super) fn publish(&mut self, client: usize, queue: &str, body: &[u8], persistent: bool) {
+        self.publish_many(client, queue, body, persistent, 1);
+    }
+
+    /// Publishes a message so many times at once.
+    pub(super) fn publish_many(
+        &mut self,
+        client: usize,
+        queue: &str,
+        body: &[u8],
+        persistent: bool,
+        count: usize,
+    ) {
         let mut bytes = Vec::new();
         let method = content::PublishMethod {
             exchange: "",
@@ -368,7 +407,12 @@ impl Host {
         Properties { delivery_mode: Some(mode), ..Properties::default() }.encode(&mut properties);
         content::write_header(&mut bytes, 1, body.len() as u64, &properties);
         frame::write_body(&mut bytes, 1, body, FRAME_MAX);
-        self.send_bytes(client, &bytes);
+        self.send_bytes(client, &bytes.repeat(count));
+    }
+
+    /// Shows that the client is there.
+    pub(super) fn heartbeat(&mut self, client: usize) {
+        self.send_bytes(client, &[frame::HEARTBEAT, 0, 0, 0, 0, 0, 0, frame::END]);
     }
 
     pub(super) fn consume(&mut self, client: usize, queue: &str, prefetch_count: u16) {
@@ -404,8 +448,8 @@ impl Host {
     }
 
     pub(super) fn unsent(&mut self, client: usize) -> usize {
-        let slot = self.clients[client].slot.expect("connected");
-        self.front().outgoing(slot).len()
+        let Client { shard, slot, .. } = self.clients[client];
+        self.nodes[shard].outgoing(slot.expect("connected")).len()
     }
 
     pub(super) fn ack(&mut self, client: usize, delivery_tag: u64) {
