@@ -3,42 +3,23 @@
 
 use crate::fake::Fault;
 use crate::fake_nats;
-use crate::redis::{Folder, measure_others};
+use crate::streams::{
+    self, Folder, MESSAGES, PATIENCE, check_kill, check_refused, check_shapes, measure_others,
+    verdict,
+};
 use angarium_bench::client::amqp091::Argument;
 use angarium_bench::client::{Link, Route, Target};
-use angarium_bench::load::durability;
-use angarium_bench::load::{self, End, Plan, Verdict, spool};
+use angarium_bench::load::{self, Plan};
 use angarium_bench::peer::{Kind, Peer, Programs};
 use std::path::Path;
 use std::time::Duration;
 
-/// Messages of a run.
-const MESSAGES: u64 = 5_000;
-/// How long a disk, or a machine, may do nothing for us while others keep it busy.
-const PATIENCE: Duration = Duration::from_secs(20);
-
 fn direct(port: u16) -> Plan {
-    let target = format!("jetstream://127.0.0.1:{port}").parse().expect("it is an address");
-    Plan {
-        end: End::Count(MESSAGES),
-        drain: Duration::from_millis(300),
-        checksum: true,
-        ahead: 500,
-        ..Plan::new(target)
-    }
+    streams::direct("jetstream", port)
 }
 
-/// Streams, with everything that is confirmed and acknowledged.
 fn kept(port: u16) -> Plan {
-    Plan { persistent: true, window: 50, ack_every: 7, prefetch: 100, ahead: 0, ..direct(port) }
-}
-
-fn verdict(plan: &Plan) -> Verdict {
-    let outcome = load::run(plan, None).unwrap_or_else(|error| panic!("{plan:?}: {error}"));
-    assert_eq!(outcome.cut_off, Vec::<String>::new(), "{plan:?}");
-    let confirmed = if plan.window > 0 { MESSAGES } else { 0 };
-    assert_eq!((outcome.published, outcome.confirmed, outcome.refused), (MESSAGES, confirmed, 0));
-    outcome.verdict.expect("there are consumers")
+    streams::kept("jetstream", port)
 }
 
 /// Every shape of a load that JetStream can have, and how many deliveries each makes of a message.
@@ -62,19 +43,10 @@ fn shapes(port: u16) -> Vec<(Plan, u64)> {
     ]
 }
 
-fn check_shapes(port: u16) {
-    for (plan, copies) in shapes(port) {
-        let plan = Plan { drain: PATIENCE, ..plan };
-        let verdict = verdict(&plan);
-        assert!(verdict.is_clean(), "{}: {verdict:?}", plan.describe());
-        assert_eq!(verdict.delivered, MESSAGES * copies, "{}", plan.describe());
-    }
-}
-
 #[test]
 fn an_honest_one_is_clean_in_every_shape() {
     let nats = fake_nats::start(Fault::None);
-    check_shapes(nats.port);
+    check_shapes(shapes(nats.port));
     assert_eq!(nats.streams(|it| it.count()), 0, "what was declared is deleted");
 }
 
@@ -116,10 +88,7 @@ fn one_with_a_fault_is_found_out_for_exactly_that() {
 
 #[test]
 fn what_its_model_lacks_is_said() {
-    let check = |plan: Plan, wanted: &str| {
-        let why = plan.check().expect_err(wanted);
-        assert!(why.contains(wanted), "{why}");
-    };
+    let check = |plan: Plan, wanted: &str| check_refused(&plan, wanted);
     check(Plan { window: 0, ..kept(1) }, "confirmed ones");
     check(Plan { ack_every: 1, ..direct(1) }, "in streams only");
     check(Plan { spread: 10, ..kept(1) }, "one subject");
@@ -135,10 +104,7 @@ fn what_its_model_lacks_is_said() {
 #[test]
 fn the_other_measurements_go_through_subjects_and_streams() {
     let nats = fake_nats::start(Fault::None);
-    measure_others(&direct(nats.port).target, std::process::id());
-    let spooled =
-        spool::measure(&Plan { drain: PATIENCE, ..kept(nats.port) }, None).expect("it answers");
-    assert!(spooled.verdict.is_clean(), "{:?}", spooled.verdict);
+    measure_others(&kept(nats.port), std::process::id());
     assert_eq!(nats.streams(|it| it.count()), 0, "what was declared is deleted");
 }
 
@@ -159,10 +125,8 @@ fn the_real_one_is_clean_in_every_shape() {
     let folder = Folder::new("jetstream-shapes");
     let peer = start(&folder);
     let target = &peer.targets()[0];
-    check_shapes(target.port());
-    measure_others(target, peer.pid());
-    let spooled = spool::measure(&Plan { drain: PATIENCE, ..kept(target.port()) }, None);
-    assert!(spooled.expect("it answers").verdict.is_clean());
+    check_shapes(shapes(target.port()));
+    measure_others(&kept(target.port()), peer.pid());
     assert!(peer.configuration().contains("sync_interval: always"), "{}", peer.configuration());
     // It keeps a folder for each stream that there is, which has another name once it is to be removed.
     let streams = folder.0.join("jetstream/jetstream/$G/streams");
@@ -176,13 +140,7 @@ fn the_real_one_is_clean_in_every_shape() {
 fn what_the_real_one_confirmed_is_there_after_a_kill() {
     let folder = Folder::new("jetstream-killed");
     let mut peer = start(&folder);
-    let plan =
-        Plan { end: End::Count(u64::MAX / 2), drain: PATIENCE, ..kept(peer.targets()[0].port()) };
-    let plan = plan.in_pairs(2);
-    let kill_after = Duration::from_millis(300);
-    let found = durability::measure(&plan, kill_after, &mut peer).expect("it comes back");
-    assert!(found.confirmed > 0 && found.confirmed_lost == 0, "{found:?}");
-    assert_eq!(found.faults(true), Vec::<String>::new());
+    check_kill(kept(peer.targets()[0].port()), &mut peer);
 }
 
 #[test]

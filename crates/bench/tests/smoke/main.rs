@@ -11,6 +11,7 @@ mod faults;
 mod jetstream;
 mod judged;
 mod redis;
+mod streams;
 mod workers;
 
 use angarium_bench::client::Error;

@@ -1,48 +1,24 @@
 //! Redis: channels and streams, of a fake with faults, and of the real one where it is asked for.
 
 use crate::fake::Fault;
-use crate::fake_redis::{self, Redis};
+use crate::fake_redis;
+use crate::streams::{
+    self, Folder, MESSAGES, PATIENCE, check_kill, check_refused, check_shapes, measure_others,
+    verdict,
+};
 use angarium_bench::client::amqp091::Argument;
 use angarium_bench::client::{Acks, Head, Link, Receiver, Route, Session, Source, Target};
-use angarium_bench::exchange::{self, ExchangePlan};
-use angarium_bench::load::durability::{self, Mortal};
-use angarium_bench::load::first;
-use angarium_bench::load::idle::{self, IdlePlan};
-use angarium_bench::load::spool;
-use angarium_bench::load::stored;
-use angarium_bench::load::{self, End, Plan, Verdict, round_trip};
+use angarium_bench::load::durability::Mortal;
+use angarium_bench::load::{self, End, Plan};
 use angarium_bench::peer::{Kind, Peer, Programs};
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Messages of a run.
-const MESSAGES: u64 = 5_000;
-/// How long a disk, or a machine, may do nothing for us while others keep it busy.
-const PATIENCE: Duration = Duration::from_secs(20);
-
 fn direct(port: u16) -> Plan {
-    let target = format!("redis://127.0.0.1:{port}").parse().expect("it is an address");
-    Plan {
-        end: End::Count(MESSAGES),
-        drain: Duration::from_millis(300),
-        checksum: true,
-        ahead: 500,
-        ..Plan::new(target)
-    }
+    streams::direct("redis", port)
 }
 
-/// Streams, with everything that is confirmed and acknowledged.
 fn kept(port: u16) -> Plan {
-    Plan { persistent: true, window: 50, ack_every: 7, prefetch: 100, ahead: 0, ..direct(port) }
-}
-
-fn verdict(plan: &Plan) -> Verdict {
-    let outcome = load::run(plan, None).unwrap_or_else(|error| panic!("{plan:?}: {error}"));
-    assert_eq!(outcome.cut_off, Vec::<String>::new(), "{plan:?}");
-    let waits = plan.window > 0 || plan.commit_publishes > 0;
-    let confirmed = if waits { MESSAGES } else { 0 };
-    assert_eq!((outcome.published, outcome.confirmed, outcome.refused), (MESSAGES, confirmed, 0));
-    outcome.verdict.expect("there are consumers")
+    streams::kept("redis", port)
 }
 
 /// Every shape of a load that a Redis can have, and how many deliveries each makes of a message.
@@ -71,19 +47,10 @@ fn shapes(port: u16) -> Vec<(Plan, u64)> {
     ]
 }
 
-fn check_shapes(port: u16) {
-    for (plan, copies) in shapes(port) {
-        let plan = Plan { drain: PATIENCE, ..plan };
-        let verdict = verdict(&plan);
-        assert!(verdict.is_clean(), "{}: {verdict:?}", plan.describe());
-        assert_eq!(verdict.delivered, MESSAGES * copies, "{}", plan.describe());
-    }
-}
-
 #[test]
 fn an_honest_one_is_clean_in_every_shape() {
     let redis = fake_redis::start(Fault::None);
-    check_shapes(redis.port);
+    check_shapes(shapes(redis.port));
     assert_eq!(redis.streams(), 0, "what was declared is deleted");
 }
 
@@ -203,10 +170,7 @@ fn a_subscriber_that_is_cut_off_is_named_and_what_it_missed_is_lost() {
 
 #[test]
 fn what_its_model_lacks_is_said() {
-    let check = |plan: Plan, wanted: &str| {
-        let why = plan.check().expect_err(wanted);
-        assert!(why.contains(wanted), "{why}");
-    };
+    let check = |plan: Plan, wanted: &str| check_refused(&plan, wanted);
     check(Plan { consumers: 2, ..direct(1) }, "no groups");
     check(Plan { ack_every: 1, ..direct(1) }, "in streams only");
     check(Plan { spread: 10, ..kept(1) }, "no patterns");
@@ -218,52 +182,8 @@ fn what_its_model_lacks_is_said() {
 
 #[test]
 fn the_other_measurements_go_through_channels_and_streams() {
-    check_others(&fake_redis::start(Fault::None));
-}
-
-fn check_others(redis: &Redis) {
-    let plan = direct(redis.port);
-    measure_others(&plan.target, std::process::id());
-    let spooled =
-        spool::measure(&Plan { drain: PATIENCE, ..kept(redis.port) }, None).expect("it answers");
-    assert!(spooled.verdict.is_clean(), "{:?}", spooled.verdict);
-}
-
-/// Has every measurement but loads and spools of a broker that has direct messages and kept ones.
-pub(crate) fn measure_others(target: &Target, pid: u32) {
-    let trips = round_trip::measure(target, None, 100, Duration::from_millis(100), PATIENCE);
-    let trips = trips.expect("it answers");
-    assert!(trips.verdict.is_clean() && trips.latency.is_some_and(|latency| latency.count > 0));
-    let idle = IdlePlan { waves: 2, storm: true, ..IdlePlan::of(50) };
-    let cost = idle::measure(target, pid, &idle).expect("it answers");
-    assert!(cost.waves_ms.len() == 2 && cost.waves_ms.iter().all(|ms| *ms > 0.0));
-    assert!(cost.verdict.is_clean() && cost.verdict.delivered == 150, "{:?}", cost.verdict);
-    let stored = stored::measure(target, pid, 2_000, 100, PATIENCE).expect("it answers");
-    let verdict = stored.verdict.expect("it was not broken off");
-    assert!(verdict.is_clean() && verdict.delivered == 2_001, "{verdict:?}");
-    let first = first::measure(target, 100, 2_000, 5).expect("it answers");
-    assert!(first.times.is_some() && first.verdict.is_clean(), "{:?}", first.verdict);
-    let plan = ExchangePlan { target: target.clone(), rate: 0, orders: 2_000, coalesce: false };
-    let outcome = exchange::measure(&plan, None).expect("it answers");
-    assert!(outcome.verdict.is_clean(), "{:?}", outcome.verdict);
-}
-
-/// A folder that is empty and goes with what is in it.
-pub(crate) struct Folder(pub(crate) PathBuf);
-
-impl Folder {
-    pub(crate) fn new(name: &str) -> Folder {
-        let name = format!("kept-{name}-{}", std::process::id());
-        // Under target/ and not under a temporary folder, which may be memory.
-        Folder(Path::new(env!("CARGO_TARGET_TMPDIR")).join(name))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What could not be removed is found there.
-        drop(std::fs::remove_dir_all(&self.0));
-    }
+    let redis = fake_redis::start(Fault::None);
+    measure_others(&kept(redis.port), std::process::id());
 }
 
 fn start(folder: &Folder) -> Peer {
@@ -275,8 +195,8 @@ fn start(folder: &Folder) -> Peer {
 fn the_real_one_is_clean_in_every_shape() {
     let folder = Folder::new("shapes");
     let peer = start(&folder);
-    check_shapes(peer.targets()[0].port());
-    measure_others(&peer.targets()[0], peer.pid());
+    check_shapes(shapes(peer.targets()[0].port()));
+    measure_others(&kept(peer.targets()[0].port()), peer.pid());
     let keys = open(&peer).ask(&["RANDOMKEY"]).expect("it answers");
     assert_eq!(keys, "", "what was declared is deleted");
 }
@@ -307,13 +227,7 @@ fn the_real_one_keeps_no_more_of_a_stream_than_what_is_not_acknowledged() {
 fn what_the_real_one_confirmed_is_there_after_a_kill() {
     let folder = Folder::new("killed");
     let mut peer = start(&folder);
-    let plan =
-        Plan { end: End::Count(u64::MAX / 2), drain: PATIENCE, ..kept(peer.targets()[0].port()) };
-    let plan = plan.in_pairs(2);
-    let kill_after = Duration::from_millis(300);
-    let found = durability::measure(&plan, kill_after, &mut peer).expect("it comes back");
-    assert!(found.confirmed > 0 && found.confirmed_lost == 0, "{found:?}");
-    assert_eq!(found.faults(true), Vec::<String>::new());
+    check_kill(kept(peer.targets()[0].port()), &mut peer);
 }
 
 #[test]

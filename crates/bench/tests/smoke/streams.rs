@@ -1,0 +1,108 @@
+//! What is asked alike of brokers that have direct messages and streams, and where the real ones keep
+//! theirs.
+
+use angarium_bench::exchange::{self, ExchangePlan};
+use angarium_bench::load::durability;
+use angarium_bench::load::idle::{self, IdlePlan};
+use angarium_bench::load::{self, End, Plan, Verdict, first, round_trip, spool, stored};
+use angarium_bench::peer::Peer;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Messages of a run.
+pub(crate) const MESSAGES: u64 = 5_000;
+/// How long a disk, or a machine, may do nothing for us while others keep it busy.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Direct messages, through the broker of that scheme at that port.
+pub(crate) fn direct(scheme: &str, port: u16) -> Plan {
+    let target = format!("{scheme}://127.0.0.1:{port}").parse().expect("it is an address");
+    Plan {
+        end: End::Count(MESSAGES),
+        drain: Duration::from_millis(300),
+        checksum: true,
+        ahead: 500,
+        ..Plan::new(target)
+    }
+}
+
+/// Streams, with everything that is confirmed and acknowledged.
+pub(crate) fn kept(scheme: &str, port: u16) -> Plan {
+    let direct = direct(scheme, port);
+    Plan { persistent: true, window: 50, ack_every: 7, prefetch: 100, ahead: 0, ..direct }
+}
+
+pub(crate) fn verdict(plan: &Plan) -> Verdict {
+    let outcome = load::run(plan, None).unwrap_or_else(|error| panic!("{plan:?}: {error}"));
+    assert_eq!(outcome.cut_off, Vec::<String>::new(), "{plan:?}");
+    let waits = plan.window > 0 || plan.commit_publishes > 0;
+    let confirmed = if waits { MESSAGES } else { 0 };
+    assert_eq!((outcome.published, outcome.confirmed, outcome.refused), (MESSAGES, confirmed, 0));
+    outcome.verdict.expect("there are consumers")
+}
+
+/// Each of these plans is run, and delivers a message as often as is said.
+pub(crate) fn check_shapes(shapes: Vec<(Plan, u64)>) {
+    for (plan, copies) in shapes {
+        let plan = Plan { drain: PATIENCE, ..plan };
+        let verdict = verdict(&plan);
+        assert!(verdict.is_clean(), "{}: {verdict:?}", plan.describe());
+        assert_eq!(verdict.delivered, MESSAGES * copies, "{}", plan.describe());
+    }
+}
+
+/// A plan is refused, with a reason that has these words.
+pub(crate) fn check_refused(plan: &Plan, wanted: &str) {
+    let why = plan.check().expect_err(wanted);
+    assert!(why.contains(wanted), "{why}");
+}
+
+/// Has every measurement but loads, of streams of that plan and of direct messages.
+pub(crate) fn measure_others(kept: &Plan, pid: u32) {
+    let target = &kept.target;
+    let trips = round_trip::measure(target, None, 100, Duration::from_millis(100), PATIENCE);
+    let trips = trips.expect("it answers");
+    assert!(trips.verdict.is_clean() && trips.latency.is_some_and(|latency| latency.count > 0));
+    let idle = IdlePlan { waves: 2, storm: true, ..IdlePlan::of(50) };
+    let cost = idle::measure(target, pid, &idle).expect("it answers");
+    assert!(cost.waves_ms.len() == 2 && cost.waves_ms.iter().all(|ms| *ms > 0.0));
+    assert!(cost.verdict.is_clean() && cost.verdict.delivered == 150, "{:?}", cost.verdict);
+    let stored = stored::measure(target, pid, 2_000, 100, PATIENCE).expect("it answers");
+    let verdict = stored.verdict.expect("it was not broken off");
+    assert!(verdict.is_clean() && verdict.delivered == 2_001, "{verdict:?}");
+    let first = first::measure(target, 100, 2_000, 5).expect("it answers");
+    assert!(first.times.is_some() && first.verdict.is_clean(), "{:?}", first.verdict);
+    let plan = ExchangePlan { target: target.clone(), rate: 0, orders: 2_000, coalesce: false };
+    let outcome = exchange::measure(&plan, None).expect("it answers");
+    assert!(outcome.verdict.is_clean(), "{:?}", outcome.verdict);
+    let spooled = spool::measure(&Plan { drain: PATIENCE, ..kept.clone() }, None);
+    let verdict = spooled.expect("it answers").verdict;
+    assert!(verdict.is_clean(), "{verdict:?}");
+}
+
+/// What a peer confirmed by that plan is there after a kill.
+pub(crate) fn check_kill(kept: Plan, peer: &mut Peer) {
+    let plan = Plan { end: End::Count(u64::MAX / 2), drain: PATIENCE, ..kept }.in_pairs(2);
+    let kill_after = Duration::from_millis(300);
+    let found = durability::measure(&plan, kill_after, peer).expect("it comes back");
+    assert!(found.confirmed > 0 && found.confirmed_lost == 0, "{found:?}");
+    assert_eq!(found.faults(true), Vec::<String>::new());
+}
+
+/// A folder that is empty and goes with what is in it.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new(name: &str) -> Folder {
+        let name = format!("kept-{name}-{}", std::process::id());
+        // Under target/ and not under a temporary folder, which may be memory.
+        Folder(Path::new(env!("CARGO_TARGET_TMPDIR")).join(name))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What could not be removed is found there.
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
