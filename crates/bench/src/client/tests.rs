@@ -2,8 +2,8 @@
 
 use super::{Confirm, Error, Head, Link, Receiver, Route, Target};
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpListener};
-use std::thread;
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::thread::{self, JoinHandle};
 
 /// Keeps everything; confirms are expected to be of all up to one.
 #[derive(Default)]
@@ -47,41 +47,67 @@ impl Receiver for Kept {
     }
 }
 
-/// A NATS broker that greets, sends `script` in pieces of `step` octets after the handshake, and
-/// hangs up.
-fn nats_peer(script: &'static [u8], step: usize) -> Target {
+/// A broker that greets whoever connects, sends the script that `greet` returns in pieces of `step` octets,
+/// and hangs up. Returns its port, and what it was told after the greeting.
+pub(super) fn broker(
+    step: usize,
+    greet: impl FnOnce(&mut TcpStream) -> Vec<u8> + Send + 'static,
+) -> (u16, JoinHandle<String>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has ports");
     let port = listener.local_addr().expect("it is bound").port();
-    thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("the link connects");
+    let serving = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("it connects");
         stream.set_nodelay(true).expect("a socket");
-        stream.write_all(b"INFO {\"max_payload\":1048576}\r\n").expect("it reads");
-        let mut input = Vec::new();
-        while !input.ends_with(b"PING\r\n") {
-            let mut octet = [0];
-            stream.read_exact(&mut octet).expect("it says CONNECT and PING");
-            input.push(octet[0]);
-        }
-        stream.write_all(b"PONG\r\n").expect("it reads");
+        let script = greet(&mut stream);
         script.chunks(step).for_each(|piece| stream.write_all(piece).expect("it reads"));
         stream.shutdown(Shutdown::Write).expect("it is open");
+        let mut said = Vec::new();
         // Whatever it answers is taken until it goes.
-        while stream.read(&mut [0; 64]).is_ok_and(|count| count > 0) {}
+        drop(stream.read_to_end(&mut said));
+        String::from_utf8_lossy(&said).into_owned()
     });
-    format!("nats://127.0.0.1:{port}").parse().expect("it is an address")
+    (port, serving)
 }
 
-fn receive(script: &'static [u8], step: usize) -> (Kept, Result<(), Error>) {
-    let mut link = Link::open(&nats_peer(script, step)).expect("the peer answers");
+/// Takes what is said up to this end, answers, and returns it.
+pub(super) fn answer_to(end: &str, stream: &mut TcpStream, answer: &[u8]) -> String {
+    let mut said = Vec::new();
+    while !said.ends_with(end.as_bytes()) {
+        let mut octet = [0];
+        stream.read_exact(&mut octet).expect("it says so");
+        said.push(octet[0]);
+    }
+    stream.write_all(answer).expect("it reads");
+    String::from_utf8_lossy(&said).into_owned()
+}
+
+/// Takes the CONNECT of a NATS client.
+pub(super) fn greet_nats(stream: &mut TcpStream) {
+    stream.write_all(b"INFO {\"max_payload\":1048576}\r\n").expect("it reads");
+    answer_to("PING\r\n", stream, b"PONG\r\n");
+}
+
+/// What comes over a link until the broker hangs up, or until what is an error.
+pub(super) fn receive(mut link: Link) -> (Kept, Result<(), Error>) {
     let mut kept = Kept::default();
     loop {
         if let Err(error) = link.parse(&mut kept) {
             return (kept, Err(error));
         }
-        if link.fill().expect("the peer hangs up in order") == 0 {
+        if link.fill().expect("it hangs up in order") == 0 {
             return (kept, Ok(()));
         }
     }
+}
+
+/// To a NATS broker with that script.
+fn nats(script: &'static [u8], step: usize) -> Link {
+    let (port, _) = broker(step, move |stream| {
+        greet_nats(stream);
+        script.to_vec()
+    });
+    let target = format!("nats://127.0.0.1:{port}").parse().expect("it is an address");
+    Link::open(&target).expect("the broker answers")
 }
 
 #[test]
@@ -89,7 +115,7 @@ fn nats_messages_arrive_whole_however_the_bytes_come() {
     let script = b"MSG a 1 5\r\nhello\r\nPING\r\nHMSG a 1 r 12 15\r\nNATS/1.0\r\n\r\n\r\nx\r\n\
                    MSG a 1 0\r\n\r\n+OK\r\nPONG\r\n";
     for step in [1, 2, 3, 7, 11, 12, 13, script.len()] {
-        let (kept, outcome) = receive(script, step);
+        let (kept, outcome) = receive(nats(script, step));
         assert!(outcome.is_ok(), "{step}: {outcome:?}");
         assert_eq!(kept.bodies, [&b"hello"[..], b"\r\nx", b""], "{step}");
         assert_eq!((kept.sizes, kept.complete, kept.ends), (vec![5, 3, 0], 3, 1), "{step}");
@@ -98,7 +124,7 @@ fn nats_messages_arrive_whole_however_the_bytes_come() {
 
 #[test]
 fn a_nats_refusal_is_an_error_with_its_text() {
-    let (kept, outcome) = receive(b"MSG a 1 1\r\nx\r\n-ERR 'Slow Consumer'\r\n", 5);
+    let (kept, outcome) = receive(nats(b"MSG a 1 1\r\nx\r\n-ERR 'Slow Consumer'\r\n", 5));
     assert_eq!(kept.complete, 1);
     let error = outcome.expect_err("it was refused").to_string();
     assert_eq!(error, "the broker closed it: Slow Consumer");
@@ -106,12 +132,13 @@ fn a_nats_refusal_is_an_error_with_its_text() {
 
 #[test]
 fn a_nats_body_without_its_end_is_nonsense() {
-    assert!(matches!(receive(b"MSG a 1 1\r\nxyz\r\n", 100).1, Err(Error::Nonsense(_))));
+    let outcome = receive(nats(b"MSG a 1 1\r\nxyz\r\n", 100)).1;
+    assert!(matches!(outcome, Err(Error::Nonsense(_))));
 }
 
 #[test]
 fn a_nats_message_is_encoded_with_its_body_where_the_link_says() {
-    let link = Link::open(&nats_peer(b"", 1)).expect("the peer answers");
+    let link = nats(b"", 1);
     let mut out = b"before".to_vec();
     let route = Route { exchange: "", key: "a.b", persistent: false };
     let body_at = link.encode(&route, b"hello", &mut out);

@@ -3,11 +3,9 @@
 use super::codec::{self, Claimed, Id, Item};
 use super::member::Member;
 use super::{Connection, Login, Uri};
-use crate::client::Error;
-use crate::client::tests::Kept;
-use std::io::{Read, Write};
-use std::net::TcpListener;
-use std::thread;
+use crate::client::tests::{Kept, answer_to, broker, receive};
+use crate::client::{Error, Link};
+use std::thread::JoinHandle;
 
 #[test]
 fn commands_are_lists_of_words() {
@@ -238,45 +236,15 @@ fn addresses_are_read_with_their_defaults() {
     }
 }
 
-/// A server that says hello, sends `script` in pieces of `step` octets, and hangs up when all was said.
-/// Returns the connection, and what the server was told after the handshake.
-fn connect(script: &'static [u8], step: usize) -> (Connection, thread::JoinHandle<String>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has ports");
-    let port = listener.local_addr().expect("it is bound").port();
-    let server = thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("it connects");
-        stream.set_nodelay(true).expect("a socket");
-        let mut said = Vec::new();
-        for (ends, answer) in
-            [("3\r\n", &b"%1\r\n$5\r\nproto\r\n:3\r\n"[..]), ("PING\r\n", b"+PONG\r\n")]
-        {
-            while !said.ends_with(ends.as_bytes()) {
-                let mut octet = [0];
-                stream.read_exact(&mut octet).expect("it says HELLO and PING");
-                said.push(octet[0]);
-            }
-            stream.write_all(answer).expect("it reads");
-        }
-        script.chunks(step).for_each(|piece| stream.write_all(piece).expect("it reads"));
-        stream.shutdown(std::net::Shutdown::Write).expect("it is open");
-        let mut said = Vec::new();
-        drop(stream.read_to_end(&mut said));
-        String::from_utf8_lossy(&said).into_owned()
+/// To a server that says hello and has that script. Returns what that was told after the handshake, too.
+fn connect(script: &'static [u8], step: usize) -> (Connection, JoinHandle<String>) {
+    let (port, server) = broker(step, move |stream| {
+        answer_to("3\r\n", stream, b"%1\r\n$5\r\nproto\r\n:3\r\n");
+        answer_to("PING\r\n", stream, b"+PONG\r\n");
+        script.to_vec()
     });
     let uri: Uri = format!("redis://127.0.0.1:{port}").parse().expect("it is an address");
     (Connection::open(&uri).expect("it is accepted"), server)
-}
-
-fn receive(connection: &mut Connection) -> (Kept, Result<(), Error>) {
-    let mut kept = Kept::default();
-    loop {
-        if let Err(error) = connection.parse(&mut kept) {
-            return (kept, Err(error));
-        }
-        if connection.fill().expect("it hangs up in order") == 0 {
-            return (kept, Ok(()));
-        }
-    }
 }
 
 #[test]
@@ -286,12 +254,11 @@ fn messages_of_channels_arrive_whole_however_the_bytes_come() {
                    >3\r\n$7\r\nmessage\r\n$1\r\na\r\n$2\r\n\r\n\r\n\
                    >3\r\n$7\r\nmessage\r\n$1\r\na\r\n$0\r\n\r\n+PONG\r\n";
     for step in 1..script.len() {
-        let (mut connection, server) = connect(script, step);
-        let (kept, outcome) = receive(&mut connection);
+        let (connection, server) = connect(script, step);
+        let (kept, outcome) = receive(Link::Resp(connection));
         assert!(outcome.is_ok(), "{step}: {outcome:?}");
         assert_eq!(kept.bodies, [&b"hello"[..], b"\r\n", b""], "{step}");
         assert_eq!((kept.complete, kept.ends), (3, 1), "{step}");
-        drop(connection);
         server.join().expect("it does not panic");
     }
 }
@@ -331,9 +298,8 @@ fn a_read_asks_for_no_more_than_the_last_bodies_make_room_for() {
     let (mut connection, server) = connect(script, script.len());
     connection.join("s", "g", true, 0);
     connection.fill().expect("it asks");
-    let (kept, outcome) = receive(&mut connection);
+    let (kept, outcome) = receive(Link::Resp(connection));
     assert!(outcome.is_ok() && kept.complete == 1);
-    drop(connection);
     let said = server.join().expect("it does not panic");
     let counts: Vec<&str> = said.split("COUNT\r\n").skip(1).collect();
     assert!(counts[0].starts_with("$2\r\n16\r\n$5\r\nNOACK\r\n"), "{said}");
@@ -343,12 +309,11 @@ fn a_read_asks_for_no_more_than_the_last_bodies_make_room_for() {
 #[test]
 fn answers_to_additions_are_confirms_in_order() {
     let script = b"$3\r\n1-0\r\n$3\r\n1-1\r\n$3\r\n2-0\r\n-OOM command not allowed\r\n";
-    let (mut connection, server) = connect(script, 5);
-    let (kept, outcome) = receive(&mut connection);
+    let (connection, server) = connect(script, 5);
+    let (kept, outcome) = receive(Link::Resp(connection));
     assert_eq!(kept.confirmed, 3);
     let error = outcome.expect_err("it was refused").to_string();
     assert_eq!(error, "the broker closed it: OOM command not allowed");
-    drop(connection);
     server.join().expect("it does not panic");
 }
 
@@ -358,11 +323,10 @@ fn a_transaction_is_committed_when_the_last_of_its_results_came() {
                    *2\r\n$3\r\n1-0\r\n$3\r\n1-1\r\n+OK\r\n*0\r\n+OK\r\n+QUEUED\r\n\
                    *1\r\n-OOM no\r\n";
     for step in [1, 9, 31, script.len()] {
-        let (mut connection, server) = connect(script, step);
-        let (kept, outcome) = receive(&mut connection);
+        let (connection, server) = connect(script, step);
+        let (kept, outcome) = receive(Link::Resp(connection));
         assert_eq!((kept.commits, kept.confirmed, kept.ends), (2, 0, 0));
         assert!(outcome.is_err_and(|error| error.to_string().ends_with("OOM no")));
-        drop(connection);
         server.join().expect("it does not panic");
     }
 }
@@ -370,9 +334,8 @@ fn a_transaction_is_committed_when_the_last_of_its_results_came() {
 #[test]
 fn a_body_without_its_end_is_nonsense() {
     let script = b">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nabc+PONG\r\n";
-    let (mut connection, server) = connect(script, 100);
-    assert!(matches!(receive(&mut connection).1, Err(Error::Nonsense(_))));
-    drop(connection);
+    let (connection, server) = connect(script, 100);
+    assert!(matches!(receive(Link::Resp(connection)).1, Err(Error::Nonsense(_))));
     server.join().expect("it does not panic");
 }
 

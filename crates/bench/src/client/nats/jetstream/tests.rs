@@ -4,12 +4,10 @@ use super::Connection;
 use super::api::{self, Answer, PublishAcks};
 use super::connection::number;
 use super::deliveries::{Deliveries, deliveries};
-use crate::client::tests::Kept;
-use crate::client::{Acks, Error, Session};
+use crate::client::tests::{Kept, answer_to, broker, greet_nats, receive};
+use crate::client::{Acks, Error, Link, Session};
 use angarium_protocol::nats::codec::Message;
-use std::io::{Read, Write};
-use std::net::TcpListener;
-use std::thread;
+use std::thread::JoinHandle;
 
 fn answer(headers: &[u8], body: &[u8]) -> Result<Answer, Error> {
     Answer::read(&Message { headers, body, ..Message::default() })
@@ -263,51 +261,17 @@ fn what_a_request_comes_to_is_noted_and_what_ends_a_consumer_is_an_error() {
     assert!(matches!(it.take(&mut (), &message), Err(Error::Nonsense(_))));
 }
 
-/// A server that takes a connection and its subscription, sends `script` in pieces of `step` octets with
-/// the connection's own subjects for `@`, and hangs up when all was said. Returns what it was told after
-/// the handshake.
-fn connect(script: &'static str, step: usize) -> (Connection, thread::JoinHandle<String>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has ports");
-    let port = listener.local_addr().expect("it is bound").port();
-    let server = thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("it connects");
-        stream.set_nodelay(true).expect("a socket");
-        stream.write_all(b"INFO {\"max_payload\":1048576}\r\n").expect("it reads");
-        let mut said = Vec::new();
-        let mut until_ping = |stream: &mut std::net::TcpStream| {
-            said.clear();
-            while !said.ends_with(b"PING\r\n") {
-                let mut octet = [0];
-                stream.read_exact(&mut octet).expect("it says PING");
-                said.push(octet[0]);
-            }
-            stream.write_all(b"PONG\r\n").expect("it reads");
-            String::from_utf8_lossy(&said).into_owned()
-        };
-        until_ping(&mut stream);
-        let subscribed = until_ping(&mut stream);
+/// To a server that takes a subscription and has that script, with the connection's own subjects for `@`.
+/// Returns what that was told after the handshake, too.
+fn connect(script: &'static str, step: usize) -> (Connection, JoinHandle<String>) {
+    let (port, server) = broker(step, move |stream| {
+        greet_nats(stream);
+        let subscribed = answer_to("PING\r\n", stream, b"PONG\r\n");
         let inbox = subscribed.split(['*', ' ']).find(|word| word.starts_with("_INBOX"));
-        let script = script.replace('@', inbox.expect("it listens"));
-        script.as_bytes().chunks(step).for_each(|it| stream.write_all(it).expect("it reads"));
-        stream.shutdown(std::net::Shutdown::Write).expect("it is open");
-        let mut said = Vec::new();
-        drop(stream.read_to_end(&mut said));
-        String::from_utf8_lossy(&said).into_owned()
+        script.replace('@', inbox.expect("it listens")).into_bytes()
     });
     let uri = super::super::Uri::parse(&format!("jetstream://127.0.0.1:{port}"), "jetstream://");
     (Connection::open(&uri.expect("it is an address")).expect("it is accepted"), server)
-}
-
-fn receive(connection: &mut Connection) -> (Kept, Result<(), Error>) {
-    let mut kept = Kept::default();
-    loop {
-        if let Err(error) = connection.parse(&mut kept) {
-            return (kept, Err(error));
-        }
-        if connection.fill().expect("it hangs up in order") == 0 {
-            return (kept, Ok(()));
-        }
-    }
 }
 
 #[test]
@@ -325,10 +289,9 @@ fn acknowledgements_of_published_messages_are_confirms() {
         assert_eq!(&out[body_at..], b"hello\r\n");
         let head = String::from_utf8_lossy(&out[..number_at]).into_owned();
         assert!(head.starts_with("beforePUB a.b _INBOX.") && head.ends_with('.'), "{head}");
-        let (kept, outcome) = receive(&mut connection);
+        let (kept, outcome) = receive(Link::JetStream(connection));
         assert_eq!(kept.confirmed, 2);
         assert!(text(outcome).ends_with("no stream keeps what is published there"));
-        drop(connection);
         assert!(server.join().expect("it does not panic").contains("PONG\r\n"));
     }
 }
@@ -343,8 +306,10 @@ fn an_acknowledgement_of_nothing_is_nonsense() {
     ] {
         let (mut connection, server) = connect(script, 1_000);
         connection.select_confirms().expect("it subscribes");
-        assert!(matches!(receive(&mut connection).1, Err(Error::Nonsense(_))), "{script}");
-        drop(connection);
+        assert!(
+            matches!(receive(Link::JetStream(connection)).1, Err(Error::Nonsense(_))),
+            "{script}"
+        );
         server.join().expect("it does not panic");
     }
 }
