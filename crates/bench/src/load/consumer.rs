@@ -4,11 +4,14 @@ use super::control::Control;
 use super::judge::Judge;
 use super::plan::Plan;
 use super::tally::Tally;
+use super::topology::Topology;
 use crate::client::{Error, Head, Link, PATIENCE, Receiver, Source};
 use crate::measure::latency::Latencies;
 use crate::measure::process;
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
+use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 /// How long a read waits before the consumer looks whether the run is over.
@@ -45,6 +48,26 @@ pub(super) struct Consumer<'a> {
     first_ns: u64,
     last_ns: u64,
     commits: bool,
+}
+
+/// Consumers while they run.
+pub(super) type Consuming<'scope> = Vec<ScopedJoinHandle<'scope, Result<Consumed, Error>>>;
+
+/// Connects these consumers of a plan, each of which begins at once.
+pub(super) fn start_consumers<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    plan: &'scope Plan,
+    topology: &Topology,
+    control: &'scope Control,
+    which: Range<usize>,
+) -> Result<Consuming<'scope>, Error> {
+    let mut consuming = Vec::new();
+    for index in which {
+        let source = topology.source(plan, index);
+        let consumer = Consumer::connect(plan, control, index, &source)?;
+        consuming.push(scope.spawn(move || consumer.run()));
+    }
+    Ok(consuming)
 }
 
 impl<'a> Consumer<'a> {

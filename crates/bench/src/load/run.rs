@@ -1,7 +1,7 @@
 //! One run from the topology to the verdict: starts the threads, measures the span, drains, counts.
 
 use super::conclude::conclude;
-use super::consumer::Consumer;
+use super::consumer::start_consumers;
 use super::control::Control;
 use super::outcome::Outcome;
 use super::plan::{End, Plan};
@@ -62,12 +62,7 @@ fn drive<'scope>(
     control: &'scope Control,
     broker_pid: Option<u32>,
 ) -> Result<Outcome, Error> {
-    let mut consumers = Vec::new();
-    for index in 0..plan.consumers {
-        let source = topology.source(plan, index);
-        let consumer = Consumer::connect(plan, control, index, &source)?;
-        consumers.push(scope.spawn(move || consumer.run()));
-    }
+    let consumers = start_consumers(scope, plan, topology, control, 0..plan.consumers)?;
     let mut ready = Vec::new();
     for index in 0..plan.producers {
         ready.push(Producer::connect(plan, control, index, &topology.route(plan, index))?);

@@ -1,7 +1,7 @@
 //! Taking out of queues what lies in them, when nobody publishes any more.
 
 use super::conclude::verdict;
-use super::consumer::{Consumed, Consumer};
+use super::consumer::{Consumed, Consuming, start_consumers};
 use super::control::Control;
 use super::plan::Plan;
 use super::producer::Produced;
@@ -12,7 +12,7 @@ use super::topology::Topology;
 use crate::client::{Error, Protocol};
 use crate::interrupt;
 use std::sync::atomic::Ordering;
-use std::thread::{self, Scope, ScopedJoinHandle};
+use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
 /// Deliveries that are acknowledged together where messages are kept.
@@ -37,8 +37,6 @@ pub(super) fn take_out(
     })
 }
 
-type Consuming<'scope> = Vec<ScopedJoinHandle<'scope, Result<Consumed, Error>>>;
-
 fn take<'scope>(
     scope: &'scope Scope<'scope, '_>,
     plan: &'scope Plan,
@@ -46,12 +44,7 @@ fn take<'scope>(
     control: &'scope Control,
     (expected, beyond): (u64, Duration),
 ) -> Result<Consuming<'scope>, Error> {
-    let mut consumers = Vec::new();
-    for index in 0..plan.consumers {
-        let source = topology.source(plan, index);
-        let consumer = Consumer::connect(plan, control, index, &source)?;
-        consumers.push(scope.spawn(move || consumer.run()));
-    }
+    let consumers = start_consumers(scope, plan, topology, control, 0..plan.consumers)?;
     let broken = || interrupt::requested() || consumers.iter().any(|it| it.is_finished());
     let done = || control.delivered() >= expected || broken();
     silence::wait(plan, control, &done, &mut || {});

@@ -1,6 +1,6 @@
 //! The worker: holds its part of a plan for one coordinator after the other.
 
-use super::super::consumer::{Consumed, Consumer};
+use super::super::consumer::{Consuming, start_consumers};
 use super::super::control::Control;
 use super::super::plan::End;
 use super::super::producer::{Produced, Producer};
@@ -116,12 +116,8 @@ fn connect<'scope>(
     control: &'scope Control,
 ) -> Result<(Vec<Producer<'scope>>, Consuming<'scope>), Error> {
     let plan = &part.plan;
-    let mut consumers = Vec::new();
-    for index in part.consumers.clone() {
-        let source = part.topology.source(plan, index);
-        let consumer = Consumer::connect(plan, control, index, &source)?;
-        consumers.push(scope.spawn(move || consumer.run()));
-    }
+    let which = part.consumers.clone();
+    let consumers = start_consumers(scope, plan, &part.topology, control, which)?;
     let mut ready = Vec::new();
     for index in part.producers.clone() {
         let route = part.topology.route(plan, index);
@@ -147,7 +143,6 @@ fn attended<T>(
 }
 
 type Publishing<'scope> = Vec<ScopedJoinHandle<'scope, Result<Produced, Error>>>;
-type Consuming<'scope> = Vec<ScopedJoinHandle<'scope, Result<Consumed, Error>>>;
 
 /// Does what the coordinator says until it asks for the outcome.
 fn follow<'scope>(
