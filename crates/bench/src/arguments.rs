@@ -142,7 +142,7 @@ struct LoadArguments {
     #[arg(long, conflicts_with_all = ["duration", "warm_up"])]
     count: Option<u64>,
     /// Seconds without any progress after which missing messages count as lost
-    #[arg(long, default_value_t = 10.0)]
+    #[arg(long, default_value_t = load::DRAIN.as_secs_f64())]
     drain: f64,
     /// Check bodies by a checksum
     #[arg(long)]
@@ -219,7 +219,7 @@ struct PingArguments {
     #[arg(short, long, default_value_t = 5.0)]
     duration: f64,
     /// Seconds without an answer after which what is missing counts as lost
-    #[arg(long, default_value_t = 10.0)]
+    #[arg(long, default_value_t = load::DRAIN.as_secs_f64())]
     drain: f64,
 }
 
@@ -298,7 +298,7 @@ struct IdleArguments {
     #[arg(long, default_value_t = 0)]
     waves: usize,
     /// Seconds without any message after which what is missing counts as lost
-    #[arg(long, default_value_t = 10.0)]
+    #[arg(long, default_value_t = load::DRAIN.as_secs_f64())]
     drain: f64,
 }
 
@@ -439,7 +439,7 @@ fn measure_drivers(arguments: &DriversArguments, json: bool) -> Result<ExitCode,
     drop(progress);
     let costs = costs.map_err(text)?;
     print(json, &costs, report::drivers)?;
-    Ok(if costs.is_good() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+    Ok(code(costs.is_good()))
 }
 
 /// Serves coordinators until it is told to end.

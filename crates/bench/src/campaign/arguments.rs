@@ -5,7 +5,7 @@ use super::run::{Campaign, Task};
 use super::side::{Origin, Side};
 use crate::client::Target;
 use crate::interrupt;
-use crate::load::idle;
+use crate::load::{self, idle};
 use crate::output;
 use crate::peer::{FOREIGN, Kind, Level, Programs};
 use crate::preset::{self, Preset, lines, setting};
@@ -54,7 +54,7 @@ pub(crate) struct PresetArguments {
     #[arg(long)]
     runs: Option<u32>,
     /// Seconds without any progress after which missing messages count as lost
-    #[arg(long, default_value_t = 10.0)]
+    #[arg(long, default_value_t = load::DRAIN.as_secs_f64())]
     drain: f64,
     /// Add a second copy of the first broker: its difference is the noise of the machine
     #[arg(long)]

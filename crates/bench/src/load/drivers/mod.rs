@@ -212,7 +212,7 @@ fn cost(driver: &str, side: Side, plan: &DriversPlan, mut rounds: Vec<Round>) ->
     let own = |round: &Round| round.driver_ns - round.bare_ns;
     rounds.sort_by(|one, other| own(one).total_cmp(&own(other)));
     let median = &rounds[rounds.len() / 2];
-    let mut verdict = Verdict { checked: median.verdict.checked, ..Verdict::default() };
+    let mut verdict = Verdict::new(median.verdict.checked);
     rounds.iter().for_each(|round| verdict.add(&round.verdict));
     DriverCost {
         driver: driver.to_owned(),

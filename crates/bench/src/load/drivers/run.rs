@@ -164,8 +164,7 @@ fn judged(
     if let Some(why) = &consumed.cut_off {
         return Err(Error::Nonsense(format!("what its driver does not take: {why}")));
     }
-    let checked = if load.checksum { Checked::Checksums } else { Checked::Identities };
-    let mut verdict = Verdict { checked, ..Verdict::default() };
+    let mut verdict = Verdict::new(Checked::of(load.size_bytes, load.checksum));
     verdict.add_queue(&consumed.tally, &[played]);
     let messages = verdict.delivered;
     Ok(Driven { messages, cpu_ns: consumed.cpu_ns, wire_bytes, verdict })
