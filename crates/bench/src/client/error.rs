@@ -14,6 +14,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Bytes that make no sense: those.
+    pub(crate) fn nonsense(what: &str) -> Error {
+        Error::Nonsense(what.to_owned())
+    }
+
     /// The error that a hung-up peer is.
     pub(crate) fn hung_up() -> Error {
         Error::Io(io::Error::new(io::ErrorKind::UnexpectedEof, "the broker hung up"))

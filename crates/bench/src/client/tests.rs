@@ -90,12 +90,32 @@ pub(super) fn greet_nats(stream: &mut TcpStream) {
 /// What comes over a link until the broker hangs up, or until what is an error.
 pub(super) fn receive(mut link: Link) -> (Kept, Result<(), Error>) {
     let mut kept = Kept::default();
+    let outcome = take_all(&mut link, &mut kept, |_, _| {});
+    (kept, outcome)
+}
+
+/// The same of who acknowledges all of it before each read.
+pub(super) fn receive_acknowledging(mut link: Link) -> Kept {
+    let mut kept = Kept::default();
+    let outcome = take_all(&mut link, &mut kept, |link, kept| {
+        let mut out = Vec::new();
+        link.encode_ack(&mut out, kept.tags.last().copied().unwrap_or(0), true);
+        link.write(&out).expect("it reads");
+    });
+    outcome.expect("well-formed");
+    kept
+}
+
+fn take_all(
+    link: &mut Link,
+    kept: &mut Kept,
+    mut each: impl FnMut(&mut Link, &Kept),
+) -> Result<(), Error> {
     loop {
-        if let Err(error) = link.parse(&mut kept) {
-            return (kept, Err(error));
-        }
+        link.parse(kept)?;
+        each(link, kept);
         if link.fill().expect("it hangs up in order") == 0 {
-            return (kept, Ok(()));
+            return Ok(());
         }
     }
 }

@@ -24,23 +24,13 @@ fn kept(port: u16) -> Plan {
 
 /// Every shape of a load that JetStream can have, and how many deliveries each makes of a message.
 fn shapes(port: u16) -> Vec<(Plan, u64)> {
-    vec![
-        (direct(port), 1),
-        (Plan { latency: true, ..direct(port) }.in_pairs(3), 1),
-        (direct(port).fanned_out(4), 4),
-        (Plan { spread: 100, ..direct(port) }, 1),
-        (Plan { bystanders: 100, size_bytes: 20_000, ..direct(port) }, 1),
+    let mut shapes = streams::shapes("jetstream", port);
+    shapes.extend([
         (Plan { consumers: 4, queues: 2, ..direct(port) }, 1),
-        (kept(port), 1),
-        (Plan { latency: true, size_bytes: 20_000, ..kept(port) }.in_pairs(2), 1),
-        (kept(port).fanned_out(3), 3),
         (Plan { ack_every: 1, prefetch: 3, ..kept(port) }, 1),
-        // Those who ask of one consumer share what is in its stream.
-        (Plan { consumers: 3, ..kept(port) }, 1),
-        // Confirmed, and gone once it was read.
-        (Plan { persistent: false, ack_every: 0, prefetch: 0, ..kept(port) }, 1),
         (Plan { persistent: false, ack_every: 0, prefetch: 0, ..kept(port) }.fanned_out(2), 2),
-    ]
+    ]);
+    shapes
 }
 
 #[test]

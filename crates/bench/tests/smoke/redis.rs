@@ -23,28 +23,16 @@ fn kept(port: u16) -> Plan {
 
 /// Every shape of a load that a Redis can have, and how many deliveries each makes of a message.
 fn shapes(port: u16) -> Vec<(Plan, u64)> {
-    vec![
-        (direct(port), 1),
-        (Plan { latency: true, ..direct(port) }.in_pairs(3), 1),
-        (direct(port).fanned_out(4), 4),
-        (Plan { spread: 100, ..direct(port) }, 1),
-        (Plan { bystanders: 100, size_bytes: 20_000, ..direct(port) }, 1),
-        (kept(port), 1),
-        (Plan { latency: true, size_bytes: 20_000, ..kept(port) }.in_pairs(2), 1),
-        (kept(port).fanned_out(3), 3),
-        // Members of a group share what is in their stream.
-        (Plan { consumers: 3, ..kept(port) }, 1),
-        // Confirmed, and gone once it was read.
-        (Plan { persistent: false, ack_every: 0, prefetch: 0, ..kept(port) }, 1),
+    let mut shapes = streams::shapes("redis", port);
+    let committed = || Plan { window: 0, commit_publishes: 10, ..kept(port) };
+    shapes.extend([
         // Nobody waits for the answers.
         (Plan { window: 0, ack_every: 1, ..kept(port) }, 1),
         // Transactions of both sides.
-        (Plan { window: 0, commit_publishes: 10, ..kept(port) }, 1),
-        (
-            Plan { window: 0, commit_publishes: 10, commit_acks: true, ..kept(port) }.fanned_out(2),
-            2,
-        ),
-    ]
+        (committed(), 1),
+        (Plan { commit_acks: true, ..committed() }.fanned_out(2), 2),
+    ]);
+    shapes
 }
 
 #[test]

@@ -41,6 +41,25 @@ pub(crate) fn verdict(plan: &Plan) -> Verdict {
     outcome.verdict.expect("there are consumers")
 }
 
+/// Shapes of a load that all of them can have, and how many deliveries each makes of a message.
+pub(crate) fn shapes(scheme: &str, port: u16) -> Vec<(Plan, u64)> {
+    let (direct, kept) = (|| direct(scheme, port), || kept(scheme, port));
+    vec![
+        (direct(), 1),
+        (Plan { latency: true, ..direct() }.in_pairs(3), 1),
+        (direct().fanned_out(4), 4),
+        (Plan { spread: 100, ..direct() }, 1),
+        (Plan { bystanders: 100, size_bytes: 20_000, ..direct() }, 1),
+        (kept(), 1),
+        (Plan { latency: true, size_bytes: 20_000, ..kept() }.in_pairs(2), 1),
+        (kept().fanned_out(3), 3),
+        // Those who read one stream together share what is in it.
+        (Plan { consumers: 3, ..kept() }, 1),
+        // Confirmed, and gone once it was read.
+        (Plan { persistent: false, ack_every: 0, prefetch: 0, ..kept() }, 1),
+    ]
+}
+
 /// Each of these plans is run, and delivers a message as often as is said.
 pub(crate) fn check_shapes(shapes: Vec<(Plan, u64)>) {
     for (plan, copies) in shapes {

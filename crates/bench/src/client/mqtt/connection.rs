@@ -239,9 +239,11 @@ impl Connection {
         loop {
             let mut more = false;
             let answer = self.incoming.take(|bytes| {
-                let Some(head) = Head::decode(bytes).map_err(nonsense)? else { return Ok(None) };
+                let Some(head) = Head::decode(bytes).map_err(Error::nonsense)? else {
+                    return Ok(None);
+                };
                 if head.remaining > ANSWER_BYTES_MAX {
-                    return Err(nonsense("an answer that is too long"));
+                    return Err(Error::nonsense("an answer that is too long"));
                 }
                 let end = head.octets + head.remaining;
                 Ok(bytes.get(head.octets..end).map(|content| ((head.kind, content), end)))
@@ -267,19 +269,15 @@ enum Item {
     Other,
 }
 
-fn nonsense(what: &str) -> Error {
-    Error::Nonsense(what.to_owned())
-}
-
 #[inline]
 fn next(bytes: &[u8], version: Version) -> Result<Option<(Item, usize)>, Error> {
-    let Some(head) = Head::decode(bytes).map_err(nonsense)? else { return Ok(None) };
+    let Some(head) = Head::decode(bytes).map_err(Error::nonsense)? else { return Ok(None) };
     if head.kind == packet::PUBLISH {
-        let publish = PublishHead::decode(bytes, &head, version).map_err(nonsense)?;
+        let publish = PublishHead::decode(bytes, &head, version).map_err(Error::nonsense)?;
         return Ok(publish.map(|publish| (Item::Publish(publish), publish.octets)));
     }
     if head.remaining > ANSWER_BYTES_MAX {
-        return Err(nonsense("an answer that is too long"));
+        return Err(Error::nonsense("an answer that is too long"));
     }
     let end = head.octets + head.remaining;
     let Some(content) = bytes.get(head.octets..end) else { return Ok(None) };

@@ -36,7 +36,7 @@ impl Connection {
             info = Info::decode(text).ok();
             true
         })?;
-        let info = info.ok_or_else(|| Error::Nonsense("an INFO that is no JSON".to_owned()))?;
+        let info = info.ok_or_else(|| Error::nonsense("an INFO that is no JSON"))?;
         connection.payload_bytes_max = info.max_payload.min(PAYLOAD_BYTES_MAX);
         connection.incoming.reserve(connection.payload_bytes_max + LINE_BYTES);
         let mut out = Vec::new();

@@ -105,7 +105,8 @@ impl Connection {
         loop {
             let text = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
             let found = self.incoming.take(|bytes| {
-                let Some(((kind, said), octets)) = codec::answer(bytes).map_err(nonsense)? else {
+                let Some(((kind, said), octets)) = codec::answer(bytes).map_err(Error::nonsense)?
+                else {
                     return Ok(None);
                 };
                 match kind {
@@ -299,7 +300,9 @@ impl Connection {
             }
             let in_stream = self.entries_left > 0;
             let next = |bytes| {
-                let Some((item, octets)) = codec::next(bytes, in_stream).map_err(nonsense)? else {
+                let Some((item, octets)) =
+                    codec::next(bytes, in_stream).map_err(Error::nonsense)?
+                else {
                     return Ok(None);
                 };
                 match item {
@@ -359,7 +362,7 @@ impl Connection {
                     receiver.body(&bytes[..left]);
                     Ok(Some((None, left + 2)))
                 }
-                Some(_) => Err(nonsense("a body without its end")),
+                Some(_) => Err(Error::nonsense("a body without its end")),
                 None => {
                     let count = bytes.len().min(left);
                     receiver.body(&bytes[..count]);
@@ -381,13 +384,13 @@ impl Connection {
     fn parse_claim(&mut self) -> Result<Option<bool>, Error> {
         let Some(member) = &mut self.member else { return Ok(Some(false)) };
         if member.awaits_gone() {
-            let gone = self.incoming.take(|bytes| codec::answer(bytes).map_err(nonsense))?;
+            let gone = self.incoming.take(|bytes| codec::answer(bytes).map_err(Error::nonsense))?;
             if gone.is_some() {
                 member.claimed();
             }
             return Ok(gone.map(|_| true));
         }
-        match self.incoming.take(|bytes| codec::claimed(bytes).map_err(nonsense))? {
+        match self.incoming.take(|bytes| codec::claimed(bytes).map_err(Error::nonsense))? {
             None => Ok(None),
             Some(None) => Ok(Some(false)),
             Some(Some(claimed)) => {
@@ -420,8 +423,4 @@ impl Connection {
             member.answered();
         }
     }
-}
-
-fn nonsense(what: &str) -> Error {
-    Error::Nonsense(what.to_owned())
 }

@@ -3,7 +3,7 @@
 use super::codec::{self, Claimed, Id, Item};
 use super::member::Member;
 use super::{Connection, Login, Uri};
-use crate::client::tests::{Kept, answer_to, broker, receive};
+use crate::client::tests::{answer_to, broker, receive, receive_acknowledging};
 use crate::client::{Error, Link};
 use std::thread::JoinHandle;
 
@@ -271,14 +271,8 @@ fn entries_of_streams_arrive_whole_and_are_acknowledged_before_the_next_read() {
         let (mut connection, server) = connect(script, step);
         connection.join("s", "g", false, 7);
         connection.fill().expect("it asks");
-        let (mut kept, mut left) = (Kept::default(), true);
-        while left {
-            connection.parse(&mut kept).expect("well-formed");
-            connection.acknowledge(kept.tags.last().copied().unwrap_or(0), true);
-            left = connection.fill().is_ok_and(|count| count > 0);
-        }
+        let kept = receive_acknowledging(Link::Resp(connection));
         assert_eq!((kept.bodies, kept.tags), (vec![b"xy".to_vec(), b"z".to_vec()], vec![1, 2]));
-        drop(connection);
         let said = server.join().expect("it does not panic");
         // One read, and another behind each answer unless both answers came at once; behind that which
         // found nothing, a claim.

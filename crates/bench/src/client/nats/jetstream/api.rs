@@ -124,7 +124,8 @@ impl Answer {
         match status(message) {
             Some(Status { code: 503, .. }) => Ok(Answer { is_unheard: true, ..Answer::default() }),
             Some(status) => Err(status.into_error()),
-            None => serde_json::from_slice(message.body).map_err(|_| nonsense("what is no answer")),
+            None => serde_json::from_slice(message.body)
+                .map_err(|_| Error::nonsense("what is no answer")),
         }
     }
 
@@ -151,7 +152,7 @@ impl Answer {
         self.done()?;
         let all = [Acks::None, Acks::Each, Acks::UpTo];
         let known = all.into_iter().find(|acks| policy.as_deref() == Some(ack_policy(*acks)));
-        known.ok_or_else(|| nonsense("a consumer without a policy of acknowledgements"))
+        known.ok_or_else(|| Error::nonsense("a consumer without a policy of acknowledgements"))
     }
 }
 
@@ -223,12 +224,12 @@ impl PublishAcks {
             None => {}
         }
         let ack: PublishAck = serde_json::from_slice(message.body)
-            .map_err(|_| nonsense("what is no acknowledgement of a message"))?;
+            .map_err(|_| Error::nonsense("what is no acknowledgement of a message"))?;
         if let Some(refusal) = ack.error {
             return Err(refusal.into_error());
         }
         if ack.seq == 0 || ack.duplicate {
-            return Err(nonsense("an acknowledgement of a message that it did not add"));
+            return Err(Error::nonsense("an acknowledgement of a message that it did not add"));
         }
         self.learn(message.body);
         Ok(())
@@ -249,8 +250,4 @@ impl PublishAcks {
 fn is_sequence(digits: &[u8]) -> bool {
     digits.len() <= 20
         && matches!(digits, [b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit))
-}
-
-pub(super) fn nonsense(what: &str) -> Error {
-    Error::Nonsense(what.to_owned())
 }

@@ -1,7 +1,7 @@
 //! One connection: requests to JetStream, messages with publish acknowledgements, and what a pull
 //! consumer brings.
 
-use super::api::{self, Answer, PublishAcks, nonsense};
+use super::api::{self, Answer, PublishAcks};
 use super::deliveries::Deliveries;
 use crate::client::nats::{self, Uri};
 use crate::client::{Confirm, Error, Receiver, Session};
@@ -262,7 +262,7 @@ impl Confirmed {
         message: &Message<'_>,
     ) -> Result<(), Error> {
         let tag = message.subject.strip_prefix(inbox).and_then(number);
-        let tag = tag.ok_or_else(|| nonsense("what was not asked for"))?;
+        let tag = tag.ok_or_else(|| Error::nonsense("what was not asked for"))?;
         self.acks.read(message)?;
         // One stream acknowledges in the order of its messages.
         if tag == self.up_to + 1 {

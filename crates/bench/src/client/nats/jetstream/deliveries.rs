@@ -1,7 +1,7 @@
 //! A pull consumer as its client sees it: what it asked for, what came, and what is to be acknowledged.
 //! Knows no sockets.
 
-use super::api::{self, Status, nonsense};
+use super::api::{self, Status};
 use crate::client::{Acks, Error, Head, Receiver};
 use angarium_protocol::nats::codec::{Headers, Message, Publish};
 use std::collections::VecDeque;
@@ -144,7 +144,7 @@ impl Deliveries {
             return Ok(false);
         }
         let found = (reply.len() <= SUBJECT_BYTES_MAX).then(|| deliveries(reply)).flatten();
-        let (at, count) = found.ok_or_else(|| nonsense("a message that is of no stream"))?;
+        let (at, count) = found.ok_or_else(|| Error::nonsense("a message that is of no stream"))?;
         self.usual = reply[..at].to_vec();
         Ok(count > 1)
     }

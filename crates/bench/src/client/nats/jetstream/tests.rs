@@ -4,7 +4,7 @@ use super::Connection;
 use super::api::{self, Answer, PublishAcks};
 use super::connection::number;
 use super::deliveries::{Deliveries, deliveries};
-use crate::client::tests::{Kept, answer_to, broker, greet_nats, receive};
+use crate::client::tests::{Kept, answer_to, broker, greet_nats, receive, receive_acknowledging};
 use crate::client::{Acks, Error, Link, Session};
 use angarium_protocol::nats::codec::Message;
 use std::thread::JoinHandle;
@@ -322,14 +322,8 @@ fn messages_of_a_stream_arrive_whole_and_are_acknowledged_before_the_next_read()
     for step in [1, 3, 19, 1_000] {
         let (mut connection, server) = connect(script, step);
         connection.consume("a.b", "g", 5).expect("it is one");
-        let (mut kept, mut left) = (Kept::default(), true);
-        while left {
-            connection.parse(&mut kept).expect("well-formed");
-            connection.acknowledge(kept.tags.last().copied().unwrap_or(0), true);
-            left = connection.fill().is_ok_and(|count| count > 0);
-        }
+        let kept = receive_acknowledging(Link::JetStream(connection));
         assert_eq!((kept.bodies, kept.tags), (vec![b"xy".to_vec(), b"z".to_vec()], vec![1, 2]));
-        drop(connection);
         let said = server.join().expect("it does not panic");
         assert!(said.starts_with("PUB $JS.API.CONSUMER.INFO.a-b.g _INBOX."), "{said}");
         assert!(said.contains("PUB $JS.API.CONSUMER.MSG.NEXT.a-b.g _INBOX."), "{said}");
