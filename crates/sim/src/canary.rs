@@ -44,6 +44,8 @@ pub enum Canary {
     HeardLost,
     /// A direct message's body, headers, subject or reply subject is altered.
     HeardAltered,
+    /// What waits on the disk for slow clients is damaged, where nothing was to go wrong.
+    SpoolRots,
     /// Who missed direct messages is not told.
     MissedUntold,
     /// The node does not hear of queue groups.

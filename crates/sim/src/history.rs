@@ -25,6 +25,14 @@ impl MessageId {
 
 /// The [`Event::Fault`] that the disk has no space left.
 pub const DISK_FULL: &str = "the disk is full";
+/// Faults of the disks on which direct messages wait for slow clients.
+pub const SPOOL_FAULTS: [&str; 3] = [SPOOL_FAILS, SPOOL_FULL, SPOOL_ROTS];
+/// The first.
+pub const SPOOL_FAILS: &str = "the spool fails";
+/// The second.
+pub const SPOOL_FULL: &str = "the spool is full";
+/// The third.
+pub const SPOOL_ROTS: &str = "the spool rots";
 
 /// A queue's index in [`Plan::queues`].
 pub type QueueIndex = usize;

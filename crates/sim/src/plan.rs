@@ -31,6 +31,8 @@ pub struct Plan {
     pub laggard: Laggard,
     /// What goes wrong.
     pub faults: Faults,
+    /// What becomes of direct messages that wait on a disk for slow clients.
+    pub spool: Spool,
     /// Clients may be refused (a queue that another client deletes, say).
     pub may_refuse: bool,
 }
@@ -333,6 +335,39 @@ pub struct Faults {
     pub disk_delay_max: u64,
     /// What each direction of a connection buffers.
     pub pipe_bytes: usize,
+}
+
+/// The disk on which direct messages wait for slow clients, and what goes wrong with it.
+#[derive(Clone, Debug, Default)]
+pub struct Spool {
+    /// Chunks that may wait on each shard; `None`: as many as there are.
+    pub chunks_max: Option<u64>,
+    /// `SpillOptions::chunk_bytes`.
+    pub chunk_bytes: usize,
+    /// `SpillOptions::loaded_max`.
+    pub loaded_max: usize,
+    /// Times something fails that changes the disk: once, or everything for a while.
+    pub failures: u64,
+    /// Times it has no space left for a while.
+    pub fulls: u64,
+    /// Times files are damaged or cut short, before several jobs.
+    pub rots: u64,
+    /// Longest time that a job takes besides, in microseconds.
+    pub slowness_max: u64,
+}
+
+impl Spool {
+    /// Whether a client may miss what has waited there.
+    #[must_use]
+    pub fn loses(&self) -> bool {
+        self.chunks_max.is_some() || self.has_faults()
+    }
+
+    /// Whether it ever fails.
+    #[must_use]
+    pub fn has_faults(&self) -> bool {
+        self.failures + self.fulls + self.rots > 0
+    }
 }
 
 impl Plan {

@@ -26,8 +26,6 @@ pub use job::{SpillDone, SpillJob, clear_spill};
 const UNWRITTEN_BYTES_MAX: usize = 32 << 20;
 /// Full chunks that are not written yet: who catches up soon never sees the disk.
 const KEPT: usize = 2;
-/// Chunks that were written and are in memory nevertheless, for those who read them.
-const LOADED_MAX: usize = 32;
 /// Chunks being read at once.
 const READS_MAX: usize = 4;
 /// Clients with something in the log; what would be for one more is missed.
@@ -41,11 +39,13 @@ pub struct SpillOptions {
     pub bytes_max: u64,
     /// Bytes of a chunk, but for one that holds a single larger message.
     pub chunk_bytes: usize,
+    /// Chunks that were written and are in memory nevertheless, for those who read them; at least 1.
+    pub loaded_max: usize,
 }
 
 impl Default for SpillOptions {
     fn default() -> SpillOptions {
-        SpillOptions { bytes_max: 1 << 30, chunk_bytes: 1 << 20 }
+        SpillOptions { bytes_max: 1 << 30, chunk_bytes: 1 << 20, loaded_max: 32 }
     }
 }
 
@@ -527,7 +527,7 @@ impl Spill {
 
     /// Frees the memory of chunks that have had it longest.
     fn unload(&mut self) {
-        while self.loaded.len() > LOADED_MAX {
+        while self.loaded.len() > self.options.loaded_max.max(1) {
             let at = self.loaded.pop_front().and_then(|oldest| oldest.checked_sub(self.first));
             if let Some(chunk) = at.and_then(|at| self.chunks.get_mut(at as usize)) {
                 chunk.unload();

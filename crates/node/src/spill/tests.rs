@@ -179,7 +179,7 @@ fn memory_is_freed_once_it_is_written_and_bounded_before() {
         world.work();
     }
     let in_memory = world.spill.chunks.iter().filter(|chunk| chunk.in_memory().is_some());
-    assert!(in_memory.count() <= LOADED_MAX + KEPT);
+    assert!(in_memory.count() <= SpillOptions::default().loaded_max + KEPT);
     let read = world.drain('a');
     assert_eq!(read.len(), taken);
     assert!(read.windows(2).all(|pair| pair[0] < pair[1]), "{read:?}");

@@ -10,8 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) fn check(history: &History) -> Result<(), String> {
     let hearing = Hearing::of(history);
     let can_lag = history.plan.can_lag();
-    // What was written before the oldest messages were taken out tells nothing of that: last words do.
-    let told_at_once = history.plan.laggard != Laggard::DropOldest;
+    // What was written before the oldest messages were taken out, or waited on the disk when others were
+    // lost there, tells nothing of that: last words do.
+    let told_at_once = !matches!(history.plan.laggard, Laggard::DropOldest | Laggard::Spool);
     for ear in hearing.ears.values().filter(|ear| ear.group().is_none()) {
         // Without headers there is no place in which it could be told.
         if !can_lag || ear.listen.takes_headers {

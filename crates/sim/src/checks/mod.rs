@@ -20,6 +20,7 @@ mod refused_rightly;
 mod replies_come;
 mod requests_answered;
 mod settled_is_gone;
+mod spool_kept;
 mod transactions_atomic;
 mod unsubscribed_is_deaf;
 mod until_exact;
@@ -60,6 +61,7 @@ pub const ALL: &[Check] = &[
     Check { name: "until exact", check: until_exact::check },
     Check { name: "no echo", check: no_echo::check },
     Check { name: "laggards alone go", check: laggards_alone_go::check },
+    Check { name: "spool kept", check: spool_kept::check },
     Check { name: "memory bounded", check: memory_bounded::check },
     Check { name: "refused rightly", check: refused_rightly::check },
 ];

@@ -6,7 +6,7 @@ use super::*;
 use crate::history::{
     DISK_FULL, Delivery, Ending, Event, MessageId, Outcome, Publish, Sample, Subscription,
 };
-use crate::plan::{Acks, Consumer, Exchange, Faults, Plan, Queue, Role, Shards, Sizes};
+use crate::plan::{Acks, Consumer, Exchange, Faults, Plan, Queue, Role, Shards, Sizes, Spool};
 use crate::workload;
 use angarium_engine::Laggard;
 use angarium_engine::{ExchangeKind, Time};
@@ -40,6 +40,7 @@ fn plan() -> Plan {
         faults: Faults::default(),
         shards: Shards::ONE,
         laggard: Laggard::DropNew,
+        spool: Spool::default(),
         may_refuse: false,
     }
 }

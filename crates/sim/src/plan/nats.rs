@@ -121,11 +121,11 @@ impl Plan {
         exchange.map(|at| self.route(Some(at), subject, &[])).unwrap_or_default()
     }
 
-    /// Whether so much is published that a client could be too far behind for more: else nothing may
-    /// get lost on its way.
+    /// Whether so much is published that a client could be too far behind for more, and would miss it:
+    /// else nothing may get lost on its way.
     #[must_use]
     pub fn can_lag(&self) -> bool {
-        if self.laggard == Laggard::Spool {
+        if self.laggard == Laggard::Spool && !self.spool.loses() {
             return false;
         }
         let answers = self.parts().filter(|part| matches!(part, Part::Respond(_))).count();

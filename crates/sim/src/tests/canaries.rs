@@ -1,8 +1,10 @@
 //! A rule is broken on purpose, and the simulator must find it.
 
 use crate::canary::Canary;
+use crate::plan::Plan;
 use crate::random::Random;
 use crate::{run, workload};
+use angarium_engine::Laggard;
 
 /// Runs within which each must be found.
 const RUNS: usize = 60;
@@ -16,12 +18,12 @@ fn found(canary: Canary, promises: &[&str]) {
 
 /// The same with runs of direct messages alone, for what shows in few of them and in no others.
 fn found_in_direct(canary: Canary, promises: &[&str]) {
-    found_in(canary, RARE_RUNS, |workload| workload == "direct", promises);
+    found_in(canary, RARE_RUNS, |plan| plan.workload == "direct", promises);
 }
 
-fn found_in(canary: Canary, runs: usize, is_of_use: fn(&str) -> bool, promises: &[&str]) {
+fn found_in(canary: Canary, runs: usize, is_of_use: fn(&Plan) -> bool, promises: &[&str]) {
     let plan = |seed: &u64| workload::plan(&mut Random::new(*seed));
-    for seed in (1000..).filter(|seed| is_of_use(plan(seed).workload)).take(runs) {
+    for seed in (1000..).filter(|seed| is_of_use(&plan(seed))).take(runs) {
         if let Err(failure) = run::run_with(seed, Some(canary)) {
             let what = &failure.what;
             let is_named = promises.iter().any(|promise| what.contains(promise));
@@ -129,6 +131,25 @@ fn altered_direct_messages_are_found() {
 #[test]
 fn missed_messages_that_nobody_is_told_of_are_found() {
     found(Canary::MissedUntold, &["heard completely"]);
+}
+
+/// Messages wait on a disk for clients that are slow.
+fn spools(plan: &Plan) -> bool {
+    plan.laggard == Laggard::Spool && plan.sizes.egress_bytes_max < 1 << 20
+}
+
+#[test]
+fn what_a_failing_spool_lost_and_nobody_is_told_of_is_found() {
+    let is_of_use = |plan: &Plan| spools(plan) && plan.spool.loses();
+    found_in(Canary::MissedUntold, RUNS, is_of_use, &["heard completely"]);
+}
+
+#[test]
+fn spools_that_lose_on_a_sound_disk_are_found() {
+    let is_of_use = |plan: &Plan| spools(plan) && !plan.spool.loses();
+    found_in(Canary::SpoolRots, RUNS, is_of_use, &["heard completely"]);
+    let is_of_use = |plan: &Plan| spools(plan) && plan.spool.has_faults();
+    found_in(Canary::SpoolRots, RUNS, is_of_use, &["spool kept"]);
 }
 
 #[test]

@@ -62,6 +62,16 @@ pub(super) fn plan(random: &mut Random) -> Plan {
     plan
 }
 
+/// Has whoever only listens fall behind soon, and much.
+pub(super) fn lag(plan: &mut Plan) {
+    plan.sizes.egress_bytes_max = 1 << 10;
+    plan.faults.pipe_bytes = plan.faults.pipe_bytes.min(2 << 10);
+    for role in &mut plan.clients {
+        let Role::Nats(client) = role else { continue };
+        client.slow |= client.parts.iter().all(|part| matches!(part, Part::Listen(_)));
+    }
+}
+
 fn client(random: &mut Random) -> Nats {
     Nats {
         echo: random.percent(60),

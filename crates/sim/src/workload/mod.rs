@@ -14,7 +14,7 @@ mod transactions;
 mod work_queue;
 
 use crate::plan::{
-    Acks, Consumer, Exchange, Faults, Mode, Plan, Producer, Queue, Role, Shards, Sizes,
+    Acks, Consumer, Exchange, Faults, Mode, Plan, Producer, Queue, Role, Shards, Sizes, Spool,
 };
 use crate::random::Random;
 use angarium_engine::ExchangeKind;
@@ -48,6 +48,8 @@ const SHARING_PERCENT: u64 = 25;
 const SHARDED_PERCENT: u64 = 30;
 /// Draws those apart from all others.
 const SHARDED: u64 = 0x0005_4b1a;
+/// Draws what goes wrong with the disk of direct messages that wait apart from all others.
+const SPOOLING: u64 = 0x5_9001;
 
 /// The plan that follows from a seed's generator.
 #[must_use]
@@ -56,6 +58,7 @@ pub fn plan(random: &mut Random) -> Plan {
     let later = apart.percent(LATER_PERCENT).then(|| *apart.pick(LATER_KINDS));
     let is_direct = Random::new(apart.clone().draw() ^ DIRECT).percent(DIRECT_PERCENT);
     let mut sharding = Random::new(apart.clone().draw() ^ SHARDED);
+    let mut spooling = Random::new(apart.clone().draw() ^ SPOOLING);
     let direct = is_direct.then_some(direct::plan as fn(&mut Random) -> Plan);
     let kind = *random.pick(KINDS);
     let mut plan = direct.or(later).unwrap_or(kind)(random);
@@ -67,6 +70,12 @@ pub fn plan(random: &mut Random) -> Plan {
     }
     if sharding.percent(SHARDED_PERCENT) {
         plan.shards = several_shards(&mut sharding);
+    }
+    if plan.laggard == Laggard::Spool {
+        plan.spool = spool(&mut spooling);
+        if spooling.percent(70) {
+            direct::lag(&mut plan);
+        }
     }
     plan
 }
@@ -108,6 +117,7 @@ fn empty(workload: &'static str, random: &mut Random) -> Plan {
         faults: faults(random),
         shards: Shards::ONE,
         laggard: Laggard::DropNew,
+        spool: Spool::default(),
         may_refuse: false,
     }
 }
@@ -150,6 +160,24 @@ fn faults(random: &mut Random) -> Faults {
         delay_max: *random.pick(&[100, 1_000, 20_000]),
         disk_delay_max: *random.pick(&[500, 10_000, 200_000]),
         pipe_bytes: *random.pick(&[300, 4 << 10, 64 << 10]),
+    }
+}
+
+/// In one run of three nothing goes wrong with it.
+fn spool(random: &mut Random) -> Spool {
+    let chunk_bytes = *random.pick(&[300, 1 << 10, 8 << 10]);
+    let loaded_max = *random.pick(&[1, 1, 3, 32]);
+    if random.percent(33) {
+        return Spool { chunk_bytes, loaded_max, ..Spool::default() };
+    }
+    Spool {
+        chunk_bytes,
+        loaded_max,
+        chunks_max: random.percent(25).then(|| *random.pick(&[1, 10, 100])),
+        failures: random.below(5),
+        fulls: random.below(3),
+        rots: random.below(6),
+        slowness_max: *random.pick(&[0, 0, 50_000, 1_000_000]),
     }
 }
 

@@ -30,12 +30,13 @@ impl World {
         for flight in broker.take_work(shard) {
             let number = self.number();
             let is_verification = matches!(flight, Flight::Verification(..));
+            let besides = self.spool_delay(&flight);
             self.flights.insert(number, flight);
             if is_verification {
                 let pause = self.random.below(100_000);
                 self.schedule(pause, Happening::Verified(number));
             } else {
-                let pause = 1 + self.random.magnitude(disk_delay);
+                let pause = 1 + self.random.magnitude(disk_delay) + besides;
                 self.schedule(pause, Happening::Work(number));
             }
         }
@@ -46,9 +47,7 @@ impl World {
         let done = match self.flights.remove(&number) {
             Some(Flight::Job(job)) => Flight::JobDone(job.run(&self.disk)),
             Some(Flight::Read(read)) => Flight::ReadDone(read.run(&self.disk)),
-            Some(Flight::Spill(shard, job)) => {
-                Flight::SpillDone(shard, job.run(&self.spill_disks[shard]))
-            }
+            Some(Flight::Spill(shard, job)) => Flight::SpillDone(shard, self.spool(shard, job)),
             // Done already, and on its way to the node.
             Some(other) => {
                 self.flights.insert(number, other);

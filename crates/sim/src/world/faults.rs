@@ -34,6 +34,14 @@ pub(super) enum Fault {
     DiskFull,
     /// It has some again.
     DiskSpace,
+    /// A change of the disks on which direct messages wait fails.
+    SpoolFails,
+    /// They have no space left.
+    SpoolFull,
+    /// What is on them is damaged.
+    SpoolRots,
+    /// They are as they should be again.
+    SpoolHeals,
     /// A connection is cut.
     Cut,
     /// A connection stalls, one way.
@@ -60,6 +68,7 @@ impl World {
                 self.schedule(at, Happening::Fault(fault.unwrap_or(crash)));
             }
         }
+        self.schedule_spool_faults();
     }
 
     pub(super) fn fault(&mut self, fault: Fault) -> Result<(), String> {
@@ -95,6 +104,9 @@ impl World {
                 self.schedule(pause, Happening::Fault(Fault::DiskSpace));
             }
             Fault::DiskSpace => self.disk.set_capacity(Some(self.plan.sizes.disk_bytes)),
+            Fault::SpoolFails | Fault::SpoolFull | Fault::SpoolRots | Fault::SpoolHeals => {
+                self.spool_fault(fault);
+            }
             Fault::Cut => {
                 if let Some(link) = self.any_link() {
                     self.cut(link);
@@ -239,6 +251,7 @@ impl World {
 
     fn recover(&mut self) -> Result<Broker, String> {
         let seed = self.random.draw();
+        self.heal_spool();
         for disk in &self.spill_disks {
             clear_spill(disk).map_err(|error| error.to_string())?;
         }

@@ -6,6 +6,7 @@ mod disk_work;
 mod faults;
 mod hasty;
 mod shards;
+mod spool;
 mod stages;
 mod traffic;
 
@@ -13,7 +14,7 @@ use crate::canary::{Canary, Proxy};
 use crate::client::{Endpoint, Numbers, Surroundings, attend};
 use crate::history::{Event, History, Sample};
 use crate::network::{Link, Place};
-use crate::plan::Plan;
+use crate::plan::{Plan, Spool};
 use crate::random::Random;
 use angarium_engine::limits::Limits;
 use angarium_engine::{Bound, Quota, Time};
@@ -34,6 +35,8 @@ use std::time::Duration;
 const START: Time = Time(1_767_225_600_000_000);
 /// Draws chance between shards apart from all other.
 const SHARDED: u64 = 0x0000_54a2_d000;
+/// The same for the disks on which direct messages wait.
+const SPOOLED: u64 = 0x5_9001_ed00;
 /// Settles that a broker carries out at once: each time it starts, one of these.
 const SETTLES_AT_ONCE: [usize; 3] = [1, 3, 1024];
 /// Events after which a run is given up: it does not come to rest.
@@ -83,9 +86,12 @@ pub struct World {
     history: History,
     numbers: Numbers,
     disk: FaultyStorage,
-    /// Where direct messages wait for slow clients, by shard: disks without faults, as what they do is
-    /// told of and no promise.
+    /// Where direct messages wait for slow clients, by shard.
     spill_disks: Vec<FaultyStorage>,
+    /// Chance in what goes wrong there.
+    spool_random: Random,
+    /// Before so many of their next jobs something there is damaged.
+    spool_rots: u64,
     broker: Option<Broker>,
     /// Work in flight; gone when the node goes.
     flights: BTreeMap<u64, Flight>,
@@ -143,6 +149,8 @@ impl World {
             events_total: 0,
             numbers: Numbers::default(),
             disk,
+            spool_random: Random::new(seed ^ SPOOLED),
+            spool_rots: 0,
             spill_disks: (0..shards).map(|_| FaultyStorage::new(1)).collect(),
             broker: None,
             flights: BTreeMap::new(),
@@ -294,10 +302,17 @@ impl World {
             quota: Quota::default()
                 .with_laggard(self.plan.laggard)
                 .with(Bound::UnsentBytes, sizes.direct_bytes_max() as u64),
-            spill: SpillOptions { chunk_bytes: sizes.egress_bytes_max, ..SpillOptions::default() },
+            spill: self.spill_options(),
             shards: self.plan.shards.count,
             ..angarium_node::Options::alone(key)
         }
+    }
+
+    fn spill_options(&self) -> SpillOptions {
+        let Spool { chunks_max, chunk_bytes, loaded_max, .. } = self.plan.spool;
+        let most = chunks_max.map(|chunks| chunks * chunk_bytes as u64);
+        let bytes_max = most.unwrap_or(SpillOptions::default().bytes_max);
+        SpillOptions { bytes_max, chunk_bytes, loaded_max }
     }
 }
 

@@ -69,6 +69,7 @@ impl World {
         }
         self.power_fails_at = None;
         self.disk.heal();
+        self.heal_spool();
         self.disk.set_capacity(None);
         let now = self.now;
         for (number, link) in &mut self.links {

@@ -3,9 +3,11 @@
 use super::{
     broken_in, confirm, deliver, drained, ended, history_of, id, kept_in, plan, publish, published,
 };
-use crate::history::{Emit, Ending, Event, HeadersSeen, Hear, Listen, MessageId, Publish};
+use crate::history::{
+    Emit, Ending, Event, HeadersSeen, Hear, Listen, MessageId, Publish, SPOOL_ROTS,
+};
 use crate::plan::nats::{Nats, Part, Publishing};
-use crate::plan::{Plan, Role};
+use crate::plan::{Plan, Role, Spool};
 use angarium_engine::Laggard;
 
 /// Nobody can be behind.
@@ -199,6 +201,40 @@ fn who_is_behind_must_be_told() {
     let plain = Event::Listen(Listen { takes_headers: false, ..listening(1) });
     let plain = vec![plain, Event::Listens { listener: 1 }];
     kept_in(&history_of(tight(), all(vec![plain, gap(0)])));
+}
+
+/// Slow clients' messages wait on a disk that fails now and then.
+fn spooling() -> Plan {
+    Plan { laggard: Laggard::Spool, spool: Spool { rots: 1, ..Spool::default() }, ..tight() }
+}
+
+#[test]
+fn what_a_spool_lost_is_told_by_the_last_words() {
+    let check = "heard completely";
+    let rot = || vec![Event::Fault(SPOOL_ROTS)];
+    let gap = || vec![emit(1), emit(2), flushed(2), hear(1, 2)];
+    let last = |missed| vec![Event::CaughtUp, emit(3), hear_after(1, 3, missed)];
+    let lagging = |missed| history_of(spooling(), all(vec![listen(1), rot(), gap(), last(missed)]));
+    kept_in(&lagging(1));
+    broken_in(check, "told of 0", &lagging(0));
+    broken_in(check, "and did not", &lagging(2));
+    // Where the disk does not fail, nobody misses anything.
+    let sound = || Plan { spool: Spool::default(), ..spooling() };
+    let told = || all(vec![listen(1), gap(), last(1)]);
+    broken_in(check, "and did not", &history_of(sound(), told()));
+}
+
+#[test]
+fn what_a_spool_loses_on_a_sound_disk_is_found() {
+    let check = "spool kept";
+    let gap = || vec![emit(1), emit(2), flushed(2), hear_after(1, 2, 1)];
+    let rot = || vec![Event::Fault(SPOOL_ROTS)];
+    broken_in(check, "without faults", &history_of(spooling(), all(vec![listen(1), gap()])));
+    broken_in(check, "without faults", &history_of(spooling(), all(vec![listen(1), gap(), rot()])));
+    kept_in(&history_of(spooling(), all(vec![listen(1), rot(), gap()])));
+    let small = Spool { chunks_max: Some(1), ..Spool::default() };
+    let small = Plan { spool: small, ..spooling() };
+    kept_in(&history_of(small, all(vec![listen(1), gap()])));
 }
 
 #[test]

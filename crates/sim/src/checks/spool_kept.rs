@@ -1,0 +1,23 @@
+//! What waits on a disk for a slow client is missed only where that disk has failed before, or where so
+//! much waits that the oldest had to go.
+
+use crate::history::{Event, History, SPOOL_FAULTS};
+use angarium_engine::Laggard;
+
+pub(super) fn check(history: &History) -> Result<(), String> {
+    let plan = &history.plan;
+    if plan.laggard != Laggard::Spool || plan.spool.chunks_max.is_some() {
+        return Ok(());
+    }
+    for (_, event) in &history.events {
+        match event {
+            Event::Fault(fault) if SPOOL_FAULTS.contains(fault) => break,
+            Event::Hear(hear) if hear.missed > 0 => {
+                let (who, missed) = (hear.listener, hear.missed);
+                return Err(format!("listener {who} missed {missed} on a disk without faults"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
