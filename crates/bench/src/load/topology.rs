@@ -76,6 +76,21 @@ impl Topology {
         }
     }
 
+    /// Whether these are the names of all that `plan` goes through: both may come from elsewhere.
+    pub(super) fn fits(&self, plan: &Plan) -> bool {
+        let spread = self.spread.as_ref();
+        let names = [
+            Some(&self.queues),
+            Some(&self.groups),
+            spread.map(|it| &it.firsts),
+            spread.map(|it| &it.patterns),
+            Some(&self.sessions).filter(|sessions| !sessions.is_empty()),
+        ];
+        self.protocol == plan.target.protocol()
+            && spread.is_some() == (plan.spread > 0)
+            && names.into_iter().flatten().all(|names| names.len() == plan.queues)
+    }
+
     /// Declares it where the protocol wants that.
     pub(super) fn declare(&self, link: &mut Link, plan: &Plan) -> Result<(), Error> {
         let durable = plan.persistent && plan.durable_queues;

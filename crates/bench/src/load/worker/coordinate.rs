@@ -54,7 +54,7 @@ pub fn run_within(
     broker_pid: Option<u32>,
     silence: Duration,
 ) -> Result<Outcome, Error> {
-    check(plan, workers).map_err(Error::Closed)?;
+    check(plan, workers).map_err(io::Error::other)?;
     let topology = Topology::of(plan);
     let mut link = Link::open(&plan.target)?;
     topology.declare(&mut link, plan)?;

@@ -82,16 +82,27 @@ fn session(stream: TcpStream, silence: Duration) -> Result<(), Error> {
     }
 }
 
+/// Says what is wrong with a part, if anything.
+fn check(part: &Part) -> Result<(), String> {
+    let plan = &part.plan;
+    plan.check()?;
+    let ranges = [(&part.producers, plan.producers), (&part.consumers, plan.consumers)];
+    if ranges.iter().any(|(range, count)| range.start > range.end || range.end > *count) {
+        return Err("a part beyond its plan".to_owned());
+    }
+    if !part.topology.fits(plan) {
+        return Err("a part with names that are not those of its plan".to_owned());
+    }
+    Ok(())
+}
+
 /// Holds a part from its connections to its outcome.
 fn hold(wire: &mut Wire, part: &Part, clock: Instant) -> Result<(), Error> {
     let plan = &part.plan;
-    plan.check().map_err(Error::Closed)?;
-    let ranges = [(&part.producers, plan.producers), (&part.consumers, plan.consumers)];
-    if ranges.iter().any(|(range, count)| range.start > range.end || range.end > *count) {
-        return Err(Error::Closed("a part beyond its plan".to_owned()));
-    }
-    // Those that bound each other are all here (`check`): they have their share of the bound.
-    let ahead = (plan.ahead * part.producers.len() as u64).div_ceil(plan.producers as u64);
+    check(part).map_err(io::Error::other)?;
+    // Those that bound each other are all here (the coordinator sees to it): they have their share of it.
+    let ahead = plan.ahead.saturating_mul(part.producers.len() as u64);
+    let ahead = ahead.div_ceil(plan.producers as u64);
     let control = Control::new(plan.producers, plan.consumers, ahead, plan.copies());
     let control = control.with_clock(clock, part.offset_ns);
     // Where messages are counted all of them count, also those of whoever begins first.

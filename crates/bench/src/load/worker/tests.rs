@@ -1,9 +1,15 @@
 //! Shares of a plan, and what goes over the wire.
 
+use super::super::plan::Plan;
 use super::super::stamp::Stamp;
 use super::super::tally::{Tally, Verdict};
+use super::super::topology::Topology;
 use super::coordinate::share;
+use super::serve::serve;
+use super::wire::{Answer, Ask, Part, SILENCE_MAX, Wire};
 use crate::measure::latency::Latencies;
+use std::net::{TcpListener, TcpStream};
+use std::thread;
 
 #[test]
 fn shares_cover_everything_once() {
@@ -42,4 +48,44 @@ fn a_line_that_claims_too_much_is_refused() {
     ] {
         assert!(serde_json::from_str::<Tally>(text).is_err(), "{text}");
     }
+}
+
+#[test]
+fn a_part_that_does_not_fit_its_plan_is_refused() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has ports");
+    let address = listener.local_addr().expect("it is bound");
+    let serving = thread::spawn(move || serve(&listener, Some(1)));
+    let stream = TcpStream::connect(address).expect("it listens");
+    let mut wire = Wire::new(stream, SILENCE_MAX).expect("a socket");
+    let plan = |address: &str, queues, spread| {
+        let plan = Plan::new(address.parse().expect("it is an address")).in_pairs(queues);
+        Plan { spread, ..plan }
+    };
+    let mut check = |plan: &Plan, named: &Plan, producers, wanted: &str| {
+        let (plan, topology) = (plan.clone(), Topology::of(named));
+        let consumers = 0..plan.consumers;
+        let part = Part { plan, topology, producers, consumers, offset_ns: 0 };
+        wire.send(&Ask::Prepare(Box::new(part))).expect("it reads");
+        let said = loop {
+            match wire.receive().expect("it is there") {
+                Some(Answer::Working) => {}
+                said => break said,
+            }
+        };
+        let Some(Answer::Failed(why)) = said else { panic!("{said:?}") };
+        assert!(why.contains(wanted), "{why}");
+    };
+    let three = plan("nats://127.0.0.1:1", 3, 0);
+    check(&three, &three, 0..4, "a part beyond its plan");
+    let names = "names that are not those of its plan";
+    check(&three, &plan("nats://127.0.0.1:1", 2, 0), 0..3, names);
+    check(&three, &plan("amqp://127.0.0.1:1", 3, 0), 0..3, names);
+    let spread = plan("nats://127.0.0.1:1", 3, 10);
+    check(&spread, &three, 0..3, names);
+    check(&three, &spread, 0..3, names);
+    // What fits comes as far as to the broker, of which there is none.
+    check(&three, &three, 0..3, "refused");
+    check(&spread, &spread, 0..3, "refused");
+    drop(wire);
+    serving.join().expect("it does not panic").expect("it serves");
 }
