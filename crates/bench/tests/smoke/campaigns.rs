@@ -202,15 +202,15 @@ fn interrupt(child: &Child) {
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it is ours");
 }
 
-#[test]
-fn an_interrupted_load_says_so_and_makes_up_no_loss() {
-    let target = format!("amqp://127.0.0.1:{}", fake::start(Fault::Drop));
+/// What a measurement that would go on for a day says when it is interrupted.
+fn interrupted(arguments: &[&str]) -> serde_json::Value {
     let mut child = Command::new(env!("CARGO_BIN_EXE_angarium-bench"))
-        .args(["load", "--json", "--duration", "100000", "--target", &target])
+        .args(arguments)
+        .args(["--json", "--duration", "100000"])
         .stdout(Stdio::piped())
         .spawn()
         .expect("it was built");
-    // The main one, that of signals, a consumer and a producer.
+    // The main one, that of signals, and two of the measurement.
     let tasks = format!("/proc/{}/task", child.id());
     while fs::read_dir(&tasks).map_or(0, Iterator::count) < 4 {
         assert!(child.try_wait().expect("it is ours").is_none(), "it ended by itself");
@@ -222,8 +222,21 @@ fn an_interrupted_load_says_so_and_makes_up_no_loss() {
     let outcome: serde_json::Value =
         serde_json::from_slice(&output.stdout).expect("what is done is kept");
     assert_eq!(outcome["interrupted"], true);
+    outcome
+}
+
+#[test]
+fn an_interrupted_load_says_so_and_makes_up_no_loss() {
+    let target = format!("amqp://127.0.0.1:{}", fake::start(Fault::Drop));
+    let outcome = interrupted(&["load", "--target", &target]);
     let lost = &outcome["verdict"]["lost"];
     assert!(lost.is_null() || lost == 0, "{lost}");
+}
+
+#[test]
+fn an_interrupted_comparison_of_drivers_begins_no_further_run() {
+    let costs = interrupted(&["drivers", "--runs", "1000"]);
+    assert_eq!(costs["drivers"].as_array().map(Vec::len), Some(0));
 }
 
 #[test]

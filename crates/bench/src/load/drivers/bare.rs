@@ -1,6 +1,7 @@
 //! Bare sockets in the place of a driver: the same octets in the same pieces, neither encoded nor parsed.
 
 use crate::client::Incoming;
+use crate::interrupt;
 use crate::measure::process::thread_cpu_ns;
 use std::convert::Infallible;
 use std::io::{self, Write};
@@ -24,7 +25,7 @@ impl Bare {
         Bare { driver_ns_per_byte, begun_ns: thread_cpu_ns(), spent_ns: 0, bytes: 0 }
     }
 
-    /// Writes the same octets again and again for so long.
+    /// Writes the same octets again and again for so long, or until somebody wants it to end.
     pub(super) fn write(
         mut self,
         mut stream: TcpStream,
@@ -32,7 +33,7 @@ impl Bare {
         span: Duration,
     ) -> io::Result<Bare> {
         let start = Instant::now();
-        while start.elapsed() < span {
+        while start.elapsed() < span && !interrupt::requested() {
             self.call(|| stream.write_all(batch).map(|()| batch.len()))?;
         }
         Ok(self)

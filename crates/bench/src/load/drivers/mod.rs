@@ -193,11 +193,13 @@ pub fn measure(
     for (scheme, driver) in plan.drivers() {
         for side in [Side::Producer, Side::Consumer] {
             progress(Step::Begin(driver, side));
-            let rounds = (0..plan.runs).map(|_| run::round(scheme, side, plan));
-            let rounds = rounds.collect::<Result<Vec<Round>, Error>>()?;
-            if interrupt::requested() {
-                costs.interrupted = true;
-                return Ok(costs);
+            let mut rounds = Vec::new();
+            for _ in 0..plan.runs {
+                rounds.push(run::round(scheme, side, plan)?);
+                if interrupt::requested() {
+                    costs.interrupted = true;
+                    return Ok(costs);
+                }
             }
             let cost = cost(driver, side, plan, rounds);
             progress(Step::End(&cost));

@@ -11,7 +11,6 @@ use crate::load::control::Control;
 use crate::load::plan::Plan;
 use crate::load::producer::{Produced, Producer};
 use crate::load::run::{join, rest};
-use crate::load::silence;
 use crate::load::tally::{Checked, Verdict};
 use crate::load::topology::Topology;
 use crate::measure::raw;
@@ -36,11 +35,11 @@ pub(super) struct Round {
 }
 
 /// A driver's thread at its end.
-struct Driven {
+pub(super) struct Driven {
     messages: u64,
     cpu_ns: u64,
     wire_bytes: usize,
-    verdict: Verdict,
+    pub(super) verdict: Verdict,
 }
 
 impl Driven {
@@ -64,7 +63,7 @@ impl Driven {
 }
 
 /// The broker's place, taken.
-struct Place {
+pub(super) struct Place {
     listener: TcpListener,
     stand_in: StandIn,
     load: Plan,
@@ -72,10 +71,7 @@ struct Place {
 
 /// Measures one side of the driver for a scheme of addresses.
 pub(super) fn round(scheme: &str, side: Side, plan: &DriversPlan) -> Result<Round, Error> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let target = format!("{scheme}://{}", listener.local_addr()?).parse();
-    let load = plan.load(target.map_err(Error::Nonsense)?);
-    let place = Place { stand_in: StandIn::of(&load.target), listener, load };
+    let place = Place::take(scheme, plan)?;
     match side {
         Side::Producer => {
             let (driven, batch) = produce(&place, plan)?;
@@ -83,7 +79,9 @@ pub(super) fn round(scheme: &str, side: Side, plan: &DriversPlan) -> Result<Roun
             Ok(driven.beside(&bare))
         }
         Side::Consumer => {
-            let driven = consume(&place, plan)?;
+            let driven = consume(&place, |stream, batch, now_ns, over| {
+                play(stream, batch, plan.span, now_ns, over)
+            })?;
             let bare = read_bare(&place, &driven, plan)?;
             Ok(driven.beside(&bare))
         }
@@ -120,8 +118,13 @@ fn produce(place: &Place, plan: &DriversPlan) -> Result<(Driven, Vec<u8>), Error
     })
 }
 
-/// Consumes what a counterpart plays.
-fn consume(place: &Place, plan: &DriversPlan) -> Result<Driven, Error> {
+/// Consumes what a counterpart plays: `play` gets the socket, a batch, the clock, and what says when it is
+/// over before its time, and returns how many messages it played. Whoever consumes takes what was played
+/// before the answer to its end, so nothing that is missing by then is waited for.
+pub(super) fn consume(
+    place: &Place,
+    play: impl FnOnce(&TcpStream, &mut Batch, &dyn Fn() -> u64, &dyn Fn() -> bool) -> io::Result<u64>,
+) -> Result<Driven, Error> {
     let (load, topology, no_messages) = (&place.load, Topology::of(&place.load), OnceLock::new());
     let control = Control::new(0, 1, 0, 1);
     control.measuring.store(true, Ordering::Relaxed);
@@ -141,13 +144,8 @@ fn consume(place: &Place, plan: &DriversPlan) -> Result<Driven, Error> {
         let consuming = scope.spawn(move || consumer.run());
         let stream = accepted.recv().map_err(|_| Error::hung_up());
         let over = || consuming.is_finished() || interrupt::requested();
-        let played = stream.and_then(|stream| {
-            Ok(play(&stream, &mut batch, plan.span, || control.now_ns(), over)?)
-        });
-        if let Ok(played) = played {
-            let done = || control.delivered() >= played || consuming.is_finished();
-            silence::wait(load, &control, &done, &mut || {});
-        }
+        let played =
+            stream.and_then(|stream| Ok(play(&stream, &mut batch, &|| control.now_ns(), &over)?));
         control.stop_consuming.store(true, Ordering::Relaxed);
         let consumed = one(consuming)?;
         joined(serving)?;
@@ -209,6 +207,14 @@ fn read_bare(place: &Place, driven: &Driven, plan: &DriversPlan) -> Result<Bare,
 }
 
 impl Place {
+    /// Takes the place of a broker for a scheme of addresses.
+    pub(super) fn take(scheme: &str, plan: &DriversPlan) -> Result<Place, Error> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let target = format!("{scheme}://{}", listener.local_addr()?).parse();
+        let load = plan.load(target.map_err(Error::Nonsense)?);
+        Ok(Place { stand_in: StandIn::of(&load.target), listener, load })
+    }
+
     /// Lets go of who waits for a connection that does not come.
     fn release(&self) {
         if let Ok(address) = self.listener.local_addr() {

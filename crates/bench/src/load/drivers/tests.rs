@@ -1,8 +1,9 @@
 //! What runs come to.
 
-use super::run::Round;
-use super::{DriverCosts, DriversPlan, Side, cost};
+use super::run::{Place, Round, consume};
+use super::{DRIVERS, DriverCosts, DriversPlan, Side, cost};
 use crate::load::Verdict;
+use std::io::Write;
 use std::time::Duration;
 
 fn plan(size_bytes: usize) -> DriversPlan {
@@ -54,5 +55,19 @@ fn what_cannot_be_measured_is_refused() {
     assert_eq!((of("mqtt5").check(), of("mqtt5").steps()), (Ok(()), 2));
     for plan in [plan(23), plan(usize::MAX), DriversPlan { runs: 0, ..plan(100) }, of("http")] {
         assert!(plan.check().is_err(), "{plan:?}");
+    }
+}
+
+#[test]
+fn what_a_counterpart_says_it_played_and_did_not_is_lost_and_not_waited_for() {
+    let plan = plan(100);
+    for (scheme, _) in DRIVERS {
+        let place = Place::take(scheme, &plan).expect("loopback has ports");
+        let driven = consume(&place, |mut stream, batch, _, _| {
+            stream.write_all(batch.stamp(3, 0, |_| 1))?;
+            Ok(4)
+        });
+        let verdict = driven.expect("it is there").verdict;
+        assert_eq!((verdict.expected, verdict.delivered, verdict.lost), (4, 3, 1), "{scheme}");
     }
 }
