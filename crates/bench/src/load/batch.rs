@@ -2,8 +2,8 @@
 
 use super::message::{self, Seal};
 use super::plan::Plan;
-use super::topology::FIRST_DIGITS;
-use crate::client::Encoded;
+use super::topology::{FIRST_DIGITS, Topology};
+use crate::client::{Encoded, StandIn};
 
 /// Octets of a batch: what one write hands to the socket.
 const BATCH_BYTES: usize = 64 * 1024;
@@ -38,6 +38,13 @@ impl Digits {
             number /= 10;
         }
     }
+}
+
+/// Octets on the wire of a delivered message of `plan`, where a broker adds nothing to it.
+pub(crate) fn delivered_bytes(plan: &Plan) -> usize {
+    let (stand_in, topology) = (StandIn::of(&plan.target), Topology::of(plan));
+    let source = topology.source(plan, 0);
+    Batch::new(plan, 0, |body, out| stand_in.deliver(source.name, body, out)).message().len()
 }
 
 impl Batch {
@@ -94,7 +101,18 @@ impl Batch {
 
 #[cfg(test)]
 mod tests {
-    use super::Digits;
+    use super::{Digits, Plan, delivered_bytes};
+
+    #[test]
+    fn octets_of_a_delivery_are_those_of_its_head_and_its_body() {
+        for size_bytes in [100, 1_024] {
+            let plan = Plan::new("nats://h".parse().expect("it is an address"));
+            let octets = delivered_bytes(&Plan { size_bytes, ..plan });
+            // `MSG bench.` and up to six digits, `.0 1 `, the size, and two ends of lines.
+            let head = octets - size_bytes - size_bytes.to_string().len();
+            assert!((20..=25).contains(&head), "{head}");
+        }
+    }
 
     #[test]
     fn messages_are_spread_over_subjects() {

@@ -36,6 +36,7 @@ mod wave;
 mod window;
 pub mod worker;
 
+pub(crate) use batch::delivered_bytes;
 pub use limit::{Limit, Loads};
 pub use outcome::{Outcome, Rates, Schedule, Second, Times, ToolCost};
 pub(crate) use pace::Pace;

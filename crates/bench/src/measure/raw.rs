@@ -31,16 +31,43 @@ pub struct SocketSpeed {
     pub echo: Option<Summary>,
 }
 
+/// Octets that went through the relay in one direction, by a connection on each side of it.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub struct Relayed {
+    /// How many.
+    pub bytes: u64,
+    /// How long that took.
+    pub seconds: f64,
+    /// CPU nanoseconds of the relay's thread.
+    pub relay_cpu_ns: u64,
+}
+
+impl Relayed {
+    /// As messages of so many octets each: how many went through in a second.
+    pub fn messages_per_s(&self, wire_bytes: usize) -> f64 {
+        self.bytes_per_s() / wire_bytes.max(1) as f64
+    }
+
+    /// As messages of so many octets each: CPU nanoseconds of the relay for one.
+    pub fn relay_ns(&self, wire_bytes: usize) -> f64 {
+        self.relay_cpu_ns as f64 / self.bytes.max(1) as f64 * wire_bytes as f64
+    }
+
+    fn bytes_per_s(&self) -> f64 {
+        self.bytes as f64 / self.seconds.max(1e-9)
+    }
+}
+
 /// Measures a stream through the relay, then single round trips with and without it, each for
 /// `span`.
 pub fn measure(size_bytes: usize, span: Duration) -> io::Result<SocketSpeed> {
     let size_bytes = size_bytes.clamp(1, SIZE_BYTES_MAX);
-    let (bytes_per_s, cpu_ns_per_byte) = stream(size_bytes, span)?;
+    let (relayed, cpu_ns) = stream(size_bytes * (READ_BYTES / size_bytes).max(1), span)?;
     Ok(SocketSpeed {
         size_bytes: size_bytes as u64,
-        messages_per_s: bytes_per_s / size_bytes as f64,
-        bytes_per_s,
-        cpu_ns_per_message: cpu_ns_per_byte * size_bytes as f64,
+        messages_per_s: relayed.messages_per_s(size_bytes),
+        bytes_per_s: relayed.bytes_per_s(),
+        cpu_ns_per_message: cpu_ns as f64 / relayed.bytes.max(1) as f64 * size_bytes as f64,
         round_trip: round_trips(size_bytes, span)?.summary(),
         echo: echoes(size_bytes, span)?.summary(),
     })
@@ -49,6 +76,11 @@ pub fn measure(size_bytes: usize, span: Duration) -> io::Result<SocketSpeed> {
 /// Measures only single round trips through the relay, which are two hops each way.
 pub fn round_trip(size_bytes: usize, span: Duration) -> io::Result<Option<Summary>> {
     Ok(round_trips(size_bytes.clamp(1, SIZE_BYTES_MAX), span)?.summary())
+}
+
+/// Measures only the stream: each party writes or reads up to 64 KiB at a time.
+pub fn relayed(span: Duration) -> io::Result<Relayed> {
+    Ok(stream(READ_BYTES, span)?.0)
 }
 
 /// The two ends of a connection over loopback.
@@ -73,13 +105,18 @@ fn relay(mut from: TcpStream, mut to: TcpStream) -> io::Result<()> {
     }
 }
 
-fn stream(size_bytes: usize, span: Duration) -> io::Result<(f64, f64)> {
+/// Streams through the relay for so long, so many octets a write. Returns the CPU nanoseconds of all three
+/// parties, too.
+fn stream(write_bytes: usize, span: Duration) -> io::Result<(Relayed, u64)> {
     let (mut sender, relay_in) = pair()?;
     let (relay_out, mut receiver) = pair()?;
     thread::scope(|scope| {
-        let relaying = scope.spawn(move || relay(relay_in, relay_out));
+        let relaying = scope.spawn(move || {
+            relay(relay_in, relay_out)?;
+            Ok::<_, io::Error>(process::thread_cpu_ns())
+        });
         let sending = scope.spawn(move || {
-            let batch = vec![b'x'; size_bytes * (READ_BYTES / size_bytes).max(1)];
+            let batch = vec![b'x'; write_bytes];
             let start = Instant::now();
             while start.elapsed() < span {
                 sender.write_all(&batch)?;
@@ -87,19 +124,19 @@ fn stream(size_bytes: usize, span: Duration) -> io::Result<(f64, f64)> {
             sender.shutdown(Shutdown::Write)
         });
         let mut buffer = vec![0; READ_BYTES];
-        let (start, cpu_ns, mut total) = (Instant::now(), process::own_cpu_ns(), 0u64);
+        let (start, cpu_ns, mut bytes) = (Instant::now(), process::own_cpu_ns(), 0u64);
         loop {
             let count = receiver.read(&mut buffer)?;
             if count == 0 {
                 break;
             }
-            total += count as u64;
+            bytes += count as u64;
         }
         let seconds = start.elapsed().as_secs_f64();
         let cpu_ns = process::own_cpu_ns() - cpu_ns;
         sending.join().expect("the sender does not panic")?;
-        relaying.join().expect("the relay does not panic")?;
-        Ok((total as f64 / seconds, cpu_ns as f64 / total.max(1) as f64))
+        let relay_cpu_ns = relaying.join().expect("the relay does not panic")?;
+        Ok((Relayed { bytes, seconds, relay_cpu_ns }, cpu_ns))
     })
 }
 
@@ -163,5 +200,22 @@ mod tests {
         assert!(speed.messages_per_s > 0.0 && speed.cpu_ns_per_message > 0.0);
         assert!(speed.round_trip.is_some_and(|trip| trip.count > 0));
         assert!(speed.echo.is_some_and(|trip| trip.count > 0));
+        let relayed = relayed(Duration::from_millis(20)).expect("loopback works");
+        assert!(relayed.bytes >= READ_BYTES as u64, "{relayed:?}");
+        assert!(relayed.seconds > 0.0 && relayed.relay_cpu_ns > 0, "{relayed:?}");
+    }
+
+    #[test]
+    fn octets_through_the_relay_are_those_of_so_many_messages() {
+        let relayed = Relayed { bytes: 1_000_000_000, seconds: 2.0, relay_cpu_ns: 500_000_000 };
+        for (wire_bytes, rate, ns) in [(1, 5e8, 0.5), (125, 4e6, 62.5), (1_000, 5e5, 500.0)] {
+            assert_eq!(relayed.messages_per_s(wire_bytes), rate);
+            assert_eq!(relayed.relay_ns(wire_bytes), ns);
+        }
+        // Nothing went through.
+        assert_eq!(
+            (Relayed::default().messages_per_s(1), Relayed::default().relay_ns(1)),
+            (0., 0.)
+        );
     }
 }

@@ -9,6 +9,7 @@ mod native;
 mod nats;
 mod nats_bench;
 mod perftest;
+mod relay;
 mod scenario;
 mod side;
 mod table;

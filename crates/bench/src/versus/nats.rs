@@ -3,6 +3,7 @@
 
 use super::native::{brief, broker_ns, describe, rate_of};
 use super::nats_bench::{self, Scenario};
+use super::relay::Relay;
 use super::side::{OURS, Side, text};
 use super::table::{Check, Report, Section, median, spread};
 use super::{Effort, isolation};
@@ -152,16 +153,16 @@ impl Nats<'_> {
         Ok(())
     }
 
-    fn plan(&self, side: &Side) -> Plan {
+    fn plan(&self, side: &Side, shape: impl Fn(&mut Plan)) -> Result<Plan, String> {
         let end = End::After { warm_up: Duration::from_secs(1), measured: self.effort.native };
-        Plan { end, ..Plan::new(side.uri.clone()) }
-    }
-
-    fn once(&self, side: &Side, name: &str, shape: impl Fn(&mut Plan)) -> Result<Outcome, String> {
-        let mut plan = self.plan(side);
+        let mut plan = Plan { end, ..Plan::new(side.uri.clone()) };
         shape(&mut plan);
         plan.check()?;
-        let outcome = load::run(&plan, Some(side.pid()))
+        Ok(plan)
+    }
+
+    fn once(&self, side: &Side, name: &str, plan: &Plan) -> Result<Outcome, String> {
+        let outcome = load::run(plan, Some(side.pid()))
             .map_err(|error| format!("{name} on {}: {error}", side.name))?;
         eprintln!("{name}: {}: {}", side.name, brief(&outcome));
         Ok(outcome)
@@ -197,7 +198,12 @@ impl Nats<'_> {
 
     fn load(&self, load: &Load) -> Result<Section, String> {
         let mut section = Section::new(load.name);
-        let found = self.rounds(|side| self.once(side, load.name, load.shape))?;
+        let mut relay = Relay::default();
+        let found = self.rounds(|side| {
+            let plan = self.plan(side, load.shape)?;
+            relay.measure(load.name, &plan, self.effort.native / 4)?;
+            self.once(side, load.name, &plan)
+        })?;
         for (side, outcomes) in self.sides.iter().zip(&found) {
             describe(&mut section, &side.name, outcomes);
             let lost: u64 = outcomes.iter().flat_map(|it| &it.verdict).map(|it| it.lost).sum();
@@ -205,6 +211,7 @@ impl Nats<'_> {
                 section.value(&side.name, "lost", lost.to_string());
             }
         }
+        relay.describe(&mut section);
         let (ours_ns, theirs_ns) = self.medians(&found, broker_ns);
         let (ours_rate, theirs_rate) = self.medians(&found, rate_of);
         if let Some((most, ours, theirs)) = all(load.cpu_part_max, ours_ns, theirs_ns) {
@@ -336,10 +343,11 @@ impl Nats<'_> {
         let found = self.rounds(|side| {
             let with = |bystanders: usize| {
                 let name = format!("match{over} beside {bystanders}");
-                self.once(side, &name, |plan| {
+                let plan = self.plan(side, |plan| {
                     (plan.ahead, plan.bystanders) = (50_000, bystanders);
                     (plan.spread, plan.instructions) = (spread, true);
-                })
+                })?;
+                self.once(side, &name, &plan)
             };
             BYSTANDERS.iter().map(|count| with(*count)).collect::<Result<Vec<_>, _>>()
         })?;

@@ -4,9 +4,13 @@ use super::disk_share::Flushed;
 use super::isolation::octets;
 use super::nats_bench;
 use super::perftest::{Row, Run, Second, parse_second};
+use super::relay::Relay;
 use super::scenario;
 use super::side::{OURS, RABBITMQ};
 use super::table::{Check, Report, Section, median, perftest_row, spread};
+use crate::load::Plan;
+use crate::measure::raw::Relayed;
+use std::time::Duration;
 
 #[test]
 fn seconds_are_read_and_other_lines_are_not() {
@@ -75,6 +79,36 @@ fn the_table_names_what_was_missed() {
                   **MISSED**: 5,000 ns, at most 350<br>met: clean |";
     assert_eq!(report.render().lines().last(), Some(wanted));
     assert!(!report.all_met());
+}
+
+#[test]
+fn a_relay_is_the_machine_s_and_has_no_target() {
+    let relayed = |bytes| Relayed { bytes, seconds: 2.0, relay_cpu_ns: 1_000_000_000 };
+    let row = |found: Vec<(Relayed, usize)>| {
+        let mut section = Section::new("a load");
+        Relay { found }.describe(&mut section);
+        let mut report = Report::new(RABBITMQ);
+        report.add(section);
+        report.render().lines().last().expect("it has a row").to_owned()
+    };
+    let found = vec![(relayed(1_000_000_000), 125), (relayed(2_000_000_000), 125)];
+    let wanted = "| a load |  |  | bare relay msgs/s 6,000,000 (4,000,000 to 8,000,000)<br>\
+                  its CPU 94 (62 to 125) ns |  |";
+    assert_eq!(row(found), wanted);
+    assert_eq!(row(Vec::new()), "| a load |  |  |  |  |");
+}
+
+#[test]
+fn a_relay_stands_beside_loads_with_one_connection_on_each_side() {
+    let pair = Plan::new("nats://h".parse().expect("it is an address"));
+    let fan_out = pair.clone().fanned_out(10);
+    let silent = Plan { consumers: 0, ..pair.clone() };
+    for (plan, wanted) in [(pair.clone(), 1), (pair.in_pairs(10), 0), (fan_out, 0), (silent, 0)] {
+        let mut relay = Relay::default();
+        relay.measure("a load", &plan, Duration::from_millis(5)).expect("loopback works");
+        assert_eq!(relay.found.len(), wanted, "{plan:?}");
+        assert!(relay.found.iter().all(|(relayed, _)| relayed.bytes > 0), "{relay:?}");
+    }
 }
 
 #[test]
