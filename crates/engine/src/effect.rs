@@ -124,6 +124,9 @@ pub struct Delivery<'a> {
     pub laggard: Option<Laggard>,
     /// The same for all who hear one direct message; 0 for others.
     pub emission: u64,
+    /// The same for direct messages in a row that have publisher and subject in common; 0: it is none of
+    /// several.
+    pub streak: u64,
     /// The message.
     pub message: MessageView<'a>,
 }

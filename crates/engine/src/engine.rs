@@ -21,7 +21,7 @@ use crate::timers::Timers;
 use crate::vhost::Vhost;
 use crate::{
     ConnectionId, Effects, Emit, Forward, Listen, LoadId, Loaded, Lost, Position, Publish, Reached,
-    ReadHeaders, Refusal, RefusalKind, Request, SessionId, Settle, ShardId, Shards, Time,
+    ReadHeaders, Refusal, RefusalKind, Request, SessionId, Settle, ShardId, Shards, Streak, Time,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -321,7 +321,21 @@ impl Engine {
         emit: &Emit<'_>,
         fx: &mut F,
     ) -> Result<Reached, Refusal> {
-        self.take_emit(now, session, emit, fx)
+        self.take_emit(now, session, emit, &mut None, fx)
+    }
+    /// The same for one of several in a row. `streak` spares the next one what this one had to look up:
+    /// it is set to `None` before the session emits to another subject, or with other wishes, and before
+    /// anything else is asked of the engine.
+    #[inline]
+    pub fn emit_next<F: Effects>(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        emit: &Emit<'_>,
+        streak: &mut Option<Streak>,
+        fx: &mut F,
+    ) -> Result<Reached, Refusal> {
+        self.take_emit(now, session, emit, streak, fx)
     }
     /// Begins to listen to direct messages; a name that listens already goes on as it is. Refused: no
     /// permission, not a pattern of subjects, limits.

@@ -50,7 +50,7 @@ mod tests;
 
 pub use away::Call;
 pub use counters::Counters;
-pub use direct::{Forward, QUEUE_SUBJECT_PREFIX, SUBJECT_EXCHANGE};
+pub use direct::{Forward, QUEUE_SUBJECT_PREFIX, SUBJECT_EXCHANGE, Streak};
 pub use effect::{Confirm, Delivery, Effects, Heard, Load, LoadId, Loaded, Lost, Returned};
 pub use engine::{Engine, Options, StorageState};
 pub use message::{Annotations, Content, Death, DeathReason, Format, MessageView, ReadHeaders};

@@ -134,6 +134,7 @@ impl Node {
             missed: 0,
             laggard: None,
             emission: 0,
+            streak: 0,
             message,
         });
         self.world.egress[connection.0 as usize].delivered += bytes as u64;

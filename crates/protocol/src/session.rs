@@ -157,6 +157,8 @@ pub struct Outlet {
     pub laggard: Option<Laggard>,
     /// What deliveries are written in.
     pub protocol: Protocol,
+    /// What the last messages began with (NATS).
+    pub(crate) names: crate::nats::Names,
 }
 
 /// One connection's state machine, without the socket. Implemented once per protocol; the host holds

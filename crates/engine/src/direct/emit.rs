@@ -1,27 +1,30 @@
 //! A direct message's way: to those who listen, and to queues that catch it.
 
+use super::Streak;
 use super::forward::{Audience, Forward, Parcel};
-use super::interest::Group;
+use super::hearing::{Emission, Hearing};
 use super::listen::Listener;
 use super::{Direct, QUEUE_SUBJECT_PREFIX, SUBJECT_EXCHANGE};
 use crate::engine::Engine;
 use crate::limits::{NAME_BYTES_MAX, SUBJECT_BYTES_MAX};
 use crate::publish::INBOX_PREFIX;
 use crate::queue::stored::{Incoming, NO_ANNOTATIONS};
-use crate::slab::Slab;
 use crate::vhost::Vhost;
 use crate::{
-    ConnectionId, Content, Effects, Emit, Heard, MessageView, Publish, Reached, Refusal,
-    RefusalKind, SessionId, ShardId, Shards, Time,
+    ConnectionId, Content, Effects, Emit, MessageView, Publish, Reached, Refusal, RefusalKind,
+    SessionId, ShardId, Shards, Time,
 };
 
 impl Engine {
-    #[inline]
-    pub(crate) fn take_emit<F: Effects>(
+    /// Emits a message for which everything is looked up; says in `streak` what the next one need not.
+    /// Not inlined: those that follow are the many.
+    #[inline(never)]
+    pub(super) fn emit_first<F: Effects>(
         &mut self,
         now: Time,
         id: SessionId,
         emit: &Emit<'_>,
+        streak: &mut Option<Streak>,
         fx: &mut F,
     ) -> Result<Reached, Refusal> {
         let slot = self.session_slot(id).ok_or_else(|| Engine::no_session(id))?;
@@ -40,7 +43,11 @@ impl Engine {
         let addressed = self.addressed_elsewhere(emit.subject);
         let mut reached =
             self.announce(vhost, emit.subject, Some(publisher), addressed, &incoming.view(), fx);
-        reached.queues = self.catch(now, vhost, emit.subject, emit.content, fx);
+        if self.is_caught(vhost, emit.subject) {
+            reached.queues = self.put_into_queues(now, vhost, emit.subject, emit.content, fx);
+        } else if addressed.is_empty() {
+            *streak = self.find_streak(vhost);
+        }
         if reached.is_nobody() {
             self.counters.unheard += 1;
         }
@@ -49,7 +56,7 @@ impl Engine {
 
     /// Whether it may be emitted at all.
     #[inline]
-    fn check_emit(&mut self, id: SessionId, emit: &Emit<'_>) -> Result<(), Refusal> {
+    pub(super) fn check_emit(&mut self, id: SessionId, emit: &Emit<'_>) -> Result<(), Refusal> {
         let bytes = emit.content.body.len() as u64;
         let most = self.options.limits.body_bytes_max;
         if bytes > most || emit.subject.len() > SUBJECT_BYTES_MAX {
@@ -92,22 +99,11 @@ impl Engine {
         Shards::NONE
     }
 
-    /// Hands a direct message to queues that catch it; says how many took it.
+    /// Whether queues may catch a direct message. Elsewhere there are none; home gets what is for them.
     #[inline]
-    fn catch<F: Effects>(
-        &mut self,
-        now: Time,
-        vhost: u32,
-        subject: &str,
-        content: Content<'_>,
-        fx: &mut F,
-    ) -> u32 {
+    fn is_caught(&self, vhost: u32, subject: &str) -> bool {
         let host = self.vhosts.get(vhost).expect("sessions end first");
-        // Elsewhere there are no queues; home gets what is for them.
-        if !self.is_away() && (is_addressed(subject) || host.router.has_subject_bindings()) {
-            return self.put_into_queues(now, vhost, subject, content, fx);
-        }
-        0
+        !self.is_away() && (is_addressed(subject) || host.router.has_subject_bindings())
     }
 
     /// The queues bound to the exchange of subjects, the one that the subject names, or the inbox it is
@@ -154,15 +150,17 @@ impl Engine {
             return self.announce_to_group(vhost, (name, tried, echo), forward, fx);
         }
         let mut reached = self.announce_here(vhost, subject, message, fx);
-        let content = Content {
-            format: message.format,
-            properties: message.properties,
-            body: message.body,
-            persistent: message.persistent,
-            priority: 0,
-            ttl: None,
-        };
-        reached.queues = self.catch(now, vhost, subject, content, fx);
+        if self.is_caught(vhost, subject) {
+            let content = Content {
+                format: message.format,
+                properties: message.properties,
+                body: message.body,
+                persistent: message.persistent,
+                priority: 0,
+                ttl: None,
+            };
+            reached.queues = self.put_into_queues(now, vhost, subject, content, fx);
+        }
         reached
     }
 
@@ -207,7 +205,7 @@ impl Engine {
         let has_others = self.has_others();
         let here = self.options.shard;
         let tried = Shards::one(here);
-        let emission = Emission { number: self.direct.next_emission(), message, tried };
+        let emission = Emission { number: self.direct.next_emission(), streak: 0, message, tried };
         let Direct { listeners, sessions, leaves, spent, .. } = &mut self.direct;
         leaves.clear();
         let Vhost { name, interest, .. } = self.vhosts.get_mut(vhost).expect("sessions end first");
@@ -259,7 +257,7 @@ impl Engine {
     ) -> Reached {
         let mut hearing = Hearing::default();
         let tried = Shards::NONE;
-        let emission = Emission { number: self.direct.next_emission(), message, tried };
+        let emission = Emission { number: self.direct.next_emission(), streak: 0, message, tried };
         let Direct { listeners, sessions, leaves, spent, .. } = &mut self.direct;
         leaves.clear();
         let interest = &mut self.vhosts.get_mut(vhost).expect("the caller has looked").interest;
@@ -283,7 +281,7 @@ impl Engine {
         let mut hearing = Hearing::default();
         let message = &forward.message;
         let is_own = forward.origin == self.options.shard;
-        let emission = Emission { number: self.direct.next_emission(), message, tried };
+        let emission = Emission { number: self.direct.next_emission(), streak: 0, message, tried };
         let Direct { listeners, sessions, leaves, spent, .. } = &mut self.direct;
         leaves.clear();
         let interest = &mut self.vhosts.get_mut(vhost).expect("the caller has looked").interest;
@@ -308,16 +306,22 @@ impl Engine {
 
     #[inline]
     fn end_hearing<F: Effects>(&mut self, hearing: &Hearing, fx: &mut F) -> Reached {
-        self.counters.heard += hearing.heard;
-        self.counters.missed += hearing.missed;
-        if !self.direct.spent.is_empty() {
+        if self.direct.has_spent() {
             self.end_spent(fx);
         }
+        self.count_hearing(hearing)
+    }
+
+    #[inline]
+    pub(super) fn count_hearing(&mut self, hearing: &Hearing) -> Reached {
+        self.counters.heard += hearing.heard;
+        self.counters.missed += hearing.missed;
         hearing.reached()
     }
 
+    /// Ends those who have heard as many messages as they wanted.
     #[cold]
-    fn end_spent<F: Effects>(&mut self, fx: &mut F) {
+    pub(super) fn end_spent<F: Effects>(&mut self, fx: &mut F) {
         let mut spent = std::mem::take(&mut self.direct.spent);
         for slot in spent.drain(..) {
             self.end_listener(slot, fx);
@@ -340,102 +344,4 @@ struct Publisher {
 #[inline]
 fn is_addressed(subject: &str) -> bool {
     subject.starts_with(QUEUE_SUBJECT_PREFIX) || subject.starts_with(INBOX_PREFIX)
-}
-
-/// One message on its way, by which it is told from others.
-#[derive(Clone, Copy)]
-struct Emission<'a> {
-    number: u64,
-    message: &'a MessageView<'a>,
-    /// Shards that a group's member is not to be looked for on.
-    tried: Shards,
-}
-
-/// Counts who heard one message.
-#[derive(Debug, Default)]
-struct Hearing {
-    heard: u64,
-    missed: u64,
-    /// Somebody has little unsent.
-    has_free: bool,
-}
-
-impl Hearing {
-    #[inline]
-    fn count(&mut self, heard: Heard) {
-        match heard {
-            Heard::Well => {
-                self.heard += 1;
-                self.has_free = true;
-            }
-            Heard::Crowded => self.heard += 1,
-            Heard::Missed => self.missed += 1,
-        }
-    }
-
-    /// Hands the message to all of them.
-    #[inline]
-    fn count_all<F: Effects>(
-        &mut self,
-        all: &[u32],
-        listeners: &mut Slab<Listener>,
-        spent: &mut Vec<u32>,
-        is_deaf: impl Fn(&Listener) -> bool,
-        emission: Emission<'_>,
-        fx: &mut F,
-    ) {
-        for &slot in all {
-            let Some(listener) = listeners.get_mut(slot) else { continue };
-            if !is_deaf(listener) {
-                self.count(listener.hear(emission.number, emission.message, fx));
-                if listener.heard >= listener.until {
-                    spent.push(slot);
-                }
-            }
-        }
-    }
-
-    /// Hands the message to the next member of a group that keeps up; says whether there was one to
-    /// hand it to.
-    fn count_one<F: Effects>(
-        &mut self,
-        group: &mut Group,
-        listeners: &mut Slab<Listener>,
-        spent: &mut Vec<u32>,
-        is_deaf: impl Fn(&Listener) -> bool,
-        emission: Emission<'_>,
-        fx: &mut F,
-    ) -> bool {
-        let mut has_missed = false;
-        for _ in 0..group.members.len() {
-            let slot = group.next();
-            let Some(listener) = listeners.get_mut(slot) else { continue };
-            if is_deaf(listener) {
-                continue;
-            }
-            match listener.hear(emission.number, emission.message, fx) {
-                Heard::Missed => {
-                    // It is another one's now.
-                    listener.missed -= 1;
-                    has_missed = true;
-                }
-                heard => {
-                    self.count(heard);
-                    if listener.heard >= listener.until {
-                        spent.push(slot);
-                    }
-                    return true;
-                }
-            }
-        }
-        if has_missed && group.any_elsewhere(emission.tried).is_none() {
-            self.count(Heard::Missed);
-        }
-        false
-    }
-
-    fn reached(&self) -> Reached {
-        let listeners = u32::try_from(self.heard + self.missed).unwrap_or(u32::MAX);
-        Reached { listeners, queues: 0, crowded: listeners > 0 && !self.has_free }
-    }
 }

@@ -1,6 +1,7 @@
 //! Sessions begin and cease to listen.
 
 use super::Direct;
+use super::hearing::Emission;
 use super::interest::Place;
 use super::leaving::Sessions;
 use crate::access::{check_pattern, covers};
@@ -8,8 +9,8 @@ use crate::engine::Engine;
 use crate::limits::{NAME_BYTES_MAX, SUBJECT_BYTES_MAX};
 use crate::table::Table;
 use crate::{
-    Bound, ConnectionId, Delivery, Effects, Heard, Laggard, Listen, Lost, MessageView, Refusal,
-    RefusalKind, SessionId,
+    Bound, ConnectionId, Delivery, Effects, Heard, Laggard, Listen, Lost, Refusal, RefusalKind,
+    SessionId,
 };
 use std::hash::BuildHasher;
 
@@ -64,12 +65,7 @@ impl Listener {
 
     /// Hands it a message, if it keeps up.
     #[inline]
-    pub(super) fn hear<F: Effects>(
-        &mut self,
-        emission: u64,
-        message: &MessageView<'_>,
-        fx: &mut F,
-    ) -> Heard {
+    pub(super) fn hear<F: Effects>(&mut self, emission: Emission<'_>, fx: &mut F) -> Heard {
         let heard = fx.emit(&Delivery {
             session: self.id,
             subscription: &self.name,
@@ -78,8 +74,9 @@ impl Listener {
             messages_left: 0,
             missed: self.missed,
             laggard: self.laggard,
-            emission,
-            message: *message,
+            emission: emission.number,
+            streak: emission.streak,
+            message: *emission.message,
         });
         if heard == Heard::Missed {
             self.missed += 1;

@@ -7,10 +7,12 @@
 mod cache;
 mod emit;
 mod forward;
+mod hearing;
 mod interest;
 mod leaving;
 pub(crate) mod listen;
 mod news;
+mod streak;
 
 use crate::slab::Slab;
 use foldhash::fast::FixedState;
@@ -18,6 +20,7 @@ use foldhash::fast::FixedState;
 pub use forward::Forward;
 pub(crate) use interest::Interest;
 pub(crate) use listen::Listeners;
+pub use streak::Streak;
 
 /// What all virtual hosts share of direct messaging.
 #[derive(Debug)]
@@ -51,6 +54,12 @@ impl Direct {
     /// Whether listeners of sessions that have gone are still to be taken out.
     pub(crate) fn has_work(&self) -> bool {
         self.sessions.are_leaving()
+    }
+
+    /// Whether listeners have heard as many messages as they wanted, and are to be ended.
+    #[inline]
+    fn has_spent(&self) -> bool {
+        !self.spent.is_empty()
     }
 
     /// The number of one more message.

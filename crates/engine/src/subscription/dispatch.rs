@@ -220,6 +220,7 @@ impl Engine {
             missed: 0,
             laggard: None,
             emission: 0,
+            streak: 0,
             message: incoming.view(),
         });
         let counters = &mut self.queues.get_mut(slot).expect("takers have a queue").counters;
@@ -298,6 +299,7 @@ impl Engine {
             missed: 0,
             laggard: None,
             emission: 0,
+            streak: 0,
             message: *message,
         });
         (tag, subscription.presettled)
@@ -383,6 +385,7 @@ impl Engine {
             missed: 0,
             laggard: None,
             emission: 0,
+            streak: 0,
             message: stored.view(&annotations),
         });
         if get.presettled {
@@ -451,6 +454,7 @@ impl Engine {
             missed: 0,
             laggard: None,
             emission: 0,
+            streak: 0,
             message: Incoming::of(publish).view(),
         });
         if heard == Heard::Missed {

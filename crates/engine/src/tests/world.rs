@@ -227,7 +227,15 @@ impl World {
         let arguments = &words.0[1..];
         match words.0[0] {
             "publish" => self.publish(name, arguments),
-            "emit" => self.emit(session, arguments),
+            "emit" => self.emit(session, arguments, &mut None),
+            "emits" => {
+                let mut streak = None;
+                for body in arguments[1..].iter().filter(|word| **word != "silent") {
+                    let silent = words.has("silent").then_some("silent");
+                    let one: Vec<&str> = [arguments[0], body].into_iter().chain(silent).collect();
+                    self.emit(session, &one, &mut streak);
+                }
+            }
             "listen" => {
                 let listen = Listen {
                     subject: arguments[0],
@@ -285,8 +293,9 @@ impl World {
         }
     }
 
-    /// `emit SUBJECT BODY...`; tells who got it where nobody did, or none of them keeps up.
-    fn emit(&mut self, session: SessionId, arguments: &[&str]) {
+    /// `emit SUBJECT BODY...`; tells who got it where nobody did, or none of them keeps up. `emits SUBJECT
+    /// BODY BODY...` emits several in a row.
+    fn emit(&mut self, session: SessionId, arguments: &[&str], streak: &mut Option<crate::Streak>) {
         let words = Words(arguments[2..].to_vec());
         let emit = Emit {
             subject: arguments[0],
@@ -301,7 +310,7 @@ impl World {
                 ttl: None,
             },
         };
-        match self.engine.emit(self.now, session, &emit, &mut self.fx) {
+        match self.engine.emit_next(self.now, session, &emit, streak, &mut self.fx) {
             Err(refusal) => self.fx.reply(session, Err(refusal)),
             Ok(reached) if reached.is_nobody() => self.fx.lines.push("nobody".to_owned()),
             Ok(reached) if reached.crowded => self.fx.lines.push("crowded".to_owned()),

@@ -299,6 +299,7 @@ impl Spill {
             missed: recipient.missed.into(),
             laggard: None,
             emission: 0,
+            streak: 0,
             message: record.message,
         })
     }

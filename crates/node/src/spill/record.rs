@@ -147,6 +147,7 @@ pub(super) mod tests {
             missed: 0,
             laggard: None,
             emission: 1,
+            streak: 0,
             message,
         }
     }

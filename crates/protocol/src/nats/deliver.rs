@@ -28,6 +28,33 @@ fn write_reworded(outlet: &mut Outlet, delivery: &Delivery<'_>) {
     write(outlet, delivery, &mapping::subject(message), &reply, &headers);
 }
 
+/// What a listener's messages begin with, kept for as long as that is the same.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    /// Whose it is, and of which messages, as [`Delivery`] has both; zero: nobody's.
+    tag: u64,
+    streak: u64,
+    bytes: Vec<u8>,
+}
+
+impl Names {
+    /// The names in a message of a streak.
+    #[inline]
+    fn of(&mut self, delivery: &Delivery<'_>, message: &Message<'_>) -> &[u8] {
+        if self.streak != delivery.streak || self.tag != delivery.tag {
+            self.keep(delivery, message);
+        }
+        &self.bytes
+    }
+
+    #[inline(never)]
+    fn keep(&mut self, delivery: &Delivery<'_>, message: &Message<'_>) {
+        (self.tag, self.streak) = (delivery.tag, delivery.streak);
+        self.bytes.clear();
+        message.write_names(&mut self.bytes);
+    }
+}
+
 #[inline(always)]
 fn write(
     outlet: &mut Outlet,
@@ -43,5 +70,8 @@ fn write(
         headers: if outlet.takes_headers { headers } else { &[] },
         body: delivery.message.body,
     };
-    message.write(&mut outlet.bytes);
+    if delivery.streak == 0 || !message.headers.is_empty() {
+        return message.write(&mut outlet.bytes);
+    }
+    message.write_behind(outlet.names.of(delivery, &message), &mut outlet.bytes);
 }

@@ -178,16 +178,25 @@ pub fn number(digits: &[u8]) -> Option<usize> {
     Some(number)
 }
 
-/// Appends a number in decimal digits. Most sizes have few: those are written at a known length.
+/// Appends a number in decimal digits.
 #[inline]
 pub fn put_number(out: &mut Vec<u8>, number: usize) {
+    put_last_number(out, number);
+    out.truncate(out.len() - END.len());
+}
+
+/// Appends the size that ends a control line, in decimal digits, with the line's end. Most have few digits:
+/// those are written at a known length.
+#[inline]
+pub fn put_last_number(out: &mut Vec<u8>, number: usize) {
     let digit = |unit: usize| b'0' + (number / unit % 10) as u8;
+    let [cr, lf] = *END;
     match number {
-        0..10 => out.push(digit(1)),
-        10..100 => out.extend_from_slice(&[digit(10), digit(1)]),
-        100..1_000 => out.extend_from_slice(&[digit(100), digit(10), digit(1)]),
+        0..10 => out.extend_from_slice(&[digit(1), cr, lf]),
+        10..100 => out.extend_from_slice(&[digit(10), digit(1), cr, lf]),
+        100..1_000 => out.extend_from_slice(&[digit(100), digit(10), digit(1), cr, lf]),
         1_000..10_000 => {
-            out.extend_from_slice(&[digit(1_000), digit(100), digit(10), digit(1)]);
+            out.extend_from_slice(&[digit(1_000), digit(100), digit(10), digit(1), cr, lf]);
         }
         _ => put_long_number(out, number),
     }
@@ -198,6 +207,7 @@ fn put_long_number(out: &mut Vec<u8>, number: usize) {
     let mut digits = [0; 20];
     let start = write_number(&mut digits, number);
     out.extend_from_slice(&digits[start..]);
+    out.extend_from_slice(END);
 }
 
 /// Writes a number to the end of `digits` and returns where it begins.

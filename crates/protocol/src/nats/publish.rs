@@ -5,7 +5,7 @@ use super::session::Connection;
 use super::{fault, mapping, subject};
 use crate::json::ObjectWriter;
 use crate::{Close, Turn, World};
-use angarium_engine::{Content, Emit, Format, RefusalKind};
+use angarium_engine::{Content, Emit, Format, RefusalKind, Streak};
 
 /// Asks who the server thinks the client is.
 const USER_INFO: &str = "$SYS.REQ.USER.INFO";
@@ -16,13 +16,17 @@ impl Connection {
         &mut self,
         turn: &mut Turn<'_, W>,
         message: &Publish<'_>,
+        streak: &mut Option<Streak>,
     ) -> Result<(), Close> {
         if !message.headers.is_empty() && !self.wishes.headers {
             return Err(self.fail(turn, fault::NO_HEADERS));
         }
-        if !self.is_known_literal(message.subject) {
-            self.not_literal(turn);
-            return Ok(());
+        if self.subject.as_bytes() != message.subject {
+            *streak = None;
+            if !self.keep_literal(message.subject) {
+                self.not_literal(turn);
+                return Ok(());
+            }
         }
         let before = self.out(turn).len();
         self.done(turn);
@@ -39,7 +43,7 @@ impl Connection {
         };
         let asks = self.wishes.no_responders && !message.reply.is_empty();
         let emit = Emit { subject: &self.subject, echo: self.wishes.echo, asks, content };
-        match turn.engine.emit(turn.now, self.session(), &emit, turn.world) {
+        match turn.engine.emit_next(turn.now, self.session(), &emit, streak, turn.world) {
             Ok(reached) if reached.crowded => turn.world.ahead(self.id),
             Ok(reached) if reached.is_nobody() && !message.reply.is_empty() => {
                 let name = std::mem::take(&mut self.subject);
@@ -60,13 +64,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether it is a subject that messages can be published to, which is then kept: most publishers
-    /// send many to one in a row, and what was looked at once need not be looked at again.
-    #[inline]
-    fn is_known_literal(&mut self, name: &[u8]) -> bool {
-        self.subject.as_bytes() == name || self.keep_literal(name)
-    }
-
+    /// Keeps a subject, if messages can be published to it: most publishers send many to one in a row, and
+    /// what was looked at once need not be looked at again.
     fn keep_literal(&mut self, name: &[u8]) -> bool {
         match str::from_utf8(name) {
             Ok(name) if subject::is_literal(name.as_bytes()) => {

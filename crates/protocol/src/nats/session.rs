@@ -8,7 +8,7 @@ use super::settings::{Settings, Tls};
 use super::{fault, mapping};
 use crate::info::{ClientProperties, ConnectionInfo};
 use crate::{Authentication, Close, Peer, Session, Turn, World};
-use angarium_engine::{ConnectionId, Listen, Refusal, Reply, SessionId, Time};
+use angarium_engine::{ConnectionId, Listen, Refusal, Reply, SessionId, Streak, Time};
 use std::sync::Arc;
 
 /// A connection that speaks NATS's client protocol.
@@ -173,9 +173,19 @@ impl Connection {
     }
 
     #[inline]
-    fn take<W: World>(&mut self, turn: &mut Turn<'_, W>, op: ClientOp<'_>) -> Result<(), Close> {
+    fn take<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        op: ClientOp<'_>,
+        streak: &mut Option<Streak>,
+    ) -> Result<(), Close> {
+        // What was found out holds for as long as nothing but messages arrives.
+        let found = streak.take();
         match op {
-            ClientOp::Publish(message) => self.publish(turn, &message)?,
+            ClientOp::Publish(message) => {
+                *streak = found;
+                self.publish(turn, &message, streak)?;
+            }
             ClientOp::Subscribe { subject, group, sid } => {
                 self.subscribe(turn, subject, group, sid);
             }
@@ -282,7 +292,7 @@ impl Session for Connection {
 
     fn receive<W: World>(&mut self, turn: &mut Turn<'_, W>, input: &[u8]) -> Result<usize, Close> {
         self.heard = turn.now;
-        let mut used = 0;
+        let (mut used, mut streak) = (0, None);
         while used < input.len() && self.state != State::Waiting {
             match ClientOp::decode(&input[used..], &self.limits) {
                 Ok(Some((op, bytes))) => {
@@ -298,7 +308,7 @@ impl Session for Connection {
                         self.log_in_nobody(turn)?;
                         break;
                     }
-                    self.take(turn, op)?;
+                    self.take(turn, op, &mut streak)?;
                     used += bytes;
                     if is_subscription {
                         break;

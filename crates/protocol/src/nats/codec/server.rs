@@ -2,7 +2,7 @@
 //! lies.
 
 use super::{Malformed, Sizes, parted, payload, verb};
-use crate::nats::frame::{self, Arguments, put_number};
+use crate::nats::frame::{self, Arguments, put_last_number, put_number};
 
 /// Longest control line that a client takes: INFO of a large cluster is long.
 const CONTROL_LINE_BYTES_MAX: usize = 1 << 20;
@@ -140,16 +140,40 @@ impl Message<'_> {
     /// Appends MSG, or HMSG where there are headers.
     #[inline]
     pub fn write(&self, out: &mut Vec<u8>) {
-        let names = self.subject.len() + self.sid.len() + self.reply.len();
-        out.reserve(36 + names + self.headers.len() + self.body.len());
+        out.reserve(self.subject.len() + self.sid.len() + self.rest_bytes_max());
         if !self.headers.is_empty() {
             out.push(b'H');
         }
+        self.write_names(out);
+        self.write_rest(out);
+    }
+
+    /// Appends what MSG begins with: what is the same for every message to a subject for a subscription.
+    #[inline]
+    pub(crate) fn write_names(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"MSG ");
         out.extend_from_slice(self.subject);
         out.push(b' ');
         out.extend_from_slice(self.sid);
         out.push(b' ');
+    }
+
+    /// Appends MSG where `names` is what [`Message::write_names`] wrote. It has no headers.
+    #[inline]
+    pub(crate) fn write_behind(&self, names: &[u8], out: &mut Vec<u8>) {
+        out.reserve(names.len() + self.rest_bytes_max());
+        out.extend_from_slice(names);
+        self.write_rest(out);
+    }
+
+    /// How much it is without subject and subscription, and a little more.
+    #[inline]
+    fn rest_bytes_max(&self) -> usize {
+        36 + self.reply.len() + self.headers.len() + self.body.len()
+    }
+
+    #[inline]
+    fn write_rest(&self, out: &mut Vec<u8>) {
         if !self.reply.is_empty() {
             out.extend_from_slice(self.reply);
             out.push(b' ');
@@ -162,13 +186,11 @@ impl Message<'_> {
 #[inline]
 pub(super) fn put_payload(out: &mut Vec<u8>, headers: &[u8], body: &[u8]) {
     if headers.is_empty() {
-        put_number(out, body.len());
-        out.extend_from_slice(frame::END);
+        put_last_number(out, body.len());
     } else {
         put_number(out, headers.len());
         out.push(b' ');
-        put_number(out, headers.len() + body.len());
-        out.extend_from_slice(frame::END);
+        put_last_number(out, headers.len() + body.len());
         out.extend_from_slice(headers);
     }
     out.extend_from_slice(body);
