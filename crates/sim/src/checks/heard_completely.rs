@@ -10,13 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) fn check(history: &History) -> Result<(), String> {
     let hearing = Hearing::of(history);
     let can_lag = history.plan.can_lag();
-    // What was written before the oldest messages were taken out, or waited on the disk when others were
-    // lost there, tells nothing of that: last words do.
-    let told_at_once = !matches!(history.plan.laggard, Laggard::DropOldest | Laggard::Spool);
     for ear in hearing.ears.values().filter(|ear| ear.group().is_none()) {
         // Without headers there is no place in which it could be told.
         if !can_lag || ear.listen.takes_headers {
-            judge(&hearing, ear, can_lag, told_at_once)?;
+            judge(&hearing, ear, can_lag, history.plan.laggard)?;
         }
     }
     Ok(())
@@ -26,8 +23,15 @@ fn judge(
     hearing: &Hearing<'_>,
     ear: &Ear<'_>,
     can_lag: bool,
-    told_at_once: bool,
+    laggard: Laggard,
 ) -> Result<(), String> {
+    // What was written before the oldest messages were taken out, or waited on the disk when others were
+    // lost there, tells nothing of that: last words do.
+    let told_at_once = !matches!(laggard, Laggard::DropOldest | Laggard::Spool);
+    // Where a disk keeps next to nothing they may get lost themselves, and nothing comes after them.
+    let counts = |said: &&Said<'_>| {
+        laggard != Laggard::Spool || !can_lag || !hearing.is_last_word(said.emit.message)
+    };
     let who = ear.listen.listener;
     let mut newest: BTreeMap<u32, MessageId> = BTreeMap::new();
     let (mut missing, mut told) = (0, 0);
@@ -35,7 +39,7 @@ fn judge(
         let Some(message) = hear.message else { continue };
         let before = newest.insert(message.producer(), message);
         let after = before.unwrap_or(MessageId::new(message.producer(), 0));
-        missing += expected(hearing, ear, after, message).count();
+        missing += expected(hearing, ear, after, message).filter(counts).count();
         told += usize::try_from(hear.missed).unwrap_or(usize::MAX);
         let is_told = told_at_once || hearing.is_last_word(message);
         if missing > told && is_told {

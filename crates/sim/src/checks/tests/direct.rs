@@ -203,6 +203,11 @@ fn who_is_behind_must_be_told() {
     kept_in(&history_of(tight(), all(vec![plain, gap(0)])));
 }
 
+/// Slow clients miss the oldest.
+fn oldest() -> Plan {
+    Plan { laggard: Laggard::DropOldest, ..tight() }
+}
+
 /// Slow clients' messages wait on a disk that fails now and then.
 fn spooling() -> Plan {
     Plan { laggard: Laggard::Spool, spool: Spool { rots: 1, ..Spool::default() }, ..tight() }
@@ -218,6 +223,10 @@ fn what_a_spool_lost_is_told_by_the_last_words() {
     kept_in(&lagging(1));
     broken_in(check, "told of 0", &lagging(0));
     broken_in(check, "and did not", &lagging(2));
+    // One of them that gets lost itself is told of by none.
+    let lost_word = vec![Event::CaughtUp, emit(1), emit(2), flushed(2), hear(1, 2)];
+    kept_in(&history_of(spooling(), all(vec![listen(1), rot(), lost_word.clone()])));
+    broken_in(check, "told of 0", &history_of(oldest(), all(vec![listen(1), lost_word])));
     // Where the disk does not fail, nobody misses anything.
     let sound = || Plan { spool: Spool::default(), ..spooling() };
     let told = || all(vec![listen(1), gap(), last(1)]);
