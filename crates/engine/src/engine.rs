@@ -398,6 +398,11 @@ impl Engine {
             || !self.settling.is_empty()
             || self.direct.has_work()
     }
+    /// Whether [`Engine::dispatch`] still has to settle what clients have asked it to.
+    #[must_use]
+    pub fn is_settling(&self) -> bool {
+        !self.settling.is_empty()
+    }
     /// The connection's output has room again.
     pub fn writable(&mut self, connection: ConnectionId) {
         self.connection_writable(connection);

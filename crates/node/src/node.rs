@@ -366,7 +366,13 @@ impl Node {
     }
 
     /// Makes the last checkpoint, marked clean. The host runs jobs until there are none, then ends.
-    pub fn close(&mut self) {
+    ///
+    /// What clients have acknowledged comes before, however much of it waits for further turns: after
+    /// an end in order it does not come back.
+    pub fn close(&mut self, now: Time) {
+        while self.engine.is_settling() {
+            self.end_turn(now);
+        }
         self.is_closing = true;
         let mut snapshot = Vec::new();
         self.engine.snapshot(&mut snapshot);

@@ -67,6 +67,7 @@ scenarios! {
     storing_connections_are_not_read_while_the_journal_is_congested
     who_asks_and_does_not_read_is_made_to_wait
     a_closed_node_starts_again_with_everything
+    what_was_acknowledged_before_the_end_stays_away_however_much_it_is
     messages_beyond_memory_are_read_back_in_order
     a_publisher_that_outruns_a_consumer_is_read_from_a_moment_later
 }
@@ -373,6 +374,20 @@ fn a_closed_node_starts_again_with_everything(mut host: Host) {
         })
         .collect();
     assert_eq!(bodies, (0..100).collect::<Vec<u8>>());
+}
+
+fn what_was_acknowledged_before_the_end_stays_away_however_much_it_is(mut host: Host) {
+    let client = confirming(&mut host);
+    for _ in 0..5_000 {
+        host.publish(client, "q", b"message", true);
+    }
+    host.settle_down();
+    host.consume(client, "q", 0);
+    host.send_ack_up_to(client, 4_000);
+    host.hand_over();
+    host.close_at_once();
+    let client = host.client();
+    assert_eq!(host.count(client, "q"), 1_000);
 }
 
 fn messages_beyond_memory_are_read_back_in_order(mut host: Host) {

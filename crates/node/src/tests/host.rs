@@ -140,7 +140,13 @@ impl Host {
             }
         }
         self.settle_down();
-        self.node().close();
+        self.close_at_once();
+    }
+
+    /// The same, just after what clients have sent was read.
+    pub(super) fn close_at_once(&mut self) {
+        let now = self.now;
+        self.node().close(now);
         self.settle_down();
         self.nodes.clear();
         self.went();
@@ -197,6 +203,13 @@ impl Host {
             is_busy |= self.read(client);
         }
         is_busy
+    }
+
+    /// Lets home have what the other shards have read.
+    pub(super) fn hand_over(&mut self) {
+        for shard in 1..self.nodes.len() {
+            self.turn_of(shard);
+        }
     }
 
     fn turn_of(&mut self, shard: usize) -> bool {
@@ -450,6 +463,11 @@ impl Host {
     pub(super) fn unsent(&mut self, client: usize) -> usize {
         let Client { shard, slot, .. } = self.clients[client];
         self.nodes[shard].outgoing(slot.expect("connected")).len()
+    }
+
+    /// Acknowledges everything up to a delivery; nothing comes of it yet.
+    pub(super) fn send_ack_up_to(&mut self, client: usize, delivery_tag: u64) {
+        self.send(client, 1, &Method::BasicAck { delivery_tag, multiple: true });
     }
 
     pub(super) fn ack(&mut self, client: usize, delivery_tag: u64) {

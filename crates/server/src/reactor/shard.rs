@@ -415,7 +415,7 @@ impl Shard {
                 return;
             }
             self.close_all();
-            self.node.close();
+            self.node.close(self.now);
             self.stage = Stage::Closing;
         }
         if self.stage == Stage::Closing {

@@ -255,7 +255,7 @@ impl Broker {
 
     /// Writes what an orderly end writes.
     pub(super) fn close(&mut self, now: Time, disk: &FaultyStorage) {
-        self.nodes[HOME].close();
+        self.nodes[HOME].close(now);
         while let Some(job) = self.next_job() {
             self.job_done(now, job.run(disk));
         }
