@@ -67,10 +67,8 @@ fn engine(connections: u32) -> Engine {
     engine
 }
 
-fn measure(wish: &Wish, name: &str, body: usize, persistent: bool, presettled: bool) {
-    if !name.contains(&wish.name) {
-        return;
-    }
+/// An engine with a queue, which the second of two sessions consumes from.
+fn with_consumer(presettled: bool) -> (Engine, Sink) {
     let (mut engine, mut fx, now) = (engine(2), Sink::default(), Time(1));
     let options = Some(QueueOptions { durable: true, ..QueueOptions::default() });
     let declare = QueueDeclaration { name: "queue".to_owned(), options };
@@ -84,12 +82,11 @@ fn measure(wish: &Wish, name: &str, body: usize, persistent: bool, presettled: b
         credit: Credit::default(),
     };
     engine.request(now, session(1), Request::Subscribe(subscribe), &mut fx);
-    if persistent {
-        engine.request(now, session(0), Request::SelectConfirms, &mut fx);
-    }
-    engine.dispatch(now, &mut fx);
-    let body = vec![0; body];
-    let publish = Publish {
+    (engine, fx)
+}
+
+fn publish(body: &[u8], persistent: bool) -> Publish<'_> {
+    Publish {
         exchange: "",
         routing_key: "queue",
         also_to: &[],
@@ -98,12 +95,26 @@ fn measure(wish: &Wish, name: &str, body: usize, persistent: bool, presettled: b
         content: Content {
             format: Format::Amqp091,
             properties: &[0, 0],
-            body: &body,
+            body,
             persistent,
             priority: 0,
             ttl: None,
         },
-    };
+    }
+}
+
+fn measure(wish: &Wish, name: &str, body: usize, persistent: bool, presettled: bool) {
+    if !name.contains(&wish.name) {
+        return;
+    }
+    let (mut engine, mut fx) = with_consumer(presettled);
+    let now = Time(1);
+    if persistent {
+        engine.request(now, session(0), Request::SelectConfirms, &mut fx);
+    }
+    engine.dispatch(now, &mut fx);
+    let body = vec![0; body];
+    let publish = publish(&body, persistent);
     const BATCH: u32 = 100;
     let turns = wish.messages / BATCH;
     let start = Instant::now();
@@ -158,6 +169,42 @@ fn measure_direct(wish: &Wish, name: &str, subject: &str, listeners: u32, others
     println!("{name:<40} {nanos:>5} ns a message ({} bytes delivered)", fx.bytes);
 }
 
+/// The longest step of a checkpoint of so many durable messages that are out, as a whole and parted.
+fn measure_checkpoint(wish: &Wish, name: &str, messages: u32) {
+    if !name.contains(&wish.name) {
+        return;
+    }
+    let (mut engine, mut fx) = with_consumer(false);
+    for _ in 0..messages {
+        engine.publish(Time(1), session(0), &publish(&[0; 100], true), &mut fx).expect("granted");
+        engine.dispatch(Time(1), &mut fx);
+    }
+    let micros = |start: Instant| start.elapsed().as_micros();
+    let start = Instant::now();
+    let mut whole = Vec::new();
+    engine.snapshot(&mut whole);
+    let at_once = micros(start);
+    let start = Instant::now();
+    engine.begin_snapshot();
+    let (begin, mut parts) = (micros(start), Vec::new());
+    let snapshot = loop {
+        let start = Instant::now();
+        let snapshot = engine.take_snapshot();
+        parts.push(micros(start));
+        if let Some(snapshot) = snapshot {
+            break snapshot;
+        }
+    };
+    parts.sort_unstable();
+    let (longest, median) = (parts.last().expect("there is one"), parts[parts.len() / 2]);
+    let bytes: usize = snapshot.iter().map(Vec::len).sum();
+    println!("{name:<40} {at_once} us at once, {} bytes", whole.len());
+    println!(
+        "{name:<40} {begin} us to begin, {} parts of {median} us, {longest} us at most, {bytes} bytes",
+        parts.len()
+    );
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().unwrap_or_default();
@@ -171,4 +218,5 @@ fn main() {
     measure_direct(&wish, "direct, 1 listener among 1 thousand", "stock.us.ibm", 1, 1_000);
     measure_direct(&wish, "direct, 1 listener among 1 million", "stock.us.ibm", 1, 1_000_000 - 1);
     measure_direct(&wish, "direct, 10 listeners", "stock.us.ibm", 10, 0);
+    measure_checkpoint(&wish, "checkpoint, 900 thousand out", wish.messages.min(900_000));
 }

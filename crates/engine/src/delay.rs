@@ -14,6 +14,7 @@ use crate::routing::{Keys, QueueKey};
 use crate::timers::Timer;
 use crate::{Annotations, Effects, Loaded, Position, Publish, StorageState, Time};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::time::Duration;
 
 /// Messages asked for in one load.
@@ -45,6 +46,8 @@ pub(crate) struct Held {
     /// Bytes that it takes up once it is read.
     pub(crate) bytes: u32,
     pub(crate) persistent: bool,
+    /// As in [`Entry`](crate::queue::entry::Entry).
+    pub(crate) mark: bool,
 }
 
 const _: () = assert!(size_of::<(Turn, Held)>() <= 40);
@@ -95,6 +98,13 @@ impl Delays {
         before
     }
 
+    /// What is held back in that turn is something else now.
+    pub(crate) fn replace(&mut self, turn: Turn, held: Held) {
+        if let Some(before) = self.get_mut(turn) {
+            *before = held;
+        }
+    }
+
     /// Takes one out because a record says so.
     pub(crate) fn forget(&mut self, number: u64) -> Option<Held> {
         let due = self.due.remove(&number)?;
@@ -114,6 +124,17 @@ impl Delays {
     /// Those that survive a restart.
     pub(crate) fn persistent(&self) -> impl Iterator<Item = (Turn, &Held)> {
         self.iter().filter(|(_, held)| held.persistent)
+    }
+
+    /// Those behind a turn: of those waiting, or of those that cannot be read.
+    pub(crate) fn behind(
+        &mut self,
+        is_unreadable: bool,
+        turn: Option<Turn>,
+    ) -> impl Iterator<Item = (Turn, &mut Held)> {
+        let delays = if is_unreadable { &mut self.unreadable } else { &mut self.waiting };
+        let behind = turn.map_or(Bound::Unbounded, Bound::Excluded);
+        delays.range_mut((behind, Bound::Unbounded)).map(|(turn, held)| (*turn, held))
     }
 
     /// One of them.
@@ -181,7 +202,9 @@ impl Engine {
             self.retain_transient(position, fx);
         }
         let bytes = u32::try_from(blob.len()).unwrap_or(u32::MAX);
-        self.delays.waiting.insert(turn, Held { position, vhost, bytes, persistent });
+        self.delays
+            .waiting
+            .insert(turn, Held { position, vhost, bytes, persistent, mark: self.mark });
         if fits {
             self.delays.resident += cost(&blob);
             self.resident += cost(&blob);
@@ -352,7 +375,9 @@ impl Engine {
             self.resident -= cost(&blob);
         }
         let delays = &mut self.delays;
-        delays.waiting.remove(&turn).or_else(|| delays.unreadable.remove(&turn))
+        let held = delays.waiting.remove(&turn).or_else(|| delays.unreadable.remove(&turn))?;
+        self.snapshot_held_first(turn, held);
+        Some(held)
     }
 
     fn release_held<F: Effects>(&mut self, held: Held, fx: &mut F) {

@@ -17,6 +17,7 @@ use crate::session::{Connection, Session};
 use crate::slab::Slab;
 use crate::subscription::Subscription;
 use crate::subscription::settling::Settlings;
+use crate::taking::Taking;
 use crate::timers::Timers;
 use crate::vhost::Vhost;
 use crate::{
@@ -97,6 +98,12 @@ pub struct Engine {
     pub(crate) starting: Vec<u32>,
     /// Settles that are carried out over several turns.
     pub(crate) settling: Settlings,
+    pub(crate) next_settling: u64,
+    /// A snapshot that is written over several turns.
+    pub(crate) taking: Option<Box<Taking>>,
+    /// What durable messages are marked with that it has, or that came since it began: all of them, where
+    /// none is being taken.
+    pub(crate) mark: bool,
     pub(crate) timers: Timers,
     pub(crate) loads: BTreeMap<LoadId, Loading>,
     pub(crate) next_load: u64,
@@ -156,6 +163,9 @@ impl Engine {
             confirming: Vec::new(),
             starting: Vec::new(),
             settling: Settlings::new(),
+            next_settling: 0,
+            taking: None,
+            mark: false,
             timers: Timers::default(),
             loads: BTreeMap::new(),
             next_load: 1,
@@ -202,7 +212,25 @@ impl Engine {
     }
     /// Appends the whole durable state to `out`; messages by position, not by content.
     pub fn snapshot(&self, out: &mut Vec<u8>) {
-        self.write_snapshot(out);
+        self.write_snapshot(out, false);
+    }
+    /// Begins a snapshot of the state as it is now, to be written over several turns by
+    /// [`Engine::take_snapshot`]. One that is not complete is forgotten.
+    pub fn begin_snapshot(&mut self) {
+        self.begin_taking();
+    }
+    /// Whether a snapshot was begun and is not complete.
+    #[must_use]
+    pub fn is_taking_snapshot(&self) -> bool {
+        self.taking.is_some()
+    }
+    /// Forgets the snapshot that was begun, if there is one.
+    pub fn give_up_snapshot(&mut self) {
+        self.give_up_taking();
+    }
+    /// Writes a part of the snapshot that was begun; gives it out, in pieces, once it is complete.
+    pub fn take_snapshot(&mut self) -> Option<Vec<Vec<u8>>> {
+        self.take_part()
     }
 
     // ---- who is there ----

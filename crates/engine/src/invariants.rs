@@ -57,6 +57,7 @@ impl Engine {
             }
         }
         resident += self.check_delays(&mut expected, &mut transient);
+        self.check_marks();
         expected.retain(|_, count| *count > 0);
         transient.retain(|_, count| *count > 0);
         assert_eq!(self.resident, resident, "resident bytes");
@@ -82,6 +83,19 @@ impl Engine {
             }
         }
         resident
+    }
+
+    /// Where no snapshot is being taken, all that is durable is marked alike.
+    fn check_marks(&self) {
+        if self.taking.is_some() {
+            return;
+        }
+        let ready = self.queues.iter().flat_map(|(_, queue)| &queue.lanes);
+        let ready = ready.flat_map(|lane| lane.entries());
+        let durable = ready.chain(self.out().map(|(_, entry)| entry)).filter(|it| it.durable);
+        let missed = durable.filter(|entry| entry.mark != self.mark).count();
+        let held = self.delays.persistent().filter(|(_, held)| held.mark != self.mark).count();
+        assert_eq!((missed, held), (0, 0), "missed by a snapshot");
     }
 
     /// Messages that are out of their queues, with the numbers of these.

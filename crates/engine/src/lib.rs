@@ -37,6 +37,7 @@ mod slab;
 mod snapshot;
 mod subscription;
 mod table;
+mod taking;
 mod time;
 mod timers;
 mod topology;

@@ -61,6 +61,8 @@ pub struct Limits {
     /// Settles of many deliveries at once, and those of a session that ends, that are carried out before
     /// others get their turn.
     pub settles_at_once: usize,
+    /// Messages that are looked at for a checkpoint before others get their turn.
+    pub snapshot_at_once: usize,
     /// Bytes of a message body.
     pub body_bytes_max: u64,
     /// Publishes and settles in one transaction.
@@ -97,6 +99,7 @@ impl Default for Limits {
             listeners_max: 1_000_000,
             unsettled_max: 1_000_000,
             settles_at_once: 1024,
+            snapshot_at_once: 2048,
             body_bytes_max: 128 << 20,
             transaction_operations_max: 100_000,
             transaction_bytes_max: 128 << 20,

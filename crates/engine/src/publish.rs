@@ -68,6 +68,7 @@ impl Placement {
         position: Position,
         message: Option<Blob>,
         incoming: &Incoming<'_>,
+        mark: bool,
     ) -> Entry {
         Entry {
             seq: self.seq,
@@ -80,6 +81,7 @@ impl Placement {
             redelivered: incoming.redelivered,
             fetch: Fetch::Idle,
             lane: queue.lane_of(incoming.content.priority),
+            mark,
         }
     }
 }
@@ -356,7 +358,7 @@ impl Engine {
     ) {
         let queue = self.queues.get(placement.queue).expect("placements name living queues");
         let position = durable.filter(|_| placement.durable).unwrap_or(NOWHERE);
-        let entry = placement.entry(queue, position, Some(message), incoming);
+        let entry = placement.entry(queue, position, Some(message), incoming, self.mark);
         let (queue, depth) = (placement.queue, self.dead_letter_depth);
         self.refused.push(Refused { queue, entry, depth });
         self.overdue.push(queue);
@@ -524,7 +526,7 @@ impl Engine {
         fx: &mut F,
     ) {
         let queue = self.queues.get_mut(placement.queue).expect("placements name living queues");
-        let entry = placement.entry(queue, position, message, incoming);
+        let entry = placement.entry(queue, position, message, incoming, self.mark);
         let is_cold = entry.is_cold();
         self.resident += entry.resident_cost();
         if let Some(taker) = placement.taker {

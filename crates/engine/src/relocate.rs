@@ -3,7 +3,7 @@
 //! One load at a time: pages first, since they name messages too, then messages. Whatever is found
 //! in the segment afterwards starts another round; a round that cannot read ends it.
 
-use crate::delay::Turn;
+use crate::delay::{Held, Turn};
 use crate::engine::Engine;
 use crate::queue::entry::{Entry, Fetch};
 use crate::queue::page::{Page, PageEntry};
@@ -152,30 +152,36 @@ impl Engine {
     }
 
     fn move_delayed<F: Effects>(&mut self, turn: Turn, message: &[u8], fx: &mut F) {
-        let Some(held) = self.delays.get_mut(turn) else { return };
+        let Some(held) = self.delays.get_mut(turn).copied() else { return };
+        self.snapshot_held_first(turn, held);
         let Turn { due, number } = turn;
         let vhost = &self.vhosts.get(held.vhost).expect("delays have a virtual host").name;
         Record::Delayed { number, vhost, due, message }.write(&mut self.record);
         let to = fx.append(&[&self.record], false);
         fx.retain(to, 1);
-        let from = std::mem::replace(&mut held.position, to);
-        fx.release(from, 1);
+        self.delays.replace(turn, Held { position: to, mark: self.mark, ..held });
+        fx.release(held.position, 1);
     }
 
     /// Entries in memory learn where their messages are now.
     fn point_to(&mut self, moved: &BTreeMap<Position, Position>) {
-        let ready = self.queues.iter_mut().flat_map(|(_, queue)| &mut queue.lanes);
-        let ready = ready.flat_map(|lane| lane.entries_mut());
+        let ready = self.queues.iter_mut().flat_map(|(_, queue)| {
+            let entries = queue.lanes.iter_mut().flat_map(|lane| lane.entries_mut());
+            entries.map(|entry| (queue.number, entry))
+        });
         let settling = self.settling.iter_mut().map(|settling| &mut settling.deliveries);
         let unsettled = self.sessions.iter_mut().map(|(_, session)| &mut session.unsettled);
         let out = unsettled.chain(settling).flat_map(Unsettled::durable_mut);
-        let out = out.map(|delivered| &mut delivered.entry);
+        let out = out.map(|delivered| (delivered.queue_number, &mut delivered.entry));
         let dying = self.loads.values_mut().filter_map(|loading| match &mut loading.wanted {
-            Wanted::DeadLetter { entry, .. } => Some(&mut **entry),
+            Wanted::DeadLetter { entry, .. } => Some((loading.number, &mut **entry)),
             _ => None,
         });
-        for entry in ready.chain(out).chain(dying).filter(|entry| entry.durable) {
+        for (number, entry) in ready.chain(out).chain(dying).filter(|(_, entry)| entry.durable) {
             if let Some(to) = moved.get(&entry.position) {
+                if let Some(taking) = &mut self.taking {
+                    taking.take(number, entry, self.mark);
+                }
                 entry.position = *to;
             }
         }

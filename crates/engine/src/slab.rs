@@ -21,7 +21,7 @@ impl<T> Default for Slab<T> {
 
 impl<T> Slab<T> {
     /// How many slots there are, used or free.
-    fn slots(&self) -> usize {
+    pub(crate) fn slots(&self) -> usize {
         let last = self.rest.last().map_or(0, |last| (self.rest.len() - 1) * CHUNK + last.len());
         self.first.len() + last
     }

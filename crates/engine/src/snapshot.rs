@@ -6,6 +6,7 @@ use crate::delay::{Held, LOAD_BYTES_MAX, Turn};
 use crate::engine::Engine;
 use crate::queue::Queue;
 use crate::queue::entry::Entry;
+use crate::queue::lane::Lane;
 use crate::queue::page::{self, PageEntry};
 use crate::record;
 use crate::routing::TargetView;
@@ -14,11 +15,14 @@ use std::collections::BTreeMap;
 
 /// The version of the layout. The first one did not say how often messages in pages went back, the
 /// second one not how large delayed messages are, the third one nothing of subjects, the fourth one
-/// nothing of quotas, the fifth one not what may have been delivered before a crash.
-const VERSION: u8 = 6;
+/// nothing of quotas, the fifth one not what may have been delivered before a crash, the sixth one had
+/// all messages with their queues.
+const VERSION: u8 = 7;
 
 impl Engine {
-    pub(crate) fn write_snapshot(&self, out: &mut Vec<u8>) {
+    /// `apart`: without the messages in memory and the delayed ones, which are to follow instead of the
+    /// last byte; see `taking`.
+    pub(crate) fn write_snapshot(&self, out: &mut Vec<u8>, apart: bool) {
         let mut writer = Writer(out);
         writer.u8(VERSION);
         writer.u64(self.next_queue_number);
@@ -26,16 +30,17 @@ impl Engine {
         self.write_access(&mut writer);
         writer.varint(self.queues.iter().filter(|(_, queue)| queue.durable).count() as u64);
         let mut out: BTreeMap<u64, Vec<&Entry>> = BTreeMap::new();
-        for (number, entry) in self.durable_out() {
+        let in_place = (!apart).then(|| self.durable_out());
+        for (number, entry) in in_place.into_iter().flatten() {
             out.entry(number).or_default().push(entry);
         }
         for (_, queue) in self.queues.iter().filter(|(_, queue)| queue.durable) {
             let out = out.get(&queue.number).map_or(&[][..], Vec::as_slice);
-            self.write_queue(&mut writer, queue, out);
+            self.write_queue(&mut writer, queue, (!apart).then_some(out));
         }
         self.write_bindings(&mut writer);
-        self.write_delays(&mut writer);
-        self.write_transient_references(&mut writer);
+        self.write_delays(&mut writer, apart);
+        self.write_transient_references(&mut writer, apart);
         writer.varint(self.access.subject_permissions().count() as u64);
         for (user, vhost, subjects) in self.access.subject_permissions() {
             writer.text(user);
@@ -48,6 +53,8 @@ impl Engine {
             record::write_quota(&mut writer, quota);
         }
         self.write_recovered(&mut writer);
+        // Nothing is apart.
+        writer.u8(0);
     }
 
     /// What may have been delivered before a crash, of which an orderly end knows no more than the start
@@ -83,9 +90,13 @@ impl Engine {
     }
 
     /// Counts of references that end with this process. Those to pages of durable queues in which
-    /// nothing is durable are among them.
-    fn write_transient_references(&self, writer: &mut Writer<'_>) {
+    /// nothing is durable are among them, and those of messages that are out of queues that are gone.
+    fn write_transient_references(&self, writer: &mut Writer<'_>, apart: bool) {
         let mut references = self.transient_references.clone();
+        let in_place = (!apart).then(|| self.durable_out()).into_iter().flatten();
+        for (_, entry) in in_place.filter(|(number, _)| !self.queue_slots.contains_key(number)) {
+            *references.entry(entry.position.segment()).or_default() += 1;
+        }
         let durable = self.queues.iter().filter(|(_, queue)| queue.durable);
         let pages = durable.flat_map(|(_, queue)| &queue.lanes).flat_map(|lane| lane.pages());
         for page in pages.filter(|page| page.durable_count == 0) {
@@ -124,8 +135,8 @@ impl Engine {
         }
     }
 
-    /// `out`: its durable messages that are out of it.
-    fn write_queue(&self, writer: &mut Writer<'_>, queue: &Queue, out: &[&Entry]) {
+    /// `out`: its durable messages that are out of it; nothing where those in memory are not to be here.
+    fn write_queue(&self, writer: &mut Writer<'_>, queue: &Queue, out: Option<&[&Entry]>) {
         writer.u64(queue.number);
         let vhost = self.vhosts.get(queue.vhost).expect("queues have a virtual host");
         writer.text(&vhost.name);
@@ -134,13 +145,7 @@ impl Engine {
         writer.u64(queue.next_seq);
         writer.varint(queue.lanes.len() as u64);
         for (index, lane) in (0_u8..=u8::MAX).zip(&queue.lanes) {
-            let lane_out = out.iter().copied().filter(|entry| entry.lane == index);
-            let mut entries: Vec<PageEntry> = lane_out
-                .map(|entry| PageEntry { redelivered: true, ..PageEntry::of(entry) })
-                .chain(lane.entries().map(PageEntry::of))
-                .filter(|entry| entry.durable)
-                .collect();
-            entries.sort_unstable_by_key(|entry| entry.seq);
+            let mut entries = out.map_or_else(Vec::new, |out| in_memory(index, lane, out));
             let first_page = lane.pages().next().map_or(u64::MAX, |page| page.first);
             let tail = entries.split_off(entries.partition_point(|entry| entry.seq < first_page));
             page::write_entries(writer, &entries);
@@ -185,9 +190,10 @@ impl Engine {
         }
     }
 
-    fn write_delays(&self, writer: &mut Writer<'_>) {
-        writer.varint(self.delays.persistent().count() as u64);
-        for (turn, held) in self.delays.persistent() {
+    fn write_delays(&self, writer: &mut Writer<'_>, apart: bool) {
+        let here = || (!apart).then(|| self.delays.persistent()).into_iter().flatten();
+        writer.varint(here().count() as u64);
+        for (turn, held) in here() {
             writer.u64(turn.number);
             let vhost = self.vhosts.get(held.vhost).expect("delays have a virtual host");
             writer.text(&vhost.name);
@@ -226,7 +232,7 @@ impl Engine {
             let position = Position(reader.u64()?);
             // As large as a load may be: it is read alone.
             let bytes = if version > 2 { reader.u32()? } else { LOAD_BYTES_MAX as u32 };
-            let held = Held { position, vhost, bytes, persistent: true };
+            let held = Held { position, vhost, bytes, persistent: true, mark: self.mark };
             self.delays.restore(Turn { due, number }, held);
         }
         for _ in 0..reader.count()? {
@@ -250,6 +256,9 @@ impl Engine {
         }
         if version > 5 {
             self.read_recovered(&mut reader)?;
+        }
+        if version > 6 {
+            self.read_apart(&mut reader)?;
         }
         reader.end()
     }
@@ -298,7 +307,7 @@ impl Engine {
         }
         for lane in 0..queue.lanes.len() {
             for entry in page::read_entries(reader)? {
-                queue.restore(Entry::from_page(&entry, lane as u8));
+                queue.restore(Entry::from_page(&entry, lane as u8, self.mark));
             }
             for _ in 0..reader.count()? {
                 let page = page::read_page(reader)?;
@@ -307,7 +316,7 @@ impl Engine {
                 queue.lanes[lane].restore_page(page);
             }
             for entry in page::read_entries(reader)? {
-                queue.restore(Entry::from_page(&entry, lane as u8));
+                queue.restore(Entry::from_page(&entry, lane as u8, self.mark));
             }
         }
         for _ in 0..reader.count()? {
@@ -322,4 +331,16 @@ impl Engine {
         }
         self.restore_queue(queue).map(|_| ())
     }
+}
+
+/// A lane's durable messages in memory, in order, with those of them that are out.
+fn in_memory(index: u8, lane: &Lane, out: &[&Entry]) -> Vec<PageEntry> {
+    let lane_out = out.iter().copied().filter(|entry| entry.lane == index);
+    let mut entries: Vec<PageEntry> = lane_out
+        .map(|entry| PageEntry { redelivered: true, ..PageEntry::of(entry) })
+        .chain(lane.entries().map(PageEntry::of))
+        .filter(|entry| entry.durable)
+        .collect();
+    entries.sort_unstable_by_key(|entry| entry.seq);
+    entries
 }

@@ -350,6 +350,7 @@ impl Engine {
     /// Gives back everything ready in a queue, without a record.
     pub(crate) fn drop_messages<F: Effects>(&mut self, slot: u32, fx: &mut F) {
         let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+        let number = queue.number;
         queue.ready = 0;
         queue.ready_bytes = 0;
         queue.resident = 0;
@@ -357,6 +358,7 @@ impl Engine {
         let lanes: Vec<_> = queue.lanes.iter_mut().map(|lane| lane.take_all()).collect();
         for (entries, pages) in lanes {
             for entry in entries {
+                self.snapshot_first(number, &entry);
                 self.drop_entry(entry, fx);
             }
             for page in pages {

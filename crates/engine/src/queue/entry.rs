@@ -43,6 +43,8 @@ pub(crate) struct Entry {
     pub(crate) redelivered: bool,
     pub(crate) fetch: Fetch,
     pub(crate) lane: u8,
+    /// That of the engine once the snapshot that is being taken has it, if there is one and it is durable.
+    pub(crate) mark: bool,
 }
 
 const _: () = assert!(size_of::<Entry>() <= 64);
@@ -82,7 +84,7 @@ impl Entry {
     }
 
     /// An entry as a page brings it back.
-    pub(crate) fn from_page(entry: &PageEntry, lane: u8) -> Entry {
+    pub(crate) fn from_page(entry: &PageEntry, lane: u8, mark: bool) -> Entry {
         Entry {
             seq: entry.seq,
             position: entry.position,
@@ -94,6 +96,7 @@ impl Entry {
             redelivered: entry.redelivered,
             fetch: Fetch::Idle,
             lane,
+            mark,
         }
     }
 }

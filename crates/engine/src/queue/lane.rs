@@ -3,7 +3,7 @@
 
 use super::blob::Blob;
 use super::entry::{ENTRY_COST, Entry, Fetch};
-use super::page::{PAGE_ENTRIES, Page, PageEntry};
+use super::page::{PAGE_ENTRIES, Page};
 use crate::Position;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -109,7 +109,7 @@ impl Lane {
     }
 
     /// Cuts a page's worth of cold entries off the newest end, if there is one.
-    pub(crate) fn take_cold_run(&mut self) -> Option<Vec<PageEntry>> {
+    pub(crate) fn take_cold_run(&mut self) -> Option<Vec<Entry>> {
         if self.cold_back < PAGE_ENTRIES {
             return None;
         }
@@ -127,7 +127,7 @@ impl Lane {
         self.cold_back = run - PAGE_ENTRIES;
         self.cold -= PAGE_ENTRIES;
         let from = newest.len() - PAGE_ENTRIES;
-        Some(newest.drain(from..).map(|entry| PageEntry::of(&entry)).collect())
+        Some(newest.drain(from..).collect())
     }
 
     /// Adds a page after all others; its entries were the newest in memory.
@@ -290,6 +290,36 @@ impl Lane {
     /// Everything in memory.
     pub(crate) fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
         self.returned.values_mut().chain(&mut self.head).chain(&mut self.tail)
+    }
+
+    /// Of those in memory, from a number on: what came back, or all else.
+    pub(crate) fn entries_from(
+        &mut self,
+        came_back: bool,
+        seq: u64,
+    ) -> impl Iterator<Item = &mut Entry> {
+        let returned = came_back.then(|| self.returned.range_mut(seq..).map(|(_, entry)| entry));
+        let others = (!came_back).then(|| {
+            let in_head = self.head.partition_point(|entry| entry.seq < seq);
+            let in_tail = self.tail.partition_point(|entry| entry.seq < seq);
+            self.head.range_mut(in_head..).chain(self.tail.range_mut(in_tail..))
+        });
+        returned.into_iter().flatten().chain(others.into_iter().flatten())
+    }
+
+    /// Takes entries that a snapshot names apart from the pages, in order; nothing else is in memory.
+    pub(crate) fn restore_apart(&mut self, entries: impl Iterator<Item = Entry>) {
+        let mut pages = std::mem::take(&mut self.pages);
+        let first_page = pages.front().map_or(u64::MAX, |page| page.first);
+        for entry in entries {
+            if entry.seq > first_page && !pages.is_empty() {
+                self.pages = std::mem::take(&mut pages);
+            }
+            self.restore(entry);
+        }
+        if !pages.is_empty() {
+            self.pages = pages;
+        }
     }
 
     /// The pages, oldest first.

@@ -16,8 +16,9 @@ pub(crate) mod stored;
 pub(crate) use self::difference::difference;
 use self::entry::Entry;
 use self::lane::{Front, Lane};
-use self::page::Page;
+use self::page::{Page, PageEntry};
 use self::ranges::Ranges;
+use crate::codec::Malformed;
 use crate::{ConnectionId, Durability, Position, QueueOptions, SessionId, Time};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -184,6 +185,25 @@ impl Queue {
         self.ready += 1;
         self.ready_bytes += u64::from(entry.bytes);
         self.lanes[usize::from(entry.lane)].restore(entry);
+    }
+
+    /// Takes entries that a snapshot names apart from the queue, in order.
+    pub(crate) fn restore_apart(
+        &mut self,
+        lane: u8,
+        entries: &[PageEntry],
+        mark: bool,
+    ) -> Result<(), Malformed> {
+        let Some(into) = self.lanes.get_mut(usize::from(lane)) else {
+            return Err(format!("queue '{}' has no priority {lane}", self.name));
+        };
+        if into.entries().next().is_some() {
+            return Err(format!("queue '{}' has messages in two places", self.name));
+        }
+        self.ready += entries.len() as u64;
+        self.ready_bytes += entries.iter().map(|entry| u64::from(entry.bytes)).sum::<u64>();
+        into.restore_apart(entries.iter().map(|entry| Entry::from_page(entry, lane, mark)));
+        Ok(())
     }
 
     /// Takes what is served next, where it is in memory.

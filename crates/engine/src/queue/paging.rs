@@ -75,6 +75,12 @@ impl Engine {
         for lane in 0..queue.lanes.len() {
             let Some(entries) = queue.lanes[lane].take_cold_run() else { continue };
             let (number, durable) = (queue.number, queue.durable);
+            if let Some(taking) = &mut self.taking {
+                for entry in entries.iter().filter(|entry| entry.durable) {
+                    taking.take(number, &mut entry.clone(), self.mark);
+                }
+            }
+            let entries = entries.iter().map(PageEntry::of).collect();
             let page = Record::Page { queue: number, lane: lane as u8, durable, entries };
             page.write(&mut self.record);
             let position = fx.append(&[&self.record], false);
@@ -203,7 +209,10 @@ impl Engine {
             _ => false,
         };
         match loading.wanted {
-            Wanted::DeadLetter { entry, .. } if !is_there => self.drop_entry(*entry, fx),
+            Wanted::DeadLetter { entry, .. } if !is_there => {
+                self.snapshot_first(loading.number, &entry);
+                self.drop_entry(*entry, fx);
+            }
             _ if !is_there => return,
             Wanted::Messages { lane, seqs } => self.messages_loaded(slot, lane, &seqs, records, fx),
             Wanted::Page { lane, position } => self.page_loaded(slot, lane, position, records, fx),
@@ -304,7 +313,7 @@ impl Engine {
             .filter(|entry| entry.durable || !known.recovered)
             .partition(|entry| known.holds(entry.seq) && !settled.contains(entry.seq));
         let mut live: Vec<Entry> =
-            live.iter().map(|entry| Entry::from_page(entry, lane as u8)).collect();
+            live.iter().map(|entry| Entry::from_page(entry, lane as u8, self.mark)).collect();
         for entry in &mut live {
             entry.redelivered |= entry.seq < queue.recovered_before;
             if let Some(requeues) = queue.requeued_in_pages.remove(&entry.seq) {
@@ -353,7 +362,11 @@ impl Engine {
             }
             None => {
                 self.counters.unreadable += 1;
-                queue.give_back(Entry { fetch: Fetch::Failed, ..entry });
+                let number = queue.number;
+                self.snapshot_first(number, &entry);
+                let entry = Entry { fetch: Fetch::Failed, mark: self.mark, ..entry };
+                let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+                queue.give_back(entry);
             }
         }
     }

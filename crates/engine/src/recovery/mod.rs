@@ -55,7 +55,7 @@ impl Engine {
                 Stored::parse(message)?;
                 let vhost = self.vhost_slot(vhost).map_err(text)?;
                 let bytes = u32::try_from(message.len()).unwrap_or(u32::MAX);
-                let held = Held { position, vhost, bytes, persistent: true };
+                let held = Held { position, vhost, bytes, persistent: true, mark: self.mark };
                 // It has been there before where its segment was given back.
                 if let Some(before) = self.delays.restore(Turn { due, number }, held) {
                     fx.release(before.position, 1);
@@ -223,6 +223,7 @@ impl Engine {
                 redelivered: false,
                 fetch: Fetch::Idle,
                 lane,
+                mark: self.mark,
             });
             fx.retain(position, 1);
         }

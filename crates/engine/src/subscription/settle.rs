@@ -103,6 +103,7 @@ impl Engine {
             self.queues.get_mut(queue_slot).filter(|queue| queue.number == queue_number)
         else {
             // The queue is gone, and its references with it but for this one.
+            self.snapshot_first(queue_number, &entry);
             self.drop_entry(entry, fx);
             return;
         };
@@ -143,8 +144,12 @@ impl Engine {
     fn requeue<F: Effects>(&mut self, now: Time, slot: u32, mut entry: Entry, fx: &mut F) {
         let default_limit = self.options.limits.delivery_limit;
         let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+        let number = queue.number;
         let requeues = entry.requeues.saturating_add(1);
+        self.snapshot_first(number, &entry);
+        entry.mark = self.mark;
         entry.redelivered = true;
+        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
         let limit = queue.options.delivery_limit.or(default_limit);
         if limit.is_some_and(|limit| requeues > limit) {
             // It keeps its count: until the dead letter is stored it is as if it were out still.
@@ -168,6 +173,9 @@ impl Engine {
     #[inline]
     pub(crate) fn forget<F: Effects>(&mut self, slot: u32, entry: Entry, fx: &mut F) {
         if entry.durable {
+            if entry.mark != self.mark {
+                self.snapshot_last(slot, &entry);
+            }
             self.note_settled(slot, entry.seq, fx);
         }
         self.drop_entry(entry, fx);

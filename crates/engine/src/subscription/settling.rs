@@ -9,6 +9,8 @@ use std::collections::VecDeque;
 /// Deliveries that are all settled alike.
 #[derive(Debug)]
 pub(crate) struct Settling {
+    /// Counted up.
+    pub(crate) number: u64,
     /// Whose they were, while it is there.
     pub(crate) session: Option<u32>,
     pub(crate) deliveries: Unsettled,
@@ -76,7 +78,15 @@ impl Engine {
         let session = self.sessions.get_mut(slot).expect("the caller looked it up");
         let deliveries = session.unsettled.split_first(up_to);
         let held = self.hold_queues(queues);
-        self.settling.push_back(Settling { session: Some(slot), deliveries, outcome, held });
+        let number = self.next_settling;
+        self.next_settling += 1;
+        self.settling.push_back(Settling {
+            number,
+            session: Some(slot),
+            deliveries,
+            outcome,
+            held,
+        });
     }
 
     /// Goes on with what [`Engine::settle_up_to`] left.

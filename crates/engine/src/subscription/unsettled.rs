@@ -181,6 +181,18 @@ impl Unsettled {
         self.old.iter().map(|(tag, delivered)| (*tag, delivered)).chain(ring)
     }
 
+    /// All of them from a tag on, if one may survive a restart; otherwise none.
+    pub(crate) fn iter_from(&mut self, tag: u64) -> impl Iterator<Item = (u64, &mut Delivered)> {
+        let all = self.has_durable.then(|| {
+            let passed = usize::try_from(tag.saturating_sub(self.base)).unwrap_or(usize::MAX);
+            let passed = passed.min(self.ring.len());
+            let ring = (self.base + passed as u64..).zip(self.ring.range_mut(passed..));
+            let ring = ring.filter_map(|(tag, slot)| Some((tag, slot.as_mut()?)));
+            self.old.range_mut(tag..).map(|(tag, delivered)| (*tag, delivered)).chain(ring)
+        });
+        all.into_iter().flatten()
+    }
+
     /// Those that survive a restart.
     pub(crate) fn durable_mut(&mut self) -> impl Iterator<Item = &mut Delivered> {
         let ring = self.ring.iter_mut().flatten();
@@ -206,6 +218,7 @@ mod tests {
             redelivered: false,
             fetch: Fetch::Idle,
             lane: 0,
+            mark: false,
         };
         Delivered { entry, queue: 0, queue_number: 0, subscription: None, deadline: NEVER }
     }

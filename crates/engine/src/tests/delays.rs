@@ -244,7 +244,7 @@ fn a_snapshot_that_does_not_say_how_large_they_are_is_read() {
     world.engine.snapshot(&mut snapshot);
     // That version ended with the count of what ends with the process: none. Before it comes the only
     // one's size.
-    snapshot.truncate(snapshot.len() - 4);
+    snapshot.truncate(snapshot.len() - 5);
     let size = snapshot.len() - 5..snapshot.len() - 1;
     snapshot.drain(size);
     snapshot[0] = 2;

@@ -49,6 +49,7 @@ impl Run {
         let limits = Limits {
             queue_resident_bytes_max: 3_000,
             resident_bytes_max: 6_000,
+            snapshot_at_once: 1 << (seed % 12),
             ..Limits::default()
         };
         let mut world = World::with(limits);
@@ -170,7 +171,8 @@ impl Run {
                 self.model.ready.clear();
                 self.run("a purge q");
             }
-            92..95 => self.run("snapshot"),
+            92..94 => self.run("checkpoint"),
+            94 => self.run("snapshot"),
             95..97 => self.restart(),
             _ => self.run("a get q"),
         }

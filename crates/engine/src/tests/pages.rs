@@ -22,6 +22,7 @@ impl Run {
         let mut world = World::with(Limits {
             queue_resident_bytes_max: 2_000,
             resident_bytes_max: 5_000,
+            snapshot_at_once: 1 << (seed % 11),
             ..Limits::default()
         });
         world.fx.quiet = true;
@@ -87,7 +88,10 @@ impl Run {
             9..13 => self.run("load"),
             13..15 => self.run("loads hold"),
             15 => self.run("loads"),
-            16 => self.run("snapshot"),
+            16 => {
+                let how = ["snapshot", "checkpoint"][self.below(2) as usize];
+                self.run(how);
+            }
             17 => {
                 let segment = self.below(1 + self.next / 16);
                 self.run(&format!("relocate {segment}"));

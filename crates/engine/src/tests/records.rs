@@ -218,12 +218,13 @@ fn a_snapshot_of_the_first_version_is_read() {
     world.run("a publish - q 1 persistent");
     let mut snapshot = Vec::new();
     world.engine.snapshot(&mut snapshot);
-    assert_eq!(snapshot[0], 6);
-    // The first version lacks just the byte that counts requeues in pages, and the last four, which
-    // count users narrowed to subjects, those with quotas, and what a crash left: none here.
+    assert_eq!(snapshot[0], 7);
+    // The first version lacks just the byte that counts requeues in pages, and the last five, which
+    // count users narrowed to subjects, those with quotas, what a crash left, and say that nothing is
+    // apart: none here.
     let without = |index: usize| {
         let mut first = snapshot.clone();
-        first.truncate(first.len() - 4);
+        first.truncate(first.len() - 5);
         first.remove(index);
         first[0] = 1;
         let mut engine = World::new().engine;
@@ -232,7 +233,7 @@ fn a_snapshot_of_the_first_version_is_read() {
         engine.snapshot(&mut again);
         Some(again)
     };
-    let mut zeros = (1..snapshot.len() - 4).filter(|index| snapshot[*index] == 0);
+    let mut zeros = (1..snapshot.len() - 5).filter(|index| snapshot[*index] == 0);
     assert!(zeros.any(|index| without(index).as_ref() == Some(&snapshot)));
 }
 
@@ -301,9 +302,15 @@ fn golden_snapshot() {
     let golden = of(&kept());
     // Until when, and before which number, delayed messages may have gone; and those of which queue.
     let recovered = "0100ca9a3b0000000001000000000000000101000000000000000200000000000000";
-    assert_eq!(hex(&golden), format!("06{}{recovered}", &KEPT_FIFTH[2..]));
+    assert_eq!(hex(&golden), format!("07{}{recovered}00", &KEPT_FIFTH[2..]));
     let mut again = World::new();
     again.engine.restore(&golden).unwrap();
+    assert_eq!(of(&again), golden);
+    // The sixth version ended there.
+    let mut sixth = golden[..golden.len() - 1].to_vec();
+    sixth[0] = 6;
+    let mut again = World::new();
+    again.engine.restore(&sixth).unwrap();
     assert_eq!(of(&again), golden);
     // What the fifth version does not say is not known: no crash.
     let fifth: Vec<u8> = (0..KEPT_FIFTH.len())
@@ -312,5 +319,47 @@ fn golden_snapshot() {
         .collect();
     let mut again = World::new();
     again.engine.restore(&fifth).unwrap();
-    assert_eq!(hex(&of(&again)), format!("06{}0000", &KEPT_FIFTH[2..]));
+    assert_eq!(hex(&of(&again)), format!("07{}000000", &KEPT_FIFTH[2..]));
+}
+
+#[test]
+fn golden_parted_snapshot() {
+    let mut world = kept();
+    let whole = {
+        let mut snapshot = Vec::new();
+        world.engine.snapshot(&mut snapshot);
+        snapshot
+    };
+    world.engine.begin_snapshot();
+    let pieces = world.engine.take_snapshot().unwrap();
+    let first = hex(&pieces.concat());
+    // What is held back, then the run of what is in lane 0 of queue number 1, then the end.
+    let apart =
+        "020000000000000000012fa0509c3b0000000020000000010000002500000001010001030198808080100100";
+    assert!(first.ends_with(apart), "{first}");
+    let mut again = World::new();
+    again.engine.restore(&pieces.concat()).unwrap();
+    let mut snapshot = Vec::new();
+    again.engine.snapshot(&mut snapshot);
+    assert_eq!(snapshot, whole);
+}
+
+#[test]
+fn a_damaged_parted_snapshot_is_refused_and_never_panics() {
+    let mut world = kept();
+    world.run("b get q");
+    world.engine.begin_snapshot();
+    let snapshot = world.engine.take_snapshot().unwrap().concat();
+    let restore = |bytes: &[u8]| World::new().engine.restore(bytes);
+    assert_eq!(restore(&snapshot), Ok(()));
+    for length in 0..snapshot.len() {
+        assert!(restore(&snapshot[..length]).is_err(), "{length}");
+    }
+    for index in 0..snapshot.len() {
+        for change in [1, 0x80, 0xff] {
+            let mut damaged = snapshot.clone();
+            damaged[index] ^= change;
+            let _ = restore(&damaged);
+        }
+    }
 }

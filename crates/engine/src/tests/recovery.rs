@@ -14,6 +14,14 @@ fn check_both(before: &str, after: &str) {
         }
         let (first, second) = (lines[..middle].join("\n"), lines[middle..].join("\n"));
         check(&format!("{first}\nsnapshot\n{second}\nrestart\n{after}"));
+        for snapshot_at_once in [1, 4, 1000] {
+            let parted = || World::with(Limits { snapshot_at_once, ..Limits::default() });
+            check_in(parted(), &format!("{first}\ncheckpoint\n{second}\nrestart\n{after}"));
+            check_in(parted(), &format!("{first}\ncheckpoint\n{second}\nrestart early\n{after}"));
+            let twice =
+                format!("snapshot\n{first}\ncheckpoint\n{second}\ncheckpoint\nrestart\n{after}");
+            check_in(parted(), &twice);
+        }
     }
 }
 

@@ -20,6 +20,8 @@ pub(crate) struct World {
     hold_loads: bool,
     /// A snapshot, the number of records before it, and the references at that time.
     snapshot: Option<(Vec<u8>, usize, BTreeMap<u32, i64>)>,
+    /// One that is being taken, a part after each line, and what is to come of it.
+    taking: Option<(Vec<u8>, usize, BTreeMap<u32, i64>)>,
 }
 
 fn no_headers(_: Format, _: &[u8], _: &mut dyn FnMut(&str, Value)) {}
@@ -65,6 +67,7 @@ impl World {
             clients: BTreeSet::new(),
             hold_loads: false,
             snapshot: None,
+            taking: None,
         }
     }
 
@@ -84,6 +87,20 @@ impl World {
         self.sessions.insert(name.to_owned(), session);
         self.fx.names.insert(session, name.to_owned());
         session
+    }
+
+    /// Has that name stand for a session in another virtual host.
+    pub(crate) fn enter_vhost(&mut self, name: &str, session: SessionId, vhost: &str) {
+        self.engine.connect_internal(session.connection, vhost).unwrap();
+        self.engine.open(session);
+        self.connected.insert(session.connection);
+        self.sessions.insert(name.to_owned(), session);
+        self.fx.names.insert(session, name.to_owned());
+    }
+
+    pub(crate) fn set_snapshot_at_once(&mut self, messages: usize) {
+        self.limits.snapshot_at_once = messages;
+        self.engine = engine(&self.limits);
     }
 
     /// The same, of a client that has logged in; the others may do everything.
@@ -135,6 +152,7 @@ impl World {
             "damage" => self.fx.damage(rest.0[0]),
             "repair" => self.fx.damaged.clear(),
             "snapshot" => self.take_snapshot(),
+            "checkpoint" => self.begin_snapshot(),
             "restart" => self.restart(&rest),
             "relocate" => {
                 let segment = rest.0[0].parse().unwrap();
@@ -143,6 +161,7 @@ impl World {
             _ => self.act_on(line),
         }
         self.settle_down();
+        self.take_part();
         std::mem::take(&mut self.fx.lines)
     }
 
@@ -179,6 +198,42 @@ impl World {
         self.snapshot = Some((bytes, self.fx.records.len(), self.fx.references.clone()));
     }
 
+    /// Begins a snapshot. If there is one that is not complete, that is forgotten.
+    pub(crate) fn begin_snapshot(&mut self) {
+        let mut whole = Vec::new();
+        self.engine.snapshot(&mut whole);
+        self.engine.begin_snapshot();
+        self.taking = Some((whole, self.fx.records.len(), self.fx.references.clone()));
+    }
+
+    /// Goes on with a snapshot that was begun. Once complete it says the same as one that was taken as a
+    /// whole when it was begun.
+    pub(crate) fn take_part(&mut self) {
+        if let Some(pieces) = self.engine.take_snapshot() {
+            let (whole, records, references) = self.taking.take().expect("it was begun");
+            let bytes = pieces.concat();
+            assert_eq!(self.contents(&bytes), self.contents(&whole));
+            self.snapshot = Some((bytes, records, references));
+        }
+    }
+
+    /// What a snapshot says, but for what records may say once more: how often messages went back, and
+    /// that they were out.
+    fn contents(&self, snapshot: &[u8]) -> (Vec<String>, Vec<u8>) {
+        let mut engine = engine(&self.limits);
+        engine.restore(snapshot).unwrap();
+        let mut messages = Vec::new();
+        for (_, queue) in engine.queues.iter_mut() {
+            for entry in queue.lanes.iter_mut().flat_map(|lane| lane.entries_mut()) {
+                (entry.requeues, entry.redelivered) = (0, false);
+                messages.push(format!("{} {entry:?}", queue.name));
+            }
+        }
+        let mut rest = Vec::new();
+        engine.snapshot(&mut rest);
+        (messages, rest)
+    }
+
     /// Has the snapshot that was taken last be those bytes.
     pub(crate) fn replace_snapshot(&mut self, bytes: Vec<u8>) {
         self.snapshot.as_mut().expect("one was taken").0 = bytes;
@@ -186,11 +241,17 @@ impl World {
 
     /// Drops the engine and makes it again from what was stored.
     fn restart(&mut self, words: &Words<'_>) {
+        while !words.has("early") && self.taking.is_some() {
+            self.take_part();
+        }
+        self.taking = None;
         if words.has("clean") {
             self.take_snapshot();
         }
+        // What was before a snapshot was flushed before that.
+        let flushed = self.snapshot.as_ref().map_or(0, |(_, records, _)| *records);
         let lost: usize = words.number("lose").unwrap_or(0);
-        let kept = self.fx.records.len() - lost;
+        let kept = self.fx.records.len().saturating_sub(lost).max(flushed);
         self.fx.records.truncate(kept);
         self.fx.groups.clear();
         self.sessions.clear();
