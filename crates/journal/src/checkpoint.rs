@@ -45,10 +45,11 @@ pub(crate) struct Checkpoint {
 }
 
 impl Checkpoint {
-    pub(crate) fn encode(&self, snapshot: &[u8]) -> Vec<u8> {
+    pub(crate) fn encode(&self, snapshot: &[Vec<u8>]) -> Vec<u8> {
         let entries = self.segments.len() * ENTRY_BYTES;
+        let snapshot_bytes: usize = snapshot.iter().map(Vec::len).sum();
         let mut out = vec![0; HEADER_BYTES];
-        out.reserve_exact(entries + snapshot.len());
+        out.reserve_exact(entries + snapshot_bytes);
         out[0..4].copy_from_slice(&MAGIC);
         out[4..6].copy_from_slice(&VERSION.to_le_bytes());
         out[8..12].copy_from_slice(&self.number.to_le_bytes());
@@ -57,14 +58,16 @@ impl Checkpoint {
         out[24..32].copy_from_slice(&self.chain.sequence.to_le_bytes());
         out[32..36].copy_from_slice(&self.chain.checksum.to_le_bytes());
         out[36..40].copy_from_slice(&(self.segments.len() as u32).to_le_bytes());
-        out[40..48].copy_from_slice(&(snapshot.len() as u64).to_le_bytes());
+        out[40..48].copy_from_slice(&(snapshot_bytes as u64).to_le_bytes());
         for usage in &self.segments {
             out.extend_from_slice(&u64::from(usage.id).to_le_bytes());
             out.extend_from_slice(&usage.bytes.to_le_bytes());
             out.extend_from_slice(&usage.live.to_le_bytes());
             out.extend_from_slice(&usage.total.to_le_bytes());
         }
-        out.extend_from_slice(snapshot);
+        for piece in snapshot {
+            out.extend_from_slice(piece);
+        }
         let checksum = file_checksum(&out);
         out[CHECKSUM_AT..CHECKSUM_AT + 4].copy_from_slice(&checksum.to_le_bytes());
         out

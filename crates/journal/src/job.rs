@@ -113,7 +113,8 @@ pub(crate) enum Space {
 #[derive(Debug)]
 pub(crate) struct WriteCheckpoint {
     pub(crate) checkpoint: Checkpoint,
-    pub(crate) snapshot: Vec<u8>,
+    /// In pieces, which follow each other; given up once it is written.
+    pub(crate) snapshot: Vec<Vec<u8>>,
     /// The older one, to be removed once this one is durable.
     pub(crate) older: Option<u32>,
     /// The last of this process.
@@ -136,7 +137,7 @@ impl Job {
             Work::Flush(flush) => flush.batches.iter().map(|batch| batch.bytes.len() as u64).sum(),
             Work::Space(Space::Zero { bytes, .. }) => *bytes,
             Work::Space(_) => 0,
-            Work::Checkpoint(write) => write.snapshot.len() as u64,
+            Work::Checkpoint(write) => write.snapshot.iter().map(|piece| piece.len() as u64).sum(),
         }
     }
 
@@ -151,8 +152,10 @@ impl Job {
                 let result = space.run(storage);
                 Outcome::Space { space, result }
             }
-            Work::Checkpoint(write) => {
+            Work::Checkpoint(mut write) => {
                 let result = write.run(storage);
+                // Here, where that takes long, it keeps nobody waiting.
+                write.snapshot = Vec::new();
                 Outcome::Checkpoint { write, result }
             }
         };

@@ -54,12 +54,14 @@ pub struct Stats {
     pub live_references: u64,
 }
 
-/// A checkpoint that waits for everything before it to be durable.
+/// A checkpoint that waits for its snapshot, and for everything before it to be durable.
 #[derive(Debug)]
 struct Pending {
     write: WriteCheckpoint,
     /// The chain at its start is known.
     chained: bool,
+    /// It has its snapshot.
+    complete: bool,
 }
 
 /// The log.
@@ -420,7 +422,7 @@ impl Journal {
 
     // ---- checkpoints and space ----
 
-    /// Whether the host should now call [`Journal::checkpoint`].
+    /// Whether the host should now call [`Journal::begin_checkpoint`], or [`Journal::checkpoint`].
     pub fn checkpoint_due(&self) -> bool {
         if self.pending.is_some() || self.checkpointing || self.checkpoint_waits {
             return false;
@@ -439,18 +441,35 @@ impl Journal {
         }
     }
 
+    /// Begins a checkpoint of what was appended so far, and of the references that there are now. Its
+    /// snapshot may come later, and is of this moment.
+    pub fn begin_checkpoint(&mut self) {
+        self.await_snapshot(false);
+    }
+
+    /// Writes the checkpoint that was begun; its snapshot in pieces that follow each other.
+    pub fn finish_checkpoint(&mut self, snapshot: Vec<Vec<u8>>) {
+        // There is none where the journal has failed meanwhile.
+        if let Some(pending) = &mut self.pending {
+            pending.write.snapshot = snapshot;
+            pending.complete = true;
+        }
+    }
+
     /// Writes a checkpoint: `snapshot` holds everything appended so far.
     pub fn checkpoint(&mut self, snapshot: Vec<u8>) {
-        self.begin_checkpoint(snapshot, false);
+        self.await_snapshot(false);
+        self.finish_checkpoint(vec![snapshot]);
     }
 
     /// The last checkpoint of this process, marked clean; run its jobs to the end after it, and append
-    /// nothing more.
+    /// nothing more. One that was begun is given up.
     pub fn close(&mut self, snapshot: Vec<u8>) {
-        self.begin_checkpoint(snapshot, true);
+        self.await_snapshot(true);
+        self.finish_checkpoint(vec![snapshot]);
     }
 
-    fn begin_checkpoint(&mut self, snapshot: Vec<u8>, clean: bool) {
+    fn await_snapshot(&mut self, clean: bool) {
         if matches!(self.state, State::Failed(_)) {
             return;
         }
@@ -464,8 +483,8 @@ impl Journal {
             chain: self.chain,
             segments: self.segments.usage(),
         };
-        let write = WriteCheckpoint { checkpoint, snapshot, older: None, clean };
-        self.pending = Some(Pending { write, chained: start == self.written });
+        let write = WriteCheckpoint { checkpoint, snapshot: Vec::new(), older: None, clean };
+        self.pending = Some(Pending { write, chained: start == self.written, complete: false });
         self.appended_bytes_since_checkpoint = 0;
     }
 
@@ -476,8 +495,9 @@ impl Journal {
         if self.checkpointing {
             return None;
         }
-        let pending =
-            self.pending.take_if(|it| it.chained && it.write.checkpoint.start <= self.durable)?;
+        let pending = self
+            .pending
+            .take_if(|it| it.complete && it.chained && it.write.checkpoint.start <= self.durable)?;
         let mut write = pending.write;
         write.checkpoint.number = self.checkpoint + 1;
         write.older = (self.checkpoint > 0).then_some(self.checkpoint);

@@ -12,6 +12,7 @@
 //! each turn:   append ... ; while let Some(job) = next_job() { hand job to a thread }
 //! job is done: finished(done) ; tell the engine durable() and state(), when they changed
 //! now and then: if checkpoint_due() { checkpoint(snapshot) } ; straggling() -> relocate
+//!               or begin_checkpoint() ; appends go on ; finish_checkpoint(snapshot)
 //! once a second while state() is Full: retry()
 //! at the end:  close(snapshot) ; run jobs until next_job() is None and none is out
 //! ```

@@ -102,9 +102,20 @@ impl Node {
         true
     }
 
-    /// Hands the engine's state to the journal, where that is due, and moves stragglers out of a sparse
-    /// segment.
+    /// Begins to hand the engine's state to the journal, where that is due, and moves stragglers out of a
+    /// sparse segment. Goes on with what was begun, a part in each turn.
     pub(crate) fn make_due_checkpoint(&mut self) {
+        if !self.engine.is_taking_snapshot() {
+            self.begin_due_checkpoint();
+        }
+        if let Some(snapshot) = self.engine.take_snapshot()
+            && let Some(journal) = &mut self.world.journal
+        {
+            journal.finish_checkpoint(snapshot);
+        }
+    }
+
+    fn begin_due_checkpoint(&mut self) {
         let journal = self.world.journal.as_mut();
         let Some(journal) = journal.filter(|journal| journal.checkpoint_due()) else { return };
         if self.is_closing {
@@ -113,10 +124,9 @@ impl Node {
         if let Some(segment) = journal.straggling() {
             self.engine.relocate(segment, &mut self.world);
         }
-        let mut snapshot = Vec::new();
-        self.engine.snapshot(&mut snapshot);
+        self.engine.begin_snapshot();
         if let Some(journal) = &mut self.world.journal {
-            journal.checkpoint(snapshot);
+            journal.begin_checkpoint();
         }
     }
 }

@@ -322,7 +322,10 @@ impl Node {
 
     /// Whether the node would go on at once: the host does not sleep before the next turn.
     pub fn has_work(&self) -> bool {
-        self.engine.has_work() || !self.resumable.is_empty() || !self.resting.is_empty()
+        self.engine.has_work()
+            || self.engine.is_taking_snapshot()
+            || !self.resumable.is_empty()
+            || !self.resting.is_empty()
     }
 
     /// When [`Node::expire`] next has something to do.
@@ -374,6 +377,7 @@ impl Node {
             self.end_turn(now);
         }
         self.is_closing = true;
+        self.engine.give_up_snapshot();
         let mut snapshot = Vec::new();
         self.engine.snapshot(&mut snapshot);
         if let Some(journal) = &mut self.world.journal {

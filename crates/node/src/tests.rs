@@ -69,6 +69,9 @@ scenarios! {
     a_closed_node_starts_again_with_everything
     what_was_acknowledged_before_the_end_stays_away_however_much_it_is
     messages_beyond_memory_are_read_back_in_order
+    a_checkpoint_takes_many_turns_and_others_are_served_meanwhile
+    a_crash_within_a_checkpoint_loses_nothing
+    an_orderly_end_within_a_checkpoint_loses_nothing
     a_publisher_that_outruns_a_consumer_is_read_from_a_moment_later
 }
 
@@ -409,6 +412,73 @@ fn messages_beyond_memory_are_read_back_in_order(mut host: Host) {
         })
         .collect();
     assert_eq!(bodies, (0..200).collect::<Vec<u8>>());
+}
+
+/// Has so many small messages out of the queue `q`, and a checkpoint begin.
+fn begin_checkpoint(host: &mut Host, out: usize) -> usize {
+    let (publisher, consumer) = (confirming(host), host.client());
+    host.declare(publisher, "other");
+    host.consume(consumer, "q", 0);
+    for _ in 0..out {
+        host.publish(publisher, "q", b"small", true);
+    }
+    host.settle_down();
+    while host.node().engine().is_taking_snapshot() {
+        host.turn();
+    }
+    while !host.node().engine().is_taking_snapshot() {
+        host.publish(publisher, "other", &[7; 10_000], true);
+        host.turn();
+    }
+    publisher
+}
+
+fn a_checkpoint_takes_many_turns_and_others_are_served_meanwhile(mut host: Host) {
+    let publisher = begin_checkpoint(&mut host, 600);
+    let before = host.node().journal().stats().checkpoints;
+    let (mut turns, mut confirmed) = (0, 0);
+    host.heard(publisher);
+    while host.node().engine().is_taking_snapshot() {
+        host.publish(publisher, "other", b"meanwhile", true);
+        host.turn();
+        let heard = host.heard(publisher);
+        confirmed += heard.iter().filter(|said| matches!(said, Said::Confirm(..))).count();
+        turns += 1;
+        assert!(turns < 200);
+        let is_done = !host.node().engine().is_taking_snapshot();
+        assert!(is_done || host.node().journal().stats().checkpoints == before);
+    }
+    assert!(turns >= 600 / host::SNAPSHOT_AT_ONCE - 1, "{turns} turns");
+    assert!(confirmed >= turns / 5, "{confirmed} confirms in {turns} turns");
+    host.settle_down();
+    assert!(host.node().journal().stats().checkpoints > before);
+    host.crash();
+    let client = host.client();
+    assert_eq!(host.count(client, "q"), 600);
+}
+
+fn a_crash_within_a_checkpoint_loses_nothing(mut host: Host) {
+    for (published, turns) in [(100, 0), (200, 1), (300, 6), (400, 25)] {
+        begin_checkpoint(&mut host, 100);
+        for _ in 0..turns {
+            host.turn();
+        }
+        host.crash();
+        let client = host.client();
+        assert_eq!(host.count(client, "q"), published, "{turns}");
+    }
+}
+
+fn an_orderly_end_within_a_checkpoint_loses_nothing(mut host: Host) {
+    for (published, turns) in [(100, 0), (200, 1), (300, 6), (400, 25)] {
+        begin_checkpoint(&mut host, 100);
+        for _ in 0..turns {
+            host.turn();
+        }
+        host.close();
+        let client = host.client();
+        assert_eq!(host.count(client, "q"), published, "{turns}");
+    }
 }
 
 fn a_publisher_that_outruns_a_consumer_is_read_from_a_moment_later(mut host: Host) {

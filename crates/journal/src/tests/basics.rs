@@ -196,6 +196,75 @@ fn sparse_segments_are_named_and_go_once_their_records_are_moved() {
     assert_eq!(open(&storage, small()).unwrap().1, host.live);
 }
 
+/// The snapshot of a checkpoint comes later; until then much is published, settled and flushed.
+#[test]
+fn a_checkpoint_is_of_its_beginning() {
+    for (before, between, after) in [(0, 0, 0), (0, 5, 5), (5, 0, 0), (300, 700, 300)] {
+        let storage = FaultyStorage::new(7);
+        let mut host = Host::open(&storage, small()).unwrap();
+        let publish = |host: &mut Host, count: u64, settles: bool| {
+            for _ in 0..count {
+                let (number, _) = host.publish(1000, true);
+                if settles && number > 3 {
+                    host.settle(number - 3);
+                }
+                host.run(&storage);
+            }
+        };
+        publish(&mut host, before, true);
+        host.begin_checkpoint();
+        let segments = host.journal.stats().segments;
+        publish(&mut host, between, true);
+        assert!(!host.journal.checkpoint_due(), "one is being made");
+        assert_eq!(host.journal.stats().checkpoints, 0, "it has no snapshot");
+        assert!(host.journal.stats().segments >= segments, "its snapshot may need what goes");
+        host.finish_checkpoint();
+        host.run(&storage);
+        assert_eq!(host.journal.stats().checkpoints, 1);
+        publish(&mut host, after, false);
+        storage.crash();
+        let (mut journal, live, _) = open(&storage, small()).unwrap();
+        assert_eq!(live, host.live, "{before} {between} {after}");
+        for position in live.values() {
+            journal.release(*position, 1);
+        }
+        assert_eq!(journal.stats().live_references, 0, "{before} {between} {after}");
+    }
+}
+
+/// Where the broker goes down before there is a snapshot, the checkpoint before stands.
+#[test]
+fn a_checkpoint_without_a_snapshot_never_was() {
+    let storage = FaultyStorage::new(8);
+    let mut host = Host::open(&storage, small()).unwrap();
+    host.publish(1000, true);
+    host.checkpoint();
+    host.run(&storage);
+    host.settle(1);
+    host.publish(1000, true);
+    host.begin_checkpoint();
+    host.publish(1000, true);
+    host.run(&storage);
+    storage.crash();
+    assert_eq!(open(&storage, small()).unwrap().1, host.live);
+}
+
+#[test]
+fn an_orderly_end_gives_up_a_checkpoint_that_was_begun() {
+    let storage = FaultyStorage::new(9);
+    let mut host = Host::open(&storage, small()).unwrap();
+    host.publish(1000, true);
+    host.begin_checkpoint();
+    host.publish(1000, true);
+    let snapshot = encode(&host.live);
+    host.journal.close(snapshot);
+    host.run(&storage);
+    storage.crash();
+    let (_, live, clean) = open(&storage, small()).unwrap();
+    assert!(clean);
+    assert_eq!(live, host.live);
+}
+
 #[test]
 fn a_real_disk_does_the_same() {
     let folder = std::env::temp_dir().join(format!("angarium-journal-{}", std::process::id()));

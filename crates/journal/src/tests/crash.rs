@@ -80,7 +80,12 @@ fn live_until_crash(
                 let last = group.last().unwrap().1;
                 promises.groups.push((group.into_iter().map(|it| it.0).collect(), last));
             }
-            7 if random.below(8) == 0 => host.checkpoint(),
+            7 => match random.below(16) {
+                0 | 1 => host.checkpoint(),
+                2 | 3 => host.begin_checkpoint(),
+                4..9 => host.finish_checkpoint(),
+                _ => {}
+            },
             8 | 9 => out.extend(host.journal.next_job()),
             _ if !out.is_empty() => {
                 let at = random.below(out.len() as u64) as usize;

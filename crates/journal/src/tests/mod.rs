@@ -76,13 +76,15 @@ pub(super) struct Host {
     pub(super) journal: Journal,
     pub(super) live: BTreeMap<u64, Position>,
     pub(super) next: u64,
+    /// The snapshot of a checkpoint that was begun.
+    pub(super) begun: Option<Vec<u8>>,
 }
 
 impl Host {
     pub(super) fn open(storage: &FaultyStorage, options: Options) -> Result<Host, String> {
         let (journal, live, _) = open(storage, options)?;
         let next = live.keys().next_back().map_or(1, |last| last + 1);
-        Ok(Host { journal, live, next })
+        Ok(Host { journal, live, next, begun: None })
     }
     pub(super) fn publish(&mut self, length: usize, durable: bool) -> (u64, Position) {
         let number = self.next;
@@ -106,7 +108,18 @@ impl Host {
     }
     pub(super) fn checkpoint(&mut self) {
         let snapshot = encode(&self.live);
+        self.begun = None;
         self.journal.checkpoint(snapshot);
+    }
+    pub(super) fn begin_checkpoint(&mut self) {
+        self.begun = Some(encode(&self.live));
+        self.journal.begin_checkpoint();
+    }
+    /// Hands the snapshot over in pieces, an empty one among them.
+    pub(super) fn finish_checkpoint(&mut self) {
+        let Some(snapshot) = self.begun.take() else { return };
+        let (first, second) = snapshot.split_at(snapshot.len() / 3);
+        self.journal.finish_checkpoint(vec![first.to_vec(), Vec::new(), second.to_vec()]);
     }
     pub(super) fn checkpoint_if_due(&mut self) {
         if self.journal.checkpoint_due() {

@@ -11,6 +11,8 @@ use angarium_protocol::{Credentials, Identity, Peer};
 use std::time::Duration;
 
 pub(super) const RESIDENT_BYTES_MAX: u64 = 64 << 10;
+/// So that a checkpoint takes more than one turn wherever there are messages.
+pub(super) const SNAPSHOT_AT_ONCE: usize = 10;
 pub(super) const EGRESS_BYTES_MAX: usize = 16 << 10;
 const FRAME_MAX: u32 = 131_072;
 
@@ -58,6 +60,7 @@ pub(super) fn options(shard: usize, shards: usize) -> Options {
         limits: Limits {
             resident_bytes_max: RESIDENT_BYTES_MAX,
             queue_resident_bytes_max: RESIDENT_BYTES_MAX,
+            snapshot_at_once: SNAPSHOT_AT_ONCE,
             ..Limits::default()
         },
         journal: small_journal(),
@@ -189,7 +192,8 @@ impl Host {
         self.settle_down();
     }
 
-    fn turn(&mut self) -> bool {
+    /// One turn; says whether anything happened.
+    pub(super) fn turn(&mut self) -> bool {
         let mut is_busy = false;
         for shard in 0..self.nodes.len() {
             is_busy |= self.turn_of(shard);

@@ -39,6 +39,8 @@ const SHARDED: u64 = 0x0000_54a2_d000;
 const SPOOLED: u64 = 0x5_9001_ed00;
 /// Settles that a broker carries out at once: each time it starts, one of these.
 const SETTLES_AT_ONCE: [usize; 3] = [1, 3, 1024];
+/// The same for messages that are looked at for a checkpoint.
+const SNAPSHOT_AT_ONCE: [usize; 5] = [1, 3, 10, 50, 2048];
 /// Events after which a run is given up: it does not come to rest.
 const EVENTS_MAX: u64 = 20_000_000;
 
@@ -290,6 +292,7 @@ impl World {
                 resident_bytes_max: sizes.resident_bytes_max,
                 queue_resident_bytes_max: sizes.queue_resident_bytes_max,
                 settles_at_once: SETTLES_AT_ONCE[seed as usize % SETTLES_AT_ONCE.len()],
+                snapshot_at_once: SNAPSHOT_AT_ONCE[seed as usize % SNAPSHOT_AT_ONCE.len()],
                 ..Limits::default()
             },
             journal: angarium_journal::Options {
