@@ -23,6 +23,11 @@ pub trait Effects {
     fn tell(&mut self, by: Option<ConnectionId>, news: &[u8]) {
         let _ = (by, news);
     }
+    /// What a connection would have the others told was told them before, on account of another one:
+    /// what it does next should not be seen by a shard that does not know it either.
+    fn was_told(&mut self, by: ConnectionId) {
+        let _ = by;
+    }
     /// Hands home what concerns queues; only on other shards.
     fn call(&mut self, call: Call<'_>) {
         let _ = call;

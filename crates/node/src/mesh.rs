@@ -211,7 +211,16 @@ impl Mesh {
     fn tell_word(&mut self, by: Option<ConnectionId>, word: &Word<'_>) {
         self.told += 1;
         self.say_to_all(word);
-        let Some(by) = by else { return };
+        if let Some(by) = by {
+            self.was_told(by);
+        }
+    }
+
+    /// What a connection does next waits until all know everything that was told until now.
+    pub(crate) fn was_told(&mut self, by: ConnectionId) {
+        if self.is_known(self.told) {
+            return;
+        }
         let slot = by.0 as usize;
         if slot >= self.told_by.len() {
             self.told_by.resize(slot + 1, 0);

@@ -260,6 +260,11 @@ impl Effects for World {
         self.told_in_call = self.mesh.told();
     }
 
+    fn was_told(&mut self, by: ConnectionId) {
+        self.mesh.was_told(by);
+        self.told_in_call = self.mesh.told();
+    }
+
     fn confirm(&mut self, session: SessionId, confirm: Confirm) {
         if let Some((shard, name)) = self.name_of(session) {
             return self.mesh.say(shard, &Word::FromHome(FromHome::Confirm(name, confirm)));

@@ -107,6 +107,10 @@ impl Engine {
         let (pattern, group, members) = vhost.interest.place(place);
         // Whether there are more than one outside of groups is no matter for others.
         if group.is_none() && members > 1 {
+            // They may not have heard yet of the one who came before.
+            if comes {
+                fx.was_told(by);
+            }
             return;
         }
         let members = u32::try_from(if comes { members } else { members - 1 }).unwrap_or(u32::MAX);

@@ -183,6 +183,22 @@ fn what_follows_a_subscription_waits_until_all_shards_know_it() {
          carry
          a< PONG",
     );
+    // What another client of its shard has said just before may not be known yet either.
+    check(
+        2,
+        "a@1> PING
+         b@1> PING
+         b< PONG
+         hold
+         a> SUB s 1
+         b> SUB s 1|PING
+         b<
+         carry
+         b< PONG
+         hold
+         b> PING
+         b< PONG",
+    );
     let mut broker = Broker::new(2);
     broker.connect("a", 1);
     broker.connect("b", 0);
