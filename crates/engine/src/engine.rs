@@ -459,14 +459,16 @@ impl Engine {
         let session = self.session_slot(session).and_then(|slot| self.sessions.get(slot));
         session.is_some_and(|session| session.opening == opening)
     }
-    /// Hands a direct message of another shard to those who listen here, and at home to queues.
+    /// Hands a direct message of another shard to those who listen here, and at home to queues. `streak` is
+    /// for messages of one [`Row`](crate::Row), as with [`Engine::emit_next`].
     pub fn forwarded<F: Effects>(
         &mut self,
         now: Time,
         forward: &Forward<'_>,
+        streak: &mut Option<Streak>,
         fx: &mut F,
     ) -> Reached {
-        self.take_forward(now, forward, fx)
+        self.take_forward(now, forward, streak, fx)
     }
 
     // ---- storage ----

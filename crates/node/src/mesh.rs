@@ -4,7 +4,8 @@
 //! Knows bytes and numbers; what is in a message or in news is the engine's business.
 
 use crate::parcel::{
-    Parcel, SessionName, ToHome, Value, Word, write_delivery, write_forward, write_publish,
+    Parcel, SessionName, ToHome, Value, Word, write_delivery, write_forward, write_in_row,
+    write_publish,
 };
 use angarium_engine::{
     ConnectionId, Delivery, Forward, Heard, Publish, Request, SessionId, ShardId, Shards,
@@ -23,6 +24,8 @@ const TAKEN_BYTES: u64 = UNDERWAY_BYTES_MAX / 8;
 struct Link {
     /// Words that are not on their way yet.
     parcel: Parcel,
+    /// The streak of the last row in it; zero: there is none.
+    row: u64,
     /// How many bytes of words the last parcel had: the next one begins with as much room.
     last_bytes: usize,
     /// Bytes of messages that it was sent, or is to be sent, and has not taken.
@@ -89,6 +92,7 @@ impl Mesh {
         let shard = self.talking.next()?;
         let link = self.link(shard);
         link.last_bytes = link.parcel.words.len().min(ROOM_BYTES_MAX);
+        link.row = 0;
         Some((shard, std::mem::take(&mut link.parcel)))
     }
 
@@ -140,7 +144,11 @@ impl Mesh {
         let publisher = forward.publisher.filter(|_| forward.origin == self.shard);
         for shard in to {
             let link = self.open(shard);
-            link.underway += write_forward(forward, &mut link.parcel.words) as u64;
+            let words = &mut link.parcel.words;
+            link.underway += match forward.streak {
+                0 => write_forward(forward, words),
+                _ => write_in_row(forward, &mut link.row, words),
+            } as u64;
             let is_crowded = link.underway > UNDERWAY_BYTES_MAX
                 || publisher.is_some_and(|publisher| link.crowded.contains(&publisher));
             if !is_crowded {

@@ -6,9 +6,21 @@
 use crate::mesh::Mesh;
 use crate::node::Node;
 use crate::parcel::{FromHome, Parcel, Value, Whose, Word, Words};
-use angarium_engine::{Annotations, ConnectionId, Forward, ShardId, Time};
+use angarium_engine::{Annotations, ConnectionId, Forward, Row, ShardId, Streak, Time};
 use angarium_protocol::{Close, Session, World as _, nats};
 use std::collections::VecDeque;
+
+/// Why what another shard sends can be read.
+const UNDERSTOOD: &str = "shards of one program understand each other";
+
+/// Messages in a row, in the parcel at hand.
+#[derive(Debug, Default)]
+struct Rows<'a> {
+    /// What they have in common.
+    row: Option<Row<'a>>,
+    /// What the last of them found out.
+    streak: Option<Streak>,
+}
 
 impl Node {
     /// What the other shards of this broker have to know when they begin. Asked of home, once, before
@@ -31,9 +43,10 @@ impl Node {
     /// A parcel came from another shard.
     pub fn arrived(&mut self, now: Time, from: ShardId, parcel: Parcel) {
         let Parcel { words, mut values } = parcel;
+        let mut rows = Rows::default();
         for word in Words(&words) {
-            let (word, bytes) = word.expect("shards of one program understand each other");
-            self.take_word(now, from, &word, bytes, &mut values);
+            let (word, bytes) = word.expect(UNDERSTOOD);
+            self.take_word(now, from, &word, bytes, (&mut values, &mut rows));
         }
         self.end_visit(now);
         while let Some(connection) = self.world.mesh.next_settled() {
@@ -41,19 +54,21 @@ impl Node {
         }
     }
 
-    fn take_word(
+    fn take_word<'a>(
         &mut self,
         now: Time,
         from: ShardId,
-        word: &Word<'_>,
+        word: &Word<'a>,
         bytes: usize,
-        values: &mut VecDeque<Value>,
+        (values, rows): (&mut VecDeque<Value>, &mut Rows<'a>),
     ) {
+        // What was found out holds for as long as nothing but messages of the row arrives.
+        let found = rows.streak.take();
         match *word {
             Word::News(news) => {
                 self.world.mesh.learned(from);
                 let told = self.engine.told(from, news, &mut self.world);
-                told.expect("shards of one program understand each other");
+                told.expect(UNDERSTOOD);
             }
             Word::Spent { user, messages, bytes } => {
                 self.rates.spent_elsewhere(now, user, messages, bytes);
@@ -61,7 +76,19 @@ impl Node {
             Word::Sync => self.world.mesh.learned(from),
             Word::Forward(message) => {
                 self.world.mesh.took(from, bytes);
-                self.take_forward(now, message);
+                let mut annotations = Annotations::default();
+                let forward = Forward::parse(message, &mut annotations).expect(UNDERSTOOD);
+                self.take_forward(now, &forward, &mut None);
+            }
+            Word::Row(head) => {
+                self.world.mesh.took(from, bytes);
+                rows.row = Some(Row::parse(head).expect(UNDERSTOOD));
+            }
+            Word::InRow { properties, body } => {
+                self.world.mesh.took(from, bytes);
+                rows.streak = found;
+                let forward = rows.row.expect(UNDERSTOOD).forward(properties, body);
+                self.take_forward(now, &forward, &mut rows.streak);
             }
             Word::Taken { news, bytes } => {
                 for publisher in self.world.mesh.taken(from, news, bytes) {
@@ -93,14 +120,12 @@ impl Node {
         }
     }
 
-    fn take_forward(&mut self, now: Time, message: &[u8]) {
-        let mut annotations = Annotations::default();
-        let forward = Forward::parse(message, &mut annotations)
-            .expect("shards of one program understand each other");
-        let reached = self.engine.forwarded(now, &forward, &mut self.world);
+    #[inline]
+    fn take_forward(&mut self, now: Time, forward: &Forward<'_>, streak: &mut Option<Streak>) {
+        let reached = self.engine.forwarded(now, forward, streak, &mut self.world);
         let Some(publisher) = forward.publisher else { return };
         // It may have come by way of a third shard, and even back to its own.
-        let Forward { origin, subject, message, .. } = forward;
+        let Forward { origin, subject, message, .. } = *forward;
         let is_own = origin == self.options.shard;
         if reached.crowded && is_own {
             self.world.ahead(publisher);

@@ -1,9 +1,9 @@
 //! A direct message's way: to those who listen, and to queues that catch it.
 
-use super::Streak;
 use super::forward::{Audience, Forward, Parcel};
 use super::hearing::{Emission, Hearing};
 use super::listen::Listener;
+use super::streak::{Streak, Way};
 use super::{Direct, QUEUE_SUBJECT_PREFIX, SUBJECT_EXCHANGE};
 use crate::engine::Engine;
 use crate::limits::{NAME_BYTES_MAX, SUBJECT_BYTES_MAX};
@@ -46,7 +46,7 @@ impl Engine {
         if self.is_caught(vhost, emit.subject) {
             reached.queues = self.put_into_queues(now, vhost, emit.subject, emit.content, fx);
         } else if addressed.is_empty() {
-            *streak = self.find_streak(vhost);
+            *streak = self.find_streak(vhost, Way::Out);
         }
         if reached.is_nobody() {
             self.counters.unheard += 1;
@@ -136,11 +136,14 @@ impl Engine {
         self.place_caught(now, vhost, &publish, fx)
     }
 
-    /// Hands a direct message of another shard to those it is for.
-    pub(crate) fn take_forward<F: Effects>(
+    /// Hands a direct message of another shard, for which everything is looked up, to those it is for;
+    /// says in `streak` what the next one need not look up.
+    #[inline(never)]
+    pub(super) fn take_first_forward<F: Effects>(
         &mut self,
         now: Time,
         forward: &Forward<'_>,
+        streak: &mut Option<Streak>,
         fx: &mut F,
     ) -> Reached {
         let Forward { subject, message, audience, vhost, .. } = forward;
@@ -160,6 +163,8 @@ impl Engine {
                 ttl: None,
             };
             reached.queues = self.put_into_queues(now, vhost, subject, content, fx);
+        } else {
+            *streak = self.find_streak(vhost, Way::In);
         }
         reached
     }
@@ -217,7 +222,8 @@ impl Engine {
             && interest.is_one_shard(leaves, also);
         let echo = silent.is_none();
         let publisher = publisher.map(|publisher| publisher.connection);
-        let parcel = Parcel { origin: here, publisher, asks, vhost: name, subject, message };
+        let parcel =
+            Parcel { origin: here, publisher, asks, vhost: name, subject, message, streak: 0 };
         let mut elsewhere = also;
         for (at, &slot) in leaves.iter().enumerate() {
             let Some(leaf) = interest.leaf(slot) else { continue };

@@ -4,7 +4,8 @@
 
 use super::SUBJECT_EXCHANGE;
 use crate::codec::{Malformed, Reader, Writer};
-use crate::{Annotations, ConnectionId, MessageView, ShardId, Shards};
+use crate::queue::stored::NO_ANNOTATIONS;
+use crate::{Annotations, ConnectionId, Format, MessageView, ShardId, Shards};
 
 /// A direct message for those who listen on another shard.
 #[derive(Clone, Copy, Debug)]
@@ -19,8 +20,22 @@ pub struct Forward<'a> {
     pub subject: &'a str,
     /// The message.
     pub message: MessageView<'a>,
+    /// As [`crate::Delivery`] has it. All of a streak have a [`Row`] in common.
+    pub streak: u64,
     pub(super) audience: Audience<'a>,
     pub(super) vhost: &'a str,
+}
+
+/// What direct messages in a row have in common: all but properties and payload. Another shard is told it
+/// once, before the first of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'a> {
+    origin: ShardId,
+    publisher: Option<ConnectionId>,
+    vhost: &'a str,
+    subject: &'a str,
+    format: Format,
+    persistent: bool,
 }
 
 /// A message that may have to go to other shards: all of a [`Forward`] but for whom there.
@@ -32,6 +47,7 @@ pub(super) struct Parcel<'a> {
     pub(super) vhost: &'a str,
     pub(super) subject: &'a str,
     pub(super) message: &'a MessageView<'a>,
+    pub(super) streak: u64,
 }
 
 impl<'a> Parcel<'a> {
@@ -40,8 +56,8 @@ impl<'a> Parcel<'a> {
     where
         'a: 'b,
     {
-        let Parcel { origin, publisher, asks, vhost, subject, message } = *self;
-        Forward { origin, publisher, asks, subject, message: *message, audience, vhost }
+        let Parcel { origin, publisher, asks, vhost, subject, message, streak } = *self;
+        Forward { origin, publisher, asks, subject, message: *message, streak, audience, vhost }
     }
 }
 
@@ -65,7 +81,7 @@ const IS_EMITTED: u8 = 16;
 impl<'a> Forward<'a> {
     /// Appends its bytes.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let Forward { origin, publisher, asks, subject, message, audience, vhost } = self;
+        let Forward { origin, publisher, asks, subject, message, audience, vhost, .. } = self;
         let (is_group, has_echo) = match audience {
             Audience::All => (false, false),
             Audience::Group { echo, .. } => (true, *echo),
@@ -116,6 +132,54 @@ impl<'a> Forward<'a> {
         if has(IS_EMITTED) {
             (message.exchange, message.routing_key) = (SUBJECT_EXCHANGE, subject);
         }
-        Ok(Forward { origin, publisher, asks: has(ASKS), subject, message, audience, vhost })
+        let (asks, streak) = (has(ASKS), 0);
+        Ok(Forward { origin, publisher, asks, subject, message, streak, audience, vhost })
+    }
+
+    /// Appends what it has in common with the others of its streak.
+    pub fn write_row(&self, out: &mut Vec<u8>) {
+        let Forward { origin, publisher, subject, message, vhost, .. } = self;
+        let mut writer = Writer(out);
+        writer.u8(origin.0);
+        writer.option(*publisher, |writer, publisher| writer.u32(publisher.0));
+        writer.text(vhost);
+        writer.text(subject);
+        writer.u8(message.format as u8);
+        writer.bool(message.persistent);
+    }
+}
+
+impl<'a> Row<'a> {
+    /// Takes apart what [`Forward::write_row`] wrote.
+    pub fn parse(bytes: &'a [u8]) -> Result<Row<'a>, Malformed> {
+        let mut reader = Reader(bytes);
+        let row = Row {
+            origin: ShardId(reader.u8()?),
+            publisher: reader.option(|reader| Ok(ConnectionId(reader.u32()?)))?,
+            vhost: reader.text()?,
+            subject: reader.text()?,
+            format: Format::of(reader.u8()?)?,
+            persistent: reader.bool()?,
+        };
+        reader.end()?;
+        Ok(row)
+    }
+
+    /// One of its messages.
+    #[inline]
+    #[must_use]
+    pub fn forward(&self, properties: &'a [u8], body: &'a [u8]) -> Forward<'a> {
+        let Row { origin, publisher, vhost, subject, format, persistent } = *self;
+        let message = MessageView {
+            exchange: SUBJECT_EXCHANGE,
+            routing_key: subject,
+            format,
+            properties,
+            body,
+            persistent,
+            annotations: &NO_ANNOTATIONS,
+        };
+        let (audience, asks, streak) = (Audience::All, false, 0);
+        Forward { origin, publisher, asks, subject, message, streak, audience, vhost }
     }
 }

@@ -17,7 +17,7 @@ mod streak;
 use crate::slab::Slab;
 use foldhash::fast::FixedState;
 
-pub use forward::Forward;
+pub use forward::{Forward, Row};
 pub(crate) use interest::Interest;
 pub(crate) use listen::Listeners;
 pub use streak::Streak;

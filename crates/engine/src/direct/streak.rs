@@ -1,5 +1,6 @@
 //! Several direct messages in a row from one publisher to one subject: who hears them is looked up once.
 
+use super::forward::{Audience, Forward, Parcel};
 use super::hearing::{Emission, Hearing};
 use super::listen::Listener;
 use super::{Direct, SUBJECT_EXCHANGE};
@@ -7,11 +8,11 @@ use crate::engine::Engine;
 use crate::queue::stored::NO_ANNOTATIONS;
 use crate::{ConnectionId, Effects, Emit, MessageView, Reached, Refusal, SessionId, Shards, Time};
 
-/// What [`Engine::emit_next`] found out about a subject: that those who listen to it here, outside of
+/// What [`Engine::emit_next`] found out about a subject: that those who listen to one pattern, outside of
 /// groups, are all who get its messages.
 ///
-/// True for as long as nothing else is asked of the engine, and for the same session, subject and `echo`.
-/// Whoever keeps it forgets it before.
+/// True for as long as nothing else is asked of the engine, and for messages that differ in properties and
+/// payload alone. Whoever keeps it forgets it before.
 #[derive(Clone, Copy, Debug)]
 pub struct Streak {
     vhost: u32,
@@ -19,6 +20,15 @@ pub struct Streak {
     leaf: u32,
     /// The emission after which it was found, by which it is told from others.
     number: u64,
+}
+
+/// Where the messages of a streak come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// From a publisher here.
+    Out,
+    /// From another shard, which sees to groups and to further shards.
+    In,
 }
 
 impl Engine {
@@ -32,28 +42,58 @@ impl Engine {
         streak: &mut Option<Streak>,
         fx: &mut F,
     ) -> Result<Reached, Refusal> {
+        // Where other shards are asked whether anybody hears it, there is more to be looked up.
         if let Some(known) = *streak
             && emit.content.body.len() as u64 <= self.options.limits.body_bytes_max
+            && !(emit.asks && self.has_others())
         {
             debug_assert!(self.is_known(id, emit, known), "the caller forgets a streak in time");
             let reached = self.emit_along(id.connection, emit, known, fx);
-            if self.direct.has_spent() {
-                *streak = None;
-                self.end_spent(fx);
-            }
+            self.end_streak_of_spent(streak, fx);
             return Ok(reached);
         }
         *streak = None;
         self.emit_first(now, id, emit, streak, fx)
     }
 
-    /// What was found out about the subject of the message that has just been emitted.
+    /// Hands one of several messages of another shard in a row to those it is for, in the same way.
     #[inline]
-    pub(super) fn find_streak(&self, vhost: u32) -> Option<Streak> {
+    pub(crate) fn take_forward<F: Effects>(
+        &mut self,
+        now: Time,
+        forward: &Forward<'_>,
+        streak: &mut Option<Streak>,
+        fx: &mut F,
+    ) -> Reached {
+        let Some(known) = *streak else {
+            return self.take_first_forward(now, forward, streak, fx);
+        };
+        let mut hearing = Hearing::default();
+        self.hand_along(known, forward.subject, None, &forward.message, &mut hearing, fx);
+        self.end_streak_of_spent(streak, fx);
+        self.count_hearing(&hearing)
+    }
+
+    #[inline]
+    fn end_streak_of_spent<F: Effects>(&mut self, streak: &mut Option<Streak>, fx: &mut F) {
+        if self.direct.has_spent() {
+            *streak = None;
+            self.end_spent(fx);
+        }
+    }
+
+    /// What was found out about the subject of the message that has just been handed out.
+    #[inline]
+    pub(super) fn find_streak(&self, vhost: u32, way: Way) -> Option<Streak> {
         let Direct { leaves, emissions: number, .. } = &self.direct;
         let &[leaf] = &leaves[..] else { return None };
         let found = self.vhosts.get(vhost)?.interest.leaf(leaf)?;
-        let are_all = found.groups.is_empty() && found.shards().is_empty() && !found.all.is_empty();
+        let are_all = match way {
+            Way::Out => {
+                found.groups.is_empty() && !(found.all.is_empty() && found.shards().is_empty())
+            }
+            Way::In => !found.all.is_empty(),
+        };
         are_all.then_some(Streak { vhost, leaf, number: *number })
     }
 
@@ -88,23 +128,42 @@ impl Engine {
             annotations: &NO_ANNOTATIONS,
         };
         self.counters.emitted += 1;
-        let number = self.direct.next_emission();
-        let tried = Shards::NONE;
-        let emission = Emission { number, streak: streak.number, message: &message, tried };
-        let Direct { listeners, sessions, spent, .. } = &mut self.direct;
-        let interest = &self.vhosts.get(streak.vhost).expect("it was there just now").interest;
-        let leaf = interest.leaf(streak.leaf).expect("it was there just now");
         let silent = (!emit.echo).then_some(connection);
         let mut hearing = Hearing::default();
-        let is_deaf = |listener: &Listener| listener.is_deaf(subject, silent, sessions);
-        hearing.count_all(&leaf.all, listeners, spent, is_deaf, emission, fx);
+        let elsewhere = self.hand_along(streak, subject, silent, &message, &mut hearing, fx);
+        if !elsewhere.is_empty() {
+            let origin = self.options.shard;
+            let vhost = &self.vhosts.get(streak.vhost).expect("it was there just now").name;
+            let (publisher, asks, message, streak) =
+                (Some(connection), false, &message, streak.number);
+            let parcel = Parcel { origin, publisher, asks, vhost, subject, message, streak };
+            hearing.count(fx.forward(elsewhere, &parcel.to(Audience::All)));
+        }
         let reached = self.count_hearing(&hearing);
         if reached.is_nobody() {
             self.counters.unheard += 1;
         }
         reached
     }
-}
 
-#[cfg(test)]
-mod tests;
+    /// Hands a message to those here who got the last one; says where else it is wanted.
+    #[inline(always)]
+    fn hand_along<F: Effects>(
+        &mut self,
+        streak: Streak,
+        subject: &str,
+        silent: Option<ConnectionId>,
+        message: &MessageView<'_>,
+        hearing: &mut Hearing,
+        fx: &mut F,
+    ) -> Shards {
+        let number = self.direct.next_emission();
+        let emission = Emission { number, streak: streak.number, message, tried: Shards::NONE };
+        let Direct { listeners, sessions, spent, .. } = &mut self.direct;
+        let interest = &self.vhosts.get(streak.vhost).expect("it was there just now").interest;
+        let leaf = interest.leaf(streak.leaf).expect("it was there just now");
+        let is_deaf = |listener: &Listener| listener.is_deaf(subject, silent, sessions);
+        hearing.count_all(&leaf.all, listeners, spent, is_deaf, emission, fx);
+        leaf.shards()
+    }
+}

@@ -9,7 +9,7 @@ mod tests;
 mod write;
 
 pub(crate) use read::Words;
-pub(crate) use write::{write_delivery, write_forward, write_publish};
+pub(crate) use write::{write_delivery, write_forward, write_in_row, write_publish};
 
 use angarium_engine::{Confirm, ConnectionId, Refusal, Reply, Request, SessionId, Settle};
 use std::collections::VecDeque;
@@ -53,6 +53,10 @@ pub(crate) enum Word<'a> {
     News(&'a [u8]),
     /// A direct message, as [`angarium_engine::Forward::parse`] reads it.
     Forward(&'a [u8]),
+    /// What the direct messages that follow have in common, as [`angarium_engine::Row::parse`] reads it.
+    Row(&'a [u8]),
+    /// One of them.
+    InRow { properties: &'a [u8], body: &'a [u8] },
     /// All news up to this number are known, and so many bytes of messages were taken since the last
     /// word of this kind.
     Taken { news: u64, bytes: u64 },
@@ -208,4 +212,6 @@ mod kind {
     pub(super) const LEFT: u8 = 31;
     pub(super) const ADMITTED: u8 = 32;
     pub(super) const FLOOD: u8 = 33;
+    pub(super) const ROW: u8 = 34;
+    pub(super) const IN_ROW: u8 = 35;
 }

@@ -36,6 +36,12 @@ impl<'a> Words<'a> {
         Some(match kind {
             kind::NEWS => Word::News(content),
             kind::FORWARD => Word::Forward(content),
+            kind::ROW => Word::Row(content),
+            kind::IN_ROW => {
+                let bytes = fields.u32()? as usize;
+                let (properties, body) = fields.0.split_at_checked(bytes)?;
+                Word::InRow { properties, body }
+            }
             kind::TAKEN => Word::Taken { news: fields.u64()?, bytes: fields.u64()? },
             kind::CROWDED => Word::Crowded(ConnectionId(fields.u32()?)),
             kind::RELIEVED => Word::Relieved(ConnectionId(fields.u32()?)),

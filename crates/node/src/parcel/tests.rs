@@ -14,6 +14,9 @@ fn words_come_back() {
     let words = [
         Word::News(b"news"),
         Word::Forward(b""),
+        Word::Row(b"what they have in common"),
+        Word::InRow { properties: b"reply", body: b"" },
+        Word::InRow { properties: b"", body: b"body" },
         Word::Taken { news: u64::MAX, bytes: 7 },
         Word::Crowded(ConnectionId(3)),
         Word::Relieved(ConnectionId(u32::MAX)),

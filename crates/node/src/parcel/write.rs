@@ -1,7 +1,9 @@
 //! Words to bytes.
 
 use super::{Delivered, FromHome, HEAD_BYTES, SessionName, ToHome, Whose, Word, kind};
-use angarium_engine::{Confirm, Delivery, Forward, Outcome, Publish, SessionId, Settle};
+use angarium_engine::{
+    Confirm, Delivery, Forward, MessageView, Outcome, Publish, SessionId, Settle,
+};
 
 impl Word<'_> {
     /// Appends it to a parcel's words.
@@ -9,6 +11,8 @@ impl Word<'_> {
         match *self {
             Word::News(news) => put(parcel, kind::NEWS, &[news]),
             Word::Forward(message) => put(parcel, kind::FORWARD, &[message]),
+            Word::Row(head) => put(parcel, kind::ROW, &[head]),
+            Word::InRow { properties, body } => put_in_row(parcel, properties, body),
             Word::Taken { news, bytes } => {
                 put(parcel, kind::TAKEN, &[&news.to_le_bytes(), &bytes.to_le_bytes()]);
             }
@@ -166,7 +170,25 @@ pub(crate) fn write_forward(forward: &Forward<'_>, parcel: &mut Vec<u8>) -> usiz
     put_with(parcel, kind::FORWARD, |out| forward.write(out))
 }
 
-/// The same for [`ToHome::Publish`].
+/// Appends a message of a streak as a [`Word::InRow`], behind its [`Word::Row`] where that is another than
+/// `row`, the last one in this parcel; returns how many bytes they took.
+#[inline]
+pub(crate) fn write_in_row(forward: &Forward<'_>, row: &mut u64, parcel: &mut Vec<u8>) -> usize {
+    let before = parcel.len();
+    if std::mem::replace(row, forward.streak) != forward.streak {
+        put_with(parcel, kind::ROW, |out| forward.write_row(out));
+    }
+    let MessageView { properties, body, .. } = forward.message;
+    put_in_row(parcel, properties, body);
+    parcel.len() - before
+}
+
+#[inline]
+fn put_in_row(parcel: &mut Vec<u8>, properties: &[u8], body: &[u8]) {
+    put(parcel, kind::IN_ROW, &[&length(properties.len()), properties, body]);
+}
+
+/// The same as [`write_forward`] for [`ToHome::Publish`].
 #[inline]
 pub(crate) fn write_publish(
     session: SessionId,
@@ -205,6 +227,7 @@ fn put_with(parcel: &mut Vec<u8>, kind: u8, write: impl FnOnce(&mut Vec<u8>)) ->
     bytes
 }
 
+#[inline]
 fn put(parcel: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) {
     parcel.push(kind);
     parcel.extend_from_slice(&length(parts.iter().map(|part| part.len()).sum()));
