@@ -14,15 +14,20 @@ use std::collections::{BTreeSet, VecDeque};
 
 /// Bytes of messages on their way to a shard beyond which publishers wait for it.
 const UNDERWAY_BYTES_MAX: u64 = 4 << 20;
-/// Room that a parcel begins with, at most.
-const ROOM_BYTES_MAX: usize = 64 << 10;
+/// With so many bytes a parcel is complete: its receiver takes it in one step, in which it serves nobody
+/// else.
+const PARCEL_BYTES: usize = 64 << 10;
+/// Room that a parcel begins with, at most: what is read from a client at once, and its words' heads.
+const ROOM_BYTES_MAX: usize = PARCEL_BYTES + (16 << 10);
 /// Bytes of messages from a shard after which it is told that they were taken.
 const TAKEN_BYTES: u64 = UNDERWAY_BYTES_MAX / 8;
 
 /// One other shard.
 #[derive(Debug, Default)]
 struct Link {
-    /// Words that are not on their way yet.
+    /// Parcels that are complete and not on their way yet.
+    complete: VecDeque<Parcel>,
+    /// The words after those.
     parcel: Parcel,
     /// The streak of the last row in it; zero: there is none.
     row: u64,
@@ -45,6 +50,15 @@ struct Link {
     held: BTreeSet<ConnectionId>,
     /// Where its connections that use queues are at home, by their slot there.
     guests: Vec<Option<ConnectionId>>,
+}
+
+impl Link {
+    /// Takes what has been said, and begins a new parcel.
+    fn take_parcel(&mut self) -> Parcel {
+        self.last_bytes = self.parcel.words.len().min(ROOM_BYTES_MAX);
+        self.row = 0;
+        std::mem::take(&mut self.parcel)
+    }
 }
 
 /// All links of one shard.
@@ -89,11 +103,14 @@ impl Mesh {
 
     /// Takes a parcel that is to be sent.
     pub(crate) fn next_parcel(&mut self) -> Option<(ShardId, Parcel)> {
-        let shard = self.talking.next()?;
+        let shard = self.talking.into_iter().next()?;
         let link = self.link(shard);
-        link.last_bytes = link.parcel.words.len().min(ROOM_BYTES_MAX);
-        link.row = 0;
-        Some((shard, std::mem::take(&mut link.parcel)))
+        if let Some(complete) = link.complete.pop_front() {
+            return Some((shard, complete));
+        }
+        let last = link.take_parcel();
+        self.talking = self.talking.without(shard);
+        Some((shard, last))
     }
 
     /// The link on which something is about to be said.
@@ -101,6 +118,10 @@ impl Mesh {
     fn open(&mut self, to: ShardId) -> &mut Link {
         self.talking = self.talking.and(Shards::one(to));
         let link = self.link(to);
+        if link.parcel.words.len() >= PARCEL_BYTES {
+            let parcel = link.take_parcel();
+            link.complete.push_back(parcel);
+        }
         if link.parcel.words.capacity() == 0 {
             link.parcel.words.reserve(link.last_bytes);
         }

@@ -23,6 +23,14 @@ pub struct Parcel {
     pub(crate) values: VecDeque<Value>,
 }
 
+impl Parcel {
+    /// How many bytes its words take.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.words.len()
+    }
+}
+
 /// What goes along with a word as it is.
 #[derive(Debug)]
 pub(crate) enum Value {

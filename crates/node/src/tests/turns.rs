@@ -1,6 +1,7 @@
 //! What a connection may ask for in one turn.
 
 use super::broker::Broker;
+use angarium_engine::{ShardId, Time};
 
 #[test]
 fn a_thousand_subscriptions_at_once_take_many_turns_and_all_are_made() {
@@ -71,4 +72,35 @@ fn messages_cut_anywhere_are_completed_without_keeping_what_is_whole() {
     for read_bytes in [10, 1_448, 20_000] {
         check_cut([100, 60_000, 5, 30_000, 1_500, 0, 9].into_iter(), read_bytes, 1 << 18);
     }
+}
+
+#[test]
+fn what_is_much_for_another_shard_goes_a_part_at_a_time() {
+    const MESSAGES: usize = 20_000;
+    let mut broker = Broker::new(2);
+    for (name, shard) in [("l", 1), ("p", 0)] {
+        broker.connect(name, shard);
+    }
+    broker.say("l", "SUB s.* 1\r\n");
+    // Each to another subject than the last, so that a parcel is not more than the listener may have unsent.
+    let message = |at| format!("PUB s.{} 8\r\n{at:08}\r\n", at % 2);
+    let all: Vec<String> = (0..MESSAGES).map(message).collect();
+    for read in all.chunks(1_000) {
+        broker.send("p", &read.concat());
+    }
+    let mut parcels = Vec::new();
+    while let Some((to, parcel)) = broker.nodes[0].next_parcel() {
+        assert_eq!(to, ShardId(1));
+        assert!(parcel.bytes() < (64 << 10) + 100, "{} bytes", parcel.bytes());
+        parcels.push(parcel);
+    }
+    assert!(parcels.len() > 4, "{} parcels", parcels.len());
+    for parcel in parcels {
+        broker.nodes[1].arrived(Time(2_000_000_000), ShardId(0), parcel);
+        broker.settle_down();
+    }
+    let heard = broker.heard("l");
+    let numbers: Vec<usize> =
+        heard.lines().skip(1).step_by(2).map(|line| line.parse().unwrap()).collect();
+    assert!(numbers.into_iter().eq(0..MESSAGES), "{} came", heard.lines().count() / 2);
 }

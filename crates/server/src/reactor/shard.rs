@@ -33,6 +33,9 @@ const BLOCK_BYTES: usize = 64 << 10;
 const EVENTS_MAX: usize = 1_024;
 /// Most letters opened at once.
 const LETTERS_PER_TURN: usize = 256;
+/// With so many bytes of what other shards say, the rest of the letters waits for the next turn: as much as
+/// is read from a client, since it may go to as many listeners.
+const PARCEL_BYTES_PER_TURN: usize = BLOCK_BYTES;
 /// Connections sent to between two looks at the clock.
 const SENDS_PER_STEP: usize = 8;
 /// Accepting rests this long when descriptors have run out.
@@ -306,13 +309,18 @@ impl Shard {
         }
     }
 
-    /// Opens the letters that have come; says whether there were any.
+    /// Opens letters that have come; says whether there were any.
     fn open_letters(&mut self) -> bool {
+        let mut bytes = 0;
         // Whatever else comes in the meantime is for the next turn.
         for at in 0..LETTERS_PER_TURN {
-            match self.inbox.next() {
-                Some(letter) => self.open_letter(letter),
-                None => return at > 0,
+            let Some(letter) = self.inbox.next() else { return at > 0 };
+            if let Letter::Parcel(_, parcel) = &letter {
+                bytes += parcel.bytes();
+            }
+            self.open_letter(letter);
+            if bytes >= PARCEL_BYTES_PER_TURN {
+                break;
             }
         }
         true
