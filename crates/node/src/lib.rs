@@ -37,6 +37,7 @@ mod tests;
 
 pub use administration::{ConnectionInfo, Ticket};
 pub use episodes::LagEvent;
+pub use mesh::PARCEL_BYTES;
 pub use node::{Node, Stats};
 pub use options::{Options, connection_of};
 pub use parcel::Parcel;

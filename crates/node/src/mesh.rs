@@ -14,9 +14,9 @@ use std::collections::{BTreeSet, VecDeque};
 
 /// Bytes of messages on their way to a shard beyond which publishers wait for it.
 const UNDERWAY_BYTES_MAX: u64 = 4 << 20;
-/// With so many bytes a parcel is complete: its receiver takes it in one step, in which it serves nobody
-/// else.
-const PARCEL_BYTES: usize = 64 << 10;
+/// With so many bytes of words a parcel is complete; the last word may go beyond. Its receiver takes it in
+/// one step, in which it serves nobody else.
+pub const PARCEL_BYTES: usize = 64 << 10;
 /// Room that a parcel begins with, at most: what is read from a client at once, and its words' heads.
 const ROOM_BYTES_MAX: usize = PARCEL_BYTES + (16 << 10);
 /// Bytes of messages from a shard after which it is told that they were taken.

@@ -373,10 +373,10 @@ impl Node {
     /// What clients have acknowledged comes before, however much of it waits for further turns: after
     /// an end in order it does not come back.
     pub fn close(&mut self, now: Time) {
+        self.is_closing = true;
         while self.engine.is_settling() {
             self.end_turn(now);
         }
-        self.is_closing = true;
         self.engine.give_up_snapshot();
         let mut snapshot = Vec::new();
         self.engine.snapshot(&mut snapshot);

@@ -111,8 +111,12 @@ impl Node {
     /// to nothing.
     #[inline]
     fn is_flood(&self, bytes: usize, (taken, wasted): (u64, u64)) -> bool {
-        let (taken, wasted) = (self.engine.taken() - taken, self.engine.wasted() - wasted);
-        bytes >= FLOOD_BYTES && wasted > taken / 2
+        bytes >= FLOOD_BYTES && self.is_waste((taken, wasted))
+    }
+
+    #[inline]
+    fn is_waste(&self, (taken, wasted): (u64, u64)) -> bool {
+        self.engine.wasted() - wasted > (self.engine.taken() - taken) / 2
     }
 
     /// After `bytes` of input: slows the connection down if they are a flood's and others are there.
@@ -150,9 +154,14 @@ impl Node {
     /// cannot see what comes of it, and whether it disturbs others who send here.
     pub(crate) fn end_visit(&mut self, now: Time) {
         let Some(Visit { guest: slot, bytes, before }) = self.visit.take() else { return };
-        if !self.is_flood(bytes, before) {
+        if !self.is_waste(before) {
             self.company.heard_from(now, slot);
-        } else if let Some(guest) = &self.world.egress[slot.0 as usize].guest {
+            return;
+        }
+        // Little of it may be a piece of a flood, cut off by the end of a parcel: neither flood nor company.
+        if bytes >= FLOOD_BYTES
+            && let Some(guest) = &self.world.egress[slot.0 as usize].guest
+        {
             let disturbs = self.company.is_there(now, slot);
             let word = FromHome::Flood { connection: guest.connection, disturbs };
             self.world.mesh.say(guest.shard, &Word::FromHome(word));

@@ -330,6 +330,12 @@ impl Leaf {
         self.elsewhere.and(home)
     }
 
+    /// Whether any group has members, here or elsewhere.
+    #[inline]
+    pub(super) fn has_groups(&self) -> bool {
+        !self.groups.iter().all(Group::is_empty)
+    }
+
     /// The group of that name, made where it is missing.
     fn group(&mut self, name: &str) -> u32 {
         let live = |group: &Group| !group.is_empty();

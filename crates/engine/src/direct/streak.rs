@@ -88,11 +88,10 @@ impl Engine {
         let Direct { leaves, emissions: number, .. } = &self.direct;
         let &[leaf] = &leaves[..] else { return None };
         let found = self.vhosts.get(vhost)?.interest.leaf(leaf)?;
+        let is_heard_here = !found.all.is_empty();
         let are_all = match way {
-            Way::Out => {
-                found.groups.is_empty() && !(found.all.is_empty() && found.shards().is_empty())
-            }
-            Way::In => !found.all.is_empty(),
+            Way::Out => (is_heard_here || !found.shards().is_empty()) && !found.has_groups(),
+            Way::In => is_heard_here,
         };
         are_all.then_some(Streak { vhost, leaf, number: *number })
     }

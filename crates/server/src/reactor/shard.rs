@@ -19,7 +19,7 @@ use crate::settings::Settings;
 use crate::spill_thread::SpillThread;
 use angarium_engine::{ConnectionId, ShardId, Time};
 use angarium_journal::Storage;
-use angarium_node::Node;
+use angarium_node::{Node, PARCEL_BYTES};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
@@ -33,9 +33,6 @@ const BLOCK_BYTES: usize = 64 << 10;
 const EVENTS_MAX: usize = 1_024;
 /// Most letters opened at once.
 const LETTERS_PER_TURN: usize = 256;
-/// With so many bytes of what other shards say, the rest of the letters waits for the next turn: as much as
-/// is read from a client, since it may go to as many listeners.
-const PARCEL_BYTES_PER_TURN: usize = BLOCK_BYTES;
 /// Connections sent to between two looks at the clock.
 const SENDS_PER_STEP: usize = 8;
 /// Accepting rests this long when descriptors have run out.
@@ -312,14 +309,15 @@ impl Shard {
     /// Opens letters that have come; says whether there were any.
     fn open_letters(&mut self) -> bool {
         let mut bytes = 0;
-        // Whatever else comes in the meantime is for the next turn.
+        // Whatever else comes in the meantime is for the next turn, and so is what comes after a full
+        // parcel of another shard's, which may go to as many listeners as what is read from a client.
         for at in 0..LETTERS_PER_TURN {
             let Some(letter) = self.inbox.next() else { return at > 0 };
             if let Letter::Parcel(_, parcel) = &letter {
                 bytes += parcel.bytes();
             }
             self.open_letter(letter);
-            if bytes >= PARCEL_BYTES_PER_TURN {
+            if bytes >= PARCEL_BYTES {
                 break;
             }
         }
