@@ -236,7 +236,7 @@ impl Node {
     }
 
     /// Takes a message from a session of another shard, which came in so many bytes.
-    pub(crate) fn publish_for(
+    fn publish_for(
         &mut self,
         now: Time,
         from: ShardId,

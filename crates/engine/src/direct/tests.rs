@@ -303,13 +303,17 @@ fn matches(pattern: &str, subject: &str) -> bool {
     long_enough && fixed.iter().zip(&subject).all(|(word, other)| *word == "*" || word == other)
 }
 
-#[test]
-fn remembered_subjects_follow_what_comes_and_goes() {
-    let mut seed = 1_u64;
-    let mut random = |below: usize| {
+/// Numbers below a bound that look random.
+fn odds(mut seed: u64) -> impl FnMut(usize) -> usize {
+    move |below| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (seed >> 33) as usize % below
-    };
+    }
+}
+
+#[test]
+fn remembered_subjects_follow_what_comes_and_goes() {
+    let mut random = odds(1);
     let mut interest = Interest::new(7);
     let mut listed = BTreeMap::new();
     for round in 0..20_000_u32 {
@@ -487,11 +491,7 @@ fn messages_in_a_row_reach_whom_they_would_reach_one_by_one() {
 
 #[test]
 fn what_comes_and_goes_between_rows_is_seen() {
-    let mut seed = 5_u64;
-    let mut random = |below: usize| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) as usize % below
-    };
+    let mut random = odds(5);
     for _ in 0..40 {
         let mut lines = Vec::new();
         for _ in 0..60 {

@@ -223,6 +223,23 @@ fn messages_may_leave_for_a_page_meanwhile() {
     }
 }
 
+/// Has a message of queue `q` become a dead letter of `dead`, which it cannot be before it is read.
+pub(super) fn let_a_letter_die(world: &mut World) {
+    world.run("a queue dead durable");
+    world.run("a queue q durable dlx=- dlk=dead limit=0");
+    for other in ["r", "s"] {
+        world.run(&format!("a queue {other}"));
+        for number in 0..20 {
+            world.act_on(&format!("a publish - {other} message-{number}"));
+        }
+    }
+    world.run("a publish - q letter persistent");
+    world.run("b subscribe q c credit=1");
+    world.run("loads hold");
+    world.run("b requeue 1");
+    assert_eq!(world.fx.loads.len(), 1, "it has to be read before it is a dead letter");
+}
+
 /// A message that has to be read to become a dead letter: it does, cannot be read and returns, or its
 /// queue is deleted.
 #[test]
@@ -230,19 +247,7 @@ fn messages_may_die_meanwhile() {
     for lines in [&["load"][..], &["damage letter", "load"], &["a delete q", "load"], &[]] {
         for turns in 0..12 {
             let mut world = small_with(1);
-            world.run("a queue dead durable");
-            world.run("a queue q durable dlx=- dlk=dead limit=0");
-            for other in ["r", "s"] {
-                world.run(&format!("a queue {other}"));
-                for number in 0..20 {
-                    world.act_on(&format!("a publish - {other} message-{number}"));
-                }
-            }
-            world.run("a publish - q letter persistent");
-            world.run("b subscribe q c credit=1");
-            world.run("loads hold");
-            world.run("b requeue 1");
-            assert_eq!(world.fx.loads.len(), 1, "it has to be read before it is a dead letter");
+            let_a_letter_die(&mut world);
             world.run("checkpoint");
             for _ in 0..turns {
                 world.run("a passive dead");

@@ -1,5 +1,6 @@
 //! What a restart brings back, from records alone and from a snapshot with the records after it.
 
+use super::checkpoints::let_a_letter_die;
 use super::{World, check, check_in};
 use crate::limits::Limits;
 
@@ -476,19 +477,7 @@ fn reading_ahead_keeps_to_the_limits() {
 #[test]
 fn a_message_that_was_about_to_die_does_not_come_back_beyond_its_limit() {
     let mut world = small();
-    world.run("a queue dead durable");
-    world.run("a queue q durable dlx=- dlk=dead limit=0");
-    for other in ["r", "s"] {
-        world.run(&format!("a queue {other}"));
-        for number in 0..20 {
-            world.act_on(&format!("a publish - {other} message-{number}"));
-        }
-    }
-    world.run("a publish - q letter persistent");
-    world.run("b subscribe q c credit=1");
-    world.run("loads hold");
-    world.run("b requeue 1");
-    assert_eq!(world.fx.loads.len(), 1, "it has to be read before it is a dead letter");
+    let_a_letter_die(&mut world);
     world.run("snapshot");
     world.run("restart");
     world.run("loads");
