@@ -57,8 +57,14 @@ fn run_step(root: &Path, step: &Step, options: &Options, before: &[Outcome]) -> 
 }
 
 impl Options {
+    /// Whether a step is run: all are where none is named, else the named ones and what they come after,
+    /// so that a single step never meets a program that is older than its source.
     fn chooses(&self, name: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|only| only == name)
+        let needs = |only: &String| {
+            let step = STEPS.iter().find(|step| step.name == only);
+            only == name || step.is_some_and(|step| step.after == Some(name))
+        };
+        self.only.is_empty() || self.only.iter().any(needs)
     }
 }
 
@@ -96,6 +102,8 @@ mod tests {
         assert_eq!(options, Options { only: strings(&["tidy", "fmt"]), list: false, long: true });
         assert!(options.chooses("tidy") && !options.chooses("crash"));
         assert!(parse(&[]).unwrap().chooses("crash"));
+        let clients = parse(&strings(&["--only", "nats-go"])).unwrap();
+        assert!(clients.chooses("build") && clients.chooses("nats-go") && !clients.chooses("go"));
     }
 
     #[test]

@@ -132,6 +132,13 @@ pub(super) const STEPS: &[Step] = &[
         run: |root, _, count| clients::python(root, "nats-python", clients::SHARDS, count),
     },
     Step {
+        name: "nats-one",
+        what: "the same, against one shard",
+        needs: &[Tool::Python, Tool::Openssl],
+        after: Some("build"),
+        run: |root, _, count| clients::python(root, "nats-python", 1, count),
+    },
+    Step {
         name: "nats-node",
         what: "nats.js, against the program",
         needs: &[Tool::Node, Tool::Npm, Tool::Openssl],
