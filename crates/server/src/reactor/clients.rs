@@ -52,6 +52,20 @@ impl Clients {
         self.slots.get_mut(index)?.as_deref_mut()
     }
 
+    /// The socket of one that takes bytes as they are, and takes some now.
+    pub(super) fn plain_socket(&self, index: usize) -> Option<&Socket> {
+        let connection = self.slots.get(index)?.as_deref()?;
+        let takes_bytes = connection.tls.is_none() && !connection.is_full;
+        takes_bytes.then_some(&connection.socket)
+    }
+
+    /// What its socket took of what it was offered.
+    pub(super) fn took(&mut self, index: usize, offered: usize, sent: &Sent) {
+        if let Some(connection) = self.get(index) {
+            connection.took(offered, sent);
+        }
+    }
+
     /// Where the node's connection is.
     pub(super) fn index_of(&self, id: ConnectionId) -> Option<usize> {
         let slot = self.by_id.get(id.0 as usize).copied()?;
@@ -316,21 +330,36 @@ impl Shard {
             if bytes.is_empty() && !has_ciphertext {
                 break;
             }
-            match connection.send(bytes) {
-                Sent::Ended => return self.drop_client(index),
-                Sent::Bytes(count) => {
-                    connection.stream.sent();
-                    let is_done = !connection.is_full && count == bytes.len();
-                    self.node.sent(id, count);
-                    if is_done {
-                        break;
-                    }
-                }
-                Sent::Full => break,
+            let (offered, sent) = (bytes.len(), connection.send(bytes));
+            if !self.sent(index, id, offered, &sent) {
+                break;
             }
         }
         self.watch(index);
         self.close_if_done(index);
+    }
+
+    /// Notes what a client took of what it was offered; says whether it may be offered more.
+    pub(super) fn sent(
+        &mut self,
+        index: usize,
+        id: ConnectionId,
+        offered: usize,
+        sent: &Sent,
+    ) -> bool {
+        match *sent {
+            Sent::Ended => {
+                self.drop_client(index);
+                false
+            }
+            Sent::Bytes(count) => {
+                self.node.sent(id, count);
+                let Some(connection) = self.clients.get(index) else { return false };
+                connection.stream.sent();
+                connection.is_full || count < offered
+            }
+            Sent::Full => false,
+        }
     }
 
     fn close_if_done(&mut self, index: usize) {

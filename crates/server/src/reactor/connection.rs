@@ -87,14 +87,19 @@ impl Connection {
             }
             None => {
                 let sent = self.socket.send(bytes);
-                self.is_full = match &sent {
-                    Sent::Bytes(count) => *count < bytes.len(),
-                    Sent::Full => true,
-                    Sent::Ended => false,
-                };
+                self.took(bytes.len(), &sent);
                 sent
             }
         }
+    }
+
+    /// Notes what the socket took of what it was offered.
+    pub(crate) fn took(&mut self, offered: usize, sent: &Sent) {
+        self.is_full = match sent {
+            Sent::Bytes(count) => *count < offered,
+            Sent::Full => true,
+            Sent::Ended => false,
+        };
     }
 
     /// Ends the outgoing half in order.

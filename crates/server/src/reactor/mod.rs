@@ -24,6 +24,7 @@ mod start;
 mod tests;
 mod tls;
 mod watchdog;
+mod wave;
 
 pub use histogram::Histogram;
 pub(crate) use mailbox::Letter;

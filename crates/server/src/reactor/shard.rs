@@ -13,6 +13,7 @@ use super::moderation::Moderation;
 use super::neighbours::Neighbours;
 use super::operators::Operators;
 use super::watchdog::{Step, Watchdog};
+use super::wave;
 use crate::journal_threads::JournalThreads;
 use crate::logs::OncePerSecond;
 use crate::settings::Settings;
@@ -93,6 +94,8 @@ pub struct Shard {
     dirty: Vec<ConnectionId>,
     flushing: Vec<ConnectionId>,
     pub(super) moderation: Moderation,
+    /// Threads that may help it with a wave.
+    pub(super) helpers: usize,
     damage: Damage,
     laggards: Laggards,
     pub(super) watchdog: Watchdog,
@@ -150,6 +153,7 @@ impl Shard {
             spill,
             mailbox: neighbours.own().clone(),
             serving_neighbours: neighbours.count() - 1,
+            helpers: wave::helpers(neighbours.count()),
             neighbours,
             operators: Operators::default(),
             logins: Logins::new(password_checks_max),
@@ -399,6 +403,7 @@ impl Shard {
         self.node.take_dirty(&mut self.dirty);
         std::mem::swap(&mut self.dirty, &mut self.flushing);
         let mut flushing = std::mem::take(&mut self.flushing);
+        self.send_wave(&flushing);
         for (at, id) in (1..).zip(flushing.drain(..)) {
             if let Some(index) = self.clients.index_of(id) {
                 self.send(index);

@@ -50,7 +50,7 @@ pub(super) enum Step {
 
 /// A step that took too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Slow {
+pub(super) struct Slow {
     took: Duration,
     /// What it had of a processor, at most.
     processor: Duration,
@@ -90,6 +90,12 @@ impl Watchdog {
         }
     }
 
+    /// A step has ended; whether it took too long.
+    #[inline]
+    pub(super) fn look(&mut self, now: Time) -> Option<Slow> {
+        self.ended(now, processor_time)
+    }
+
     fn log(&mut self, is_grave: bool) -> &mut OncePerSecond {
         if is_grave { &mut self.warnings } else { &mut self.remarks }
     }
@@ -112,15 +118,14 @@ impl Shard {
     /// A step has ended.
     #[inline]
     pub(super) fn watch_step(&mut self, step: Step) {
-        let now = self.clock.now();
-        if let Some(slow) = self.watchdog.ended(now, processor_time) {
+        if let Some(slow) = self.watchdog.look(self.clock.now()) {
             self.name_step(step, slow);
         }
         self.watchdog.received = 0;
     }
 
     #[cold]
-    fn name_step(&mut self, step: Step, slow: Slow) {
+    pub(super) fn name_step(&mut self, step: Step, slow: Slow) {
         let micros = u64::try_from(slow.took.as_micros()).unwrap_or(u64::MAX);
         let processor = u64::try_from(slow.processor.as_micros()).unwrap_or(u64::MAX);
         if slow.was_held_up() {

@@ -59,6 +59,24 @@ async def one_of_a_group_gets_each_message(world):
 
 
 @case()
+async def hundreds_of_clients_each_get_every_message(world):
+    subject = world.name()
+    members = [await world.connect() for _ in range(400)]
+    subscriptions = [await member.subscribe(subject) for member in members]
+    for member in members:
+        await member.flush()
+    publisher = await world.connect()
+    # The second does not fit into sockets that nobody has read from yet.
+    sent = [b"small", b"x" * 400_000, b"last"]
+    for payload in sent:
+        await publisher.publish(subject, payload)
+        await publisher.flush()
+    for subscription in subscriptions:
+        assert await next_data(subscription, len(sent)) == sent
+    await silent(subscriptions[0])
+
+
+@case()
 async def headers_pass_as_they_are(world):
     client = await world.connect()
     subject = world.name()

@@ -1,0 +1,187 @@
+//! Sends to very many clients at once: a message that thousands are to have is some microseconds of the
+//! kernel's work for each of them, and processors that no shard has can do a part of it.
+//!
+//! Helpers borrow sockets and bytes for the length of one call and decide nothing: what the sends came to is
+//! for the shard, as if it had sent all of it itself.
+
+use super::shard::Shard;
+use super::socket::{Sent, Socket};
+use super::watchdog::Step;
+use angarium_engine::ConnectionId;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// So many sends take about a millisecond: against that it is little to start a thread.
+const WAVE_MIN: usize = 256;
+/// Sends between two looks at what is left to do.
+const STRIDE: usize = 8;
+/// More than this would stand in each other's way in the kernel.
+const HELPERS_MAX: usize = 3;
+
+/// How many threads may help a shard, where so many shards run.
+pub(super) fn helpers(shards: usize) -> usize {
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    processors.saturating_sub(shards).min(HELPERS_MAX)
+}
+
+/// What one client is to be sent.
+struct Output<'a> {
+    index: usize,
+    id: ConnectionId,
+    socket: &'a Socket,
+    bytes: &'a [u8],
+}
+
+/// A client was sent what there was for it.
+struct Done {
+    index: usize,
+    id: ConnectionId,
+    offered: usize,
+    sent: Sent,
+}
+
+impl Shard {
+    /// Sends connections their output from several threads, where it is a wave: many, and processors to
+    /// spare. What is left to do for them is done as for any other.
+    pub(super) fn send_wave(&mut self, to: &[ConnectionId]) {
+        if to.len() < WAVE_MIN || self.helpers == 0 {
+            return;
+        }
+        let (node, clients) = (&self.node, &self.clients);
+        let outputs = to.iter().filter_map(|id| {
+            let index = clients.index_of(*id)?;
+            let socket = clients.plain_socket(index)?;
+            let bytes = node.outgoing(*id);
+            (!bytes.is_empty()).then_some(Output { index, id: *id, socket, bytes })
+        });
+        let outputs: Vec<Output<'_>> = outputs.collect();
+        let (watchdog, clock) = (&mut self.watchdog, self.clock);
+        let mut slow_steps = Vec::new();
+        let mut watch =
+            |id| slow_steps.extend(watchdog.look(clock.now()).map(|slow| (Step::Send(id), slow)));
+        let done = send_all(&outputs, self.helpers, &mut watch);
+        drop(outputs);
+        for done in done {
+            self.clients.took(done.index, done.offered, &done.sent);
+            self.sent(done.index, done.id, done.offered, &done.sent);
+        }
+        for (step, slow) in slow_steps {
+            self.name_step(step, slow);
+        }
+    }
+}
+
+/// Sends all, from this thread and so many others; calls `watch` between them on this thread.
+fn send_all(
+    outputs: &[Output<'_>],
+    helpers: usize,
+    mut watch: impl FnMut(ConnectionId),
+) -> Vec<Done> {
+    let next = AtomicUsize::new(0);
+    let take = || {
+        let start = next.fetch_add(STRIDE, Ordering::Relaxed);
+        outputs
+            .get(start..)
+            .map(|rest| &rest[..rest.len().min(STRIDE)])
+            .filter(|some| !some.is_empty())
+    };
+    let send = |output: &Output<'_>| Done {
+        index: output.index,
+        id: output.id,
+        offered: output.bytes.len(),
+        sent: output.socket.send(output.bytes),
+    };
+    let help = || {
+        let mut done = Vec::new();
+        while let Some(some) = take() {
+            done.extend(some.iter().map(send));
+        }
+        done
+    };
+    thread::scope(|scope| {
+        // Where no thread can be had, the others send all.
+        let start =
+            |_| thread::Builder::new().name("wave".to_owned()).spawn_scoped(scope, help).ok();
+        let helping: Vec<_> = (0..helpers).filter_map(start).collect();
+        let mut done = Vec::with_capacity(outputs.len());
+        while let Some(some) = take() {
+            done.extend(some.iter().map(send));
+            watch(some[some.len() - 1].id);
+        }
+        for helper in helping {
+            done.extend(helper.join().expect("a helper only sends"));
+        }
+        done
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Done, Output, send_all};
+    use crate::reactor::socket::{Sent, Socket};
+    use angarium_engine::ConnectionId;
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+
+    /// So many sockets, and their other ends.
+    fn pairs(count: usize) -> (Vec<Socket>, Vec<UnixStream>) {
+        let pair = |_| {
+            let (near, far) = UnixStream::pair().unwrap();
+            near.set_nonblocking(true).unwrap();
+            (Socket::new(near.into()), far)
+        };
+        (0..count).map(pair).unzip()
+    }
+
+    /// Sends bytes of its own to each of `count` clients with so many helpers. One of them has gone, one
+    /// has too much to take at once, one takes nothing.
+    #[track_caller]
+    fn check(count: usize, helpers: usize) {
+        const GONE: usize = 3;
+        const MUCH: usize = 5;
+        const FULL: usize = 7;
+        let (near, mut far) = pairs(count);
+        let bytes = |index: usize| match index {
+            MUCH => vec![b'x'; 4 << 20],
+            _ => format!("for client {index}").into_bytes(),
+        };
+        let bytes: Vec<Vec<u8>> = (0..count).map(bytes).collect();
+        while let Sent::Bytes(_) = near[FULL].send(&[0; 1 << 10]) {}
+        drop(far.remove(GONE));
+        let output = |(index, bytes)| {
+            let id = ConnectionId(index as u32);
+            Output { index, id, socket: &near[index], bytes }
+        };
+        let outputs: Vec<Output<'_>> =
+            bytes.iter().map(Vec::as_slice).enumerate().map(output).collect();
+        let mut looks = 0;
+        let mut done = send_all(&outputs, helpers, |_| looks += 1);
+        done.sort_by_key(|done| done.index);
+        assert_eq!(done.len(), count);
+        assert!(helpers > 0 || looks == count.div_ceil(super::STRIDE));
+        for (index, Done { id, offered, sent, .. }) in done.iter().enumerate() {
+            assert_eq!((id.0 as usize, *offered), (index, bytes[index].len()));
+            match index {
+                GONE => assert_eq!(*sent, Sent::Ended),
+                FULL => assert_eq!(*sent, Sent::Full),
+                MUCH => assert!(matches!(sent, Sent::Bytes(1..) if *sent != Sent::Bytes(*offered))),
+                _ => assert_eq!(*sent, Sent::Bytes(*offered)),
+            }
+        }
+        drop(near);
+        for (index, far) in (0..count).filter(|it| *it != GONE).zip(&mut far) {
+            let mut got = Vec::new();
+            far.read_to_end(&mut got).unwrap();
+            let Sent::Bytes(taken) = done[index].sent else { continue };
+            assert_eq!(got, bytes[index][..taken], "client {index}");
+        }
+    }
+
+    #[test]
+    fn each_is_sent_its_own_bytes_once() {
+        for helpers in [0, 1, 3] {
+            check(8, helpers);
+            check(301, helpers);
+        }
+    }
+}
