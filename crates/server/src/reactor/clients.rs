@@ -254,7 +254,8 @@ impl Shard {
         }
         self.look_for_tls(index);
         let Some(connection) = self.clients.get(index) else { return };
-        match connection.receive(&mut self.block, &mut self.plain) {
+        let block = &mut self.block[..self.share.of(index)];
+        match connection.receive(block, &mut self.plain) {
             Ok(Received::Nothing) => {}
             Ok(Received::Ended) => self.drop_client(index),
             Ok(Received::Bytes(count)) => self.received(index, count),

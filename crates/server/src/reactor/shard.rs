@@ -12,6 +12,7 @@ use super::mailbox::{Inbox, Letter, Mailbox};
 use super::moderation::Moderation;
 use super::neighbours::Neighbours;
 use super::operators::Operators;
+use super::share::{SHARE_BYTES_MAX, Share};
 use super::watchdog::{Step, Watchdog};
 use super::wave;
 use crate::journal_threads::JournalThreads;
@@ -28,8 +29,6 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Most bytes read from one connection in one turn.
-const BLOCK_BYTES: usize = 64 << 10;
 /// Most sockets served in one turn.
 const EVENTS_MAX: usize = 1_024;
 /// Most letters opened at once.
@@ -75,6 +74,7 @@ pub struct Shard {
     pub(super) counters: Counters,
     pub(super) epoll: OwnedFd,
     pub(super) block: Vec<u8>,
+    pub(super) share: Share,
     pub(super) plain: Vec<u8>,
     pub(super) certificates: Option<Certificates>,
     pub(super) complaints: OncePerSecond,
@@ -141,7 +141,8 @@ impl Shard {
             clients: Clients::default(),
             counters: Counters::default(),
             epoll,
-            block: vec![0; BLOCK_BYTES],
+            block: vec![0; SHARE_BYTES_MAX],
+            share: Share::default(),
             plain: Vec::new(),
             certificates,
             complaints: OncePerSecond::default(),

@@ -2,7 +2,7 @@
 //! have waited for it.
 //!
 //! A step is what is done for one socket that is ready, for a letter, for a few connections' output, or
-//! once a turn. The clock is read after each: at most once for 64 KiB of input, never for a message.
+//! once a turn. The clock is read after each: once for a read of up to 128 KiB, never for a message.
 //!
 //! On a machine that is busy with other programs most such steps only waited for a processor. The thread's
 //! own processor time tells: it takes a call into the kernel, some hundred nanoseconds, so it is read when a
