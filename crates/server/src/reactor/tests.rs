@@ -1,7 +1,7 @@
-//! Ports that are taken; TLS: handshakes over memory, names in certificates, certificates that change.
+//! Ports that are taken, clients that are; TLS: handshakes over memory, names in certificates, certificates that change.
 
 use super::certificates::Certificates;
-use super::listeners::bind;
+use super::listeners::{Accepted, bind, listen_all};
 use super::tls::Tls;
 use crate::settings::{Settings, Sources};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
@@ -191,4 +191,21 @@ fn a_port_refuses_clients_until_it_listens() {
     let listener = bound.listen().unwrap();
     assert_eq!(listener.local_addr().unwrap(), address);
     std::net::TcpStream::connect(address).unwrap();
+}
+
+#[test]
+fn what_is_sent_to_clients_on_this_machine_is_not_paced() {
+    let bound = bind("amqp", "127.0.0.1:0".parse().unwrap()).unwrap();
+    let listeners = listen_all(vec![bound], &Sources::default().read().unwrap()).unwrap();
+    let address = listeners[0].shown.strip_prefix("amqp on ").unwrap();
+    let _client = std::net::TcpStream::connect(address).unwrap();
+    let accepted = loop {
+        match listeners[0].accept() {
+            Accepted::Client(fd, peer) => break (fd, peer),
+            Accepted::Nobody => std::thread::yield_now(),
+            Accepted::Exhausted(error) => panic!("{error}"),
+        }
+    };
+    assert!(accepted.1.local);
+    assert_eq!(rustix::net::sockopt::tcp_congestion(&accepted.0).unwrap(), "reno");
 }
