@@ -1,4 +1,5 @@
-//! Ports that are taken, clients that are; TLS: handshakes over memory, names in certificates, certificates that change.
+//! Ports that are taken, and clients that come to them; TLS: handshakes over memory, names in certificates,
+//! certificates that change.
 
 use super::certificates::Certificates;
 use super::listeners::{Accepted, bind, listen_all};
