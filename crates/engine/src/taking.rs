@@ -310,18 +310,21 @@ impl Engine {
         }
     }
 
+    /// The same of one of the queue in that slot.
+    #[inline]
+    pub(crate) fn snapshot_first_in_slot(&mut self, slot: u32, entry: &Entry) {
+        if entry.mark != self.mark
+            && entry.durable
+            && let Some(queue) = self.queues.get(slot)
+        {
+            self.snapshot_now(queue.number, entry);
+        }
+    }
+
     #[cold]
     fn snapshot_now(&mut self, number: u64, entry: &Entry) {
         if let Some(taking) = &mut self.taking {
             taking.add(number, entry.lane, PageEntry::of(entry));
-        }
-    }
-
-    /// The same of a durable one of the queue in that slot, which is not marked and is about to go.
-    #[cold]
-    pub(crate) fn snapshot_last(&mut self, slot: u32, entry: &Entry) {
-        if let Some(queue) = self.queues.get(slot) {
-            self.snapshot_now(queue.number, entry);
         }
     }
 

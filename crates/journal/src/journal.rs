@@ -422,7 +422,7 @@ impl Journal {
 
     // ---- checkpoints and space ----
 
-    /// Whether the host should now call [`Journal::begin_checkpoint`], or [`Journal::checkpoint`].
+    /// Whether the host should now call [`Journal::begin_checkpoint`].
     pub fn checkpoint_due(&self) -> bool {
         if self.pending.is_some() || self.checkpointing || self.checkpoint_waits {
             return false;
@@ -454,12 +454,6 @@ impl Journal {
             pending.write.snapshot = snapshot;
             pending.complete = true;
         }
-    }
-
-    /// Writes a checkpoint: `snapshot` holds everything appended so far.
-    pub fn checkpoint(&mut self, snapshot: Vec<u8>) {
-        self.await_snapshot(false);
-        self.finish_checkpoint(vec![snapshot]);
     }
 
     /// The last checkpoint of this process, marked clean; run its jobs to the end after it, and append

@@ -143,10 +143,8 @@ impl Engine {
     /// Puts a message back to its place, or lets it go if that happened too often.
     fn requeue<F: Effects>(&mut self, now: Time, slot: u32, mut entry: Entry, fx: &mut F) {
         let default_limit = self.options.limits.delivery_limit;
-        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
-        let number = queue.number;
         let requeues = entry.requeues.saturating_add(1);
-        self.snapshot_first(number, &entry);
+        self.snapshot_first_in_slot(slot, &entry);
         entry.mark = self.mark;
         entry.redelivered = true;
         let queue = self.queues.get_mut(slot).expect("the caller looked it up");
@@ -173,9 +171,7 @@ impl Engine {
     #[inline]
     pub(crate) fn forget<F: Effects>(&mut self, slot: u32, entry: Entry, fx: &mut F) {
         if entry.durable {
-            if entry.mark != self.mark {
-                self.snapshot_last(slot, &entry);
-            }
+            self.snapshot_first_in_slot(slot, &entry);
             self.note_settled(slot, entry.seq, fx);
         }
         self.drop_entry(entry, fx);

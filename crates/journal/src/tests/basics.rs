@@ -285,7 +285,8 @@ fn a_real_disk_does_the_same() {
                 }
             }
         }
-        journal.checkpoint(b"snapshot".to_vec());
+        journal.begin_checkpoint();
+        journal.finish_checkpoint(vec![b"snapshot".to_vec()]);
         let position = journal.append(&[b"last"], true);
         while let Some(job) = journal.next_job() {
             journal.finished(job.run(&disk));

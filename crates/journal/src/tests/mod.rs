@@ -107,9 +107,9 @@ impl Host {
         }
     }
     pub(super) fn checkpoint(&mut self) {
-        let snapshot = encode(&self.live);
         self.begun = None;
-        self.journal.checkpoint(snapshot);
+        self.journal.begin_checkpoint();
+        self.journal.finish_checkpoint(vec![encode(&self.live)]);
     }
     pub(super) fn begin_checkpoint(&mut self) {
         self.begun = Some(encode(&self.live));
