@@ -88,6 +88,8 @@ pub struct Engine {
 
     /// Queues to be served.
     pub(crate) dirty: Vec<u32>,
+    /// Messages that were handed out of queues which had more.
+    pub(crate) drained: u64,
     /// Queues with settles that no record has yet.
     pub(crate) unrecorded: Vec<u32>,
     /// Durable messages that went back, which no record says yet.
@@ -158,6 +160,7 @@ impl Engine {
             delays: Delays::default(),
             direct,
             dirty: Vec::new(),
+            drained: 0,
             unrecorded: Vec::new(),
             requeued: Vec::new(),
             confirming: Vec::new(),
@@ -538,6 +541,7 @@ impl Engine {
     pub(crate) fn mark_dirty(&mut self, slot: u32) {
         if let Some(queue) = self.queues.get_mut(slot)
             && !queue.is_dirty
+            && !queue.share.is_resting
         {
             queue.is_dirty = true;
             self.dirty.push(slot);

@@ -12,6 +12,8 @@ pub(crate) enum Timer {
     Queue(u32),
     /// A session's unsettled deliveries return.
     Settle(u32),
+    /// A queue that hands out much has rested.
+    Share(u32),
     /// A delayed message is due.
     Delay,
 }

@@ -19,6 +19,7 @@ use self::lane::{Front, Lane};
 use self::page::{Page, PageEntry};
 use self::ranges::Ranges;
 use crate::codec::Malformed;
+use crate::subscription::share::Share;
 use crate::{ConnectionId, Durability, Position, QueueOptions, SessionId, Time};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -63,6 +64,8 @@ pub(crate) struct Queue {
     pub(crate) was_used: bool,
     /// In the list of queues to be served.
     pub(crate) is_dirty: bool,
+    /// How much it hands out at once.
+    pub(crate) share: Share,
     /// Sessions that wait for one message, which is being loaded.
     pub(crate) gets: VecDeque<Get>,
     /// Settled since the last record that said so.
@@ -134,6 +137,7 @@ impl Queue {
             turn: 0,
             was_used: false,
             is_dirty: false,
+            share: Share::default(),
             gets: VecDeque::new(),
             settled: Ranges::default(),
             settled_count: 0,

@@ -4,14 +4,13 @@ use crate::engine::Engine;
 use crate::queue::entry::{ENTRY_COST, Entry};
 use crate::queue::lane::Front;
 use crate::queue::stored::{Incoming, Stored};
+
+use crate::subscription::share::{MESSAGE_BYTES, SHARE_BYTES};
 use crate::subscription::unsettled::Delivered;
 use crate::timers::Timer;
 use crate::{
     ConnectionId, Delivery, Effects, Heard, MessageView, Publish, Refusal, RefusalKind, Reply, Time,
 };
-
-/// Messages that one queue hands out before others get their turn.
-const DELIVERIES_MAX: usize = 256;
 
 /// Why a subscription cannot take a message now.
 enum HeldUp {
@@ -35,7 +34,9 @@ impl Engine {
         for slot in &dirty {
             if let Some(queue) = self.queues.get_mut(*slot) {
                 queue.is_dirty = false;
-                self.serve_queue(now, *slot, fx);
+                if !queue.share.is_resting {
+                    self.serve_queue(now, *slot, fx);
+                }
             }
         }
         if self.dirty.is_empty() {
@@ -46,42 +47,69 @@ impl Engine {
         self.tell_confirms(fx);
     }
 
-    /// Hands out what one queue has to those who can take it.
+    /// Hands out what one queue has to those who can take it, at most its share.
     pub(crate) fn serve_queue<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
-        for _ in 0..DELIVERIES_MAX {
-            let Some(queue) = self.queues.get(slot).filter(|queue| queue.holds == 0) else {
-                return;
-            };
-            let (expires, bytes, is_cold) = match queue.front() {
-                Front::Entry(entry) if entry.is_unreadable() => return self.halt(slot, fx),
-                Front::Entry(entry) => (entry.expires, entry.bytes, entry.is_cold()),
-                Front::Page(page) if page.is_unreadable() => return self.halt(slot, fx),
-                Front::Page(_) => return self.refill(slot, fx),
-                Front::Empty => {
-                    return self.answer_gets_empty(slot, fx);
-                }
-            };
-            let wants = !queue.gets.is_empty() || !queue.able.is_empty();
-            if expires <= now {
-                self.expire_head(now, slot, fx);
-                continue;
-            }
-            if is_cold || !wants {
-                return self.refill(slot, fx);
-            }
-            if !queue.gets.is_empty() {
-                self.answer_get(now, slot, fx);
-                continue;
-            }
-            let Some(taker) = self.taker(slot, bytes, fx) else {
-                return self.refill(slot, fx);
-            };
-            let queue = self.queues.get_mut(slot).expect("it was found just now");
-            let entry = queue.pop().expect("its front is an entry");
-            self.hand_out_stored(now, slot, taker, entry, fx);
+        let Some(queue) = self.queues.get(slot) else { return };
+        let before = queue.counters.delivered;
+        let mut bytes = 0;
+        while bytes < SHARE_BYTES
+            && let Some(handed) = self.hand_out_next(now, slot, fx)
+        {
+            bytes += handed;
         }
-        self.mark_dirty(slot);
-        self.refill(slot, fx);
+        let Some(queue) = self.queues.get(slot) else { return };
+        let messages = queue.counters.delivered - before;
+        self.rest_after(now, slot, messages, bytes);
+        if bytes >= SHARE_BYTES {
+            self.mark_dirty(slot);
+            self.refill(slot, fx);
+        }
+    }
+
+    /// Hands out what is next, or lets it expire; returns what that counts for. `None`: nothing is, or
+    /// nobody can take it.
+    fn hand_out_next<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) -> Option<u64> {
+        let queue = self.queues.get(slot).filter(|queue| queue.holds == 0)?;
+        let (expires, bytes, is_cold) = match queue.front() {
+            Front::Entry(entry) if entry.is_unreadable() => {
+                self.halt(slot, fx);
+                return None;
+            }
+            Front::Entry(entry) => (entry.expires, entry.bytes, entry.is_cold()),
+            Front::Page(page) if page.is_unreadable() => {
+                self.halt(slot, fx);
+                return None;
+            }
+            Front::Page(_) => {
+                self.refill(slot, fx);
+                return None;
+            }
+            Front::Empty => {
+                self.answer_gets_empty(slot, fx);
+                return None;
+            }
+        };
+        let wants = !queue.gets.is_empty() || !queue.able.is_empty();
+        if expires <= now {
+            self.expire_head(now, slot, fx);
+            return Some(MESSAGE_BYTES);
+        }
+        if is_cold || !wants {
+            self.refill(slot, fx);
+            return None;
+        }
+        if !queue.gets.is_empty() {
+            self.answer_get(now, slot, fx);
+            return Some(MESSAGE_BYTES + u64::from(bytes));
+        }
+        let Some(taker) = self.taker(slot, bytes, fx) else {
+            self.refill(slot, fx);
+            return None;
+        };
+        let queue = self.queues.get_mut(slot).expect("it was found just now");
+        let entry = queue.pop().expect("its front is an entry");
+        self.hand_out_stored(now, slot, taker, entry, fx);
+        Some(MESSAGE_BYTES + u64::from(bytes))
     }
 
     /// The subscription whose turn it is to take a message of `bytes`, if any can.

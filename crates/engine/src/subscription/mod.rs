@@ -4,6 +4,7 @@ pub(crate) mod credit;
 mod dispatch;
 mod settle;
 pub(crate) mod settling;
+pub(crate) mod share;
 mod subscribe;
 pub(crate) mod unsettled;
 

@@ -19,6 +19,7 @@ mod recorder;
 mod records;
 mod recovery;
 mod redelivered;
+mod shares;
 mod topology;
 mod world;
 

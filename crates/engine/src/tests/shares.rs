@@ -1,0 +1,156 @@
+//! What a queue with much in it hands out at once, and beside others: shares, rests, and that nothing is lost.
+
+use super::World;
+use crate::limits::Limits;
+use std::time::Duration;
+
+/// Bodies of what waits, and how many of them are a share: each counts for 256 bytes more.
+const BODY_BYTES: usize = 1_000;
+const SHARE: usize = (64usize << 10).div_ceil(BODY_BYTES + 256);
+const INTERVAL: Duration = Duration::from_micros(500);
+
+/// Queues with so many messages, of bodies that begin with their names and numbers; and others, who talk.
+fn world(limits: Limits, queues: &[(&str, usize)]) -> World {
+    let mut world = World::with(limits);
+    world.run("o queue others");
+    world.run("o subscribe others c presettled");
+    for (queue, messages) in queues {
+        world.run(&format!("a queue {queue} durable"));
+        for number in 0..*messages {
+            let body = format!("{queue}-{number:x<BODY_BYTES$}");
+            world.run(&format!("a publish - {queue} {body} persistent"));
+        }
+    }
+    world.fx.quiet = true;
+    world
+}
+
+/// Time passes.
+fn pass(world: &mut World, time: Duration) {
+    world.now = world.now.plus(time);
+    world.settle_down();
+}
+
+/// Others get a message.
+fn talk(world: &mut World) {
+    let before = world.fx.delivered.len();
+    world.run("a publish - others hello");
+    assert!(world.fx.delivered[before..].iter().any(|it| it.2 == "hello"));
+}
+
+/// How many of a queue's messages have come, which must be in order.
+fn come(world: &World, queue: &str) -> usize {
+    let of_queue = format!("{queue}-");
+    let bodies = world.fx.delivered.iter().filter_map(|it| it.2.strip_prefix(&of_queue));
+    let numbers = bodies.map(|body| body.trim_end_matches('x').parse().unwrap());
+    let numbers: Vec<usize> = numbers.collect();
+    assert_eq!(numbers, (0..numbers.len()).collect::<Vec<_>>());
+    numbers.len()
+}
+
+/// Messages that stay in memory, and such as have to be read back.
+fn places() -> [Limits; 2] {
+    let cold = Limits { queue_resident_bytes_max: 0, ..Limits::default() };
+    [Limits::default(), cold]
+}
+
+#[test]
+fn who_drains_alone_gets_all_at_once() {
+    for limits in places() {
+        let mut world = world(limits, &[("q", 3_000)]);
+        world.run("b subscribe q c presettled");
+        assert_eq!(come(&world, "q"), 3_000);
+    }
+}
+
+#[test]
+fn those_who_drain_are_no_hindrance_to_each_other() {
+    let mut world = world(Limits::default(), &[("p", 300), ("q", 300)]);
+    // Others were there, long ago.
+    talk(&mut world);
+    world.run("b subscribe p c presettled credit=1");
+    pass(&mut world, Duration::from_secs(1));
+    world.run("b subscribe q d presettled");
+    world.run("b subscribe p e presettled");
+    pass(&mut world, 2 * INTERVAL);
+    pass(&mut world, 2 * INTERVAL);
+    assert_eq!((come(&world, "p"), come(&world, "q")), (300, 300));
+}
+
+#[test]
+fn beside_others_a_drain_has_one_share_in_each_interval() {
+    let nearly = INTERVAL - Duration::from_micros(1);
+    let mut world = world(Limits::default(), &[("q", 20 * SHARE)]);
+    talk(&mut world);
+    world.run("b subscribe q c presettled");
+    // What counts for a little more than a share rests a little longer.
+    let (mut shares, began) = (1, world.now);
+    while come(&world, "q") < 20 * SHARE {
+        assert_eq!(come(&world, "q"), shares * SHARE);
+        talk(&mut world);
+        pass(&mut world, nearly);
+        assert_eq!(come(&world, "q"), shares * SHARE, "too early");
+        pass(&mut world, INTERVAL / 10);
+        shares += 1;
+    }
+    assert_eq!(shares, 20);
+    assert!(world.now.since(began) < 22 * INTERVAL);
+}
+
+#[test]
+fn small_portions_come_no_faster() {
+    let mut world = world(Limits::default(), &[("q", 20 * SHARE)]);
+    talk(&mut world);
+    world.run("b subscribe q c credit=10");
+    let began = world.now;
+    for _ in 0..100 {
+        talk(&mut world);
+        let last = come(&world, "q");
+        world.run(&format!("b accept {last} multiple"));
+        pass(&mut world, INTERVAL / 50);
+    }
+    let intervals = world.now.since(began).as_micros() / INTERVAL.as_micros();
+    let most = (usize::try_from(intervals).unwrap() + 1) * (SHARE + 10);
+    let come = come(&world, "q");
+    assert!((SHARE..=most).contains(&come), "{come} of {most}");
+}
+
+#[test]
+fn without_others_it_goes_on_as_fast_as_it_can() {
+    for limits in places() {
+        let mut world = world(limits, &[("q", 3_000)]);
+        talk(&mut world);
+        world.run("b subscribe q c presettled");
+        assert!(come(&world, "q") <= SHARE);
+        for _ in 0..4 {
+            pass(&mut world, INTERVAL * 11 / 10);
+        }
+        assert_eq!(come(&world, "q"), 3_000);
+    }
+}
+
+#[test]
+fn a_queue_with_nothing_left_is_nobody_who_drains() {
+    let mut world = world(Limits::default(), &[("q", 0)]);
+    world.run("b subscribe q c presettled");
+    for number in 0..10 * SHARE {
+        talk(&mut world);
+        world.run(&format!("a publish - q q-{number:x<BODY_BYTES$}"));
+        assert_eq!(come(&world, "q"), number + 1);
+    }
+}
+
+#[test]
+fn a_queue_that_rests_can_be_deleted_and_its_place_taken() {
+    let mut world = world(Limits::default(), &[("q", 2 * SHARE)]);
+    talk(&mut world);
+    world.run("b subscribe q c presettled");
+    world.run("a delete q");
+    world.run("a queue p");
+    world.run("b subscribe p d presettled");
+    world.run("a publish - p p-0");
+    assert_eq!((come(&world, "q"), come(&world, "p")), (SHARE, 1));
+    pass(&mut world, INTERVAL * 2);
+    world.run("a publish - p p-1");
+    assert_eq!((come(&world, "q"), come(&world, "p")), (SHARE, 2));
+}
