@@ -530,6 +530,9 @@ impl Engine {
         let is_cold = entry.is_cold();
         self.resident += entry.resident_cost();
         if let Some(taker) = placement.taker {
+            if self.holds_much(taker) {
+                fx.outrun();
+            }
             self.hand_out(now, placement.queue, taker, entry, &incoming.view(), fx);
             return;
         }
@@ -562,6 +565,14 @@ impl Engine {
         let rest = limits.resident_bytes_max.saturating_sub(others);
         let most = limits.queue_resident_bytes_max.min(rest);
         is_consumed && queue.resident > most / 2
+    }
+
+    /// Whether a subscription has been handed so much that it did not settle: who takes everything and says
+    /// nothing of it does not keep up either.
+    #[inline]
+    fn holds_much(&self, taker: u32) -> bool {
+        let subscription = self.subscriptions.get(taker).expect("takers exist");
+        subscription.account.bytes > self.options.limits.queue_resident_bytes_max
     }
 }
 

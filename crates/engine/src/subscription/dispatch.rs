@@ -4,13 +4,15 @@ use crate::engine::Engine;
 use crate::queue::entry::{ENTRY_COST, Entry};
 use crate::queue::lane::Front;
 use crate::queue::stored::{Incoming, Stored};
-
-use crate::subscription::share::{MESSAGE_BYTES, SHARE_BYTES};
+use crate::subscription::share::MESSAGE_BYTES;
 use crate::subscription::unsettled::Delivered;
 use crate::timers::Timer;
 use crate::{
     ConnectionId, Delivery, Effects, Heard, MessageView, Publish, Refusal, RefusalKind, Reply, Time,
 };
+
+/// Messages that one queue hands out, or lets expire, before others get their turn, however small.
+const ENTRIES_MAX: usize = 256;
 
 /// Why a subscription cannot take a message now.
 enum HeldUp {
@@ -50,17 +52,19 @@ impl Engine {
     /// Hands out what one queue has to those who can take it, at most its share.
     pub(crate) fn serve_queue<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
         let Some(queue) = self.queues.get(slot) else { return };
-        let before = queue.counters.delivered;
-        let mut bytes = 0;
-        while bytes < SHARE_BYTES
+        let (before, bytes_max) = (queue.counters.delivered, queue.share.bytes_max());
+        let (mut entries, mut bytes) = (0, 0);
+        while entries < ENTRIES_MAX
+            && bytes < bytes_max
             && let Some(handed) = self.hand_out_next(now, slot, fx)
         {
+            entries += 1;
             bytes += handed;
         }
         let Some(queue) = self.queues.get(slot) else { return };
         let messages = queue.counters.delivered - before;
         self.rest_after(now, slot, messages, bytes);
-        if bytes >= SHARE_BYTES {
+        if entries == ENTRIES_MAX || bytes >= bytes_max {
             self.mark_dirty(slot);
             self.refill(slot, fx);
         }

@@ -9,8 +9,10 @@ use crate::engine::Engine;
 use crate::timers::Timer;
 use std::time::Duration;
 
-/// What one queue hands out before others get their turn: as much as a client is read of at once.
-pub(super) const SHARE_BYTES: u64 = 64 << 10;
+/// What one queue hands out before others get their turn: more than one client can put into it in a turn.
+const TURN_BYTES: u64 = 256 << 10;
+/// And where it drains beside others: as much as is read from one client.
+const SHARE_BYTES: u64 = 64 << 10;
 /// What a message counts for besides its body.
 pub(super) const MESSAGE_BYTES: u64 = 256;
 /// The time for a share while others are served.
@@ -18,12 +20,18 @@ const INTERVAL: Duration = Duration::from_micros(500);
 /// How long after a delivery to them others are there.
 const COMPANY: Duration = Duration::from_millis(1);
 
-/// What a queue has handed out lately, and what others had meanwhile.
+/// What a queue has handed out lately, what came in, and what others had meanwhile.
 #[derive(Debug, Default)]
 pub(crate) struct Share {
-    /// Since when `bytes` were handed out.
+    /// Since when these messages, of so many bytes, were handed out.
     begun: Time,
+    messages: u64,
     bytes: u64,
+    /// How many messages had ever come in then, and how many at the last look.
+    come_before: u64,
+    come: u64,
+    /// It drains beside others.
+    is_paced: bool,
     /// It hands nothing out until its timer goes off.
     pub(crate) is_resting: bool,
     /// Messages that it handed out while more waited.
@@ -34,40 +42,53 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// How long a queue rests that has just handed out `bytes`, if others are there.
-    fn rest(&mut self, now: Time, bytes: u64) -> Option<Time> {
-        if now.since(self.begun) >= INTERVAL {
-            (self.begun, self.bytes) = (now, 0);
+    /// Bytes that it may hand out now.
+    pub(super) fn bytes_max(&self) -> u64 {
+        if self.is_paced { SHARE_BYTES } else { TURN_BYTES }
+    }
+
+    /// How long a queue rests that has just handed out so many messages, of so many bytes, when `come` had
+    /// ever come in: not before what it handed out, less what came in, has had its time.
+    fn rest(&mut self, now: Time, (messages, bytes): (u64, u64), come: u64) -> Option<Time> {
+        let time = now.since(self.begun);
+        if time >= INTERVAL {
+            (self.begun, self.messages, self.bytes) = (now, 0, 0);
+            // What came in since the last look counts, but not what came while nobody took anything.
+            let goes_on = self.is_paced || time < COMPANY;
+            self.come_before = if goes_on { self.come } else { come };
         }
+        self.come = come;
+        self.messages += messages;
         self.bytes += bytes;
+        let fewer = self.messages.saturating_sub(come - self.come_before);
+        let drained = u128::from(self.bytes) * u128::from(fewer) / u128::from(self.messages.max(1));
         let has_company = self.others_at != Time::default() && now.since(self.others_at) < COMPANY;
-        if !has_company || self.bytes < SHARE_BYTES {
-            return None;
-        }
-        let nanos = u128::from(self.bytes) * INTERVAL.as_nanos() / u128::from(SHARE_BYTES);
-        let nanos = u64::try_from(nanos).unwrap_or(u64::MAX);
-        Some(self.begun.plus(Duration::from_nanos(nanos)))
+        self.is_paced = has_company && drained >= u128::from(SHARE_BYTES);
+        let nanos = drained * INTERVAL.as_nanos() / u128::from(SHARE_BYTES);
+        let time = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+        self.is_paced.then(|| self.begun.plus(time))
     }
 }
 
 impl Engine {
-    /// A queue has handed out so many messages, of so many bytes: lets it rest where it has more, and others
-    /// are there.
+    /// A queue has handed out so many messages, of so many bytes: lets it rest where it has more, drains, and
+    /// others are there.
     pub(super) fn rest_after(&mut self, now: Time, slot: u32, messages: u64, bytes: u64) {
         let Some(queue) = self.queues.get_mut(slot) else { return };
+        let share = &mut queue.share;
         if messages == 0 || queue.ready == 0 {
+            share.is_paced &= queue.ready > 0;
             return;
         }
         self.drained += messages;
-        queue.share.drained += messages;
+        share.drained += messages;
         // What others had, but for what they drained: of those who drain none is in the others' way.
-        let own = queue.counters.delivered - queue.share.drained;
+        let own = queue.counters.delivered - share.drained;
         let others = self.counters.delivered + self.counters.heard - self.drained - own;
-        let share = &mut queue.share;
         if std::mem::replace(&mut share.others, others) != others {
             share.others_at = now;
         }
-        if let Some(until) = share.rest(now, bytes)
+        if let Some(until) = share.rest(now, (messages, bytes), queue.counters.published)
             && !std::mem::replace(&mut share.is_resting, true)
         {
             self.timers.set(until, Timer::Share(slot));

@@ -97,6 +97,12 @@ fn publishers_hear_that_consumers_do_not_keep_up() {
         0,
     );
     check("it is handed on", &format!("a queue q\n b subscribe q c presettled\n {publish}"), 0);
+    let body = "x".repeat(100);
+    let bodies = format!("a publish - q {body}\n").repeat(6);
+    let taken = format!("a queue q\n b subscribe q c\n {bodies}");
+    check("it is taken, and nothing said of it", &taken, 1);
+    let settled = format!("{taken} b accept 6 multiple\n a publish - q m1");
+    check("it is settled late", &settled, 1);
     check(
         "on the disk, and nobody could take more",
         &format!(

@@ -49,7 +49,7 @@ fn count(world: &mut World, queue: &str) -> usize {
     world.fx.delivered.clear();
     world.run(&format!("z subscribe {queue} c presettled"));
     // Where others are served too, not all comes at once.
-    world.run("time 2");
+    world.run("time 10");
     world.run("z unsubscribe c");
     world.fx.quiet = false;
     world.fx.delivered.iter().filter(|(_, _, body, _)| body.starts_with('b')).count()
