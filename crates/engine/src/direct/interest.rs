@@ -38,6 +38,7 @@ impl Dialect {
 #[derive(Debug)]
 pub(super) struct Leaf {
     node: NodeId,
+    /// As listeners write it, once there was one: queues may write the same in another way.
     pattern: Box<str>,
     dialect: Dialect,
     /// Those who get every message.
@@ -289,6 +290,12 @@ impl Interest {
             });
             self.patterns.set_head(node, leaf);
             self.changed(pattern, dialect, leaf, true);
+        } else if dialect == Dialect::Subject {
+            // Other shards are told of it as listeners write it, whoever came first: `*.#` and `>` are one.
+            let leaf = self.leaves.get_mut(leaf).expect("patterns lead to leaves in use");
+            if leaf.dialect != dialect {
+                (leaf.pattern, leaf.dialect) = (pattern.into(), dialect);
+            }
         }
         leaf
     }

@@ -267,23 +267,31 @@ fn a_publisher_goes_on_when_those_who_were_behind_have_gone() {
     broker.play("r> PUB s 1|x");
 }
 
-#[test]
-fn queues_catch_what_is_published_on_any_shard() {
-    let mut broker = Broker::new(3);
+/// A broker with a queue that catches what each of these patterns of the topic exchange matches.
+fn catching(shards: usize, patterns: &[&str]) -> Broker {
+    let mut broker = Broker::new(shards);
     let declare = QueueDeclaration {
         name: "q".to_owned(),
         options: Some(QueueOptions { durability: Durability::Memory, ..QueueOptions::default() }),
     };
     broker.administer("/", Request::DeclareQueue(declare));
-    let bind = |key: &str| {
-        Request::Bind(Binding {
-            source: "amq.topic".to_owned(),
-            target: BindingTarget::Queue("q".to_owned()),
-            key: key.to_owned(),
-            arguments: Arguments::new(),
-        })
+    patterns.iter().for_each(|pattern| bind(&mut broker, pattern));
+    broker
+}
+
+fn bind(broker: &mut Broker, pattern: &str) {
+    let binding = Binding {
+        source: "amq.topic".to_owned(),
+        target: BindingTarget::Queue("q".to_owned()),
+        key: pattern.to_owned(),
+        arguments: Arguments::new(),
     };
-    broker.administer("/", bind("orders.#"));
+    broker.administer("/", Request::Bind(binding));
+}
+
+#[test]
+fn queues_catch_what_is_published_on_any_shard() {
+    let mut broker = catching(3, &["orders.#"]);
     let ready = |broker: &Broker| broker.nodes[0].engine().list_queues().next().unwrap().ready;
     broker.play("a@1> PUB orders 1|1");
     assert_eq!(ready(&broker), 1);
@@ -292,7 +300,7 @@ fn queues_catch_what_is_published_on_any_shard() {
     assert_eq!(ready(&broker), 2);
     // Once, however many reasons there are; and not after the last has gone.
     broker.play("c@0> SUB orders.> 1");
-    broker.administer("/", bind("orders.*"));
+    bind(&mut broker, "orders.*");
     broker.play("a> PUB orders.eu 1|3");
     assert_eq!(ready(&broker), 3);
     broker.play("c< MSG orders.eu 1 1|3");
@@ -307,6 +315,27 @@ fn queues_catch_what_is_published_on_any_shard() {
         "a> SUB in 1|PUB orders.eu in 1|?
          a< HMSG in 1 41 41|NATS/1.0 503|Nats-Subject: orders.eu||",
     );
+}
+
+#[test]
+fn who_listens_to_what_a_queue_catches_hears_all_shards() {
+    for caught in ["*.#", "#", "orders.*.#", "orders.#", "orders.*", "orders.eu"] {
+        for heard in [">", "orders.>", "orders.*", "orders.eu"] {
+            for group in ["", " g"] {
+                let mut broker = catching(3, &[caught]);
+                broker.play(&format!(
+                    "a@1> SUB {heard}{group} 1
+                     b@2> PUB orders.eu 1|1
+                     a< MSG orders.eu 1 1|1
+                     c@0> PUB orders.eu 1|2
+                     a< MSG orders.eu 1 1|2
+                     a> UNSUB 1
+                     b> PUB orders.eu 1|3
+                     a<"
+                ));
+            }
+        }
+    }
 }
 
 #[test]
