@@ -288,7 +288,12 @@ impl Node {
         self.free.push(id);
     }
 
-    /// Takes the connections that have output, or that are to be closed, since the last call.
+    /// Whether any connection has had output, or is to be closed, since [`Node::take_dirty`].
+    pub fn has_dirty(&self) -> bool {
+        self.world.has_dirty()
+    }
+
+    /// Takes the connections that have output, or that are to be closed, since the last call; each once.
     pub fn take_dirty(&mut self, into: &mut Vec<ConnectionId>) {
         self.world.take_dirty(into);
     }

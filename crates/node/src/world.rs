@@ -171,7 +171,12 @@ impl World {
         }
     }
 
-    /// Takes the connections with output since the last call.
+    /// Whether any connection had output since the last [`World::take_dirty`].
+    pub(crate) fn has_dirty(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    /// Takes the connections with output since the last call; each once.
     pub(crate) fn take_dirty(&mut self, into: &mut Vec<ConnectionId>) {
         for connection in self.dirty.drain(..) {
             let egress = &mut self.egress[connection.0 as usize];

@@ -91,7 +91,7 @@ pub struct Shard {
     spill: SpillThread,
     pub(super) operators: Operators,
     pub(super) logins: Logins,
-    dirty: Vec<ConnectionId>,
+    /// Those that are sent to, each once; empty between turns.
     flushing: Vec<ConnectionId>,
     pub(super) moderation: Moderation,
     /// Threads that may help it with a wave.
@@ -158,7 +158,6 @@ impl Shard {
             neighbours,
             operators: Operators::default(),
             logins: Logins::new(password_checks_max),
-            dirty: Vec::new(),
             flushing: Vec::new(),
             moderation: Moderation::default(),
             damage: Damage::default(),
@@ -235,7 +234,7 @@ impl Shard {
     /// Sleeps until something happens or is due.
     fn wait(&mut self, events: &mut Vec<epoll::Event>) {
         events.clear();
-        let is_busy = self.node.has_work() || !self.dirty.is_empty();
+        let is_busy = self.node.has_work() || self.node.has_dirty();
         let timeout = match (is_busy || !self.inbox.fall_asleep(), self.deadline()) {
             (true, _) => Some(Duration::ZERO),
             (false, None) => None,
@@ -401,9 +400,8 @@ impl Shard {
 
     /// Sends every connection's output once.
     fn flush(&mut self) {
-        self.node.take_dirty(&mut self.dirty);
-        std::mem::swap(&mut self.dirty, &mut self.flushing);
         let mut flushing = std::mem::take(&mut self.flushing);
+        self.node.take_dirty(&mut flushing);
         self.send_wave(&flushing);
         for (at, id) in (1..).zip(flushing.drain(..)) {
             if let Some(index) = self.clients.index_of(id) {
@@ -413,9 +411,8 @@ impl Shard {
                 self.watch_step(Step::Send(id));
             }
         }
-        self.flushing = flushing;
         // What became sendable while others were sent goes in the next turn, at once.
-        self.node.take_dirty(&mut self.dirty);
+        self.flushing = flushing;
     }
 
     fn go_on_ending(&mut self) {

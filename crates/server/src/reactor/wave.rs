@@ -59,8 +59,11 @@ impl Shard {
         let mut slow_steps = Vec::new();
         let mut watch =
             |id| slow_steps.extend(watchdog.look(clock.now()).map(|slow| (Step::Send(id), slow)));
-        let done = send_all(&outputs, self.helpers, &mut watch);
+        let mut done = send_all(&outputs, self.helpers, &mut watch);
         drop(outputs);
+        // What the end of one leads to may change others' output (a full one lets go of what is oldest), so
+        // what was sent is taken from all of that first.
+        done.sort_by_key(|done| done.sent == Sent::Ended);
         for done in done {
             self.clients.took(done.index, done.offered, &done.sent);
             self.sent(done.index, done.id, done.offered, &done.sent);
