@@ -30,6 +30,10 @@ const WITH_TLS: &[&str] = &["python", "nats-python", "nats-node", "nats-go", "na
 /// their queues.
 pub(super) const SHARDS: usize = 3;
 
+/// nats-bench, which comes with nats.go.
+pub(super) const NATS_BENCH: (&str, &str) =
+    ("NATS_BENCH", "github.com/nats-io/nats.go/examples/nats-bench");
+
 /// A suite in Python: pika, nats.py.
 pub(super) fn python(
     root: &Path,
@@ -94,12 +98,28 @@ pub(super) fn node(root: &Path, name: &str, count: &mut Count) -> Result<(), Str
     count_cases(root, (name, SHARDS), &mut tests, count)
 }
 
-/// A suite in Go: amqp091-go, nats.go.
-pub(super) fn go(root: &Path, name: &str, count: &mut Count) -> Result<(), String> {
+/// A suite in Go: amqp091-go, nats.go. Each tool is a variable for the suite's environment and the package
+/// of the program that it is to name.
+pub(super) fn go(
+    root: &Path,
+    name: &str,
+    tools: &[(&str, &str)],
+    count: &mut Count,
+) -> Result<(), String> {
     let (suite, work) = folders(root, name)?;
+    let build = |program: &Path, package: &str| {
+        let mut build = go_command(&suite, &work);
+        run(build.args(["build", "-trimpath", "-o"]).arg(program).arg(package))
+    };
     let program = work.join("suite");
-    run(go_command(&suite, &work).args(["build", "-trimpath", "-o"]).arg(&program).arg("."))?;
-    count_cases(root, (name, SHARDS), &mut Command::new(&program), count)
+    build(&program, ".")?;
+    let mut tests = Command::new(program);
+    for (variable, package) in tools {
+        let tool = work.join(variable);
+        build(&tool, package)?;
+        tests.env(variable, tool);
+    }
+    count_cases(root, (name, SHARDS), &mut tests, count)
 }
 
 /// The tests that amqp091-go ships.

@@ -108,7 +108,7 @@ pub(super) const STEPS: &[Step] = &[
         what: "amqp091-go, against the program",
         needs: &[Tool::Go],
         after: Some("build"),
-        run: |root, _, count| clients::go(root, "go", count),
+        run: |root, _, count| clients::go(root, "go", &[], count),
     },
     Step {
         name: "go-own",
@@ -150,7 +150,7 @@ pub(super) const STEPS: &[Step] = &[
         what: "nats.go, against the program",
         needs: &[Tool::Go, Tool::Openssl],
         after: Some("build"),
-        run: |root, _, count| clients::go(root, "nats-go", count),
+        run: |root, _, count| clients::go(root, "nats-go", &[clients::NATS_BENCH], count),
     },
     Step {
         name: "nats-rust",

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -18,6 +20,7 @@ var lifeCases = []testCase{
 	{name: "the server says what it is", body: serverInfo},
 	{name: "draining handles what has arrived", body: drain},
 	{name: "a client that lost its connection comes back", body: reconnect},
+	{name: "the public nats-bench gets all of its messages", needs: "NATS_BENCH", body: natsBench},
 	{name: "a wrong password is refused", body: wrongPassword},
 	{name: "rights are checked", needs: "BROKER_TEST_PROGRAM", body: rights},
 	{name: "an nkey signs the nonce", needs: "BROKER_TEST_PROGRAM", body: nkey},
@@ -71,6 +74,29 @@ func drain(w *world) error {
 	case <-time.After(patience):
 		return errors.New("is still draining")
 	}
+}
+
+// natsBench runs the program with several publishers and subscribers. It ends once each subscriber has
+// as many messages as were published, and says how many.
+func natsBench(*world) error {
+	const messages, subscribers = 20_000, 5
+	patient, end := context.WithTimeout(context.Background(), 6*patience)
+	defer end()
+	for _, size := range []int{16, 1024} {
+		bench := exec.CommandContext(
+			patient, os.Getenv("NATS_BENCH"), "-s", url(), "-np", "4", "-ns", fmt.Sprint(subscribers),
+			"-n", fmt.Sprint(messages), "-ms", fmt.Sprint(size), subject(),
+		)
+		said, err := bench.CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, said)
+		}
+		all := strings.Count(string(said), fmt.Sprintf("(%d msgs)", messages))
+		if err := equal(all, subscribers); err != nil {
+			return fmt.Errorf("%w: %s", err, said)
+		}
+	}
+	return nil
 }
 
 func reconnect(w *world) error {

@@ -1,9 +1,12 @@
 //! What async-nats does with the broker.
 
 use crate::world::*;
-use async_nats::{HeaderMap, client::RequestErrorKind};
+use async_nats::{Event, HeaderMap, client::RequestErrorKind};
 use futures_util::StreamExt;
 use std::path::PathBuf;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
 
 pub async fn messages_arrive_in_their_order() -> Outcome {
     let (publisher, client) = (connect().await?, connect().await?);
@@ -169,6 +172,34 @@ pub async fn draining_handles_what_has_arrived() -> Outcome {
     Ok(true)
 }
 
+pub async fn a_client_that_lost_its_connection_comes_back() -> Outcome {
+    let relay = Relay::open().await?;
+    let (told, mut connected) = mpsc::unbounded_channel();
+    let tell = move |event| {
+        let told = told.clone();
+        async move {
+            if matches!(event, Event::Connected) {
+                // The case may have ended.
+                let _ = told.send(());
+            }
+        }
+    };
+    let soon = |_| Duration::from_millis(20);
+    let options = options().event_callback(tell).reconnect_delay_callback(soon);
+    let client = options.connect(relay.url()).await?;
+    let publisher = connect().await?;
+    let subject = subject();
+    let mut subscriber = client.subscribe(subject.clone()).await?;
+    for number in 0..4 {
+        timeout(PATIENCE, connected.recv()).await.map_err(|_| "does not come back")?;
+        settle(&client).await;
+        publisher.publish(subject.clone(), number.to_string().into()).await?;
+        equal(texts(&mut subscriber, 1).await?, vec![number.to_string()])?;
+        relay.cut();
+    }
+    Ok(true)
+}
+
 pub async fn a_wrong_password_is_refused() -> Outcome {
     let wrong = options().user_and_password("guest".into(), "wrong".into());
     let Err(error) = wrong.connect(url()).await else { return Err("was let in".into()) };
@@ -194,6 +225,43 @@ pub async fn an_nkey_signs_the_nonce() -> Outcome {
     if options().nkey(seed.into()).connect(url()).await.is_ok() {
         return Err("a deleted user was let in".into());
     }
+    Ok(true)
+}
+
+pub async fn rights_are_checked() -> Outcome {
+    if std::env::var("BROKER_TEST_PROGRAM").is_err() {
+        return Ok(false);
+    }
+    let root = subject();
+    // The key of the seed, made for this test.
+    let seed = "SUAAOCAJBIFQYDIOB4IBCEQTCQKRMFYYDENBWHA5DYPSAIJCEMSCKJR2OM";
+    let key = "UAANAWQ5D2RFCOLNKV5PXVCYRM6G3GO35OLS73IQUMSWF2RG3TOPUNZ4";
+    administer(&["user", "add", key, "--no-password"])?;
+    administer(&["permission", "set", key])?;
+    let open = format!("{root}.open.>");
+    administer(&["permission", "subjects", key, "--publish", &open, "--listen", &open])?;
+    let (told, mut denied) = mpsc::unbounded_channel();
+    let tell = move |event: Event| {
+        let told = told.clone();
+        async move {
+            // The case may have ended.
+            let _ = told.send(event.to_string());
+        }
+    };
+    let client = options().nkey(seed.into()).event_callback(tell).connect(url()).await?;
+    let mut subscriber = client.subscribe(format!("{root}.open.a")).await?;
+    client.publish(format!("{root}.secret"), "x".into()).await?;
+    let refusal = loop {
+        let event = timeout(PATIENCE, denied.recv()).await.map_err(|_| "was not told")?;
+        let event = event.ok_or("the client has ended")?;
+        if event.to_lowercase().contains("permissions violation") {
+            break event;
+        }
+    };
+    equal(refusal.contains(&format!("{root}.secret")), true)?;
+    client.publish(format!("{root}.open.a"), "y".into()).await?;
+    equal(texts(&mut subscriber, 1).await?, vec!["y".to_string()])?;
+    administer(&["user", "delete", key])?;
     Ok(true)
 }
 
@@ -223,4 +291,13 @@ pub async fn tls_begins_before_info() -> Outcome {
     let (Some(authority), Ok(port)) = (authority(), port) else { return Ok(false) };
     let secure = options().add_root_certificates(authority).require_tls(true).tls_first();
     round_trip(&secure.connect(format!("tls://localhost:{port}")).await?).await
+}
+
+pub async fn a_broker_of_another_authority_is_not_trusted() -> Outcome {
+    let Ok(port) = std::env::var("BROKER_TEST_NATS_TLS_PORT") else { return Ok(false) };
+    let secure = options().require_tls(true).tls_first();
+    match secure.connect(format!("tls://localhost:{port}")).await {
+        Err(_) => Ok(true),
+        Ok(_) => Err("was trusted".into()),
+    }
 }

@@ -27,10 +27,13 @@ async fn main() -> ExitCode {
         streams_are_declined,
         the_server_says_what_it_is,
         draining_handles_what_has_arrived,
+        a_client_that_lost_its_connection_comes_back,
         a_wrong_password_is_refused,
+        rights_are_checked,
         an_nkey_signs_the_nonce,
         tls_begins_after_info,
         tls_begins_before_info,
+        a_broker_of_another_authority_is_not_trusted,
     );
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

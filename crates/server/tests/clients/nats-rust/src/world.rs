@@ -6,6 +6,9 @@ use std::fmt::Debug;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::broadcast;
+use tokio::task::JoinHandle;
 
 /// The longest wait for anything that must come.
 pub const PATIENCE: Duration = Duration::from_secs(10);
@@ -69,6 +72,52 @@ pub fn equal<T: PartialEq + Debug>(got: T, expected: T) -> Result<(), Error> {
         Ok(())
     } else {
         Err(format!("got {got:?} instead of {expected:?}").into())
+    }
+}
+
+/// Passes bytes on to the broker until it is told to cut.
+pub struct Relay {
+    port: u16,
+    cut: broadcast::Sender<()>,
+    accepting: JoinHandle<()>,
+}
+
+impl Relay {
+    pub async fn open() -> Result<Relay, Error> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let port = listener.local_addr()?.port();
+        let (cut, _) = broadcast::channel(1);
+        let cuts = cut.clone();
+        let accepting = tokio::spawn(async move {
+            while let Ok((mut here, _)) = listener.accept().await {
+                let mut cut = cuts.subscribe();
+                tokio::spawn(async move {
+                    let broker = url().replace("nats://", "");
+                    let Ok(mut there) = TcpStream::connect(broker).await else { return };
+                    tokio::select! {
+                        _ = tokio::io::copy_bidirectional(&mut here, &mut there) => {}
+                        _ = cut.recv() => {}
+                    }
+                });
+            }
+        });
+        Ok(Relay { port, cut, accepting })
+    }
+
+    pub fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// Ends the connections that there are.
+    pub fn cut(&self) {
+        // Nobody hears it where none is open.
+        let _ = self.cut.send(());
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.accepting.abort();
     }
 }
 
