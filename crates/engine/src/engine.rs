@@ -541,7 +541,7 @@ impl Engine {
     pub(crate) fn mark_dirty(&mut self, slot: u32) {
         if let Some(queue) = self.queues.get_mut(slot)
             && !queue.is_dirty
-            && !queue.share.is_resting
+            && queue.is_served()
         {
             queue.is_dirty = true;
             self.dirty.push(slot);

@@ -247,6 +247,12 @@ impl Queue {
             || self.options.bytes_max.is_some_and(|most| self.ready_bytes + bytes > most)
     }
 
+    /// Whether it hands anything out now: one that rests only answers gets, which are no drain.
+    #[inline]
+    pub(crate) fn is_served(&self) -> bool {
+        !self.share.is_resting || !self.gets.is_empty()
+    }
+
     /// Whether more is ready than its limits allow.
     pub(crate) fn is_over_limit(&self) -> bool {
         self.options.length_max.is_some_and(|most| self.ready > most)

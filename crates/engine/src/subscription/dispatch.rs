@@ -36,7 +36,7 @@ impl Engine {
         for slot in &dirty {
             if let Some(queue) = self.queues.get_mut(*slot) {
                 queue.is_dirty = false;
-                if !queue.share.is_resting {
+                if queue.is_served() {
                     self.serve_queue(now, *slot, fx);
                 }
             }
@@ -93,7 +93,7 @@ impl Engine {
                 return None;
             }
         };
-        let wants = !queue.gets.is_empty() || !queue.able.is_empty();
+        let wants = queue.is_served() && !(queue.gets.is_empty() && queue.able.is_empty());
         if expires <= now {
             self.expire_head(now, slot, fx);
             return Some(MESSAGE_BYTES);

@@ -122,6 +122,26 @@ fn small_portions_come_no_faster() {
 }
 
 #[test]
+fn gets_are_answered_at_once_and_hasten_no_drain() {
+    for limits in places() {
+        let mut world = world(limits, &[("q", 20 * SHARE)]);
+        talk(&mut world);
+        world.run("b subscribe q c presettled");
+        let began = world.now;
+        for gets in 1..=100 {
+            talk(&mut world);
+            world.run("a get q presettled");
+            let getter = world.session("a");
+            let of_queue = world.fx.delivered.iter().filter(|it| it.2.starts_with("q-"));
+            let (got, drained): (Vec<_>, Vec<_>) = of_queue.partition(|it| it.0 == getter);
+            assert_eq!(got.len(), gets);
+            assert!(drained.len() <= most(&world, began), "{}", drained.len());
+            pass(&mut world, INTERVAL / 50);
+        }
+    }
+}
+
+#[test]
 fn a_queue_that_gets_as_much_as_it_hands_out_is_not_held_up() {
     let mut world = world(Limits::default(), &[("q", 10 * SHARE)]);
     world.run("b subscribe q c credit=6");
