@@ -129,6 +129,12 @@ pub(crate) fn run(arguments: &VersusArguments) -> Result<bool, String> {
         With::Amqp091 => with_rabbitmq(arguments, folder.path())?,
         With::Nats => with_nats_server(arguments, folder.path())?,
     };
+    if report.is_empty() {
+        return Err(format!(
+            "no load has '{}' in its name (`--only`)",
+            arguments.only.join("' or '")
+        ));
+    }
     let text = report.render();
     output::put(&text);
     if let Some(output) = &arguments.output {

@@ -81,6 +81,11 @@ impl Report {
         self.sections.push(section);
     }
 
+    /// Whether nothing was measured.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sections.is_empty()
+    }
+
     /// Whether no target was missed.
     pub(crate) fn all_met(&self) -> bool {
         self.sections.iter().flat_map(|section| &section.checks).all(|check| check.met)
