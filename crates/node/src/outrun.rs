@@ -6,8 +6,8 @@ use crate::parcel::{FromHome, Word};
 use angarium_engine::{ConnectionId, Time};
 use std::time::Duration;
 
-/// How long such a connection is not read from. With 64 KiB read at once, even then it may send 64 MB
-/// a second: it is slowed down, not stopped, so that nothing can wait for it in a circle.
+/// How long such a connection is not read from. With 64 KiB read at once, or more, it may send 64 MB a
+/// second even then: it is slowed down, not stopped, so that nothing can wait for it in a circle.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// A read of as much, most of which came to nothing, is a flood's.

@@ -18,10 +18,11 @@ const STRIDE: usize = 8;
 /// More than this would stand in each other's way in the kernel.
 const HELPERS_MAX: usize = 3;
 
-/// How many threads may help a shard, where so many shards run.
+/// How many threads may help a shard, where so many shards run: its part of the processors to spare, as
+/// others may have a wave at the same time.
 pub(super) fn helpers(shards: usize) -> usize {
     let processors = thread::available_parallelism().map_or(1, usize::from);
-    processors.saturating_sub(shards).min(HELPERS_MAX)
+    processors.saturating_sub(shards).div_ceil(shards).min(HELPERS_MAX)
 }
 
 /// What one client is to be sent.
