@@ -133,8 +133,19 @@ impl Engine {
         if publish.exchange != SUBJECT_EXCHANGE {
             return Ok(());
         }
-        let mut keys = std::iter::once(publish.routing_key).chain(publish.also_to.iter().copied());
-        keys.try_for_each(|key| grant.check_subject(key))
+        publish.keys().try_for_each(|key| grant.check_subject(key))
+    }
+
+    /// Whether listeners may hear what comes by another exchange than that of subjects: where it leads to
+    /// subjects that its publisher may not publish to, they are nobody to it.
+    fn may_be_heard(&mut self, slot: u32, publish: &Publish<'_>) -> bool {
+        // What is published to subjects themselves was refused before.
+        publish.exchange == SUBJECT_EXCHANGE || {
+            let id = self.sessions.get(slot).expect("a session's slot is in use").id;
+            let connection = self.connections[id.connection.0 as usize].as_mut();
+            let grant = connection.and_then(|connection| connection.grant.as_mut());
+            grant.is_none_or(|grant| publish.keys().all(|key| grant.check_subject(key).is_ok()))
+        }
     }
 
     /// Routes and places a message, and has its publisher told.
@@ -174,6 +185,7 @@ impl Engine {
                     taken = self.place(now, &incoming, &targets, wants_flush, fx);
                 }
                 let is_heard = (has_subjects || targets.is_empty())
+                    && self.may_be_heard(slot, publish)
                     && self.publish_to_listeners(vhost_slot, has_subjects, &incoming, fx);
                 (taken, is_heard || !targets.is_empty())
             }

@@ -21,6 +21,13 @@ pub struct Publish<'a> {
     pub content: Content<'a>,
 }
 
+impl Publish<'_> {
+    /// The routing key and all further ones.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.routing_key).chain(self.also_to.iter().copied())
+    }
+}
+
 /// A direct message on its way in: at most once, from its publisher straight to whoever listens now.
 ///
 /// Its subject is a routing key of [`crate::SUBJECT_EXCHANGE`], so queues bound there catch it too; a

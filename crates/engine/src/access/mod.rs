@@ -466,19 +466,16 @@ impl Grant {
         Refusal::new(RefusalKind::AccessRefused, text)
     }
 
-    /// A binding from the exchange of subjects listens to them. A pattern with `#` inside is taken
-    /// for one that ends there.
+    /// A binding from the exchange of subjects listens to them.
     fn check_binding(&self, binding: &Binding) -> Result<(), Refusal> {
         let Binding { source, key, .. } = binding;
         let Some(subjects) = self.subjects().filter(|_| source == SUBJECT_EXCHANGE) else {
             return Ok(());
         };
-        let pattern = match key.split_once('#') {
-            Some((before, _)) => format!("{before}>"),
-            None => key.clone(),
-        };
         let listen = &subjects.listen;
-        if listen.allows(&pattern) && listen.exceptions(&pattern).is_empty() {
+        let may_hear =
+            |pattern: String| listen.allows(&pattern) && listen.exceptions(&pattern).is_empty();
+        if heard_by_binding(key).into_iter().all(may_hear) {
             return Ok(());
         }
         Err(self.subject_refused(Right::Read, key))
@@ -552,3 +549,16 @@ impl<'a> Resource<'a> {
 
 #[cfg(test)]
 mod tests;
+
+/// Patterns of subjects that match all that a binding key does; with `#` inside, more than that.
+fn heard_by_binding(key: &str) -> Vec<String> {
+    let words: Vec<&str> = key.split('.').collect();
+    let Some(at) = words.iter().position(|word| *word == "#") else { return vec![key.to_owned()] };
+    let (before, rest) = words.split_at(at);
+    let mut patterns = vec![[before, &[">"]].concat().join(".")];
+    // `#` stands for no word as well.
+    if !before.is_empty() && rest.iter().all(|word| *word == "#") {
+        patterns.push(before.join("."));
+    }
+    patterns
+}

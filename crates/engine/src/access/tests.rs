@@ -333,7 +333,23 @@ fn subjects_are_narrowed_for_publishing_and_listening() {
             arguments: Arguments::new(),
         })
     };
-    for (key, may) in [("app.orders.#", true), ("app.#", false), ("#", false), ("app.x", true)] {
+    for (key, may) in [
+        ("app.orders.#", true),
+        ("app.orders.#.new", true),
+        ("app.x", true),
+        ("app.#", false),
+        ("#", false),
+        ("#.orders", false),
+        ("app.*", false),
+        // `#` is no word as well, and only where it is one by itself.
+        ("app.secret.#", false),
+        ("app.secret.#.#", false),
+        ("app.*.#", false),
+        ("_INBOX.#", false),
+        ("_INBOX.*.#", true),
+        ("app.secret#", true),
+        ("secret.app#", false),
+    ] {
         assert_eq!(grant.check(&access, &bind(key)).is_ok(), may, "{key}");
     }
     // Changed patterns leave subjects as they are; taking all rules away opens them.

@@ -256,6 +256,29 @@ fn answers_find_their_way_in_both_directions() {
 }
 
 #[test]
+fn no_exchange_leads_to_listeners_of_subjects_that_are_forbidden() {
+    let mut world = World::new();
+    world.client("c");
+    world.run("a narrow ann app.> app.secret");
+    world.run("a exchange news fanout");
+    world.run("a bind news @amq.topic -");
+    world.run("a queue app.secret");
+    world.run("b listen > all");
+    for exchange in ["-", "news"] {
+        for (subject, is_heard) in [("app.orders", true), ("other", false), ("app.keys", true)] {
+            let effects = world.run(&format!("c publish {exchange} {subject} x mandatory"));
+            let heard = format!("b hears all {subject} x");
+            let expected = if is_heard { heard } else { "c returned x".to_owned() };
+            assert_eq!(effects, [expected], "{exchange} {subject}");
+        }
+    }
+    assert_eq!(world.run("c publish news app.secret x mandatory"), ["c returned x"]);
+    // A queue is no subject.
+    assert!(world.run("c publish - app.secret x mandatory").is_empty());
+    assert_eq!(world.engine.list_queues().next().unwrap().ready, 1);
+}
+
+#[test]
 fn rules_on_subjects_survive() {
     let mut world = World::new();
     world.run("a user ann hash");
