@@ -354,6 +354,16 @@ impl Engine {
     ) -> Result<Reached, Refusal> {
         self.take_emit(now, session, emit, &mut None, fx)
     }
+    /// The same for what the host itself says in the session's virtual host, whatever that session may do.
+    pub fn emit_own<F: Effects>(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        emit: &Emit<'_>,
+        fx: &mut F,
+    ) -> Result<Reached, Refusal> {
+        self.emit_checked(now, session, emit, &mut None, fx)
+    }
     /// The same for one of several in a row. `streak` spares the next one what this one had to look up:
     /// it is set to `None` before the session emits to another subject, or with other wishes, and before
     /// anything else is asked of the engine.

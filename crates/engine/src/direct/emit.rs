@@ -27,8 +27,22 @@ impl Engine {
         streak: &mut Option<Streak>,
         fx: &mut F,
     ) -> Result<Reached, Refusal> {
-        let slot = self.session_slot(id).ok_or_else(|| Engine::no_session(id))?;
+        self.session_slot(id).ok_or_else(|| Engine::no_session(id))?;
         self.check_emit(id, emit)?;
+        self.emit_checked(now, id, emit, streak, fx)
+    }
+
+    /// Emits a message that may be emitted.
+    #[inline]
+    pub(crate) fn emit_checked<F: Effects>(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        emit: &Emit<'_>,
+        streak: &mut Option<Streak>,
+        fx: &mut F,
+    ) -> Result<Reached, Refusal> {
+        let slot = self.session_slot(id).ok_or_else(|| Engine::no_session(id))?;
         let vhost = self.sessions.get(slot).expect("a session's slot is in use").vhost;
         self.counters.emitted += 1;
         let incoming = Incoming {

@@ -5,7 +5,7 @@ use super::session::Connection;
 use super::{fault, mapping, subject};
 use crate::json::ObjectWriter;
 use crate::{Close, Turn, World};
-use angarium_engine::{Content, Emit, Format, RefusalKind, Streak};
+use angarium_engine::{Content, Emit, Format, Refusal, RefusalKind, Streak};
 
 /// Asks who the server thinks the client is.
 const USER_INFO: &str = "$SYS.REQ.USER.INFO";
@@ -25,6 +25,10 @@ impl Connection {
             *streak = None;
             if !self.keep_literal(message.subject) {
                 self.not_literal(turn);
+                return Ok(());
+            }
+            if message.subject == USER_INFO.as_bytes() {
+                self.ask_who_it_is(turn, message);
                 return Ok(());
             }
         }
@@ -51,17 +55,48 @@ impl Connection {
                 self.subject = name;
             }
             Ok(_) => {}
-            Err(refusal) => {
-                // It was not done after all.
-                self.out(turn).truncate(before);
-                if refusal.kind == RefusalKind::LimitExceeded {
-                    self.complain(turn, &refusal.text);
-                } else {
-                    self.complain(turn, &fault::publish_violation(&self.subject));
+            Err(refusal) => self.not_done(turn, before, &refusal),
+        }
+        Ok(())
+    }
+
+    /// It was not done after all: what was said since `before` is taken back.
+    #[cold]
+    fn not_done<W: World>(&mut self, turn: &mut Turn<'_, W>, before: usize, refusal: &Refusal) {
+        self.out(turn).truncate(before);
+        if refusal.kind == RefusalKind::LimitExceeded {
+            self.complain(turn, &refusal.text);
+        } else {
+            self.complain(turn, &fault::publish_violation(&self.subject));
+        }
+    }
+
+    /// A request to the server, which answers it whoever else listens.
+    #[cold]
+    fn ask_who_it_is<W: World>(&mut self, turn: &mut Turn<'_, W>, message: &Publish<'_>) {
+        let before = self.out(turn).len();
+        self.done(turn);
+        self.scratch.clear();
+        mapping::put_properties(&mut self.scratch, message.reply, message.headers);
+        let content = Content {
+            format: Format::Nats,
+            properties: &self.scratch,
+            body: message.body,
+            persistent: true,
+            priority: 0,
+            ttl: None,
+        };
+        let emit = Emit { subject: USER_INFO, echo: self.wishes.echo, asks: false, content };
+        match turn.engine.emit(turn.now, self.session(), &emit, turn.world) {
+            Err(refusal) => self.not_done(turn, before, &refusal),
+            Ok(_) => {
+                if let Ok(reply) = str::from_utf8(message.reply) {
+                    self.tell_user(turn, reply);
                 }
             }
         }
-        Ok(())
+        // The next one is to come here too.
+        self.subject.clear();
     }
 
     /// Keeps a subject, if messages can be published to it: most publishers send many to one in a row, and
@@ -86,7 +121,7 @@ impl Connection {
         self.done(turn);
     }
 
-    /// Nobody took a request: the server answers it itself, or says that nobody will.
+    /// Nobody took a request: says that nobody will.
     #[cold]
     pub(super) fn unanswered<W: World>(
         &mut self,
@@ -95,9 +130,6 @@ impl Connection {
         reply: &[u8],
     ) {
         let Ok(reply) = str::from_utf8(reply) else { return };
-        if name == USER_INFO {
-            return self.tell_user(turn, reply);
-        }
         if !self.wishes.no_responders {
             return;
         }
@@ -143,6 +175,6 @@ impl Connection {
         }
         let emit = Emit { subject: reply, echo: true, asks: false, content };
         // Whether anybody hears the answer is the client's affair, as with every answer.
-        let _ = turn.engine.emit(turn.now, self.session(), &emit, turn.world);
+        let _ = turn.engine.emit_own(turn.now, self.session(), &emit, turn.world);
     }
 }

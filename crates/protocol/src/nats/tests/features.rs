@@ -145,6 +145,27 @@ fn a_client_can_ask_who_it_is() {
 }
 
 #[test]
+fn who_it_is_is_told_whoever_else_listens() {
+    let answer = "{\"server\":{\"name\":\"angarium\",\"host\":\"0.0.0.0\",\"id\":\"ANGARIUM\",\
+                  \"ver\":\"2.12.0\",\"jetstream\":false},\
+                  \"data\":{\"user\":\"guest\",\"account\":\"/\"}}";
+    let script = format!(
+        "b> SUB $SYS.> 9
+         > SUB me 1
+         > PUB $SYS.REQ.USER.INFO me 0|
+         < MSG me 1 134|{answer}
+         b< MSG $SYS.REQ.USER.INFO 9 me 0|
+         > PUB $SYS.REQ.USER.INFO me 0||PUB $SYS.REQ.USER.INFO 0||PUB $SYS.REQ.USER.INFO me 0|
+         < MSG me 1 134|{answer}
+         < MSG me 1 134|{answer}
+         b< MSG $SYS.REQ.USER.INFO 9 me 0|
+         b< MSG $SYS.REQ.USER.INFO 9 0|
+         b< MSG $SYS.REQ.USER.INFO 9 me 0|"
+    );
+    check(&script);
+}
+
+#[test]
 fn pings_are_answered_and_the_first_one_with_info() {
     check(
         "> PING

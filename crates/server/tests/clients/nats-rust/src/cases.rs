@@ -239,7 +239,9 @@ pub async fn rights_are_checked() -> Outcome {
     administer(&["user", "add", key, "--no-password"])?;
     administer(&["permission", "set", key])?;
     let open = format!("{root}.open.>");
-    administer(&["permission", "subjects", key, "--publish", &open, "--listen", &open])?;
+    let publish = format!("{open},$SYS.REQ.USER.INFO");
+    let listen = format!("{open},_INBOX.>");
+    administer(&["permission", "subjects", key, "--publish", &publish, "--listen", &listen])?;
     let (told, mut denied) = mpsc::unbounded_channel();
     let tell = move |event: Event| {
         let told = told.clone();
@@ -261,6 +263,9 @@ pub async fn rights_are_checked() -> Outcome {
     equal(refusal.contains(&format!("{root}.secret")), true)?;
     client.publish(format!("{root}.open.a"), "y".into()).await?;
     equal(texts(&mut subscriber, 1).await?, vec!["y".to_string()])?;
+    // The server answers wherever the client listens.
+    let answer = client.request("$SYS.REQ.USER.INFO", "".into()).await?;
+    equal(std::str::from_utf8(&answer.payload)?.contains(key), true)?;
     administer(&["user", "delete", key])?;
     Ok(true)
 }
