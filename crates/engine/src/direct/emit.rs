@@ -1,6 +1,7 @@
 //! A direct message's way: to those who listen, and to queues that catch it.
 
 use super::forward::{Audience, Forward, Parcel};
+use super::group::Turn;
 use super::hearing::{Emission, Hearing};
 use super::listen::Listener;
 use super::streak::{Streak, Way};
@@ -223,9 +224,8 @@ impl Engine {
         let mut hearing = Hearing::default();
         let has_others = self.has_others();
         let here = self.options.shard;
-        let tried = Shards::one(here);
-        let emission = Emission { number: self.direct.next_emission(), streak: 0, message, tried };
-        let Direct { listeners, sessions, leaves, spent, .. } = &mut self.direct;
+        let emission = Emission { number: self.direct.next_emission(), streak: 0, message };
+        let Direct { listeners, sessions, leaves, parts, spent, .. } = &mut self.direct;
         leaves.clear();
         let Vhost { name, interest, .. } = self.vhosts.get_mut(vhost).expect("sessions end first");
         interest.find(subject, leaves);
@@ -244,20 +244,24 @@ impl Engine {
             elsewhere = elsewhere.and(leaf.shards());
             hearing.count_all(&leaf.all, listeners, spent, is_deaf, emission, fx);
             for group in 0..leaf.groups.len() {
-                if at == 0 || !interest.is_served(&leaves[..at], slot, group, emission.number) {
-                    let group = interest.group_mut(slot, group);
-                    let turn = group.next_elsewhere();
-                    let is_handed = turn.is_none()
-                        && hearing.count_one(group, listeners, spent, is_deaf, emission, fx);
-                    if is_handed {
-                        group.served = emission.number;
-                    } else if let Some(shard) = turn.or_else(|| group.any_elsewhere(tried)) {
-                        group.served = emission.number;
-                        let tried = if turn.is_some() { Shards::NONE } else { tried };
-                        let tried = tried.and(Shards::one(shard));
-                        let audience = Audience::Group { name: &group.name, tried, echo };
-                        hearing.count(fx.forward(Shards::one(shard), &parcel.to(audience)));
+                interest.gather(&leaves[at..], group, emission.number, parts);
+                if parts.is_empty() {
+                    continue;
+                }
+                let (next, tried) = match interest.turn(parts) {
+                    Turn::Elsewhere(shard) => (Some(shard), Shards::NONE),
+                    Turn::Here(first) => {
+                        let those = (&mut *listeners, &mut *spent);
+                        let turn = (&parts[..], first);
+                        let offered = hearing.offer(interest, turn, those, is_deaf, emission, fx);
+                        let tried = Shards::one(here);
+                        (hearing.after(offered, interest, parts, tried), tried)
                     }
+                };
+                if let Some(shard) = next {
+                    let (name, tried) = (interest.name(parts), tried.and(Shards::one(shard)));
+                    let audience = Audience::Group { name, tried, echo };
+                    hearing.count(fx.forward(Shards::one(shard), &parcel.to(audience)));
                 }
             }
         }
@@ -276,8 +280,7 @@ impl Engine {
         fx: &mut F,
     ) -> Reached {
         let mut hearing = Hearing::default();
-        let tried = Shards::NONE;
-        let emission = Emission { number: self.direct.next_emission(), streak: 0, message, tried };
+        let emission = Emission { number: self.direct.next_emission(), streak: 0, message };
         let Direct { listeners, sessions, leaves, spent, .. } = &mut self.direct;
         leaves.clear();
         let interest = &mut self.vhosts.get_mut(vhost).expect("the caller has looked").interest;
@@ -301,22 +304,17 @@ impl Engine {
         let mut hearing = Hearing::default();
         let message = &forward.message;
         let is_own = forward.origin == self.options.shard;
-        let emission = Emission { number: self.direct.next_emission(), streak: 0, message, tried };
-        let Direct { listeners, sessions, leaves, spent, .. } = &mut self.direct;
+        let emission = Emission { number: self.direct.next_emission(), streak: 0, message };
+        let Direct { listeners, sessions, leaves, parts, spent, .. } = &mut self.direct;
         leaves.clear();
         let interest = &mut self.vhosts.get_mut(vhost).expect("the caller has looked").interest;
         interest.find(forward.subject, leaves);
         let silent = forward.publisher.filter(|_| is_own && !echo);
         let is_deaf = |listener: &Listener| listener.is_deaf(forward.subject, silent, sessions);
-        let mut next = None;
-        for &leaf in leaves.iter() {
-            let Some(group) = interest.group_named(leaf, name) else { continue };
-            if hearing.count_one(group, listeners, spent, is_deaf, emission, fx) {
-                next = None;
-                break;
-            }
-            next = next.or_else(|| group.any_elsewhere(tried));
-        }
+        interest.gather_named(leaves, name, parts);
+        let turn = (&parts[..], interest.turn_here(parts));
+        let offered = hearing.offer(interest, turn, (listeners, spent), is_deaf, emission, fx);
+        let next = hearing.after(offered, interest, parts, tried);
         if let Some(shard) = next {
             let audience = Audience::Group { name, tried: tried.and(Shards::one(shard)), echo };
             hearing.count(fx.forward(Shards::one(shard), &Forward { audience, ..*forward }));

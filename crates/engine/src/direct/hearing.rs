@@ -1,9 +1,10 @@
 //! One direct message among those who listen to it: who is handed it, and how many heard it.
 
-use super::interest::Group;
+use super::group::{Group, Part};
+use super::interest::Interest;
 use super::listen::Listener;
 use crate::slab::Slab;
-use crate::{Effects, Heard, MessageView, Reached, Shards};
+use crate::{Effects, Heard, MessageView, Reached, ShardId, Shards};
 
 /// One message on its way, by which it is told from others.
 #[derive(Clone, Copy)]
@@ -12,8 +13,17 @@ pub(super) struct Emission<'a> {
     /// As [`crate::Delivery`] has it.
     pub(super) streak: u64,
     pub(super) message: &'a MessageView<'a>,
-    /// Shards that a group's member is not to be looked for on.
-    pub(super) tried: Shards,
+}
+
+/// What became of a message that was offered to the members of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Offered {
+    /// One has it.
+    Taken,
+    /// All who may hear it are behind.
+    InVain,
+    /// There is none who may hear it.
+    ToNobody,
 }
 
 /// Counts who heard one message.
@@ -60,18 +70,18 @@ impl Hearing {
         }
     }
 
-    /// Hands the message to the next member of a group that keeps up; says whether there was one to
-    /// hand it to.
-    pub(super) fn count_one<F: Effects>(
+    /// Offers the message to the members of a group here of one part, beginning with the
+    /// next one, until one takes it.
+    #[inline]
+    fn offer_part<F: Effects>(
         &mut self,
         group: &mut Group,
-        listeners: &mut Slab<Listener>,
-        spent: &mut Vec<u32>,
+        (listeners, spent): (&mut Slab<Listener>, &mut Vec<u32>),
         is_deaf: impl Fn(&Listener) -> bool,
         emission: Emission<'_>,
         fx: &mut F,
-    ) -> bool {
-        let mut has_missed = false;
+    ) -> Offered {
+        let mut offered = Offered::ToNobody;
         for _ in 0..group.members.len() {
             let slot = group.next();
             let Some(listener) = listeners.get_mut(slot) else { continue };
@@ -82,21 +92,63 @@ impl Hearing {
                 Heard::Missed => {
                     // It is another one's now.
                     listener.missed -= 1;
-                    has_missed = true;
+                    offered = Offered::InVain;
                 }
                 heard => {
                     self.count(heard);
                     if listener.heard >= listener.until {
                         spent.push(slot);
                     }
-                    return true;
+                    return Offered::Taken;
                 }
             }
         }
-        if has_missed && group.any_elsewhere(emission.tried).is_none() {
+        offered
+    }
+
+    /// Offers the message to the members of a group here, those of part `first` before others, until one
+    /// takes it.
+    #[inline]
+    pub(super) fn offer<F: Effects>(
+        &mut self,
+        interest: &mut Interest,
+        (parts, first): (&[Part], usize),
+        (listeners, spent): (&mut Slab<Listener>, &mut Vec<u32>),
+        is_deaf: impl Fn(&Listener) -> bool,
+        emission: Emission<'_>,
+        fx: &mut F,
+    ) -> Offered {
+        let mut offered = Offered::ToNobody;
+        let (after, before) = (&parts[first..], &parts[..first]);
+        for &part in after.iter().chain(before) {
+            let group = interest.part_mut(part);
+            let those = (&mut *listeners, &mut *spent);
+            match self.offer_part(group, those, &is_deaf, emission, fx) {
+                Offered::ToNobody => {}
+                Offered::InVain => offered = Offered::InVain,
+                Offered::Taken => return Offered::Taken,
+            }
+        }
+        offered
+    }
+
+    /// Where a message to a group goes on to, once it was offered here and on all shards `tried`.
+    #[inline]
+    pub(super) fn after(
+        &mut self,
+        offered: Offered,
+        interest: &Interest,
+        parts: &[Part],
+        tried: Shards,
+    ) -> Option<ShardId> {
+        let next = match offered {
+            Offered::Taken => return None,
+            Offered::InVain | Offered::ToNobody => interest.any_elsewhere(parts, tried),
+        };
+        if next.is_none() && offered == Offered::InVain {
             self.count(Heard::Missed);
         }
-        false
+        next
     }
 
     #[inline]

@@ -4,6 +4,7 @@
 //! the depth of the pattern. Knows listeners as slots and nothing of their connections.
 
 use super::cache::{Cache, Found};
+use super::group::Group;
 use crate::routing::patterns::{MatchScratch, NONE, NodeId, Patterns, Syntax, TOPIC, Word};
 use crate::slab::Slab;
 use crate::{ShardId, Shards};
@@ -49,78 +50,6 @@ pub(super) struct Leaf {
     is_caught: bool,
     /// Those who share them. One without members waits for the next group.
     pub(super) groups: Vec<Group>,
-}
-
-/// Listeners of whom one gets each message.
-#[derive(Debug)]
-pub(super) struct Group {
-    pub(super) name: Box<str>,
-    pub(super) members: Vec<u32>,
-    /// Members on other shards.
-    elsewhere: Vec<(ShardId, u32)>,
-    /// Whose turn it is, more or less.
-    turn: u32,
-    /// The same, of all members of all shards.
-    turn_of_all: u32,
-    /// The last emission that was handed to a member.
-    pub(super) served: u64,
-}
-
-impl Group {
-    fn new(name: &str) -> Group {
-        Group {
-            name: name.into(),
-            members: Vec::new(),
-            elsewhere: Vec::new(),
-            turn: 0,
-            turn_of_all: 0,
-            served: 0,
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.members.is_empty() && self.elsewhere.is_empty()
-    }
-
-    /// The member here whose turn it is.
-    pub(super) fn next(&mut self) -> u32 {
-        self.turn = (self.turn + 1) % u32::try_from(self.members.len()).unwrap_or(u32::MAX);
-        self.members[self.turn as usize]
-    }
-
-    /// The shard whose turn it is, where it is another one's: each has as many turns as members.
-    #[inline]
-    pub(super) fn next_elsewhere(&mut self) -> Option<ShardId> {
-        if self.elsewhere.is_empty() { None } else { self.draw() }
-    }
-
-    fn draw(&mut self) -> Option<ShardId> {
-        let here = u32::try_from(self.members.len()).unwrap_or(u32::MAX);
-        let elsewhere = self.elsewhere.iter().map(|(_, members)| members);
-        let all = elsewhere.fold(here, |sum, members| sum.saturating_add(*members));
-        self.turn_of_all = (self.turn_of_all + 1) % all;
-        let mut at = self.turn_of_all.checked_sub(here)?;
-        for (shard, members) in &self.elsewhere {
-            if at < *members {
-                return Some(*shard);
-            }
-            at -= members;
-        }
-        None
-    }
-
-    /// Some other shard with members, for a message that nobody here could take, nor on the shards
-    /// that were tried.
-    pub(super) fn any_elsewhere(&self, tried: Shards) -> Option<ShardId> {
-        self.elsewhere.iter().map(|(shard, _)| *shard).find(|shard| !tried.contains(*shard))
-    }
-
-    fn set_elsewhere(&mut self, shard: ShardId, members: u32) {
-        self.elsewhere.retain(|(other, _)| *other != shard);
-        if members > 0 {
-            self.elsewhere.push((shard, members));
-        }
-    }
 }
 
 /// Where a listener is listed: what takes it out again without looking for it.
@@ -177,14 +106,8 @@ impl Interest {
         self.leaves.get(leaf)
     }
 
-    pub(super) fn group_mut(&mut self, leaf: u32, group: usize) -> &mut Group {
-        &mut self.leaves.get_mut(leaf).expect("the caller has looked").groups[group]
-    }
-
-    /// The group of that name with members here.
-    pub(super) fn group_named(&mut self, leaf: u32, name: &str) -> Option<&mut Group> {
-        let groups = &mut self.leaves.get_mut(leaf)?.groups;
-        groups.iter_mut().find(|group| *group.name == *name && !group.is_empty())
+    pub(super) fn group_mut(&mut self, leaf: u32, group: u32) -> &mut Group {
+        &mut self.leaves.get_mut(leaf).expect("the caller has looked").groups[group as usize]
     }
 
     /// Whether one other shard, and nobody here, gets what these leaves and `also` lead to.
@@ -198,21 +121,6 @@ impl Interest {
             leaf.all.is_empty() && leaf.groups.iter().all(|group| group.members.is_empty())
         });
         is_elsewhere && ways == 1
-    }
-
-    /// Whether a member that listens to one of `earlier` patterns has this emission: groups of one name
-    /// are one group to a message, whatever its members listen to.
-    pub(super) fn is_served(
-        &self,
-        earlier: &[u32],
-        leaf: u32,
-        group: usize,
-        emission: u64,
-    ) -> bool {
-        let name = &self.leaves.get(leaf).expect("the caller has looked").groups[group].name;
-        let earlier = earlier.iter().filter_map(|leaf| self.leaves.get(*leaf));
-        let mut groups = earlier.flat_map(|leaf| &leaf.groups);
-        groups.any(|group| group.name == *name && group.served == emission)
     }
 
     /// Lists a listener.

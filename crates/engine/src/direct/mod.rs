@@ -7,6 +7,7 @@
 mod cache;
 mod emit;
 mod forward;
+mod group;
 mod hearing;
 mod interest;
 mod leaving;
@@ -35,6 +36,7 @@ pub(crate) struct Direct {
 
     // Kept between calls for their memory.
     leaves: Vec<u32>,
+    parts: Vec<group::Part>,
     spent: Vec<u32>,
 }
 
@@ -47,6 +49,7 @@ impl Direct {
             listened: 0,
             emissions: 0,
             leaves: Vec::new(),
+            parts: Vec::new(),
             spent: Vec::new(),
         }
     }

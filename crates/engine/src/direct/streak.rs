@@ -157,7 +157,7 @@ impl Engine {
         fx: &mut F,
     ) -> Shards {
         let number = self.direct.next_emission();
-        let emission = Emission { number, streak: streak.number, message, tried: Shards::NONE };
+        let emission = Emission { number, streak: streak.number, message };
         let Direct { listeners, sessions, spent, .. } = &mut self.direct;
         let interest = &self.vhosts.get(streak.vhost).expect("it was there just now").interest;
         let leaf = interest.leaf(streak.leaf).expect("it was there just now");

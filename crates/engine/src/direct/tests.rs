@@ -85,6 +85,39 @@ fn a_member_that_cannot_hear_leaves_its_turn_to_one_with_another_pattern() {
 }
 
 #[test]
+fn a_group_with_several_patterns_hears_or_misses_each_message_once() {
+    for (behind, missed) in [(&["a"][..], 0), (&["b"], 0), (&["a", "b"], 4)] {
+        let mut world = World::new();
+        world.run("a listen job one group=g");
+        world.run("b listen * two group=g");
+        for client in behind {
+            world.run(&format!("room {client} off"));
+        }
+        for number in 0..4 {
+            world.run(&format!("c emit job {number}"));
+        }
+        let counters = world.engine.counters();
+        assert_eq!((counters.heard, counters.missed), (4 - missed, missed), "{behind:?}");
+    }
+}
+
+#[test]
+fn a_member_that_has_heard_enough_leaves_its_turns_to_those_with_other_patterns() {
+    check(
+        "a listen job one group=g
+         a unlisten one after=1
+         b listen * two group=g
+         b unlisten two after=1
+         c emit job 1
+         > b hears two job 1
+         c emit job 2
+         > a hears one job 2
+         c emit job 3
+         > nobody",
+    );
+}
+
+#[test]
 fn who_is_behind_misses_messages_and_is_told_how_many() {
     check(
         "a listen s one

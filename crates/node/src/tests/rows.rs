@@ -22,16 +22,18 @@ impl Odds {
         all[self.below(all.len())]
     }
 
-    /// Operations that a client sends at once: mostly messages, many to the same subject.
+    /// Operations that a client sends at once: mostly messages, many to the same subject. Members of groups
+    /// do not end by a count: other shards would hear of that at other times, and share out turns anew.
     fn operations(&mut self) -> Vec<String> {
         let mut subject = self.one_of(&SUBJECTS);
         let mut operations = Vec::new();
         for number in 0..1 + self.below(8) {
             let sid = self.below(3);
+            let member = 3 + self.below(3);
             operations.push(match self.below(24) {
                 0 => format!("SUB {} {sid}\r\n", self.one_of(&["s", "s.*", ">", "x"])),
-                1 => format!("SUB {subject} work {sid}\r\n"),
-                2 => format!("UNSUB {sid}\r\n"),
+                1 => format!("SUB {subject} work {member}\r\n"),
+                2 => format!("UNSUB {}\r\n", self.one_of(&["0", "1", "2", "3", "4", "5"])),
                 3 => format!("UNSUB {sid} {}\r\n", 1 + self.below(6)),
                 4 => "PING\r\n".to_owned(),
                 5 => format!("HPUB {subject} 21 22\r\nNATS/1.0\r\nName: 5\r\n\r\n{number}\r\n"),

@@ -36,27 +36,69 @@ fn listeners_hear_what_is_published_on_any_shard() {
     }
 }
 
+/// Publishes messages to `job` on shard 2, and checks that each member hears as many as any other within
+/// `spread`, and together all of them once. Returns the broker, with clients "a" and on, and "p".
+fn check_group(shards: usize, members: &[(usize, &str)], spread: usize) -> Broker {
+    const EACH: usize = 30;
+    let mut broker = Broker::new(shards);
+    let names: Vec<String> = ('a'..).take(members.len()).map(|name| name.to_string()).collect();
+    for (name, (shard, pattern)) in names.iter().zip(members) {
+        broker.connect(name, *shard);
+        broker.say(name, &format!("SUB {pattern} work 1\r\n"));
+    }
+    broker.connect("p", 2);
+    let messages = EACH * members.len();
+    for number in 0..messages {
+        broker.say("p", &format!("PUB job 3\r\n{number:03}\r\n"));
+    }
+    let mut all = Vec::new();
+    for name in &names {
+        let heard = broker.heard(name);
+        let numbers: Vec<&str> = heard.lines().skip(1).step_by(2).collect();
+        let count = numbers.len();
+        let what = format!("{name} of {members:?} on {shards} shards: {count}");
+        assert!(count.abs_diff(EACH) <= spread, "{what}");
+        all.extend(numbers.iter().map(|number| number.parse::<usize>().unwrap()));
+    }
+    all.sort_unstable();
+    assert_eq!(all, (0..messages).collect::<Vec<_>>(), "{members:?} on {shards} shards");
+    broker
+}
+
 #[test]
 fn one_of_a_group_hears_each_message_whichever_shards_its_members_are_on() {
     for shards in [1, 2, 5] {
-        let mut broker = Broker::new(shards);
-        for (name, shard) in [("a", 0), ("b", 1), ("c", 1), ("d", 4)] {
-            broker.connect(name, shard);
-            broker.say(name, "SUB job work 1\r\n");
+        check_group(shards, &[(0, "job"), (1, "job"), (1, "job"), (4, "job")], 5);
+    }
+}
+
+#[test]
+fn all_of_a_group_have_turns_whatever_patterns_they_listen_to() {
+    for shards in [1, 2, 5] {
+        for members in [
+            &[(0, "job"), (0, "*"), (0, ">")][..],
+            &[(2, "job"), (1, "*"), (1, "*"), (0, ">"), (3, ">"), (4, "job")],
+            &[(1, "job"), (3, "*")],
+        ] {
+            check_group(shards, members, 8);
         }
-        broker.connect("p", 2);
-        for number in 0..100 {
-            broker.say("p", &format!("PUB job 2\r\n{number:02}\r\n"));
-        }
-        let mut all = Vec::new();
-        for name in ["a", "b", "c", "d"] {
-            let heard = broker.heard(name);
-            let numbers: Vec<&str> = heard.lines().skip(1).step_by(2).collect();
-            assert!((20..=30).contains(&numbers.len()), "{shards} {name}: {}", numbers.len());
-            all.extend(numbers.iter().map(|number| number.parse::<u32>().unwrap()));
-        }
-        all.sort_unstable();
-        assert_eq!(all, (0..100).collect::<Vec<_>>(), "{shards}");
+    }
+}
+
+#[test]
+fn who_leaves_a_group_leaves_its_turns_to_those_with_other_patterns() {
+    for shards in [1, 2, 5] {
+        let mut broker = check_group(shards, &[(0, "job"), (1, "*"), (4, ">")], 8);
+        broker.play(
+            "a> UNSUB 1
+             c> UNSUB 1
+             p> PUB job 1|1
+             p> PUB job 1|2
+             p> PUB job 1|3
+             a<
+             b< MSG job 1 1|1|MSG job 1 1|2|MSG job 1 1|3
+             c<",
+        );
     }
 }
 

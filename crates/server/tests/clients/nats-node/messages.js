@@ -29,22 +29,27 @@ test('wildcards stand for tokens', async (world) => {
   assert.equal(one.getPending(), 0);
 });
 
-test('one of a group gets each message', async (world) => {
-  const subject = world.subject();
-  const counts = [0, 0, 0];
-  for (const index of counts.keys()) {
-    const member = await world.connect();
-    member.subscribe(subject, { queue: 'workers', callback: () => (counts[index] += 1) });
-    await member.flush();
-  }
-  const publisher = await world.connect();
-  const all = publisher.subscribe(subject);
-  for (let number = 0; number < 300; number++) publisher.publish(subject);
-  await take(all, 300);
-  await Promise.all(world.clients.map((client) => client.flush()));
-  assert.equal(counts.reduce((sum, count) => sum + count), 300);
-  assert.ok(Math.min(...counts) > 0, `${counts}`);
-});
+for (const patterns of [['', '', ''], ['.>', '.*', '.one']]) {
+  const what = patterns.some(Boolean) ? `, with the patterns ${patterns}` : '';
+  test(`one of a group gets each message${what}`, async (world) => {
+    const prefix = world.subject();
+    const subject = what ? `${prefix}.one` : prefix;
+    const counts = patterns.map(() => 0);
+    for (const [index, pattern] of patterns.entries()) {
+      const member = await world.connect();
+      const callback = () => (counts[index] += 1);
+      member.subscribe(prefix + pattern, { queue: 'workers', callback });
+      await member.flush();
+    }
+    const publisher = await world.connect();
+    const all = publisher.subscribe(subject);
+    for (let number = 0; number < 300; number++) publisher.publish(subject);
+    await take(all, 300);
+    await Promise.all(world.clients.map((client) => client.flush()));
+    assert.equal(counts.reduce((sum, count) => sum + count), 300);
+    assert.ok(Math.min(...counts) > 0, `${counts}`);
+  });
+}
 
 test('headers pass as they are', async (world) => {
   const client = await world.connect();
