@@ -277,6 +277,7 @@ impl Shard {
         };
         let is_encrypted = connection.tls.is_some();
         self.moderation.received(&mut connection.stream, count);
+        self.polling.heard(index);
         self.watchdog.received = count;
         if handshake_ended {
             self.handshaken(index);
@@ -357,6 +358,7 @@ impl Shard {
                 self.node.sent(id, count);
                 let Some(connection) = self.clients.get(index) else { return false };
                 connection.stream.sent();
+                self.polling.sent(index);
                 connection.is_full || count < offered
             }
             Sent::Full => false,

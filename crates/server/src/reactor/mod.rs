@@ -17,6 +17,7 @@ mod mailbox;
 mod moderation;
 mod neighbours;
 mod operators;
+mod polling;
 mod shard;
 mod share;
 mod socket;

@@ -12,6 +12,7 @@ use super::mailbox::{Inbox, Letter, Mailbox};
 use super::moderation::Moderation;
 use super::neighbours::Neighbours;
 use super::operators::Operators;
+use super::polling::Polling;
 use super::share::{SHARE_BYTES_MAX, Share};
 use super::watchdog::{Step, Watchdog};
 use super::wave;
@@ -35,6 +36,8 @@ const EVENTS_MAX: usize = 1_024;
 const LETTERS_PER_TURN: usize = 256;
 /// Connections sent to between two looks at the clock.
 const SENDS_PER_STEP: usize = 8;
+/// A timeout with which epoll only looks.
+const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// Accepting rests this long when descriptors have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -94,6 +97,7 @@ pub struct Shard {
     /// Those that are sent to, each once; empty between turns.
     flushing: Vec<ConnectionId>,
     pub(super) moderation: Moderation,
+    pub(super) polling: Polling,
     /// Threads that may help it with a wave.
     pub(super) helpers: usize,
     damage: Damage,
@@ -160,6 +164,7 @@ impl Shard {
             logins: Logins::new(password_checks_max),
             flushing: Vec::new(),
             moderation: Moderation::default(),
+            polling: Polling::default(),
             damage: Damage::default(),
             laggards: Laggards::default(),
             watchdog: Watchdog::default(),
@@ -240,6 +245,10 @@ impl Shard {
             (false, None) => None,
             (false, Some(due)) => Some(due.since(self.clock.now())),
         };
+        if timeout != Some(Duration::ZERO) && self.poll(events) {
+            self.inbox.wake_up();
+            return;
+        }
         let timeout = timeout.map(|timeout| Timespec {
             tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(timeout.subsec_nanos()),
@@ -249,6 +258,19 @@ impl Shard {
             Err(error) => panic!("epoll_wait on an own descriptor: {error}"),
         }
         self.inbox.wake_up();
+    }
+
+    /// Looks for events for a moment, where an answer is about to come; says whether there were any.
+    fn poll(&mut self, events: &mut Vec<epoll::Event>) -> bool {
+        let Some(span) = self.polling.span() else { return false };
+        let (epoll, clock) = (&self.epoll, &self.clock);
+        let look = || {
+            // Who is to answer may have been put on the same processor.
+            std::thread::yield_now();
+            let found = epoll::wait(epoll, spare_capacity(events), Some(&NOW));
+            found.is_ok_and(|count| count > 0)
+        };
+        self.polling.poll(span, look, || clock.now())
     }
 
     fn deadline(&self) -> Option<Time> {
@@ -305,6 +327,7 @@ impl Shard {
         self.go_on_ending();
         self.send_parcels();
         self.watch_step(Step::Rest);
+        self.polling.end_turn(self.now);
         if let Some(pause) = self.moderation.end_turn(self.now) {
             std::thread::sleep(pause);
         }
