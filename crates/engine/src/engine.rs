@@ -22,7 +22,8 @@ use crate::timers::Timers;
 use crate::vhost::Vhost;
 use crate::{
     ConnectionId, Effects, Emit, Forward, Listen, LoadId, Loaded, Lost, Position, Publish, Reached,
-    ReadHeaders, Refusal, RefusalKind, Request, SessionId, Settle, ShardId, Shards, Streak, Time,
+    ReadHeaders, Refusal, RefusalKind, Request, SessionId, Settle, ShardId, Shards, Streak,
+    SubjectPermissions, Time,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -401,6 +402,13 @@ impl Engine {
     /// The name of one of the session's own listeners, outside of groups, that hears `subject`.
     pub fn listener(&mut self, session: SessionId, subject: &str) -> Option<&str> {
         self.find_listener(session, subject)
+    }
+    /// What a connection's user may do with subjects, as it was when the connection last asked for anything;
+    /// none: they are not narrowed.
+    #[must_use]
+    pub fn subject_permissions(&self, connection: ConnectionId) -> Option<&SubjectPermissions> {
+        let slot = self.connections.get(connection.0 as usize)?;
+        slot.as_ref()?.grant.as_ref()?.subjects()
     }
     /// Messages that a listener was handed and that its client will not get after all: the next one
     /// that it hears says so. `tag` is that of its deliveries.

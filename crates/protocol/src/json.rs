@@ -246,6 +246,22 @@ impl<'o> ObjectWriter<'o> {
         self.name(name);
         self.out.extend_from_slice(if value { b"true" } else { b"false" });
     }
+    pub(crate) fn texts(&mut self, name: &str, texts: &[String]) {
+        self.name(name);
+        self.out.push(b'[');
+        for (at, text) in texts.iter().enumerate() {
+            if at > 0 {
+                self.out.push(b',');
+            }
+            put_text(self.out, text);
+        }
+        self.out.push(b']');
+    }
+    /// A member that is an object itself, to be ended before this one goes on.
+    pub(crate) fn object(&mut self, name: &str) -> ObjectWriter<'_> {
+        self.name(name);
+        ObjectWriter::new(self.out)
+    }
     pub(crate) fn end(self) {
         if self.separator == b'{' {
             self.out.push(b'{');
@@ -318,9 +334,13 @@ mod tests {
         object.text("t", text);
         object.number("n", 12);
         object.bool("b", true);
+        object.texts("l", &[text.to_owned(), "]".to_owned()]);
+        let mut inner = object.object("o");
+        inner.texts("none", &[]);
+        inner.end();
         object.end();
         let found = read(str::from_utf8(&out).unwrap()).unwrap();
         assert_eq!(found[0].1, format!("Text({text:?})"));
-        assert_eq!(found.len(), 3);
+        assert_eq!(found.len(), 5);
     }
 }

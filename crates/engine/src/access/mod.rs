@@ -452,7 +452,7 @@ impl Grant {
 
     /// What it may do with subjects, where that is narrowed.
     #[inline]
-    fn subjects(&self) -> Option<&SubjectPermissions> {
+    pub(crate) fn subjects(&self) -> Option<&SubjectPermissions> {
         self.permissions.as_ref()?.subjects.as_deref()
     }
 

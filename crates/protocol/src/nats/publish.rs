@@ -5,7 +5,9 @@ use super::session::Connection;
 use super::{fault, mapping, subject};
 use crate::json::ObjectWriter;
 use crate::{Close, Turn, World};
-use angarium_engine::{Content, Emit, Format, Refusal, RefusalKind, Streak};
+use angarium_engine::{
+    Content, Emit, Format, Refusal, RefusalKind, Streak, SubjectPermissions, SubjectRules,
+};
 
 /// Asks who the server thinks the client is.
 const USER_INFO: &str = "$SYS.REQ.USER.INFO";
@@ -148,20 +150,28 @@ impl Connection {
     }
 
     fn tell_user<W: World>(&mut self, turn: &mut Turn<'_, W>, reply: &str) {
-        let mut body = b"{\"server\":".to_vec();
-        let mut server = ObjectWriter::new(&mut body);
+        let mut body = Vec::new();
+        let mut answer = ObjectWriter::new(&mut body);
+        let mut server = answer.object("server");
         server.text("name", &self.settings.server_name);
         server.text("host", &self.settings.host);
         server.text("id", &self.settings.server_id);
         server.text("ver", &self.settings.version);
         server.bool("jetstream", false);
         server.end();
-        body.extend_from_slice(b",\"data\":");
-        let mut user = ObjectWriter::new(&mut body);
+        let mut user = answer.object("data");
         user.text("user", &self.user);
         user.text("account", &self.vhost);
+        if let Some(SubjectPermissions { publish, listen }) =
+            turn.engine.subject_permissions(self.id)
+        {
+            let mut permissions = user.object("permissions");
+            put_rules(&mut permissions, "publish", publish);
+            put_rules(&mut permissions, "subscribe", listen);
+            permissions.end();
+        }
         user.end();
-        body.push(b'}');
+        answer.end();
         let content = Content {
             format: Format::Nats,
             properties: &[],
@@ -177,4 +187,18 @@ impl Connection {
         // Whether anybody hears the answer is the client's affair, as with every answer.
         let _ = turn.engine.emit_own(turn.now, self.session(), &emit, turn.world);
     }
+}
+
+/// As nats-server tells them: what is empty is left out.
+fn put_rules(permissions: &mut ObjectWriter<'_>, name: &str, rules: &SubjectRules) {
+    if rules.allow.is_empty() && rules.deny.is_empty() {
+        return;
+    }
+    let mut object = permissions.object(name);
+    for (name, patterns) in [("allow", &rules.allow), ("deny", &rules.deny)] {
+        if !patterns.is_empty() {
+            object.texts(name, patterns);
+        }
+    }
+    object.end();
 }

@@ -265,7 +265,11 @@ pub async fn rights_are_checked() -> Outcome {
     equal(texts(&mut subscriber, 1).await?, vec!["y".to_string()])?;
     // The server answers wherever the client listens.
     let answer = client.request("$SYS.REQ.USER.INFO", "".into()).await?;
-    equal(std::str::from_utf8(&answer.payload)?.contains(key), true)?;
+    let answer = std::str::from_utf8(&answer.payload)?;
+    let permissions = format!(
+        r#""permissions":{{"publish":{{"allow":["{open}","$SYS.REQ.USER.INFO"]}},"subscribe":{{"allow":["{open}","_INBOX.>"]}}}}"#
+    );
+    equal((answer.contains(key), answer.contains(&permissions)), (true, true))?;
     administer(&["user", "delete", key])?;
     Ok(true)
 }
