@@ -46,6 +46,8 @@ pub struct Counters {
     pub missed: u64,
     /// Direct messages that neither a listener nor a queue took.
     pub unheard: u64,
+    /// Connections refused because their users had as many as they may.
+    pub not_admitted: u64,
     /// Deliveries that returned because they were not settled in time.
     pub settle_timeouts: u64,
 }

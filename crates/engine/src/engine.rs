@@ -250,12 +250,15 @@ impl Engine {
     ) -> Result<(), Refusal> {
         let slot = self.vhost_slot(vhost)?;
         let grant = self.access.grant(user, vhost)?;
-        if self.is_away() && self.not_admitted.contains(&connection) {
-            return Err(self.access.too_many(user, self.options.limits.user_connections_max));
-        }
-        if !self.is_away() {
-            self.admit(user)?;
-        }
+        let admitted = if !self.is_away() {
+            self.admit(user)
+        } else if self.not_admitted.contains(&connection) {
+            Err(self.access.too_many(user, self.options.limits.user_connections_max))
+        } else {
+            Ok(())
+        };
+        self.counters.not_admitted += u64::from(admitted.is_err());
+        admitted?;
         self.add_connection(connection, slot, Some(grant), !self.is_away());
         Ok(())
     }

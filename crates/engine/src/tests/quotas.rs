@@ -53,6 +53,7 @@ fn a_user_has_no_more_connections_than_it_may() {
     // One that was refused has not been counted.
     world.run("a quota ann connections=3");
     connect(&mut world, 3).unwrap();
+    assert_eq!(world.engine.counters().not_admitted, 2);
 }
 
 #[test]

@@ -274,7 +274,11 @@ pub(super) fn measured(shard: &mut Shard) -> Measured {
         journal: state,
         counters: [
             ("angarium_connections_total", "Connections accepted.", stats.connections_total),
-            ("angarium_connections_refused_total", "Refused: too many.", reactor.refused),
+            (
+                "angarium_connections_refused_total",
+                "Refused: too many, of all or of one user.",
+                reactor.refused + engine.not_admitted,
+            ),
             ("angarium_tls_failures_total", "Failed handshakes.", reactor.handshakes_failed),
             ("angarium_login_failures_total", "Wrong credentials.", stats.authentications_failed),
             ("angarium_received_bytes_total", "Bytes from clients.", stats.received_bytes),
