@@ -14,6 +14,8 @@ use std::fmt::Write;
 
 /// Messages that arrive at once.
 const BATCH: usize = 64;
+/// Octets that come at once, where there are many.
+const READ_BYTES: usize = 16 << 10;
 const BODY: [u8; 100] = [b'x'; 100];
 const NOW: Time = Time(1_000_000_000);
 
@@ -150,6 +152,10 @@ fn direct(messages: usize, listeners: usize, others: usize, shards: usize) -> us
     let mut subscriptions = String::new();
     for at in 0..others {
         write!(subscriptions, "SUB other.{}.{at} {at}\r\n", at % 100).expect("a String takes all");
+        if subscriptions.len() > READ_BYTES {
+            host.say(other, subscriptions.as_bytes());
+            subscriptions.clear();
+        }
     }
     host.say(other, subscriptions.as_bytes());
     let message = [b"PUB stock.us.ibm 100\r\n", &BODY[..], b"\r\n"].concat();
@@ -207,7 +213,7 @@ fn main() {
         "nats" => direct(messages, 1, 0, 1),
         "nats-fanout-10" => direct(messages, 10, 0, 1),
         "nats-among-1000" => direct(messages, 1, 1_000, 1),
-        "nats-among-30000" => direct(messages, 1, 30_000, 1),
+        "nats-among-1000000" => direct(messages, 1, 1_000_000, 1),
         "nats-across" => direct(messages, 1, 0, 2),
         "amqp" => queued(messages, 1),
         "amqp-away" => queued(messages, 2),

@@ -16,7 +16,7 @@ const BOUNDS: &[(&str, u64)] = &[
     ("nats", 830),
     ("nats-fanout-10", 4_230),
     ("nats-among-1000", 830),
-    ("nats-among-30000", 830),
+    ("nats-among-1000000", 830),
     ("nats-across", 1_490),
     ("amqp", 1_610),
     ("amqp-away", 4_490),
@@ -29,8 +29,13 @@ pub(super) fn run(root: &Path, count: &mut Count) -> Result<(), String> {
     process::stream(build.current_dir(root), |_| {})?;
     let program = layout::target_folder(root)?.join("release/examples/instructions");
     for (kind, bound) in BOUNDS {
-        let (shorter, longer) =
-            (executed(&program, kind, MESSAGES)?, executed(&program, kind, 2 * MESSAGES)?);
+        // Side by side: a million subscriptions take half a minute.
+        let (shorter, longer) = std::thread::scope(|scope| {
+            let shorter = scope.spawn(|| executed(&program, kind, MESSAGES));
+            let longer = executed(&program, kind, 2 * MESSAGES);
+            (shorter.join().expect("it does not panic"), longer)
+        });
+        let (shorter, longer) = (shorter?, longer?);
         let each = longer.saturating_sub(shorter) / MESSAGES;
         let verdict = if each <= *bound && each > 0 { "pass" } else { "FAIL" };
         let line = format!("{verdict} {kind}: {each} instructions a message, at most {bound}");
