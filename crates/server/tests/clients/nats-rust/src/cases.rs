@@ -266,9 +266,9 @@ pub async fn rights_are_checked() -> Outcome {
     // The server answers wherever the client listens.
     let answer = client.request("$SYS.REQ.USER.INFO", "".into()).await?;
     let answer = std::str::from_utf8(&answer.payload)?;
-    let permissions = format!(
-        r#""permissions":{{"publish":{{"allow":["{open}","$SYS.REQ.USER.INFO"]}},"subscribe":{{"allow":["{open}","_INBOX.>"]}}}}"#
-    );
+    let publish = format!(r#""publish":{{"allow":["{open}","$SYS.REQ.USER.INFO"]}}"#);
+    let subscribe = format!(r#""subscribe":{{"allow":["{open}","_INBOX.>"]}}"#);
+    let permissions = format!(r#""permissions":{{{publish},{subscribe}}}"#);
     equal((answer.contains(key), answer.contains(&permissions)), (true, true))?;
     administer(&["user", "delete", key])?;
     Ok(true)
