@@ -157,8 +157,8 @@ pub struct Outlet {
     pub laggard: Option<Laggard>,
     /// What deliveries are written in.
     pub protocol: Protocol,
-    /// What the last messages began with (NATS).
-    pub(crate) names: crate::nats::Names,
+    /// What the last message began with (NATS).
+    pub(crate) control_line: crate::nats::ControlLine,
 }
 
 /// One connection's state machine, without the socket. Implemented once per protocol; the host holds

@@ -1,6 +1,7 @@
 //! What the engine sends to a connection, written in NATS's protocol straight into its outlet.
 
 use super::codec::Message;
+use super::frame::{END, put_last_number};
 use super::mapping;
 use crate::Outlet;
 use angarium_engine::{Delivery, Format};
@@ -28,30 +29,54 @@ fn write_reworded(outlet: &mut Outlet, delivery: &Delivery<'_>) {
     write(outlet, delivery, &mapping::subject(message), &reply, &headers);
 }
 
-/// What a listener's messages begin with, kept for as long as that is the same.
+/// The control line of a listener's last message, kept for as long as the next ones have the same.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct ControlLine {
     /// Whose it is, and of which messages, as [`Delivery`] has both; zero: nobody's.
     tag: u64,
     streak: u64,
+    /// The names, and the size of a message without reply and headers.
     bytes: Vec<u8>,
+    names_bytes: usize,
+    size: usize,
 }
 
-impl Names {
-    /// The names in a message of a streak.
+impl ControlLine {
+    /// What a message of a streak begins with, up to the reply.
     #[inline]
-    fn of(&mut self, delivery: &Delivery<'_>, message: &Message<'_>) -> &[u8] {
+    fn names(&mut self, delivery: &Delivery<'_>, message: &Message<'_>) -> &[u8] {
         if self.streak != delivery.streak || self.tag != delivery.tag {
             self.keep(delivery, message);
+        }
+        &self.bytes[..self.names_bytes]
+    }
+
+    /// All that a message of a streak has before its payload, where it has neither reply nor headers.
+    #[inline]
+    fn whole(&mut self, delivery: &Delivery<'_>, message: &Message<'_>) -> &[u8] {
+        let size = message.body.len();
+        if self.size != size || self.streak != delivery.streak || self.tag != delivery.tag {
+            self.keep_whole(delivery, message);
         }
         &self.bytes
     }
 
     #[inline(never)]
     fn keep(&mut self, delivery: &Delivery<'_>, message: &Message<'_>) {
-        (self.tag, self.streak) = (delivery.tag, delivery.streak);
+        (self.tag, self.streak, self.size) = (delivery.tag, delivery.streak, usize::MAX);
         self.bytes.clear();
         message.write_names(&mut self.bytes);
+        self.names_bytes = self.bytes.len();
+    }
+
+    #[inline(never)]
+    fn keep_whole(&mut self, delivery: &Delivery<'_>, message: &Message<'_>) {
+        if self.streak != delivery.streak || self.tag != delivery.tag {
+            self.keep(delivery, message);
+        }
+        self.size = message.body.len();
+        self.bytes.truncate(self.names_bytes);
+        put_last_number(&mut self.bytes, self.size);
     }
 }
 
@@ -71,7 +96,19 @@ fn write(
         body: delivery.message.body,
     };
     if delivery.streak == 0 || !message.headers.is_empty() {
-        return message.write(&mut outlet.bytes);
+        message.write(&mut outlet.bytes);
+    } else if reply.is_empty() {
+        put_body(outlet.control_line.whole(delivery, &message), message.body, &mut outlet.bytes);
+    } else {
+        message.write_behind(outlet.control_line.names(delivery, &message), &mut outlet.bytes);
     }
-    message.write_behind(outlet.names.of(delivery, &message), &mut outlet.bytes);
+}
+
+/// Appends a payload and what is before it.
+#[inline]
+fn put_body(line: &[u8], body: &[u8], out: &mut Vec<u8>) {
+    out.reserve(line.len() + body.len() + END.len());
+    out.extend_from_slice(line);
+    out.extend_from_slice(body);
+    out.extend_from_slice(END);
 }
