@@ -1,5 +1,8 @@
 //! How much is read from a client at once: what each gets of a turn where others send too, and twice as much
 //! from one that is alone, for whom every read and every wake-up of its receivers counts.
+//!
+//! Where many receive what one sends, less is more: what lies ready for all of them is to fit the
+//! processor's cache until it is sent.
 
 /// Most bytes read from one connection in one turn.
 const SHARE_BYTES: usize = 64 << 10;
@@ -7,6 +10,8 @@ const SHARE_BYTES: usize = 64 << 10;
 pub(super) const SHARE_BYTES_MAX: usize = 128 << 10;
 /// So many reads in a row from one client, and it is alone.
 const READS_ALONE: u8 = 32;
+/// Where more are sent to in a turn, nobody is alone.
+const RECEIVERS_MAX: usize = 4;
 
 /// Who was read from last.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,11 +29,19 @@ impl Share {
         self.last = slot;
         if self.reads < READS_ALONE { SHARE_BYTES } else { SHARE_BYTES_MAX }
     }
+
+    /// So many clients are sent to in this turn.
+    #[inline]
+    pub(super) fn sent_to(&mut self, receivers: usize) {
+        if receivers > RECEIVERS_MAX {
+            self.reads = 0;
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{READS_ALONE, SHARE_BYTES, SHARE_BYTES_MAX, Share};
+    use super::{READS_ALONE, RECEIVERS_MAX, SHARE_BYTES, SHARE_BYTES_MAX, Share};
 
     /// What the last of these clients gets, read from in this order.
     #[track_caller]
@@ -57,5 +70,20 @@ mod tests {
     fn somebody_else_ends_that_at_once() {
         check([7; 1_000].into_iter().chain([8]), SHARE_BYTES);
         check([7; 1_000].into_iter().chain([8, 7]), SHARE_BYTES);
+    }
+
+    #[test]
+    fn who_sends_to_many_gets_its_share() {
+        for (receivers, bytes) in
+            [(RECEIVERS_MAX, SHARE_BYTES_MAX), (RECEIVERS_MAX + 1, SHARE_BYTES)]
+        {
+            let mut share = Share::default();
+            let mut last = 0;
+            for _ in 0..1_000 {
+                last = share.of(7);
+                share.sent_to(receivers);
+            }
+            assert_eq!(last, bytes, "{receivers}");
+        }
     }
 }
