@@ -1,8 +1,8 @@
 //! A shard's thread: a loop over epoll that owns a node, its clients' sockets and nothing else.
 //!
-//! A turn reads up to 64 KiB from each ready socket (128 KiB from one that is alone), lets the node work,
-//! and sends each connection's output once. It blocks in epoll alone: disk and password hashing have threads
-//! of their own, whose results come by mailbox.
+//! A turn reads up to 64 KiB from each ready socket (32 to 128 KiB, by how many send and receive), lets the
+//! node work, and sends each connection's output once. It blocks in epoll alone: disk and password hashing
+//! have threads of their own, whose results come by mailbox.
 
 mod certificates;
 mod clients;

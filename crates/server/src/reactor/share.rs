@@ -2,46 +2,62 @@
 //! from one that is alone, for whom every read and every wake-up of its receivers counts.
 //!
 //! Where many receive what one sends, less is more: what lies ready for all of them is to fit the
-//! processor's cache until it is sent.
+//! processor's cache until it is sent. Too little, and sending costs more than that.
 
 /// Most bytes read from one connection in one turn.
 const SHARE_BYTES: usize = 64 << 10;
-/// And from one that is alone.
+/// And from one that is alone and sends to few.
 pub(super) const SHARE_BYTES_MAX: usize = 128 << 10;
+/// And from one that sends to many.
+const SHARE_BYTES_MIN: usize = 32 << 10;
 /// So many reads in a row from one client, and it is alone.
 const READS_ALONE: u8 = 32;
-/// Where more are sent to in a turn, nobody is alone.
-const RECEIVERS_MAX: usize = 4;
+/// So many receivers of one client are few.
+const FEW: usize = 4;
+/// More than these are many.
+const SOME: usize = 25;
 
-/// Who was read from last.
+/// Who was read from last, and who is sent to.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Share {
     last: usize,
     /// How often in a row before this.
     reads: u8,
+    /// How often in this turn.
+    reads_in_turn: usize,
+    /// How many were sent to for each read, in the last turn with any.
+    receivers: usize,
 }
 
 impl Share {
     /// A client in this slot is about to be read from; how many bytes, at most.
     #[inline]
     pub(super) fn of(&mut self, slot: usize) -> usize {
+        self.reads_in_turn += 1;
         self.reads = if self.last == slot { self.reads.saturating_add(1) } else { 0 };
         self.last = slot;
-        if self.reads < READS_ALONE { SHARE_BYTES } else { SHARE_BYTES_MAX }
+        if self.receivers > SOME {
+            SHARE_BYTES_MIN
+        } else if self.receivers > FEW || self.reads < READS_ALONE {
+            SHARE_BYTES
+        } else {
+            SHARE_BYTES_MAX
+        }
     }
 
-    /// So many clients are sent to in this turn.
+    /// A turn ends in which so many clients are sent to.
     #[inline]
-    pub(super) fn sent_to(&mut self, receivers: usize) {
-        if receivers > RECEIVERS_MAX {
-            self.reads = 0;
+    pub(super) fn end_turn(&mut self, receivers: usize) {
+        let reads = std::mem::take(&mut self.reads_in_turn);
+        if let Some(receivers) = receivers.checked_div(reads) {
+            self.receivers = receivers;
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{READS_ALONE, RECEIVERS_MAX, SHARE_BYTES, SHARE_BYTES_MAX, Share};
+    use super::{FEW, READS_ALONE, SHARE_BYTES, SHARE_BYTES_MAX, SHARE_BYTES_MIN, SOME, Share};
 
     /// What the last of these clients gets, read from in this order.
     #[track_caller]
@@ -73,17 +89,23 @@ mod tests {
     }
 
     #[test]
-    fn who_sends_to_many_gets_its_share() {
-        for (receivers, bytes) in
-            [(RECEIVERS_MAX, SHARE_BYTES_MAX), (RECEIVERS_MAX + 1, SHARE_BYTES)]
-        {
+    fn the_more_receive_it_the_less_is_read() {
+        let check = |readers: usize, receivers: usize, bytes: usize| {
             let mut share = Share::default();
             let mut last = 0;
             for _ in 0..1_000 {
-                last = share.of(7);
-                share.sent_to(receivers);
+                last = (0..readers).map(|slot| share.of(slot)).last().unwrap();
+                share.end_turn(receivers);
+                // A turn for others changes nothing.
+                share.end_turn(1);
             }
-            assert_eq!(last, bytes, "{receivers}");
-        }
+            assert_eq!(last, bytes, "{receivers} of {readers}");
+        };
+        check(1, FEW, SHARE_BYTES_MAX);
+        check(1, FEW + 1, SHARE_BYTES);
+        check(1, SOME, SHARE_BYTES);
+        check(1, SOME + 1, SHARE_BYTES_MIN);
+        check(10, 50, SHARE_BYTES);
+        check(10, 1_000, SHARE_BYTES_MIN);
     }
 }
