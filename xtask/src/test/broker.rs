@@ -1,22 +1,31 @@
-//! The program as users start it: in a fresh data folder, on a free port of the loopback address.
+//! The program as users start it: in a fresh data folder, on ports of the loopback address that are free.
 
 use super::certificates;
 use crate::layout;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 /// Where a broker of the user's choice is, instead of one that is started here.
 const URL_VARIABLE: &str = "BROKER_TEST_URL";
+/// A port that the broker chooses and then says, so that no other program can take it in between.
+const ANY_PORT: &str = "127.0.0.1:0";
+/// What it says after its listeners.
+const AFTER_LISTENERS: &str = "  data in ";
 /// How long a start or a stop may take.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A variable of the environment of clients.
+type Variable = (&'static str, String);
 
 /// A running broker; stopped when dropped.
 #[derive(Debug)]
 pub(super) struct Broker {
     /// What clients need to know, as variables of their environment.
-    pub(super) environment: Vec<(&'static str, String)>,
+    pub(super) environment: Vec<Variable>,
     child: Option<Child>,
 }
 
@@ -36,19 +45,11 @@ impl Broker {
         let target = layout::target_folder(root)?;
         let data = target.join("clients/data").join(name);
         fresh(&data)?;
-        let address = free_address()?;
-        let nats = free_address()?;
         let program = layout::program(root)?;
         let mut command = Command::new(&program);
-        command.args(["serve", "--http", "off", "--amqp", &address.to_string(), "--data"]);
-        command
-            .arg(&data)
-            .args(["--nats", &nats.to_string(), "--shards", &shards.to_string()])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null());
+        command.args(["serve", "--http", "off", "--amqp", ANY_PORT, "--nats", ANY_PORT]);
+        command.args(["--shards", &shards.to_string(), "--data"]).arg(&data);
         let mut environment = vec![
-            ("AMQP_URL", format!("amqp://guest:guest@{address}/%2f")),
-            ("NATS_URL", format!("nats://{nats}")),
             ("BROKER_TEST_PROGRAM", program.display().to_string()),
             ("BROKER_TEST_DATA", data.display().to_string()),
         ];
@@ -56,35 +57,37 @@ impl Broker {
             let folder = target.join("clients/certificates");
             fresh(&folder)?;
             certificates::make(&folder)?;
-            let address = free_address()?;
-            command.args(["--amqps", &address.to_string(), "--tls-certificate"]);
+            command.args(["--amqps", ANY_PORT, "--nats-tls", ANY_PORT, "--tls-certificate"]);
             command.arg(folder.join("server.pem")).arg("--tls-key").arg(folder.join("server.key"));
             command.arg("--tls-client-authorities").arg(folder.join("authority.pem"));
-            environment.push(("BROKER_TEST_TLS_PORT", address.port().to_string()));
-            let address = free_address()?;
-            command.args(["--nats-tls", &address.to_string()]);
-            environment.push(("BROKER_TEST_NATS_TLS_PORT", address.port().to_string()));
             environment.push(("BROKER_TEST_CERTIFICATES", folder.display().to_string()));
         }
-        Broker::run(command, address, environment)
+        Broker::run(command, environment, |listener, address| {
+            let port = || address.port().to_string();
+            Some(match listener {
+                "amqp" => ("AMQP_URL", format!("amqp://guest:guest@{address}/%2f")),
+                "nats" => ("NATS_URL", format!("nats://{address}")),
+                "amqps" => ("BROKER_TEST_TLS_PORT", port()),
+                "nats-tls" => ("BROKER_TEST_NATS_TLS_PORT", port()),
+                _ => return None,
+            })
+        })
     }
 
     /// Starts a second one with its data in `folder`, which is on a small disk, and little memory.
     pub(super) fn start_small(root: &Path, folder: &Path, shards: usize) -> Result<Broker, String> {
-        let address = free_address()?;
         let mut command = Command::new(layout::program(root)?);
-        command.args(["serve", "--http", "off", "--nats", "off", "--amqp", &address.to_string()]);
+        command.args(["serve", "--http", "off", "--nats", "off", "--amqp", ANY_PORT]);
         command.args(["--segment-bytes", "1MiB", "--checkpoint-bytes", "1MiB"]);
         command.args(["--shards", &shards.to_string()]);
         // What waits is soon on the disk alone.
         command.args(["--resident-bytes-max", "1MiB", "--queue-resident-bytes-max", "1MiB"]);
-        command.arg("--data");
-        command.arg(folder.join("data")).stdin(Stdio::null()).stdout(Stdio::null());
-        let environment = vec![
-            ("BROKER_TEST_SMALL_URL", format!("amqp://guest:guest@{address}/%2f")),
-            ("BROKER_TEST_SMALL_DISK", folder.display().to_string()),
-        ];
-        Broker::run(command, address, environment)
+        command.arg("--data").arg(folder.join("data"));
+        let environment = vec![("BROKER_TEST_SMALL_DISK", folder.display().to_string())];
+        Broker::run(command, environment, |listener, address| {
+            let url = format!("amqp://guest:guest@{address}/%2f");
+            (listener == "amqp").then_some(("BROKER_TEST_SMALL_URL", url))
+        })
     }
 
     /// Whether the environment names a broker, and none is started.
@@ -92,31 +95,38 @@ impl Broker {
         std::env::var_os(URL_VARIABLE).is_some()
     }
 
+    /// Starts it, and adds to the `environment` what its clients are told of each of its listeners.
     fn run(
         mut command: Command,
-        address: SocketAddr,
-        environment: Vec<(&'static str, String)>,
+        environment: Vec<Variable>,
+        told: impl Fn(&str, SocketAddr) -> Option<Variable>,
     ) -> Result<Broker, String> {
-        let child = command.spawn().map_err(|error| {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| {
             format!("cannot start {}: {error}", command.get_program().to_string_lossy())
         })?;
+        let stdout = child.stdout.take().expect("standard output was asked for as a pipe");
+        let stderr = child.stderr.take().expect("standard error was asked for as a pipe");
         let mut broker = Broker { environment, child: Some(child) };
-        broker.wait_until_it_listens(address)?;
-        Ok(broker)
-    }
-
-    fn wait_until_it_listens(&mut self, address: SocketAddr) -> Result<(), String> {
-        let begun = Instant::now();
-        while TcpStream::connect(address).is_err() {
-            if let Some(status) = self.exited()? {
-                return Err(format!("the broker ended at its start ({status})"));
+        let complaint = std::thread::spawn(|| pass_on(stderr));
+        let said = lines(stdout);
+        loop {
+            match said.recv_timeout(PATIENCE) {
+                Ok(line) if line.starts_with(AFTER_LISTENERS) => return Ok(broker),
+                Ok(line) => {
+                    if let Some((name, address)) = listener(&line) {
+                        broker.environment.extend(told(name, address));
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(format!("the broker does not listen after {PATIENCE:?}"));
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    let last = complaint.join().unwrap_or_default();
+                    return Err(format!("the broker ended at its start: {last}"));
+                }
             }
-            if begun.elapsed() > PATIENCE {
-                return Err(format!("the broker does not listen on {address} after {PATIENCE:?}"));
-            }
-            std::thread::sleep(Duration::from_millis(5));
         }
-        Ok(())
     }
 
     fn exited(&mut self) -> Result<Option<std::process::ExitStatus>, String> {
@@ -166,8 +176,26 @@ pub(super) fn fresh(folder: &Path) -> Result<(), String> {
     std::fs::create_dir_all(folder).map_err(failed)
 }
 
-fn free_address() -> Result<SocketAddr, String> {
-    let listener =
-        TcpListener::bind(("127.0.0.1", 0)).map_err(|error| format!("no port: {error}"))?;
-    listener.local_addr().map_err(|error| format!("no port: {error}"))
+/// What it says, line by line; what nobody takes is let go of.
+fn lines(stdout: ChildStdout) -> Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            let _ = sender.send(line);
+        }
+    });
+    receiver
+}
+
+/// Shows what it complains of; the last line, when it has ended.
+fn pass_on(stderr: ChildStderr) -> String {
+    let shown = |line: &String| eprintln!("{line}");
+    let lines = BufReader::new(stderr).lines().map_while(Result::ok);
+    lines.inspect(shown).last().unwrap_or_default()
+}
+
+/// A listener and where it is: of `  amqp on 127.0.0.1:5672`.
+fn listener(line: &str) -> Option<(&str, SocketAddr)> {
+    let (name, address) = line.trim_start().split_once(" on ")?;
+    Some((name, address.parse().ok()?))
 }
