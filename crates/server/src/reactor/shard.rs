@@ -328,7 +328,8 @@ impl Shard {
         self.send_parcels();
         self.watch_step(Step::Rest);
         self.polling.end_turn(self.now);
-        if let Some(pause) = self.moderation.end_turn(self.now) {
+        let messages = || self.node.engine().taken();
+        if let Some(pause) = self.moderation.end_turn(self.now, messages) {
             std::thread::sleep(pause);
         }
     }
