@@ -17,7 +17,7 @@ const NATS_TLS: &str = "nats-tls";
 /// Connections that wait to be accepted, at most.
 const BACKLOG: i32 = 1_024;
 /// The congestion control for clients on this machine, whatever it is for others: the way to them is never
-/// congested, and BBR would pace what is sent with timers that cost a tenth of the processor time.
+/// congested, and BBR would pace what is sent with timers that cost a third of the processor time.
 /// Every Linux has this one and lets every process use it.
 const LOCAL_CONGESTION_CONTROL: &str = "reno";
 
@@ -29,6 +29,8 @@ pub(crate) struct Listener {
     protocol: Protocol,
     /// What becomes of its clients that are too slow, where it says so.
     laggard: Option<Laggard>,
+    /// The congestion control for clients elsewhere: the machine's.
+    congestion_control: Option<String>,
     /// A Unix socket's file, removed when the broker stops.
     file: Option<PathBuf>,
     /// For people: `amqp on 0.0.0.0:5672`.
@@ -69,11 +71,13 @@ pub(crate) fn listen_all(bound: Vec<Bound>, settings: &Settings) -> Result<Vec<L
     for bound in bound {
         let Bound { kind, protocol, name, .. } = bound;
         let laggard = if name == NATS_TLS { settings.nats_tls_laggard } else { None };
+        let congestion_control = expect_local(&bound.fd);
         let socket = bound.listen()?;
         let address = socket.local_addr().map_err(|error| format!("--{name}: {error}"))?;
         let shown = format!("{name} on {address}");
         let fd = socket.into();
-        listeners.push(Listener { fd, kind, protocol, laggard, file: None, shown });
+        let file = None;
+        listeners.push(Listener { fd, kind, protocol, laggard, congestion_control, file, shown });
     }
     if let Some(path) = &settings.amqp_socket {
         let socket = unix(path)?;
@@ -82,6 +86,7 @@ pub(crate) fn listen_all(bound: Vec<Bound>, settings: &Settings) -> Result<Vec<L
             kind: Kind::Unix,
             protocol: Protocol::Amqp091,
             laggard: None,
+            congestion_control: None,
             file: Some(path.clone()),
             shown: format!("amqp on {}", path.display()),
         });
@@ -169,7 +174,7 @@ impl Listener {
                 Ok((fd, address)) => {
                     let peer = self.peer(address);
                     if self.kind != Kind::Unix {
-                        tune(&fd, peer.local);
+                        self.tune(&fd, peer.local);
                     }
                     return Accepted::Client(fd, peer);
                 }
@@ -197,15 +202,26 @@ impl Listener {
             laggard: self.laggard,
         }
     }
+
+    /// Sets options that speed up or tidy up; without them it works as well.
+    fn tune(&self, fd: &OwnedFd, is_local: bool) {
+        let _ = sockopt::set_tcp_nodelay(fd, true);
+        let _ = sockopt::set_socket_keepalive(fd, true);
+        if let Some(name) = &self.congestion_control
+            && !is_local
+        {
+            let _ = sockopt::set_tcp_congestion(fd, name);
+        }
+    }
 }
 
-/// Sets options that speed up or tidy up; without them it works as well.
-fn tune(fd: &OwnedFd, is_local: bool) {
-    let _ = sockopt::set_tcp_nodelay(fd, true);
-    let _ = sockopt::set_socket_keepalive(fd, true);
-    if is_local {
-        let _ = sockopt::set_tcp_congestion(fd, LOCAL_CONGESTION_CONTROL);
-    }
+/// Has a listener hand out connections as they are best for clients on this machine, and returns the
+/// congestion control that it would have given them. A connection that has begun under BBR is paced for
+/// ever, whatever it is set to later; so this one has to be set before, and the other one later.
+fn expect_local(listener: &OwnedFd) -> Option<String> {
+    let usual = sockopt::tcp_congestion(listener).ok()?;
+    sockopt::set_tcp_congestion(listener, LOCAL_CONGESTION_CONTROL).ok()?;
+    Some(usual)
 }
 
 impl AsFd for Listener {

@@ -198,6 +198,8 @@ fn a_port_refuses_clients_until_it_listens() {
 fn what_is_sent_to_clients_on_this_machine_is_not_paced() {
     let bound = bind("amqp", "127.0.0.1:0".parse().unwrap()).unwrap();
     let listeners = listen_all(vec![bound], &Sources::default().read().unwrap()).unwrap();
+    // Set after a connection has begun, it would leave the pacing on.
+    assert_eq!(rustix::net::sockopt::tcp_congestion(&listeners[0]).unwrap(), "reno");
     let address = listeners[0].shown.strip_prefix("amqp on ").unwrap();
     let _client = std::net::TcpStream::connect(address).unwrap();
     let accepted = loop {
