@@ -16,6 +16,9 @@ pub(crate) struct Machine {
     pub(crate) kernel: String,
     /// The system's name.
     pub(crate) system: String,
+    /// TCP's congestion control where a program chooses none: BBR costs the processor more over loopback.
+    #[serde(default)]
+    pub(crate) tcp: String,
     /// The file system below the brokers' data.
     pub(crate) file_system: String,
     /// Load average before it began: what else ran.
@@ -40,6 +43,7 @@ impl Machine {
             memory_mib: memory_kib / 1024,
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
             system: field(&read("/etc/os-release"), "PRETTY_NAME"),
+            tcp: read("/proc/sys/net/ipv4/tcp_congestion_control").trim().to_owned(),
             file_system: file_system(&read("/proc/self/mounts"), folder),
             load_before: read("/proc/loadavg").trim().to_owned(),
         }
@@ -48,8 +52,14 @@ impl Machine {
     /// In one line.
     pub(crate) fn describe(&self) -> String {
         format!(
-            "{} x {}, {} MiB, Linux {}, {}, {}",
-            self.cores, self.processor, self.memory_mib, self.kernel, self.system, self.file_system
+            "{} x {}, {} MiB, Linux {}, {}, {}, TCP {}",
+            self.cores,
+            self.processor,
+            self.memory_mib,
+            self.kernel,
+            self.system,
+            self.file_system,
+            self.tcp
         )
     }
 
@@ -59,6 +69,7 @@ impl Machine {
             ("processor", &self.processor, &other.processor),
             ("kernel", &self.kernel, &other.kernel),
             ("system", &self.system, &other.system),
+            ("TCP's congestion control", &self.tcp, &other.tcp),
             ("file system", &self.file_system, &other.file_system),
         ];
         let mut found: Vec<String> = pairs
