@@ -16,6 +16,9 @@ pub struct Report {
     pub problems: Vec<Problem>,
     /// Where the log ends, if nothing is wrong: appends go on there.
     pub end: Position,
+    /// What is before it was flushed, as its last block says: damage there is found at a start. What is
+    /// behind it came by the last flush, and damage there looks like what a crash leaves of a flush.
+    pub flushed: Position,
 }
 
 /// The newest checkpoint.
@@ -140,7 +143,7 @@ fn check_chain(
                 report.problems.push(problem);
             }
         }
-        report.end = walk.at;
+        (report.end, report.flushed) = (walk.at, walk.durable);
         let Some(resumes) = resumption(storage, &walk)? else {
             return Ok(());
         };

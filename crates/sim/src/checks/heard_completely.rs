@@ -26,8 +26,13 @@ fn judge(
     laggard: Laggard,
 ) -> Result<(), String> {
     // What was written before the oldest messages were taken out, or waited on the disk when others were
-    // lost there, tells nothing of that: last words do.
-    let told_at_once = !matches!(laggard, Laggard::DropOldest | Laggard::Spool);
+    // lost there, tells nothing of that: last words do, and the very last where they too may be taken out.
+    let last = ear.heard.iter().filter_map(|(_, hear)| hear.message).next_back();
+    let tells = |message| match laggard {
+        Laggard::DropOldest => Some(message) == last && hearing.is_last_word(message),
+        Laggard::Spool => hearing.is_last_word(message),
+        Laggard::DropNew | Laggard::Disconnect => true,
+    };
     // Where a disk keeps next to nothing they may get lost themselves, and nothing comes after them.
     let counts = |said: &&Said<'_>| {
         laggard != Laggard::Spool || !can_lag || !hearing.is_last_word(said.emit.message)
@@ -41,8 +46,7 @@ fn judge(
         let after = before.unwrap_or(MessageId::new(message.producer(), 0));
         missing += expected(hearing, ear, after, message).filter(counts).count();
         told += usize::try_from(hear.missed).unwrap_or(usize::MAX);
-        let is_told = told_at_once || hearing.is_last_word(message);
-        if missing > told && is_told {
+        if missing > told && tells(message) {
             return Err(format!(
                 "listener {who} heard {message:?} and misses {missing} before it, of which it was \
                  told of {told}"

@@ -270,14 +270,13 @@ impl World {
         }
     }
 
-    /// Flips a bit in a block that was flushed, is needed at the next start, and has other blocks after
-    /// it. (In the last block it cannot be told from a torn write. In what lies before the checkpoint
-    /// it is found when that record is read.)
+    /// Flips a bit in a block that is needed at the next start, and that later ones say was flushed.
+    /// (In what the last flush wrote it cannot be told from what a crash leaves of a flush. In what lies
+    /// before the checkpoint it is found when that record is read.)
     fn flip_bit(&mut self) -> Result<(), String> {
         let report = angarium_journal::check(&self.disk)?;
         let start = report.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.start.0);
-        let (first, last) = ((start >> 32) as u32, (report.end.0 >> 32) as u32);
-        // The end's own segment may have a single block; the segments before it are followed by it.
+        let (first, last) = ((start >> 32) as u32, (report.flushed.0 >> 32) as u32);
         let sealed = report.segments.iter().filter(|segment| {
             let id = segment.name.split('.').next().and_then(|digits| digits.parse().ok());
             id.is_some_and(|id: u32| id > first && id < last && segment.blocks > 0)
