@@ -40,7 +40,7 @@ pub struct Connection {
     /// It ceased to listen to something while messages waited for it elsewhere: what it asks after that
     /// is answered behind them.
     pub(super) has_left: bool,
-    /// Questions that were not answered for that reason.
+    /// PINGs that are not answered yet.
     pongs_owed: u32,
     /// The subject of the message at hand, and until the next one that of the last; empty: none yet.
     pub(super) subject: String,
@@ -178,6 +178,7 @@ impl Connection {
         turn: &mut Turn<'_, W>,
         op: ClientOp<'_>,
         streak: &mut Option<Streak>,
+        rest: &[u8],
     ) -> Result<(), Close> {
         // What was found out holds for as long as nothing but messages arrives.
         let found = streak.take();
@@ -198,7 +199,7 @@ impl Connection {
                 }
                 self.done(turn);
             }
-            ClientOp::Ping => self.pong(turn),
+            ClientOp::Ping => self.ping(turn, rest),
             ClientOp::Pong => self.pings_out = 0,
             ClientOp::Connect(options) => self.connect(turn, options)?,
             ClientOp::Ignored => {}
@@ -210,12 +211,25 @@ impl Connection {
         Ok(())
     }
 
+    /// Some clients (nats.py) write PING before the subscriptions that they flush with it, so it is answered
+    /// behind those that come with it. Where all is answered, answers keep their order.
+    #[cold]
+    fn ping<W: World>(&mut self, turn: &mut Turn<'_, W>, rest: &[u8]) {
+        self.pongs_owed = self.pongs_owed.saturating_add(1);
+        let subscribes = matches!(rest, [b'S' | b's' | b'U' | b'u', ..]);
+        if !subscribes || self.wishes.verbose {
+            self.pong(turn);
+        }
+    }
+
+    /// Answers PINGs, unless something has to come before.
     fn pong<W: World>(&mut self, turn: &mut Turn<'_, W>) {
-        if self.has_left {
-            self.pongs_owed = self.pongs_owed.saturating_add(1);
+        if self.pongs_owed == 0 || self.has_left || !turn.world.is_settled(self.id) {
             return;
         }
-        client::write_pong(self.out(turn));
+        for _ in 0..std::mem::take(&mut self.pongs_owed) {
+            client::write_pong(self.out(turn));
+        }
         if !self.told_account && self.wishes.infos {
             self.told_account = true;
             self.write_info(turn, true, false);
@@ -308,8 +322,8 @@ impl Session for Connection {
                         self.log_in_nobody(turn)?;
                         break;
                     }
-                    self.take(turn, op, &mut streak)?;
                     used += bytes;
+                    self.take(turn, op, &mut streak, &input[used..])?;
                     if is_subscription {
                         break;
                     }
@@ -318,6 +332,7 @@ impl Session for Connection {
                 Err(malformed) => return Err(self.fail(turn, fault::text(malformed))),
             }
         }
+        self.pong(turn);
         Ok(used)
     }
 
@@ -353,9 +368,12 @@ impl Session for Connection {
 
     fn caught_up<W: World>(&mut self, turn: &mut Turn<'_, W>) {
         self.has_left = false;
-        for _ in 0..std::mem::take(&mut self.pongs_owed) {
-            self.pong(turn);
-        }
+        self.pong(turn);
+    }
+
+    fn settled<W: World>(&mut self, turn: &mut Turn<'_, W>) -> Result<(), Close> {
+        self.pong(turn);
+        Ok(())
     }
 
     fn unread(&mut self, now: Time) {
