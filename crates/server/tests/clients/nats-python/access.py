@@ -5,7 +5,7 @@ import base64
 import nacl.signing
 import nats
 from cases import PROGRAM, administer, case
-from harness import address, next_data, until
+from harness import address, next_data, settle, until
 from nkeys import PREFIX_BYTE_USER, crc16
 
 
@@ -75,7 +75,7 @@ async def rights_are_checked(world):
     reader, writer = await world.connect(url("reader", "pw")), await world.connect()
     subject = world.name()
     subscription = await reader.subscribe(subject)
-    await reader.flush()
+    await settle(reader)
     await reader.publish(subject, b"no")
     await until(lambda: world.errors, "an error")
     assert "permissions violation for publish to" in str(world.errors[0]).lower(), world.errors
@@ -92,10 +92,10 @@ async def virtual_hosts_keep_apart(world):
     subject = world.name()
     heard = await outside.subscribe(subject)
     heard_inside = await inside.subscribe(subject)
-    await outside.flush()
+    await settle(outside)
+    await settle(inside)
     await inside.publish(subject, b"inside")
     assert await next_data(heard_inside) == [b"inside"]
-    await inside.flush()
     await outside.publish(subject, b"outside")
     assert await next_data(heard) == [b"outside"]
     await inside.close()

@@ -1,7 +1,7 @@
 """Publishing and subscribing: wildcards, groups, headers, ends of subscriptions."""
 
 from cases import case
-from harness import next_data, silent, until
+from harness import next_data, settle, silent, until
 
 
 @case()
@@ -9,7 +9,7 @@ async def messages_arrive_in_their_order(world):
     publisher, subscriber = await world.connect(), await world.connect()
     subject = world.name()
     subscription = await subscriber.subscribe(subject)
-    await subscriber.flush()
+    await settle(subscriber)
     for number in range(5_000):
         await publisher.publish(subject, b"%d" % number)
     await publisher.flush()
@@ -47,7 +47,7 @@ async def one_of_a_group_gets_each_message(world):
     members = [await world.connect() for _ in counts]
     for index, member in enumerate(members):
         await member.subscribe(subject, queue="workers", cb=counter(index))
-        await member.flush()
+        await settle(member)
     everything = await publisher.subscribe(subject)
     for _ in range(300):
         await publisher.publish(subject, b"x")
@@ -64,7 +64,7 @@ async def hundreds_of_clients_each_get_every_message(world):
     members = [await world.connect() for _ in range(400)]
     subscriptions = [await member.subscribe(subject) for member in members]
     for member in members:
-        await member.flush()
+        await settle(member)
     publisher = await world.connect()
     # The second does not fit into sockets that nobody has read from yet.
     sent = [b"small", b"x" * 400_000, b"last"]
@@ -126,13 +126,13 @@ async def an_unsubscribed_subject_is_silent(world):
     client, publisher = await world.connect(), await world.connect()
     subject = world.name()
     subscription = await client.subscribe(subject)
-    await client.flush()
+    await settle(client)
     await publisher.publish(subject, b"1")
     assert await next_data(subscription) == [b"1"]
     await subscription.unsubscribe()
-    await client.flush()
+    await settle(client)
     again = await client.subscribe(subject)
-    await client.flush()
+    await settle(client)
     await publisher.publish(subject, b"2")
     assert await next_data(again) == [b"2"]
 
@@ -142,7 +142,7 @@ async def without_echo_a_client_does_not_hear_itself(world):
     deaf, other = await world.connect(no_echo=True), await world.connect()
     subject = world.name()
     subscription = await deaf.subscribe(subject)
-    await deaf.flush()
+    await settle(deaf)
     await deaf.publish(subject, b"own")
     await deaf.flush()
     await other.publish(subject, b"other's")

@@ -5,7 +5,7 @@ import time
 
 import pika
 from cases import PATIENCE_S, case
-from harness import AMQP_URL, next_data
+from harness import AMQP_URL, next_data, settle
 
 
 def get_until(channel, queue):
@@ -47,7 +47,7 @@ async def subscribers_get_what_amqp_publishes(world):
     client, channel = await world.connect(), world.channel()
     subject = world.name()
     subscription = await client.subscribe(f"{subject}.>")
-    await client.flush()
+    await settle(client)
     properties = pika.BasicProperties(
         content_type="text/plain",
         message_id="m1",
@@ -90,7 +90,7 @@ async def amqp_asks_and_nats_answers(world):
         await message.respond(message.data + b"!")
 
     await client.subscribe(subject, cb=answer)
-    await client.flush()
+    await settle(client)
     replies = channel.queue_declare("", exclusive=True).method.queue
     channel.basic_publish("amq.topic", subject, b"queue", pika.BasicProperties(reply_to=replies))
     _, _, body = await asyncio.to_thread(get_until, channel, replies)

@@ -4,7 +4,7 @@ import asyncio
 
 import nats
 from cases import case
-from harness import until, within
+from harness import settle, until, within
 
 
 async def talk(world, *lines):
@@ -73,7 +73,7 @@ async def a_client_that_stops_reading_is_ended_and_others_are_not(world):
         seen += 1
 
     await other.subscribe(subject, cb=count)
-    await other.flush()
+    await settle(other)
     # More than the broker and all buffers on the way keep for one client.
     for _ in range(150):
         await publisher.publish(subject, b"x" * 1_000_000)

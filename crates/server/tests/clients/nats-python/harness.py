@@ -132,6 +132,15 @@ async def within(awaitable, seconds=PATIENCE_S):
     return await asyncio.wait_for(awaitable, seconds)
 
 
+async def settle(client):
+    """Has all shards of the broker know what the client has subscribed to.
+
+    The first PING goes out before what the client has not written yet, and the second one behind it.
+    """
+    await client.flush()
+    await client.flush()
+
+
 async def next_data(subscription, count=1):
     """The payloads of the next messages."""
     return [(await within(subscription.next_msg(timeout=PATIENCE_S))).data for _ in range(count)]

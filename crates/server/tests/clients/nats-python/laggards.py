@@ -6,7 +6,7 @@ import nats
 import pika
 from access import url
 from cases import PROGRAM, SILENCE_S, administer, case
-from harness import AMQP_URL, next_data, until, within
+from harness import AMQP_URL, next_data, settle, until, within
 
 # Messages so large that a few hundred fill every buffer on the way.
 BYTES = 64 << 10
@@ -34,7 +34,7 @@ async def stalled(world, user, subject):
     relay = await world.relay()
     client = await world.connect(relay.url, user=user.name, password="pw")
     subscription = await client.subscribe(subject)
-    await client.flush()
+    await settle(client)
     relay.stall()
     return relay, subscription
 
@@ -119,7 +119,7 @@ async def who_is_to_be_disconnected_is(world):
     relay = await world.relay()
     client = await world.connect(relay.url, user=user.name, password="pw")
     await client.subscribe(subject)
-    await client.flush()
+    await settle(client)
     relay.stall()
     publisher = await world.connect()
     await publish(publisher, subject, range(MANY))
@@ -168,7 +168,7 @@ async def a_publisher_beyond_its_rate_loses_nothing(world):
     publisher, listener = await world.connect(url(user.name, "pw")), await world.connect()
     subject = world.name()
     subscription = await listener.subscribe(subject)
-    await listener.flush()
+    await settle(listener)
     for number in range(300):
         await publisher.publish(subject, b"%d" % number)
     await within(publisher.flush())
@@ -181,7 +181,7 @@ async def who_listens_to_advisories_is_told(world):
     user, subject = User(world, "--laggard", "drop-new", "--unsent-bytes", "1MiB"), world.name()
     observer = await world.connect()
     advisories = await observer.subscribe("$SYS.ADVISORY.LAGGARD.*")
-    await observer.flush()
+    await settle(observer)
     relay, _ = await stalled(world, user, subject)
     publisher = await world.connect()
     await publish(publisher, subject, range(MANY))

@@ -3,7 +3,7 @@
 import asyncio
 
 from cases import case
-from harness import next_data, until
+from harness import next_data, settle, until
 
 
 @case()
@@ -28,7 +28,7 @@ async def draining_handles_what_has_arrived(world):
         got.append(message.data)
 
     await client.subscribe(subject, cb=slowly)
-    await client.flush()
+    await settle(client)
     for number in range(100):
         await publisher.publish(subject, b"%d" % number)
     await publisher.flush()
@@ -48,7 +48,7 @@ async def a_drained_subscription_gets_no_more(world):
         got.append(message.data)
 
     subscription = await client.subscribe(subject, cb=keep)
-    await client.flush()
+    await settle(client)
     await publisher.publish(subject, b"1")
     await publisher.flush()
     await client.flush()
@@ -81,11 +81,11 @@ async def a_client_that_lost_its_connection_comes_back(world):
     publisher = await world.connect()
     subject = world.name()
     subscription = await client.subscribe(subject)
-    await client.flush()
+    await settle(client)
     for number in range(3):
         await publisher.publish(subject, b"%d" % number)
         assert await next_data(subscription) == [b"%d" % number]
         relay.cut()
         await until(lambda count=number + 1: events.count("back") == count, "the client to be back")
-        await client.flush()
+        await settle(client)
     assert events == ["lost", "back"] * 3, events

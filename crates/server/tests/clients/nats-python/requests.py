@@ -5,7 +5,7 @@ import json
 
 import nats
 from cases import PATIENCE_S, case
-from harness import within
+from harness import settle, within
 from nats.js.errors import NoStreamResponseError, ServiceUnavailableError
 
 
@@ -18,7 +18,7 @@ async def requests_are_answered(world):
         await message.respond(message.data.upper())
 
     await service.subscribe(subject, cb=answer)
-    await service.flush()
+    await settle(service)
     asked = [client.request(subject, b"a%d" % n, timeout=PATIENCE_S) for n in range(200)]
     answers = await asyncio.gather(*asked)
     assert [answer.data for answer in answers] == [b"A%d" % n for n in range(200)]
@@ -33,7 +33,7 @@ async def old_style_requests_are_answered(world):
         await message.respond(b"yes")
 
     await service.subscribe(subject, cb=answer)
-    await service.flush()
+    await settle(service)
     answer = await client.request(subject, b"?", timeout=PATIENCE_S, old_style=True)
     assert answer.data == b"yes"
 
@@ -53,14 +53,14 @@ async def a_service_that_left_is_nobody(world):
     service, client = await world.connect(), await world.connect()
     subject = world.name()
     subscription = await service.subscribe(subject)
-    await service.flush()
+    await settle(service)
     try:
         await client.request(subject, b"?", timeout=0.2)
         raise AssertionError("there was no answer")
     except nats.errors.TimeoutError:
         pass
     await subscription.unsubscribe()
-    await service.flush()
+    await settle(service)
     try:
         await client.request(subject, b"?", timeout=PATIENCE_S)
     except nats.errors.NoRespondersError:
