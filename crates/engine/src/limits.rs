@@ -73,6 +73,9 @@ pub struct Limits {
     pub resident_bytes_max: u64,
     /// Bytes of payload that one queue keeps in memory before its further messages spool.
     pub queue_resident_bytes_max: u64,
+    /// Messages that memory holds nothing of but their places, and whose places are left to the journal
+    /// together; at least 1.
+    pub page_entries: usize,
     /// Messages that are held back until they are due, all together; each costs some 70 bytes of
     /// memory besides its payload. One more is refused as if it could not be stored.
     pub delayed_max: usize,
@@ -105,6 +108,7 @@ impl Default for Limits {
             transaction_bytes_max: 128 << 20,
             resident_bytes_max: 128 << 20,
             queue_resident_bytes_max: 32 << 20,
+            page_entries: 1024,
             delayed_max: 4_000_000,
             delay_max: Duration::from_secs(365 * 86_400),
             ttl_max: Duration::from_secs(100 * 365 * 86_400),

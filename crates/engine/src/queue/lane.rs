@@ -3,7 +3,7 @@
 
 use super::blob::Blob;
 use super::entry::{ENTRY_COST, Entry, Fetch};
-use super::page::{PAGE_ENTRIES, Page};
+use super::page::Page;
 use crate::Position;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -108,12 +108,14 @@ impl Lane {
         }
     }
 
-    /// Cuts a page's worth of cold entries off the newest end, if there is one.
-    pub(crate) fn take_cold_run(&mut self) -> Option<Vec<Entry>> {
-        if self.cold_back < PAGE_ENTRIES {
+    /// Cuts `count` cold entries out for a page, which comes after all others: the newest of the head
+    /// where there are no pages, else the oldest of the tail, which is all newer than they are.
+    pub(crate) fn take_cold_run(&mut self, count: usize) -> Option<Vec<Entry>> {
+        if self.cold_back < count {
             return None;
         }
-        let newest = if self.pages.is_empty() { &mut self.head } else { &mut self.tail };
+        let is_first = self.pages.is_empty();
+        let newest = if is_first { &mut self.head } else { &mut self.tail };
         let run = newest
             .iter()
             .rev()
@@ -121,13 +123,14 @@ impl Lane {
             .take_while(|entry| entry.is_cold() && entry.fetch == Fetch::Idle)
             .count();
         self.cold_back = run;
-        if run < PAGE_ENTRIES {
+        // What is older than the page may stay in the head, and not behind the page.
+        if run < count || (!is_first && run < newest.len()) {
             return None;
         }
-        self.cold_back = run - PAGE_ENTRIES;
-        self.cold -= PAGE_ENTRIES;
-        let from = newest.len() - PAGE_ENTRIES;
-        Some(newest.drain(from..).collect())
+        self.cold_back = run - count;
+        self.cold -= count;
+        let from = if is_first { newest.len() - count } else { 0 };
+        Some(newest.drain(from..from + count).collect())
     }
 
     /// Adds a page after all others; its entries were the newest in memory.

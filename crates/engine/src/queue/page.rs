@@ -5,9 +5,6 @@ use super::entry::{Entry, Fetch, NEVER};
 use crate::codec::{Malformed, Reader, Writer};
 use crate::{Position, Time};
 
-/// Entries of a page.
-pub(crate) const PAGE_ENTRIES: usize = 1024;
-
 const DURABLE: u8 = 1;
 const REDELIVERED: u8 = 2;
 const EXPIRES: u8 = 4;

@@ -71,9 +71,10 @@ impl Engine {
         if self.in_group {
             return;
         }
+        let count = self.options.limits.page_entries;
         let Some(queue) = self.queues.get_mut(slot) else { return };
         for lane in 0..queue.lanes.len() {
-            let Some(entries) = queue.lanes[lane].take_cold_run() else { continue };
+            let Some(entries) = queue.lanes[lane].take_cold_run(count) else { continue };
             let (number, durable) = (queue.number, queue.durable);
             if let Some(taking) = &mut self.taking {
                 for entry in entries.iter().filter(|entry| entry.durable) {

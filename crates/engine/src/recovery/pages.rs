@@ -91,7 +91,8 @@ impl Engine {
     ///   in this one.
     /// - When it was read back its entries joined the end of the lane's head. From there they leave
     ///   at the front only, so that whatever is out, settled or requeued of them has a lower number
-    ///   than all that stayed. A page is cut off the end of head or tail without a gap. Hence
+    ///   than all that stayed. A page is cut without a gap, off the end of the head or, where
+    ///   there are pages, off the beginning of the tail, which is newer than all of them. Hence
     ///   what is live of the older page from this page's first number on is in this page, whole.
     /// - What is below stayed in memory then. Unless a record settles it, it is live, and the older
     ///   page still says where it is: a segment with live references goes only after a snapshot,

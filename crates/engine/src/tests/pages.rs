@@ -5,6 +5,9 @@ use crate::limits::Limits;
 use crate::random::Random;
 use std::collections::VecDeque;
 
+/// Pages of these sizes are tried.
+const PAGE_ENTRIES: [usize; 4] = [1024, 2, 30, 200];
+
 /// A queue with one list for each priority, of messages that all survive a restart.
 struct Run {
     world: World,
@@ -23,6 +26,7 @@ impl Run {
             queue_resident_bytes_max: 2_000,
             resident_bytes_max: 5_000,
             snapshot_at_once: 1 << (seed % 11),
+            page_entries: PAGE_ENTRIES[seed as usize % PAGE_ENTRIES.len()],
             ..Limits::default()
         });
         world.fx.quiet = true;
@@ -55,14 +59,27 @@ impl Run {
 
     fn publish(&mut self, count: u64) {
         self.lines.push(format!("{count} messages"));
+        self.publish_by("a", count);
+        self.run("a passive q");
+    }
+
+    /// Publishes messages of which none is in the queue before all are.
+    fn publish_together(&mut self, count: u64) {
+        self.run("t transactions");
+        self.lines.push(format!("{count} messages together"));
+        self.publish_by("t", count);
+        self.run("t commit");
+    }
+
+    fn publish_by(&mut self, session: &str, count: u64) {
         for _ in 0..count {
             let priority = self.below(self.lists.len() as u64) as usize;
             let number = self.next;
             self.next += 1;
             self.lists[priority].push_back(number);
-            self.world.act_on(&format!("a publish - q {number} persistent priority={priority}"));
+            let line = format!("{session} publish - q {number} persistent priority={priority}");
+            self.world.act_on(&line);
         }
-        self.run("a passive q");
     }
 
     fn take(&mut self, count: u64) {
@@ -76,7 +93,11 @@ impl Run {
     }
 
     fn step(&mut self) {
-        match self.below(20) {
+        match self.below(22) {
+            20..22 => {
+                let count = self.below(50);
+                self.publish_together(count);
+            }
             0..4 => {
                 let count = self.below(1_000);
                 self.publish(count);
@@ -116,7 +137,7 @@ impl Run {
 
 #[test]
 fn pages_that_were_read_back_and_cut_anew_are_recovered() {
-    for seed in 0..9 {
+    for seed in 0..12 {
         let mut run = Run::new(seed, if seed % 3 == 2 { 2 } else { 1 });
         for _ in 0..40 {
             run.step();
