@@ -83,8 +83,8 @@ pub(crate) struct Segments {
     making: Option<Making>,
     /// What is left of a segment that could not be made, to be removed.
     abandoned: Option<u32>,
-    /// A job is out.
-    busy: bool,
+    /// The job that is out.
+    out: Option<Space>,
     pause: Pause,
     /// Something found no space, and not everything needed is made since. There is no pause without
     /// it, so that whoever looks at it knows when to call `retry`.
@@ -307,11 +307,16 @@ impl Segments {
     /// Gives up a segment in reserve, so that a checkpoint finds space. False: there is none.
     pub(crate) fn give_up_reserve(&mut self) -> bool {
         self.lacks(Pause::Making);
-        let at = self.next.iter().rposition(|next| next.made);
-        let file = self.free.pop_back().map(|file| file.0);
-        let file = file.or_else(|| Some(self.next.remove(at?)?.id));
+        let free = self.free.iter().rposition(|file| !self.is_reused(file.0));
+        let file = free.and_then(|at| self.free.remove(at)).map(|file| file.0);
+        let next = self.next.iter().rposition(|next| next.made);
+        let file = file.or_else(|| Some(self.next.remove(next?)?.id));
         self.discard.extend(file);
         file.is_some()
+    }
+    /// Whether the job that is out makes a segment of that file.
+    fn is_reused(&self, id: u32) -> bool {
+        matches!(self.out, Some(Space::Reuse { from, .. }) if from == id)
     }
     fn lacks(&mut self, pause: Pause) {
         self.short = true;
@@ -325,13 +330,12 @@ impl Segments {
 
     /// The next piece of work. `zero`: new segments are overwritten with zeros.
     pub(crate) fn next_job(&mut self, zero: bool) -> Option<Space> {
-        if self.busy || self.pause == Pause::Everything {
+        if self.out.is_some() || self.pause == Pause::Everything {
             return None;
         }
         self.collect();
-        let job = self.choose(zero);
-        self.busy = job.is_some();
-        job
+        self.out = self.choose(zero);
+        self.out.clone()
     }
 
     fn choose(&mut self, zero: bool) -> Option<Space> {
@@ -381,7 +385,7 @@ impl Segments {
     }
 
     pub(crate) fn done(&mut self, space: &Space) {
-        self.busy = false;
+        self.out = None;
         match *space {
             Space::Create { .. } => {
                 if let Some(making) = &mut self.making {
@@ -427,7 +431,7 @@ impl Segments {
 
     /// There was no space. A segment that was begun is given up.
     pub(crate) fn full(&mut self, space: &Space) {
-        self.busy = false;
+        self.out = None;
         match space {
             Space::Create { .. } => self.making = None,
             Space::Zero { id, .. } => {
@@ -449,5 +453,25 @@ impl Segments {
         let retired = self.retired.iter().flat_map(|retired| &retired.files).map(|file| file.1);
         let bytes = made.chain(next).chain(free).chain(retired).sum();
         (self.used.len(), bytes, self.used.iter().map(|used| used.usage.live).sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BYTES: u32 = 64 << 10;
+
+    #[test]
+    fn a_file_that_is_being_reused_is_not_given_up() {
+        let mut segments = Segments::new(BYTES, BYTES, 8);
+        segments.restore(Usage { id: 1, bytes: BYTES.into(), live: 1, total: 1 });
+        segments.restore_free(2, BYTES.into());
+        let job = segments.next_job(false).expect("segments are lacking");
+        assert!(matches!(job, Space::Reuse { from: 2, .. }), "{job:?}");
+        assert!(!segments.give_up_reserve());
+        segments.done(&job);
+        let next = segments.next_job(false);
+        assert!(!matches!(next, Some(Space::Remove { id: 2 })), "{next:?}");
     }
 }

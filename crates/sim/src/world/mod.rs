@@ -287,6 +287,15 @@ impl World {
 
     fn options(&self, seed: u64) -> angarium_node::Options {
         let sizes = &self.plan.sizes;
+        // What is in a page may be too much, or dead, until it was read: the checks of limits and dead
+        // letters are about what need not be read.
+        let has_limits = self.plan.queues.iter().any(|queue| {
+            queue.length_max.is_some() || queue.dead_letters_to.is_some() || queue.ttl.is_some()
+        });
+        let page_entries = match has_limits {
+            true => Limits::default().page_entries,
+            false => PAGE_ENTRIES[seed as usize % PAGE_ENTRIES.len()],
+        };
         let mut key = [0; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
         angarium_node::Options {
@@ -295,7 +304,7 @@ impl World {
                 queue_resident_bytes_max: sizes.queue_resident_bytes_max,
                 settles_at_once: SETTLES_AT_ONCE[seed as usize % SETTLES_AT_ONCE.len()],
                 snapshot_at_once: SNAPSHOT_AT_ONCE[seed as usize % SNAPSHOT_AT_ONCE.len()],
-                page_entries: PAGE_ENTRIES[seed as usize % PAGE_ENTRIES.len()],
+                page_entries,
                 ..Limits::default()
             },
             journal: angarium_journal::Options {
