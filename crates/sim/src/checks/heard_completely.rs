@@ -33,10 +33,11 @@ fn judge(
         Laggard::Spool => hearing.is_last_word(message),
         Laggard::DropNew | Laggard::Disconnect => true,
     };
-    // Where a disk keeps next to nothing they may get lost themselves, and nothing comes after them.
-    let counts = |said: &&Said<'_>| {
-        laggard != Laggard::Spool || !can_lag || !hearing.is_last_word(said.emit.message)
-    };
+    // Where a disk keeps next to nothing they may get lost themselves, and nothing comes after them. And
+    // what is taken out for others that come with it is told of once all of these are written.
+    let keeps_last_words = !matches!(laggard, Laggard::Spool | Laggard::DropOldest);
+    let counts =
+        |said: &&Said<'_>| keeps_last_words || !can_lag || !hearing.is_last_word(said.emit.message);
     let who = ear.listen.listener;
     let mut newest: BTreeMap<u32, MessageId> = BTreeMap::new();
     let (mut missing, mut told) = (0, 0);
