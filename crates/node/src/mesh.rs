@@ -8,9 +8,10 @@ use crate::parcel::{
     write_publish,
 };
 use angarium_engine::{
-    ConnectionId, Delivery, Forward, Heard, Publish, Request, SessionId, ShardId, Shards,
+    ConnectionId, Delivery, Forward, Heard, Publish, Request, SessionId, ShardId, Shards, Time,
 };
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 /// Bytes of messages on their way to a shard beyond which publishers wait for it.
 const UNDERWAY_BYTES_MAX: u64 = 4 << 20;
@@ -19,6 +20,8 @@ const UNDERWAY_BYTES_MAX: u64 = 4 << 20;
 pub const PARCEL_BYTES: usize = 64 << 10;
 /// Room that a parcel begins with, at most: what is read from a client at once, and its words' heads.
 const ROOM_BYTES_MAX: usize = PARCEL_BYTES + (16 << 10);
+/// How long somebody who hears a publisher well is remembered.
+const OTHERS: Duration = Duration::from_secs(10);
 /// Bytes of messages from a shard after which it is told that they were taken.
 const TAKEN_BYTES: u64 = UNDERWAY_BYTES_MAX / 8;
 
@@ -48,6 +51,9 @@ struct Link {
     taken: u64,
     /// Its publishers that wait for some connection here.
     held: BTreeSet<ConnectionId>,
+    /// Those of its publishers that somebody here heard well while they waited for another one, and until
+    /// when that is remembered.
+    others: BTreeMap<ConnectionId, Time>,
     /// Where its connections that use queues are at home, by their slot there.
     guests: Vec<Option<ConnectionId>>,
 }
@@ -362,6 +368,26 @@ impl Mesh {
         if self.link(shard).held.remove(&publisher) {
             self.say(shard, &Word::Relieved(publisher));
         }
+    }
+
+    /// Whether it waits for a connection here.
+    #[inline]
+    pub(crate) fn is_held(&self, shard: ShardId, publisher: ConnectionId) -> bool {
+        let held = &self.links[usize::from(shard.0)].held;
+        !held.is_empty() && held.contains(&publisher)
+    }
+
+    /// Whether others than those whom it waits for are taken to hear it.
+    pub(crate) fn has_others(&self, now: Time, shard: ShardId, publisher: ConnectionId) -> bool {
+        let others = &self.links[usize::from(shard.0)].others;
+        others.get(&publisher).is_some_and(|until| now < *until)
+    }
+
+    /// Remembers that there are.
+    pub(crate) fn note_others(&mut self, now: Time, shard: ShardId, publisher: ConnectionId) {
+        let others = &mut self.link(shard).others;
+        others.retain(|_, until| now < *until);
+        others.insert(publisher, now.plus(OTHERS));
     }
 
     /// A publisher of another shard has gone.

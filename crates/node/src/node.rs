@@ -318,6 +318,7 @@ impl Node {
         self.world.tell_lost(&mut self.engine);
         self.begin_episodes(now);
         self.end_laggards(now);
+        self.slowed.hold(now, &mut self.world.held_briefly);
         self.forget_outran();
         self.tell_congestion();
         self.tell_spent();

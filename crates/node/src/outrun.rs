@@ -1,6 +1,7 @@
 //! Publishers that put more into a queue than its consumers get, and those that flood others with what
 //! comes to nothing, are read from a moment later.
 
+use crate::egress::Publisher;
 use crate::node::Node;
 use crate::parcel::{FromHome, Word};
 use angarium_engine::{ConnectionId, Time};
@@ -64,10 +65,12 @@ pub(crate) struct FloodAtHome {
     disturbs: bool,
 }
 
-/// Connections that are slowed down, and when they go on: all together.
+/// Connections that are slowed down, and publishers that wait for somebody who is behind for a moment
+/// only; and when they go on: all together.
 #[derive(Debug, Default)]
 pub(crate) struct Slowed {
     connections: Vec<ConnectionId>,
+    publishers: Vec<Publisher>,
     until: Option<Time>,
 }
 
@@ -77,18 +80,26 @@ impl Slowed {
         self.until.get_or_insert(now.plus(PAUSE));
     }
 
+    /// The same for publishers.
+    pub(crate) fn hold(&mut self, now: Time, publishers: &mut Vec<Publisher>) {
+        if !publishers.is_empty() {
+            self.publishers.append(publishers);
+            self.until.get_or_insert(now.plus(PAUSE));
+        }
+    }
+
     /// When they go on.
     pub(crate) fn deadline(&self) -> Option<Time> {
         self.until
     }
 
     /// Those that go on now.
-    fn take_due(&mut self, now: Time) -> Vec<ConnectionId> {
+    fn take_due(&mut self, now: Time) -> (Vec<ConnectionId>, Vec<Publisher>) {
         if self.until.is_none_or(|due| due > now) {
-            return Vec::new();
+            return Default::default();
         }
         self.until = None;
-        std::mem::take(&mut self.connections)
+        (std::mem::take(&mut self.connections), std::mem::take(&mut self.publishers))
     }
 }
 
@@ -186,7 +197,9 @@ impl Node {
 
     /// Lets those go on whose moment is over.
     pub(crate) fn let_slowed_go_on(&mut self, now: Time) {
-        for id in self.slowed.take_due(now) {
+        let (slowed, held) = self.slowed.take_due(now);
+        self.world.let_go(held);
+        for id in slowed {
             if let Some(connection) = self.connections[id.0 as usize].as_mut() {
                 connection.is_slowed = false;
             }

@@ -128,9 +128,11 @@ impl Node {
         let Forward { origin, subject, message, .. } = *forward;
         let is_own = origin == self.options.shard;
         if reached.crowded && is_own {
-            self.world.ahead(publisher);
+            self.world.ahead(publisher, false);
         } else if reached.crowded {
-            self.world.hold_elsewhere(origin, publisher);
+            self.world.hold_elsewhere(now, origin, publisher);
+        } else if reached.listeners > 0 && !is_own {
+            self.world.heard_elsewhere(now, origin, publisher);
         }
         if forward.asks && reached.is_nobody() {
             let reply = nats::reply_of(message.format, message.properties).unwrap_or_default();

@@ -11,7 +11,7 @@ use crate::spill::Spill;
 use angarium_engine as engine;
 use angarium_engine::{
     Call, Confirm, ConnectionId, Delivery, Effects, Forward, Heard, Load, Lost, Refusal, Reply,
-    Returned, SessionId, ShardId, Shards,
+    Returned, SessionId, ShardId, Shards, Time,
 };
 use angarium_journal::Journal;
 use angarium_protocol::{Credentials, Outlet, World as ProtocolWorld};
@@ -62,6 +62,8 @@ pub(crate) struct World {
     /// By connection: it publishes faster than all who listen to it can take, and waits for one of
     /// them.
     pub(crate) held: Vec<bool>,
+    /// Those of them, and of other shards' publishers, that wait for a moment only.
+    pub(crate) held_briefly: Vec<Publisher>,
     /// Who was last found to have much unsent.
     pub(crate) crowded: Option<Behind>,
     /// Connections that were too far behind and are to be ended.
@@ -102,6 +104,7 @@ impl World {
             mesh: Mesh::new(options.shard, options.shards),
             egress: Vec::new(),
             held: Vec::new(),
+            held_briefly: Vec::new(),
             crowded: None,
             laggards: Vec::new(),
             lagging: Vec::new(),
@@ -153,7 +156,7 @@ impl World {
     }
 
     /// Lets publishers go on.
-    fn let_go(&mut self, publishers: Vec<Publisher>) {
+    pub(crate) fn let_go(&mut self, publishers: Vec<Publisher>) {
         for publisher in publishers {
             match publisher {
                 Publisher::Here(connection) => self.held[connection.0 as usize] = false,
@@ -163,11 +166,25 @@ impl World {
     }
 
     /// All who have heard a message of another shard's publisher have much unsent: it is to wait.
-    pub(crate) fn hold_elsewhere(&mut self, shard: ShardId, publisher: ConnectionId) {
+    pub(crate) fn hold_elsewhere(&mut self, now: Time, shard: ShardId, publisher: ConnectionId) {
         let Some(Behind::Connection(behind)) = self.crowded.take() else { return };
         let egress = &mut self.egress[behind.0 as usize];
         if !egress.is_stalled() && self.mesh.hold(shard, publisher) {
-            egress.hold(Publisher::There(shard, publisher));
+            let publisher_there = Publisher::There(shard, publisher);
+            egress.hold(publisher_there);
+            if self.mesh.has_others(now, shard, publisher) {
+                self.held_briefly.push(publisher_there);
+            }
+        }
+    }
+
+    /// Somebody here hears another shard's publisher well: where it waits for one who does not, that is
+    /// another one.
+    #[inline]
+    pub(crate) fn heard_elsewhere(&mut self, now: Time, shard: ShardId, publisher: ConnectionId) {
+        if self.mesh.is_held(shard, publisher) && !self.mesh.has_others(now, shard, publisher) {
+            self.mesh.note_others(now, shard, publisher);
+            self.held_briefly.push(Publisher::There(shard, publisher));
         }
     }
 
@@ -352,7 +369,7 @@ impl ProtocolWorld for World {
         self.egress[connection.0 as usize].spooled.is_some()
     }
 
-    fn ahead(&mut self, publisher: ConnectionId) {
+    fn ahead(&mut self, publisher: ConnectionId, has_others: bool) {
         let slot = publisher.0 as usize;
         match self.crowded.take() {
             Some(Behind::Connection(behind)) if behind != publisher && !self.held[slot] => {
@@ -364,6 +381,10 @@ impl ProtocolWorld for World {
                 self.held[slot] = true;
             }
             _ => {}
+        }
+        let held = Publisher::Here(publisher);
+        if has_others && self.held[slot] && self.held_briefly.last() != Some(&held) {
+            self.held_briefly.push(held);
         }
     }
 

@@ -106,8 +106,9 @@ pub type Authentication = Result<Identity, String>;
 pub trait World: Effects {
     /// Where output for a connection is written.
     fn outlet(&mut self, connection: ConnectionId) -> &mut Outlet;
-    /// All who hear what the connection emits have much unsent: the host may let it wait for them.
-    fn ahead(&mut self, connection: ConnectionId);
+    /// All who hear what the connection emits have much unsent: the host may let it wait for them. For a
+    /// moment only where others hear it well besides, who are not to wait for those.
+    fn ahead(&mut self, connection: ConnectionId, has_others: bool);
     /// Whether messages that were handed to the connection wait elsewhere than in its outlet. Once they
     /// do no longer, the host calls [`Session::caught_up`].
     fn is_behind(&self, connection: ConnectionId) -> bool {

@@ -6,6 +6,7 @@ use angarium_engine::{
     Request,
 };
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 fn check(shards: usize, script: &str) {
     Broker::new(shards).play(script);
@@ -283,6 +284,39 @@ fn a_publisher_waits_for_those_on_another_shard_who_are_all_behind() {
     assert_eq!(broker.heard("quick").matches("MSG s").count(), 200);
     broker.set_deaf("slow", false);
     assert!(!broker.is_connected("slow"));
+}
+
+/// A publisher on shard 0 sends to one who is behind and then to one who is not, wherever they are: it
+/// waits for a moment at most. Without the latter it waits.
+fn check_wait(slow: usize, quick: usize) {
+    let mut broker = Broker::new(2);
+    broker.connect("p", 0);
+    broker.play(&format!("slow@{slow}> SUB s 1"));
+    broker.play(&format!("quick@{quick}> SUB q 1"));
+    broker.set_deaf("slow", true);
+    let message = format!("PUB s 1000\r\n{}\r\n", "x".repeat(1000));
+    while broker.is_read("p") {
+        broker.say("p", &message);
+    }
+    broker.pass(Duration::from_millis(2));
+    assert!(!broker.is_read("p"), "{slow} {quick}: nobody else hears it");
+    broker.set_deaf("slow", false);
+    broker.set_deaf("slow", true);
+    let many = EGRESS_BYTES_MAX / 1000 + 2;
+    for _ in 0..6 {
+        assert!(broker.is_read("p"), "{slow} {quick}");
+        broker.say("p", &format!("{}PUB q 1\r\nx\r\n", message.repeat(many)));
+        broker.pass(Duration::from_millis(2));
+    }
+    assert_eq!(broker.heard("quick").matches("MSG q").count(), 6, "{slow} {quick}");
+    assert!(!broker.is_connected("slow"), "{slow} {quick}: its own bound");
+}
+
+#[test]
+fn a_publisher_that_others_hear_waits_for_nobody_long() {
+    for (slow, quick) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        check_wait(slow, quick);
+    }
 }
 
 #[test]

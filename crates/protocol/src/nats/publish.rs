@@ -8,7 +8,10 @@ use crate::{Close, Turn, World};
 use angarium_engine::{
     Content, Emit, Format, Refusal, RefusalKind, Streak, SubjectPermissions, SubjectRules,
 };
+use std::time::Duration;
 
+/// How long somebody who hears a publisher well is remembered.
+const OTHERS: Duration = Duration::from_secs(10);
 /// Asks who the server thinks the client is.
 const USER_INFO: &str = "$SYS.REQ.USER.INFO";
 
@@ -50,7 +53,8 @@ impl Connection {
         let asks = self.wishes.no_responders && !message.reply.is_empty();
         let emit = Emit { subject: &self.subject, echo: self.wishes.echo, asks, content };
         match turn.engine.emit_next(turn.now, self.session(), &emit, streak, turn.world) {
-            Ok(reached) if reached.crowded => turn.world.ahead(self.id),
+            Ok(reached) if reached.crowded => self.heard_late(turn),
+            Ok(reached) if self.is_ahead && reached.listeners > 0 => self.heard_well(turn),
             Ok(reached) if reached.is_nobody() && !message.reply.is_empty() => {
                 let name = std::mem::take(&mut self.subject);
                 self.unanswered(turn, &name, message.reply);
@@ -60,6 +64,21 @@ impl Connection {
             Err(refusal) => self.not_done(turn, before, &refusal),
         }
         Ok(())
+    }
+
+    /// All who hear the message have much unsent.
+    #[cold]
+    fn heard_late<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+        self.is_ahead = true;
+        turn.world.ahead(self.id, turn.now < self.others_until);
+    }
+
+    /// Somebody hears it well. In between nothing was sent to those who were behind: it is another one.
+    #[cold]
+    fn heard_well<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+        self.is_ahead = false;
+        self.others_until = turn.now.plus(OTHERS);
+        turn.world.ahead(self.id, true);
     }
 
     /// It was not done after all: what was said since `before` is taken back.

@@ -46,6 +46,10 @@ pub struct Connection {
     pub(super) subject: String,
     /// Properties of the message at hand, kept for its memory.
     pub(super) scratch: Vec<u8>,
+    /// Of what was published in this step, all who heard the last message had much unsent.
+    pub(super) is_ahead: bool,
+    /// Until when others than those who are behind are taken to hear what it publishes.
+    pub(super) others_until: Time,
     /// Why it ends, for the log.
     ending: Option<Box<str>>,
 }
@@ -109,6 +113,8 @@ impl Connection {
             pongs_owed: 0,
             subject: String::new(),
             scratch: Vec::new(),
+            is_ahead: false,
+            others_until: Time(0),
             ending: None,
             settings,
         }
@@ -306,6 +312,7 @@ impl Session for Connection {
 
     fn receive<W: World>(&mut self, turn: &mut Turn<'_, W>, input: &[u8]) -> Result<usize, Close> {
         self.heard = turn.now;
+        self.is_ahead = false;
         let (mut used, mut streak) = (0, None);
         while used < input.len() && self.state != State::Waiting {
             match ClientOp::decode(&input[used..], &self.limits) {

@@ -68,7 +68,7 @@ impl World for Surroundings {
     fn outlet(&mut self, connection: ConnectionId) -> &mut Outlet {
         &mut self.outlets[connection.0 as usize]
     }
-    fn ahead(&mut self, _: ConnectionId) {}
+    fn ahead(&mut self, _: ConnectionId, _: bool) {}
     fn authenticate(&mut self, connection: ConnectionId, credentials: Credentials) {
         self.logins.push_back((connection, credentials));
     }
