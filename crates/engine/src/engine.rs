@@ -21,9 +21,9 @@ use crate::taking::Taking;
 use crate::timers::Timers;
 use crate::vhost::Vhost;
 use crate::{
-    ConnectionId, Effects, Emit, Forward, Listen, LoadId, Loaded, Lost, Position, Publish, Reached,
-    ReadHeaders, Refusal, RefusalKind, Request, SessionId, Settle, ShardId, Shards, Streak,
-    SubjectPermissions, Time,
+    ConnectionId, Content, Effects, Emit, Forward, Listen, LoadId, Loaded, Lost, Position, Publish,
+    Reached, ReadHeaders, Refusal, RefusalKind, Request, SessionId, Settle, ShardId, Shards,
+    Streak, SubjectPermissions, Time,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -358,16 +358,6 @@ impl Engine {
     ) -> Result<Reached, Refusal> {
         self.take_emit(now, session, emit, &mut None, fx)
     }
-    /// The same for what the host itself says in the session's virtual host, whatever that session may do.
-    pub fn emit_own<F: Effects>(
-        &mut self,
-        now: Time,
-        session: SessionId,
-        emit: &Emit<'_>,
-        fx: &mut F,
-    ) -> Result<Reached, Refusal> {
-        self.emit_checked(now, session, emit, &mut None, fx)
-    }
     /// The same for one of several in a row. `streak` spares the next one what this one had to look up:
     /// it is set to `None` before the session emits to another subject, or with other wishes, and before
     /// anything else is asked of the engine.
@@ -381,6 +371,17 @@ impl Engine {
         fx: &mut F,
     ) -> Result<Reached, Refusal> {
         self.take_emit(now, session, emit, streak, fx)
+    }
+    /// Hands what the host itself answers to a session to its own listeners of `subject`, and to nobody
+    /// else, whatever that session may publish.
+    pub fn emit_to_self<F: Effects>(
+        &mut self,
+        session: SessionId,
+        subject: &str,
+        content: Content<'_>,
+        fx: &mut F,
+    ) {
+        self.take_emit_to_self(session, subject, content, fx);
     }
     /// Begins to listen to direct messages; a name that listens already goes on as it is. Refused: no
     /// permission, not a pattern of subjects, limits.

@@ -28,22 +28,8 @@ impl Engine {
         streak: &mut Option<Streak>,
         fx: &mut F,
     ) -> Result<Reached, Refusal> {
-        self.session_slot(id).ok_or_else(|| Engine::no_session(id))?;
-        self.check_emit(id, emit)?;
-        self.emit_checked(now, id, emit, streak, fx)
-    }
-
-    /// Emits a message that may be emitted.
-    #[inline]
-    pub(crate) fn emit_checked<F: Effects>(
-        &mut self,
-        now: Time,
-        id: SessionId,
-        emit: &Emit<'_>,
-        streak: &mut Option<Streak>,
-        fx: &mut F,
-    ) -> Result<Reached, Refusal> {
         let slot = self.session_slot(id).ok_or_else(|| Engine::no_session(id))?;
+        self.check_emit(id, emit)?;
         let vhost = self.sessions.get(slot).expect("a session's slot is in use").vhost;
         self.counters.emitted += 1;
         let incoming = Incoming {
@@ -290,6 +276,41 @@ impl Engine {
             hearing.count_all(&leaf.all, listeners, spent, is_deaf, emission, fx);
         }
         self.end_hearing(&hearing, fx)
+    }
+
+    /// Hands what the host itself says to those of a session's listeners, outside of groups, that hear
+    /// `subject`. Nobody else gets it, whatever the subject: where it may go is not the host's to decide,
+    /// and who has it go there may not be allowed to.
+    pub(crate) fn take_emit_to_self<F: Effects>(
+        &mut self,
+        id: SessionId,
+        subject: &str,
+        content: Content<'_>,
+        fx: &mut F,
+    ) {
+        let session = self.session_slot(id).and_then(|slot| self.sessions.get(slot));
+        let Some(vhost) = session.map(|session| session.vhost) else { return };
+        let message = Incoming {
+            exchange: SUBJECT_EXCHANGE,
+            routing_key: subject,
+            also_to: &[],
+            content,
+            redelivered: false,
+            annotations: &NO_ANNOTATIONS,
+        };
+        let mut hearing = Hearing::default();
+        let number = self.direct.next_emission();
+        let emission = Emission { number, streak: 0, message: &message.view() };
+        let Direct { listeners, sessions, leaves, spent, .. } = &mut self.direct;
+        leaves.clear();
+        let interest = &mut self.vhosts.get_mut(vhost).expect("sessions end first").interest;
+        interest.find(subject, leaves);
+        let is_deaf =
+            |listener: &Listener| listener.id != id || listener.is_deaf(subject, None, sessions);
+        for leaf in leaves.iter().filter_map(|leaf| interest.leaf(*leaf)) {
+            hearing.count_all(&leaf.all, listeners, spent, is_deaf, emission, fx);
+        }
+        self.end_hearing(&hearing, fx);
     }
 
     /// Hands a message of another shard to one of a group. Where the group has no member here any

@@ -202,9 +202,9 @@ impl Connection {
         if !subject::is_literal(reply.as_bytes()) {
             return;
         }
-        let emit = Emit { subject: reply, echo: true, asks: false, content };
-        // Whether anybody hears the answer is the client's affair, as with every answer.
-        let _ = turn.engine.emit_own(turn.now, self.session(), &emit, turn.world);
+        // Libraries listen to their answers on the connection that asks. Anywhere else a client could
+        // have the answer go where it may not publish itself.
+        turn.engine.emit_to_self(self.session(), reply, content, turn.world);
     }
 }
 

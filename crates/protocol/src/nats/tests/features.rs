@@ -166,6 +166,32 @@ fn who_it_is_is_told_whoever_else_listens() {
 }
 
 #[test]
+fn who_it_is_is_told_to_whom_asks_and_to_nobody_else() {
+    let answer = "{\"server\":{\"name\":\"angarium\",\"host\":\"0.0.0.0\",\"id\":\"ANGARIUM\",\
+                  \"ver\":\"2.12.0\",\"jetstream\":false},\
+                  \"data\":{\"user\":\"guest\",\"account\":\"/\"}}";
+    let advisory = "$SYS.ADVISORY.LAGGARD.BEGAN";
+    check(&format!(
+        "b> SUB $SYS.ADVISORY.> 9
+         b> SUB me 9
+         b> SUB me g 8
+         A> 1 queue.declare queue=q
+         A< 1 queue.declare-ok queue=q
+         A> 1 queue.bind queue=q exchange=amq.topic routing_key=me
+         A< 1 queue.bind-ok
+         > PUB $SYS.REQ.USER.INFO {advisory} 0|
+         > PUB $SYS.REQ.USER.INFO $QUEUE.q 0|
+         > SUB me 1
+         > UNSUB 1 1
+         > PUB $SYS.REQ.USER.INFO me 0|
+         < MSG me 1 134|{answer}
+         > PUB $SYS.REQ.USER.INFO me 0|
+         A> 1 basic.get queue=q no_ack=true
+         A< 1 basic.get-empty"
+    ));
+}
+
+#[test]
 fn pings_are_answered_and_the_first_one_with_info() {
     check(
         "> PING
