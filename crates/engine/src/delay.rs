@@ -349,8 +349,8 @@ impl Engine {
         }
         self.in_group = true;
         self.place(now, &incoming, &targets, false, fx);
-        if let Some(routed) = routed {
-            self.publish_to_listeners(held.vhost, routed.has_subjects, &incoming, fx);
+        if routed.is_some_and(|routed| routed.has_subjects) {
+            self.publish_to_listeners(held.vhost, &incoming, fx);
         }
         self.end_delay(turn, fx);
         self.in_group = false;

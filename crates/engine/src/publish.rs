@@ -1,6 +1,7 @@
 //! The way of a message in: checked, routed, placed in queues or handed to a consumer at once.
 
-use crate::direct::SUBJECT_EXCHANGE;
+use crate::access::Right;
+use crate::direct::{SUBJECT_EXCHANGE, is_answer_address};
 use crate::engine::Engine;
 use crate::limits::NAME_BYTES_MAX;
 use crate::queue::Queue;
@@ -140,12 +141,19 @@ impl Engine {
     /// subjects that its publisher may not publish to, they are nobody to it.
     fn may_be_heard(&mut self, slot: u32, publish: &Publish<'_>) -> bool {
         // What is published to subjects themselves was refused before.
-        publish.exchange == SUBJECT_EXCHANGE || {
-            let id = self.sessions.get(slot).expect("a session's slot is in use").id;
-            let connection = self.connections[id.connection.0 as usize].as_mut();
-            let grant = connection.and_then(|connection| connection.grant.as_mut());
-            grant.is_none_or(|grant| publish.keys().all(|key| grant.check_subject(key).is_ok()))
+        if publish.exchange == SUBJECT_EXCHANGE {
+            return true;
         }
+        let id = self.sessions.get(slot).expect("a session's slot is in use").id;
+        let connection = self.connections[id.connection.0 as usize].as_mut();
+        let grant = connection.and_then(|connection| connection.grant.as_mut());
+        let Some(grant) = grant else { return true };
+        // Who bound another exchange to that of subjects had the right. Nobody has bound the default
+        // exchange, and whoever is asked for an answer may give it.
+        let leads_there = !publish.exchange.is_empty()
+            || publish.keys().all(is_answer_address)
+            || grant.may(&self.access, Right::Write, SUBJECT_EXCHANGE);
+        leads_there && publish.keys().all(|key| grant.check_subject(key).is_ok())
     }
 
     /// Routes and places a message, and has its publisher told.
@@ -184,9 +192,11 @@ impl Engine {
                 if !targets.is_empty() {
                     taken = self.place(now, &incoming, &targets, wants_flush, fx);
                 }
-                let is_heard = (has_subjects || targets.is_empty())
+                // A key of the default exchange that names no queue may be a subject.
+                let is_subject = publish.exchange.is_empty() && targets.is_empty();
+                let is_heard = (has_subjects || is_subject)
                     && self.may_be_heard(slot, publish)
-                    && self.publish_to_listeners(vhost_slot, has_subjects, &incoming, fx);
+                    && self.publish_to_listeners(vhost_slot, &incoming, fx);
                 (taken, is_heard || !targets.is_empty())
             }
         };

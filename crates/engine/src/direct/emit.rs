@@ -170,25 +170,21 @@ impl Engine {
         reached
     }
 
-    /// Hands a message that came through exchanges to those who listen; says whether anybody does.
+    /// Hands a message that came through exchanges, and that they lead to subjects, to those who listen;
+    /// says whether anybody does.
     #[inline]
     pub(crate) fn publish_to_listeners<F: Effects>(
         &mut self,
         vhost: u32,
-        has_subjects: bool,
         incoming: &Incoming<'_>,
         fx: &mut F,
     ) -> bool {
-        // Without a queue of that name, a key of the default exchange may be the subject that a
-        // requester listens to for its answer.
-        let is_addressed = has_subjects || incoming.exchange.is_empty();
         let host = self.vhosts.get(vhost).expect("sessions end first");
-        if !is_addressed || host.interest.is_empty() {
+        if host.interest.is_empty() {
             return false;
         }
-        let keys = std::iter::once(incoming.routing_key).chain(incoming.also_to.iter().copied());
         let mut is_heard = false;
-        for key in keys {
+        for key in incoming.keys() {
             let reached = self.announce(vhost, key, None, Shards::NONE, &incoming.view(), fx);
             is_heard |= reached.listeners > 0;
         }

@@ -15,6 +15,7 @@ pub(crate) mod listen;
 mod news;
 mod streak;
 
+use crate::publish::INBOX_PREFIX;
 use crate::slab::Slab;
 use foldhash::fast::FixedState;
 
@@ -82,3 +83,11 @@ pub const SUBJECT_EXCHANGE: &str = "amq.topic";
 /// A subject that begins so names a queue: what is emitted to it goes there through the default
 /// exchange, as an answer to a request from a queue's user does.
 pub const QUEUE_SUBJECT_PREFIX: &str = "$QUEUE.";
+
+/// What the subjects begin with on which NATS's libraries listen for answers.
+const ANSWER_SUBJECT_PREFIX: &str = "_INBOX.";
+
+/// Whether a subject is where somebody waits for an answer, as whose address it was made up.
+pub(crate) fn is_answer_address(subject: &str) -> bool {
+    subject.starts_with(ANSWER_SUBJECT_PREFIX) || subject.starts_with(INBOX_PREFIX)
+}

@@ -312,6 +312,47 @@ fn no_exchange_leads_to_listeners_of_subjects_that_are_forbidden() {
 }
 
 #[test]
+fn the_default_exchange_leads_to_subjects_whose_publisher_has_the_right_on_theirs() {
+    let mut world = World::new();
+    world.client("c");
+    world.run("b listen > all");
+    world.run("a queue q");
+    let answers = ["_INBOX.1.x", "amq.rabbitmq.reply-to.gone"];
+    for (write, subject, is_heard) in [
+        (r"^amq\.default$", "secret", false),
+        (r"^amq\.default$", "_INBOX", false),
+        (r"^amq\.default$", "_INBOX.1 cc=secret", false),
+        (r"^amq\.default$", answers[0], true),
+        (r"^amq\.default$", answers[1], true),
+        (r"^amq\.(default|topic)$", "secret", true),
+        (r"^amq\.(default|topic)$", answers[0], true),
+    ] {
+        world.run(&format!("a permit ann .* {write} .*"));
+        let (key, further) = subject.split_once(' ').unwrap_or((subject, ""));
+        let effects = world.run(&format!("c publish - {key} x mandatory {further}"));
+        let heard = format!("b hears all {key} x");
+        let expected = if is_heard { heard } else { "c returned x".to_owned() };
+        assert_eq!(effects, [expected], "{write} {subject}");
+        // Queues are not concerned.
+        assert!(world.run("c publish - q x mandatory").is_empty());
+    }
+}
+
+#[test]
+fn dead_letters_by_the_default_exchange_reach_queues_and_who_waits_for_an_answer() {
+    for (key, is_heard) in [("secret", false), ("_INBOX.1", true), ("q", false)] {
+        let mut world = World::new();
+        world.run("b listen > all");
+        world.run("a queue q");
+        world.run(&format!("a queue dying ttl=100 dlx=- dlk={key}"));
+        world.run("a publish - dying x");
+        let heard = format!("b hears all {key} x");
+        let expected = if is_heard { vec![heard] } else { vec![] };
+        assert_eq!(world.run("time 100"), expected, "{key}");
+    }
+}
+
+#[test]
 fn rules_on_subjects_survive() {
     let mut world = World::new();
     world.run("a user ann hash");

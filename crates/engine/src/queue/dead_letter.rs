@@ -4,6 +4,7 @@ use super::entry::Entry;
 use super::history;
 use super::paging::{Loading, Wanted};
 use super::stored::{Incoming, Stored};
+use crate::direct::is_answer_address;
 use crate::engine::Engine;
 use crate::limits::DEAD_LETTER_DEPTH_MAX;
 use crate::record;
@@ -179,7 +180,11 @@ impl Engine {
         let outer = std::mem::take(&mut self.placements);
         self.place(now, &letter, &targets, false, fx);
         self.placements = outer;
-        self.publish_to_listeners(vhost, routed.has_subjects, &letter, fx);
+        // Whoever made the queue need not have had the right on subjects that its default exchange takes.
+        let answers = || targets.is_empty() && letter.keys().all(is_answer_address);
+        if routed.has_subjects || (exchange.is_empty() && answers()) {
+            self.publish_to_listeners(vhost, &letter, fx);
+        }
         self.dead_letter_depth -= 1;
     }
 

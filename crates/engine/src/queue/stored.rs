@@ -43,6 +43,11 @@ pub(crate) static NO_ANNOTATIONS: Annotations = Annotations {
 };
 
 impl<'a> Incoming<'a> {
+    /// The routing key and all further ones.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &'a str> {
+        std::iter::once(self.routing_key).chain(self.also_to.iter().copied())
+    }
+
     /// What a publisher hands in.
     #[inline]
     pub(crate) fn of(publish: &Publish<'a>) -> Incoming<'a> {
