@@ -311,10 +311,12 @@ impl Engine {
         self.access.vhost_deleted(&vhost.name);
     }
 
-    /// Appends a record about who may do what, and tells the other shards, which have copies.
+    /// Appends a record about who may do what, and tells the other shards, which have copies, and those
+    /// who listen.
     fn append_access<F: Effects>(&mut self, record: &Record<'_>, fx: &mut F) {
         self.append_record(record, fx);
         self.tell_access(record, fx);
+        self.review_listeners(record, fx);
     }
 
     /// Appends a record about topology: rare, and whoever asked for the change waits for its flush.

@@ -38,6 +38,11 @@ pub trait Effects {
     fn returned(&mut self, session: SessionId, returned: &Returned<'_>);
     /// Tells a consumer that its subscription has ended (queue deleted, say).
     fn cancelled(&mut self, session: SessionId, subscription: &str);
+    /// Tells one who listens that its user may not do so any more: it has ceased to. It is named by what
+    /// it listened to, and in which group.
+    fn forbidden(&mut self, session: SessionId, subject: &str, group: Option<&str>) {
+        let _ = (session, subject, group);
+    }
     /// Answers a [`crate::Request`]; exactly once for each, in order per session.
     fn reply(&mut self, session: SessionId, reply: Result<Reply, Refusal>);
     /// Whether the connection's output has room for another delivery. Where not, the host calls

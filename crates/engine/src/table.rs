@@ -45,6 +45,11 @@ impl<T> Table<T> {
         self.len
     }
 
+    /// All values, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.parts.iter().flat_map(|part| part.values.iter())
+    }
+
     #[inline]
     fn part_of(&self, hash: u64) -> usize {
         match self.directory.len() {

@@ -4,6 +4,7 @@ mod broker;
 mod floods;
 mod host;
 mod laggards;
+mod rights;
 mod rows;
 mod shards;
 mod turns;

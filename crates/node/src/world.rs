@@ -310,6 +310,10 @@ impl Effects for World {
         self.touch(session.connection).cancelled(session, subscription);
     }
 
+    fn forbidden(&mut self, session: SessionId, subject: &str, group: Option<&str>) {
+        self.touch(session.connection).forbidden(subject, group);
+    }
+
     fn reply(&mut self, session: SessionId, reply: Result<Reply, Refusal>) {
         self.replies.push_back(Answer { session, reply, after: self.told_in_call });
     }

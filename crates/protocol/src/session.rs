@@ -247,4 +247,9 @@ impl Outlet {
     pub fn cancelled(&mut self, session: SessionId, subscription: &str) {
         crate::amqp091::write_cancelled(self, session, subscription);
     }
+    /// Writes that a subscription to direct messages has ended, because its user may not have it any more;
+    /// only NATS has them.
+    pub fn forbidden(&mut self, subject: &str, group: Option<&str>) {
+        crate::nats::write_forbidden(self, subject, group);
+    }
 }

@@ -22,8 +22,8 @@ pub(crate) struct Listener {
     /// The place of its session in [`Sessions`].
     whose: u32,
     /// The slot of its virtual host.
-    vhost: u32,
-    place: Place,
+    pub(super) vhost: u32,
+    pub(super) place: Place,
     pub(crate) name: Box<str>,
     /// How many messages it has been handed.
     pub(crate) heard: u64,
@@ -32,11 +32,11 @@ pub(crate) struct Listener {
     /// Messages that it missed and was not told of.
     pub(crate) missed: u64,
     /// Its slot, and a number that tells it from others that have had the slot.
-    tag: u64,
+    pub(super) tag: u64,
     /// What becomes of messages for which its connection is too slow, where it says so itself.
     laggard: Option<Laggard>,
     /// Subjects that its pattern matches and that it may not hear.
-    exceptions: Box<[String]>,
+    pub(super) exceptions: Box<[String]>,
 }
 
 /// Those who listen for one session, found by their names.

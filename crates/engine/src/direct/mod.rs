@@ -13,6 +13,7 @@ mod interest;
 mod leaving;
 pub(crate) mod listen;
 mod news;
+mod review;
 mod streak;
 
 use crate::publish::INBOX_PREFIX;

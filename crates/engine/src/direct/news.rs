@@ -166,7 +166,12 @@ impl Engine {
         fx: &mut F,
     ) -> Result<(), Malformed> {
         match news.split_first() {
-            Some((&ACCESS, record)) => self.replay_access(Record::parse(record)?, fx),
+            Some((&ACCESS, record)) => {
+                let record = Record::parse(record)?;
+                self.replay_access(&record, fx)?;
+                self.review_listeners(&record, fx);
+                Ok(())
+            }
             Some((&LISTENING, listening)) => {
                 let Listening { vhost, pattern, group, members } = Listening::parse(listening)?;
                 if let Some(interest) = self.interest_in(vhost) {

@@ -370,6 +370,76 @@ fn rules_on_subjects_survive() {
     assert_eq!(listed(&world).deny, ["app.secret"], "from a snapshot");
 }
 
+/// What a client is told when its user's rights change, and what it hears then of three messages.
+#[track_caller]
+fn check_change(change: &str, ended: &[&str], heard: &[&str]) {
+    let mut world = World::new();
+    world.client("c");
+    world.run("a user bob hash");
+    world.run("a permit bob .* .* .*");
+    for listener in ["pub.a one", "secret.> two", "secret.x three group=g", "> all"] {
+        world.run(&format!("c listen {listener}"));
+    }
+    let told = ended.iter().map(|pattern| format!("c forbidden {pattern}"));
+    let told: Vec<String> = told.chain(["a ok".to_owned()]).collect();
+    assert_eq!(world.run(change), told, "{change}");
+    let mut hears = Vec::new();
+    for subject in ["pub.a", "secret.x", "plain"] {
+        hears.extend(world.run(&format!("b emit {subject} -")));
+    }
+    hears.retain(|line| line != "nobody");
+    hears.sort();
+    let heard: Vec<String> = heard.iter().map(|it| format!("c hears {it} -")).collect();
+    assert_eq!(hears, heard, "{change}");
+}
+
+#[test]
+fn who_may_no_longer_listen_is_told_and_hears_nothing_more() {
+    let all = ["pub.a", "secret.>", "secret.x group=g", ">"];
+    let heard =
+        ["all plain", "all pub.a", "all secret.x", "one pub.a", "three secret.x", "two secret.x"];
+    check_change("a narrow-listening ann pub.> -", &all[1..], &["one pub.a"]);
+    check_change("a narrow-listening ann - secret.>", &all[1..3], &[heard[0], heard[1], heard[3]]);
+    check_change("a narrow-listening ann - secret.x", &all[2..3], &[heard[0], heard[1], heard[3]]);
+    check_change("a narrow-listening ann - secret.y", &[], &heard);
+    check_change("a permit ann .* .* ^other$", &all, &[]);
+    check_change("a permit ann ^$ ^$ ^amq\\.topic$", &[], &heard);
+    check_change("a forbid ann", &all, &[]);
+    check_change("a delete-user ann", &all, &[]);
+    check_change("a user ann other", &[], &heard);
+    check_change("a forbid bob", &[], &heard);
+}
+
+#[test]
+fn what_is_allowed_again_is_heard_by_those_who_listen_still() {
+    let mut world = World::new();
+    world.client("c");
+    check_in(
+        world,
+        "c listen > all
+         c listen secret.x one
+         a narrow-listening ann - secret.>
+         > c forbidden secret.x
+         > a ok
+         b emit secret.x 1
+         > nobody
+         c listen secret.x one
+         > c refused AccessRefused: read access to subject 'secret.x' in vhost '/' refused for user \
+         'ann'
+         a narrow-listening ann - -
+         > a ok
+         b emit secret.x 2
+         > c hears all secret.x 2
+         c listen secret.x one
+         b emit secret.x 3
+         > c hears all secret.x 3
+         > c hears one secret.x 3
+         c disconnect
+         b emit secret.x 4
+         > nobody",
+    );
+}
+
 #[test]
 fn what_was_handed_out_and_is_lost_is_told_with_the_next() {
     let mut world = World::new();

@@ -107,19 +107,19 @@ impl Engine {
                     .unbind(binding.source, &binding.target, binding.key, &binding.arguments)
                     .map_err(text)?;
             }
-            record => self.replay_access(record, fx)?,
+            record => self.replay_access(&record, fx)?,
         }
         Ok(())
     }
 
     pub(crate) fn replay_access<F: Effects>(
         &mut self,
-        record: Record<'_>,
+        record: &Record<'_>,
         fx: &mut F,
     ) -> Result<(), String> {
         match record {
             Record::VhostCreated { name } => {
-                if !self.vhost_slots.contains_key(name) {
+                if !self.vhost_slots.contains_key(*name) {
                     self.add_vhost(name);
                 }
             }
@@ -140,7 +140,7 @@ impl Engine {
                 self.access.vhost_deleted(&vhost.name);
             }
             Record::UserPut { name, password_hash, administrator } => {
-                self.access.put_user(name, password_hash, administrator);
+                self.access.put_user(name, password_hash, *administrator);
             }
             Record::UserDeleted { name } => {
                 self.access.delete_user(name);
@@ -150,10 +150,10 @@ impl Engine {
                 self.access.set_permissions(set).map_err(text)?;
             }
             Record::SubjectPermissionsSet { user, vhost, subjects } => {
-                self.access.set_subject_permissions(user, vhost, &subjects).map_err(text)?;
+                self.access.set_subject_permissions(user, vhost, subjects).map_err(text)?;
             }
             Record::QuotaSet { user, quota } => {
-                self.access.set_quota(user, quota).map_err(text)?;
+                self.access.set_quota(user, *quota).map_err(text)?;
             }
             Record::PermissionsCleared { user, vhost } => {
                 self.access.clear_permissions(user, vhost);

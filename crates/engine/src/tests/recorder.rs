@@ -153,6 +153,10 @@ impl Effects for Recorder {
     fn cancelled(&mut self, session: SessionId, subscription: &str) {
         self.line(session, &format!("cancelled {subscription}"));
     }
+    fn forbidden(&mut self, session: SessionId, subject: &str, group: Option<&str>) {
+        let group = group.map_or(String::new(), |group| format!(" group={group}"));
+        self.line(session, &format!("forbidden {subject}{group}"));
+    }
     fn reply(&mut self, session: SessionId, reply: Result<Reply, Refusal>) {
         let text = match reply {
             Ok(Reply::Done) => "ok".to_owned(),

@@ -477,6 +477,14 @@ fn access_request(word: &str, words: &Words<'_>) -> Request {
             let subjects = SubjectPermissions { publish, ..SubjectPermissions::default() };
             Request::SetSubjectPermissions { user: text(1), vhost, subjects }
         }
+        // `-` stands for none.
+        "narrow-listening" => {
+            let rules = |index: usize| Vec::from_iter(Some(text(index)).filter(|it| it != "-"));
+            let listen = SubjectRules { allow: rules(2), deny: rules(3) };
+            let subjects = SubjectPermissions { listen, ..SubjectPermissions::default() };
+            Request::SetSubjectPermissions { user: text(1), vhost, subjects }
+        }
+        "forbid" => Request::ClearPermissions { user: text(1), vhost },
         "quota" => {
             let mut quota = Quota::default();
             quota.laggard = words.value("laggard").and_then(Laggard::named);

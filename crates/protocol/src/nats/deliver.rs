@@ -1,8 +1,8 @@
 //! What the engine sends to a connection, written in NATS's protocol straight into its outlet.
 
-use super::codec::Message;
+use super::codec::{Message, server};
 use super::frame::{END, put_last_number};
-use super::mapping;
+use super::{fault, mapping};
 use crate::Outlet;
 use angarium_engine::{Delivery, Format};
 
@@ -27,6 +27,12 @@ fn write_reworded(outlet: &mut Outlet, delivery: &Delivery<'_>) {
         headers = mapping::with_missed(&headers, delivery.missed).into();
     }
     write(outlet, delivery, &mapping::subject(message), &reply, &headers);
+}
+
+/// Writes what a client hears where a subscription has ended that it may not have any more.
+pub(crate) fn write_forbidden(outlet: &mut Outlet, subject: &str, group: Option<&str>) {
+    let text = fault::subscription_violation(subject, group.unwrap_or_default());
+    server::write_error(&mut outlet.bytes, &text);
 }
 
 /// The control line of a listener's last message, kept for as long as the next ones have the same.

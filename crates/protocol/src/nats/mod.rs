@@ -17,7 +17,7 @@ mod subject;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use deliver::{ControlLine, write_delivery};
+pub(crate) use deliver::{ControlLine, write_delivery, write_forbidden};
 pub use mapping::reply_of;
 pub(crate) use mapping::visit_properties;
 pub use session::Connection;

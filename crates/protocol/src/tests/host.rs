@@ -44,6 +44,9 @@ impl Effects for Surroundings {
     fn cancelled(&mut self, session: SessionId, subscription: &str) {
         self.outlet(session.connection).cancelled(session, subscription);
     }
+    fn forbidden(&mut self, session: SessionId, subject: &str, group: Option<&str>) {
+        self.outlet(session.connection).forbidden(subject, group);
+    }
     fn reply(&mut self, session: SessionId, reply: Result<Reply, Refusal>) {
         self.replies.push_back((session, reply));
     }

@@ -1,0 +1,104 @@
+//! Rights change while clients listen, on whichever shards.
+
+use super::broker::Broker;
+use angarium_engine::{Request, SubjectPermissions, SubjectRules};
+use std::time::Duration;
+
+/// A broker with clients of `user` on two shards, and one of another user who publishes and shares a group
+/// with one of them.
+fn broker(shards: usize) -> Broker {
+    let mut broker = Broker::new(shards);
+    let (user, everything) = ("other".to_owned(), || ".*".to_owned());
+    broker.administer(
+        "/",
+        Request::PutUser { name: user.clone(), password_hash: String::new(), administrator: false },
+    );
+    broker.administer(
+        "/",
+        Request::SetPermissions {
+            user,
+            vhost: "/".to_owned(),
+            configure: everything(),
+            write: everything(),
+            read: everything(),
+        },
+    );
+    broker.play(
+        "a@1> SUB secret.> 1|SUB pub.* 2|SUB > 3
+         b@2> SUB secret.x g 1|SUB pub.a 2
+         p@0> CONNECT {\"user\":\"other\",\"pass\":\"secret\",\"verbose\":false}
+         p> SUB secret.* g 7
+         p> PUB pub.a 0|
+         a< MSG pub.a 2 0||MSG pub.a 3 0|
+         b< MSG pub.a 2 0|
+         p<",
+    );
+    broker
+}
+
+fn narrow(allow: &[&str], deny: &[&str]) -> Request {
+    let texts = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect();
+    let listen = SubjectRules { allow: texts(allow), deny: texts(deny) };
+    let subjects = SubjectPermissions { listen, ..SubjectPermissions::default() };
+    Request::SetSubjectPermissions { user: "user".to_owned(), vhost: "/".to_owned(), subjects }
+}
+
+#[test]
+fn subscriptions_end_on_all_shards_when_their_user_may_not_have_them_any_more() {
+    for shards in [1, 2, 3] {
+        let mut broker = broker(shards);
+        broker.administer("/", narrow(&[], &["secret.>"]));
+        broker.play(
+            "a< -ERR 'Permissions Violation for Subscription to \"secret.>\"'
+             b< -ERR 'Permissions Violation for Subscription to \"secret.x\" using queue \"g\"'
+             p> PUB secret.x 0|
+             p> PUB secret.x 0|
+             p< MSG secret.x 7 0||MSG secret.x 7 0|
+             p> PUB pub.a 0|
+             a< MSG pub.a 2 0||MSG pub.a 3 0|
+             b< MSG pub.a 2 0|
+             a> SUB secret.x 1
+             a< -ERR 'Permissions Violation for Subscription to \"secret.x\"'
+             a> PING
+             a< PONG",
+        );
+        broker.administer("/", narrow(&["pub.a"], &[]));
+        broker.play(
+            "a< -ERR 'Permissions Violation for Subscription to \"pub.*\"'|\
+             -ERR 'Permissions Violation for Subscription to \">\"'
+             b<
+             p> PUB pub.a 0|
+             a<
+             b< MSG pub.a 2 0|",
+        );
+        let (user, vhost) = ("user".to_owned(), "/".to_owned());
+        broker.administer("/", Request::ClearPermissions { user, vhost });
+        broker.play(
+            "b< -ERR 'Permissions Violation for Subscription to \"pub.a\"'
+             p> PUB pub.a 0|
+             b<",
+        );
+    }
+}
+
+#[test]
+fn clients_of_a_user_that_is_deleted_hear_nothing_while_they_leave() {
+    for shards in [1, 2, 3] {
+        let mut broker = broker(shards);
+        broker.administer("/", Request::DeleteUser { name: "user".to_owned() });
+        let told = broker.heard("a") + &broker.heard("b");
+        // Elsewhere than at home they are gone at once.
+        let ended = [5, 2, 0][shards - 1];
+        assert_eq!(told.matches("-ERR 'Permissions Violation for Subscription").count(), ended);
+        assert_eq!((broker.is_connected("a"), broker.is_connected("b")), (shards == 1, shards < 3));
+        broker.play(
+            "p> PUB pub.a 0|
+             p> PUB secret.x 0|
+             a<
+             b<
+             p< MSG secret.x 7 0|",
+        );
+        broker.pass(Duration::from_millis(500));
+        assert!(!broker.is_connected("a") && !broker.is_connected("b"));
+    }
+}
