@@ -8,21 +8,9 @@ use std::time::Duration;
 /// with one of them.
 fn broker(shards: usize) -> Broker {
     let mut broker = Broker::new(shards);
-    let (user, everything) = ("other".to_owned(), || ".*".to_owned());
-    broker.administer(
-        "/",
-        Request::PutUser { name: user.clone(), password_hash: String::new(), administrator: false },
-    );
-    broker.administer(
-        "/",
-        Request::SetPermissions {
-            user,
-            vhost: "/".to_owned(),
-            configure: everything(),
-            write: everything(),
-            read: everything(),
-        },
-    );
+    let (name, password_hash) = ("other".to_owned(), String::new());
+    broker.administer("/", Request::PutUser { name, password_hash, administrator: false });
+    broker.administer("/", permit("other", "/"));
     broker.play(
         "a@1> SUB secret.> 1|SUB pub.* 2|SUB > 3
          b@2> SUB secret.x g 1|SUB pub.a 2
@@ -34,6 +22,13 @@ fn broker(shards: usize) -> Broker {
          p<",
     );
     broker
+}
+
+/// Everything.
+fn permit(user: &str, vhost: &str) -> Request {
+    let all = || ".*".to_owned();
+    let (user, vhost) = (user.to_owned(), vhost.to_owned());
+    Request::SetPermissions { user, vhost, configure: all(), write: all(), read: all() }
 }
 
 fn narrow(allow: &[&str], deny: &[&str]) -> Request {
@@ -101,4 +96,21 @@ fn clients_of_a_user_that_is_deleted_hear_nothing_while_they_leave() {
         broker.pass(Duration::from_millis(500));
         assert!(!broker.is_connected("a") && !broker.is_connected("b"));
     }
+}
+
+#[test]
+fn a_virtual_host_goes_although_many_have_just_listened_in_it() {
+    let mut broker = Broker::new(2);
+    broker.administer("/", Request::CreateVhost { name: "v".to_owned() });
+    broker.administer("/", permit("user", "v"));
+    broker.play("a@1> CONNECT {\"user\":\"v:user\",\"pass\":\"secret\",\"verbose\":false}");
+    let subscribe = |number: usize| format!("SUB x.{number} {number}\r\n");
+    broker.say("a", &(0..3_000).map(subscribe).collect::<String>());
+    broker.administer("/", Request::DeleteVhost { name: "v".to_owned() });
+    assert!(!broker.is_connected("a"));
+    broker.play(
+        "b@1> SUB x.1 1
+         b> PUB x.1 0|
+         b< MSG x.1 1 0|",
+    );
 }
