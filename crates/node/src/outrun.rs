@@ -7,12 +7,14 @@ use crate::parcel::{FromHome, Word};
 use angarium_engine::{ConnectionId, Time};
 use std::time::Duration;
 
-/// How long such a connection is not read from. With 64 KiB read at once, or more, it may send 64 MB a
-/// second even then: it is slowed down, not stopped, so that nothing can wait for it in a circle.
+/// How long such a connection is not read from. With 64 KiB read at once, or 32 where many are sent to, it
+/// may send 64 or 32 MB a second even then: it is slowed down, not stopped, so that nothing can wait for it
+/// in a circle.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// A read of as much, most of which came to nothing, is a flood's.
-const FLOOD_BYTES: usize = 32 << 10;
+/// A read of as much, most of which came to nothing, is a flood's: half of what is read at once at least,
+/// since what comes encrypted is less when it arrives here.
+const FLOOD_BYTES: usize = 16 << 10;
 /// How long after its input a connection is there for others.
 const COMPANY: Duration = Duration::from_millis(1);
 /// For how long what a connection sends is a flood after home has said that it was: home's word comes
