@@ -162,6 +162,8 @@ impl Engine {
             if is_only_lane {
                 queue.settled_in_pages.remove_range(page.first.max(first), page.last);
             }
+            let is_lost = page.count > 0 && page.first >= first;
+            debug_assert!(!is_lost || !is_only_lane, "{page:?} goes for one from {first} on");
             if page.count == 0 || page.first >= first {
                 used_up.push(page.position);
             } else {
