@@ -184,10 +184,13 @@ impl Node {
         self.world.spill.stats()
     }
 
-    /// Tells sessions that nothing waits for them in the spill log any more.
+    /// Tells sessions that nothing waits for them in the spill log any more; what they have said
+    /// meanwhile may have waited for that.
     pub(crate) fn tell_caught_up(&mut self, now: Time) {
         while let Some(id) = self.world.caught_up.pop() {
-            self.at_session(now, id, |session, turn| session.caught_up(turn));
+            if self.at_session(now, id, |session, turn| session.caught_up(turn)).is_some() {
+                self.resumable.push(id);
+            }
         }
     }
 }

@@ -329,6 +329,34 @@ fn who_drains_gets_what_waits_before_the_answer() {
 }
 
 #[test]
+fn who_asks_much_while_it_drains_waits_and_is_answered_each_time() {
+    const READS: usize = 40;
+    const PINGS: usize = 1_000;
+    let (mut world, slow, publisher) = behind(Laggard::Spool, "s");
+    world.publish(publisher, "s", 0..3_000);
+    world.clients[slow].takes = 60_000;
+    world.turn();
+    world.takes(slow, 0);
+    // The first answer has INFO behind it.
+    world.send(slow, "PING\r\n");
+    world.send(slow, "UNSUB 1\r\n");
+    let slot = world.clients[slow].slot.unwrap();
+    let mut reads = 0;
+    while reads < READS && world.node.wants_read(slot) {
+        world.send(slow, &"PING\r\n".repeat(PINGS));
+        world.turns();
+        reads += 1;
+    }
+    assert!(reads < 4, "{reads} reads were taken");
+    world.pass(Duration::from_secs(600));
+    world.takes(slow, usize::MAX);
+    assert!(world.got(slow, "1").numbers.into_iter().eq(0..3_000));
+    let pongs = "PONG\r\n".repeat(reads * PINGS);
+    assert!(world.clients[slow].input.ends_with(pongs.as_bytes()));
+    assert!(world.node.wants_read(slot));
+}
+
+#[test]
 fn one_that_is_told_to_go_gets_no_more_from_the_spool() {
     let (mut world, slow, publisher) = behind(Laggard::Spool, "s");
     world.publish(publisher, "s", 0..2_000);

@@ -11,6 +11,10 @@ use crate::{Authentication, Close, Peer, Session, Turn, World};
 use angarium_engine::{ConnectionId, Listen, Refusal, Reply, SessionId, Streak, Time};
 use std::sync::Arc;
 
+/// PINGs whose answers may wait for messages from the disk. More than who means to use the answers sends;
+/// what comes behind them waits with its sender.
+const PONGS_OWED_MAX: u32 = 1_024;
+
 /// A connection that speaks NATS's client protocol.
 #[derive(Debug)]
 pub struct Connection {
@@ -314,7 +318,7 @@ impl Session for Connection {
         self.heard = turn.now;
         self.is_ahead = false;
         let (mut used, mut streak) = (0, None);
-        while used < input.len() && self.state != State::Waiting {
+        while used < input.len() && !self.is_waiting() {
             match ClientOp::decode(&input[used..], &self.limits) {
                 Ok(Some((op, bytes))) => {
                     // Subscriptions may follow each other; all else comes after all shards know them.
@@ -366,8 +370,10 @@ impl Session for Connection {
         }
     }
 
+    #[inline]
     fn is_waiting(&self) -> bool {
-        self.state == State::Waiting
+        let owes_much = self.has_left && self.pongs_owed >= PONGS_OWED_MAX;
+        self.state == State::Waiting || owes_much
     }
 
     /// Direct messages are not stored; what a queue catches is as good as its disk.
