@@ -346,6 +346,11 @@ impl Engine {
         }
         self.take_settle(now, session, settle, fx)
     }
+    /// The host begins with something else, in which nobody else is served.
+    #[inline]
+    pub fn begin_step(&mut self) {
+        self.direct.handed = 0;
+    }
     /// Hands a direct message to all who listen to its subject now, and to queues that catch it.
     /// Refused: no permission, too large.
     #[inline]

@@ -63,6 +63,9 @@ pub struct Limits {
     pub settles_at_once: usize,
     /// Messages that are looked at for a checkpoint before others get their turn.
     pub snapshot_at_once: usize,
+    /// Bytes of direct messages that are handed out before others get their turn: the message once for
+    /// each of those who listen, each of whom counts for 128 bytes more.
+    pub handed_at_once: u64,
     /// Bytes of a message body.
     pub body_bytes_max: u64,
     /// Publishes and settles in one transaction.
@@ -103,6 +106,7 @@ impl Default for Limits {
             unsettled_max: 1_000_000,
             settles_at_once: 1024,
             snapshot_at_once: 2048,
+            handed_at_once: 4 << 20,
             body_bytes_max: 128 << 20,
             transaction_operations_max: 100_000,
             transaction_bytes_max: 128 << 20,

@@ -47,6 +47,8 @@ pub(crate) struct Egress {
     pub(crate) next_laggard: Option<Laggard>,
     /// Unsent bytes with which it is.
     pub(crate) unsent_max: usize,
+    /// It is too far behind for direct messages, and to be ended for that.
+    pub(crate) is_given_up: bool,
     /// Unsent bytes up to which direct messages are written without a look at all that.
     pub(crate) plain_max: usize,
     /// What it has missed since it has been too slow.

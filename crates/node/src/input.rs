@@ -6,7 +6,8 @@ use angarium_engine::{ConnectionId, ShardId, Time};
 use angarium_protocol::{Session, Turn};
 
 /// How often a session is presented input before others get their turn: it stops after each request and each
-/// subscription, which cost far more for their bytes than messages do.
+/// subscription, which cost far more for their bytes than messages do. It also stops once what it publishes
+/// was handed to so many that the step is over.
 const PRESENTATIONS_MAX: usize = 64;
 
 /// The least that is put behind kept input to complete it: most messages end within that.
@@ -20,6 +21,7 @@ impl Node {
         if connection.ended.is_some() {
             return;
         }
+        self.engine.begin_step();
         connection.received_bytes += bytes.len() as u64;
         connection.is_active = true;
         if connection.carry.is_empty() {
@@ -137,7 +139,7 @@ impl Node {
                 return used;
             }
             presentations += 1;
-            if presentations == PRESENTATIONS_MAX {
+            if presentations == PRESENTATIONS_MAX || self.engine.is_step_over() {
                 self.rest(id);
                 return used;
             }
@@ -155,6 +157,7 @@ impl Node {
     /// Presents a connection's kept input again.
     pub(crate) fn drive_carry(&mut self, now: Time, id: ConnectionId) {
         let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        self.engine.begin_step();
         connection.is_resting = false;
         let mut carry = std::mem::take(&mut connection.carry);
         let used = self.drive(now, id, &carry);

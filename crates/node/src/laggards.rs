@@ -29,6 +29,10 @@ impl World {
         let id = delivery.session.connection;
         let egress = &mut self.egress[id.0 as usize];
         let is_late = unsent >= egress.unsent_max;
+        if egress.is_given_up {
+            self.note_missed(id, Laggard::Disconnect, 1);
+            return Heard::Missed;
+        }
         let policy = match delivery.laggard.unwrap_or(egress.laggard) {
             // Messages that are counted, as AMQP's are, can neither be taken out nor come later.
             Laggard::Spool | Laggard::DropOldest if delivery.emission == 0 => Laggard::DropNew,
@@ -40,7 +44,7 @@ impl World {
             }
             Laggard::DropOldest => self.emit_droppable(delivery, unsent),
             Laggard::Disconnect if is_late => {
-                self.laggards.push(id);
+                self.give_up(id);
                 self.note_missed(id, policy, 1);
                 Heard::Missed
             }
@@ -52,6 +56,14 @@ impl World {
             Laggard::Spool => self.write_direct(delivery, 0),
             _ => self.write_direct(delivery, unsent),
         }
+    }
+
+    /// The connection is to be ended, and gets no direct messages until then.
+    fn give_up(&mut self, id: ConnectionId) {
+        let egress = &mut self.egress[id.0 as usize];
+        egress.is_given_up = true;
+        egress.choose_path(self.egress_bytes_max);
+        self.laggards.push(id);
     }
 
     /// Writes a direct message into its connection's outlet, behind `unsent` bytes.
@@ -210,6 +222,7 @@ impl Egress {
             self.laggard = laggard;
         }
         self.plain_max = match self.laggard {
+            _ if self.is_given_up => 0,
             Laggard::Spool if self.spooled.is_some() => 0,
             Laggard::Spool => self.spool_at().min(egress_bytes_max),
             Laggard::DropOldest => 0,

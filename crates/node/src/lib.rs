@@ -7,6 +7,7 @@
 //! Knows nothing about sockets, threads, files or clocks.
 
 mod administration;
+mod arriving;
 mod connection;
 mod credentials;
 mod disk;

@@ -1,6 +1,7 @@
 //! The node's entry points: what happened, what to do, when to come back.
 
 use crate::administration::Operators;
+use crate::arriving::Arrival;
 use crate::connection::Connection;
 use crate::episodes::Episodes;
 use crate::options::Options;
@@ -60,6 +61,8 @@ pub struct Node {
     pub(crate) resumable: Vec<ConnectionId>,
     /// Sessions that go on in the next turn.
     pub(crate) resting: Vec<ConnectionId>,
+    /// Parcels of other shards that are not taken yet, oldest first.
+    pub(crate) arrivals: VecDeque<Arrival>,
     pub(crate) next_sweep: Option<Time>,
     pub(crate) slowed: Slowed,
     pub(crate) company: Company,
@@ -115,6 +118,7 @@ impl Node {
             verifications: VecDeque::new(),
             resumable: Vec::new(),
             resting: Vec::new(),
+            arrivals: VecDeque::new(),
             next_sweep: None,
             slowed: Slowed::default(),
             company: Company::default(),
@@ -304,6 +308,7 @@ impl Node {
     /// a due checkpoint is made.
     pub fn end_turn(&mut self, now: Time) {
         self.world.begin_call();
+        self.take_arrivals(now);
         self.answer(now);
         self.resumable.append(&mut self.resting);
         while let Some(id) = self.resumable.pop() {
@@ -332,6 +337,7 @@ impl Node {
             || self.engine.is_taking_snapshot()
             || !self.resumable.is_empty()
             || !self.resting.is_empty()
+            || !self.arrivals.is_empty()
     }
 
     /// When [`Node::expire`] next has something to do.
@@ -380,7 +386,7 @@ impl Node {
     /// an end in order it does not come back.
     pub fn close(&mut self, now: Time) {
         self.is_closing = true;
-        while self.engine.is_settling() {
+        while self.engine.is_settling() || !self.arrivals.is_empty() {
             self.end_turn(now);
         }
         self.engine.give_up_snapshot();

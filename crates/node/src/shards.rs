@@ -5,21 +5,21 @@
 
 use crate::mesh::Mesh;
 use crate::node::Node;
-use crate::parcel::{FromHome, Parcel, Value, Whose, Word, Words};
+use crate::parcel::{FromHome, Parcel, Value, Whose, Word};
 use angarium_engine::{Annotations, ConnectionId, Forward, Row, ShardId, Streak, Time};
 use angarium_protocol::{Close, Session, World as _, nats};
 use std::collections::VecDeque;
 
 /// Why what another shard sends can be read.
-const UNDERSTOOD: &str = "shards of one program understand each other";
+pub(crate) const UNDERSTOOD: &str = "shards of one program understand each other";
 
 /// Messages in a row, in the parcel at hand.
 #[derive(Debug, Default)]
-struct Rows<'a> {
+pub(crate) struct Rows<'a> {
     /// What they have in common.
-    row: Option<Row<'a>>,
+    pub(crate) row: Option<Row<'a>>,
     /// What the last of them found out.
-    streak: Option<Streak>,
+    pub(crate) streak: Option<Streak>,
 }
 
 impl Node {
@@ -40,21 +40,15 @@ impl Node {
         self.world.mesh.next_parcel()
     }
 
-    /// A parcel came from another shard.
-    pub fn arrived(&mut self, now: Time, from: ShardId, parcel: Parcel) {
-        let Parcel { words, mut values } = parcel;
-        let mut rows = Rows::default();
-        for word in Words(&words) {
-            let (word, bytes) = word.expect(UNDERSTOOD);
-            self.take_word(now, from, &word, bytes, (&mut values, &mut rows));
-        }
-        self.end_visit(now);
+    /// Lets those go on of whom all shards know what they have told.
+    pub(crate) fn let_settled_go_on(&mut self, now: Time) {
         while let Some(connection) = self.world.mesh.next_settled() {
             self.settled(now, connection);
         }
     }
 
-    fn take_word<'a>(
+    /// Does what another shard says; `bytes` is how long it took to say it.
+    pub(crate) fn take_word<'a>(
         &mut self,
         now: Time,
         from: ShardId,

@@ -66,7 +66,7 @@ pub(crate) struct World {
     pub(crate) held_briefly: Vec<Publisher>,
     /// Who was last found to have much unsent.
     pub(crate) crowded: Option<Behind>,
-    /// Connections that were too far behind and are to be ended.
+    /// Connections that were too far behind and are to be ended, each once.
     pub(crate) laggards: Vec<ConnectionId>,
     /// Connections that have become too slow since the last turn.
     pub(crate) lagging: Vec<ConnectionId>,

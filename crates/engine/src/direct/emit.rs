@@ -224,6 +224,7 @@ impl Engine {
         for (at, &slot) in leaves.iter().enumerate() {
             let Some(leaf) = interest.leaf(slot) else { continue };
             elsewhere = elsewhere.and(leaf.shards());
+            hearing.looked_at += 1 + leaf.groups.len() as u64;
             hearing.count_all(&leaf.all, listeners, spent, is_deaf, emission, fx);
             for group in 0..leaf.groups.len() {
                 interest.gather(&leaves[at..], group, emission.number, parts);
@@ -250,7 +251,7 @@ impl Engine {
         if !elsewhere.is_empty() {
             hearing.count(fx.forward(elsewhere, &parcel.to(Audience::All)));
         }
-        self.end_hearing(&hearing, fx)
+        self.end_hearing(&hearing, message, fx)
     }
 
     /// Hands a message to all who listen here to a subject, outside of groups.
@@ -268,10 +269,11 @@ impl Engine {
         let interest = &mut self.vhosts.get_mut(vhost).expect("the caller has looked").interest;
         interest.find(subject, leaves);
         let is_deaf = |listener: &Listener| listener.is_deaf(subject, None, sessions);
+        hearing.looked_at += leaves.len() as u64;
         for leaf in leaves.iter().filter_map(|leaf| interest.leaf(*leaf)) {
             hearing.count_all(&leaf.all, listeners, spent, is_deaf, emission, fx);
         }
-        self.end_hearing(&hearing, fx)
+        self.end_hearing(&hearing, message, fx)
     }
 
     /// Hands what the host itself says to those of a session's listeners, outside of groups, that hear
@@ -306,7 +308,7 @@ impl Engine {
         for leaf in leaves.iter().filter_map(|leaf| interest.leaf(*leaf)) {
             hearing.count_all(&leaf.all, listeners, spent, is_deaf, emission, fx);
         }
-        self.end_hearing(&hearing, fx);
+        self.end_hearing(&hearing, &message.view(), fx);
     }
 
     /// Hands a message of another shard to one of a group. Where the group has no member here any
@@ -336,19 +338,29 @@ impl Engine {
             let audience = Audience::Group { name, tried: tried.and(Shards::one(shard)), echo };
             hearing.count(fx.forward(Shards::one(shard), &Forward { audience, ..*forward }));
         }
-        self.end_hearing(&hearing, fx)
+        self.end_hearing(&hearing, message, fx)
     }
 
     #[inline]
-    fn end_hearing<F: Effects>(&mut self, hearing: &Hearing, fx: &mut F) -> Reached {
+    fn end_hearing<F: Effects>(
+        &mut self,
+        hearing: &Hearing,
+        message: &MessageView<'_>,
+        fx: &mut F,
+    ) -> Reached {
         if self.direct.has_spent() {
             self.end_spent(fx);
         }
-        self.count_hearing(hearing)
+        self.count_hearing(hearing, message)
     }
 
     #[inline]
-    pub(super) fn count_hearing(&mut self, hearing: &Hearing) -> Reached {
+    pub(super) fn count_hearing(
+        &mut self,
+        hearing: &Hearing,
+        message: &MessageView<'_>,
+    ) -> Reached {
+        self.direct.handed += hearing.bytes(message);
         self.counters.heard += hearing.heard;
         self.counters.missed += hearing.missed;
         hearing.reached()

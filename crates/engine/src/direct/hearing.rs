@@ -26,11 +26,16 @@ pub(super) enum Offered {
     ToNobody,
 }
 
+/// As so many bytes counts whoever is looked at for a message, besides the message.
+const LOOK_BYTES: u64 = 128;
+
 /// Counts who heard one message.
 #[derive(Debug, Default)]
 pub(super) struct Hearing {
     pub(super) heard: u64,
     pub(super) missed: u64,
+    /// Listeners, patterns and groups that were looked at, whether or not they heard it.
+    pub(super) looked_at: u64,
     /// Somebody has little unsent.
     has_free: bool,
 }
@@ -59,6 +64,7 @@ impl Hearing {
         emission: Emission<'_>,
         fx: &mut F,
     ) {
+        self.looked_at += all.len() as u64;
         for &slot in all {
             let Some(listener) = listeners.get_mut(slot) else { continue };
             if !is_deaf(listener) {
@@ -83,6 +89,7 @@ impl Hearing {
     ) -> Offered {
         let mut offered = Offered::ToNobody;
         for _ in 0..group.members.len() {
+            self.looked_at += 1;
             let slot = group.next();
             let Some(listener) = listeners.get_mut(slot) else { continue };
             if is_deaf(listener) {
@@ -149,6 +156,12 @@ impl Hearing {
             self.count(Heard::Missed);
         }
         next
+    }
+
+    /// How many bytes of work the message was.
+    #[inline]
+    pub(super) fn bytes(&self, message: &MessageView<'_>) -> u64 {
+        self.looked_at * (LOOK_BYTES + (message.properties.len() + message.body.len()) as u64)
     }
 
     #[inline]

@@ -35,6 +35,8 @@ pub(crate) struct Direct {
     listened: u32,
     /// Messages there have been.
     emissions: u64,
+    /// What was handed out since the step began, as the limit on that counts.
+    pub(crate) handed: u64,
 
     // Kept between calls for their memory.
     leaves: Vec<u32>,
@@ -50,6 +52,7 @@ impl Direct {
             hasher: FixedState::with_seed(seed),
             listened: 0,
             emissions: 0,
+            handed: 0,
             leaves: Vec::new(),
             parts: Vec::new(),
             spent: Vec::new(),

@@ -71,7 +71,7 @@ impl Engine {
         let mut hearing = Hearing::default();
         self.hand_along(known, forward.subject, None, &forward.message, &mut hearing, fx);
         self.end_streak_of_spent(streak, fx);
-        self.count_hearing(&hearing)
+        self.count_hearing(&hearing, &forward.message)
     }
 
     #[inline]
@@ -138,7 +138,7 @@ impl Engine {
             let parcel = Parcel { origin, publisher, asks, vhost, subject, message, streak };
             hearing.count(fx.forward(elsewhere, &parcel.to(Audience::All)));
         }
-        let reached = self.count_hearing(&hearing);
+        let reached = self.count_hearing(&hearing, &message);
         if reached.is_nobody() {
             self.counters.unheard += 1;
         }

@@ -6,6 +6,7 @@
 
 use super::{administer, small_journal, start};
 use crate::{Node, Options, Parcel, connection_of};
+use angarium_engine::limits::Limits;
 use angarium_engine::{Bound, ConnectionId, Quota, Request, ShardId, Time};
 use angarium_journal::FaultyStorage;
 use angarium_protocol::{Identity, Peer, Protocol};
@@ -16,6 +17,9 @@ use std::time::Duration;
 pub(super) const DIRECT_BYTES_MAX: usize = 64 << 10;
 /// Bytes unsent at which publishers wait for it.
 pub(super) const EGRESS_BYTES_MAX: usize = 16 << 10;
+
+/// What is handed out before others get their turn.
+pub(super) const HANDED_AT_ONCE: u64 = 160 << 10;
 
 /// A client.
 #[derive(Debug, Default)]
@@ -41,6 +45,7 @@ pub(super) struct Broker {
 
 fn options(shard: usize, shards: usize) -> Options {
     Options {
+        limits: Limits { handed_at_once: HANDED_AT_ONCE, ..Limits::default() },
         journal: small_journal(),
         egress_bytes_max: EGRESS_BYTES_MAX,
         quota: Quota::default().with(Bound::UnsentBytes, DIRECT_BYTES_MAX as u64),
@@ -182,6 +187,11 @@ impl Broker {
         let id = client.id.take().expect("it is connected");
         self.nodes[client.shard].disconnected(self.now, id);
         self.settle_down();
+    }
+
+    /// Whether something is to be done before a client says more.
+    pub(super) fn has_work(&self) -> bool {
+        !self.parcels.is_empty() || self.nodes.iter().any(Node::has_work)
     }
 
     /// Turns of all shards until nothing happens any more.

@@ -13,6 +13,8 @@ use std::time::Duration;
 pub(super) const RESIDENT_BYTES_MAX: u64 = 64 << 10;
 /// So that a checkpoint takes more than one turn wherever there are messages.
 pub(super) const SNAPSHOT_AT_ONCE: usize = 10;
+/// So that some sixty direct messages are the work of a step.
+const HANDED_AT_ONCE: u64 = 16 << 10;
 pub(super) const EGRESS_BYTES_MAX: usize = 16 << 10;
 const FRAME_MAX: u32 = 131_072;
 
@@ -61,6 +63,7 @@ pub(super) fn options(shard: usize, shards: usize) -> Options {
             resident_bytes_max: RESIDENT_BYTES_MAX,
             queue_resident_bytes_max: RESIDENT_BYTES_MAX,
             snapshot_at_once: SNAPSHOT_AT_ONCE,
+            handed_at_once: HANDED_AT_ONCE,
             ..Limits::default()
         },
         journal: small_journal(),

@@ -192,6 +192,25 @@ fn one_that_is_to_be_disconnected_is() {
 }
 
 #[test]
+fn one_that_is_given_up_is_noted_once_and_gets_nothing_more() {
+    let (mut world, slow, publisher) = behind(Laggard::Disconnect, "s");
+    let slot = world.clients[slow].slot.unwrap();
+    let message = format!("PUB s 1000\r\n{:1000}\r\n", "");
+    for _ in 0..40 {
+        world.send(publisher, &message.repeat(5));
+    }
+    let unsent = world.node.unsent(slot);
+    assert!((UNSENT_MAX as usize..UNSENT_MAX as usize + 2_000).contains(&unsent), "{unsent}");
+    // There is room for some again, but it has missed others.
+    world.node.sent(slot, 10_000);
+    world.send(publisher, &message.repeat(5));
+    assert_eq!(world.node.unsent(slot), unsent - 10_000);
+    assert_eq!(world.node.world.laggards, [slot]);
+    world.turns();
+    assert!(!world.is_connected(slow));
+}
+
+#[test]
 fn drop_new_keeps_the_oldest() {
     let (mut world, slow, publisher) = behind(Laggard::DropNew, "s");
     world.publish(publisher, "s", 0..200);

@@ -33,6 +33,42 @@ fn a_thousand_subscriptions_at_once_take_many_turns_and_all_are_made() {
     assert_eq!(message, "MSG s.999 999 2\r\nhi\r\n");
 }
 
+/// A client on shard 0 subscribes often to what another one publishes in one read; a third is there too.
+#[track_caller]
+fn check_many_hear(shards: usize, in_groups: bool) {
+    const SUBSCRIPTIONS: usize = 200;
+    const MESSAGES: usize = 300;
+    let mut broker = Broker::new(shards);
+    for (name, shard) in [("listener", 0), ("other", 0), ("publisher", shards - 1)] {
+        broker.connect(name, shard);
+    }
+    let group = |number: usize| if in_groups { format!("g{number}") } else { String::new() };
+    let subscribe = |number| format!("SUB s.* {} {number}\r\n", group(number));
+    broker.say("listener", &(0..SUBSCRIPTIONS).map(subscribe).collect::<String>());
+    let publish = |number| format!("PUB s.{} 3\r\n{number:03}\r\n", number / 50 % 2);
+    broker.send("publisher", &(0..MESSAGES).map(publish).collect::<String>());
+    let (mut turns, mut heard) = (0, String::new());
+    while turns == 0 || broker.has_work() {
+        broker.send("other", "PING\r\n");
+        broker.turn();
+        assert!(broker.heard("other").starts_with("PONG\r\n"));
+        heard += &broker.heard("listener");
+        turns += 1;
+    }
+    assert!((10..200).contains(&turns), "{turns} turns with {shards} shards");
+    let bodies: Vec<usize> =
+        heard.lines().skip(1).step_by(2).map(|line| line.parse().unwrap()).collect();
+    let each = |number| std::iter::repeat_n(number, SUBSCRIPTIONS);
+    assert!(bodies.into_iter().eq((0..MESSAGES).flat_map(each)), "not all, or not in order");
+}
+
+#[test]
+fn what_many_hear_takes_many_turns_and_all_of_it_comes() {
+    for (shards, in_groups) in [(1, false), (1, true), (2, false), (2, true)] {
+        check_many_hear(shards, in_groups);
+    }
+}
+
 /// Publishes messages of `sizes` in reads of `read_bytes`, between which the connection keeps no more than
 /// `kept_max`.
 #[track_caller]

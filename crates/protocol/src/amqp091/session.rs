@@ -376,6 +376,9 @@ impl Session for Connection {
                 0 => break,
                 step => used += step,
             }
+            if turn.engine.is_step_over() {
+                break;
+            }
         }
         Ok(used)
     }

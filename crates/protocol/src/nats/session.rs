@@ -182,6 +182,8 @@ impl Connection {
         }
     }
 
+    /// Does what an operation asks for; says whether the next one may be taken at once. Subscriptions cost
+    /// more than messages do: after each, and after messages that many hear, the host may turn to others.
     #[inline]
     fn take<W: World>(
         &mut self,
@@ -189,16 +191,18 @@ impl Connection {
         op: ClientOp<'_>,
         streak: &mut Option<Streak>,
         rest: &[u8],
-    ) -> Result<(), Close> {
+    ) -> Result<bool, Close> {
         // What was found out holds for as long as nothing but messages arrives.
         let found = streak.take();
         match op {
             ClientOp::Publish(message) => {
                 *streak = found;
                 self.publish(turn, &message, streak)?;
+                return Ok(!turn.engine.is_step_over());
             }
             ClientOp::Subscribe { subject, group, sid } => {
                 self.subscribe(turn, subject, group, sid);
+                return Ok(false);
             }
             ClientOp::Unsubscribe { sid, max } => {
                 // A sid that is no text was never subscribed with.
@@ -208,6 +212,7 @@ impl Connection {
                     self.has_left |= turn.world.is_behind(self.id);
                 }
                 self.done(turn);
+                return Ok(false);
             }
             ClientOp::Ping => self.ping(turn, rest),
             ClientOp::Pong => self.pings_out = 0,
@@ -218,7 +223,7 @@ impl Connection {
                 return Err(Close { reason });
             }
         }
-        Ok(())
+        Ok(!self.is_waiting())
     }
 
     /// Some clients (nats.py) write PING before the subscriptions that they flush with it, so it is answered
@@ -318,11 +323,11 @@ impl Session for Connection {
         self.heard = turn.now;
         self.is_ahead = false;
         let (mut used, mut streak) = (0, None);
-        while used < input.len() && !self.is_waiting() {
+        let mut goes_on = !self.is_waiting();
+        while goes_on && used < input.len() {
             match ClientOp::decode(&input[used..], &self.limits) {
                 Ok(Some((op, bytes))) => {
                     // Subscriptions may follow each other; all else comes after all shards know them.
-                    // They cost more than messages do: after each the host may turn to others.
                     let is_subscription =
                         matches!(op, ClientOp::Subscribe { .. } | ClientOp::Unsubscribe { .. });
                     if !is_subscription && !turn.world.is_settled(self.id) {
@@ -334,10 +339,7 @@ impl Session for Connection {
                         break;
                     }
                     used += bytes;
-                    self.take(turn, op, &mut streak, &input[used..])?;
-                    if is_subscription {
-                        break;
-                    }
+                    goes_on = self.take(turn, op, &mut streak, &input[used..])?;
                 }
                 Ok(None) => break,
                 Err(malformed) => return Err(self.fail(turn, fault::text(malformed))),

@@ -123,7 +123,9 @@ impl Host {
     }
 
     pub(crate) fn of(amqp091: amqp091::Settings, nats: nats::Settings) -> Host {
-        let options = Options::alone([7; 32], read_headers);
+        let mut options = Options::alone([7; 32], read_headers);
+        // Each direct message is the last one of a step: the next one has to be presented again.
+        options.limits.handed_at_once = 1;
         let mut host = Host {
             engine: Engine::new(options),
             world: Surroundings::default(),

@@ -41,6 +41,8 @@ const SPOOLED: u64 = 0x5_9001_ed00;
 const SETTLES_AT_ONCE: [usize; 3] = [1, 3, 1024];
 /// The same for messages that are looked at for a checkpoint.
 const SNAPSHOT_AT_ONCE: [usize; 5] = [1, 3, 10, 50, 2048];
+/// The same for bytes of direct messages that are handed out.
+const HANDED_AT_ONCE: [u64; 4] = [1, 4 << 20, 1_000, 20_000];
 /// The same for messages whose places are left to the journal together.
 const PAGE_ENTRIES: [usize; 4] = [1024, 7, 2, 100];
 /// Events after which a run is given up: it does not come to rest.
@@ -305,6 +307,7 @@ impl World {
                 settles_at_once: SETTLES_AT_ONCE[seed as usize % SETTLES_AT_ONCE.len()],
                 snapshot_at_once: SNAPSHOT_AT_ONCE[seed as usize % SNAPSHOT_AT_ONCE.len()],
                 page_entries,
+                handed_at_once: HANDED_AT_ONCE[seed as usize % HANDED_AT_ONCE.len()],
                 ..Limits::default()
             },
             journal: angarium_journal::Options {
