@@ -83,7 +83,7 @@ pub(crate) struct World {
     pub(crate) loads: VecDeque<Load>,
     /// Credentials that sessions handed in; the node completes them to [`Verification`]s.
     pub(crate) credentials: Vec<(ConnectionId, Credentials)>,
-    /// Why the last login was refused that nobody had to check.
+    /// Why the last login was refused that nobody had to check, or that was checked and not allowed.
     pub(crate) refused_login: Option<String>,
     /// Something was stored in a queue during this call into a session.
     pub(crate) has_stored: bool,
@@ -390,6 +390,10 @@ impl ProtocolWorld for World {
         if has_others && self.held[slot] && self.held_briefly.last() != Some(&held) {
             self.held_briefly.push(held);
         }
+    }
+
+    fn login_refused(&mut self, why: String) {
+        self.refused_login = Some(why);
     }
 
     #[inline]

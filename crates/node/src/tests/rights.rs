@@ -114,3 +114,27 @@ fn a_virtual_host_goes_although_many_have_just_listened_in_it() {
          b< MSG x.1 1 0|",
     );
 }
+
+#[test]
+fn why_a_login_without_rights_is_refused_is_told_to_the_operator() {
+    let refused = [
+        (r#"{"user":"bob","pass":"secret"}"#, "access to vhost '/' refused for user 'bob'"),
+        (r#"{"user":"nowhere:user","pass":"secret"}"#, "no virtual host 'nowhere'"),
+        (
+            r#"{"jwt":"eyJ","sig":"x"}"#,
+            "CONNECT names no user there can be here (a JWT, an account)",
+        ),
+    ];
+    let mut broker = Broker::new(2);
+    let (name, password_hash) = ("bob".to_owned(), String::new());
+    broker.administer("/", Request::PutUser { name, password_hash, administrator: false });
+    for (index, (connect, why)) in refused.into_iter().enumerate() {
+        let name = format!("c{index}");
+        broker.connect(&name, 1);
+        broker.say(&name, &format!("CONNECT {connect}\r\nPING\r\n"));
+        assert!(broker.heard(&name).ends_with("-ERR 'Authorization Violation'\r\n"), "{connect}");
+        let told = broker.refused_login(1).expect("the operator is told");
+        assert!(told.starts_with(why), "{told}");
+    }
+    assert_eq!(broker.refused_login(1), None);
+}

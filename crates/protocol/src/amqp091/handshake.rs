@@ -220,6 +220,7 @@ impl Connection {
                 }
                 _ => refusal.text,
             };
+            turn.world.login_refused(format!("{text}, and came from {}", self.peer.address));
             Fault::new(Code::NOT_ALLOWED, text)
         })?;
         self.connected = true;

@@ -106,6 +106,10 @@ impl Connection {
             return Err(self.fail(turn, fault::text(super::codec::Malformed::Arguments)));
         }
         let Some(credentials) = self.credentials(connect) else {
+            self.complain_of_login(
+                turn,
+                "CONNECT names no user there can be here (a JWT, an account)",
+            );
             return Err(self.fail(turn, fault::AUTHORIZATION_VIOLATION));
         };
         self.state = State::Waiting;
@@ -151,6 +155,11 @@ impl Connection {
         user.to_owned()
     }
 
+    /// Has the operator told why a login was refused that nobody had to check, or that may not be.
+    fn complain_of_login<W: World>(&self, turn: &mut Turn<'_, W>, why: &str) {
+        turn.world.login_refused(format!("{why}, and came from {}", self.peer.address));
+    }
+
     /// The credentials were checked.
     pub(super) fn log_in<W: World>(
         &mut self,
@@ -162,7 +171,10 @@ impl Connection {
             Ok(identity) => {
                 self.user = identity.user;
                 let granted = turn.engine.connect(self.id, &self.user, &self.vhost);
-                granted.map_err(|refusal| (mapping::login_refused(&refusal), refusal.text))
+                granted.map_err(|refusal| {
+                    self.complain_of_login(turn, &refusal.text);
+                    (mapping::login_refused(&refusal), refusal.text)
+                })
             }
             Err(why) => Err((fault::AUTHORIZATION_VIOLATION, why)),
         };
