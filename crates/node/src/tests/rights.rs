@@ -116,6 +116,23 @@ fn a_virtual_host_goes_although_many_have_just_listened_in_it() {
 }
 
 #[test]
+fn a_virtual_host_goes_with_its_clients_on_all_shards() {
+    for shard in [0, 1] {
+        let mut broker = Broker::new(2);
+        broker.administer("/", Request::CreateVhost { name: "v".to_owned() });
+        broker.administer("/", permit("user", "v"));
+        broker.play(&format!(
+            "a@{shard}> CONNECT {{\"user\":\"v:user\",\"pass\":\"secret\",\"verbose\":false}}
+             a> SUB x 1"
+        ));
+        broker.administer("/", Request::DeleteVhost { name: "v".to_owned() });
+        broker.administer("/", Request::CreateVhost { name: "v".to_owned() });
+        broker.pass(Duration::from_millis(500));
+        assert!(!broker.is_connected("a"), "on shard {shard}");
+    }
+}
+
+#[test]
 fn why_a_login_without_rights_is_refused_is_told_to_the_operator() {
     let refused = [
         (r#"{"user":"bob","pass":"secret"}"#, "access to vhost '/' refused for user 'bob'"),
