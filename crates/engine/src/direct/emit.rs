@@ -221,31 +221,32 @@ impl Engine {
         let parcel =
             Parcel { origin: here, publisher, asks, vhost: name, subject, message, streak: 0 };
         let mut elsewhere = also;
-        for (at, &slot) in leaves.iter().enumerate() {
-            let Some(leaf) = interest.leaf(slot) else { continue };
+        let mut has_groups = false;
+        for leaf in leaves.iter().filter_map(|leaf| interest.leaf(*leaf)) {
             elsewhere = elsewhere.and(leaf.shards());
-            hearing.looked_at += 1 + leaf.groups.len() as u64;
+            has_groups |= leaf.has_groups();
             hearing.count_all(&leaf.all, listeners, spent, is_deaf, emission, fx);
-            for group in 0..leaf.groups.len() {
-                interest.gather(&leaves[at..], group, emission.number, parts);
-                if parts.is_empty() {
-                    continue;
+        }
+        parts.clear();
+        if has_groups {
+            interest.gather(leaves, parts);
+        }
+        hearing.looked_at += (leaves.len() + parts.len()) as u64;
+        let mut rest = &parts[..];
+        while let Some(group) = interest.next_group(&mut rest) {
+            let (next, tried) = match interest.turn(group) {
+                Turn::Elsewhere(shard) => (Some(shard), Shards::NONE),
+                Turn::Here(first) => {
+                    let (those, turn) = ((&mut *listeners, &mut *spent), (group, first));
+                    let offered = hearing.offer(interest, turn, those, is_deaf, emission, fx);
+                    let tried = Shards::one(here);
+                    (hearing.after(offered, interest, group, tried), tried)
                 }
-                let (next, tried) = match interest.turn(parts) {
-                    Turn::Elsewhere(shard) => (Some(shard), Shards::NONE),
-                    Turn::Here(first) => {
-                        let those = (&mut *listeners, &mut *spent);
-                        let turn = (&parts[..], first);
-                        let offered = hearing.offer(interest, turn, those, is_deaf, emission, fx);
-                        let tried = Shards::one(here);
-                        (hearing.after(offered, interest, parts, tried), tried)
-                    }
-                };
-                if let Some(shard) = next {
-                    let (name, tried) = (interest.name(parts), tried.and(Shards::one(shard)));
-                    let audience = Audience::Group { name, tried, echo };
-                    hearing.count(fx.forward(Shards::one(shard), &parcel.to(audience)));
-                }
+            };
+            if let Some(shard) = next {
+                let (name, tried) = (interest.name(group), tried.and(Shards::one(shard)));
+                let audience = Audience::Group { name, tried, echo };
+                hearing.count(fx.forward(Shards::one(shard), &parcel.to(audience)));
             }
         }
         if !elsewhere.is_empty() {

@@ -3,13 +3,15 @@
 //! A group's members may listen to different patterns. It is listed in parts then, one for each pattern,
 //! and to a message that several of these match the parts are one group.
 
-use super::interest::Interest;
+use super::interest::{Interest, Leaf};
 use crate::{ShardId, Shards};
 
 /// The members who listen to one pattern.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) name: Box<str>,
+    /// The name's.
+    pub(super) hash: u64,
     pub(super) members: Vec<u32>,
     /// Members on other shards.
     elsewhere: Vec<(ShardId, u32)>,
@@ -17,13 +19,13 @@ pub(super) struct Group {
     turn: u32,
     /// Lots drawn for messages to this part and others, or to other shards.
     lots: u64,
-    /// The last emission that it was gathered for as a further part.
-    seen: u64,
 }
 
 /// A part of a group: the leaf of its pattern, and its place there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part {
+    /// The name's.
+    hash: u64,
     leaf: u32,
     group: u32,
 }
@@ -37,9 +39,9 @@ pub(super) enum Turn {
 }
 
 impl Group {
-    pub(super) fn new(name: &str) -> Group {
+    pub(super) fn new(name: &str, hash: u64) -> Group {
         let (members, elsewhere) = (Vec::new(), Vec::new());
-        Group { name: name.into(), members, elsewhere, turn: 0, lots: 0, seen: 0 }
+        Group { name: name.into(), hash, members, elsewhere, turn: 0, lots: 0 }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -74,58 +76,66 @@ impl Group {
 
 impl Interest {
     fn part(&self, part: Part) -> &Group {
-        &self.leaf(part.leaf).expect("it was gathered just now").groups[part.group as usize]
+        let leaf = self.leaf(part.leaf).expect("it was gathered just now");
+        leaf.group(part.group).expect("it was gathered just now")
     }
 
     pub(super) fn part_mut(&mut self, part: Part) -> &mut Group {
         self.group_mut(part.leaf, part.group)
     }
 
-    /// Gathers the parts of a group, which is one of the first of `leaves`, in `out`: none where it has
-    /// no members, or was gathered for this emission with an earlier leaf.
+    /// Gathers the parts of all groups in `out`: those of one group next to each other, in the order of
+    /// their leaves.
     #[inline]
-    pub(super) fn gather(
-        &mut self,
-        leaves: &[u32],
-        group: usize,
-        emission: u64,
-        out: &mut Vec<Part>,
-    ) {
+    pub(super) fn gather(&self, leaves: &[u32], out: &mut Vec<Part>) {
         out.clear();
-        let Some((&leaf, others)) = leaves.split_first() else { return };
-        let part = Part { leaf, group: group as u32 };
-        let first = self.part(part);
-        if first.is_empty() || first.seen == emission {
-            return;
+        let mut are_mixed = false;
+        for &leaf in leaves {
+            let Some(groups) = self.leaf(leaf).and_then(Leaf::groups) else { continue };
+            are_mixed |= !out.is_empty();
+            out.extend(groups.iter().map(|(group, it)| Part { hash: it.hash, leaf, group }));
         }
-        out.push(part);
-        if !others.is_empty() {
-            self.gather_others(others, emission, out);
+        if are_mixed {
+            self.put_together(out);
         }
     }
 
-    /// Adds the parts of the same group in other leaves.
-    fn gather_others(&mut self, others: &[u32], emission: u64, out: &mut Vec<Part>) {
-        let [first] = out[..] else { return };
-        for &leaf in others {
-            let Some(part) = self.part_named(leaf, &self.part(first).name) else { continue };
-            out.push(part);
-            self.part_mut(part).seen = emission;
-        }
-        in_order(out);
+    /// Sorts parts of several leaves by their groups, which costs far less for many groups than to look
+    /// each up in all leaves.
+    fn put_together(&self, parts: &mut [Part]) {
+        let name = |part: &Part| &self.part(*part).name;
+        parts.sort_unstable_by(|one, other| {
+            let by_name = one.hash.cmp(&other.hash).then_with(|| name(one).cmp(name(other)));
+            by_name.then(one.leaf.cmp(&other.leaf))
+        });
+    }
+
+    /// Takes the parts of the first group off those that were gathered.
+    #[inline]
+    pub(super) fn next_group<'a>(&self, parts: &mut &'a [Part]) -> Option<&'a [Part]> {
+        let (first, others) = parts.split_first()?;
+        let is_same = |other: &Part| {
+            // No leaf has two groups of one name.
+            other.leaf != first.leaf
+                && other.hash == first.hash
+                && self.part(*other).name == self.part(*first).name
+        };
+        let end = 1 + others.iter().take_while(|other| is_same(other)).count();
+        let (group, rest) = parts.split_at(end);
+        *parts = rest;
+        Some(group)
     }
 
     /// Gathers the parts of the group of that name.
     pub(super) fn gather_named(&self, leaves: &[u32], name: &str, out: &mut Vec<Part>) {
         out.clear();
-        out.extend(leaves.iter().filter_map(|leaf| self.part_named(*leaf, name)));
-        in_order(out);
-    }
-
-    fn part_named(&self, leaf: u32, name: &str) -> Option<Part> {
-        let groups = &self.leaf(leaf)?.groups;
-        let at = groups.iter().position(|group| *group.name == *name && !group.is_empty())?;
-        Some(Part { leaf, group: at as u32 })
+        let hash = self.hash(name);
+        out.extend(leaves.iter().filter_map(|&leaf| {
+            let group = self.leaf(leaf)?.groups()?.find(name, hash)?;
+            Some(Part { hash, leaf, group })
+        }));
+        // Leaves are found in any order, and the first part counts the lots.
+        out.sort_unstable_by_key(|part| part.leaf);
     }
 
     /// Whose turn a message is, where members here and on other shards have as many turns as each other.
@@ -188,9 +198,4 @@ impl Interest {
     pub(super) fn name(&self, parts: &[Part]) -> &str {
         parts.first().map_or("", |part| &self.part(*part).name)
     }
-}
-
-/// Leaves are found in any order, and the first part counts the lots.
-fn in_order(parts: &mut [Part]) {
-    parts.sort_unstable_by_key(|part| part.leaf);
 }

@@ -5,6 +5,7 @@
 
 use super::cache::{Cache, Found};
 use super::group::Group;
+use super::groups::Groups;
 use crate::routing::patterns::{MatchScratch, NONE, NodeId, Patterns, Syntax, TOPIC, Word};
 use crate::slab::Slab;
 use crate::{ShardId, Shards};
@@ -48,8 +49,8 @@ pub(super) struct Leaf {
     elsewhere: Shards,
     /// Queues at home catch it, which is another shard.
     is_caught: bool,
-    /// Those who share them. One without members waits for the next group.
-    pub(super) groups: Vec<Group>,
+    /// Those who share them, where there are any.
+    groups: Option<Box<Groups>>,
 }
 
 /// Where a listener is listed: what takes it out again without looking for it.
@@ -107,7 +108,14 @@ impl Interest {
     }
 
     pub(super) fn group_mut(&mut self, leaf: u32, group: u32) -> &mut Group {
-        &mut self.leaves.get_mut(leaf).expect("the caller has looked").groups[group as usize]
+        let leaf = self.leaves.get_mut(leaf).expect("the caller has looked");
+        let groups = leaf.groups.as_mut().expect("the caller has looked");
+        groups.get_mut(group).expect("the caller has looked")
+    }
+
+    /// The hash of a group's name.
+    pub(super) fn hash(&self, name: &str) -> u64 {
+        self.hasher.hash_one(name)
     }
 
     /// Whether one other shard, and nobody here, gets what these leaves and `also` lead to.
@@ -117,8 +125,9 @@ impl Interest {
         let mut ways = also.count();
         let is_elsewhere = leaves.all(|leaf| {
             ways += leaf.shards().count();
-            ways += leaf.groups.iter().filter(|group| !group.is_empty()).count();
-            leaf.all.is_empty() && leaf.groups.iter().all(|group| group.members.is_empty())
+            let mut groups = leaf.groups().into_iter().flat_map(Groups::iter);
+            ways += groups.clone().count();
+            leaf.all.is_empty() && groups.all(|(_, group)| group.members.is_empty())
         });
         is_elsewhere && ways == 1
     }
@@ -126,8 +135,9 @@ impl Interest {
     /// Lists a listener.
     pub(super) fn add(&mut self, pattern: &str, group: Option<&str>, listener: u32) -> Place {
         let leaf = self.grow(pattern, Dialect::Subject);
+        let group = group.map(|name| (name, self.hash(name)));
         let listed = self.leaves.get_mut(leaf).expect("patterns lead to leaves in use");
-        let group = group.map_or(NONE, |name| listed.group(name));
+        let group = group.map_or(NONE, |(name, hash)| listed.find_or_make(name, hash));
         let members = listed.members(group);
         members.push(listener);
         let index = u32::try_from(members.len() - 1).expect("limits keep listeners below 2^32");
@@ -141,6 +151,7 @@ impl Interest {
         let members = listed.members(group);
         members.swap_remove(index as usize);
         let moved = members.get(index as usize).copied();
+        listed.lost_members(group);
         self.prune(leaf);
         moved
     }
@@ -148,7 +159,7 @@ impl Interest {
     /// What is listened to at a place, in which group, and by how many.
     pub(super) fn place(&self, place: Place) -> (&str, Option<&str>, usize) {
         let leaf = self.leaves.get(place.leaf).expect("listeners are listed in leaves in use");
-        match leaf.groups.get(place.group as usize) {
+        match leaf.group(place.group) {
             Some(group) => (&leaf.pattern, Some(&group.name), group.members.len()),
             None => (&leaf.pattern, None, leaf.all.len()),
         }
@@ -163,11 +174,13 @@ impl Interest {
         members: u32,
     ) {
         let leaf = self.grow(pattern, Dialect::Subject);
+        let group = group.map(|name| (name, self.hash(name)));
         let listed = self.leaves.get_mut(leaf).expect("patterns lead to leaves in use");
         match group {
-            Some(name) => {
-                let group = listed.group(name);
-                listed.groups[group as usize].set_elsewhere(shard, members);
+            Some((name, hash)) => {
+                let place = listed.find_or_make(name, hash);
+                self.group_mut(leaf, place).set_elsewhere(shard, members);
+                self.leaves.get_mut(leaf).expect("it was found just now").lost_members(place);
             }
             None if members > 0 => listed.elsewhere = listed.elsewhere.and(Shards::one(shard)),
             None => listed.elsewhere = listed.elsewhere.without(shard),
@@ -194,7 +207,7 @@ impl Interest {
                 all: Vec::new(),
                 elsewhere: Shards::NONE,
                 is_caught: false,
-                groups: Vec::new(),
+                groups: None,
             });
             self.patterns.set_head(node, leaf);
             self.changed(pattern, dialect, leaf, true);
@@ -211,9 +224,8 @@ impl Interest {
     /// Takes a leaf out where nobody listens to its pattern any more.
     fn prune(&mut self, leaf: u32) {
         let listed = self.leaves.get(leaf).expect("the caller has looked");
-        let is_deserted = listed.all.is_empty()
-            && listed.shards().is_empty()
-            && listed.groups.iter().all(Group::is_empty);
+        let is_deserted =
+            listed.all.is_empty() && listed.shards().is_empty() && !listed.has_groups();
         if is_deserted {
             let deserted = self.leaves.remove(leaf).expect("it was found just now");
             self.patterns.set_head(deserted.node, NONE);
@@ -248,25 +260,39 @@ impl Leaf {
     /// Whether any group has members, here or elsewhere.
     #[inline]
     pub(super) fn has_groups(&self) -> bool {
-        !self.groups.iter().all(Group::is_empty)
+        self.groups.is_some()
     }
 
-    /// The group of that name, made where it is missing.
-    fn group(&mut self, name: &str) -> u32 {
-        let live = |group: &Group| !group.is_empty();
-        let found = self.groups.iter().position(|group| live(group) && &*group.name == name);
-        let at = found.or_else(|| self.groups.iter().position(|group| !live(group)));
-        let at = at.unwrap_or_else(|| {
-            self.groups.push(Group::new(name));
-            self.groups.len() - 1
-        });
-        if found.is_none() {
-            self.groups[at].name = name.into();
+    #[inline]
+    pub(super) fn groups(&self) -> Option<&Groups> {
+        self.groups.as_deref()
+    }
+
+    /// The group at a place.
+    #[inline]
+    pub(super) fn group(&self, place: u32) -> Option<&Group> {
+        self.groups.as_ref()?.get(place)
+    }
+
+    /// As [`Groups::find_or_make`].
+    fn find_or_make(&mut self, name: &str, hash: u64) -> u32 {
+        self.groups.get_or_insert_default().find_or_make(name, hash)
+    }
+
+    /// As [`Groups::lost_members`]; nothing to those outside of groups.
+    fn lost_members(&mut self, group: u32) {
+        let Some(groups) = self.groups.as_mut().filter(|_| group != NONE) else { return };
+        groups.lost_members(group);
+        if groups.are_none() {
+            self.groups = None;
         }
-        u32::try_from(at).expect("limits keep groups below 2^32")
     }
 
     fn members(&mut self, group: u32) -> &mut Vec<u32> {
-        if group == NONE { &mut self.all } else { &mut self.groups[group as usize].members }
+        let groups = self.groups.as_mut().filter(|_| group != NONE);
+        match groups.and_then(|groups| groups.get_mut(group)) {
+            Some(group) => &mut group.members,
+            None => &mut self.all,
+        }
     }
 }

@@ -8,6 +8,7 @@ mod cache;
 mod emit;
 mod forward;
 mod group;
+mod groups;
 mod hearing;
 mod interest;
 mod leaving;

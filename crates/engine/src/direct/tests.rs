@@ -1,10 +1,11 @@
 //! Direct messages: scenarios, and the index against a model.
 
 use super::Interest;
+use super::interest::Place;
 use crate::Lost;
 use crate::limits::{Limits, SUBJECT_CACHE_ENTRIES_MAX};
 use crate::tests::{World, check, check_in};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[test]
 fn listeners_hear_what_their_patterns_match() {
@@ -526,6 +527,93 @@ fn remembered_subjects_follow_what_comes_and_goes() {
         }
     }
     assert!(interest.is_empty());
+}
+
+/// Patterns that overlap, and a subject that all but the last match.
+const OVERLAPPING: [&str; 5] = ["a.b", "a.*", "*.b", "a.>", "b.*"];
+
+/// Members of `names` groups come and go; each group is gathered once, with all its members that hear it.
+fn check_groups(names: usize, members_max: usize, seed: u64) {
+    let mut random = odds(seed);
+    let mut interest = Interest::new(seed);
+    let mut listed = BTreeMap::new();
+    for round in 0..6_000_u32 {
+        // Now many come, now many go.
+        let comes = random(10) < if round / 1_000 % 2 == 0 { 7 } else { 3 };
+        if comes && listed.len() < members_max {
+            let (pattern, name) = (OVERLAPPING[random(5)], format!("g{}", random(names)));
+            let place = interest.add(pattern, Some(&name), round);
+            listed.insert(round, (pattern, name, place));
+        } else if !listed.is_empty() {
+            let member = *listed.keys().nth(random(listed.len())).unwrap();
+            let (_, _, place) = listed.remove(&member).unwrap();
+            if let Some(moved) = interest.remove(place) {
+                listed.get_mut(&moved).unwrap().2 = place;
+            }
+        }
+        if round % 10 == 0 {
+            let mut expected = BTreeMap::<String, BTreeSet<u32>>::new();
+            for (member, (pattern, name, _)) in &listed {
+                if *pattern != "b.*" {
+                    expected.entry(name.clone()).or_default().insert(*member);
+                }
+            }
+            assert_eq!(gathered(&mut interest, "a.b"), expected, "in round {round}");
+        }
+    }
+    while let Some((_, (_, _, place))) = listed.pop_first() {
+        if let Some(moved) = interest.remove(place) {
+            listed.get_mut(&moved).unwrap().2 = place;
+        }
+    }
+    assert!(interest.is_empty());
+}
+
+/// The groups that hear a subject, each of which is to be there once and to be found by its name.
+#[track_caller]
+fn gathered(interest: &mut Interest, subject: &str) -> BTreeMap<String, BTreeSet<u32>> {
+    let (mut leaves, mut parts, mut named) = (Vec::new(), Vec::new(), Vec::new());
+    interest.find(subject, &mut leaves);
+    interest.gather(&leaves, &mut parts);
+    let (mut rest, mut found) = (&parts[..], BTreeMap::new());
+    while let Some(group) = interest.next_group(&mut rest) {
+        let name = interest.name(group).to_owned();
+        interest.gather_named(&leaves, &name, &mut named);
+        assert_eq!(group, named);
+        let members = group.iter().flat_map(|part| interest.part_mut(*part).members.clone());
+        let members: BTreeSet<u32> = members.collect();
+        assert!(found.insert(name, members).is_none(), "a group is gathered twice");
+    }
+    found
+}
+
+#[test]
+fn groups_are_gathered_once_from_all_their_patterns() {
+    for (names, members_max, seed) in [(1, 5, 1), (3, 20, 2), (12, 40, 3), (300, 1_000, 4)] {
+        check_groups(names, members_max, seed);
+    }
+}
+
+#[test]
+fn groups_that_went_leave_their_places_to_others() {
+    let mut interest = Interest::new(7);
+    let mut places: Vec<Place> =
+        (0..1_000).map(|at| interest.add("s", Some(&format!("g{at}")), at)).collect();
+    for round in 0..20_000_u32 {
+        let place = places.swap_remove(round as usize * 7 % places.len());
+        interest.remove(place);
+        places.push(interest.add("s", Some(&format!("h{round}")), 1_000 + round));
+    }
+    let mut leaves = Vec::new();
+    interest.find("s", &mut leaves);
+    let kept = |interest: &Interest| interest.leaf(leaves[0]).unwrap().groups().unwrap().size();
+    assert_eq!(kept(&interest), (1_000, 0));
+    interest.add("s", None, 0);
+    places.drain(1..).for_each(|place| assert_eq!(interest.remove(place), None));
+    let (groups, vacant) = kept(&interest);
+    assert!(groups <= 1_000 && vacant < 1_000, "{groups} {vacant}");
+    interest.remove(places[0]);
+    assert!(!interest.leaf(leaves[0]).unwrap().has_groups());
 }
 
 #[test]
