@@ -13,6 +13,8 @@ pub const SUBJECT_BYTES_MAX: usize = 4096;
 pub const SUBJECT_RULES_MAX: usize = 1024;
 /// Subjects that a virtual host remembers the listeners of.
 pub const SUBJECT_CACHE_ENTRIES_MAX: usize = 8192;
+/// Patterns of all subjects that a virtual host remembers, together; a sixteenth of it of one.
+pub const SUBJECT_CACHE_LEAVES_MAX: usize = 262_144;
 /// Changes to patterns with wildcards that a remembered subject is brought up to date by; behind more,
 /// it is looked up anew.
 pub const SUBJECT_CHANGES_KEPT: usize = 64;

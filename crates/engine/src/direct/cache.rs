@@ -4,13 +4,17 @@
 //! Knows patterns as numbered leaves, not who is behind them.
 
 use super::interest::Dialect;
-use crate::limits::{SUBJECT_CACHE_ENTRIES_MAX, SUBJECT_CHANGES_KEPT};
+use crate::limits::{SUBJECT_CACHE_ENTRIES_MAX, SUBJECT_CACHE_LEAVES_MAX, SUBJECT_CHANGES_KEPT};
 use std::collections::VecDeque;
 
 /// Entries that one hash may lie in.
 const WAYS: usize = 2;
 /// Entries of a table that is not used much.
 const ENTRIES_MIN: usize = 64;
+/// Leaves of one entry.
+const ENTRY_LEAVES_MAX: usize = SUBJECT_CACHE_LEAVES_MAX / 16;
+/// Room for leaves that any entry may keep.
+const ROOM_KEPT: usize = 64;
 
 /// A pattern with wildcards that came or went.
 #[derive(Debug)]
@@ -31,20 +35,13 @@ struct Entry {
     stamp: u64,
 }
 
-/// What a lookup found.
-#[derive(Debug)]
-pub(super) enum Found<'a> {
-    /// The leaves of all patterns that match.
-    Leaves(&'a [u32]),
-    /// Not remembered, or too old: to be filled in.
-    Nothing(&'a mut Vec<u32>),
-}
-
 /// Subjects and the leaves that match them.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     /// `WAYS` entries for each of a power of two of sets; empty until first used.
     entries: Vec<Entry>,
+    /// Leaves in all entries together.
+    leaves: usize,
     /// Entries pushed out by others since the table last grew.
     pushed_out: usize,
     /// The last changes; the newest one is number `stamp`.
@@ -58,31 +55,55 @@ impl Cache {
         self.changed + 1
     }
 
-    /// Looks `subject` up. What is returned as nothing must be filled in.
+    /// The leaves of all patterns that match `subject`, where they are remembered.
     #[inline]
-    pub(super) fn find(&mut self, hash: u64, subject: &str) -> Found<'_> {
-        let stamp = self.stamp();
-        match self.position(hash, subject) {
-            Some(at) if self.entries[at].stamp == stamp => Found::Leaves(&self.entries[at].leaves),
-            Some(at) if self.bring_up_to_date(at) => Found::Leaves(&self.entries[at].leaves),
-            Some(at) => {
-                let entry = &mut self.entries[at];
-                entry.stamp = stamp;
-                entry.leaves.clear();
-                Found::Nothing(&mut entry.leaves)
-            }
-            None => Found::Nothing(self.make_room(hash, subject)),
+    pub(super) fn find(&mut self, hash: u64, subject: &str) -> Option<&[u32]> {
+        let at = self.position(hash, subject)?;
+        if self.entries[at].stamp != self.stamp() && !self.bring_up_to_date(at) {
+            self.forget(at);
+            return None;
         }
+        Some(&self.entries[at].leaves)
+    }
+
+    /// Remembers the leaves of a subject that was not found; a subject of too many is left out.
+    pub(super) fn put(&mut self, hash: u64, subject: &str, leaves: &[u32]) {
+        if leaves.len() > ENTRY_LEAVES_MAX {
+            return;
+        }
+        let at = self.make_room(hash);
+        if self.leaves + leaves.len() > SUBJECT_CACHE_LEAVES_MAX {
+            self.entries.fill_with(Entry::default);
+            self.leaves = 0;
+        }
+        self.leaves += leaves.len();
+        let stamp = self.stamp();
+        let entry = &mut self.entries[at];
+        (entry.hash, entry.stamp) = (hash, stamp);
+        entry.subject.clear();
+        entry.subject.push_str(subject);
+        // Nor is room for far more of them kept.
+        if entry.leaves.capacity() > ROOM_KEPT.max(leaves.len() * 4) {
+            entry.leaves = Vec::new();
+        }
+        entry.leaves.extend_from_slice(leaves);
     }
 
     /// A pattern without wildcards, thus a subject, came (`added`) or went.
     pub(super) fn literal_changed(&mut self, hash: u64, subject: &str, leaf: u32, added: bool) {
         let Some(at) = self.position(hash, subject) else { return };
         if !self.bring_up_to_date(at) {
-            self.entries[at].stamp = 0;
-            return;
+            return self.forget(at);
         }
-        change(&mut self.entries[at].leaves, leaf, added);
+        change(&mut self.entries[at].leaves, &mut self.leaves, leaf, added);
+    }
+
+    /// An entry is not in use any more.
+    fn forget(&mut self, at: usize) {
+        let entry = &mut self.entries[at];
+        self.leaves -= entry.leaves.len();
+        entry.leaves.clear();
+        entry.stamp = 0;
     }
 
     /// A pattern with wildcards came (`added`) or went.
@@ -118,7 +139,8 @@ impl Cache {
         })
     }
 
-    /// Applies the changes that an entry does not know of; false where they are not all kept.
+    /// Applies the changes that an entry does not know of; false where they are not all kept, or it has, or
+    /// all have, more leaves than are remembered.
     #[inline]
     fn bring_up_to_date(&mut self, at: usize) -> bool {
         let stamp = self.stamp();
@@ -127,18 +149,21 @@ impl Cache {
         if behind > self.changes.len() as u64 {
             return false;
         }
+        if entry.leaves.len() > ENTRY_LEAVES_MAX || self.leaves > SUBJECT_CACHE_LEAVES_MAX {
+            return false;
+        }
         for missed in self.changes.iter().skip(self.changes.len() - behind as usize) {
             if missed.dialect.matches(&missed.pattern, &entry.subject) {
-                change(&mut entry.leaves, missed.leaf, missed.added);
+                change(&mut entry.leaves, &mut self.leaves, missed.leaf, missed.added);
             }
         }
         entry.stamp = stamp;
         true
     }
 
-    /// Makes an entry for `subject`. Where its set is full, that pushes out the first, and the other,
-    /// which came later, moves up.
-    fn make_room(&mut self, hash: u64, subject: &str) -> &mut Vec<u32> {
+    /// Finds a place for a subject. Where its set is full, that pushes out the first, and the other, which
+    /// came later, moves up.
+    fn make_room(&mut self, hash: u64) -> usize {
         if self.entries.is_empty() {
             self.entries.resize(ENTRIES_MIN, Entry::default());
         } else if self.pushed_out > self.entries.len()
@@ -147,19 +172,12 @@ impl Cache {
             self.grow();
         }
         let set = self.set(hash);
-        let at = self.free(set).unwrap_or_else(|| {
+        self.free(set).unwrap_or_else(|| {
             self.pushed_out += 1;
             self.entries.swap(set, set + 1);
+            self.forget(set + 1);
             set + 1
-        });
-        let stamp = self.stamp();
-        let entry = &mut self.entries[at];
-        entry.hash = hash;
-        entry.subject.clear();
-        entry.subject.push_str(subject);
-        entry.leaves.clear();
-        entry.stamp = stamp;
-        &mut entry.leaves
+        })
     }
 
     /// A place of a set that is not in use.
@@ -177,16 +195,24 @@ impl Cache {
         }
     }
 
+    /// How many entries there are, how many leaves they have, and for how many there is room.
     #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.entries.iter().filter(|entry| entry.stamp != 0).count()
+    pub(super) fn size(&self) -> (usize, usize, usize) {
+        let used = self.entries.iter().filter(|entry| entry.stamp != 0);
+        let leaves = self.entries.iter().map(|entry| entry.leaves.len()).sum();
+        assert_eq!(leaves, self.leaves);
+        let room = self.entries.iter().map(|entry| entry.leaves.capacity()).sum();
+        (used.count(), leaves, room)
     }
 }
 
-fn change(leaves: &mut Vec<u32>, leaf: u32, added: bool) {
+/// Applies a change to an entry, and to the count of all leaves.
+fn change(leaves: &mut Vec<u32>, all: &mut usize, leaf: u32, added: bool) {
     if added {
         leaves.push(leaf);
+        *all += 1;
     } else if let Some(at) = leaves.iter().position(|other| *other == leaf) {
         leaves.swap_remove(at);
+        *all -= 1;
     }
 }

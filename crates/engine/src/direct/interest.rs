@@ -3,7 +3,7 @@
 //! Looking a remembered subject up costs one hash whatever else is listened to; coming and going costs
 //! the depth of the pattern. Knows listeners as slots and nothing of their connections.
 
-use super::cache::{Cache, Found};
+use super::cache::Cache;
 use super::group::Group;
 use super::groups::Groups;
 use crate::routing::patterns::{MatchScratch, NONE, NodeId, Patterns, Syntax, TOPIC, Word};
@@ -92,14 +92,13 @@ impl Interest {
     /// Appends the leaves of all patterns that match `subject` to `out`.
     #[inline]
     pub(super) fn find(&mut self, subject: &str, out: &mut Vec<u32>) {
-        match self.cache.find(self.hasher.hash_one(subject), subject) {
-            Found::Leaves(leaves) => out.extend_from_slice(leaves),
-            Found::Nothing(leaves) => {
-                let words = SUBJECT.words(subject);
-                self.patterns.matches(words, &mut self.scratch, |leaf| leaves.push(leaf));
-                out.extend_from_slice(leaves);
-            }
+        let hash = self.hasher.hash_one(subject);
+        if let Some(leaves) = self.cache.find(hash, subject) {
+            return out.extend_from_slice(leaves);
         }
+        let before = out.len();
+        self.patterns.matches(SUBJECT.words(subject), &mut self.scratch, |leaf| out.push(leaf));
+        self.cache.put(hash, subject, &out[before..]);
     }
 
     #[inline]
@@ -242,10 +241,12 @@ impl Interest {
         }
     }
 
-    /// How many patterns are listened to, and how many subjects are remembered.
+    /// How many patterns are listened to, how many subjects are remembered, how many patterns of theirs,
+    /// and for how many of these there is room.
     #[cfg(test)]
-    pub(super) fn size(&self) -> (usize, usize) {
-        (self.leaves.len(), self.cache.len())
+    pub(super) fn size(&self) -> (usize, usize, usize, usize) {
+        let (subjects, leaves, room) = self.cache.size();
+        (self.leaves.len(), subjects, leaves, room)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Interest;
 use super::interest::Place;
 use crate::Lost;
-use crate::limits::{Limits, SUBJECT_CACHE_ENTRIES_MAX};
+use crate::limits::{Limits, SUBJECT_CACHE_ENTRIES_MAX, SUBJECT_CACHE_LEAVES_MAX};
 use crate::tests::{World, check, check_in};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -673,10 +673,53 @@ fn what_is_remembered_is_bounded() {
         interest.find(&format!("x.{number}"), &mut leaves);
         assert_eq!(leaves.len(), 1);
     }
-    let (leaves, remembered) = interest.size();
+    let (leaves, remembered, ..) = interest.size();
     assert_eq!(leaves, 1);
     assert!(remembered <= SUBJECT_CACHE_ENTRIES_MAX, "{remembered}");
     assert!(remembered > SUBJECT_CACHE_ENTRIES_MAX / 2, "{remembered}");
+}
+
+/// Listens to `2^bits` patterns, all of which match each of so many subjects, and looks these up; the first
+/// one after each pattern, too, where that is said. Says how many patterns are remembered of all subjects.
+#[track_caller]
+fn remembered(bits: u32, subjects: usize, looks_first: bool) -> usize {
+    let mut interest = Interest::new(7);
+    let prefix = vec!["a"; bits as usize].join(".");
+    let find = |interest: &mut Interest, subject: &str| {
+        let mut leaves = Vec::new();
+        interest.find(subject, &mut leaves);
+        leaves.len()
+    };
+    for number in 0..1_u32 << bits {
+        let word = |bit| if number >> bit & 1 == 0 { "a" } else { "*" };
+        let words: Vec<&str> = (0..bits).map(word).collect();
+        interest.add(&format!("{}.>", words.join(".")), None, number);
+        if looks_first {
+            assert_eq!(find(&mut interest, &format!("{prefix}.0")), number as usize + 1);
+        }
+    }
+    for subject in 0..subjects {
+        assert_eq!(find(&mut interest, &format!("{prefix}.{subject}")), 1 << bits);
+        let (.., leaves, room) = interest.size();
+        assert!(leaves <= SUBJECT_CACHE_LEAVES_MAX, "{leaves}");
+        assert!(room <= 4 * SUBJECT_CACHE_LEAVES_MAX + 64 * SUBJECT_CACHE_ENTRIES_MAX, "{room}");
+    }
+    interest.size().2
+}
+
+#[test]
+fn many_patterns_of_many_subjects_are_not_remembered() {
+    for (bits, subjects, looks_first, least) in [
+        (8, 1_000, false, 64 << 8),
+        (8, 4_000, false, 1 << 8),
+        (13, 100, false, 1 << 13),
+        (15, 10, false, 0),
+        (10, 1, true, 1 << 10),
+    ] {
+        let found = remembered(bits, subjects, looks_first);
+        assert!((least..=subjects << bits).contains(&found), "{bits} {subjects}: {found}");
+    }
+    assert_eq!(remembered(15, 10, false), 0);
 }
 
 /// Has `lines` done in two worlds, in one of them with each `emits` taken apart. The effects are to be the
