@@ -94,8 +94,10 @@ fn ledger(history: &History) -> Result<Ledger<'_>, String> {
             }
             Event::Confirm { message, accepted: true } => {
                 ledger.confirmed.insert(*message);
-                // Whoever was confirmed something had declared all queues before.
-                has_queues = true;
+                // Whoever was confirmed something had declared all queues before, and the confirm of what was
+                // published before a restart may arrive behind it.
+                let published = ledger.publishes.get(message).map(|(at, _)| *at);
+                has_queues |= published.is_some_and(|at| at >= ledger.last_restart);
             }
             Event::Flushed { message } => {
                 let of_publisher = MessageId::new(message.producer(), 0)..=*message;

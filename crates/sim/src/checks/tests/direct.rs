@@ -2,6 +2,7 @@
 
 use super::{
     broken_in, confirm, deliver, drained, ended, history_of, id, kept_in, plan, publish, published,
+    redeliver,
 };
 use crate::history::{
     Emit, Ending, Event, HeadersSeen, Hear, Listen, MessageId, Publish, SPOOL_ROTS,
@@ -354,12 +355,16 @@ fn echoes_are_found() {
 #[test]
 fn caught_messages_that_are_gone_are_missed() {
     let check = "confirmed is kept";
-    let caught = || vec![confirm(9), publish(1), emit(1), flushed(1)];
-    broken(check, "was caught", drained(caught(), vec![]));
-    kept(drained(caught(), vec![deliver(1, 1)]));
+    let emitted = || vec![publish(1), emit(1), flushed(1)];
+    let caught = || all(vec![vec![publish(9), confirm(9)], emitted()]);
+    broken(check, "was caught", drained(caught(), vec![deliver(1, 9)]));
+    kept(drained(caught(), vec![deliver(1, 1), deliver(1, 9)]));
     // Without a confirm it need not survive, nor be caught by what may not have been there yet.
-    kept(drained(all(vec![caught(), vec![Event::Crashed]]), vec![]));
-    kept(drained(vec![publish(1), emit(1), flushed(1)], vec![]));
+    kept(drained(all(vec![caught(), vec![Event::Crashed]]), vec![redeliver(1, 9)]));
+    kept(drained(emitted(), vec![]));
+    // One that comes behind a restart is of before.
+    let late = vec![publish(9), Event::Closed, Event::Recovered, confirm(9)];
+    kept(drained(all(vec![late, emitted()]), vec![redeliver(1, 9)]));
 }
 
 #[test]
