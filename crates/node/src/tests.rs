@@ -7,6 +7,7 @@ mod laggards;
 mod rights;
 mod rows;
 mod shards;
+mod takers;
 mod turns;
 
 use crate::{Node, Options};

@@ -109,8 +109,8 @@ pub trait World: Effects {
     /// All who hear what the connection emits have much unsent: the host may let it wait for them. For a
     /// moment only where others hear it well besides, who are not to wait for those.
     fn ahead(&mut self, connection: ConnectionId, has_others: bool);
-    /// A login was refused although the credentials were right, or before anybody looked at them: `why` is for
-    /// the log.
+    /// A login was refused although the credentials were right, or before anybody looked at them:
+    /// `why` is for the log.
     fn login_refused(&mut self, why: String) {
         let _ = why;
     }

@@ -9,6 +9,7 @@ mod emit;
 mod forward;
 mod group;
 mod groups;
+mod heard;
 mod hearing;
 mod interest;
 mod leaving;

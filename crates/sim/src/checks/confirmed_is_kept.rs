@@ -28,6 +28,14 @@ struct Ledger<'a> {
     is_drained: bool,
 }
 
+impl Ledger<'_> {
+    /// Whether the message was published to the broker that runs now: the confirm of one from before a
+    /// restart may arrive behind it.
+    fn is_since_restart(&self, message: MessageId) -> bool {
+        self.publishes.get(&message).is_some_and(|(at, _)| *at >= self.last_restart)
+    }
+}
+
 pub(super) fn check(history: &History) -> Result<(), String> {
     let ledger = ledger(history)?;
     if !ledger.is_drained {
@@ -94,10 +102,8 @@ fn ledger(history: &History) -> Result<Ledger<'_>, String> {
             }
             Event::Confirm { message, accepted: true } => {
                 ledger.confirmed.insert(*message);
-                // Whoever was confirmed something had declared all queues before, and the confirm of what was
-                // published before a restart may arrive behind it.
-                let published = ledger.publishes.get(message).map(|(at, _)| *at);
-                has_queues |= published.is_some_and(|at| at >= ledger.last_restart);
+                // Whoever was confirmed something had declared all queues before.
+                has_queues |= ledger.is_since_restart(*message);
             }
             Event::Flushed { message } => {
                 let of_publisher = MessageId::new(message.producer(), 0)..=*message;

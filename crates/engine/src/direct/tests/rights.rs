@@ -1,0 +1,155 @@
+//! Whom subjects are forbidden to: by which ways nothing reaches them, and what changes end.
+
+use crate::tests::{World, check_in};
+
+#[test]
+fn no_exchange_leads_to_listeners_of_subjects_that_are_forbidden() {
+    let mut world = World::new();
+    world.client("c");
+    world.run("a narrow ann app.> app.secret");
+    world.run("a exchange news fanout");
+    world.run("a bind news @amq.topic -");
+    world.run("a queue app.secret");
+    world.run("b listen > all");
+    for exchange in ["-", "news"] {
+        for (subject, is_heard) in [("app.orders", true), ("other", false), ("app.keys", true)] {
+            let effects = world.run(&format!("c publish {exchange} {subject} x mandatory"));
+            let heard = format!("b hears all {subject} x");
+            let expected = if is_heard { heard } else { "c returned x".to_owned() };
+            assert_eq!(effects, [expected], "{exchange} {subject}");
+        }
+    }
+    assert_eq!(world.run("c publish news app.secret x mandatory"), ["c returned x"]);
+    // A queue is no subject.
+    assert!(world.run("c publish - app.secret x mandatory").is_empty());
+    assert_eq!(world.engine.list_queues().next().unwrap().ready, 1);
+}
+
+#[test]
+fn the_default_exchange_leads_to_subjects_whose_publisher_has_the_right_on_theirs() {
+    let mut world = World::new();
+    world.client("c");
+    world.run("b listen > all");
+    world.run("a queue q");
+    let answers = ["_INBOX.1.x", "amq.rabbitmq.reply-to.gone"];
+    for (write, subject, is_heard) in [
+        (r"^amq\.default$", "secret", false),
+        (r"^amq\.default$", "_INBOX", false),
+        (r"^amq\.default$", "_INBOX.1 cc=secret", false),
+        (r"^amq\.default$", answers[0], true),
+        (r"^amq\.default$", answers[1], true),
+        (r"^amq\.(default|topic)$", "secret", true),
+        (r"^amq\.(default|topic)$", answers[0], true),
+    ] {
+        world.run(&format!("a permit ann .* {write} .*"));
+        let (key, further) = subject.split_once(' ').unwrap_or((subject, ""));
+        let effects = world.run(&format!("c publish - {key} x mandatory {further}"));
+        let heard = format!("b hears all {key} x");
+        let expected = if is_heard { heard } else { "c returned x".to_owned() };
+        assert_eq!(effects, [expected], "{write} {subject}");
+        // Queues are not concerned.
+        assert!(world.run("c publish - q x mandatory").is_empty());
+    }
+}
+
+#[test]
+fn dead_letters_by_the_default_exchange_reach_queues_and_who_waits_for_an_answer() {
+    for (key, is_heard) in [("secret", false), ("_INBOX.1", true), ("q", false)] {
+        let mut world = World::new();
+        world.run("b listen > all");
+        world.run("a queue q");
+        world.run(&format!("a queue dying ttl=100 dlx=- dlk={key}"));
+        world.run("a publish - dying x");
+        let heard = format!("b hears all {key} x");
+        let expected = if is_heard { vec![heard] } else { vec![] };
+        assert_eq!(world.run("time 100"), expected, "{key}");
+    }
+}
+
+#[test]
+fn rules_on_subjects_survive() {
+    let mut world = World::new();
+    world.run("a user ann hash");
+    world.run("a permit ann .* .* .*");
+    world.run("a narrow ann app.> app.secret");
+    let listed = |world: &World| {
+        let found = world.engine.list_permissions().next().unwrap();
+        found.subjects.cloned().unwrap().publish
+    };
+    assert_eq!(listed(&world).allow, ["app.>"]);
+    assert_eq!(listed(&world).deny, ["app.secret"]);
+    world.run("restart");
+    assert_eq!(listed(&world).deny, ["app.secret"], "from records");
+    world.run("restart clean");
+    assert_eq!(listed(&world).deny, ["app.secret"], "from a snapshot");
+}
+
+/// What a client is told when its user's rights change, and what it hears then of three messages.
+#[track_caller]
+fn check_change(change: &str, ended: &[&str], heard: &[&str]) {
+    let mut world = World::new();
+    world.client("c");
+    world.run("a user bob hash");
+    world.run("a permit bob .* .* .*");
+    for listener in ["pub.a one", "secret.> two", "secret.x three group=g", "> all"] {
+        world.run(&format!("c listen {listener}"));
+    }
+    let told = ended.iter().map(|pattern| format!("c forbidden {pattern}"));
+    let told: Vec<String> = told.chain(["a ok".to_owned()]).collect();
+    assert_eq!(world.run(change), told, "{change}");
+    let mut hears = Vec::new();
+    for subject in ["pub.a", "secret.x", "plain"] {
+        hears.extend(world.run(&format!("b emit {subject} -")));
+    }
+    hears.retain(|line| line != "nobody");
+    hears.sort();
+    let heard: Vec<String> = heard.iter().map(|it| format!("c hears {it} -")).collect();
+    assert_eq!(hears, heard, "{change}");
+}
+
+#[test]
+fn who_may_no_longer_listen_is_told_and_hears_nothing_more() {
+    let all = ["pub.a", "secret.>", "secret.x group=g", ">"];
+    let heard =
+        ["all plain", "all pub.a", "all secret.x", "one pub.a", "three secret.x", "two secret.x"];
+    check_change("a narrow-listening ann pub.> -", &all[1..], &["one pub.a"]);
+    check_change("a narrow-listening ann - secret.>", &all[1..3], &[heard[0], heard[1], heard[3]]);
+    check_change("a narrow-listening ann - secret.x", &all[2..3], &[heard[0], heard[1], heard[3]]);
+    check_change("a narrow-listening ann - secret.y", &[], &heard);
+    check_change("a permit ann .* .* ^other$", &all, &[]);
+    check_change("a permit ann ^$ ^$ ^amq\\.topic$", &[], &heard);
+    check_change("a forbid ann", &all, &[]);
+    check_change("a delete-user ann", &all, &[]);
+    check_change("a user ann other", &[], &heard);
+    check_change("a forbid bob", &[], &heard);
+}
+
+#[test]
+fn what_is_allowed_again_is_heard_by_those_who_listen_still() {
+    let mut world = World::new();
+    world.client("c");
+    check_in(
+        world,
+        "c listen > all
+         c listen secret.x one
+         a narrow-listening ann - secret.>
+         > c forbidden secret.x
+         > a ok
+         b emit secret.x 1
+         > nobody
+         c listen secret.x one
+         > c refused AccessRefused: read access to subject 'secret.x' in vhost '/' refused for user \
+         'ann'
+         a narrow-listening ann - -
+         > a ok
+         b emit secret.x 2
+         > c hears all secret.x 2
+         c listen secret.x one
+         b emit secret.x 3
+         > c hears all secret.x 3
+         > c hears one secret.x 3
+         c disconnect
+         b emit secret.x 4
+         > nobody",
+    );
+}
