@@ -120,10 +120,6 @@ impl Node {
             self.end_guests(now, whose);
             for id in self.connections_of(now, whose) {
                 self.close_connection(now, id, &why);
-                if matches!(whose, Whose::Vhost(_)) {
-                    // It may stay a while to be told, and not in what is about to be gone.
-                    self.engine.disconnect(now, id, &mut self.world);
-                }
             }
         }
         Ok(())

@@ -11,9 +11,9 @@ impl Node {
         self.verifications.pop_front()
     }
 
-    /// Why the last login was refused that needed no check by the host, for the log; once.
-    pub fn take_refused_login(&mut self) -> Option<String> {
-        self.world.refused_login.take()
+    /// Why the next login was refused, for the log, where that is not the host's own answer.
+    pub fn next_refused_login(&mut self) -> Option<String> {
+        self.world.refused_logins.pop_front()
     }
 
     /// The answer to a [`Verification`].
@@ -55,7 +55,7 @@ impl Node {
                 let user = credentials.user();
                 let why = format!("user '{user}' can only connect from the broker's own host");
                 let from = &connection.peer.address;
-                self.world.refused_login = Some(format!("{why}, and came from {from}"));
+                self.world.refused_logins.push_back(format!("{why}, and came from {from}"));
                 self.verified(now, id, serial, Err(why));
                 continue;
             }

@@ -83,8 +83,8 @@ pub(crate) struct World {
     pub(crate) loads: VecDeque<Load>,
     /// Credentials that sessions handed in; the node completes them to [`Verification`]s.
     pub(crate) credentials: Vec<(ConnectionId, Credentials)>,
-    /// Why the last login was refused that nobody had to check, or that was checked and not allowed.
-    pub(crate) refused_login: Option<String>,
+    /// Why logins were refused, but for those whose credentials the host found to be wrong.
+    pub(crate) refused_logins: VecDeque<String>,
     /// Something was stored in a queue during this call into a session.
     pub(crate) has_stored: bool,
     /// More was put into a queue during this call than its consumers get.
@@ -115,7 +115,7 @@ impl World {
             replies: VecDeque::new(),
             loads: VecDeque::new(),
             credentials: Vec::new(),
-            refused_login: None,
+            refused_logins: VecDeque::new(),
             has_stored: false,
             has_outrun: false,
             told_in_call: 0,
@@ -392,10 +392,6 @@ impl ProtocolWorld for World {
         }
     }
 
-    fn login_refused(&mut self, why: String) {
-        self.refused_login = Some(why);
-    }
-
     #[inline]
     fn is_settled(&self, connection: ConnectionId) -> bool {
         self.mesh.is_settled(connection)
@@ -403,5 +399,9 @@ impl ProtocolWorld for World {
 
     fn authenticate(&mut self, connection: ConnectionId, credentials: Credentials) {
         self.credentials.push((connection, credentials));
+    }
+
+    fn login_refused(&mut self, why: String) {
+        self.refused_logins.push_back(why);
     }
 }

@@ -15,6 +15,7 @@ mod advisory;
 pub mod amqp091;
 mod info;
 mod json;
+mod login;
 pub mod nats;
 mod properties;
 mod session;

@@ -109,11 +109,6 @@ pub trait World: Effects {
     /// All who hear what the connection emits have much unsent: the host may let it wait for them. For a
     /// moment only where others hear it well besides, who are not to wait for those.
     fn ahead(&mut self, connection: ConnectionId, has_others: bool);
-    /// A login was refused although the credentials were right, or before anybody looked at them:
-    /// `why` is for the log.
-    fn login_refused(&mut self, why: String) {
-        let _ = why;
-    }
     /// Whether messages that were handed to the connection wait elsewhere than in its outlet. Once they
     /// do no longer, the host calls [`Session::caught_up`].
     fn is_behind(&self, connection: ConnectionId) -> bool {
@@ -128,6 +123,9 @@ pub trait World: Effects {
     }
     /// Has credentials checked; the answer comes by [`Session::authenticated`], later.
     fn authenticate(&mut self, connection: ConnectionId, credentials: Credentials);
+    /// A login was refused, for a reason that is not the host's answer to its credentials: the log is
+    /// to say why, since the client is not told.
+    fn login_refused(&mut self, why: String);
 }
 
 /// One call's surroundings.

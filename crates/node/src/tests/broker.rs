@@ -152,11 +152,6 @@ impl Broker {
         self.settle_down();
     }
 
-    /// Why the last login on a shard was refused, for the log.
-    pub(super) fn refused_login(&mut self, shard: usize) -> Option<String> {
-        self.nodes[shard].take_refused_login()
-    }
-
     /// What a client heard since it was last asked.
     pub(super) fn heard(&mut self, name: &str) -> String {
         let heard = std::mem::take(&mut self.clients.get_mut(name).expect("it is known").heard);

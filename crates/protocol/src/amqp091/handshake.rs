@@ -5,6 +5,7 @@ use super::fault::{Code, Fault};
 use super::frame::{self, PROTOCOL_HEADER};
 use super::info::Capabilities;
 use super::session::{Connection, State, Waiting};
+use crate::login;
 use crate::{ClientProperties, Close, Credentials, Turn, World};
 use angarium_engine::RefusalKind;
 
@@ -148,6 +149,7 @@ impl Connection {
             }
             other => {
                 let text = format!("unknown authentication mechanism '{other}'");
+                turn.world.login_refused(login::from(&text, &self.peer));
                 return Ok(Err(Fault::new(Code::COMMAND_INVALID, text)));
             }
         };
@@ -156,7 +158,10 @@ impl Connection {
                 self.waiting = Some(Waiting::Authentication);
                 turn.world.authenticate(self.id, credentials);
             }
-            None => self.refuse_login(turn, "malformed response")?,
+            None => {
+                turn.world.login_refused(login::from("malformed response", &self.peer));
+                self.refuse_login(turn, "malformed response")?;
+            }
         }
         Ok(Ok(()))
     }
@@ -213,6 +218,8 @@ impl Connection {
 
     fn open<W: World>(&mut self, turn: &mut Turn<'_, W>, vhost: &str) -> Result<(), Fault> {
         turn.engine.connect(self.id, &self.user, vhost).map_err(|refusal| {
+            let why = login::refused(&refusal, &self.user, vhost, &self.peer);
+            turn.world.login_refused(why);
             let text = match refusal.kind {
                 RefusalKind::NotFound => format!("vhost {vhost} not found"),
                 RefusalKind::AccessRefused => {
@@ -220,7 +227,6 @@ impl Connection {
                 }
                 _ => refusal.text,
             };
-            turn.world.login_refused(format!("{text}, and came from {}", self.peer.address));
             Fault::new(Code::NOT_ALLOWED, text)
         })?;
         self.connected = true;

@@ -6,8 +6,19 @@ use super::settings::Tls;
 use super::{fault, mapping};
 use crate::amqp091::codec::wire::truncated;
 use crate::info::ClientProperties;
+use crate::login;
 use crate::{Authentication, Close, Credentials, Turn, World};
 use angarium_engine::Laggard;
+
+// Why logins are refused, for the log.
+const WITHOUT_TLS: &str = "the client came without TLS, which is required here";
+const FOR_AN_ACCOUNT: &str = "the client asked for an account: there are virtual hosts instead, \
+                              and a user name of the form 'vhost:user' says which";
+const JWT_ALONE: &str = "the client has a JWT alone, which is not looked at: it needs a user name \
+                         and password, a token or an nkey";
+const UNSIGNED: &str = "the client has an nkey without a signature";
+const NO_CREDENTIALS: &str = "the client has no credentials";
+const NO_TOKENS: &str = "the client has a token, and none are taken here";
 
 /// Letters of a nonce, six random bits each.
 const NONCE_LETTERS: usize = 22;
@@ -83,6 +94,7 @@ impl Connection {
         options: &[u8],
     ) -> Result<(), Close> {
         if self.lacks_tls() {
+            turn.world.login_refused(login::from(WITHOUT_TLS, &self.peer));
             return Err(self.fail(turn, fault::TLS_REQUIRED));
         }
         let Ok(connect) = Connect::decode(options) else {
@@ -105,12 +117,13 @@ impl Connection {
         if connect.laggard.is_some() && outlet.laggard.is_none() {
             return Err(self.fail(turn, fault::text(super::codec::Malformed::Arguments)));
         }
-        let Some(credentials) = self.credentials(connect) else {
-            self.complain_of_login(
-                turn,
-                "CONNECT names no user there can be here (a JWT, an account)",
-            );
-            return Err(self.fail(turn, fault::AUTHORIZATION_VIOLATION));
+        let credentials = match self.credentials(connect) {
+            Ok(credentials) => credentials,
+            Err(why) => {
+                turn.world.login_refused(login::from(why, &self.peer));
+                self.fail(turn, fault::AUTHORIZATION_VIOLATION);
+                return Err(Close { reason: format!("login refused: {why}") });
+            }
         };
         self.state = State::Waiting;
         turn.world.authenticate(self.id, credentials);
@@ -123,29 +136,32 @@ impl Connection {
         self.connect(turn, b"{}")
     }
 
-    /// Who a client says it is; `None`: nobody that there can be.
-    fn credentials(&mut self, connect: Connect) -> Option<Credentials> {
+    /// Who a client says it is, or why that is nobody that there can be.
+    fn credentials(&mut self, connect: Connect) -> Result<Credentials, &'static str> {
         self.settings.vhost.clone_into(&mut self.vhost);
-        if connect.account || (connect.jwt.is_some() && connect.user.is_none()) {
-            return None;
+        if connect.account {
+            return Err(FOR_AN_ACCOUNT);
+        }
+        if connect.jwt.is_some() && connect.user.is_none() {
+            return Err(JWT_ALONE);
         }
         if let Some(user_key) = connect.nkey {
-            let signature = connect.sig?;
-            return Some(Credentials::NKey { user_key, nonce: self.nonce.clone(), signature });
+            let signature = connect.sig.ok_or(UNSIGNED)?;
+            return Ok(Credentials::NKey { user_key, nonce: self.nonce.clone(), signature });
         }
         if let Some(name) = connect.user {
             let password = connect.pass.unwrap_or_default();
-            return Some(Credentials::Password { user: self.without_vhost(name), password });
+            return Ok(Credentials::Password { user: self.without_vhost(name), password });
         }
         if let Some(token) = connect.auth_token {
-            let user = self.settings.token_user.clone()?;
-            return Some(Credentials::Password { user, password: token });
+            let user = self.settings.token_user.clone().ok_or(NO_TOKENS)?;
+            return Ok(Credentials::Password { user, password: token });
         }
         if let Some(user) = self.peer.certificate_name.clone() {
-            return Some(Credentials::Certificate { user });
+            return Ok(Credentials::Certificate { user });
         }
-        let user = self.settings.anonymous_user.clone()?;
-        Some(Credentials::Anonymous { user })
+        let user = self.settings.anonymous_user.clone();
+        Ok(Credentials::Anonymous { user: user.ok_or(NO_CREDENTIALS)? })
     }
 
     /// A name of the form `vhost:user` says which virtual host the client wants.
@@ -153,11 +169,6 @@ impl Connection {
         let Some((vhost, user)) = name.rsplit_once(':') else { return name };
         vhost.clone_into(&mut self.vhost);
         user.to_owned()
-    }
-
-    /// Has the operator told why a login was refused that nobody had to check, or that may not be.
-    fn complain_of_login<W: World>(&self, turn: &mut Turn<'_, W>, why: &str) {
-        turn.world.login_refused(format!("{why}, and came from {}", self.peer.address));
     }
 
     /// The credentials were checked.
@@ -172,7 +183,8 @@ impl Connection {
                 self.user = identity.user;
                 let granted = turn.engine.connect(self.id, &self.user, &self.vhost);
                 granted.map_err(|refusal| {
-                    self.complain_of_login(turn, &refusal.text);
+                    let why = login::refused(&refusal, &self.user, &self.vhost, &self.peer);
+                    turn.world.login_refused(why);
                     (mapping::login_refused(&refusal), refusal.text)
                 })
             }

@@ -22,6 +22,7 @@ pub(crate) struct Surroundings {
     outlets: Vec<Outlet>,
     replies: VecDeque<(SessionId, Result<Reply, Refusal>)>,
     logins: VecDeque<(ConnectionId, Credentials)>,
+    refused: Vec<String>,
     records: BTreeMap<Position, Vec<u8>>,
     loads: VecDeque<Load>,
     next_position: u64,
@@ -74,6 +75,9 @@ impl World for Surroundings {
     fn ahead(&mut self, _: ConnectionId, _: bool) {}
     fn authenticate(&mut self, connection: ConnectionId, credentials: Credentials) {
         self.logins.push_back((connection, credentials));
+    }
+    fn login_refused(&mut self, why: String) {
+        self.refused.push(why);
     }
 }
 
@@ -343,6 +347,11 @@ impl Host {
     /// Takes what was written to a connection.
     pub(crate) fn output(&mut self, number: usize) -> Vec<u8> {
         std::mem::take(&mut self.world.outlets[number].bytes)
+    }
+
+    /// Takes what the log is to say of refused logins.
+    pub(crate) fn refused_logins(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.world.refused)
     }
 
     /// Takes the reason why a connection ended, if it did since the last call.

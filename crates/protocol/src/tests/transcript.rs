@@ -3,6 +3,7 @@
 //!
 //! A letter in front names the connection; without one it is `a`. Some lines are not sent but happen:
 //! `wait` and milliseconds, `cut`, `blocked`, `unblocked` and `shutdown`, each with why; `nothing`.
+//! After what clients get comes what the log says of refused logins (`log:`).
 
 use super::host::Host;
 use std::collections::BTreeMap;
@@ -56,6 +57,7 @@ impl<S: Speech> Play<S> {
             got.extend(self.host.closed(number).map(|reason| format!("closed: {reason}")));
             lines.extend(got.into_iter().map(|line| format!("{prefix}< {line}")));
         }
+        lines.extend(self.host.refused_logins().into_iter().map(|why| format!("log: {why}")));
         lines
     }
 }

@@ -462,10 +462,11 @@ fn columns(command: &str) -> &'static [&'static str] {
 }
 
 /// An answer that is no listing, in words.
-fn said(answer: &Value) -> String {
+pub(super) fn said(answer: &Value) -> String {
     let Some(fields) = answer.as_object() else { return format!("{answer}\n") };
     if fields.get("done").is_some() {
-        return "done\n".into();
+        let note = fields.get("note").and_then(Value::as_str);
+        return note.map_or_else(|| "done\n".into(), |note| format!("done\n{note}\n"));
     }
     fields.iter().map(|(name, value)| format!("{name}: {value}\n")).collect()
 }

@@ -397,6 +397,19 @@ fn everything_can_be_administered() {
 }
 
 #[test]
+fn who_adds_a_user_hears_that_it_has_no_rights_until_it_has_some() {
+    let running = Running::start();
+    let broker = running.broker("guest");
+    let put = |path: &str, body: Value| broker.ask("PUT", path, Some(&body)).unwrap();
+    let user = json!({ "password": "secret" });
+    let added = administer::said(&put("/api/users/ada", user.clone()));
+    assert!(added.starts_with("done\nuser 'ada' has no rights yet"), "{added}");
+    assert!(added.contains("angarium permission set ada --vhost /"), "{added}");
+    put("/api/permissions/%2F/ada", json!({ "read": ".*" }));
+    assert_eq!(administer::said(&put("/api/users/ada", user)), "done\n");
+}
+
+#[test]
 fn only_administrators_administer_and_web_pages_never() {
     let running = Running::start();
     let body = json!({ "password": "secret" });

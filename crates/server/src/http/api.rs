@@ -4,7 +4,7 @@ use super::State;
 use super::bodies::{
     BindingBody, ExchangeBody, PermissionBody, QueueBody, QuotaBody, SubjectsBody, UserBody,
 };
-use super::views;
+use super::{notes, views};
 use crate::authenticate::{self, NO_PASSWORD};
 use crate::reactor::{Gone, Shard};
 use angarium_engine::{
@@ -142,6 +142,20 @@ async fn carry_out(state: &State, vhost: &str, request: Request) -> Answer {
     }))
 }
 
+/// Carries a request out, and adds to its answer what home has to say about what there is now.
+async fn carry_out_noted(
+    state: &State,
+    vhost: &str,
+    request: Request,
+    note: impl FnOnce(&mut Shard) -> Option<String> + Send + 'static,
+) -> Answer {
+    let Json(mut answer) = carry_out(state, vhost, request).await?;
+    if let Some(note) = state.mailboxes.home().ask(note).await.map_err(Failure::gone)? {
+        answer["note"] = note.into();
+    }
+    Ok(Json(answer))
+}
+
 async fn overview(state: Shared) -> Answer {
     let clients = state.mailboxes.ask_all(|shard| shard.node().stats().connections).await;
     let clients: u64 = clients.map_err(Failure::gone)?.iter().sum();
@@ -187,8 +201,9 @@ async fn put_user(state: Shared, Path(name): Path<String>, Body(body): Body<User
         Some(password) => hashed(password).await?,
         None => NO_PASSWORD.to_owned(),
     };
+    let user = name.clone();
     let request = Request::PutUser { name, password_hash, administrator };
-    carry_out(&state, ANY_VHOST, request).await
+    carry_out_noted(&state, ANY_VHOST, request, move |shard| notes::user(shard, &user)).await
 }
 
 async fn hashed(password: String) -> Result<String, Failure> {

@@ -7,6 +7,7 @@ mod bodies;
 mod caller;
 mod isolation;
 mod metrics;
+mod notes;
 mod serve;
 mod shards;
 mod views;

@@ -407,7 +407,7 @@ impl Shard {
         while let Some(verification) = self.node.next_verification() {
             self.verify(verification);
         }
-        if let Some(why) = self.node.take_refused_login() {
+        while let Some(why) = self.node.next_refused_login() {
             self.complain(&why);
         }
         while let Some(job) = self.node.next_spill_job() {

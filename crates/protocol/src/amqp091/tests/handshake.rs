@@ -73,6 +73,11 @@ fn refused_login_is_told_to_those_who_understand() {
         } else {
             "malformed response"
         };
+        // Hosts log what is wrong with credentials themselves.
+        let logged = match why {
+            "malformed response" => format!("\n             log: {why}; from 127.0.0.1:9"),
+            _ => String::new(),
+        };
         let text = "ACCESS_REFUSED - Login was refused using authentication mechanism PLAIN. For \
                     details see the broker logfile.";
         check_raw(&format!(
@@ -80,7 +85,7 @@ fn refused_login_is_told_to_those_who_understand() {
              < {START}
              > 0 connection.start-ok mechanism=PLAIN response={response} \
                client_properties={{capabilities:{{authentication_failure_close:true}}}}
-             < 0 connection.close reply_code=403 reply_text=\"{text}\"
+             < 0 connection.close reply_code=403 reply_text=\"{text}\"{logged}
              > 0 connection.close-ok
              < closed: login refused: {why}"
         ));
@@ -88,7 +93,7 @@ fn refused_login_is_told_to_those_who_understand() {
             "> header
              < {START}
              > 0 connection.start-ok mechanism=PLAIN response={response}
-             < closed: login refused: {why}"
+             < closed: login refused: {why}{logged}"
         ));
     }
 }
@@ -101,7 +106,8 @@ fn mechanisms_we_do_not_have() {
              < {START}
              > 0 connection.start-ok mechanism={mechanism}
              < 0 connection.close reply_code=503 reply_text=\"COMMAND_INVALID - unknown \
-               authentication mechanism '{mechanism}'\" class_id=10 method_id=11"
+               authentication mechanism '{mechanism}'\" class_id=10 method_id=11
+             log: unknown authentication mechanism '{mechanism}'; from 127.0.0.1:9"
         ));
     }
 }
@@ -151,7 +157,9 @@ fn virtual_hosts_have_to_exist_and_to_be_allowed() {
         "> 0 connection.tune-ok channel_max=1 frame_max=4096
          > 0 connection.open virtual_host=nowhere
          < 0 connection.close reply_code=530 reply_text=\"NOT_ALLOWED - vhost nowhere not found\" \
-           class_id=10 method_id=40",
+           class_id=10 method_id=40
+         log: user 'guest' asked for virtual host 'nowhere', and there is none of that name; from \
+           127.0.0.1:9",
     );
     check_raw(&format!(
         "> header
@@ -161,7 +169,9 @@ fn virtual_hosts_have_to_exist_and_to_be_allowed() {
          > 0 connection.tune-ok channel_max=1 frame_max=4096
          > 0 connection.open virtual_host=/
          < 0 connection.close reply_code=530 reply_text=\"NOT_ALLOWED - access to vhost '/' \
-           refused for user 'stranger'\" class_id=10 method_id=40"
+           refused for user 'stranger'\" class_id=10 method_id=40
+         log: user 'stranger' has no rights in virtual host '/': \
+           `angarium permission set stranger --vhost /` gives it some; from 127.0.0.1:9"
     ));
 }
 

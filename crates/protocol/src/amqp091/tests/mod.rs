@@ -27,7 +27,8 @@ const HELLO: &[&str] = &[
 ];
 
 fn accept(host: &mut Host) -> usize {
-    host.accept(Peer { local: true, ..Peer::default() })
+    let address = "127.0.0.1:9".to_owned();
+    host.accept(Peer { local: true, address, ..Peer::default() })
 }
 
 /// A connection that has shaken hands and has channel 1.

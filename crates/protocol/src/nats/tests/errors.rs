@@ -110,10 +110,12 @@ fn tls_can_be_demanded() {
          < INFO tls_required
          < -ERR 'Secure Connection - TLS Required'
          < closed: Secure Connection - TLS Required
+         log: the client came without TLS, which is required here; from 127.0.0.1:9
          b> SUB a 1
          b< INFO tls_required
          b< -ERR 'Secure Connection - TLS Required'
-         b< closed: Secure Connection - TLS Required",
+         b< closed: Secure Connection - TLS Required
+         log: the client came without TLS, which is required here; from 127.0.0.1:9",
         false,
         settings,
     );

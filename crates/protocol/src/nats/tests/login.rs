@@ -3,13 +3,24 @@
 use super::{check_raw, play};
 use crate::nats::Settings;
 
-/// A login that is refused, and what the log says of it.
+/// A login that is refused because of its credentials, and why the connection ends: hosts log that.
 fn refused(options: &str, why: &str) {
     check_raw(&format!(
         "> CONNECT {options}
          < INFO
          < -ERR 'Authorization Violation'
-         < closed: {why}"
+         < closed: login refused: {why}"
+    ));
+}
+
+/// A login that is refused for another reason, and what the log says of it.
+fn refused_and_logged(options: &str, why: &str, logged: &str) {
+    check_raw(&format!(
+        "> CONNECT {options}
+         < INFO
+         < -ERR 'Authorization Violation'
+         < closed: login refused: {why}
+         log: {logged}; from 127.0.0.1:9"
     ));
 }
 
@@ -36,22 +47,49 @@ fn names_and_passwords_tokens_and_nkeys() {
 
 #[test]
 fn the_wrong_ones_are_refused() {
-    let violation = "Authorization Violation";
-    let wrong = |user| format!("login refused: wrong password for '{user}'");
+    let wrong = |user| format!("wrong password for '{user}'");
     refused("{\"user\":\"guest\",\"pass\":\"x\"}", &wrong("guest"));
     refused("{\"user\":\"guest\"}", &wrong("guest"));
     refused("{\"auth_token\":\"x\"}", &wrong("token"));
-    refused("{\"nkey\":\"UKEY\",\"sig\":\"x\"}", "login refused: wrong signature");
-    refused("{\"nkey\":\"UKEY\"}", violation);
-    refused("{\"jwt\":\"x.y.z\",\"sig\":\"x\"}", violation);
-    refused("{\"account\":\"other\"}", violation);
-    refused(
+    refused("{\"nkey\":\"UKEY\",\"sig\":\"x\"}", "wrong signature");
+}
+
+#[test]
+fn what_cannot_be_checked_or_has_no_rights_is_refused_and_the_log_says_why() {
+    let jwt = "the client has a JWT alone, which is not looked at: it needs a user name and \
+               password, a token or an nkey";
+    let account = "the client asked for an account: there are virtual hosts instead, and a user \
+                   name of the form 'vhost:user' says which";
+    let unsigned = "the client has an nkey without a signature";
+    for (options, why) in [
+        ("{\"nkey\":\"UKEY\"}", unsigned),
+        ("{\"jwt\":\"x.y.z\",\"sig\":\"x\"}", jwt),
+        ("{\"account\":\"other\"}", account),
+    ] {
+        refused_and_logged(options, why, why);
+    }
+    refused_and_logged(
         "{\"user\":\"missing:guest\",\"pass\":\"guest\"}",
-        "login refused: no virtual host 'missing'",
+        "no virtual host 'missing'",
+        "user 'guest' asked for virtual host 'missing', and there is none of that name",
     );
-    refused(
+    refused_and_logged(
         "{\"user\":\"stranger\",\"pass\":\"stranger\"}",
-        "login refused: access to vhost '/' refused for user 'stranger'",
+        "access to vhost '/' refused for user 'stranger'",
+        "user 'stranger' has no rights in virtual host '/': \
+         `angarium permission set stranger --vhost /` gives it some",
+    );
+}
+
+#[test]
+fn nobody_can_forge_a_line_of_the_log() {
+    check_raw(
+        "> CONNECT {\"user\":\"x\\ny:guest\",\"pass\":\"guest\"}
+         < INFO
+         < -ERR 'Authorization Violation'
+         < closed: login refused: no virtual host 'x\ny'
+         log: user 'guest' asked for virtual host 'x?y', and there is none of that name; from \
+         127.0.0.1:9",
     );
 }
 
@@ -62,15 +100,18 @@ fn nobody_can_be_refused() {
         "> CONNECT {}
          < INFO
          < -ERR 'Authorization Violation'
-         < closed: Authorization Violation
+         < closed: login refused: the client has no credentials
+         log: the client has no credentials; from 127.0.0.1:9
          b> PING
          b< INFO
          b< -ERR 'Authorization Violation'
-         b< closed: Authorization Violation
+         b< closed: login refused: the client has no credentials
+         log: the client has no credentials; from 127.0.0.1:9
          c> CONNECT {\"auth_token\":\"token\"}
          c< INFO
          c< -ERR 'Authorization Violation'
-         c< closed: Authorization Violation",
+         c< closed: login refused: the client has a token, and none are taken here
+         log: the client has a token, and none are taken here; from 127.0.0.1:9",
         false,
         settings,
     );

@@ -1,0 +1,27 @@
+//! Why a login was refused, in words for the log: clients are told little.
+
+use crate::Peer;
+use angarium_engine::{Refusal, RefusalKind};
+
+/// With where the client comes from, and nothing in it that could forge a line of the log.
+pub(crate) fn from(why: &str, peer: &Peer) -> String {
+    let why = why.replace(char::is_control, "?");
+    format!("{why}; from {}", peer.address)
+}
+
+/// Why the engine did not let a user in whose credentials were right, and what to do about it.
+pub(crate) fn refused(refusal: &Refusal, user: &str, vhost: &str, peer: &Peer) -> String {
+    let why = match refusal.kind {
+        RefusalKind::NotFound => {
+            format!(
+                "user '{user}' asked for virtual host '{vhost}', and there is none of that name"
+            )
+        }
+        RefusalKind::AccessRefused => format!(
+            "user '{user}' has no rights in virtual host '{vhost}': \
+             `angarium permission set {user} --vhost {vhost}` gives it some"
+        ),
+        _ => refusal.text.clone(),
+    };
+    from(&why, peer)
+}

@@ -1,0 +1,15 @@
+//! What an answer says besides that something is done: what is still missing.
+
+use crate::reactor::Shard;
+
+/// A user without rights can do nothing, not even connect.
+pub(super) fn user(shard: &mut Shard, name: &str) -> Option<String> {
+    let mut permissions = shard.node().engine().list_permissions();
+    let has_rights = permissions.any(|permission| permission.user == name);
+    (!has_rights).then(|| {
+        format!(
+            "user '{name}' has no rights yet and cannot connect; all rights in a virtual host: \
+             angarium permission set {name} --vhost / (--configure, --write and --read give fewer)"
+        )
+    })
+}
