@@ -118,9 +118,7 @@ impl Node {
         if is_there && !matches!(self.storage_state, State::Failed(_)) {
             self.end_all_elsewhere(whose, &why);
             self.end_guests(now, whose);
-            for id in self.connections_of(now, whose) {
-                self.close_connection(now, id, &why);
-            }
+            self.end_all(now, whose, &why);
         }
         Ok(())
     }

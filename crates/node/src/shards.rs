@@ -144,14 +144,15 @@ impl Node {
     }
 
     /// The connections here of a user, or to a virtual host.
-    pub(crate) fn connections_of(&self, now: Time, whose: Whose<'_>) -> Vec<ConnectionId> {
+    fn connections_of(&self, now: Time, whose: Whose<'_>) -> Vec<ConnectionId> {
         let all = self.connections(now);
         let meant = all.filter(|it| whose.includes(it.session.user, it.session.vhost));
         meant.map(|connection| connection.id).collect()
     }
 
-    /// Ends connections here because home says so, at once: what they are connected to goes next.
-    fn end_all(&mut self, now: Time, whose: Whose<'_>, why: &str) {
+    /// Ends connections here at once, whatever time their protocol would give them: what they are
+    /// connected to goes next.
+    pub(crate) fn end_all(&mut self, now: Time, whose: Whose<'_>, why: &str) {
         for id in self.connections_of(now, whose) {
             self.close_connection(now, id, why);
             if self.is_open(id) {

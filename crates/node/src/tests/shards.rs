@@ -444,6 +444,30 @@ fn users_and_virtual_hosts_are_the_same_everywhere() {
     }
 }
 
+#[test]
+fn what_is_deleted_is_left_by_all_who_use_it_at_once() {
+    let vhost = || Request::DeleteVhost { name: "/".to_owned() };
+    let user = || Request::DeleteUser { name: "user".to_owned() };
+    for (shards, delete) in [(1, vhost()), (1, user()), (3, vhost()), (3, user())] {
+        let what = format!("{shards} {delete:?}");
+        let mut broker = Broker::new(shards);
+        broker.administer("/", Request::CreateVhost { name: "other".to_owned() });
+        let names = ["a", "b", "c"];
+        for (shard, name) in names.into_iter().enumerate() {
+            broker.connect(name, shard);
+            broker.say(name, "SUB s 1\r\n");
+        }
+        broker.administer("other", delete);
+        for name in names {
+            assert!(!broker.is_connected(name), "{what} {name}");
+        }
+        for (shard, name) in names.into_iter().enumerate() {
+            broker.connect(name, shard);
+            assert!(!broker.is_connected(name), "{what} {name}");
+        }
+    }
+}
+
 /// What every client hears in a random course of events that is the same for any number of shards.
 fn heard_by_all(shards: usize, seed: u64) -> Vec<String> {
     const CLIENTS: usize = 12;
