@@ -93,13 +93,26 @@ fn subjects_command() -> Command {
     let list = |name, help| {
         value(name, "SUBJECT,...", help).value_delimiter(',').action(ArgAction::Append)
     };
-    verb("subjects", "Narrows a user to subjects, in NATS and on the exchange amq.topic")
-        .arg(name("USER"))
-        .arg(vhost())
-        .arg(list("publish", "Where it may publish: `*` one word, `>` the rest [default: all]"))
-        .arg(list("publish-deny", "Where it may not, although it may"))
-        .arg(list("listen", "What it may subscribe to [default: all]"))
-        .arg(list("listen-deny", "What it may not hear, although it may"))
+    verb(
+        "subjects",
+        "Narrows a user to subjects, in NATS and on the exchange amq.topic; sets all four lists",
+    )
+    .arg(name("USER"))
+    .arg(vhost())
+    .arg(list("publish", "It may publish to these subjects alone [default: all]"))
+    .arg(list("publish-deny", "It may not publish to these, even if --publish has them"))
+    .arg(list("listen", "It may subscribe to these subjects alone [default: all]"))
+    .arg(list(
+        "listen-deny",
+        "It may not subscribe to these, even if --listen has them; what it subscribes to more \
+         widely comes without them",
+    ))
+    .after_help(
+        "In patterns `*` is one word and `>`, at the end, one or more.\n\
+         Each call sets all four lists. One that is not given is empty, whatever it had before: \
+         the user is not narrowed by it any more. The answer shows what holds then, and so does \
+         `angarium permission list`.",
+    )
 }
 
 fn queue_command(group: Command) -> Command {

@@ -410,6 +410,29 @@ fn who_adds_a_user_hears_that_it_has_no_rights_until_it_has_some() {
 }
 
 #[test]
+fn who_narrows_a_user_hears_what_holds_then() {
+    let running = Running::start();
+    let broker = running.broker("guest");
+    for (line, publish, listen) in [
+        ("--publish a.>,b --publish-deny a.x", "a.>, b, but not a.x", "all"),
+        ("--listen-deny c", "all", "all, but not c"),
+        ("", "all", "all"),
+    ] {
+        let line = format!("angarium permission subjects guest {line}");
+        let asked = call_of(line.trim()).unwrap();
+        let answer = broker.ask(asked.method, &asked.path, asked.body.as_ref()).unwrap();
+        let expected = format!(
+            "done\nfor user 'guest' in virtual host '/' this holds now:\n  publish: {publish}\n  \
+             listen: {listen}\n"
+        );
+        assert_eq!(administer::said(&answer), expected, "{line}");
+    }
+    let asked = call_of("angarium permission subjects guest --listen foo*").unwrap();
+    let error = broker.ask(asked.method, &asked.path, asked.body.as_ref()).unwrap_err();
+    assert!(error.contains("whole words"), "{error}");
+}
+
+#[test]
 fn only_administrators_administer_and_web_pages_never() {
     let running = Running::start();
     let body = json!({ "password": "secret" });

@@ -1,9 +1,8 @@
 //! The administration API: JSON in, one request to the engine, JSON out.
 
 use super::State;
-use super::bodies::{
-    BindingBody, ExchangeBody, PermissionBody, QueueBody, QuotaBody, SubjectsBody, UserBody,
-};
+use super::bodies::{BindingBody, ExchangeBody, PermissionBody, QueueBody, QuotaBody, UserBody};
+use super::subjects::SubjectsBody;
 use super::{notes, views};
 use crate::authenticate::{self, NO_PASSWORD};
 use crate::reactor::{Gone, Shard};
@@ -236,8 +235,11 @@ async fn set_subjects(
     Path((vhost, user)): Path<(String, String)>,
     Body(body): Body<SubjectsBody>,
 ) -> Answer {
-    let request = Request::SetSubjectPermissions { user, vhost, subjects: body.into() };
-    carry_out(&state, ANY_VHOST, request).await
+    let subjects = body.subjects().map_err(|text| Failure::new(StatusCode::BAD_REQUEST, text))?;
+    let (named, there) = (user.clone(), vhost.clone());
+    let request = Request::SetSubjectPermissions { user, vhost, subjects };
+    let note = move |shard: &mut Shard| notes::subjects(shard, &named, &there);
+    carry_out_noted(&state, ANY_VHOST, request, note).await
 }
 
 async fn clear_permissions(state: Shared, Path((vhost, user)): Path<(String, String)>) -> Answer {

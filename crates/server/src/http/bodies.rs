@@ -3,7 +3,7 @@
 use angarium_engine::limits::PRIORITY_MAX;
 use angarium_engine::{
     Binding, BindingTarget, Bound, Durability, ExchangeKind, ExchangeOptions, Laggard, Overflow,
-    QueueOptions, Quota, SubjectPermissions, SubjectRules, Value,
+    QueueOptions, Quota, Value,
 };
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -34,39 +34,6 @@ pub(super) struct PermissionBody {
     pub(super) write: String,
     #[serde(default)]
     pub(super) read: String,
-}
-
-/// Which subjects are allowed.
-#[derive(Debug, Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct RulesBody {
-    allow: Vec<String>,
-    deny: Vec<String>,
-}
-
-/// What a user may do with subjects in a virtual host.
-#[derive(Debug, Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct SubjectsBody {
-    publish: RulesBody,
-    listen: RulesBody,
-}
-
-impl From<SubjectsBody> for SubjectPermissions {
-    fn from(body: SubjectsBody) -> SubjectPermissions {
-        let rules = |RulesBody { allow, deny }| SubjectRules { allow, deny };
-        SubjectPermissions { publish: rules(body.publish), listen: rules(body.listen) }
-    }
-}
-
-impl From<&SubjectPermissions> for SubjectsBody {
-    fn from(subjects: &SubjectPermissions) -> SubjectsBody {
-        let body = |rules: &SubjectRules| {
-            let SubjectRules { allow, deny } = rules.clone();
-            RulesBody { allow, deny }
-        };
-        SubjectsBody { publish: body(&subjects.publish), listen: body(&subjects.listen) }
-    }
 }
 
 /// What a user may use: its policy for slow clients, and numbers by the names of their bounds. What

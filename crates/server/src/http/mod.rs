@@ -10,6 +10,7 @@ mod metrics;
 mod notes;
 mod serve;
 mod shards;
+mod subjects;
 mod views;
 
 pub use serve::{Endpoints, start};

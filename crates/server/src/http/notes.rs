@@ -1,5 +1,6 @@
-//! What an answer says besides that something is done: what is still missing.
+//! What an answer says besides that something is done: what is still missing, what holds now.
 
+use super::subjects::described;
 use crate::reactor::Shard;
 
 /// A user without rights can do nothing, not even connect.
@@ -12,4 +13,12 @@ pub(super) fn user(shard: &mut Shard, name: &str) -> Option<String> {
              angarium permission set {name} --vhost / (--configure, --write and --read give fewer)"
         )
     })
+}
+
+/// Which subjects a user may use now: each call sets all four lists.
+pub(super) fn subjects(shard: &mut Shard, user: &str, vhost: &str) -> Option<String> {
+    let mut permissions = shard.node().engine().list_permissions();
+    let now = permissions.find(|it| it.user == user && it.vhost == vhost)?.subjects;
+    let lists = described(now);
+    Some(format!("for user '{user}' in virtual host '{vhost}' this holds now:\n{lists}"))
 }

@@ -1,7 +1,8 @@
 //! What listings show, looked up on the shard's thread and put into plain values.
 
-use super::bodies::{QuotaBody, SubjectsBody};
+use super::bodies::QuotaBody;
 use super::isolation;
+use super::subjects::SubjectsBody;
 use crate::authenticate::NO_PASSWORD;
 use crate::reactor::{Histogram, Shard};
 use angarium_engine::{Durability, QueueOptions};

@@ -1,0 +1,134 @@
+//! Subjects that a user may use, as requests and listings have them: four lists of patterns.
+//!
+//! The engine takes any pattern that a client may subscribe with. People mean something by theirs:
+//! what can never mean it is refused here, and not when a journal that has such is read again.
+
+use angarium_engine::{SubjectPermissions, SubjectRules};
+use serde::{Deserialize, Serialize};
+
+/// Which subjects are allowed.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RulesBody {
+    allow: Vec<String>,
+    deny: Vec<String>,
+}
+
+/// What a user may do with subjects in a virtual host.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct SubjectsBody {
+    publish: RulesBody,
+    listen: RulesBody,
+}
+
+impl SubjectsBody {
+    /// In the engine's words; refused: a pattern that cannot mean what it looks like.
+    pub(super) fn subjects(&self) -> Result<SubjectPermissions, String> {
+        Ok(SubjectPermissions { publish: self.publish.rules()?, listen: self.listen.rules()? })
+    }
+}
+
+impl RulesBody {
+    fn rules(&self) -> Result<SubjectRules, String> {
+        let patterns = |list: &[String]| -> Result<Vec<String>, String> {
+            list.iter().map(|text| pattern(text)).collect()
+        };
+        Ok(SubjectRules { allow: patterns(&self.allow)?, deny: patterns(&self.deny)? })
+    }
+}
+
+impl From<&SubjectPermissions> for SubjectsBody {
+    fn from(subjects: &SubjectPermissions) -> SubjectsBody {
+        let body = |rules: &SubjectRules| {
+            let SubjectRules { allow, deny } = rules.clone();
+            RulesBody { allow, deny }
+        };
+        SubjectsBody { publish: body(&subjects.publish), listen: body(&subjects.listen) }
+    }
+}
+
+/// A pattern without blanks around it.
+fn pattern(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(
+            "a pattern is empty: leave the list away where it is to have none, and deny '>' \
+                    where all is to be forbidden"
+                .to_owned(),
+        );
+    }
+    let words: Vec<&str> = text.split('.').collect();
+    for (at, word) in words.iter().enumerate() {
+        let why = match *word {
+            "" => "it has an empty word: words are parted by single dots",
+            "#" => "'#' is AMQP's wildcard: write '>' for all words that follow",
+            ">" if at + 1 < words.len() => "'>' stands for all words that follow and comes last",
+            "*" | ">" => continue,
+            word if word.contains(['*', '>']) => {
+                "'*' and '>' stand for whole words, as in 'a.*' and 'a.>'"
+            }
+            _ => continue,
+        };
+        return Err(format!("pattern '{text}': {why}"));
+    }
+    Ok(text.to_owned())
+}
+
+/// What holds for a user, in words: a line for each of the two.
+pub(super) fn described(subjects: Option<&SubjectPermissions>) -> String {
+    let none = SubjectRules::default();
+    let (publish, listen) =
+        subjects.map_or((&none, &none), |subjects| (&subjects.publish, &subjects.listen));
+    let of = |rules: &SubjectRules| {
+        let allowed = if rules.allow.is_empty() { "all".into() } else { rules.allow.join(", ") };
+        match rules.deny.is_empty() {
+            true => allowed,
+            false => format!("{allowed}, but not {}", rules.deny.join(", ")),
+        }
+    };
+    format!("  publish: {}\n  listen: {}", of(publish), of(listen))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_that_cannot_mean_what_they_look_like_are_refused() {
+        for (text, expected) in [
+            ("a.b", Ok("a.b")),
+            (" a.> ", Ok("a.>")),
+            (">", Ok(">")),
+            ("*.a.*", Ok("*.a.*")),
+            ("$QUEUE.x", Ok("$QUEUE.x")),
+            ("a#.b", Ok("a#.b")),
+            ("", Err("a pattern is empty")),
+            (" ", Err("a pattern is empty")),
+            ("a..b", Err("pattern 'a..b': it has an empty word")),
+            (".a", Err("pattern '.a': it has an empty word")),
+            ("a.", Err("pattern 'a.': it has an empty word")),
+            ("foo*", Err("pattern 'foo*': '*' and '>' stand for whole words")),
+            ("foo.b>", Err("pattern 'foo.b>': '*' and '>' stand for whole words")),
+            ("a.>.b", Err("pattern 'a.>.b': '>' stands for all words that follow")),
+            ("#", Err("pattern '#': '#' is AMQP's wildcard: write '>'")),
+            ("a.#", Err("pattern 'a.#': '#' is AMQP's wildcard: write '>'")),
+        ] {
+            for list in ["publish", "listen"] {
+                for side in ["allow", "deny"] {
+                    let body = serde_json::json!({ list: { side: [text] } });
+                    let body: SubjectsBody = serde_json::from_value(body).unwrap();
+                    match (body.subjects(), expected) {
+                        (Ok(subjects), Ok(pattern)) => {
+                            let SubjectPermissions { publish, listen } = subjects;
+                            let lists = [publish.allow, publish.deny, listen.allow, listen.deny];
+                            assert_eq!(lists.concat(), [pattern]);
+                        }
+                        (Err(why), Err(begin)) => assert!(why.starts_with(begin), "{why}"),
+                        (found, _) => panic!("{text:?}: {found:?}"),
+                    }
+                }
+            }
+        }
+    }
+}
