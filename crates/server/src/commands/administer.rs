@@ -170,7 +170,14 @@ fn binding_command(group: Command) -> Command {
             .arg(vhost())
             .arg(value("queue", "NAME", "It leads to this queue"))
             .arg(value("exchange", "NAME", "It leads to this exchange"))
-            .arg(value("key", "KEY", "Its key or pattern").default_value(""))
+            .arg(
+                value(
+                    "key",
+                    "KEY",
+                    "Its key or pattern: for topic exchanges `*` is one word, `#` any number",
+                )
+                .default_value(""),
+            )
             .arg(
                 value("argument", "NAME=VALUE", "An argument, for headers exchanges")
                     .action(ArgAction::Append),
@@ -249,6 +256,9 @@ pub(super) fn run(command: &str, matches: &ArgMatches) -> Result<(), String> {
         print!("{}", table(rows, call.columns));
     } else {
         print!("{}", said(&answer));
+    }
+    if let Some(warning) = answer.get("warning").and_then(Value::as_str) {
+        eprintln!("angarium: warning: {warning}");
     }
     Ok(())
 }

@@ -433,6 +433,31 @@ fn who_narrows_a_user_hears_what_holds_then() {
 }
 
 #[test]
+fn a_wildcard_of_nats_in_a_binding_is_warned_of() {
+    let running = Running::start();
+    let broker = running.broker("guest");
+    let add = |line: &str| {
+        let asked = call_of(line).unwrap();
+        broker.ask(asked.method, &asked.path, asked.body.as_ref()).unwrap()
+    };
+    add("angarium queue add caught");
+    for (exchange, key, meant) in [
+        ("amq.topic", "orders.>", Some("'orders.#'")),
+        ("amq.topic", ">", Some("'#'")),
+        ("amq.topic", "orders.#", None),
+        ("amq.topic", "orders.a>", None),
+        ("amq.direct", "orders.>", None),
+    ] {
+        let answer = add(&format!("angarium binding add {exchange} --queue caught --key {key}"));
+        assert_eq!(administer::said(&answer), "done\n", "{exchange} {key}");
+        let warning = answer["warning"].as_str();
+        assert_eq!(warning.is_some(), meant.is_some(), "{exchange} {key}: {answer}");
+        let is_said = warning.zip(meant).is_none_or(|(warning, meant)| warning.contains(meant));
+        assert!(is_said, "{exchange} {key}: {answer}");
+    }
+}
+
+#[test]
 fn only_administrators_administer_and_web_pages_never() {
     let running = Running::start();
     let body = json!({ "password": "secret" });

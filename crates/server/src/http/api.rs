@@ -2,8 +2,9 @@
 
 use super::State;
 use super::bodies::{BindingBody, ExchangeBody, PermissionBody, QueueBody, QuotaBody, UserBody};
+use super::notes::{self, Note};
 use super::subjects::SubjectsBody;
-use super::{notes, views};
+use super::views;
 use crate::authenticate::{self, NO_PASSWORD};
 use crate::reactor::{Gone, Shard};
 use angarium_engine::{
@@ -146,11 +147,13 @@ async fn carry_out_noted(
     state: &State,
     vhost: &str,
     request: Request,
-    note: impl FnOnce(&mut Shard) -> Option<String> + Send + 'static,
+    note: impl FnOnce(&mut Shard) -> Option<Note> + Send + 'static,
 ) -> Answer {
     let Json(mut answer) = carry_out(state, vhost, request).await?;
-    if let Some(note) = state.mailboxes.home().ask(note).await.map_err(Failure::gone)? {
-        answer["note"] = note.into();
+    match state.mailboxes.home().ask(note).await.map_err(Failure::gone)? {
+        Some(Note::Tells(text)) => answer["note"] = text.into(),
+        Some(Note::Warns(text)) => answer["warning"] = text.into(),
+        None => {}
     }
     Ok(Json(answer))
 }
@@ -293,7 +296,9 @@ async fn purge_queue(state: Shared, Path((vhost, name)): Path<(String, String)>)
 
 async fn bind(state: Shared, Path(vhost): Path<String>, Body(body): Body<BindingBody>) -> Answer {
     let binding = body.binding().map_err(|text| Failure::new(StatusCode::BAD_REQUEST, text))?;
-    carry_out(&state, &vhost, Request::Bind(binding)).await
+    let (source, key, there) = (binding.source.clone(), binding.key.clone(), vhost.clone());
+    let note = move |shard: &mut Shard| notes::binding(shard, &there, &source, &key);
+    carry_out_noted(&state, &vhost, Request::Bind(binding), note).await
 }
 
 async fn unbind(state: Shared, Path(vhost): Path<String>, Body(body): Body<BindingBody>) -> Answer {
