@@ -195,6 +195,7 @@ fn nats_settings(settings: &Settings, server_id: &[u8; 8]) -> nats::Settings {
         port: listen.map_or(defaults.port, |listen| listen.port()),
         payload_bytes_max: usize::try_from(settings.nats_payload_bytes_max.0).unwrap_or(usize::MAX),
         login_timeout: settings.handshake_timeout.0,
+        lame_duck: settings.nats_lame_duck.0,
         tls: match (settings.has_certificate(), settings.nats_encryption) {
             (_, Encryption::Required) => nats::Tls::Required,
             (true, Encryption::Optional) => nats::Tls::Available,
@@ -299,6 +300,17 @@ fn way_in(shown: &[String]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Span;
+    use std::time::Duration;
+
+    #[test]
+    fn nats_clients_have_the_time_to_go_that_is_set() {
+        let lame_duck = |settings: &Settings| nats_settings(settings, &[0; 8]).lame_duck;
+        let mut settings = Settings::default();
+        assert_eq!(lame_duck(&settings), nats::Settings::default().lame_duck);
+        settings.nats_lame_duck = Span(Duration::from_secs(3));
+        assert_eq!(lame_duck(&settings), Duration::from_secs(3));
+    }
 
     #[test]
     fn the_welcome_leads_to_where_it_listens() {

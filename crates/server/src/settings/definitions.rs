@@ -273,6 +273,10 @@ settings! {
 
     /// How long a stop waits for clients to answer and for the disk.
     drain_timeout("drain-timeout"): Span = seconds(10), Now, |v| lasting(*v, Duration::ZERO, DAY);
+    /// How long NATS clients that were told to go (INFO with `ldm`) may stay, to answer requests and to
+    /// connect elsewhere: a stop takes so long while any of them stay. `drain-timeout` ends it sooner.
+    nats_lame_duck("nats-lame-duck"): Span = Span(Duration::from_millis(500)), Restart,
+        |v| lasting(*v, Duration::ZERO, DAY);
     /// How much is logged, to standard error.
     log("log"): LogLevel = LogLevel::Warn, Now, any;
     /// How a log line is written.

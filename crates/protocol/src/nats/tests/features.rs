@@ -2,6 +2,7 @@
 
 use super::{check, check_raw, play};
 use crate::nats::Settings;
+use std::time::Duration;
 
 #[test]
 fn a_subscription_may_say_what_becomes_of_slow_clients() {
@@ -282,6 +283,29 @@ fn a_shutdown_is_announced() {
          < INFO
          > wait 0
          < closed: the broker stops",
+    );
+}
+
+#[test]
+fn a_responder_answers_as_long_as_it_may_stay() {
+    let settings = Settings { lame_duck: Duration::from_secs(3), ..Settings::default() };
+    play(
+        "b> SUB slow 1
+         > SUB in 2
+         > PUB slow in 1|x
+         b< MSG slow 1 in 1|x
+         > shutdown the broker stops
+         < INFO ldm
+         b> shutdown the broker stops
+         b< INFO ldm
+         > wait 2999
+         b> PUB in 4|done
+         < MSG in 2 4|done
+         > wait 1
+         < closed: the broker stops
+         b< closed: the broker stops",
+        true,
+        settings,
     );
 }
 
