@@ -278,6 +278,11 @@ fn welcome(shown: &[String], data: &Path) -> String {
     let is_default = data == Settings::default().data;
     let folder = if is_default { String::new() } else { format!(" --data {}", data.display()) };
     text += &format!("  angarium queue list{folder}\n");
+    if let Some(way) = nats_way_in(shown) {
+        text += "Over NATS, with its own tool, in two more:\n";
+        text += &format!("  nats{way} subscribe hello\n");
+        text += &format!("  nats{way} publish hello 'good day'\n");
+    }
     text +=
         "Clients on this host connect as guest with password guest. `angarium help` tells more.\n";
     text
@@ -287,14 +292,28 @@ fn welcome(shown: &[String], data: &Path) -> String {
 /// by themselves, none where there is no listener without TLS.
 fn way_in(shown: &[String]) -> Option<String> {
     let place = shown.iter().find_map(|listener| listener.strip_prefix("amqp on "))?;
-    let Ok(mut address) = place.parse::<SocketAddr>() else {
-        return Some(format!(" --socket {place}"));
-    };
+    Some(match from_here(place) {
+        None => format!(" --socket {place}"),
+        Some(address) if address == SocketAddr::from((Ipv4Addr::LOCALHOST, 5672)) => String::new(),
+        Some(address) => format!(" --uri amqp://{address}"),
+    })
+}
+
+/// The option that leads NATS's tool to the first NATS listener that greets before TLS.
+fn nats_way_in(shown: &[String]) -> Option<String> {
+    let place = shown.iter().find_map(|listener| listener.strip_prefix("nats on "))?;
+    let address = from_here(place)?;
+    let is_default = address == SocketAddr::from((Ipv4Addr::LOCALHOST, 4222));
+    Some(if is_default { String::new() } else { format!(" -s nats://{address}") })
+}
+
+/// How this host reaches an address that is listened on; none: it is a Unix socket.
+fn from_here(place: &str) -> Option<SocketAddr> {
+    let mut address = place.parse::<SocketAddr>().ok()?;
     if address.ip().is_unspecified() {
         address.set_ip(Ipv4Addr::LOCALHOST.into());
     }
-    let is_default = address == SocketAddr::from((Ipv4Addr::LOCALHOST, 5672));
-    Some(if is_default { String::new() } else { format!(" --uri amqp://{address}") })
+    Some(address)
 }
 
 #[cfg(test)]
@@ -317,8 +336,12 @@ mod tests {
         let check = |shown: &[&str], data: &Path, expected: &[&str]| {
             let shown: Vec<String> = shown.iter().map(|&listener| listener.to_owned()).collect();
             let text = welcome(&shown, data);
-            let tried: Vec<&str> =
-                text.lines().filter_map(|line| line.strip_prefix("  angarium ")).collect();
+            let tried: Vec<&str> = text
+                .lines()
+                .filter_map(|line| line.strip_prefix("  "))
+                .map(|line| line.strip_prefix("angarium ").unwrap_or(line))
+                .skip(shown.len() + 1)
+                .collect();
             assert_eq!(tried, expected, "{shown:?}");
         };
         let usual = Settings::default().data;
@@ -334,6 +357,20 @@ mod tests {
         ] {
             check(shown, &usual, &[&publish(way), &consume(way), "queue list"]);
         }
-        check(&["nats on 0.0.0.0:4222"], Path::new("/srv/mq"), &["queue list --data /srv/mq"]);
+        let subscribe = |way: &str| format!("nats{way} subscribe hello");
+        let say = |way: &str| format!("nats{way} publish hello 'good day'");
+        for (place, way) in [
+            ("0.0.0.0:4222", ""),
+            ("127.0.0.1:4223", " -s nats://127.0.0.1:4223"),
+            ("[::1]:4222", " -s nats://[::1]:4222"),
+        ] {
+            let nats = [subscribe(way), say(way)];
+            let listener = format!("nats on {place}");
+            let list = "queue list --data /srv/mq";
+            check(&[&listener], Path::new("/srv/mq"), &[list, &nats[0], &nats[1]]);
+        }
+        let both = ["amqp on 0.0.0.0:5672", "nats on 0.0.0.0:4222"];
+        let all = [&publish(""), &consume(""), "queue list", &subscribe(""), &say("")];
+        check(&both, &usual, &all);
     }
 }

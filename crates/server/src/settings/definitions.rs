@@ -223,7 +223,7 @@ settings! {
     /// on the disk; `drop-oldest`, `drop-new`: it misses the oldest ones or the new ones, and is told
     /// how many; `disconnect`. A user's quota and the client itself may say otherwise.
     laggard("laggard"): Laggard = Laggard::Disconnect, Restart, any;
-    /// The same for clients of `nats-tls`, where it differs.
+    /// The same for clients of `nats-tls`, where it differs; nothing where `nats-tls` is off.
     nats_tls_laggard("nats-tls-laggard"): Option<Laggard> = None, Restart, any;
     /// Bytes on the disk of direct messages that wait for slow clients (`spool`), each stored once
     /// however many it waits for. Beyond them those who are furthest behind miss the oldest. 0: none
