@@ -65,9 +65,31 @@ impl QuotaBody {
             let found = known.find(|(_, name)| name.replace('-', "_") == field);
             let (bound, _) = found.ok_or_else(|| format!("no field '{field}'"))?;
             let number = value.as_u64().ok_or_else(|| format!("{field}: expected a number"))?;
+            if let (0, Some(instead)) = (number, instead_of_none(bound)) {
+                return Err(format!("{field}: must be at least 1; {instead}"));
+            }
             quota.set(bound, Some(number));
         }
         Ok(quota)
+    }
+}
+
+/// What to do instead of setting a bound to 0, where that would mean nothing or something that
+/// nobody expects: a rate of 0 could never be waited for.
+fn instead_of_none(bound: Bound) -> Option<&'static str> {
+    match bound {
+        Bound::Connections => Some(
+            "to keep a user out take its rights away (`angarium permission clear`) or delete it",
+        ),
+        Bound::Messages | Bound::Bytes | Bound::ConnectionMessages | Bound::ConnectionBytes => {
+            Some(
+                "to keep a user from publishing use `angarium permission set --write ''`; without the \
+             field it is bounded as everybody is",
+            )
+        }
+        Bound::UnsentBytes => Some("without the field it is bounded as everybody is"),
+        // Who is to listen to nothing may well be told so.
+        Bound::Listeners => None,
     }
 }
 
@@ -266,6 +288,25 @@ mod tests {
         assert_eq!(password(r#"{"password":null}"#).unwrap(), None);
         let error = password(r#"{"administrator":true}"#).unwrap_err().to_string();
         assert!(error.contains("missing field `password`"), "{error}");
+    }
+
+    #[test]
+    fn a_quota_of_nothing_is_refused_with_what_to_do_instead() {
+        for (bound, name) in Bound::NAMES {
+            let field = name.replace('-', "_");
+            let quota = |number: u64| {
+                let body = serde_json::json!({ field.as_str(): number });
+                serde_json::from_value::<QuotaBody>(body).unwrap().quota()
+            };
+            assert_eq!(quota(1).unwrap().get(bound), Some(1));
+            match (bound, quota(0)) {
+                (Bound::Listeners, quota) => assert_eq!(quota.unwrap().get(bound), Some(0)),
+                (_, quota) => {
+                    let why = quota.unwrap_err();
+                    assert!(why.starts_with(&format!("{field}: must be at least 1; ")), "{why}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -104,6 +104,11 @@ fn between(value: u64, least: u64, most: u64) -> Result<(), String> {
     }
 }
 
+/// Refuses a bound of 0, to which nobody could keep.
+fn some(value: Option<u64>) -> Result<(), String> {
+    if value == Some(0) { Err("must be at least 1, or off".into()) } else { Ok(()) }
+}
+
 fn at_least(value: ByteCount, least: ByteCount) -> Result<(), String> {
     if value >= least { Ok(()) } else { Err(format!("must be at least {}", least.show())) }
 }
@@ -231,18 +236,21 @@ settings! {
     spool_bytes_max("spool-bytes-max"): ByteCount = ByteCount(1 << 30), Restart,
         |v| if v.0 == 0 { Ok(()) } else { at_least(*v, ByteCount(4 << 20)) };
     /// Connections of one user, unless its quota says otherwise; further ones are refused.
-    user_connections_max("user-connections-max"): Option<u64> = None, Restart, any;
+    user_connections_max("user-connections-max"): Option<u64> = None, Restart,
+        |v| some(*v);
     /// Messages that all connections of one user publish in a second, unless its quota says otherwise.
     /// Who sends more is read from more slowly, and loses nothing.
-    user_messages_per_second("user-messages-per-second"): Option<u64> = None, Restart, any;
+    user_messages_per_second("user-messages-per-second"): Option<u64> = None, Restart,
+        |v| some(*v);
     /// Bytes that they send in a second.
-    user_bytes_per_second("user-bytes-per-second"): Option<ByteCount> = None, Restart, any;
+    user_bytes_per_second("user-bytes-per-second"): Option<ByteCount> = None, Restart,
+        |v| some(v.map(|v| v.0));
     /// Messages that one connection publishes in a second, unless its user's quota says otherwise.
     connection_messages_per_second("connection-messages-per-second"): Option<u64> = None, Restart,
-        any;
+        |v| some(*v);
     /// Bytes that it sends in a second.
     connection_bytes_per_second("connection-bytes-per-second"): Option<ByteCount> = None, Restart,
-        any;
+        |v| some(v.map(|v| v.0));
     /// Unsettled deliveries per channel where the client set no prefetch.
     unsettled_max("unsettled-max"): u64 = 1_000_000, Restart,
         |v| between(*v, 1, u64::from(u32::MAX));

@@ -75,6 +75,12 @@ fn wrong_ones_are_named_with_the_nearest_right_name() {
         &flags(&[("handshake-timeout", "10")]),
         "--handshake-timeout: '10': expected a time with its unit such as 500ms, 30s, 10m, 2h, 7d",
     );
+    for name in ["user-connections-max", "user-messages-per-second", "connection-bytes-per-second"]
+    {
+        refused(&flags(&[(name, "0")]), &format!("--{name}: '0': must be at least 1, or off"));
+        flags(&[(name, "1")]).read().unwrap();
+        flags(&[(name, "off")]).read().unwrap();
+    }
     refused(
         &flags(&[("amqps", ":5671")]),
         "amqps needs tls-certificate and tls-key: two PEM files",
