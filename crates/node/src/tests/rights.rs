@@ -2,7 +2,6 @@
 
 use super::broker::Broker;
 use angarium_engine::{Request, SubjectPermissions, SubjectRules};
-use std::time::Duration;
 
 /// A broker with clients of `user` on two shards, and one of another user who publishes and shares a group
 /// with one of them.
@@ -77,24 +76,18 @@ fn subscriptions_end_on_all_shards_when_their_user_may_not_have_them_any_more() 
 }
 
 #[test]
-fn clients_of_a_user_that_is_deleted_hear_nothing_while_they_leave() {
+fn clients_of_a_user_that_is_deleted_are_gone_at_once() {
     for shards in [1, 2, 3] {
         let mut broker = broker(shards);
         broker.administer("/", Request::DeleteUser { name: "user".to_owned() });
+        assert!(!broker.is_connected("a") && !broker.is_connected("b"), "{shards}");
         let told = broker.heard("a") + &broker.heard("b");
-        // Elsewhere than at home they are gone at once.
-        let ended = [5, 2, 0][shards - 1];
-        assert_eq!(told.matches("-ERR 'Permissions Violation for Subscription").count(), ended);
-        assert_eq!((broker.is_connected("a"), broker.is_connected("b")), (shards == 1, shards < 3));
+        assert!(!told.contains("-ERR"), "{told}");
         broker.play(
             "p> PUB pub.a 0|
              p> PUB secret.x 0|
-             a<
-             b<
              p< MSG secret.x 7 0|",
         );
-        broker.pass(Duration::from_millis(500));
-        assert!(!broker.is_connected("a") && !broker.is_connected("b"));
     }
 }
 
