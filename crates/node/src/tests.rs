@@ -9,6 +9,7 @@ mod rows;
 mod shards;
 mod takers;
 mod turns;
+mod waits;
 
 use crate::{Node, Options};
 use angarium_engine::{QueueDeclaration, QueueOptions, RefusalKind, Request, Time};

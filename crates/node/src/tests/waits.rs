@@ -1,0 +1,90 @@
+//! Publishers of direct messages, all or some of whose listeners are behind.
+
+use super::broker::{Broker, EGRESS_BYTES_MAX};
+use std::time::Duration;
+
+#[test]
+fn a_publisher_waits_for_those_on_another_shard_who_are_all_behind() {
+    let mut broker = Broker::new(2);
+    broker.connect("p", 0);
+    broker.play("slow@1> SUB s 1");
+    broker.set_deaf("slow", true);
+    let message = format!("PUB s 1000\r\n{}\r\n", "x".repeat(1000));
+    let mut sent = 0;
+    while broker.is_read("p") {
+        broker.say("p", &message);
+        sent += 1;
+        assert!(sent < 40, "it goes on");
+    }
+    assert!(sent * 1000 > EGRESS_BYTES_MAX);
+    broker.set_deaf("slow", false);
+    assert!(broker.is_read("p"));
+    assert_eq!(broker.heard("slow").matches("MSG s").count(), sent);
+    // One who keeps up is enough to go on; who is too far behind is not waited for.
+    broker.play("quick@1> SUB s 1");
+    broker.set_deaf("slow", true);
+    for _ in 0..200 {
+        assert!(broker.is_read("p"));
+        broker.say("p", &message);
+    }
+    assert_eq!(broker.heard("quick").matches("MSG s").count(), 200);
+    broker.set_deaf("slow", false);
+    assert!(!broker.is_connected("slow"));
+}
+
+/// A publisher on shard 0 sends to one who is behind and then to one who is not, wherever they are: it
+/// waits for a moment at most. Without the latter it waits.
+fn check_wait(slow: usize, quick: usize) {
+    let mut broker = Broker::new(2);
+    broker.connect("p", 0);
+    broker.play(&format!("slow@{slow}> SUB s 1"));
+    broker.play(&format!("quick@{quick}> SUB q 1"));
+    broker.set_deaf("slow", true);
+    let message = format!("PUB s 1000\r\n{}\r\n", "x".repeat(1000));
+    while broker.is_read("p") {
+        broker.say("p", &message);
+    }
+    broker.pass(Duration::from_millis(2));
+    assert!(!broker.is_read("p"), "{slow} {quick}: nobody else hears it");
+    broker.set_deaf("slow", false);
+    broker.set_deaf("slow", true);
+    let many = EGRESS_BYTES_MAX / 1000 + 2;
+    for _ in 0..6 {
+        assert!(broker.is_read("p"), "{slow} {quick}");
+        broker.say("p", &format!("{}PUB q 1\r\nx\r\n", message.repeat(many)));
+        broker.pass(Duration::from_millis(2));
+    }
+    assert_eq!(broker.heard("quick").matches("MSG q").count(), 6, "{slow} {quick}");
+    assert!(!broker.is_connected("slow"), "{slow} {quick}: its own bound");
+}
+
+#[test]
+fn a_publisher_that_others_hear_waits_for_nobody_long() {
+    for (slow, quick) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        check_wait(slow, quick);
+    }
+}
+
+#[test]
+fn a_publisher_goes_on_when_those_who_were_behind_have_gone() {
+    let mut broker = Broker::new(2);
+    broker.connect("p", 0);
+    broker.play("slow@1> SUB s 1");
+    broker.set_deaf("slow", true);
+    let message = format!("PUB s 1000\r\n{}\r\n", "x".repeat(1000));
+    while broker.is_read("p") {
+        broker.say("p", &message);
+    }
+    broker.disconnect("slow");
+    assert!(broker.is_read("p"));
+    // A publisher in the place of one that waited does not wait itself.
+    broker.play("next@1> SUB s 1");
+    broker.set_deaf("next", true);
+    while broker.is_read("p") {
+        broker.say("p", &message);
+    }
+    broker.disconnect("p");
+    broker.connect("r", 0);
+    assert!(broker.is_read("r"));
+    broker.play("r> PUB s 1|x");
+}
