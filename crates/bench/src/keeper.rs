@@ -2,8 +2,9 @@
 //! kill -9 included. Knows them by their numbers alone.
 //!
 //! It reads what was started and what was stopped from a pipe whose other end only we hold, so the
-//! end of the pipe is the end of us. A signal at the parent's death (prctl) would not do: it does not
-//! reach what a start script has forked, as RabbitMQ's does.
+//! end of the pipe is the end of us. A broker is left only where we are killed in the moment between
+//! its start and our word of it, before we connect. A signal at the parent's death (prctl) would not
+//! do: it does not reach what a start script has forked, as RabbitMQ's does.
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::collections::BTreeSet;

@@ -101,6 +101,18 @@ fn brokers_of(parent: u32) -> Vec<u32> {
     pids.filter(is_broker).collect()
 }
 
+/// Whether a process has a TCP connection to anything (proc(5), net/tcp: the fourth field is the
+/// state, 01 for an established connection, and the tenth the number that its file is known by).
+fn is_connected(pid: u32) -> bool {
+    let sockets = std::fs::read_to_string("/proc/net/tcp").expect("it is mounted");
+    let fields = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let sockets = sockets.lines().skip(1).map(fields).filter(|socket| socket[3] == "01");
+    let open: Vec<_> = sockets.map(|socket| format!("socket:[{}]", socket[9])).collect();
+    let files = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let mut files = files.filter_map(|file| std::fs::read_link(file.path()).ok());
+    files.any(|file| open.iter().any(|socket| file.as_os_str() == socket.as_str()))
+}
+
 /// Waits for something that happens soon or never.
 fn wait_until(what: &str, done: impl Fn() -> bool) {
     let begun = Instant::now();
@@ -120,6 +132,9 @@ fn a_broker_does_not_outlive_the_tool_that_started_it() {
         .spawn()
         .expect("it was built");
     wait_until("a broker is started", || !brokers_of(tool.id()).is_empty());
+    // Between the start of a broker and the word of it to the keeper is a moment, in which the tool
+    // must not be killed. It connects after both.
+    wait_until("the tool connects to it", || is_connected(tool.id()));
     let brokers = brokers_of(tool.id());
     tool.kill().expect("it is ours");
     tool.wait().expect("it is ours");
