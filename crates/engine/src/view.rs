@@ -3,8 +3,8 @@
 use crate::engine::Engine;
 use crate::routing::TargetView;
 use crate::{
-    Arguments, Counters, ExchangeOptions, Position, QueueCounters, QueueOptions, Quota,
-    SubjectPermissions,
+    Arguments, ConnectionId, Counters, ExchangeOptions, Position, QueueCounters, QueueOptions,
+    Quota, SubjectPermissions,
 };
 
 /// A virtual host.
@@ -190,6 +190,14 @@ impl Engine {
                 options,
             })
         })
+    }
+
+    /// How many subjects a connection listens to without a queue.
+    pub fn subjects_listened_to(&self, id: ConnectionId) -> usize {
+        let connection = self.connections.get(id.0 as usize).and_then(Option::as_ref);
+        let sessions = connection.into_iter().flat_map(|connection| &connection.sessions);
+        let sessions = sessions.filter_map(|(_, slot)| self.sessions.get(*slot));
+        sessions.map(|session| session.listeners.len()).sum()
     }
 
     /// All queues, in no particular order.

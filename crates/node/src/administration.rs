@@ -5,7 +5,9 @@
 
 use crate::node::Node;
 use crate::parcel::Whose;
-use angarium_engine::{ConnectionId, Refusal, RefusalKind, Reply, Request, SessionId, Time};
+use angarium_engine::{
+    ConnectionId, Laggard, Refusal, RefusalKind, Reply, Request, SessionId, Time,
+};
 use angarium_journal::State;
 use angarium_protocol as protocol;
 use std::collections::{BTreeMap, VecDeque};
@@ -38,6 +40,23 @@ pub struct ConnectionInfo<'a> {
     pub received_bytes: u64,
     /// Bytes sent to it.
     pub sent_bytes: u64,
+    /// Bytes in memory that are still to be sent to it.
+    pub unsent_bytes: u64,
+    /// How many subjects it listens to without a queue.
+    pub subjects: usize,
+    /// It is too slow for direct messages: what became of them since it has been.
+    pub lag: Option<LagInfo>,
+}
+
+/// What a client misses that is too slow for direct messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LagInfo {
+    /// What became of the first messages for which it was too slow.
+    pub policy: Laggard,
+    /// Messages that it has missed.
+    pub missed: u64,
+    /// Messages that have waited on the disk for it.
+    pub spooled: u64,
 }
 
 impl Node {
@@ -166,6 +185,9 @@ impl Node {
             session: connection.session.info(),
             received_bytes: connection.received_bytes,
             sent_bytes: connection.sent_bytes,
+            unsent_bytes: self.world.egress[id.0 as usize].unsent() as u64,
+            subjects: self.engine.subjects_listened_to(id),
+            lag: self.lag_of(id),
         })
     }
 }

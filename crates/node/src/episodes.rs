@@ -1,6 +1,7 @@
 //! The times during which a client is too slow for direct messages: noticed, told once when one begins
 //! and once when it ends, to those who listen and to the host's log.
 
+use crate::administration::LagInfo;
 use crate::node::Node;
 use crate::world::World;
 use angarium_engine::{ConnectionId, Content, Emit, Format, Laggard, SessionId, Time};
@@ -100,6 +101,14 @@ impl Node {
         (self.episodes.running.len() as u64, self.episodes.begun)
     }
 
+    /// How it stands with a connection that is too slow.
+    pub(crate) fn lag_of(&self, id: ConnectionId) -> Option<LagInfo> {
+        self.episodes.running.get(&id)?;
+        let egress = &self.world.egress[id.0 as usize];
+        let Lag { missed, spooled, policy } = egress.lag;
+        Some(LagInfo { policy: policy.unwrap_or(egress.laggard), missed, spooled })
+    }
+
     /// Begins the episodes of connections that were too slow in this turn for the first time.
     pub(crate) fn begin_episodes(&mut self, now: Time) {
         for id in std::mem::take(&mut self.world.lagging) {
@@ -131,8 +140,9 @@ impl Node {
 
     /// Ends a connection's episode, if it has one.
     pub(crate) fn end_episode(&mut self, now: Time, id: ConnectionId, is_gone: bool) {
-        let Some(episode) = self.episodes.running.remove(&id) else { return };
-        self.tell_episode(now, id, episode.began, false, is_gone);
+        let Some(Episode { began, .. }) = self.episodes.running.get(&id).copied() else { return };
+        self.tell_episode(now, id, began, false, is_gone);
+        self.episodes.running.remove(&id);
         self.world.egress[id.0 as usize].lag = Lag::default();
     }
 
@@ -146,7 +156,7 @@ impl Node {
     ) {
         let Some(connection) = self.connections[id.0 as usize].as_ref() else { return };
         let info = connection.session.info();
-        let egress = &self.world.egress[id.0 as usize];
+        let Some(LagInfo { policy, missed, spooled }) = self.lag_of(id) else { return };
         let event = LagEvent {
             has_begun,
             connection: self.options.number_of(id),
@@ -154,9 +164,9 @@ impl Node {
             user: info.user.to_owned(),
             vhost: info.vhost.to_owned(),
             name: info.client.connection_name.clone(),
-            policy: egress.lag.policy.unwrap_or(egress.laggard),
-            missed: egress.lag.missed,
-            spooled: egress.lag.spooled,
+            policy,
+            missed,
+            spooled,
             lasted: now.since(began),
             is_gone,
         };

@@ -36,7 +36,7 @@ mod world;
 #[cfg(test)]
 mod tests;
 
-pub use administration::{ConnectionInfo, Ticket};
+pub use administration::{ConnectionInfo, LagInfo, Ticket};
 pub use episodes::LagEvent;
 pub use mesh::PARCEL_BYTES;
 pub use node::{Node, Stats};

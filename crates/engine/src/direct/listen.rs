@@ -47,6 +47,13 @@ pub(crate) struct Listeners {
     pub(super) whose: Option<u32>,
 }
 
+impl Listeners {
+    /// How many they are.
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+}
+
 impl Listener {
     /// Whether it does not hear messages to `subject`: its session has gone, it may not, or its
     /// connection is the one that is not to hear itself.

@@ -3,7 +3,7 @@
 use super::administer;
 use super::host::EGRESS_BYTES_MAX;
 use super::takers::{CONNECT, Got, World};
-use crate::Options;
+use crate::{LagInfo, Options};
 use angarium_engine::{Bound, Laggard, Quota, Request};
 use angarium_journal::Storage;
 use angarium_protocol::Peer;
@@ -420,6 +420,14 @@ fn advisories(world: &World, client: usize) -> Vec<(String, String)> {
     heard
 }
 
+/// What a listing says of a client's lag.
+fn listed(world: &World, client: usize) -> Option<LagInfo> {
+    let slot = world.clients[client].slot.unwrap();
+    let row = world.node.connection(world.now, slot).unwrap();
+    assert_eq!((row.unsent_bytes, row.subjects), (world.node.unsent(slot) as u64, 1));
+    row.lag
+}
+
 #[test]
 fn an_episode_is_told_when_it_begins_and_when_it_ends() {
     for (policy, count, expected) in [
@@ -437,6 +445,9 @@ fn an_episode_is_told_when_it_begins_and_when_it_ends() {
         world.pass(Duration::from_secs(2));
         assert_eq!(advisories(&world, observer).len(), 1, "it goes on");
         assert_eq!(world.node.lag_episodes(), (1, 1));
+        let row = listed(&world, slow).unwrap();
+        assert_eq!((row.policy, row.missed + row.spooled > 50), (policy, true), "{row:?}");
+        assert_eq!(listed(&world, observer), None);
         world.takes(slow, usize::MAX);
         world.pass(Duration::from_secs(2));
         let heard = advisories(&world, observer);
@@ -451,6 +462,7 @@ fn an_episode_is_told_when_it_begins_and_when_it_ends() {
         assert_eq!(events.iter().map(|e| e.has_begun).collect::<Vec<_>>(), [true, false]);
         assert!(events[1].missed + events[1].spooled > 50, "{events:?}");
         assert_eq!(world.node.lag_episodes(), (0, 1));
+        assert_eq!(listed(&world, slow), None);
         world.takes(slow, 0);
         world.publish(publisher, "s", count..2 * count);
         assert_eq!(world.node.lag_episodes(), (1, 2));

@@ -477,9 +477,19 @@ fn columns(command: &str) -> &'static [&'static str] {
         }
         "exchange" => &["vhost", "name", "type", "durable"],
         "binding" => &["vhost", "source", "target_type", "target", "key", "arguments"],
-        "connection" => {
-            &["id", "peer", "user", "vhost", "state", "channels", "product", "name", "age_s"]
-        }
+        "connection" => &[
+            "id",
+            "peer",
+            "user",
+            "vhost",
+            "state",
+            "channels",
+            "subjects",
+            "unsent_bytes",
+            "product",
+            "name",
+            "age_s",
+        ],
         _ => &[],
     }
 }

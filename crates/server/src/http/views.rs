@@ -255,6 +255,11 @@ pub(super) fn connections(shard: &mut Shard) -> Vec<Value> {
             "age_s": connection.age.as_secs(),
             "received_bytes": connection.received_bytes,
             "sent_bytes": connection.sent_bytes,
+            "unsent_bytes": connection.unsent_bytes,
+            "subjects": connection.subjects,
+            "too_slow": connection.lag.map(|lag| json!({
+                "policy": lag.policy.name(), "missed": lag.missed, "spooled": lag.spooled,
+            })),
         })
     });
     rows.collect()

@@ -72,6 +72,13 @@ async def what_is_spooled_comes_later_and_in_order(world):
     user.delete()
 
 
+def listed(user):
+    """What `connection list` says of the user's only connection."""
+    rows = json.loads(administer("connection", "list", "--json"))
+    (row,) = [row for row in rows if row["user"] == user.name]
+    return row
+
+
 @case(ours=True, needs=PROGRAM)
 async def the_oldest_are_dropped_and_counted(world):
     user = User(world, "--laggard", "drop-oldest", "--unsent-bytes", "1MiB")
@@ -79,6 +86,9 @@ async def the_oldest_are_dropped_and_counted(world):
     relay, subscription = await stalled(world, user, subject)
     publisher = await world.connect()
     await publish(publisher, subject, range(MANY))
+    row = listed(user)
+    assert row["subjects"] == 1 and 0 < row["unsent_bytes"] <= 2 << 20, row
+    assert row["too_slow"]["policy"] == "drop-oldest" and row["too_slow"]["missed"] > 0, row
     relay.resume()
     numbers, missed = await received(subscription, MANY - 1)
     # What was dropped last is told with the next one.
