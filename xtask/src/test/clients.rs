@@ -24,7 +24,8 @@ pub(super) const RUST_MANIFESTS: &[&str] = &[
 ];
 
 /// Suites whose broker takes TLS too.
-const WITH_TLS: &[&str] = &["python", "nats-python", "nats-node", "nats-go", "nats-rust"];
+const WITH_TLS: &[&str] =
+    &["python", "nats-python", "nats-java", "nats-node", "nats-go", "nats-rust"];
 
 /// Shards of the broker that suites run against: enough for AMQP clients to be on other shards than
 /// their queues.
@@ -58,9 +59,9 @@ pub(super) fn python(
     count_cases(root, (name, shards), &mut tests, count)
 }
 
-/// The RabbitMQ Java client.
-pub(super) fn java(root: &Path, count: &mut Count) -> Result<(), String> {
-    let (suite, work) = folders(root, "java")?;
+/// A suite in Java: the RabbitMQ Java client, jnats.
+pub(super) fn java(root: &Path, name: &str, count: &mut Count) -> Result<(), String> {
+    let (suite, work) = folders(root, name)?;
     let pom = suite.join("pom.xml");
     fetch_once(&pom, &work.join("installed.xml"), || {
         let mut fetch = Command::new("mvn");
@@ -75,11 +76,12 @@ pub(super) fn java(root: &Path, count: &mut Count) -> Result<(), String> {
     compile
         .args(["--release", "11", "-Xlint:all,-try", "-Werror", "-cp", &libraries, "-d"])
         .arg(&classes);
+    compile.args(sources(&suite.with_file_name(SHARED), "java")?);
     compile.args(sources(&suite, "java")?);
     run(&mut compile)?;
     let mut tests = Command::new("java");
     tests.arg("-cp").arg(format!("{}:{libraries}", classes.display())).arg("Main");
-    count_cases(root, ("java", SHARDS), &mut tests, count)
+    count_cases(root, (name, SHARDS), &mut tests, count)
 }
 
 /// A suite in JavaScript: amqplib, nats.js.

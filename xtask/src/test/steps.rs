@@ -94,7 +94,7 @@ pub(super) const STEPS: &[Step] = &[
         what: "the RabbitMQ Java client, against the program",
         needs: &[Tool::Java, Tool::Maven],
         after: Some("build"),
-        run: |root, _, count| clients::java(root, count),
+        run: |root, _, count| clients::java(root, "java", count),
     },
     Step {
         name: "node",
@@ -137,6 +137,13 @@ pub(super) const STEPS: &[Step] = &[
         needs: &[Tool::Python, Tool::Openssl],
         after: Some("build"),
         run: |root, _, count| clients::python(root, "nats-python", 1, count),
+    },
+    Step {
+        name: "nats-java",
+        what: "jnats, against the program",
+        needs: &[Tool::Java, Tool::Maven, Tool::Openssl],
+        after: Some("build"),
+        run: |root, _, count| clients::java(root, "nats-java", count),
     },
     Step {
         name: "nats-node",

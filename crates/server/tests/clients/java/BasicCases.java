@@ -10,7 +10,7 @@ import java.util.concurrent.BlockingQueue;
 final class BasicCases {
     private BasicCases() {}
 
-    static void register(Suite suite) {
+    static void register(Suite<World> suite) {
         suite.add("what is published is got", BasicCases::publishAndGet);
         suite.add("persistent messages are confirmed", BasicCases::confirms);
         suite.add("messages are consumed in order and acked", BasicCases::consume);
@@ -26,11 +26,11 @@ final class BasicCases {
         String queue = world.queue(channel);
         World.send(channel, queue, "hello", MessageProperties.TEXT_PLAIN);
         GetResponse response = World.get(channel, queue, false);
-        World.same("hello", World.text(response.getBody()), "body");
-        World.same("text/plain", response.getProps().getContentType(), "content type");
-        World.same(0, response.getMessageCount(), "messages left");
+        Suite.same("hello", World.text(response.getBody()), "body");
+        Suite.same("text/plain", response.getProps().getContentType(), "content type");
+        Suite.same(0, response.getMessageCount(), "messages left");
         channel.basicAck(response.getEnvelope().getDeliveryTag(), false);
-        World.check(channel.basicGet(queue, true) == null, "the queue is not empty");
+        Suite.check(channel.basicGet(queue, true) == null, "the queue is not empty");
     }
 
     private static void confirms(World world) throws Exception {
@@ -39,8 +39,8 @@ final class BasicCases {
         for (int number = 0; number < 500; number++) {
             World.send(channel, queue, "" + number, MessageProperties.PERSISTENT_TEXT_PLAIN);
         }
-        channel.waitForConfirmsOrDie(World.PATIENCE_MS);
-        World.same(500, channel.queueDeclarePassive(queue).getMessageCount(), "messages");
+        channel.waitForConfirmsOrDie(Suite.PATIENCE_MS);
+        Suite.same(500, channel.queueDeclarePassive(queue).getMessageCount(), "messages");
     }
 
     private static void consume(World world) throws Exception {
@@ -51,12 +51,12 @@ final class BasicCases {
             World.send(channel, queue, "" + number, null);
         }
         for (int number = 0; number < 100; number++) {
-            Delivery delivery = World.take(got, "message " + number);
-            World.same("" + number, World.text(delivery.getBody()), "body");
+            Delivery delivery = Suite.take(got, "message " + number);
+            Suite.same("" + number, World.text(delivery.getBody()), "body");
             channel.basicAck(delivery.getEnvelope().getDeliveryTag(), false);
         }
         channel.close();
-        World.same(0, world.channel().queueDeclarePassive(queue).getMessageCount(), "messages");
+        Suite.same(0, world.channel().queueDeclarePassive(queue).getMessageCount(), "messages");
     }
 
     private static void nack(World world) throws Exception {
@@ -69,9 +69,9 @@ final class BasicCases {
         channel.basicReject(second, false);
         channel.basicNack(first, false, true);
         GetResponse again = World.get(channel, queue, true);
-        World.same("a", World.text(again.getBody()), "body");
-        World.check(again.getEnvelope().isRedeliver(), "not marked as redelivered");
-        World.check(channel.basicGet(queue, true) == null, "the queue is not empty");
+        Suite.same("a", World.text(again.getBody()), "body");
+        Suite.check(again.getEnvelope().isRedeliver(), "not marked as redelivered");
+        Suite.check(channel.basicGet(queue, true) == null, "the queue is not empty");
     }
 
     private static void requeueOnClose(World world) throws Exception {
@@ -82,7 +82,7 @@ final class BasicCases {
         World.get(channel, queue, false);
         channel.close();
         GetResponse again = World.get(connection.createChannel(), queue, true);
-        World.check(again.getEnvelope().isRedeliver(), "not marked as redelivered");
+        Suite.check(again.getEnvelope().isRedeliver(), "not marked as redelivered");
     }
 
     private static void prefetch(World world) throws Exception {
@@ -91,22 +91,22 @@ final class BasicCases {
         for (int number = 0; number < 10; number++) {
             World.send(channel, queue, "" + number, null);
         }
-        channel.waitForConfirmsOrDie(World.PATIENCE_MS);
+        channel.waitForConfirmsOrDie(Suite.PATIENCE_MS);
         channel.basicQos(3);
         BlockingQueue<Delivery> got = World.consume(channel, queue, false);
         for (int number = 0; number < 3; number++) {
-            World.take(got, "message " + number);
+            Suite.take(got, "message " + number);
         }
-        World.same(7, channel.queueDeclarePassive(queue).getMessageCount(), "messages left");
+        Suite.same(7, channel.queueDeclarePassive(queue).getMessageCount(), "messages left");
         channel.basicAck(3, true);
-        World.same("3", World.text(World.take(got, "message 3").getBody()), "body");
+        Suite.same("3", World.text(Suite.take(got, "message 3").getBody()), "body");
     }
 
     private static void capabilities(World world) throws Exception {
         Map<String, Object> properties = world.connect().getServerProperties();
         Map<?, ?> capabilities = (Map<?, ?>) properties.get("capabilities");
         for (String name : new String[] {"publisher_confirms", "basic.nack", "connection.blocked"}) {
-            World.same(true, capabilities.get(name), name);
+            Suite.same(true, capabilities.get(name), name);
         }
     }
 

@@ -13,7 +13,7 @@ import java.util.Map;
 final class ContentCases {
     private ContentCases() {}
 
-    static void register(Suite suite) {
+    static void register(Suite<World> suite) {
         suite.add("every property arrives", ContentCases::properties);
         suite.add("headers of every kind arrive", ContentCases::headers);
         suite.add("bodies around the frame size arrive", ContentCases::bodies);
@@ -27,7 +27,7 @@ final class ContentCases {
                 .replyTo("d").expiration("600000").messageId("e").timestamp(new Date(1_700_000_000_000L))
                 .type("f").userId("guest").appId("g").clusterId("h").build();
         World.send(channel, queue, "x", sent);
-        World.same(sent, World.get(channel, queue, true).getProps(), "properties");
+        Suite.same(sent, World.get(channel, queue, true).getProps(), "properties");
     }
 
     private static void headers(World world) throws Exception {
@@ -50,14 +50,14 @@ final class ContentCases {
         headers.put("text", "Grüße");
         World.send(channel, queue, "x", new AMQP.BasicProperties.Builder().headers(headers).build());
         Map<String, Object> found = World.get(channel, queue, true).getProps().getHeaders();
-        World.same(headers.keySet(), found.keySet(), "names");
+        Suite.same(headers.keySet(), found.keySet(), "names");
         for (Map.Entry<String, Object> entry : headers.entrySet()) {
             Object value = found.get(entry.getKey());
             if (value instanceof byte[]) {
-                World.check(Arrays.equals((byte[]) entry.getValue(), (byte[]) value), "bytes");
+                Suite.check(Arrays.equals((byte[]) entry.getValue(), (byte[]) value), "bytes");
             } else {
                 Object plain = value instanceof LongString ? value.toString() : value;
-                World.same(entry.getValue(), plain, entry.getKey());
+                Suite.same(entry.getValue(), plain, entry.getKey());
             }
         }
     }
@@ -71,7 +71,7 @@ final class ContentCases {
             byte[] body = new byte[size];
             Arrays.fill(body, (byte) size);
             channel.basicPublish("", queue, null, body);
-            World.check(Arrays.equals(body, World.get(channel, queue, true).getBody()), size + " bytes");
+            Suite.check(Arrays.equals(body, World.get(channel, queue, true).getBody()), size + " bytes");
         }
     }
 }

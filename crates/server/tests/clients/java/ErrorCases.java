@@ -11,7 +11,7 @@ import java.util.concurrent.LinkedBlockingQueue;
 final class ErrorCases {
     private ErrorCases() {}
 
-    static void register(Suite suite) {
+    static void register(Suite<World> suite) {
         suite.add("a missing queue is 404 and ends only its channel", ErrorCases::missing);
         suite.add("another declaration of the same name is 406", ErrorCases::different);
         suite.add("an exclusive queue is 405 for others", ErrorCases::locked);
@@ -23,7 +23,7 @@ final class ErrorCases {
         Connection connection = world.connect();
         Channel channel = connection.createChannel();
         World.refused(404, () -> channel.queueDeclarePassive(World.name()));
-        World.check(!channel.isOpen() && connection.isOpen(), "the connection is closed");
+        Suite.check(!channel.isOpen() && connection.isOpen(), "the connection is closed");
         connection.createChannel().close();
     }
 
@@ -44,7 +44,7 @@ final class ErrorCases {
         BlockingQueue<ShutdownSignalException> ends = new LinkedBlockingQueue<>();
         channel.addShutdownListener(ends::add);
         channel.basicAck(77, false);
-        ShutdownSignalException end = World.take(ends, "the channel error");
+        ShutdownSignalException end = Suite.take(ends, "the channel error");
         World.refused(406, () -> { throw end; });
     }
 

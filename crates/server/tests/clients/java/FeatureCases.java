@@ -11,7 +11,7 @@ import java.util.concurrent.TimeoutException;
 final class FeatureCases {
     private FeatureCases() {}
 
-    static void register(Suite suite) {
+    static void register(Suite<World> suite) {
         suite.add("a returned message comes before its confirm", FeatureCases::returned);
         suite.add("direct reply-to by the client's own RPC", FeatureCases::rpc);
         suite.add("exchanges are bound to exchanges", FeatureCases::exchangeBinding);
@@ -28,8 +28,8 @@ final class FeatureCases {
         channel.addConfirmListener(
                 (tag, multiple) -> events.add("ack"), (tag, multiple) -> events.add("nack"));
         channel.basicPublish("", World.name(), true, null, new byte[1]);
-        World.same("return 312", World.take(events, "the return"), "first event");
-        World.same("ack", World.take(events, "the confirm"), "second event");
+        Suite.same("return 312", Suite.take(events, "the return"), "first event");
+        Suite.same("ack", Suite.take(events, "the confirm"), "second event");
     }
 
     private static void rpc(World world) throws Exception {
@@ -46,9 +46,9 @@ final class FeatureCases {
             AMQP.BasicProperties.Builder ask = new AMQP.BasicProperties.Builder();
             ask.replyTo("amq.rabbitmq.reply-to").correlationId("" + number);
             World.send(client, queue, "q" + number, ask.build());
-            Delivery answer = World.take(answers, "answer " + number);
-            World.same("q" + number, World.text(answer.getBody()), "answer");
-            World.same("" + number, answer.getProperties().getCorrelationId(), "correlation");
+            Delivery answer = Suite.take(answers, "answer " + number);
+            Suite.same("q" + number, World.text(answer.getBody()), "answer");
+            Suite.same("" + number, answer.getProperties().getCorrelationId(), "correlation");
         }
     }
 
@@ -62,7 +62,7 @@ final class FeatureCases {
         channel.exchangeBind(target, source, "");
         channel.queueBind(queue, target, "a.#");
         channel.basicPublish(source, "a.b", null, "x".getBytes());
-        World.same("x", World.text(World.get(channel, queue, true).getBody()), "body");
+        Suite.same("x", World.text(World.get(channel, queue, true).getBody()), "body");
         channel.exchangeDelete(source);
         channel.exchangeDelete(target);
     }
@@ -78,9 +78,9 @@ final class FeatureCases {
         World.send(channel, two, "2", null);
         channel.txCommit();
         Channel other = world.channel();
-        World.same("1", World.text(World.get(other, one, true).getBody()), "first queue");
-        World.same("2", World.text(World.get(other, two, true).getBody()), "second queue");
-        World.check(other.basicGet(one, true) == null, "the rollback left something");
+        Suite.same("1", World.text(World.get(other, one, true).getBody()), "first queue");
+        Suite.same("2", World.text(World.get(other, two, true).getBody()), "second queue");
+        Suite.check(other.basicGet(one, true) == null, "the rollback left something");
     }
 
     private static void deadLetter(World world) throws Exception {
@@ -92,8 +92,8 @@ final class FeatureCases {
         World.send(channel, queue, "x", null);
         channel.basicReject(World.get(channel, queue, false).getEnvelope().getDeliveryTag(), false);
         Map<String, Object> headers = World.get(channel, letters, true).getProps().getHeaders();
-        World.same("rejected", headers.get("x-first-death-reason").toString(), "reason");
-        World.same(queue, headers.get("x-first-death-queue").toString(), "queue");
+        Suite.same("rejected", headers.get("x-first-death-reason").toString(), "reason");
+        Suite.same(queue, headers.get("x-first-death-queue").toString(), "queue");
     }
 
     private static void cancelled(World world) throws Exception {
@@ -102,7 +102,7 @@ final class FeatureCases {
         BlockingQueue<String> cancelled = new LinkedBlockingQueue<>();
         String tag = channel.basicConsume(queue, true, (of, delivery) -> {}, cancelled::add);
         world.channel().queueDelete(queue);
-        World.same(tag, World.take(cancelled, "the cancel notification"), "tag");
+        Suite.same(tag, Suite.take(cancelled, "the cancel notification"), "tag");
     }
 
     private static void concurrent(World world) throws Exception {
@@ -117,12 +117,12 @@ final class FeatureCases {
             producers[index].start();
         }
         for (int number = 0; number < 4 * 250; number++) {
-            World.take(got, "message " + number);
+            Suite.take(got, "message " + number);
         }
         for (Thread producer : producers) {
-            producer.join(World.PATIENCE_MS);
+            producer.join(Suite.PATIENCE_MS);
         }
-        World.check(failures.isEmpty(), "a producer failed: " + failures);
+        Suite.check(failures.isEmpty(), "a producer failed: " + failures);
     }
 
     private static void publishMany(Channel channel, String queue, BlockingQueue<Exception> failures) {
@@ -131,7 +131,7 @@ final class FeatureCases {
             for (int number = 0; number < 250; number++) {
                 World.send(channel, queue, "x", persistent);
             }
-            channel.waitForConfirmsOrDie(World.PATIENCE_MS);
+            channel.waitForConfirmsOrDie(Suite.PATIENCE_MS);
         } catch (java.io.IOException | InterruptedException | TimeoutException error) {
             failures.add(error);
         }

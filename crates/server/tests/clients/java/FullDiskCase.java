@@ -16,7 +16,7 @@ final class FullDiskCase {
 
     private FullDiskCase() {}
 
-    static void register(Suite suite) {
+    static void register(Suite<World> suite) {
         if (DISK != null && URL != null) {
             suite.add("a publisher hears of a full disk, and of room", FullDiskCase::blocked);
         } else {
@@ -37,20 +37,20 @@ final class FullDiskCase {
         fill(filler);
         try {
             byte[] body = new byte[64 << 10];
-            long end = System.nanoTime() + World.PATIENCE_MS * 1_000_000;
+            long end = System.nanoTime() + Suite.PATIENCE_MS * 1_000_000;
             while (said.isEmpty() && System.nanoTime() < end) {
                 channel.basicPublish("", queue, MessageProperties.PERSISTENT_BASIC, body);
                 Thread.sleep(10);
             }
-            String reason = World.take(said, "connection.blocked");
-            World.same(true, reason.length() > 5, "the reason '" + reason + "' says something");
+            String reason = Suite.take(said, "connection.blocked");
+            Suite.same(true, reason.length() > 5, "the reason '" + reason + "' says something");
         } finally {
             Files.delete(filler);
         }
-        World.same("unblocked", World.take(said, "connection.unblocked"), "what comes next");
+        Suite.same("unblocked", Suite.take(said, "connection.unblocked"), "what comes next");
         channel.confirmSelect();
         channel.basicPublish("", queue, MessageProperties.PERSISTENT_BASIC, new byte[1]);
-        channel.waitForConfirmsOrDie(World.PATIENCE_MS);
+        channel.waitForConfirmsOrDie(Suite.PATIENCE_MS);
         channel.queueDelete(queue);
     }
 

@@ -3,7 +3,7 @@ public final class Main {
     private Main() {}
 
     public static void main(String[] arguments) throws Exception {
-        Suite suite = new Suite();
+        Suite<World> suite = new Suite<>(World::new);
         BasicCases.register(suite);
         ContentCases.register(suite);
         ErrorCases.register(suite);

@@ -10,7 +10,6 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.UUID;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.Callable;
@@ -19,9 +18,6 @@ import java.util.concurrent.TimeUnit;
 
 /** What one case uses. Everything it opens is closed, and every queue it names is deleted. */
 final class World implements AutoCloseable {
-    /** The longest wait for anything that must come. */
-    static final long PATIENCE_MS = 10_000;
-
     private final List<Connection> connections = new ArrayList<>();
     private final List<String> queues = new ArrayList<>();
 
@@ -76,15 +72,9 @@ final class World implements AutoCloseable {
         return got;
     }
 
-    static <T> T take(BlockingQueue<T> from, String what) throws InterruptedException {
-        T taken = from.poll(PATIENCE_MS, TimeUnit.MILLISECONDS);
-        check(taken != null, "waited in vain for " + what);
-        return taken;
-    }
-
     /** Gets until there is something. */
     static GetResponse get(Channel channel, String queue, boolean autoAck) throws Exception {
-        long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(PATIENCE_MS);
+        long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(Suite.PATIENCE_MS);
         while (System.nanoTime() < end) {
             GetResponse response = channel.basicGet(queue, autoAck);
             if (response != null) {
@@ -103,28 +93,18 @@ final class World implements AutoCloseable {
         return new String(body, StandardCharsets.UTF_8);
     }
 
-    static void check(boolean holds, String what) {
-        if (!holds) {
-            throw new AssertionError(what);
-        }
-    }
-
-    static void same(Object expected, Object found, String what) {
-        check(Objects.equals(expected, found), what + ": expected " + expected + ", found " + found);
-    }
-
     /** Asserts that the action is refused with that reply code. */
     static void refused(int code, Callable<?> action) throws Exception {
         try {
             action.call();
         } catch (IOException | ShutdownSignalException error) {
             Throwable cause = error instanceof ShutdownSignalException ? error : error.getCause();
-            check(cause instanceof ShutdownSignalException, "not a refusal: " + error);
+            Suite.check(cause instanceof ShutdownSignalException, "not a refusal: " + error);
             Object reason = ((ShutdownSignalException) cause).getReason();
             int found = reason instanceof AMQP.Channel.Close
                     ? ((AMQP.Channel.Close) reason).getReplyCode()
                     : ((AMQP.Connection.Close) reason).getReplyCode();
-            same(code, found, "reply code");
+            Suite.same(code, found, "reply code");
             return;
         }
         throw new AssertionError("was not refused with " + code);
@@ -133,7 +113,7 @@ final class World implements AutoCloseable {
     @Override
     public void close() throws Exception {
         for (Connection connection : connections) {
-            connection.abort((int) PATIENCE_MS);
+            connection.abort((int) Suite.PATIENCE_MS);
         }
         try (Connection connection = factory().newConnection()) {
             Channel channel = connection.createChannel();
