@@ -239,6 +239,8 @@ pub enum Event {
     Replied { consumer: u32, message: Option<MessageId> },
     /// A queue that expires was declared, perhaps anew: when its client asked, and what was in it.
     Visited { queue: QueueIndex, asked: Time, messages: u64 },
+    /// The same was asked, and the connection ended before an answer came.
+    Unanswered { queue: QueueIndex },
     /// A message was published just before, or is to be when its transaction is committed, to a subject.
     Emit(Emit),
     /// The broker has processed all that the publisher of this message had sent up to it: it answered

@@ -1,6 +1,7 @@
 //! A queue that expires without use is there until then, and gone after.
 //!
-//! Every declaration is a use, at some time between question and answer; a restart is one, too.
+//! Every declaration is a use, at some time between question and answer; where none came, at whatever
+//! time, or never. A restart is one, too.
 
 use crate::history::{Event, History, MessageId, QueueIndex};
 use angarium_engine::Time;
@@ -17,7 +18,8 @@ struct Lease {
     last: Option<(Time, Time)>,
     /// A message is in it that nobody takes.
     is_marked: bool,
-    was_down: bool,
+    /// The broker was down since, or it was declared and nobody knows when.
+    was_perhaps_used: bool,
 }
 
 pub(super) fn check(history: &History) -> Result<(), String> {
@@ -39,7 +41,10 @@ pub(super) fn check(history: &History) -> Result<(), String> {
             }
             Event::Crashed | Event::Closed => {
                 down_at = Some(*now);
-                leases.values_mut().for_each(|lease| lease.was_down = true);
+                leases.values_mut().for_each(|lease| lease.was_perhaps_used = true);
+            }
+            Event::Unanswered { queue } => {
+                leases.entry(*queue).or_default().was_perhaps_used = true;
             }
             Event::Visited { queue, asked, messages } => {
                 let lease = leases.entry(*queue).or_default();
@@ -49,7 +54,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
                 *lease = Lease {
                     last: Some((*asked, *now)),
                     is_marked: *messages > 0,
-                    was_down: down_at.is_some_and(|down| down >= *asked),
+                    was_perhaps_used: down_at.is_some_and(|down| down >= *asked),
                 };
             }
             _ => {}
@@ -69,7 +74,7 @@ fn judge(
     if messages == 0 && lease.is_marked && answered < before.plus(expires) {
         return Err(format!("queue '{name}' was gone before its time"));
     }
-    if messages > 0 && !lease.was_down && asked > until.plus(expires + NOTICE) {
+    if messages > 0 && !lease.was_perhaps_used && asked > until.plus(expires + NOTICE) {
         return Err(format!("queue '{name}' was there after its time"));
     }
     Ok(())

@@ -488,6 +488,10 @@ fn leases_that_are_broken_are_found() {
     assert_eq!(check(&[visit(0, 10, 0), visit(60, 99, 0)]), Ok(()), "nothing was left in it");
     let down = (50, Event::Crashed);
     assert_eq!(check(&[visit(0, 10, 1), down.clone(), visit(120, 130, 1)]), Ok(()));
+    let cut = (50, Event::Unanswered { queue: 0 });
+    let longer = [visit(0, 10, 0), cut, visit(120, 130, 1), visit(240, 250, 1)];
+    assert_eq!(check(&longer[..3]), Ok(()), "it was perhaps declared without an answer");
+    assert!(check(&longer).unwrap_err().contains("after its time"));
     let late = [visit(0, 10, 0), down, visit(40, 60, 0), visit(170, 180, 1)];
     assert_eq!(check(&late), Ok(()), "the answer was under way when the broker went down");
 }

@@ -76,9 +76,11 @@ impl Behaviour for Lodging {
         }
     }
 
-    fn ended(&mut self, _: &mut History, _: Time, _: bool) {
+    fn ended(&mut self, history: &mut History, now: Time, _: bool) {
         self.publishes.end();
-        self.asked = None;
+        if self.asked.take().is_some() {
+            history.note(now, Event::Unanswered { queue: self.plan.queue });
+        }
     }
 
     fn is_done(&self) -> bool {
