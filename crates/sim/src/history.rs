@@ -273,6 +273,8 @@ pub enum Event {
     Refused { code: u16, text: String },
     /// The number of ready messages that the broker says a queue has.
     Depth { queue: QueueIndex, messages: u64 },
+    /// The broker begins, or has ended, to settle what was settled at once a part in each turn.
+    SettlesInParts(bool),
     /// What the host measured, whenever it is a new maximum.
     Measured(Sample),
     /// The node is gone, in whatever state it was.

@@ -286,6 +286,10 @@ fn settled_messages_that_come_again_are_found() {
     kept(with(synced(), with(vec![Event::Crashed], later())));
     let flushed = || with(synced(), vec![publish(2), confirm(2), Event::Crashed]);
     broken(check, "flushed", with(flushed(), later()));
+    let in_parts = |events| with(vec![Event::SettlesInParts(true)], events);
+    kept(with(in_parts(flushed()), later()));
+    let done = vec![Event::SettlesInParts(false), Event::Synced { consumer: 1 }];
+    broken(check, "again", with(with(in_parts(synced()), done), later()));
     let committed = vec![
         publish(1),
         deliver(1, 1),

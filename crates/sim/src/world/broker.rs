@@ -273,6 +273,11 @@ impl Broker {
         self.nodes[HOME].engine().counters().unreadable
     }
 
+    /// Whether something was settled of which a part is left for its next turn.
+    pub(super) fn settles_in_parts(&self) -> bool {
+        self.nodes[HOME].engine().is_settling()
+    }
+
     /// What it holds in memory, for these connections too.
     pub(super) fn sample(&self, places: impl Iterator<Item = Place>) -> Sample {
         let outlets = places.map(|place| self.nodes[place.shard].unsent(place.slot) as u64);

@@ -120,6 +120,7 @@ pub struct World {
     canary: Option<Canary>,
     hasty: Hasty,
     highest: Sample,
+    settles_in_parts: bool,
     /// The disk operation at which power fails.
     power_fails_at: Option<u64>,
     /// The file in which a bit was flipped, if one was.
@@ -173,6 +174,7 @@ impl World {
             canary,
             hasty: Hasty::default(),
             highest: Sample::default(),
+            settles_in_parts: false,
             power_fails_at: None,
             flipped: None,
         };
@@ -259,9 +261,14 @@ impl World {
         self.history.note(self.now, event);
     }
 
-    /// Notes what the node holds in memory whenever it is clearly more than before.
+    /// Notes what the node holds in memory whenever it is clearly more than before, and whether it
+    /// puts settles off.
     fn measure(&mut self) {
         let Some(broker) = self.broker.as_ref() else { return };
+        let in_parts = broker.settles_in_parts();
+        if std::mem::replace(&mut self.settles_in_parts, in_parts) != in_parts {
+            self.history.note(self.now, Event::SettlesInParts(in_parts));
+        }
         let sample = broker.sample(self.by_place.keys().copied());
         let grew = |before: u64, now: u64| now > before + before / 8;
         if grew(self.highest.resident_bytes, sample.resident_bytes)
