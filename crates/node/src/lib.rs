@@ -38,7 +38,7 @@ mod tests;
 
 pub use administration::{ConnectionInfo, LagInfo, Ticket};
 pub use episodes::LagEvent;
-pub use mesh::PARCEL_BYTES;
+pub use mesh::{PARCEL_BYTES, UNDERWAY_BYTES_MAX};
 pub use node::{Node, Stats};
 pub use options::{Options, connection_of};
 pub use parcel::Parcel;

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// Bytes of messages on their way to a shard beyond which publishers wait for it.
-const UNDERWAY_BYTES_MAX: u64 = 4 << 20;
+pub const UNDERWAY_BYTES_MAX: u64 = 4 << 20;
 /// With so many bytes of words a parcel is complete; the last word may go beyond. Its receiver takes it in
 /// one step, in which it serves nobody else.
 pub const PARCEL_BYTES: usize = 64 << 10;
