@@ -94,6 +94,7 @@ pub const QUEUE_SUBJECT_PREFIX: &str = "$QUEUE.";
 const ANSWER_SUBJECT_PREFIX: &str = "_INBOX.";
 
 /// Whether a subject is where somebody waits for an answer, as whose address it was made up.
-pub(crate) fn is_answer_address(subject: &str) -> bool {
+#[must_use]
+pub fn is_answer_address(subject: &str) -> bool {
     subject.starts_with(ANSWER_SUBJECT_PREFIX) || subject.starts_with(INBOX_PREFIX)
 }

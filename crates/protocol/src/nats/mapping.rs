@@ -132,11 +132,11 @@ fn translated<'a>(message: &MessageView<'_>) -> (Cow<'a, [u8]>, Cow<'a, [u8]>) {
     (Cow::Owned(reply), Cow::Owned(block))
 }
 
-/// The subject by which an answer finds its way to an address of the default exchange: inboxes are
-/// subjects themselves, queues have a prefix. `None`: it cannot be one.
+/// The subject by which an answer finds its way to an address of the default exchange: inboxes, of NATS's
+/// libraries too, are subjects themselves, queues have a prefix. `None`: it cannot be one.
 fn reply_subject(address: &str) -> Option<String> {
     let is_subject = address.bytes().all(|byte| byte > b' ') && !address.is_empty();
-    let is_inbox = address.starts_with(angarium_engine::INBOX_PREFIX);
+    let is_inbox = angarium_engine::is_answer_address(address);
     match (is_subject, is_inbox) {
         (false, _) => None,
         (true, true) => Some(address.to_owned()),

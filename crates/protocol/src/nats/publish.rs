@@ -29,7 +29,7 @@ impl Connection {
         if self.subject.as_bytes() != message.subject {
             *streak = None;
             if !self.keep_literal(message.subject) {
-                self.not_literal(turn);
+                self.not_literal(turn, message);
                 return Ok(());
             }
             if message.subject == USER_INFO.as_bytes() {
@@ -135,11 +135,14 @@ impl Connection {
 
     /// Nobody can subscribe to such a subject, so nobody gets the message.
     #[cold]
-    fn not_literal<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+    fn not_literal<W: World>(&mut self, turn: &mut Turn<'_, W>, message: &Publish<'_>) {
         if self.wishes.pedantic {
             self.complain(turn, fault::INVALID_PUBLISH_SUBJECT);
         }
         self.done(turn);
+        if !message.reply.is_empty() {
+            self.unanswered(turn, &String::from_utf8_lossy(message.subject), message.reply);
+        }
     }
 
     /// Nobody took a request: says that nobody will.

@@ -142,6 +142,26 @@ fn nats_asks_and_amqp_answers() {
 }
 
 #[test]
+fn amqp_hands_a_request_of_nats_on_to_nats() {
+    check(&format!(
+        "{CATCH}
+         > SUB _INBOX.1 9
+         > SUB other 8
+         > PUB service _INBOX.1 1|?
+         A< 1 basic.deliver consumer_tag=c delivery_tag=1 exchange=amq.topic routing_key=service | \
+         delivery_mode=2 reply_to=_INBOX.1 \"?\"
+         A> 1 basic.publish exchange=amq.topic routing_key=other | reply_to=_INBOX.1 \"?\"
+         A< 1 basic.deliver consumer_tag=c delivery_tag=2 exchange=amq.topic routing_key=other | \
+         reply_to=_INBOX.1 \"?\"
+         < MSG other 8 _INBOX.1 1|?
+         > PUB _INBOX.1 1|!
+         A< 1 basic.deliver consumer_tag=c delivery_tag=3 exchange=amq.topic routing_key=_INBOX.1 | \
+         delivery_mode=2 \"!\"
+         < MSG _INBOX.1 9 1|!",
+    ));
+}
+
+#[test]
 fn amqp_asks_and_nats_answers() {
     check(
         "> SUB service 1

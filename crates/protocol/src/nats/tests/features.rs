@@ -126,6 +126,10 @@ fn requests_are_answered_or_refused_at_once() {
          > PUB $JS.API.INFO _INBOX.x.3 0|
          < HMSG _INBOX.x.3 1 44 44|NATS/1.0 503|Nats-Subject: $JS.API.INFO||
          > PUB nobody other.inbox 0|
+         > PUB a..b _INBOX.x.4 0|
+         < HMSG _INBOX.x.4 1 36 36|NATS/1.0 503|Nats-Subject: a..b||
+         > PUB a.* _INBOX.x.5 0|
+         < HMSG _INBOX.x.5 1 35 35|NATS/1.0 503|Nats-Subject: a.*||
          c> CONNECT {\"verbose\":false,\"headers\":true}
          c> SUB r 1
          c> PUB nobody r 0|",
