@@ -96,6 +96,16 @@ fn check_together(settings: &Settings) -> Result<(), String> {
     if settings.nats_encryption == Encryption::Required && !settings.has_certificate() {
         return Err("nats-encryption needs tls-certificate and tls-key: two PEM files".into());
     }
+    // One of them alone would leave clients without TLS, and nobody would be told.
+    for (name, needs, file) in [
+        ("tls-certificate", "tls-key", &settings.tls_certificate),
+        ("tls-key", "tls-certificate", &settings.tls_key),
+        ("tls-client-authorities", "tls-certificate and tls-key", &settings.tls_client_authorities),
+    ] {
+        if file.is_some() && !settings.has_certificate() {
+            return Err(format!("{name} needs {needs}: else there is no TLS"));
+        }
+    }
     let listens = [settings.amqp, settings.amqps, settings.nats, settings.nats_tls];
     if listens.iter().all(|listen| listen.0.is_none()) && settings.amqp_socket.is_none() {
         return Err("nothing to serve: amqp, amqps, amqp-socket, nats and nats-tls are off".into());

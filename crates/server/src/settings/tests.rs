@@ -89,6 +89,14 @@ fn wrong_ones_are_named_with_the_nearest_right_name() {
         &flags(&[("nats-tls", ":4223")]),
         "nats-tls needs tls-certificate and tls-key: two PEM files",
     );
+    for (name, needs) in [
+        ("tls-certificate", "tls-key"),
+        ("tls-key", "tls-certificate"),
+        ("tls-client-authorities", "tls-certificate and tls-key"),
+    ] {
+        let without = format!("{name} needs {needs}: else there is no TLS");
+        refused(&flags(&[(name, "file.pem")]), &without);
+    }
     refused(
         &flags(&[("amqp", "off"), ("nats", "off")]),
         "nothing to serve: amqp, amqps, amqp-socket, nats and nats-tls are off",
