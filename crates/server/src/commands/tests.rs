@@ -433,6 +433,22 @@ fn who_narrows_a_user_hears_what_holds_then() {
 }
 
 #[test]
+fn who_sets_a_quota_hears_what_holds_then() {
+    let running = Running::start();
+    let broker = running.broker("guest");
+    for (line, now) in [
+        ("--connections 2 --laggard spool", "connections 2, laggard spool"),
+        ("--bytes-per-second 1KiB", "bytes-per-second 1024"),
+        ("", "all is as for everybody"),
+    ] {
+        let asked = call_of(format!("angarium user quota guest {line}").trim()).unwrap();
+        let answer = broker.ask(asked.method, &asked.path, asked.body.as_ref()).unwrap();
+        let expected = format!("done\nfor user 'guest' this holds now: {now}\n");
+        assert_eq!(administer::said(&answer), expected, "{line}");
+    }
+}
+
+#[test]
 fn a_wildcard_of_nats_in_a_binding_is_warned_of() {
     let running = Running::start();
     let broker = running.broker("guest");

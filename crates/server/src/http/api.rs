@@ -216,7 +216,9 @@ async fn hashed(password: String) -> Result<String, Failure> {
 
 async fn set_quota(state: Shared, Path(user): Path<String>, Body(body): Body<QuotaBody>) -> Answer {
     let quota = body.quota().map_err(|text| Failure::new(StatusCode::BAD_REQUEST, text))?;
-    carry_out(&state, ANY_VHOST, Request::SetQuota { user, quota }).await
+    let named = user.clone();
+    let note = move |shard: &mut Shard| notes::quota(shard, &named);
+    carry_out_noted(&state, ANY_VHOST, Request::SetQuota { user, quota }, note).await
 }
 
 async fn delete_user(state: Shared, Path(name): Path<String>) -> Answer {

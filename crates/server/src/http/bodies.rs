@@ -51,6 +51,15 @@ impl QuotaBody {
         QuotaBody(policy.into_iter().chain(bounds).collect())
     }
 
+    /// What is said, as a person reads it.
+    pub(super) fn described(&self) -> String {
+        let show = |(field, value): (&String, &serde_json::Value)| {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            format!("{} {value}", field.replace('_', "-"))
+        };
+        self.0.iter().map(show).collect::<Vec<String>>().join(", ")
+    }
+
     pub(super) fn quota(self) -> Result<Quota, String> {
         let mut quota = Quota::default();
         for (field, value) in self.0 {

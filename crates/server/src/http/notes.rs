@@ -1,5 +1,6 @@
 //! What an answer says besides that something is done: what is missing, what holds now, what is odd.
 
+use super::bodies::QuotaBody;
 use super::subjects::described;
 use crate::reactor::Shard;
 use angarium_engine::ExchangeKind;
@@ -23,6 +24,14 @@ pub(super) fn user(shard: &mut Shard, name: &str) -> Option<Note> {
              angarium permission set {name} --vhost / (--configure, --write and --read give fewer)"
         ))
     })
+}
+
+/// What a user may use now: each call sets all of it, so that one that says nothing takes all away.
+pub(super) fn quota(shard: &mut Shard, name: &str) -> Option<Note> {
+    let mut users = shard.node().engine().list_users();
+    let now = QuotaBody::of(&users.find(|user| user.name == name)?.quota).described();
+    let now = if now.is_empty() { "all is as for everybody".to_owned() } else { now };
+    Some(Note::Tells(format!("for user '{name}' this holds now: {now}")))
 }
 
 /// Which subjects a user may use now: each call sets all four lists.
