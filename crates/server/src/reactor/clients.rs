@@ -220,9 +220,9 @@ impl Shard {
         let Phase::Handshaking(peer) = &mut connection.phase else { return };
         let mut peer = std::mem::take(&mut **peer);
         peer.certificate_name = connection.tls.as_ref().and_then(|tls| tls.certificate_name());
-        tracing::debug!(peer = ?peer.address, encrypted = peer.encrypted, "connected");
         let id = self.node.connected(self.now, peer);
         connection.phase = Phase::Open(id);
+        self.log_client(id, "connected");
         self.clients.set_deadline(index, None);
         self.clients.name(index, id);
     }
@@ -377,7 +377,8 @@ impl Shard {
             }
             return;
         }
-        tracing::debug!(reason = ?self.node.end_reason(id), "connection ends");
+        self.log_client(id, "connection ends");
+        let Some(connection) = self.clients.get(index) else { return };
         connection.end_output();
         connection.phase = Phase::Lingering;
         self.node.disconnected(self.now, id);
@@ -428,11 +429,30 @@ impl Shard {
         let Some(connection) = self.clients.remove(index) else { return };
         self.neighbours.left();
         if let Some(id) = connection.id() {
-            tracing::debug!("connection is gone");
+            self.log_client(id, "connection is gone");
             self.node.disconnected(self.now, id);
             self.clients.unname(id);
         }
         // Closing the descriptor takes it out of epoll.
+    }
+
+    /// Says what became of a client, and which one it is.
+    fn log_client(&self, id: ConnectionId, what: &str) {
+        if !tracing::enabled!(tracing::Level::DEBUG) {
+            return;
+        }
+        let Some(connection) = self.node.connection(self.now, id) else { return };
+        let session = connection.session;
+        let Peer { address, encrypted, .. } = session.peer;
+        let reason = self.node.end_reason(id);
+        tracing::debug!(
+            connection = connection.number,
+            peer = address,
+            user = session.user,
+            encrypted,
+            ?reason,
+            "{what}"
+        );
     }
 
     /// Gives every client up.
