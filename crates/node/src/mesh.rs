@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// Bytes of messages on their way to a shard beyond which publishers wait for it.
 pub const UNDERWAY_BYTES_MAX: u64 = 4 << 20;
-/// With so many bytes of words a parcel is complete; the last word may go beyond. Its receiver takes it in
+/// With words of such a weight a parcel is complete; the last word may go beyond. Its receiver takes it in
 /// one step, in which it serves nobody else.
 pub const PARCEL_BYTES: usize = 64 << 10;
 /// Room that a parcel begins with, at most: what is read from a client at once, and its words' heads.
@@ -124,7 +124,7 @@ impl Mesh {
     fn open(&mut self, to: ShardId) -> &mut Link {
         self.talking = self.talking.and(Shards::one(to));
         let link = self.link(to);
-        if link.parcel.words.len() >= PARCEL_BYTES {
+        if link.parcel.weight() >= PARCEL_BYTES {
             let parcel = link.take_parcel();
             link.complete.push_back(parcel);
         }
@@ -136,7 +136,9 @@ impl Mesh {
 
     /// Says a word to one shard.
     pub(crate) fn say(&mut self, to: ShardId, word: &Word<'_>) {
-        word.write(&mut self.open(to).parcel.words);
+        let parcel = &mut self.open(to).parcel;
+        parcel.news += usize::from(matches!(word, Word::News(_)));
+        word.write(&mut parcel.words);
     }
 
     /// Asks home for something.

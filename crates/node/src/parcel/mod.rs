@@ -21,13 +21,19 @@ pub struct Parcel {
     pub(crate) words: Vec<u8>,
     /// What some of them carry along, in the same order.
     pub(crate) values: VecDeque<Value>,
+    /// How many of them are news.
+    pub(crate) news: usize,
 }
 
+/// News are short and much work: each counts for so many bytes more than it takes.
+const NEWS_BYTES: usize = 128;
+
 impl Parcel {
-    /// How many bytes its words take.
+    /// How much work it is to take it, as bytes of its words.
+    #[inline]
     #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.words.len()
+    pub fn weight(&self) -> usize {
+        self.words.len() + self.news * NEWS_BYTES
     }
 }
 

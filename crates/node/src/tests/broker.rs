@@ -39,7 +39,7 @@ pub(super) struct Broker {
     now: Time,
     clients: BTreeMap<String, Client>,
     /// From, to and what; in order for each pair.
-    parcels: VecDeque<(usize, usize, Parcel)>,
+    pub(super) parcels: VecDeque<(usize, usize, Parcel)>,
     pub(super) holds: bool,
 }
 

@@ -1,6 +1,8 @@
 //! What a connection may ask for in one turn.
 
 use super::broker::Broker;
+use crate::PARCEL_BYTES;
+use crate::parcel::Parcel;
 use angarium_engine::{ShardId, Time};
 
 #[test]
@@ -127,7 +129,7 @@ fn what_is_much_for_another_shard_goes_a_part_at_a_time() {
     let mut parcels = Vec::new();
     while let Some((to, parcel)) = broker.nodes[0].next_parcel() {
         assert_eq!(to, ShardId(1));
-        assert!(parcel.bytes() < (64 << 10) + 100, "{} bytes", parcel.bytes());
+        assert!(parcel.weight() < (64 << 10) + 100, "{} bytes", parcel.weight());
         parcels.push(parcel);
     }
     assert!(parcels.len() > 4, "{} parcels", parcels.len());
@@ -139,4 +141,32 @@ fn what_is_much_for_another_shard_goes_a_part_at_a_time() {
     let numbers: Vec<usize> =
         heard.lines().skip(1).step_by(2).map(|line| line.parse().unwrap()).collect();
     assert!(numbers.into_iter().eq(0..MESSAGES), "{} came", heard.lines().count() / 2);
+}
+
+#[test]
+fn who_subscribes_much_keeps_another_shard_for_a_moment_at_a_time() {
+    let mut broker = Broker::new(2);
+    broker.connect("l", 0);
+    let all: String = (0..3_000).map(|number| format!("SUB s.{number} {number}\r\n")).collect();
+    broker.holds = true;
+    broker.send("l", &all);
+    while broker.nodes[0].has_work() {
+        broker.turn();
+    }
+    let mut parcels = Vec::new();
+    while let Some((_, _, parcel)) = broker.parcels.pop_front() {
+        parcels.push(parcel);
+    }
+    let most = parcels.iter().map(|parcel| parcel.news).max().unwrap();
+    assert!(most < 520, "{most} at once");
+    let weights: usize = parcels.iter().map(Parcel::weight).sum();
+    assert!(weights > 6 * PARCEL_BYTES, "no more than six turns: {weights}");
+    for parcel in parcels {
+        broker.nodes[1].arrived(Time(2_000_000_000), ShardId(0), parcel);
+    }
+    broker.holds = false;
+    broker.settle_down();
+    broker.connect("p", 1);
+    broker.say("p", "PUB s.2999 2\r\nhi\r\n");
+    assert!(broker.heard("l").ends_with("MSG s.2999 2999 2\r\nhi\r\n"));
 }

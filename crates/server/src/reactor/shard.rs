@@ -336,16 +336,16 @@ impl Shard {
 
     /// Opens letters that have come; says whether there were any.
     fn open_letters(&mut self) -> bool {
-        let mut bytes = 0;
+        let mut weight = 0;
         // Whatever else comes in the meantime is for the next turn, and so is what comes after a full
         // parcel of another shard's, which may go to as many listeners as what is read from a client.
         for at in 0..LETTERS_PER_TURN {
             let Some(letter) = self.inbox.next() else { return at > 0 };
             if let Letter::Parcel(_, parcel) = &letter {
-                bytes += parcel.bytes();
+                weight += parcel.weight();
             }
             self.open_letter(letter);
-            if bytes >= PARCEL_BYTES {
+            if weight >= PARCEL_BYTES {
                 break;
             }
         }
