@@ -175,12 +175,21 @@ impl Node {
         self.slots().filter_map(move |id| self.connection(now, id))
     }
 
+    /// The one that people know by that number, while it is there.
+    pub fn connection_of(&self, number: u64) -> Option<ConnectionId> {
+        let is_it = |id: &ConnectionId| {
+            let connection = self.connections[id.0 as usize].as_ref();
+            connection.is_some_and(|it| self.options.number_of(it.serial) == number)
+        };
+        self.slots().find(is_it)
+    }
+
     /// One of them.
     pub fn connection(&self, now: Time, id: ConnectionId) -> Option<ConnectionInfo<'_>> {
         let connection = self.connections.get(id.0 as usize)?.as_ref()?;
         Some(ConnectionInfo {
             id,
-            number: self.options.number_of(id),
+            number: self.options.number_of(connection.serial),
             age: now.since(connection.connected_at),
             session: connection.session.info(),
             received_bytes: connection.received_bytes,

@@ -159,7 +159,7 @@ impl Node {
         let Some(LagInfo { policy, missed, spooled }) = self.lag_of(id) else { return };
         let event = LagEvent {
             has_begun,
-            connection: self.options.number_of(id),
+            connection: self.options.number_of(connection.serial),
             peer: info.peer.address.clone(),
             user: info.user.to_owned(),
             vhost: info.vhost.to_owned(),

@@ -40,7 +40,7 @@ pub use administration::{ConnectionInfo, LagInfo, Ticket};
 pub use episodes::LagEvent;
 pub use mesh::{PARCEL_BYTES, UNDERWAY_BYTES_MAX};
 pub use node::{Node, Stats};
-pub use options::{Options, connection_of};
+pub use options::{Options, shard_of};
 pub use parcel::Parcel;
 pub use spill::{SpillDone, SpillJob, SpillOptions, SpillStats, clear_spill};
 pub use storage::{ReadDone, ReadJob};

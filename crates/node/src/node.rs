@@ -173,7 +173,7 @@ impl Node {
         self.stats.connections_total += 1;
         self.stats.connections += 1;
         self.world.egress[id.0 as usize].outlet.protocol = peer.protocol;
-        let mut session = AnySession::new(&self.options, id, &peer, now);
+        let mut session = AnySession::new(&self.options, (id, self.serial), &peer, now);
         let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
         session.begin(&mut turn);
         if let Some(why) = &self.blocked {

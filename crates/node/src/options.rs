@@ -2,7 +2,7 @@
 
 use crate::spill::SpillOptions;
 use angarium_engine::limits::Limits;
-use angarium_engine::{ConnectionId, Quota, ShardId};
+use angarium_engine::{Quota, ShardId};
 use angarium_protocol::{amqp091, nats};
 use std::sync::Arc;
 
@@ -51,14 +51,14 @@ impl Options {
         }
     }
 
-    /// The number by which people know a connection: those of all shards differ.
-    pub(crate) fn number_of(&self, connection: ConnectionId) -> u64 {
-        u64::from(connection.0) * self.shards as u64 + u64::from(self.shard.0)
+    /// The number by which people know the connection that was accepted here as the one of that serial
+    /// number: those of all shards differ, and none is used again.
+    pub(crate) fn number_of(&self, serial: u64) -> u64 {
+        serial * self.shards as u64 + u64::from(self.shard.0)
     }
 }
 
-/// Of a broker with so many shards: on which of them the connection of that number is, and its slot there.
-pub fn connection_of(number: u64, shards: usize) -> Option<(usize, ConnectionId)> {
-    let slot = u32::try_from(number / shards as u64).ok()?;
-    Some(((number % shards as u64) as usize, ConnectionId(slot)))
+/// On which of so many shards the connection of that number is, or was.
+pub fn shard_of(number: u64, shards: usize) -> usize {
+    (number % shards as u64) as usize
 }

@@ -24,7 +24,12 @@ macro_rules! each {
 
 impl AnySession {
     /// The session of a connection that has just been accepted.
-    pub(crate) fn new(options: &Options, id: ConnectionId, peer: &Peer, now: Time) -> AnySession {
+    pub(crate) fn new(
+        options: &Options,
+        (id, serial): (ConnectionId, u64),
+        peer: &Peer,
+        now: Time,
+    ) -> AnySession {
         let peer = peer.clone();
         match peer.protocol {
             Protocol::Amqp091 => {
@@ -33,7 +38,7 @@ impl AnySession {
             }
             Protocol::Nats => {
                 let settings = options.nats.clone();
-                let number = options.number_of(id);
+                let number = options.number_of(serial);
                 AnySession::Nats(nats::Connection::new(id, number, peer, settings, now))
             }
         }

@@ -5,7 +5,7 @@
 //! end inside; `a<` alone: nothing. `hold` keeps parcels back, `carry` delivers them.
 
 use super::{administer, small_journal, start};
-use crate::{Node, Options, Parcel, connection_of};
+use crate::{Node, Options, Parcel, shard_of};
 use angarium_engine::limits::Limits;
 use angarium_engine::{Bound, ConnectionId, Quota, Request, ShardId, Time};
 use angarium_journal::FaultyStorage;
@@ -123,7 +123,8 @@ impl Broker {
         let mut listed = BTreeSet::new();
         for (shard, node) in self.nodes.iter().enumerate() {
             for it in node.connections(self.now) {
-                assert_eq!(connection_of(it.number, self.nodes.len()), Some((shard, it.id)));
+                assert_eq!(shard_of(it.number, self.nodes.len()), shard);
+                assert_eq!(node.connection_of(it.number), Some(it.id));
                 listed.insert(it.number);
             }
         }

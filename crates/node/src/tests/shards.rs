@@ -1,6 +1,7 @@
 //! Several shards are one broker: whatever a client does on one is so for clients of all others.
 
 use super::broker::Broker;
+use crate::shard_of;
 use angarium_engine::{
     Arguments, Binding, BindingTarget, Bound, Durability, QueueDeclaration, QueueOptions, Quota,
     Request,
@@ -438,15 +439,19 @@ fn any_number_of_shards_is_one_broker() {
 fn clients_are_told_the_numbers_by_which_operators_know_them() {
     for shards in [1, 3] {
         let mut broker = Broker::new(shards);
-        let told: BTreeSet<u64> = (0..6)
-            .map(|at| {
-                let info = broker.connect(&format!("c{at}"), at);
-                let (_, rest) = info.split_once("\"client_id\":").expect("INFO names it");
-                rest[..rest.find([',', '}']).unwrap()].parse().unwrap()
-            })
-            .collect();
+        let connect = |broker: &mut Broker, at: usize| -> u64 {
+            let info = broker.connect(&format!("c{at}"), at);
+            let (_, rest) = info.split_once("\"client_id\":").expect("INFO names it");
+            rest[..rest.find([',', '}']).unwrap()].parse().unwrap()
+        };
+        let told: BTreeSet<u64> = (0..6).map(|at| connect(&mut broker, at)).collect();
         assert_eq!(told.len(), 6, "{shards}");
         assert_eq!(told, broker.listed(), "{shards}");
+        // Who asks for the end of one that has gone meanwhile does not end another.
+        broker.disconnect("c2");
+        let gone = told.difference(&broker.listed()).copied().next().unwrap();
+        assert!(!told.contains(&connect(&mut broker, 8)), "{shards}");
+        assert_eq!(broker.nodes[shard_of(gone, shards)].connection_of(gone), None, "{shards}");
     }
 }
 

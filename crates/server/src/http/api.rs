@@ -317,12 +317,11 @@ struct Why {
 async fn close_connection(state: Shared, Path(id): Path<String>, Query(why): Query<Why>) -> Answer {
     let reason = why.reason.unwrap_or_else(|| "closed by an operator".into());
     let none = || Failure::new(StatusCode::NOT_FOUND, format!("no connection {id}"));
-    let number = id.parse().ok();
-    let found = number.and_then(|number| state.mailboxes.find(number));
-    let (mailbox, connection) = found.ok_or_else(none)?;
-    let closed = mailbox.ask(move |shard| {
+    let number: u64 = id.parse().map_err(|_| none())?;
+    let closed = state.mailboxes.of_connection(number).ask(move |shard| {
         let now = shard.now();
-        shard.node().close_connection(now, connection, &reason)
+        let node = shard.node();
+        node.connection_of(number).is_some_and(|it| node.close_connection(now, it, &reason))
     });
     if closed.await.map_err(Failure::gone)? {
         Ok(Json(json!({ "done": true })))

@@ -1,8 +1,7 @@
 //! The shards' mailboxes: whom to ask.
 
 use crate::reactor::{Gone, Mailbox, Shard};
-use angarium_engine::ConnectionId;
-use angarium_node::connection_of;
+use angarium_node::shard_of;
 use std::sync::Arc;
 
 /// The mailboxes of all shards.
@@ -34,9 +33,8 @@ impl Mailboxes {
         Ok(answers)
     }
 
-    /// The connection of the number by which people know it.
-    pub(super) fn find(&self, number: u64) -> Option<(&Mailbox, ConnectionId)> {
-        let (shard, connection) = connection_of(number, self.0.len())?;
-        Some((&self.0[shard], connection))
+    /// The shard whose connection people know by that number.
+    pub(super) fn of_connection(&self, number: u64) -> &Mailbox {
+        &self.0[shard_of(number, self.0.len())]
     }
 }
