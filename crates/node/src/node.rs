@@ -503,6 +503,7 @@ impl Node {
     /// whether it still is.
     fn sweep(&mut self, now: Time) {
         self.world.look_for_stalls();
+        self.world.spill.give_way();
         self.end_episodes(now);
         for id in self.slots() {
             let is_read = self.wants_read(id);

@@ -19,6 +19,7 @@ use crate::oldest::Whose;
 use angarium_engine::{ConnectionId, Delivery, Lost, SessionId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use job::{SpillDone, SpillJob, clear_spill};
 
@@ -31,12 +32,17 @@ const READS_MAX: usize = 4;
 /// Clients with something in the log; what would be for one more is missed.
 const LAGGARDS_MAX: usize = 1_000;
 
-/// The sizes of a spill log.
-#[derive(Clone, Copy, Debug)]
+/// Files without a chunk that are kept while somebody lags: the room is that of other shards, too.
+const FREE_MAX: usize = 16;
+
+/// The sizes of the spill logs of a broker's shards, each of which has a clone of this.
+#[derive(Clone, Debug)]
 pub struct SpillOptions {
-    /// Bytes that it may have, in memory and on the disk; beyond, the oldest chunk goes. 0: it takes
-    /// nothing.
+    /// Bytes that they may have together, in memory and on the disk; beyond, the oldest chunks go of those
+    /// that have more than their part of it. 0: they take nothing.
     pub bytes_max: u64,
+    /// Bytes that they have.
+    pub bytes: Arc<AtomicU64>,
     /// Bytes of a chunk, but for one that holds a single larger message.
     pub chunk_bytes: usize,
     /// Chunks that were written and are in memory nevertheless, for those who read them; at least 1.
@@ -45,7 +51,8 @@ pub struct SpillOptions {
 
 impl Default for SpillOptions {
     fn default() -> SpillOptions {
-        SpillOptions { bytes_max: 1 << 30, chunk_bytes: 1 << 20, loaded_max: 32 }
+        let bytes = Arc::default();
+        SpillOptions { bytes_max: 1 << 30, bytes, chunk_bytes: 1 << 20, loaded_max: 32 }
     }
 }
 
@@ -68,6 +75,8 @@ pub struct SpillStats {
 #[derive(Debug)]
 pub(crate) struct Spill {
     options: SpillOptions,
+    /// The part of the room that it need not share.
+    own_max: u64,
     laggards: BTreeMap<u32, Laggard>,
     next_laggard: u32,
     /// The number of the oldest chunk.
@@ -143,9 +152,10 @@ enum Step {
 }
 
 impl Spill {
-    /// An empty log.
-    pub(crate) fn new(options: SpillOptions) -> Spill {
+    /// An empty log, of one shard of so many.
+    pub(crate) fn new(options: SpillOptions, shards: usize) -> Spill {
         Spill {
+            own_max: options.bytes_max / shards as u64,
             options,
             laggards: BTreeMap::new(),
             next_laggard: 1,
@@ -259,9 +269,19 @@ impl Spill {
         self.record = 0;
         let bytes = full.len();
         self.bytes += bytes as u64;
+        self.options.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         self.unwritten += bytes;
         self.chunks.push_back(Chunk { bytes, owed, place: Place::Filled(Arc::new(full)) });
-        while self.bytes > self.options.bytes_max && !self.chunks.is_empty() {
+        self.give_way();
+    }
+
+    /// Gives up what is too much, where that is more than its part.
+    pub(crate) fn give_way(&mut self) {
+        let (all, most) = (Arc::clone(&self.options.bytes), self.options.bytes_max);
+        while self.bytes > self.own_max
+            && all.load(Ordering::Relaxed) > most
+            && !self.chunks.is_empty()
+        {
             self.lose_first();
         }
     }
@@ -388,6 +408,7 @@ impl Spill {
         let Some(chunk) = self.chunks.pop_front() else { return };
         self.first += 1;
         self.bytes -= chunk.bytes as u64;
+        self.options.bytes.fetch_sub(chunk.bytes as u64, Ordering::Relaxed);
         if chunk.is_unwritten() {
             self.unwritten -= chunk.bytes;
         }
@@ -475,12 +496,11 @@ impl Spill {
         Some(Work::Write { chunk, file, is_new, bytes })
     }
 
-    /// Without laggards there is nothing to keep files for.
+    /// Without laggards there is nothing to keep files for, and few are enough with them.
     fn next_removal(&mut self) -> Option<Work> {
         let mut files = std::mem::take(&mut self.broken);
-        if self.laggards.is_empty() {
-            files.append(&mut self.free);
-        }
+        let kept = if self.laggards.is_empty() { 0 } else { FREE_MAX };
+        files.extend(self.free.drain(kept.min(self.free.len())..));
         if files.is_empty() { None } else { Some(Work::Remove { files }) }
     }
 

@@ -17,8 +17,13 @@ struct World {
 
 impl World {
     fn new(bytes_max: u64) -> World {
+        World::of(SpillOptions { bytes_max, ..SpillOptions::default() }, 1)
+    }
+
+    /// One shard's, of so many.
+    fn of(options: SpillOptions, shards: usize) -> World {
         World {
-            spill: Spill::new(SpillOptions { bytes_max, ..SpillOptions::default() }),
+            spill: Spill::new(options, shards),
             disk: FaultyStorage::new(1),
             jobs: VecDeque::new(),
             laggards: BTreeMap::new(),
@@ -206,6 +211,43 @@ fn beyond_its_limit_those_who_are_furthest_behind_miss_the_oldest() {
         assert_eq!(read.last(), Some(&81));
     }
     assert_eq!(world.files(), 0);
+}
+
+#[test]
+fn shards_share_the_room_and_each_keeps_its_part() {
+    const CHUNKS: u64 = 12;
+    let bytes_max = CHUNKS << 20;
+    let options = SpillOptions { bytes_max, ..SpillOptions::default() };
+    let mut worlds = [0, 1, 2].map(|_| World::of(options.clone(), 3));
+    let store = |world: &mut World, chunks: u64| {
+        for _ in 0..(chunks << 20) / LARGE as u64 {
+            assert_eq!(world.store("a", LARGE), "a");
+            world.work();
+        }
+        world.spill.stats().bytes >> 20
+    };
+    // One alone has all of it.
+    let [one, two, _] = &mut worlds;
+    assert!((10..=CHUNKS).contains(&store(one, 20)));
+    // Another one takes its part, and the first one gives way as soon as it looks.
+    assert!((3..=4).contains(&store(two, 9)), "{:?}", two.spill.stats());
+    assert!(one.missed[&'a'] > 0 && two.missed[&'a'] > 0);
+    one.spill.give_way();
+    one.work();
+    let bytes =
+        |worlds: &[World]| worlds.iter().map(|world| world.spill.stats().bytes).sum::<u64>();
+    let open = 3 << 20;
+    assert!(bytes(&worlds) <= bytes_max + open);
+    // What the first one had on the disk is not kept for it.
+    let [one, ..] = &worlds;
+    let held = one.spill.stats().bytes.div_ceil(1 << 20) as usize;
+    assert!(one.files() <= held + FREE_MAX, "{} files for {held} chunks", one.files());
+    for world in &mut worlds {
+        for name in world.laggards.keys().copied().collect::<Vec<_>>() {
+            world.drain(name);
+        }
+    }
+    assert_eq!(options.bytes.load(Ordering::Relaxed), 0);
 }
 
 #[test]

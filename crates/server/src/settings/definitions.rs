@@ -230,10 +230,9 @@ settings! {
     laggard("laggard"): Laggard = Laggard::Disconnect, Restart, any;
     /// The same for clients of `nats-tls`, where it differs; nothing where `nats-tls` is off.
     nats_tls_laggard("nats-tls-laggard"): Option<Laggard> = None, Restart, any;
-    /// Bytes on the disk of direct messages that wait for slow clients (`spool`) of one shard, each
-    /// stored once however many of these it waits for: plan for as many times that as there are shards.
-    /// Beyond them those who are furthest behind miss the oldest. 0: none wait, and `spool` is
-    /// `drop-new`.
+    /// Bytes on the disk of direct messages that wait for slow clients (`spool`), each stored once for all
+    /// whom one shard serves. Beyond them those who are furthest behind miss the oldest, on the shards
+    /// that have more than their part of it. 0: none wait, and `spool` is `drop-new`.
     spool_bytes_max("spool-bytes-max"): ByteCount = ByteCount(1 << 30), Restart,
         |v| if v.0 == 0 { Ok(()) } else { at_least(*v, ByteCount(4 << 20)) };
     /// Connections of one user, unless its quota says otherwise; further ones are refused.

@@ -337,7 +337,7 @@ impl World {
         let Spool { chunks_max, chunk_bytes, loaded_max, .. } = self.plan.spool;
         let most = chunks_max.map(|chunks| chunks * chunk_bytes as u64);
         let bytes_max = most.unwrap_or(SpillOptions::default().bytes_max);
-        SpillOptions { bytes_max, chunk_bytes, loaded_max }
+        SpillOptions { bytes_max, chunk_bytes, loaded_max, ..SpillOptions::default() }
     }
 }
 
