@@ -136,9 +136,7 @@ impl Mesh {
 
     /// Says a word to one shard.
     pub(crate) fn say(&mut self, to: ShardId, word: &Word<'_>) {
-        let parcel = &mut self.open(to).parcel;
-        parcel.news += usize::from(matches!(word, Word::News(_)));
-        word.write(&mut parcel.words);
+        word.write(&mut self.open(to).parcel.words);
     }
 
     /// Asks home for something.
@@ -238,6 +236,9 @@ impl Mesh {
     /// Tells all others news, on account of a connection or of none.
     pub(crate) fn tell(&mut self, by: Option<ConnectionId>, news: &[u8]) {
         self.tell_word(by, &Word::News(news));
+        for shard in self.others {
+            self.link(shard).parcel.news += 1;
+        }
     }
 
     /// What a connection has home do is to be done before what it does next.
