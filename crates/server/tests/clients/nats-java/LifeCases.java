@@ -103,6 +103,8 @@ final class LifeCases {
             options.server("nats://127.0.0.1:" + System.getenv("BROKER_TEST_NATS_TLS_PORT")).tlsFirst();
         }
         Connection client = world.connect(options);
+        // What the connection is like is said in a second INFO, behind the answer to the first PING.
+        client.flush(World.PATIENCE);
         Suite.check(client.getServerInfo().isTLSRequired() || first, "the connection is encrypted");
         String subject = World.subject();
         BlockingQueue<Message> got = World.listen(client, subject);
