@@ -1,6 +1,7 @@
 //! Every setting, defined once: name, type, default, bounds, whether a running broker can change
 //! it, and what it does.
 
+use super::bounds::{Allowed, Any, at_least, between};
 use super::value::{
     ByteCount, Encryption, Listen, LogFormat, LogLevel, SettingValue, ShardCount, Span,
 };
@@ -29,6 +30,8 @@ pub struct Definition {
     pub text: &'static str,
     /// The default, as it would be written.
     pub default: fn() -> String,
+    /// Which values it may have, in words, where its form does not say it.
+    pub allowed: fn() -> Option<String>,
     /// Whether a running broker takes a change over.
     pub reload: Reload,
     /// Sets it from text; the error says what is wrong with the text.
@@ -51,12 +54,10 @@ impl Definition {
     }
 }
 
-type Check<T> = fn(&T) -> Result<(), String>;
-
 macro_rules! settings {
     ($(
         $(#[doc = $text:literal])+
-        $field:ident ($name:literal): $type:ty = $default:expr, $reload:ident, $check:expr;
+        $field:ident ($name:literal): $type:ty = $default:expr, $reload:ident, $allowed:expr;
     )+) => {
         /// All settings with their values.
         #[derive(Clone, Debug, PartialEq)]
@@ -73,11 +74,11 @@ macro_rules! settings {
             form: <$type as SettingValue>::FORM,
             text: concat!($($text),+),
             default: || { let value: $type = $default; value.show() },
+            allowed: || Allowed::<$type>::words(&$allowed),
             reload: Reload::$reload,
             set: |settings, text| {
                 let value = <$type as SettingValue>::parse(text)?;
-                let check: Check<$type> = $check;
-                check(&value)?;
+                Allowed::<$type>::check(&$allowed, &value)?;
                 settings.$field = value;
                 Ok(())
             },
@@ -92,35 +93,6 @@ pub fn definitions() -> &'static [Definition] {
     DEFINITIONS
 }
 
-fn any<T>(_: &T) -> Result<(), String> {
-    Ok(())
-}
-
-fn between(value: u64, least: u64, most: u64) -> Result<(), String> {
-    if (least..=most).contains(&value) {
-        Ok(())
-    } else {
-        Err(format!("must lie between {least} and {most}"))
-    }
-}
-
-/// Refuses a bound of 0, to which nobody could keep.
-fn some(value: Option<u64>) -> Result<(), String> {
-    if value == Some(0) { Err("must be at least 1, or off".into()) } else { Ok(()) }
-}
-
-fn at_least(value: ByteCount, least: ByteCount) -> Result<(), String> {
-    if value >= least { Ok(()) } else { Err(format!("must be at least {}", least.show())) }
-}
-
-fn lasting(value: Span, least: Duration, most: Duration) -> Result<(), String> {
-    if (least..=most).contains(&value.0) {
-        Ok(())
-    } else {
-        Err(format!("must lie between {} and {}", Span(least).show(), Span(most).show()))
-    }
-}
-
 const fn on(address: [u8; 4], port: u16) -> Listen {
     let [a, b, c, d] = address;
     Listen(Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::new(a, b, c, d)), port)))
@@ -130,8 +102,9 @@ const fn seconds(seconds: u64) -> Span {
     Span(Duration::from_secs(seconds))
 }
 
-const DAY: Duration = Duration::from_secs(86_400);
-const SECOND: Duration = Duration::from_secs(1);
+const SECOND: Span = seconds(1);
+const DAY: Span = seconds(86_400);
+const YEAR: Span = seconds(365 * 86_400);
 
 /// The data folder where none is set: the user's own, so that commands find a running broker
 /// whatever folder they are called in.
@@ -148,147 +121,143 @@ settings! {
     /// The folder of everything that is kept: journal, users, topology. Created with access for its
     /// owner only; locked against a second broker. The default is `$XDG_DATA_HOME/angarium`, or
     /// `~/.local/share/angarium`, so that commands find the broker from any folder.
-    data("data"): PathBuf = default_data(), Restart, any;
+    data("data"): PathBuf = default_data(), Restart, Any;
 
     /// Threads that serve clients, each with connections of its own; `auto`: as many as there are
     /// processors, but one where there are two. The first one has the queues.
     /// NATS clients are spread over all of them; AMQP clients, where there are three or more, over all
     /// but the first.
-    shards("shards"): ShardCount = ShardCount::Auto, Restart, any;
+    shards("shards"): ShardCount = ShardCount::Auto, Restart, Any;
 
     /// Where AMQP clients connect. On all interfaces by default, as clients expect; the default
     /// user `guest` is nevertheless let in from this host only (see `loopback-users`).
-    amqp("amqp"): Listen = on([0, 0, 0, 0], 5672), Restart, any;
+    amqp("amqp"): Listen = on([0, 0, 0, 0], 5672), Restart, Any;
     /// A Unix socket where AMQP clients of this host connect: less work per message than TCP.
-    amqp_socket("amqp-socket"): Option<PathBuf> = None, Restart, any;
+    amqp_socket("amqp-socket"): Option<PathBuf> = None, Restart, Any;
     /// Where AMQP clients connect with TLS, usually on port 5671. Needs `tls-certificate` and
     /// `tls-key`.
-    amqps("amqps"): Listen = Listen(None), Restart, any;
+    amqps("amqps"): Listen = Listen(None), Restart, Any;
     /// Where NATS clients connect. With `tls-certificate` and `tls-key` they may begin TLS once they
     /// are greeted.
-    nats("nats"): Listen = on([0, 0, 0, 0], 4222), Restart, any;
+    nats("nats"): Listen = on([0, 0, 0, 0], 4222), Restart, Any;
     /// Whether clients of `nats` must begin TLS: `optional`, `required`. Some libraries only do so where
     /// they must.
-    nats_encryption("nats-encryption"): Encryption = Encryption::Optional, Restart, any;
+    nats_encryption("nats-encryption"): Encryption = Encryption::Optional, Restart, Any;
     /// Where NATS clients connect that begin with the TLS handshake. Needs `tls-certificate` and
     /// `tls-key`.
-    nats_tls("nats-tls"): Listen = Listen(None), Restart, any;
+    nats_tls("nats-tls"): Listen = Listen(None), Restart, Any;
     /// The certificate chain shown to TLS clients, PEM. Read anew when it has changed, without a
     /// restart.
-    tls_certificate("tls-certificate"): Option<PathBuf> = None, Now, any;
+    tls_certificate("tls-certificate"): Option<PathBuf> = None, Now, Any;
     /// The private key of the certificate, PEM.
-    tls_key("tls-key"): Option<PathBuf> = None, Now, any;
+    tls_key("tls-key"): Option<PathBuf> = None, Now, Any;
     /// Certificates of the authorities that sign client certificates, PEM. With it, clients may show
     /// a certificate and log in as its subject's common name (SASL EXTERNAL).
-    tls_client_authorities("tls-client-authorities"): Option<PathBuf> = None, Now, any;
+    tls_client_authorities("tls-client-authorities"): Option<PathBuf> = None, Now, Any;
     /// Where health, metrics and the administration API are served. This host only by default:
     /// without TLS in front, passwords sent there can be read on the way.
-    http("http"): Listen = on([127, 0, 0, 1], 15672), Restart, any;
+    http("http"): Listen = on([127, 0, 0, 1], 15672), Restart, Any;
 
     /// Users let in from this host only, whatever their password.
-    loopback_users("loopback-users"): Vec<String> = vec!["guest".into()], Restart, any;
+    loopback_users("loopback-users"): Vec<String> = vec!["guest".into()], Restart, Any;
     /// Connections at once; further ones are closed as they come.
-    connections_max("connections-max"): u64 = 20_000, Now, |v| between(*v, 1, 4_000_000);
+    connections_max("connections-max"): u64 = 20_000, Now, between(1, 4_000_000);
     /// How long a client may take to complete the TLS handshake.
     handshake_timeout("handshake-timeout"): Span = seconds(10), Now,
-        |v| lasting(*v, SECOND, DAY);
+        between(SECOND, DAY);
     /// Password checks at once, each on a thread of its own with 19 MiB while it runs.
-    password_checks_max("password-checks-max"): u64 = 2, Restart, |v| between(*v, 1, 64);
+    password_checks_max("password-checks-max"): u64 = 2, Restart, between(1, 64);
 
     /// Largest message body.
     body_bytes_max("body-bytes-max"): ByteCount = ByteCount(128 << 20), Restart,
-        |v| at_least(*v, ByteCount(1024));
+        at_least(ByteCount(1024));
     /// Largest payload of a NATS client, its headers included.
     nats_payload_bytes_max("nats-payload-bytes-max"): ByteCount = ByteCount(1 << 20), Restart,
-        |v| at_least(*v, ByteCount(1024)).and_then(|()| {
-            if v.0 <= 64 << 20 { Ok(()) } else { Err("must be at most 64MiB".into()) }
-        });
+        between(ByteCount(1024), ByteCount(64 << 20));
     /// Message bodies of all queues together that stay in memory; what exceeds it spools to disk.
     resident_bytes_max("resident-bytes-max"): ByteCount = ByteCount(128 << 20), Restart,
-        |v| at_least(*v, ByteCount(1 << 20));
+        at_least(ByteCount(1 << 20));
     /// Message bodies that one queue keeps in memory before its further messages spool to disk.
     queue_resident_bytes_max("queue-resident-bytes-max"): ByteCount = ByteCount(32 << 20), Restart,
-        |v| at_least(*v, ByteCount(64 << 10));
+        at_least(ByteCount(64 << 10));
     /// Virtual hosts.
-    vhosts_max("vhosts-max"): u64 = 1_000, Restart, |v| between(*v, 1, 1_000_000);
+    vhosts_max("vhosts-max"): u64 = 1_000, Restart, between(1, 1_000_000);
     /// Queues per virtual host.
-    queues_max("queues-max"): u64 = 100_000, Restart, |v| between(*v, 1, 100_000_000);
+    queues_max("queues-max"): u64 = 100_000, Restart, between(1, 100_000_000);
     /// Exchanges per virtual host.
-    exchanges_max("exchanges-max"): u64 = 100_000, Restart, |v| between(*v, 8, 100_000_000);
+    exchanges_max("exchanges-max"): u64 = 100_000, Restart, between(8, 100_000_000);
     /// Bindings per virtual host.
-    bindings_max("bindings-max"): u64 = 10_000_000, Restart, |v| between(*v, 1, 1_000_000_000);
+    bindings_max("bindings-max"): u64 = 10_000_000, Restart, between(1, 1_000_000_000);
     /// Consumers per channel.
-    subscriptions_max("subscriptions-max"): u64 = 10_000, Restart, |v| between(*v, 1, 1_000_000);
+    subscriptions_max("subscriptions-max"): u64 = 10_000, Restart, between(1, 1_000_000);
     /// Subjects that one connection listens to, without queues.
-    listeners_max("listeners-max"): u64 = 1_000_000, Restart, |v| between(*v, 1, 100_000_000);
+    listeners_max("listeners-max"): u64 = 1_000_000, Restart, between(1, 100_000_000);
     /// Unsent bytes beyond which a client gets no further direct messages.
     direct_bytes_max("direct-bytes-max"): ByteCount = ByteCount(64 << 20), Restart,
-        |v| at_least(*v, ByteCount(64 << 10));
+        at_least(ByteCount(64 << 10));
     /// What becomes of direct messages for a client that has so many: `spool`: from 1 MiB on they wait
     /// on the disk; `drop-oldest`, `drop-new`: it misses the oldest ones or the new ones, and is told
     /// how many; `disconnect`. A user's quota and the client itself may say otherwise.
-    laggard("laggard"): Laggard = Laggard::Disconnect, Restart, any;
+    laggard("laggard"): Laggard = Laggard::Disconnect, Restart, Any;
     /// The same for clients of `nats-tls`, where it differs; nothing where `nats-tls` is off.
-    nats_tls_laggard("nats-tls-laggard"): Option<Laggard> = None, Restart, any;
+    nats_tls_laggard("nats-tls-laggard"): Option<Laggard> = None, Restart, Any;
     /// Bytes on the disk of direct messages that wait for slow clients (`spool`), each stored once for all
     /// whom one shard serves. Beyond them those who are furthest behind miss the oldest, on the shards
     /// that have more than their part of it. 0: none wait, and `spool` is `drop-new`.
     spool_bytes_max("spool-bytes-max"): ByteCount = ByteCount(1 << 30), Restart,
-        |v| if v.0 == 0 { Ok(()) } else { at_least(*v, ByteCount(4 << 20)) };
+        at_least(ByteCount(4 << 20)).or(ByteCount(0));
     /// Connections of one user, unless its quota says otherwise; further ones are refused.
     user_connections_max("user-connections-max"): Option<u64> = None, Restart,
-        |v| some(*v);
+        at_least(Some(1)).or(None);
     /// Messages that all connections of one user publish in a second, unless its quota says otherwise.
     /// Who sends more is read from more slowly, and loses nothing.
     user_messages_per_second("user-messages-per-second"): Option<u64> = None, Restart,
-        |v| some(*v);
+        at_least(Some(1)).or(None);
     /// Bytes that they send in a second.
     user_bytes_per_second("user-bytes-per-second"): Option<ByteCount> = None, Restart,
-        |v| some(v.map(|v| v.0));
+        at_least(Some(ByteCount(1))).or(None);
     /// Messages that one connection publishes in a second, unless its user's quota says otherwise.
     connection_messages_per_second("connection-messages-per-second"): Option<u64> = None, Restart,
-        |v| some(*v);
+        at_least(Some(1)).or(None);
     /// Bytes that it sends in a second.
     connection_bytes_per_second("connection-bytes-per-second"): Option<ByteCount> = None, Restart,
-        |v| some(v.map(|v| v.0));
+        at_least(Some(ByteCount(1))).or(None);
     /// Unsettled deliveries per channel where the client set no prefetch.
     unsettled_max("unsettled-max"): u64 = 1_000_000, Restart,
-        |v| between(*v, 1, u64::from(u32::MAX));
+        between(1, u32::MAX as u64);
     /// Publishes and settles in one transaction.
     transaction_operations_max("transaction-operations-max"): u64 = 100_000, Restart,
-        |v| between(*v, 1, 100_000_000);
+        between(1, 100_000_000);
     /// Message bodies that one transaction holds until it is committed.
     transaction_bytes_max("transaction-bytes-max"): ByteCount = ByteCount(128 << 20), Restart,
-        |v| at_least(*v, ByteCount(1024));
+        at_least(ByteCount(1024));
     /// How long a delivery may stay unsettled before it returns to its queue.
     settle_timeout("settle-timeout"): Span = seconds(30 * 60), Restart,
-        |v| lasting(*v, SECOND, 365 * DAY);
+        between(SECOND, YEAR);
     /// Longest time a message may be delayed.
-    delay_max("delay-max"): Span = Span(Duration::from_secs(365 * 86_400)), Restart, any;
+    delay_max("delay-max"): Span = YEAR, Restart, Any;
     /// Messages that may be delayed at a time; each takes some 70 bytes of memory besides its payload.
-    delayed_messages("delayed-messages"): u64 = 4_000_000, Restart, any;
+    delayed_messages("delayed-messages"): u64 = 4_000_000, Restart, Any;
     /// Requeues after which a message is dead-lettered, for queues that set no limit themselves.
     delivery_limit("delivery-limit"): Option<u64> = None, Restart,
-        |v| v.map_or(Ok(()), |v| between(v, 1, u64::from(u32::MAX)));
+        between(Some(1), Some(u32::MAX as u64)).or(None);
     /// Size of a file of the journal: the unit in which disk space is taken and given back.
     segment_bytes("segment-bytes"): ByteCount = ByteCount(64 << 20), Restart,
-        |v| at_least(*v, ByteCount(1 << 20)).and_then(|()| {
-            if v.0 <= 1 << 30 { Ok(()) } else { Err("must be at most 1GiB".into()) }
-        });
+        between(ByteCount(1 << 20), ByteCount(1 << 30));
     /// Bytes journalled after which a checkpoint is written. More means a slower start.
     checkpoint_bytes("checkpoint-bytes"): ByteCount = ByteCount(128 << 20), Restart,
-        |v| at_least(*v, ByteCount(1 << 20));
+        at_least(ByteCount(1 << 20));
 
     /// How long a stop waits for clients to answer and for the disk.
-    drain_timeout("drain-timeout"): Span = seconds(10), Now, |v| lasting(*v, Duration::ZERO, DAY);
+    drain_timeout("drain-timeout"): Span = seconds(10), Now, between(seconds(0), DAY);
     /// How long NATS clients that were told to go (INFO with `ldm`) may stay, to answer requests and to
     /// connect elsewhere: a stop takes so long while any of them stay. `drain-timeout` ends it sooner.
     nats_lame_duck("nats-lame-duck"): Span = Span(Duration::from_millis(500)), Restart,
-        |v| lasting(*v, Duration::ZERO, DAY);
+        between(seconds(0), DAY);
     /// How much is logged, to standard error.
-    log("log"): LogLevel = LogLevel::Warn, Now, any;
+    log("log"): LogLevel = LogLevel::Warn, Now, Any;
     /// How a log line is written.
-    log_format("log-format"): LogFormat = LogFormat::Text, Restart, any;
+    log_format("log-format"): LogFormat = LogFormat::Text, Restart, Any;
 }
 
 impl Settings {

@@ -37,6 +37,9 @@ pub fn document() -> String {
             definition.text.trim(),
         )
         .expect("writing to a String succeeds");
+        if let Some(allowed) = (definition.allowed)() {
+            writeln!(page, "\nAllowed: {allowed}.").expect("writing to a String succeeds");
+        }
     }
     page
 }

@@ -3,6 +3,7 @@
 //!
 //! Knows nothing about what the settings do.
 
+mod bounds;
 mod definitions;
 mod document;
 mod sources;

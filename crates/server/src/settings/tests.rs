@@ -64,8 +64,12 @@ fn wrong_ones_are_named_with_the_nearest_right_name() {
         "unknown setting '--zzzzzzzzzzzzz'; `angarium serve --help` lists them",
     );
     refused(
-        &flags(&[("amqp", "5672")]),
-        "--amqp: '5672': expected ADDRESS:PORT such as 127.0.0.1:5672, :5672 or off",
+        &flags(&[("nats", "4222")]),
+        "--nats: '4222': expected ADDRESS:PORT such as 127.0.0.1:4222, :4222 or off",
+    );
+    refused(
+        &flags(&[("amqp", "here")]),
+        "--amqp: 'here': expected ADDRESS:PORT such as 127.0.0.1:5672, :5672 or off",
     );
     refused(
         &flags(&[("connections-max", "0")]),
@@ -75,6 +79,16 @@ fn wrong_ones_are_named_with_the_nearest_right_name() {
         &flags(&[("handshake-timeout", "10")]),
         "--handshake-timeout: '10': expected a time with its unit such as 500ms, 30s, 10m, 2h, 7d",
     );
+    for (name, value, allowed) in [
+        ("nats-payload-bytes-max", "65MiB", "must lie between 1KiB and 64MiB"),
+        ("spool-bytes-max", "1MiB", "must be at least 4MiB, or 0"),
+        ("delivery-limit", "0", "must lie between 1 and 4294967295, or off"),
+    ] {
+        refused(&flags(&[(name, value)]), &format!("--{name}: '{value}': {allowed}"));
+    }
+    for (name, value) in [("spool-bytes-max", "0"), ("delivery-limit", "off"), ("log", "info")] {
+        flags(&[(name, value)]).read().unwrap();
+    }
     for name in ["user-connections-max", "user-messages-per-second", "connection-bytes-per-second"]
     {
         refused(&flags(&[(name, "0")]), &format!("--{name}: '0': must be at least 1, or off"));

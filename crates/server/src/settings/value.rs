@@ -33,10 +33,10 @@ impl SettingValue for Listen {
             None if text.starts_with(':') => format!("0.0.0.0{text}"),
             None => text.to_owned(),
         };
-        numeric
-            .parse()
-            .map(|address| Listen(Some(address)))
-            .map_err(|_| "expected ADDRESS:PORT such as 127.0.0.1:5672, :5672 or off".into())
+        numeric.parse().map(|address| Listen(Some(address))).map_err(|_| {
+            let port = text.parse::<u16>().unwrap_or(5672);
+            format!("expected ADDRESS:PORT such as 127.0.0.1:{port}, :{port} or off")
+        })
     }
 
     fn show(&self) -> String {
