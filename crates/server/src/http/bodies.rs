@@ -1,5 +1,6 @@
 //! What requests to the administration API carry, and the engine's words for it.
 
+use crate::settings::DIRECT_BYTES_LEAST;
 use angarium_engine::limits::PRIORITY_MAX;
 use angarium_engine::{
     Binding, BindingTarget, Bound, Durability, ExchangeKind, ExchangeOptions, Laggard, Overflow,
@@ -74,8 +75,9 @@ impl QuotaBody {
             let found = known.find(|(_, name)| name.replace('-', "_") == field);
             let (bound, _) = found.ok_or_else(|| format!("no field '{field}'"))?;
             let number = value.as_u64().ok_or_else(|| format!("{field}: expected a number"))?;
-            if let (0, Some(instead)) = (number, instead_of_none(bound)) {
-                return Err(format!("{field}: must be at least 1; {instead}"));
+            let (least, instead) = least(bound);
+            if number < least {
+                return Err(format!("{field}: must be at least {least}; {instead}"));
             }
             quota.set(bound, Some(number));
         }
@@ -83,22 +85,25 @@ impl QuotaBody {
     }
 }
 
-/// What to do instead of setting a bound to 0, where that would mean nothing or something that
-/// nobody expects: a rate of 0 could never be waited for.
-fn instead_of_none(bound: Bound) -> Option<&'static str> {
+/// The least that a bound may say, and what to do instead of less, which would mean nothing or something
+/// that nobody expects: a rate of 0 could never be waited for, and whoever may have but a few bytes unsent
+/// is too slow with its first messages.
+fn least(bound: Bound) -> (u64, &'static str) {
     match bound {
-        Bound::Connections => Some(
+        Bound::Connections => (
+            1,
             "to keep a user out take its rights away (`angarium permission clear`) or delete it",
         ),
-        Bound::Messages | Bound::Bytes | Bound::ConnectionMessages | Bound::ConnectionBytes => {
-            Some(
-                "to keep a user from publishing use `angarium permission set --write ''`; without the \
+        Bound::Messages | Bound::Bytes | Bound::ConnectionMessages | Bound::ConnectionBytes => (
+            1,
+            "to keep a user from publishing use `angarium permission set --write ''`; without the \
              field it is bounded as everybody is",
-            )
+        ),
+        Bound::UnsentBytes => {
+            (DIRECT_BYTES_LEAST.0, "without the field it is bounded as everybody is")
         }
-        Bound::UnsentBytes => Some("without the field it is bounded as everybody is"),
         // Who is to listen to nothing may well be told so.
-        Bound::Listeners => None,
+        Bound::Listeners => (0, ""),
     }
 }
 
@@ -300,19 +305,21 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_of_nothing_is_refused_with_what_to_do_instead() {
+    fn too_small_a_quota_is_refused_with_what_to_do_instead() {
         for (bound, name) in Bound::NAMES {
             let field = name.replace('-', "_");
             let quota = |number: u64| {
                 let body = serde_json::json!({ field.as_str(): number });
                 serde_json::from_value::<QuotaBody>(body).unwrap().quota()
             };
-            assert_eq!(quota(1).unwrap().get(bound), Some(1));
-            match (bound, quota(0)) {
+            let least = if bound == Bound::UnsentBytes { 65_536 } else { 1 };
+            assert_eq!(quota(least).unwrap().get(bound), Some(least));
+            match (bound, quota(least - 1)) {
                 (Bound::Listeners, quota) => assert_eq!(quota.unwrap().get(bound), Some(0)),
                 (_, quota) => {
                     let why = quota.unwrap_err();
-                    assert!(why.starts_with(&format!("{field}: must be at least 1; ")), "{why}");
+                    let start = format!("{field}: must be at least {least}; ");
+                    assert!(why.starts_with(&start), "{why}");
                 }
             }
         }

@@ -102,6 +102,9 @@ const fn seconds(seconds: u64) -> Span {
     Span(Duration::from_secs(seconds))
 }
 
+/// The least that a client may have unsent before it is too slow: some messages, whatever their size.
+pub const DIRECT_BYTES_LEAST: ByteCount = ByteCount(64 << 10);
+
 const SECOND: Span = seconds(1);
 const DAY: Span = seconds(86_400);
 const YEAR: Span = seconds(365 * 86_400);
@@ -194,7 +197,7 @@ settings! {
     listeners_max("listeners-max"): u64 = 1_000_000, Restart, between(1, 100_000_000);
     /// Unsent bytes beyond which a client gets no further direct messages.
     direct_bytes_max("direct-bytes-max"): ByteCount = ByteCount(64 << 20), Restart,
-        at_least(ByteCount(64 << 10));
+        at_least(DIRECT_BYTES_LEAST);
     /// What becomes of direct messages for a client that has so many: `spool`: from 1 MiB on they wait
     /// on the disk; `drop-oldest`, `drop-new`: it misses the oldest ones or the new ones, and is told
     /// how many; `disconnect`. A user's quota and the client itself may say otherwise.

@@ -11,7 +11,7 @@ mod sources;
 mod tests;
 mod value;
 
-pub use definitions::{Definition, Reload, Settings, definitions};
+pub use definitions::{DIRECT_BYTES_LEAST, Definition, Reload, Settings, definitions};
 pub use document::document;
 pub use sources::{Sources, changed};
 pub use value::{ByteCount, Encryption, Listen, LogFormat, LogLevel, SettingValue, Span};
