@@ -12,6 +12,7 @@ mod threads;
 
 pub use backoff::Backoff;
 pub use cache::Cache;
+pub use nkey::is_mistyped as is_mistyped_nkey;
 pub use password::{GUEST, NO_PASSWORD, hash, is_right};
 pub use threads::{Check, Checked, Threads};
 

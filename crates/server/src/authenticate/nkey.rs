@@ -28,6 +28,14 @@ pub(super) fn is_signed(user_key: &str, nonce: &str, signature: &str) -> bool {
     UnparsedPublicKey::new(&ED25519, key).verify(nonce.as_bytes(), &signature).is_ok()
 }
 
+/// Whether a name looks like a user's nkey and is none: a letter of it is wrong, say, so that no signature
+/// fits it.
+#[must_use]
+pub fn is_mistyped(name: &str) -> bool {
+    let is_alike = name.starts_with('U') && base32(name, KEY_BYTES + 3).is_some();
+    is_alike && public_key(name).is_none()
+}
+
 /// The key in a user's nkey.
 fn public_key(text: &str) -> Option<[u8; KEY_BYTES]> {
     let bytes = base32(text, KEY_BYTES + 3)?;
@@ -115,6 +123,10 @@ mod tests {
         assert!(!is_signed(&key.to_lowercase(), "nonce", &url));
         let mistyped = key.replace(&key[9..10], if &key[9..10] == "A" { "B" } else { "A" });
         assert!(!is_signed(&mistyped, "nonce", &url));
+        assert!(is_mistyped(&mistyped));
+        for name in [&key[..], &key[..55], &nkey(0, &pair), "ada", ""] {
+            assert!(!is_mistyped(name), "{name}");
+        }
     }
 
     /// The check value of CRC-16/XMODEM, and a key from the documentation of nkeys.

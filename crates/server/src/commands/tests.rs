@@ -407,6 +407,13 @@ fn who_adds_a_user_hears_that_it_has_no_rights_until_it_has_some() {
     assert!(added.contains("angarium permission set ada --vhost /"), "{added}");
     put("/api/permissions/%2F/ada", json!({ "read": ".*" }));
     assert_eq!(administer::said(&put("/api/users/ada", user)), "done\n");
+    let nkey = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4";
+    for (name, is_mistyped) in [(nkey, false), (&nkey.replace("UD", "UE"), true)] {
+        let answer = put(&format!("/api/users/{name}"), json!({ "password": null }));
+        let warning = answer["warning"].as_str();
+        let is_said = warning.is_some_and(|warning| warning.contains("check sum is wrong"));
+        assert_eq!(is_said, is_mistyped, "{answer}");
+    }
 }
 
 #[test]

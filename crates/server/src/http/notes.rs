@@ -2,6 +2,7 @@
 
 use super::bodies::QuotaBody;
 use super::subjects::described;
+use crate::authenticate;
 use crate::reactor::Shard;
 use angarium_engine::ExchangeKind;
 
@@ -14,8 +15,14 @@ pub(super) enum Note {
     Warns(String),
 }
 
-/// A user without rights can do nothing, not even connect.
+/// A user without rights can do nothing, not even connect; nobody has the seed of a mistyped nkey.
 pub(super) fn user(shard: &mut Shard, name: &str) -> Option<Note> {
+    if authenticate::is_mistyped_nkey(name) {
+        return Some(Note::Warns(format!(
+            "'{name}' looks like an nkey and is none, its check sum is wrong: no client can log in \
+             by it; `angarium user delete` takes it away"
+        )));
+    }
     let mut permissions = shard.node().engine().list_permissions();
     let has_rights = permissions.any(|permission| permission.user == name);
     (!has_rights).then(|| {

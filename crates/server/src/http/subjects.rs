@@ -65,6 +65,9 @@ fn pattern(text: &str) -> Result<String, String> {
             "#" => "'#' is AMQP's wildcard: write '>' for all words that follow",
             ">" if at + 1 < words.len() => "'>' stands for all words that follow and comes last",
             "*" | ">" => continue,
+            word if word.contains(char::is_whitespace) => {
+                "it has a blank, as no subject has: several patterns are parted by commas"
+            }
             word if word.contains(['*', '>']) => {
                 "'*' and '>' stand for whole words, as in 'a.*' and 'a.>'"
             }
@@ -111,6 +114,7 @@ mod tests {
             ("foo*", Err("pattern 'foo*': '*' and '>' stand for whole words")),
             ("foo.b>", Err("pattern 'foo.b>': '*' and '>' stand for whole words")),
             ("a.>.b", Err("pattern 'a.>.b': '>' stands for all words that follow")),
+            ("a b", Err("pattern 'a b': it has a blank")),
             ("#", Err("pattern '#': '#' is AMQP's wildcard: write '>'")),
             ("a.#", Err("pattern 'a.#': '#' is AMQP's wildcard: write '>'")),
         ] {
