@@ -10,7 +10,10 @@ use angarium_engine::{Delivery, Format};
 #[inline]
 pub(crate) fn write_delivery(outlet: &mut Outlet, delivery: &Delivery<'_>) {
     let message = &delivery.message;
-    if message.format != Format::Nats || delivery.missed > 0 {
+    // What NATS clients publish in a row has one subject, which they wrote; queues may give their dead
+    // letters any other.
+    let is_told = delivery.streak != 0 || mapping::is_subject(message.routing_key);
+    if message.format != Format::Nats || delivery.missed > 0 || !is_told {
         return write_reworded(outlet, delivery);
     }
     let (reply, headers) = mapping::split(message.properties);

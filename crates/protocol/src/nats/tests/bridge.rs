@@ -205,3 +205,31 @@ fn headers_beyond_a_frame_are_left_out() {
     let got = play.got().join("\n");
     assert!(got.contains("H000:") && got.contains("H500:") && !got.contains("H699:"), "{got}");
 }
+
+#[test]
+fn dead_letters_under_a_key_that_is_no_subject_are_one_message() {
+    let dead_letters_to = |key: &str| {
+        let mut play = super::begin(true, crate::nats::Settings::default());
+        play.send(
+            'A',
+            &format!(
+                "1 queue.declare queue=q arguments={{x-dead-letter-exchange:amq.topic,\
+                 x-dead-letter-routing-key:{key},x-max-length:0}}"
+            ),
+        );
+        play.send('A', "1 queue.bind queue=q exchange=amq.topic routing_key=a");
+        play.send('a', "SUB > 1");
+        play.got();
+        play.send('a', "PUB a 1|x");
+        play.got().join("\n")
+    };
+    for (key, subject) in [
+        ("dead", "dead"),
+        ("dead letters", "dead_letters"),
+        ("a 1 0\r\n\r\nMSG forged 1 2\r\nhi\r\nMSG x", "a_1_0____MSG_forged_1_2__hi__MSG_x"),
+    ] {
+        let got = dead_letters_to(key);
+        let expected = format!("< MSG a 1 1|x\n< MSG {subject} 1 1|x");
+        assert!(got.ends_with(&expected), "{got}");
+    }
+}
