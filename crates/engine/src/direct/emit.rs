@@ -1,6 +1,6 @@
 //! A direct message's way: to those who listen, and to queues that catch it.
 
-use super::forward::{Audience, Forward, Parcel};
+use super::forward::{Audience, Forward, Parcel, Subjects};
 use super::group::Turn;
 use super::hearing::{Emission, Hearing};
 use super::listen::Listener;
@@ -42,8 +42,14 @@ impl Engine {
         };
         let publisher = Publisher { connection: id.connection, echo: emit.echo, asks: emit.asks };
         let addressed = self.addressed_elsewhere(emit.subject);
-        let mut reached =
-            self.announce(vhost, emit.subject, Some(publisher), addressed, &incoming.view(), fx);
+        let mut reached = self.announce(
+            vhost,
+            Subjects::one(emit.subject),
+            Some(publisher),
+            addressed,
+            &incoming.view(),
+            fx,
+        );
         if self.is_caught(vhost, emit.subject) {
             reached.queues = self.put_into_queues(now, vhost, emit.subject, emit.content, fx);
         } else if addressed.is_empty() {
@@ -153,7 +159,7 @@ impl Engine {
         if let Audience::Group { name, tried, echo } = *audience {
             return self.announce_to_group(vhost, (name, tried, echo), forward, fx);
         }
-        let mut reached = self.announce_here(vhost, subject, message, fx);
+        let mut reached = self.announce_here(vhost, forward.subjects(), message, fx);
         if self.is_caught(vhost, subject) {
             let content = Content {
                 format: message.format,
@@ -183,21 +189,18 @@ impl Engine {
         if host.interest.is_empty() {
             return false;
         }
-        let mut is_heard = false;
-        for key in incoming.keys() {
-            let reached = self.announce(vhost, key, None, Shards::NONE, &incoming.view(), fx);
-            is_heard |= reached.listeners > 0;
-        }
-        is_heard
+        let mut room = Vec::new();
+        let subjects = Subjects::several(incoming.routing_key, incoming.also_to, &mut room);
+        self.announce(vhost, subjects, None, Shards::NONE, &incoming.view(), fx).listeners > 0
     }
 
-    /// Hands a message to all who listen to a subject, here and on other shards, and to one of each
+    /// Hands a message to all who listen to its subjects, here and on other shards, and to one of each
     /// group. `also`: shards that get it whether or not anybody listens there.
     #[inline]
     fn announce<F: Effects>(
         &mut self,
         vhost: u32,
-        subject: &str,
+        subjects: Subjects<'_>,
         publisher: Option<Publisher>,
         also: Shards,
         message: &MessageView<'_>,
@@ -210,16 +213,16 @@ impl Engine {
         let Direct { listeners, sessions, leaves, parts, spent, .. } = &mut self.direct;
         leaves.clear();
         let Vhost { name, interest, .. } = self.vhosts.get_mut(vhost).expect("sessions end first");
-        interest.find(subject, leaves);
+        interest.find_any(subjects, leaves);
         let silent = publisher.filter(|publisher| !publisher.echo).map(|it| it.connection);
-        let is_deaf = |listener: &Listener| listener.is_deaf(subject, silent, sessions);
+        let is_deaf = |listener: &Listener| listener.is_deaf(subjects, silent, sessions);
         let asks = has_others
             && publisher.is_some_and(|publisher| publisher.asks)
             && interest.is_one_shard(leaves, also);
         let echo = silent.is_none();
         let publisher = publisher.map(|publisher| publisher.connection);
         let parcel =
-            Parcel { origin: here, publisher, asks, vhost: name, subject, message, streak: 0 };
+            Parcel { origin: here, publisher, asks, vhost: name, subjects, message, streak: 0 };
         let mut elsewhere = also;
         let mut has_groups = false;
         for leaf in leaves.iter().filter_map(|leaf| interest.leaf(*leaf)) {
@@ -255,11 +258,11 @@ impl Engine {
         self.end_hearing(&hearing, message, fx)
     }
 
-    /// Hands a message to all who listen here to a subject, outside of groups.
+    /// Hands a message to all who listen here to its subjects, outside of groups.
     fn announce_here<F: Effects>(
         &mut self,
         vhost: u32,
-        subject: &str,
+        subjects: Subjects<'_>,
         message: &MessageView<'_>,
         fx: &mut F,
     ) -> Reached {
@@ -268,8 +271,8 @@ impl Engine {
         let Direct { listeners, sessions, leaves, spent, .. } = &mut self.direct;
         leaves.clear();
         let interest = &mut self.vhosts.get_mut(vhost).expect("the caller has looked").interest;
-        interest.find(subject, leaves);
-        let is_deaf = |listener: &Listener| listener.is_deaf(subject, None, sessions);
+        interest.find_any(subjects, leaves);
+        let is_deaf = |listener: &Listener| listener.is_deaf(subjects, None, sessions);
         hearing.looked_at += leaves.len() as u64;
         for leaf in leaves.iter().filter_map(|leaf| interest.leaf(*leaf)) {
             hearing.count_all(&leaf.all, listeners, spent, is_deaf, emission, fx);
@@ -304,8 +307,9 @@ impl Engine {
         leaves.clear();
         let interest = &mut self.vhosts.get_mut(vhost).expect("sessions end first").interest;
         interest.find(subject, leaves);
+        let subjects = Subjects::one(subject);
         let is_deaf =
-            |listener: &Listener| listener.id != id || listener.is_deaf(subject, None, sessions);
+            |listener: &Listener| listener.id != id || listener.is_deaf(subjects, None, sessions);
         for leaf in leaves.iter().filter_map(|leaf| interest.leaf(*leaf)) {
             hearing.count_all(&leaf.all, listeners, spent, is_deaf, emission, fx);
         }
@@ -328,9 +332,10 @@ impl Engine {
         let Direct { listeners, sessions, leaves, parts, spent, .. } = &mut self.direct;
         leaves.clear();
         let interest = &mut self.vhosts.get_mut(vhost).expect("the caller has looked").interest;
-        interest.find(forward.subject, leaves);
+        interest.find_any(forward.subjects(), leaves);
         let silent = forward.publisher.filter(|_| is_own && !echo);
-        let is_deaf = |listener: &Listener| listener.is_deaf(forward.subject, silent, sessions);
+        let subjects = forward.subjects();
+        let is_deaf = |listener: &Listener| listener.is_deaf(subjects, silent, sessions);
         interest.gather_named(leaves, name, parts);
         let turn = (&parts[..], interest.turn_here(parts));
         let offered = hearing.offer(interest, turn, (listeners, spent), is_deaf, emission, fx);

@@ -7,6 +7,42 @@ use crate::codec::{Malformed, Reader, Writer};
 use crate::queue::stored::NO_ANNOTATIONS;
 use crate::{Annotations, ConnectionId, Format, MessageView, ShardId, Shards};
 
+/// What a message is looked up by: its subject, and further ones, which publishers of AMQP may name. Who
+/// listens to several of them hears it once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Subjects<'a> {
+    pub(super) first: &'a str,
+    /// As [`Writer::text`] writes each.
+    further: &'a [u8],
+}
+
+impl<'a> Subjects<'a> {
+    /// A message's only subject.
+    #[inline]
+    pub(super) fn one(first: &'a str) -> Subjects<'a> {
+        Subjects { first, further: &[] }
+    }
+
+    /// With further ones, for which there is `room`.
+    pub(super) fn several(first: &'a str, further: &[&str], room: &'a mut Vec<u8>) -> Subjects<'a> {
+        further.iter().for_each(|subject| Writer(room).text(subject));
+        Subjects { first, further: room }
+    }
+
+    #[inline]
+    pub(super) fn are_several(self) -> bool {
+        !self.further.is_empty()
+    }
+
+    pub(super) fn each(self) -> impl Iterator<Item = &'a str> {
+        let mut further = Reader(self.further);
+        let further = std::iter::from_fn(move || {
+            (!further.0.is_empty()).then(|| further.text().expect("it was written as text"))
+        });
+        std::iter::once(self.first).chain(further)
+    }
+}
+
 /// A direct message for those who listen on another shard.
 #[derive(Clone, Copy, Debug)]
 pub struct Forward<'a> {
@@ -22,6 +58,8 @@ pub struct Forward<'a> {
     pub message: MessageView<'a>,
     /// As [`crate::Delivery`] has it. All of a streak have a [`Row`] in common.
     pub streak: u64,
+    /// Further ones, as [`Subjects`] has them.
+    pub(super) further: &'a [u8],
     pub(super) audience: Audience<'a>,
     pub(super) vhost: &'a str,
 }
@@ -45,7 +83,7 @@ pub(super) struct Parcel<'a> {
     pub(super) publisher: Option<ConnectionId>,
     pub(super) asks: bool,
     pub(super) vhost: &'a str,
-    pub(super) subject: &'a str,
+    pub(super) subjects: Subjects<'a>,
     pub(super) message: &'a MessageView<'a>,
     pub(super) streak: u64,
 }
@@ -56,8 +94,10 @@ impl<'a> Parcel<'a> {
     where
         'a: 'b,
     {
-        let Parcel { origin, publisher, asks, vhost, subject, message, streak } = *self;
-        Forward { origin, publisher, asks, subject, message: *message, streak, audience, vhost }
+        let Parcel { origin, publisher, asks, vhost, subjects, message, streak } = *self;
+        let Subjects { first: subject, further } = subjects;
+        let message = *message;
+        Forward { origin, publisher, asks, subject, further, message, streak, audience, vhost }
     }
 }
 
@@ -77,11 +117,18 @@ const TO_GROUP: u8 = 4;
 const HAS_ECHO: u8 = 8;
 /// Exchange and key are those that every emitted message has: they are not written.
 const IS_EMITTED: u8 = 16;
+const HAS_FURTHER: u8 = 32;
 
 impl<'a> Forward<'a> {
+    #[inline]
+    pub(super) fn subjects(&self) -> Subjects<'a> {
+        Subjects { first: self.subject, further: self.further }
+    }
+
     /// Appends its bytes.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let Forward { origin, publisher, asks, subject, message, audience, vhost, .. } = self;
+        let Forward { origin, publisher, asks, subject, further, message, audience, vhost, .. } =
+            self;
         let (is_group, has_echo) = match audience {
             Audience::All => (false, false),
             Audience::Group { echo, .. } => (true, *echo),
@@ -91,7 +138,8 @@ impl<'a> Forward<'a> {
             + u8::from(publisher.is_some()) * HAS_PUBLISHER
             + u8::from(is_group) * TO_GROUP
             + u8::from(has_echo) * HAS_ECHO
-            + u8::from(is_emitted) * IS_EMITTED;
+            + u8::from(is_emitted) * IS_EMITTED
+            + u8::from(!further.is_empty()) * HAS_FURTHER;
         let mut writer = Writer(out);
         writer.u8(flags);
         writer.u8(origin.0);
@@ -104,6 +152,9 @@ impl<'a> Forward<'a> {
         }
         writer.text(vhost);
         writer.text(subject);
+        if !further.is_empty() {
+            writer.bytes(further);
+        }
         if is_emitted {
             MessageView { exchange: "", routing_key: "", ..*message }.write(out);
         } else {
@@ -128,12 +179,13 @@ impl<'a> Forward<'a> {
             Audience::All
         };
         let (vhost, subject) = (reader.text()?, reader.text()?);
+        let further = if has(HAS_FURTHER) { reader.bytes()? } else { &[] };
         let mut message = MessageView::parse(reader.0, annotations)?;
         if has(IS_EMITTED) {
             (message.exchange, message.routing_key) = (SUBJECT_EXCHANGE, subject);
         }
         let (asks, streak) = (has(ASKS), 0);
-        Ok(Forward { origin, publisher, asks, subject, message, streak, audience, vhost })
+        Ok(Forward { origin, publisher, asks, subject, further, message, streak, audience, vhost })
     }
 
     /// Appends what it has in common with the others of its streak.
@@ -179,7 +231,7 @@ impl<'a> Row<'a> {
             persistent,
             annotations: &NO_ANNOTATIONS,
         };
-        let (audience, asks, streak) = (Audience::All, false, 0);
-        Forward { origin, publisher, asks, subject, message, streak, audience, vhost }
+        let (audience, further, asks, streak) = (Audience::All, &[], false, 0);
+        Forward { origin, publisher, asks, subject, further, message, streak, audience, vhost }
     }
 }

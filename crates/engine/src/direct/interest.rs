@@ -4,6 +4,7 @@
 //! the depth of the pattern. Knows listeners as slots and nothing of their connections.
 
 use super::cache::Cache;
+use super::forward::Subjects;
 use super::group::Group;
 use super::groups::Groups;
 use crate::routing::patterns::{MatchScratch, NONE, NodeId, Patterns, Syntax, TOPIC, Word};
@@ -99,6 +100,27 @@ impl Interest {
         let before = out.len();
         self.patterns.matches(SUBJECT.words(subject), &mut self.scratch, |leaf| out.push(leaf));
         self.cache.put(hash, subject, &out[before..]);
+    }
+
+    /// The same for all of a message's subjects: whatever matches several of them is there once.
+    #[inline]
+    pub(super) fn find_any(&mut self, subjects: Subjects<'_>, out: &mut Vec<u32>) {
+        if subjects.are_several() {
+            return self.find_each(subjects, out);
+        }
+        self.find(subjects.first, out);
+    }
+
+    #[cold]
+    fn find_each(&mut self, subjects: Subjects<'_>, out: &mut Vec<u32>) {
+        let before = out.len();
+        for subject in subjects.each() {
+            self.find(subject, out);
+        }
+        let mut found = out.split_off(before);
+        found.sort_unstable();
+        found.dedup();
+        out.append(&mut found);
     }
 
     #[inline]

@@ -1,6 +1,7 @@
 //! Sessions begin and cease to listen.
 
 use super::Direct;
+use super::forward::Subjects;
 use super::hearing::Emission;
 use super::interest::Place;
 use super::leaving::Sessions;
@@ -55,19 +56,23 @@ impl Listeners {
 }
 
 impl Listener {
-    /// Whether it does not hear messages to `subject`: its session has gone, it may not, or its
-    /// connection is the one that is not to hear itself.
+    /// Whether it does not hear messages to `subjects`: its session has gone, it may not hear one of them,
+    /// or its connection is the one that is not to hear itself.
     #[inline]
     pub(super) fn is_deaf(
         &self,
-        subject: &str,
+        subjects: Subjects<'_>,
         silent: Option<ConnectionId>,
         sessions: &Sessions,
     ) -> bool {
         sessions.has_left(self.whose)
             || silent == Some(self.id.connection)
             || (!self.exceptions.is_empty()
-                && self.exceptions.iter().any(|exception| covers(exception, subject)))
+                && subjects.each().any(|subject| self.may_not_hear(subject)))
+    }
+
+    fn may_not_hear(&self, subject: &str) -> bool {
+        self.exceptions.iter().any(|exception| covers(exception, subject))
     }
 
     /// Hands it a message, if it keeps up.

@@ -1,6 +1,6 @@
 //! Several direct messages in a row from one publisher to one subject: who hears them is looked up once.
 
-use super::forward::{Audience, Forward, Parcel};
+use super::forward::{Audience, Forward, Parcel, Subjects};
 use super::hearing::{Emission, Hearing};
 use super::listen::Listener;
 use super::{Direct, SUBJECT_EXCHANGE};
@@ -135,7 +135,8 @@ impl Engine {
             let vhost = &self.vhosts.get(streak.vhost).expect("it was there just now").name;
             let (publisher, asks, message, streak) =
                 (Some(connection), false, &message, streak.number);
-            let parcel = Parcel { origin, publisher, asks, vhost, subject, message, streak };
+            let subjects = Subjects::one(subject);
+            let parcel = Parcel { origin, publisher, asks, vhost, subjects, message, streak };
             hearing.count(fx.forward(elsewhere, &parcel.to(Audience::All)));
         }
         let reached = self.count_hearing(&hearing, &message);
@@ -161,7 +162,8 @@ impl Engine {
         let Direct { listeners, sessions, spent, .. } = &mut self.direct;
         let interest = &self.vhosts.get(streak.vhost).expect("it was there just now").interest;
         let leaf = interest.leaf(streak.leaf).expect("it was there just now");
-        let is_deaf = |listener: &Listener| listener.is_deaf(subject, silent, sessions);
+        let subjects = Subjects::one(subject);
+        let is_deaf = |listener: &Listener| listener.is_deaf(subjects, silent, sessions);
         hearing.count_all(&leaf.all, listeners, spent, is_deaf, emission, fx);
         leaf.shards()
     }

@@ -233,3 +233,26 @@ fn dead_letters_under_a_key_that_is_no_subject_are_one_message() {
         assert!(got.ends_with(&expected), "{got}");
     }
 }
+
+#[test]
+fn who_listens_to_several_keys_of_a_message_hears_it_once() {
+    let heard = "HMSG a 1 19 20|NATS/1.0|CC: b||x";
+    for subject in ["a", "b", ">", "*"] {
+        for group in ["", " g"] {
+            let mut play = super::begin(true, crate::nats::Settings::default());
+            play.send('a', &format!("SUB {subject}{group} 1"));
+            let line = "1 basic.publish exchange=amq.topic routing_key=a | headers={CC:[b]} \"x\"";
+            play.send('A', line);
+            assert_eq!(play.got().join("\n"), format!("< {heard}"), "{subject}{group}");
+        }
+    }
+    check(&format!(
+        "> SUB a 1
+         A> 1 basic.publish exchange=amq.topic routing_key=a | headers={{CC:[b]}} \"x\"
+         < {heard}
+         A> 1 basic.publish exchange=amq.topic routing_key=a | headers={{CC:[a,a]}} \"x\"
+         < HMSG a 1 26 27|NATS/1.0|CC: a|CC: a||x
+         A> 1 basic.publish exchange=amq.topic routing_key=b | headers={{BCC:[a]}} \"x\"
+         < MSG b 1 1|x"
+    ));
+}

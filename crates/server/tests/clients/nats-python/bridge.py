@@ -5,7 +5,7 @@ import time
 
 import pika
 from cases import PATIENCE_S, case
-from harness import AMQP_URL, next_data, settle
+from harness import AMQP_URL, next_data, settle, until
 
 
 def get_until(channel, queue):
@@ -63,6 +63,27 @@ async def subscribers_get_what_amqp_publishes(world):
     for name, value in {**expected, "text": "ä", "number": "7"}.items():
         assert message.headers[name] == value, message.headers
     assert message.headers["flag"] == "true"
+
+
+@case(ours=True, needs=AMQP_URL)
+async def further_keys_are_heard_once(world):
+    channel, subject, heard = world.channel(), world.name(), []
+    clients = [await world.connect() for _ in range(4)]
+    for number, client in enumerate(clients):
+
+        async def hear(message, number=number):
+            heard.append((number, message.data))
+
+        await client.subscribe(f"{subject}.>", cb=hear)
+        await client.subscribe(f"{subject}.*", "group", cb=hear)
+        await client.flush()
+    further = pika.BasicProperties(headers={"CC": [f"{subject}.b", f"{subject}.a"]})
+    channel.basic_publish("amq.topic", f"{subject}.a", b"several", further)
+    channel.basic_publish("amq.topic", f"{subject}.a", b"one")
+    await until(lambda: sum(data == b"one" for _, data in heard) == 5, "a message for five")
+    for data in [b"several", b"one"]:
+        listeners = sorted(number for number, what in heard if what == data)
+        assert len(listeners) == 5 and set(listeners) == {0, 1, 2, 3}, (data, heard)
 
 
 @case(ours=True, needs=AMQP_URL)
