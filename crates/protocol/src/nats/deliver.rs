@@ -29,7 +29,7 @@ fn write_reworded(outlet: &mut Outlet, delivery: &Delivery<'_>) {
     if delivery.missed > 0 {
         headers = mapping::with_missed(&headers, delivery.missed).into();
     }
-    write(outlet, delivery, &mapping::subject(message), &reply, &headers);
+    write(outlet, delivery, &mapping::shown_subject(message), &reply, &headers);
 }
 
 /// Writes what a client hears where a subscription has ended that it may not have any more.

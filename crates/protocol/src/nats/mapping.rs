@@ -2,7 +2,7 @@
 
 use super::codec::Headers;
 use super::codec::headers::HeadersWriter;
-use super::fault;
+use super::{fault, subject};
 use crate::properties::{self, HeaderValue, Property, REPLY_TO_HEADER, TextProperty};
 use angarium_engine::{Format, Laggard, MessageView, QUEUE_SUBJECT_PREFIX, Refusal, RefusalKind};
 use std::borrow::Cow;
@@ -133,11 +133,11 @@ fn translated<'a>(message: &MessageView<'_>) -> (Cow<'a, [u8]>, Cow<'a, [u8]>) {
 }
 
 /// The subject by which an answer finds its way to an address of the default exchange: inboxes, of NATS's
-/// libraries too, are subjects themselves, queues have a prefix. `None`: it cannot be one.
+/// libraries too, are subjects themselves, queues have a prefix. `None`: nobody could publish there.
 fn reply_subject(address: &str) -> Option<String> {
-    let is_subject = address.bytes().all(|byte| byte > b' ') && !address.is_empty();
+    let can_be_one = is_subject(address) && subject::is_literal(address.as_bytes());
     let is_inbox = angarium_engine::is_answer_address(address);
-    match (is_subject, is_inbox) {
+    match (can_be_one, is_inbox) {
         (false, _) => None,
         (true, true) => Some(address.to_owned()),
         (true, false) => Some(format!("{QUEUE_SUBJECT_PREFIX}{address}")),
@@ -146,7 +146,7 @@ fn reply_subject(address: &str) -> Option<String> {
 
 /// The subject as NATS clients can be told of it: a routing key may have blanks, and what is behind a
 /// line's end would be read as the broker's next word.
-pub(super) fn subject<'a>(message: &MessageView<'a>) -> Cow<'a, str> {
+pub(super) fn shown_subject<'a>(message: &MessageView<'a>) -> Cow<'a, str> {
     let key = message.routing_key;
     if key.is_empty() {
         Cow::Borrowed("_")

@@ -256,3 +256,19 @@ fn who_listens_to_several_keys_of_a_message_hears_it_once() {
          < MSG b 1 1|x"
     ));
 }
+
+#[test]
+fn who_can_be_answered_by_no_subject_is_a_header() {
+    for queue in ["replies..x", "replies.*", ">", "replies."] {
+        let mut play = super::begin(true, crate::nats::Settings::default());
+        play.send('a', "SUB service 1");
+        let line = format!(
+            "1 basic.publish exchange=amq.topic routing_key=service | reply_to={queue} \"?\""
+        );
+        play.send('A', &line);
+        let length = "NATS/1.0".len() + "Reply-To: ".len() + queue.len() + 6;
+        let expected =
+            format!("< HMSG service 1 {length} {}|NATS/1.0|Reply-To: {queue}||?", length + 1);
+        assert_eq!(play.got().join("\n"), expected);
+    }
+}
