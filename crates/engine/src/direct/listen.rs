@@ -7,7 +7,7 @@ use super::interest::Place;
 use super::leaving::Sessions;
 use crate::access::{check_pattern, covers};
 use crate::engine::Engine;
-use crate::limits::{NAME_BYTES_MAX, SUBJECT_BYTES_MAX};
+use crate::limits::SUBJECT_BYTES_MAX;
 use crate::table::Table;
 use crate::{
     Bound, ConnectionId, Delivery, Effects, Heard, Laggard, Listen, Lost, Refusal, RefusalKind,
@@ -110,12 +110,9 @@ impl Engine {
     ) -> Result<(), Refusal> {
         let slot = self.session_slot(id).ok_or_else(|| Engine::no_session(id))?;
         check_pattern(listen.subject)?;
-        if listen.group.is_some_and(|group| group.len() > SUBJECT_BYTES_MAX)
-            || listen.name.len() > NAME_BYTES_MAX
-        {
+        if listen.group.unwrap_or_default().len().max(listen.name.len()) > SUBJECT_BYTES_MAX {
             let text = format!(
-                "the name of a listener has at most {NAME_BYTES_MAX} bytes, that of a group at \
-                 most {SUBJECT_BYTES_MAX}"
+                "the names of a listener and of a group have at most {SUBJECT_BYTES_MAX} bytes"
             );
             return Err(Refusal::new(RefusalKind::LimitExceeded, text));
         }

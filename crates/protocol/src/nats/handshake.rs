@@ -93,6 +93,7 @@ impl Connection {
         turn: &mut Turn<'_, W>,
         options: &[u8],
     ) -> Result<(), Close> {
+        self.check_stays()?;
         if self.lacks_tls() {
             turn.world.login_refused(login::from(WITHOUT_TLS, &self.peer));
             return Err(self.fail(turn, fault::TLS_REQUIRED));
@@ -128,6 +129,11 @@ impl Connection {
         self.state = State::Waiting;
         turn.world.authenticate(self.id, credentials);
         Ok(())
+    }
+
+    /// Who was told to go cannot stay by beginning anew.
+    fn check_stays(&self) -> Result<(), Close> {
+        self.ending.as_ref().map_or(Ok(()), |why| Err(Close { reason: why.to_string() }))
     }
 
     /// A client that begins without CONNECT is one that says nothing of itself.
@@ -177,6 +183,7 @@ impl Connection {
         turn: &mut Turn<'_, W>,
         answer: Authentication,
     ) -> Result<(), Close> {
+        self.check_stays()?;
         self.state = State::Greeting;
         let granted = match answer {
             Ok(identity) => {

@@ -55,7 +55,7 @@ pub struct Connection {
     /// Until when others than those who are behind are taken to hear what it publishes.
     pub(super) others_until: Time,
     /// Why it ends, for the log.
-    ending: Option<Box<str>>,
+    pub(super) ending: Option<Box<str>>,
 }
 
 /// How far a connection has come.

@@ -291,6 +291,29 @@ fn a_shutdown_is_announced() {
 }
 
 #[test]
+fn who_is_to_go_does_not_stay_by_beginning_anew() {
+    check(
+        "> SUB a 1
+         > shutdown closed by an operator
+         < INFO ldm
+         > CONNECT {\"verbose\":false}
+         < closed: closed by an operator",
+    );
+}
+
+#[test]
+fn names_of_subscriptions_may_be_long() {
+    let sid = "s".repeat(300);
+    check(&format!(
+        "> SUB a {sid}
+         > PUB a 1|x
+         < MSG a {sid} 1|x
+         > UNSUB {sid}
+         > PUB a 1|x"
+    ));
+}
+
+#[test]
 fn a_responder_answers_as_long_as_it_may_stay() {
     let settings = Settings { lame_duck: Duration::from_secs(3), ..Settings::default() };
     play(
