@@ -182,7 +182,7 @@ impl Engine {
             || (is_stored && self.storage != StorageState::Ready)
         {
             self.counters.not_stored += 1;
-            return Taken { position: None, refused: true };
+            return Taken { refused: true, ..Taken::default() };
         }
         let turn = Turn { due, number: self.delays.next_number };
         self.delays.next_number += 1;
@@ -211,7 +211,7 @@ impl Engine {
             self.delays.messages.insert(turn, Blob::from(&blob[..]));
         }
         self.watch_delays();
-        Taken { position: persistent.then_some(position), refused: false }
+        Taken { position: persistent.then_some(position), ..Taken::default() }
     }
 
     /// Makes sure that the first message's turn is noticed.

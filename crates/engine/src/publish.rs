@@ -44,6 +44,8 @@ pub(crate) struct Taken {
     pub(crate) position: Option<Position>,
     /// A queue did not want it, or it cannot be stored.
     pub(crate) refused: bool,
+    /// How many queues have it, or had a consumer for it.
+    pub(crate) queues: u32,
 }
 
 impl Placement {
@@ -164,7 +166,7 @@ impl Engine {
             }
             Ok(Route::Queues { .. }) if self.cannot_store(publish, &targets) => {
                 self.counters.not_stored += 1;
-                (Taken { position: None, refused: true }, true)
+                (Taken { refused: true, ..Taken::default() }, true)
             }
             Ok(Route::Queues { has_subjects }) => {
                 let incoming = Incoming::of(publish);
@@ -207,8 +209,7 @@ impl Engine {
                 self.counters.not_stored += 1;
             }
             Ok(Route::Queues { .. }) if !targets.is_empty() => {
-                caught = u32::try_from(targets.len()).unwrap_or(u32::MAX);
-                self.place(now, &Incoming::of(publish), &targets, false, fx);
+                caught = self.place(now, &Incoming::of(publish), &targets, false, fx).queues;
             }
             _ => {}
         }
@@ -291,7 +292,9 @@ impl Engine {
         placements.clear();
         let mut refused = Vec::new();
         for key in targets {
-            if !self.choose_place(now, incoming, key.0, &mut placements, fx) {
+            if self.choose_place(now, incoming, key.0, &mut placements, fx) {
+                taken.queues += 1;
+            } else {
                 taken.refused = true;
                 if self.in_group {
                     self.choose_refused_place(now, incoming, key.0, &mut placements);
@@ -303,7 +306,10 @@ impl Engine {
         if !placements.is_empty() {
             let stored = self.store(now, incoming, &placements, wants_flush, fx);
             taken.position = stored.position;
-            taken.refused |= stored.refused;
+            if stored.refused {
+                taken.refused = true;
+                taken.queues = taken.queues.saturating_sub(placements.len() as u32);
+            }
         }
         self.placements = placements;
         // After the message itself: it may be for one of its own queues, whose numbers come in order.
@@ -472,7 +478,7 @@ impl Engine {
             self.in_group = false;
             self.run_overdue(now, fx);
         }
-        Taken { position: durable.filter(|_| flushes), refused }
+        Taken { position: durable.filter(|_| flushes), refused, ..Taken::default() }
     }
 
     fn append_published<F: Effects>(

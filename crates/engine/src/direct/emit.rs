@@ -213,16 +213,9 @@ impl Engine {
         let Direct { listeners, sessions, leaves, parts, spent, .. } = &mut self.direct;
         leaves.clear();
         let Vhost { name, interest, .. } = self.vhosts.get_mut(vhost).expect("sessions end first");
-        interest.find_any(subjects, leaves);
+        let visited = interest.find_any(subjects, leaves);
         let silent = publisher.filter(|publisher| !publisher.echo).map(|it| it.connection);
         let is_deaf = |listener: &Listener| listener.is_deaf(subjects, silent, sessions);
-        let asks = has_others
-            && publisher.is_some_and(|publisher| publisher.asks)
-            && interest.is_one_shard(leaves, also);
-        let echo = silent.is_none();
-        let publisher = publisher.map(|publisher| publisher.connection);
-        let parcel =
-            Parcel { origin: here, publisher, asks, vhost: name, subjects, message, streak: 0 };
         let mut elsewhere = also;
         let mut has_groups = false;
         for leaf in leaves.iter().filter_map(|leaf| interest.leaf(*leaf)) {
@@ -234,7 +227,19 @@ impl Engine {
         if has_groups {
             interest.gather(leaves, parts);
         }
-        hearing.looked_at += (leaves.len() + parts.len()) as u64;
+        hearing.looked_at += (visited + leaves.len() + parts.len()) as u64;
+        // Who answers is asked where it is one other shard that decides.
+        let asks = has_others
+            && publisher.is_some_and(|publisher| publisher.asks)
+            && hearing.reached().is_nobody()
+            && match has_groups {
+                false => elsewhere.count() == 1,
+                true => elsewhere.is_empty() && interest.is_one_group_elsewhere(leaves),
+            };
+        let echo = silent.is_none();
+        let publisher = publisher.map(|publisher| publisher.connection);
+        let parcel =
+            Parcel { origin: here, publisher, asks, vhost: name, subjects, message, streak: 0 };
         let mut rest = &parts[..];
         while let Some(group) = interest.next_group(&mut rest) {
             let (next, tried) = match interest.turn(group) {
@@ -271,7 +276,7 @@ impl Engine {
         let Direct { listeners, sessions, leaves, spent, .. } = &mut self.direct;
         leaves.clear();
         let interest = &mut self.vhosts.get_mut(vhost).expect("the caller has looked").interest;
-        interest.find_any(subjects, leaves);
+        hearing.looked_at += interest.find_any(subjects, leaves) as u64;
         let is_deaf = |listener: &Listener| listener.is_deaf(subjects, None, sessions);
         hearing.looked_at += leaves.len() as u64;
         for leaf in leaves.iter().filter_map(|leaf| interest.leaf(*leaf)) {
@@ -332,7 +337,7 @@ impl Engine {
         let Direct { listeners, sessions, leaves, parts, spent, .. } = &mut self.direct;
         leaves.clear();
         let interest = &mut self.vhosts.get_mut(vhost).expect("the caller has looked").interest;
-        interest.find_any(forward.subjects(), leaves);
+        hearing.looked_at += interest.find_any(forward.subjects(), leaves) as u64;
         let silent = forward.publisher.filter(|_| is_own && !echo);
         let subjects = forward.subjects();
         let is_deaf = |listener: &Listener| listener.is_deaf(subjects, silent, sessions);

@@ -90,37 +90,40 @@ impl Interest {
         self.leaves.len() == 0
     }
 
-    /// Appends the leaves of all patterns that match `subject` to `out`.
+    /// Appends the leaves of all patterns that match `subject` to `out`; returns how many nodes of the
+    /// index were looked at for it.
     #[inline]
-    pub(super) fn find(&mut self, subject: &str, out: &mut Vec<u32>) {
+    pub(super) fn find(&mut self, subject: &str, out: &mut Vec<u32>) -> usize {
         let hash = self.hasher.hash_one(subject);
         if let Some(leaves) = self.cache.find(hash, subject) {
-            return out.extend_from_slice(leaves);
+            out.extend_from_slice(leaves);
+            return 0;
         }
         let before = out.len();
-        self.patterns.matches(SUBJECT.words(subject), &mut self.scratch, |leaf| out.push(leaf));
+        let words = SUBJECT.words(subject);
+        let visited = self.patterns.matches(words, &mut self.scratch, |leaf| out.push(leaf));
         self.cache.put(hash, subject, &out[before..]);
+        visited
     }
 
     /// The same for all of a message's subjects: whatever matches several of them is there once.
     #[inline]
-    pub(super) fn find_any(&mut self, subjects: Subjects<'_>, out: &mut Vec<u32>) {
+    pub(super) fn find_any(&mut self, subjects: Subjects<'_>, out: &mut Vec<u32>) -> usize {
         if subjects.are_several() {
             return self.find_each(subjects, out);
         }
-        self.find(subjects.first, out);
+        self.find(subjects.first, out)
     }
 
     #[cold]
-    fn find_each(&mut self, subjects: Subjects<'_>, out: &mut Vec<u32>) {
+    fn find_each(&mut self, subjects: Subjects<'_>, out: &mut Vec<u32>) -> usize {
         let before = out.len();
-        for subject in subjects.each() {
-            self.find(subject, out);
-        }
+        let visited = subjects.each().map(|subject| self.find(subject, out)).sum();
         let mut found = out.split_off(before);
         found.sort_unstable();
         found.dedup();
         out.append(&mut found);
+        visited
     }
 
     #[inline]
@@ -139,18 +142,12 @@ impl Interest {
         self.hasher.hash_one(name)
     }
 
-    /// Whether one other shard, and nobody here, gets what these leaves and `also` lead to.
+    /// Whether what these leaves lead to is one group, which has members elsewhere alone.
     #[cold]
-    pub(super) fn is_one_shard(&self, leaves: &[u32], also: Shards) -> bool {
-        let mut leaves = leaves.iter().filter_map(|leaf| self.leaves.get(*leaf));
-        let mut ways = also.count();
-        let is_elsewhere = leaves.all(|leaf| {
-            ways += leaf.shards().count();
-            let mut groups = leaf.groups().into_iter().flat_map(Groups::iter);
-            ways += groups.clone().count();
-            leaf.all.is_empty() && groups.all(|(_, group)| group.members.is_empty())
-        });
-        is_elsewhere && ways == 1
+    pub(super) fn is_one_group_elsewhere(&self, leaves: &[u32]) -> bool {
+        let leaves = leaves.iter().filter_map(|leaf| self.leaves.get(*leaf));
+        let mut groups = leaves.flat_map(|leaf| leaf.groups().into_iter().flat_map(Groups::iter));
+        groups.next().is_some_and(|(_, group)| group.members.is_empty()) && groups.next().is_none()
     }
 
     /// Lists a listener.

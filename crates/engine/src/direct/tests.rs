@@ -363,3 +363,24 @@ fn odds(mut seed: u64) -> impl FnMut(usize) -> usize {
         (seed >> 33) as usize % below
     }
 }
+
+#[test]
+fn what_is_looked_at_in_vain_counts_for_the_step() {
+    let mut world = World::new();
+    world.run("b listen y one");
+    let id = world.session("b");
+    // `a` and `*` ten times in every order, and another word: all match but for the last word.
+    for number in 0..1024_u32 {
+        let words = (0..10).map(|bit| if number >> bit & 1 == 1 { "*." } else { "a." });
+        let (subject, name) = (format!("{}b", words.collect::<String>()), number.to_string());
+        let listen = crate::Listen { name: &name, subject: &subject, group: None, laggard: None };
+        world.engine.listen(id, listen, &mut world.fx).unwrap();
+    }
+    world.engine.begin_step();
+    let mut said = 0;
+    while !world.engine.is_step_over() && said < 1_000 {
+        world.run(&format!("b emit a.a.a.a.a.a.a.a.a.a.c{said} x"));
+        said += 1;
+    }
+    assert!(said < 20, "{said} messages, each compared with a thousand patterns");
+}

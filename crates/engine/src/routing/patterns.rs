@@ -137,9 +137,6 @@ pub(crate) struct MatchScratch {
     next: Vec<u32>,
     /// The `many` nodes reached so far; each stays reached to the end of the key.
     reached: HashSet<u32, FixedState>,
-    /// Nodes looked at.
-    #[cfg(test)]
-    pub(super) visited: usize,
 }
 
 impl MatchScratch {
@@ -149,8 +146,6 @@ impl MatchScratch {
             current: Vec::new(),
             next: Vec::new(),
             reached: HashSet::with_hasher(FixedState::with_seed(seed)),
-            #[cfg(test)]
-            visited: 0,
         }
     }
 }
@@ -225,7 +220,8 @@ impl Patterns {
         }
     }
 
-    /// Calls `visit` with the head of each pattern that matches the key, once each.
+    /// Calls `visit` with the head of each pattern that matches the key, once each; returns how many nodes
+    /// were looked at.
     ///
     /// The nodes that the words so far lead to are kept as a set and carried on word by word. A node
     /// has one parent and one way to be reached from it, except a `many` node, which also is reached
@@ -236,13 +232,12 @@ impl Patterns {
         key: impl Iterator<Item = &'k str>,
         scratch: &mut MatchScratch,
         mut visit: impl FnMut(u32),
-    ) {
+    ) -> usize {
         let MatchScratch { current, next, reached, .. } = scratch;
         current.clear();
         reached.clear();
         current.push(ROOT);
         self.reach_many(current, reached);
-        #[cfg(test)]
         let mut visited = current.len();
         for word in key {
             let symbol = self.words.find(&self.hasher, word);
@@ -261,10 +256,7 @@ impl Patterns {
             }
             self.reach_many(next, reached);
             std::mem::swap(current, next);
-            #[cfg(test)]
-            {
-                visited += current.len();
-            }
+            visited += current.len();
             if current.is_empty() {
                 break;
             }
@@ -275,10 +267,7 @@ impl Patterns {
                 visit(head);
             }
         }
-        #[cfg(test)]
-        {
-            scratch.visited = visited;
-        }
+        visited
     }
 
     /// Adds to `nodes` what `many` edges lead to without taking a word.

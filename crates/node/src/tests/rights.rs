@@ -107,3 +107,19 @@ fn a_virtual_host_goes_although_many_have_just_listened_in_it() {
          b< MSG x.1 1 0|",
     );
 }
+
+#[test]
+fn a_request_that_nobody_may_hear_is_answered() {
+    for shards in [1, 2] {
+        let mut broker = Broker::new(shards);
+        broker.administer("/", narrow(&[], &["secret.>"]));
+        broker.play(
+            "a@0> SUB > 1
+             b@1> SUB > 1
+             b> SUB _INBOX.x 7
+             b> PUB secret.x _INBOX.x 0|",
+        );
+        let heard = broker.heard("b");
+        assert!(heard.contains("503"), "{shards} shards: {heard:?}");
+    }
+}

@@ -280,6 +280,21 @@ fn bind(broker: &mut Broker, pattern: &str) {
 }
 
 #[test]
+fn a_request_to_a_queue_that_there_is_not_is_answered_beside_queues_that_catch_all() {
+    for shards in [1, 2] {
+        for patterns in [&["other"][..], &["#"], &["#", "$QUEUE.*"]] {
+            let mut broker = catching(shards, patterns);
+            broker.play(
+                "a@1> SUB _INBOX.x 7
+                 a> PUB $QUEUE.nosuch _INBOX.x 0|",
+            );
+            let heard = broker.heard("a");
+            assert!(heard.contains("503"), "{shards} shards, {patterns:?}: {heard:?}");
+        }
+    }
+}
+
+#[test]
 fn queues_catch_what_is_published_on_any_shard() {
     let mut broker = catching(3, &["orders.#"]);
     let ready = |broker: &Broker| broker.nodes[0].engine().list_queues().next().unwrap().ready;

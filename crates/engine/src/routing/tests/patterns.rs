@@ -62,9 +62,9 @@ fn remove(index: &mut Patterns, pattern: &str) {
 fn matching(index: &Patterns, key: &str) -> (Vec<u32>, usize) {
     let mut scratch = MatchScratch::new(7);
     let mut found = Vec::new();
-    index.matches(TOPIC.words(key), &mut scratch, |head| found.push(head));
+    let visited = index.matches(TOPIC.words(key), &mut scratch, |head| found.push(head));
     found.sort_unstable();
-    (found, scratch.visited)
+    (found, visited)
 }
 
 #[test]

@@ -272,3 +272,18 @@ fn who_can_be_answered_by_no_subject_is_a_header() {
         assert_eq!(play.got().join("\n"), expected);
     }
 }
+
+#[test]
+fn a_request_that_a_full_queue_refuses_is_answered() {
+    check(
+        "A> 1 queue.declare queue=q arguments={x-max-length:0,x-overflow:reject-publish}
+         A< 1 queue.declare-ok queue=q
+         A> 1 queue.bind queue=q exchange=amq.topic routing_key=service
+         A< 1 queue.bind-ok
+         > SUB _INBOX.1 9
+         > PUB service _INBOX.1 1|?
+         < HMSG _INBOX.1 9 39 39|NATS/1.0 503|Nats-Subject: service||
+         > PUB $QUEUE.q _INBOX.1 1|?
+         < HMSG _INBOX.1 9 40 40|NATS/1.0 503|Nats-Subject: $QUEUE.q||",
+    );
+}
