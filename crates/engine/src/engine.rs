@@ -489,6 +489,13 @@ impl Engine {
         let session = self.session_slot(session).and_then(|slot| self.sessions.get(slot));
         session.is_some_and(|session| session.opening == opening)
     }
+
+    /// The opening of the session that home heard of last.
+    #[must_use]
+    pub fn openings(&self) -> u32 {
+        self.openings
+    }
+
     /// Hands a direct message of another shard to those who listen here, and at home to queues. `streak` is
     /// for messages of one [`Row`](crate::Row), as with [`Engine::emit_next`].
     pub fn forwarded<F: Effects>(

@@ -14,6 +14,8 @@ pub(crate) struct Connection {
     pub(crate) connected_at: Time,
     /// Tells it from earlier connections in the same slot.
     pub(crate) serial: u64,
+    /// Tells its sessions from theirs: how many had begun before ([`crate::parcel::SessionName`]).
+    pub(crate) openings_before: u32,
     /// Input that is not used yet: the start of a frame, or what came while the session waited.
     pub(crate) carry: Vec<u8>,
     /// The session has ended; the host sends what is in the outlet and closes the transport.

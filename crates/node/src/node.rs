@@ -184,6 +184,7 @@ impl Node {
             peer,
             connected_at: now,
             serial: self.serial,
+            openings_before: self.engine.openings(),
             carry: Vec::new(),
             ended: None,
             stores: false,
@@ -488,7 +489,8 @@ impl Node {
     /// Ends connections that are too far behind for direct messages; nothing more is sent to them.
     fn end_laggards(&mut self, now: Time) {
         while let Some(id) = self.world.laggards.pop() {
-            if self.is_open(id) {
+            // Another one may be in its place by now.
+            if self.is_open(id) && self.world.egress[id.0 as usize].is_given_up {
                 let most = self.world.egress[id.0 as usize].unsent_max;
                 let reason = format!("slow consumer: more than {most} bytes unsent");
                 self.stats.laggards += 1;

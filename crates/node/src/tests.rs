@@ -7,6 +7,7 @@ mod laggards;
 mod rights;
 mod rows;
 mod shards;
+mod slots;
 mod takers;
 mod turns;
 mod waits;

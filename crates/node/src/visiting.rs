@@ -117,15 +117,28 @@ impl Node {
 
     fn deliver_here(&mut self, name: SessionName, delivered: &Delivered<'_>, bytes: usize) {
         let connection = name.id.connection;
-        if !self.is_here(name) {
+        if self.is_here(name) {
+            self.hand_delivery(name.id, delivered);
+        } else if !self.was_here(name) {
             return;
         }
+        // What came too late for its session is no longer on its way to the connection either.
+        self.world.egress[connection.0 as usize].delivered += bytes as u64;
+        self.world.tell_drained(connection);
+    }
+
+    /// Whether a session was one of the connection that is there now.
+    fn was_here(&self, name: SessionName) -> bool {
+        let connection = self.connections[name.id.connection.0 as usize].as_ref();
+        connection.is_some_and(|connection| name.opening > connection.openings_before)
+    }
+
+    fn hand_delivery(&mut self, session: SessionId, delivered: &Delivered<'_>) {
         let Delivered { subscription, tag, redelivered, messages_left, message } = *delivered;
         let mut annotations = Annotations::default();
         let message = MessageView::parse(message, &mut annotations)
             .expect("shards of one program understand each other");
-        let session = name.id;
-        self.world.touch(connection).deliver(&Delivery {
+        self.world.touch(session.connection).deliver(&Delivery {
             session,
             subscription,
             tag,
@@ -137,8 +150,6 @@ impl Node {
             streak: 0,
             message,
         });
-        self.world.egress[connection.0 as usize].delivered += bytes as u64;
-        self.world.tell_drained(connection);
     }
 
     fn hand_refusal(&mut self, now: Time, id: SessionId, settle: Option<Settle>, refusal: Refusal) {

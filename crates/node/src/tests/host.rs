@@ -353,7 +353,7 @@ impl Host {
         said.into_iter().filter(|said| *said != Said::Ok).collect()
     }
 
-    fn send(&mut self, client: usize, channel: u16, method: &Method<'_>) {
+    pub(super) fn send(&mut self, client: usize, channel: u16, method: &Method<'_>) {
         let mut bytes = Vec::new();
         method.write_frame(channel, &mut bytes);
         self.send_bytes(client, &bytes);
