@@ -8,8 +8,10 @@ use crate::http::{self, Endpoints};
 use crate::reactor::{self, Mailbox};
 use crate::settings::{Settings, Sources};
 use angarium_journal::{Disk, FaultyStorage, Storage};
+use angarium_protocol::amqp091::codec::Properties;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// A broker on free ports of this host; ends with its value.
 struct Running {
@@ -32,8 +34,10 @@ impl Running {
 
     fn start_on(storage: Arc<dyn Storage>, folder: tempfile::TempDir) -> Running {
         let data = folder.path().display().to_string();
+        let socket = folder.path().join("amqp.sock").display().to_string();
         let flags = [
             ("amqp", "127.0.0.1:0"),
+            ("amqp-socket", &socket),
             ("nats", "127.0.0.1:0"),
             ("segment-bytes", "1MiB"),
             ("connections-max", "3"),
@@ -60,6 +64,12 @@ impl Running {
 
     fn client(&self) -> Client {
         Client::connect(&Target { uri: self.uri(), socket: None, authorities: None }).unwrap()
+    }
+
+    /// One that comes by the Unix socket.
+    fn neighbour(&self) -> Client {
+        let socket = Some(self.folder.path().join("amqp.sock"));
+        Client::connect(&Target { uri: self.uri(), socket, authorities: None }).unwrap()
     }
 
     fn broker(&self, password: &str) -> Broker {
@@ -518,4 +528,25 @@ fn health_and_metrics_are_open() {
     assert!(metrics.contains("angarium_journal_flush_seconds_count"));
     assert!(text("/api/queues").starts_with("HTTP/1.1 401"));
     assert!(text("/nothing").starts_with("HTTP/1.1 404"));
+}
+
+#[test]
+fn what_a_client_sent_before_it_went_is_taken_though_it_waits() {
+    let running = Running::start();
+    let broker = running.broker("guest");
+    let quota = json!({ "messages_per_second": 1_000 });
+    broker.ask("PUT", "/api/users/guest/quota", Some(&quota)).unwrap();
+    let mut publisher = running.neighbour();
+    publisher.declare("q").unwrap();
+    for _ in 0..1_500 {
+        publisher.put_message("", "q", &Properties::default(), b"x");
+    }
+    publisher.flush().unwrap();
+    drop(publisher);
+    let messages = || broker.ask("GET", "/api/queues", None).unwrap()[0]["ready"].as_u64();
+    let until = Instant::now() + Duration::from_secs(20);
+    while messages() != Some(1_500) {
+        assert!(Instant::now() < until, "{:?} of 1,500", messages());
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }

@@ -153,7 +153,7 @@ impl Shard {
             may_begin_tls: kind == Kind::MaybeTls,
             tells_tls: false,
             phase: Phase::Handshaking(Box::new(peer)),
-            watched: EventFlags::IN,
+            watched: Some(EventFlags::IN),
             is_full: false,
             deadline: Some(self.now.plus(self.settings.handshake_timeout.0)),
             stream: Stream::default(),
@@ -241,10 +241,12 @@ impl Shard {
 
     fn receive(&mut self, index: usize, flags: EventFlags) {
         let Some(connection) = self.clients.get(index) else { return };
-        if !connection.watched.contains(EventFlags::IN) {
+        if !connection.is_read() {
             // Both halves are gone while we were not reading: nothing can be sent any more.
-            if flags.intersects(EventFlags::HUP | EventFlags::ERR) {
+            if flags.contains(EventFlags::ERR) {
                 self.drop_client(index);
+            } else if flags.contains(EventFlags::HUP) {
+                self.unwatch(index);
             }
             return;
         }
@@ -397,18 +399,34 @@ impl Shard {
         if connection.is_full {
             flags |= EventFlags::OUT;
         }
-        if flags == connection.watched {
+        let reads = flags.contains(EventFlags::IN);
+        let was_watched = connection.watched.is_some();
+        if connection.watched == Some(flags) || !(was_watched || reads) {
             return;
         }
-        let pauses = connection.watched.contains(EventFlags::IN) && !flags.contains(EventFlags::IN);
-        connection.watched = flags;
+        let pauses = connection.is_read() && !reads;
+        connection.watched = Some(flags);
         if let (true, Some(id)) = (pauses, connection.id()) {
             self.clients.paused.push(id);
         }
         let Some(connection) = self.clients.get(index) else { return };
         let data = epoll::EventData::new_u64(CLIENT | index as u64);
-        if let Err(error) = epoll::modify(&self.epoll, &connection.socket, data, flags) {
+        let watched = match was_watched {
+            true => epoll::modify(&self.epoll, &connection.socket, data, flags),
+            false => epoll::add(&self.epoll, &connection.socket, data, flags),
+        };
+        if let Err(error) = watched {
             tracing::error!(%error, "cannot watch a connection");
+            self.drop_client(index);
+        }
+    }
+
+    /// Lets a client alone that has gone, and of which there is something left to read later: epoll would
+    /// tell of its end until then, whatever it is to watch.
+    fn unwatch(&mut self, index: usize) {
+        let Some(connection) = self.clients.get(index) else { return };
+        connection.watched = None;
+        if epoll::delete(&self.epoll, &connection.socket).is_err() {
             self.drop_client(index);
         }
     }

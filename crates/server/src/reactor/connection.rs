@@ -17,8 +17,8 @@ pub(crate) struct Connection {
     /// Its TLS began after the node had taken it over, which has to be told once it stands.
     pub(crate) tells_tls: bool,
     pub(crate) phase: Phase,
-    /// What epoll watches for it.
-    pub(crate) watched: EventFlags,
+    /// What epoll watches for it; nothing where it is not with epoll at all.
+    pub(crate) watched: Option<EventFlags>,
     /// The socket took not everything: nothing is sent before epoll says that it takes more.
     pub(crate) is_full: bool,
     /// When it is closed if it stays in its phase.
@@ -40,6 +40,11 @@ pub(crate) enum Phase {
 }
 
 impl Connection {
+    /// Whether epoll says when there is something to read.
+    pub(crate) fn is_read(&self) -> bool {
+        self.watched.is_some_and(|flags| flags.contains(EventFlags::IN))
+    }
+
     /// The node's name for it.
     pub(crate) fn id(&self) -> Option<ConnectionId> {
         match self.phase {
