@@ -148,9 +148,6 @@ impl Connection {
         if connect.account {
             return Err(FOR_AN_ACCOUNT);
         }
-        if connect.jwt.is_some() && connect.user.is_none() {
-            return Err(JWT_ALONE);
-        }
         if let Some(user_key) = connect.nkey {
             let signature = connect.sig.ok_or(UNSIGNED)?;
             return Ok(Credentials::NKey { user_key, nonce: self.nonce.clone(), signature });
@@ -162,6 +159,9 @@ impl Connection {
         if let Some(token) = connect.auth_token {
             let user = self.settings.token_user.clone().ok_or(NO_TOKENS)?;
             return Ok(Credentials::Password { user, password: token });
+        }
+        if connect.jwt.is_some() {
+            return Err(JWT_ALONE);
         }
         if let Some(user) = self.peer.certificate_name.clone() {
             return Ok(Credentials::Certificate { user });

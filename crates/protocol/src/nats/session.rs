@@ -341,7 +341,13 @@ impl Session for Connection {
                     used += bytes;
                     goes_on = self.take(turn, op, &mut streak, &input[used..])?;
                 }
-                Ok(None) => break,
+                Ok(None) => {
+                    // A payload is not waited for before the client is known.
+                    if self.state == State::Greeting && !matches!(input[used], b'C' | b'c') {
+                        self.log_in_nobody(turn)?;
+                    }
+                    break;
+                }
                 Err(malformed) => return Err(self.fail(turn, fault::text(malformed))),
             }
         }

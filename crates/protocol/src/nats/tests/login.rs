@@ -2,6 +2,7 @@
 
 use super::{check_raw, play};
 use crate::nats::Settings;
+use crate::tests::host::Host;
 
 /// A login that is refused because of its credentials, and why the connection ends: hosts log that.
 fn refused(options: &str, why: &str) {
@@ -43,6 +44,8 @@ fn names_and_passwords_tokens_and_nkeys() {
     granted("\"user\":\"guest\",\"pass\":\"guest\",\"jwt\":\"x.y.z\"", "/");
     granted("\"auth_token\":\"token\"", "/");
     granted("\"nkey\":\"UKEY\",\"sig\":\"NONCE\"", "/");
+    granted("\"auth_token\":\"token\",\"jwt\":\"x.y.z\"", "/");
+    granted("\"nkey\":\"UKEY\",\"sig\":\"NONCE\",\"jwt\":\"x.y.z\"", "/");
 }
 
 #[test]
@@ -142,4 +145,15 @@ fn a_second_connect_begins_anew() {
          b< INFO
          b< +OK",
     );
+}
+
+#[test]
+fn a_payload_is_not_waited_for_before_it_is_known_whose() {
+    let settings = Settings { anonymous_user: None, ..Settings::default() };
+    let mut host = Host::of(crate::amqp091::Settings::default(), settings);
+    let number = host.accept_nats(crate::Peer::default());
+    host.receive(number, b"PUB a 1048576\r\n");
+    host.turn_ends();
+    let why = host.closed(number).unwrap_or_default();
+    assert!(why.starts_with("login refused"), "{why}");
 }
