@@ -160,7 +160,7 @@ impl Engine {
         session.listeners.slots.insert_unique(hash, listener, |slot| {
             listeners.get(*slot).map_or(0, |listener| hasher.hash_one(&*listener.name))
         });
-        self.tell_listening(id.connection, vhost, place, true, fx);
+        self.tell_listening(Some(id.connection), vhost, place, true, fx);
         Ok(())
     }
 
@@ -232,7 +232,8 @@ impl Engine {
         {
             session.listeners.slots.remove(hash, |other| *other == slot);
         }
-        self.forget_listener(slot, fx);
+        let by = listener.id.connection;
+        self.forget_listener(slot, Some(by), fx);
     }
 
     /// No listener of a session that is being closed hears anything any more. They are taken out now,
@@ -244,8 +245,9 @@ impl Engine {
 
     /// Goes on with what [`Engine::end_listeners`] left.
     pub(crate) fn end_some_listeners<F: Effects>(&mut self, fx: &mut F) {
+        // Whoever is in their connection's place by now has nothing to wait for.
         for slot in self.direct.sessions.next_part() {
-            self.forget_listener(slot, fx);
+            self.forget_listener(slot, None, fx);
         }
     }
 
@@ -256,10 +258,11 @@ impl Engine {
         }
     }
 
-    fn forget_listener<F: Effects>(&mut self, slot: u32, fx: &mut F) {
+    /// `by`: who waits for the other shards to know.
+    fn forget_listener<F: Effects>(&mut self, slot: u32, by: Option<ConnectionId>, fx: &mut F) {
         let Some(listener) = self.direct.listeners.remove(slot) else { return };
-        let Listener { id, vhost, place, .. } = listener;
-        self.tell_listening(id.connection, vhost, place, false, fx);
+        let Listener { vhost, place, .. } = listener;
+        self.tell_listening(by, vhost, place, false, fx);
         let host = self.vhosts.get_mut(listener.vhost).expect("sessions end first");
         if let Some(moved) = host.interest.remove(listener.place)
             && let Some(moved) = self.direct.listeners.get_mut(moved)

@@ -94,7 +94,7 @@ impl Engine {
     /// need to know.
     pub(super) fn tell_listening<F: Effects>(
         &self,
-        by: ConnectionId,
+        by: Option<ConnectionId>,
         vhost: u32,
         place: Place,
         comes: bool,
@@ -108,13 +108,13 @@ impl Engine {
         // Whether there are more than one outside of groups is no matter for others.
         if group.is_none() && members > 1 {
             // They may not have heard yet of the one who came before.
-            if comes {
+            if let (true, Some(by)) = (comes, by) {
                 fx.was_told(by);
             }
             return;
         }
         let members = u32::try_from(if comes { members } else { members - 1 }).unwrap_or(u32::MAX);
-        fx.tell(Some(by), &Listening { vhost: &vhost.name, pattern, group, members }.write());
+        fx.tell(by, &Listening { vhost: &vhost.name, pattern, group, members }.write());
     }
 
     /// Tells the other shards of a change to users, permissions or virtual hosts.

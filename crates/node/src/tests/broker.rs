@@ -190,6 +190,26 @@ impl Broker {
         self.settle_down();
     }
 
+    /// A client goes, and another one is in its place at once; says in how many turns that has its PONG.
+    pub(super) fn replace(&mut self, old: &str, new: &str) -> usize {
+        let client = self.clients.get_mut(old).expect("it is known");
+        let (shard, id) = (client.shard, client.id.take().expect("it is connected"));
+        self.nodes[shard].disconnected(self.now, id);
+        let peer = Peer { protocol: Protocol::Nats, ..Peer::default() };
+        let next = self.nodes[shard].connected(self.now, peer);
+        assert_eq!(id, next, "the place is used again");
+        let client = Client { shard, id: Some(next), ..Client::default() };
+        self.clients.insert(new.to_owned(), client);
+        let login = "{\"verbose\":false,\"user\":\"user\",\"pass\":\"secret\"}";
+        self.send(new, &format!("CONNECT {login}\r\nPING\r\n"));
+        let mut turns = 0;
+        while !String::from_utf8_lossy(&self.clients[new].heard).contains("PONG") {
+            turns += 1;
+            assert!(self.turn(), "no PONG");
+        }
+        turns
+    }
+
     /// Whether something is to be done before a client says more.
     pub(super) fn has_work(&self) -> bool {
         !self.parcels.is_empty() || self.nodes.iter().any(Node::has_work)

@@ -1,5 +1,6 @@
 //! What a session or a connection leaves behind is not its successor's.
 
+use super::broker::Broker;
 use super::host::{Host, Said};
 use super::takers::World;
 use angarium_engine::{Laggard, Time};
@@ -52,4 +53,20 @@ fn a_newcomer_is_not_disconnected_for_the_one_before_it() {
     assert_eq!(next, slot);
     world.node.end_turn(world.now);
     assert_eq!(world.node.end_reason(next), None);
+}
+
+#[test]
+fn a_newcomer_does_not_wait_for_the_end_of_subscriptions_of_the_one_before_it() {
+    for count in [10, 10_000] {
+        let mut broker = Broker::new(2);
+        broker.connect("a", 1);
+        for part in 0..count / 10 {
+            let all: String =
+                (0..10).map(|at| format!("SUB x.{part}.{at} {part}-{at}\r\n")).collect();
+            broker.send("a", &all);
+        }
+        broker.settle_down();
+        let turns = broker.replace("a", "b");
+        assert!(turns < 10, "PONG after {turns} turns, behind {count} subscriptions");
+    }
 }
