@@ -9,7 +9,7 @@ use crate::oldest::{Droppable, Whose};
 use angarium_engine::{ConnectionId, Laggard, Lost, ShardId};
 use angarium_protocol::Outlet;
 use std::cell::Cell;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// From so many unsent bytes on, what a connection is sent next goes into a buffer of its own: to grow one
 /// buffer of tens of MB takes ten milliseconds and more, in which nobody else is served. More than who keeps
@@ -19,7 +19,7 @@ const PIECE_BYTES: usize = 512 << 10;
 const PIECE_CAPACITY: usize = PIECE_BYTES + (128 << 10);
 
 /// Somebody who publishes direct messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Publisher {
     /// On this shard.
     Here(ConnectionId),
@@ -58,7 +58,7 @@ pub(crate) struct Egress {
     /// What may be taken out of the output, where something may.
     droppable: Option<Box<Droppable>>,
     /// Publishers that are not read from before some of this is sent.
-    holds: Vec<Publisher>,
+    holds: BTreeSet<Publisher>,
     /// Nothing of it was sent for a while although there was something: it holds nobody up.
     is_stalled: bool,
     /// At home: it is a connection of another shard, and this is not where its output goes.
@@ -165,25 +165,32 @@ impl Egress {
         self.is_stalled
     }
 
-    /// Lets a publisher wait for this; says whether it does. One that waits already waits once.
+    /// Lets a publisher wait for this; says whether it does. One that has waited and went on sooner waits
+    /// once.
     pub(crate) fn hold(&mut self, publisher: Publisher) -> bool {
         if self.is_stalled {
             return false;
         }
-        self.holds.push(publisher);
+        self.holds.insert(publisher);
         true
     }
 
+    /// How many publishers wait for it, or have waited and went on sooner.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.holds.len()
+    }
+
     /// Takes those that wait, to let them go on.
-    pub(crate) fn release(&mut self) -> Vec<Publisher> {
+    pub(crate) fn release(&mut self) -> BTreeSet<Publisher> {
         std::mem::take(&mut self.holds)
     }
 
     /// Called now and then. Where nothing was sent since the last time although others wait for it, it
     /// is stalled: returns those that waited, to go on without it.
-    pub(crate) fn look_for_stall(&mut self) -> Vec<Publisher> {
+    pub(crate) fn look_for_stall(&mut self) -> BTreeSet<Publisher> {
         if std::mem::take(&mut self.has_moved) || self.holds.is_empty() {
-            return Vec::new();
+            return BTreeSet::new();
         }
         self.is_stalled = true;
         self.release()

@@ -156,7 +156,7 @@ impl World {
     }
 
     /// Lets publishers go on.
-    pub(crate) fn let_go(&mut self, publishers: Vec<Publisher>) {
+    pub(crate) fn let_go(&mut self, publishers: impl IntoIterator<Item = Publisher>) {
         for publisher in publishers {
             match publisher {
                 Publisher::Here(connection) => self.held[connection.0 as usize] = false,
