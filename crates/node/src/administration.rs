@@ -4,9 +4,8 @@
 //! what it changed is flushed, and known to all shards.
 
 use crate::node::Node;
-use crate::parcel::Whose;
 use angarium_engine::{
-    ConnectionId, Laggard, Refusal, RefusalKind, Reply, Request, SessionId, Time,
+    ConnectionId, Deletion, Laggard, Refusal, RefusalKind, Reply, Request, SessionId, Time,
 };
 use angarium_journal::State;
 use angarium_protocol as protocol;
@@ -118,7 +117,7 @@ impl Node {
         asked_in: &str,
         request: &Request,
     ) -> Result<(), Refusal> {
-        let (whose, is_there, why) = match request {
+        let (deletion, is_there) = match request {
             Request::DeleteVhost { name } if name == asked_in => {
                 let text =
                     format!("virtual host '{name}' is the one that administration itself uses");
@@ -126,18 +125,18 @@ impl Node {
             }
             Request::DeleteVhost { name } => {
                 let is_there = self.engine.list_vhosts().any(|vhost| vhost.name == *name);
-                (Whose::Vhost(name), is_there, format!("virtual host '{name}' was deleted"))
+                (Deletion::Vhost(name), is_there)
             }
             Request::DeleteUser { name } => {
                 let is_there = self.engine.list_users().any(|user| user.name == *name);
-                (Whose::User(name), is_there, format!("user '{name}' was deleted"))
+                (Deletion::User(name), is_there)
             }
             _ => return Ok(()),
         };
         if is_there && !matches!(self.storage_state, State::Failed(_)) {
-            self.end_all_elsewhere(whose, &why);
-            self.end_guests(now, whose);
-            self.end_all(now, whose, &why);
+            // Other shards end theirs when they hear of it.
+            self.end_guests(now, deletion);
+            self.end_all(now, deletion);
         }
         Ok(())
     }

@@ -5,8 +5,8 @@
 
 use crate::mesh::Mesh;
 use crate::node::Node;
-use crate::parcel::{FromHome, Parcel, Value, Whose, Word};
-use angarium_engine::{Annotations, ConnectionId, Forward, Row, ShardId, Streak, Time};
+use crate::parcel::{FromHome, Parcel, Value, Word};
+use angarium_engine::{Annotations, ConnectionId, Deletion, Forward, Row, ShardId, Streak, Time};
 use angarium_protocol::{Close, Session, World as _, nats};
 use std::collections::VecDeque;
 
@@ -61,6 +61,9 @@ impl Node {
         match *word {
             Word::News(news) => {
                 self.world.mesh.learned(from);
+                if let Some(deletion) = Deletion::told_by(news) {
+                    self.end_all(now, deletion);
+                }
                 let told = self.engine.told(from, news, &mut self.world);
                 told.expect(UNDERSTOOD);
             }
@@ -99,7 +102,6 @@ impl Node {
             Word::Unheard { publisher, subject, reply } => {
                 self.tell_unheard(now, publisher, subject, reply);
             }
-            Word::Ended { whose, why } => self.end_all(now, whose, why),
             Word::ToHome(word) => self.serve_guest(now, from, &word, bytes, values),
             Word::FromHome(word) => self.take_from_home(now, &word, bytes, values),
         }
@@ -144,25 +146,21 @@ impl Node {
     }
 
     /// The connections here of a user, or to a virtual host.
-    fn connections_of(&self, now: Time, whose: Whose<'_>) -> Vec<ConnectionId> {
+    fn connections_of(&self, now: Time, deletion: Deletion<'_>) -> Vec<ConnectionId> {
         let all = self.connections(now);
-        let meant = all.filter(|it| whose.includes(it.session.user, it.session.vhost));
+        let meant = all.filter(|it| deletion.includes(it.session.user, it.session.vhost));
         meant.map(|connection| connection.id).collect()
     }
 
     /// Ends connections here at once, whatever time their protocol would give them: what they are
     /// connected to goes next.
-    pub(crate) fn end_all(&mut self, now: Time, whose: Whose<'_>, why: &str) {
-        for id in self.connections_of(now, whose) {
-            self.close_connection(now, id, why);
+    pub(crate) fn end_all(&mut self, now: Time, deletion: Deletion<'_>) {
+        let reason = deletion.reason();
+        for id in self.connections_of(now, deletion) {
+            self.close_connection(now, id, &reason);
             if self.is_open(id) {
-                self.end(now, id, Close { reason: why.to_owned() });
+                self.end(now, id, Close { reason: reason.clone() });
             }
         }
-    }
-
-    /// Has the connections of a user, or to a virtual host, ended on all other shards.
-    pub(crate) fn end_all_elsewhere(&mut self, whose: Whose<'_>, why: &str) {
-        self.world.mesh.say_to_all(&Word::Ended { whose, why });
     }
 }

@@ -3,11 +3,11 @@
 
 use crate::guest::Guest;
 use crate::node::Node;
-use crate::parcel::{Delivered, FromHome, SessionName, ToHome, Value, Whose, Word};
+use crate::parcel::{Delivered, FromHome, SessionName, ToHome, Value, Word};
 use crate::world::World;
 use angarium_engine::{
-    Annotations, Call, ConnectionId, Delivery, Effects, Heard, MessageView, Publish, Refusal,
-    RefusalKind, Returned, SessionId, Settle, ShardId, Time,
+    Annotations, Call, ConnectionId, Deletion, Delivery, Effects, Heard, MessageView, Publish,
+    Refusal, RefusalKind, Returned, SessionId, Settle, ShardId, Time,
 };
 use angarium_protocol::Session;
 use std::collections::VecDeque;
@@ -350,10 +350,10 @@ impl Node {
     }
 
     /// Ends the guests of a user, or to a virtual host, that is deleted; their shards were told.
-    pub(crate) fn end_guests(&mut self, now: Time, whose: Whose<'_>) {
+    pub(crate) fn end_guests(&mut self, now: Time, deletion: Deletion<'_>) {
         for slot in self.slots() {
             let Some(guest) = self.world.guest_mut(slot) else { continue };
-            if whose.includes(&guest.user, &guest.vhost) && guest.refusal.is_none() {
+            if deletion.includes(&guest.user, &guest.vhost) && guest.refusal.is_none() {
                 let text = "the user or virtual host was deleted";
                 guest.refusal = Some(Refusal::new(RefusalKind::AccessRefused, text));
                 self.engine.disconnect(now, slot, &mut self.world);

@@ -25,6 +25,7 @@ use foldhash::fast::FixedState;
 pub use forward::{Forward, Row};
 pub(crate) use interest::Interest;
 pub(crate) use listen::Listeners;
+pub use news::Deletion;
 pub use streak::Streak;
 
 /// What all virtual hosts share of direct messaging.

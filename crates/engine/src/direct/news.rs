@@ -83,6 +83,47 @@ fn access(record: &Record<'_>) -> Vec<u8> {
     bytes
 }
 
+/// What is deleted, and whose connections end with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deletion<'a> {
+    /// A user.
+    User(&'a str),
+    /// A virtual host.
+    Vhost(&'a str),
+}
+
+impl<'a> Deletion<'a> {
+    /// What news tell to be deleted, if they do: before they are taken in, connections that use it have to
+    /// end.
+    #[must_use]
+    pub fn told_by(news: &'a [u8]) -> Option<Deletion<'a>> {
+        let Some((&ACCESS, record)) = news.split_first() else { return None };
+        match Record::parse(record) {
+            Ok(Record::UserDeleted { name }) => Some(Deletion::User(name)),
+            Ok(Record::VhostDeleted { name }) => Some(Deletion::Vhost(name)),
+            _ => None,
+        }
+    }
+
+    /// Whether a connection of that user to that virtual host uses it.
+    #[must_use]
+    pub fn includes(self, user: &str, vhost: &str) -> bool {
+        match self {
+            Deletion::User(name) => name == user,
+            Deletion::Vhost(name) => name == vhost,
+        }
+    }
+
+    /// Why such a connection ends.
+    #[must_use]
+    pub fn reason(self) -> String {
+        match self {
+            Deletion::User(name) => format!("user '{name}' was deleted"),
+            Deletion::Vhost(name) => format!("virtual host '{name}' was deleted"),
+        }
+    }
+}
+
 impl Engine {
     /// Whether other shards are to be told anything.
     #[inline]

@@ -82,8 +82,6 @@ pub(crate) enum Word<'a> {
     Forgotten(ConnectionId),
     /// Nobody took a request that a connection of the receiver has emitted.
     Unheard { publisher: ConnectionId, subject: &'a str, reply: &'a str },
-    /// Connections of a user, or to a virtual host, end.
-    Ended { whose: Whose<'a>, why: &'a str },
     /// A user whose rate is bounded has sent so much to the shard that says it, since it last did.
     Spent { user: &'a str, messages: u64, bytes: u64 },
     /// Counts as news and says nothing: an answer shows that all before it has been dealt with.
@@ -170,23 +168,6 @@ pub(crate) struct Delivered<'a> {
     pub(crate) message: &'a [u8],
 }
 
-/// Whose connections end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whose<'a> {
-    User(&'a str),
-    Vhost(&'a str),
-}
-
-impl Whose<'_> {
-    /// Whether a connection of that user to that virtual host is meant.
-    pub(crate) fn includes(self, user: &str, vhost: &str) -> bool {
-        match self {
-            Whose::User(name) => name == user,
-            Whose::Vhost(name) => name == vhost,
-        }
-    }
-}
-
 /// Bytes before each word: its kind, and how many follow.
 const HEAD_BYTES: usize = 5;
 
@@ -199,33 +180,31 @@ mod kind {
     pub(super) const RELIEVED: u8 = 4;
     pub(super) const FORGOTTEN: u8 = 5;
     pub(super) const UNHEARD: u8 = 6;
-    pub(super) const USER_ENDED: u8 = 7;
-    pub(super) const VHOST_ENDED: u8 = 8;
-    pub(super) const SYNC: u8 = 9;
-    pub(super) const CONNECT: u8 = 10;
-    pub(super) const OPEN: u8 = 11;
-    pub(super) const PUBLISH: u8 = 12;
-    pub(super) const SETTLE: u8 = 13;
-    pub(super) const REQUEST: u8 = 14;
-    pub(super) const CLOSE: u8 = 15;
-    pub(super) const DISCONNECT: u8 = 16;
-    pub(super) const DRAINED: u8 = 17;
-    pub(super) const DELIVER: u8 = 18;
-    pub(super) const CONFIRM: u8 = 19;
-    pub(super) const RETURNED: u8 = 20;
-    pub(super) const CANCELLED: u8 = 21;
-    pub(super) const REPLY: u8 = 22;
-    pub(super) const REFUSED: u8 = 23;
-    pub(super) const STORES: u8 = 24;
-    pub(super) const OUTRUN: u8 = 25;
-    pub(super) const BLOCKED: u8 = 26;
-    pub(super) const UNBLOCKED: u8 = 27;
-    pub(super) const CONGESTED: u8 = 28;
-    pub(super) const SPENT: u8 = 29;
-    pub(super) const ADMIT: u8 = 30;
-    pub(super) const LEFT: u8 = 31;
-    pub(super) const ADMITTED: u8 = 32;
-    pub(super) const FLOOD: u8 = 33;
-    pub(super) const ROW: u8 = 34;
-    pub(super) const IN_ROW: u8 = 35;
+    pub(super) const SYNC: u8 = 7;
+    pub(super) const CONNECT: u8 = 8;
+    pub(super) const OPEN: u8 = 9;
+    pub(super) const PUBLISH: u8 = 10;
+    pub(super) const SETTLE: u8 = 11;
+    pub(super) const REQUEST: u8 = 12;
+    pub(super) const CLOSE: u8 = 13;
+    pub(super) const DISCONNECT: u8 = 14;
+    pub(super) const DRAINED: u8 = 15;
+    pub(super) const DELIVER: u8 = 16;
+    pub(super) const CONFIRM: u8 = 17;
+    pub(super) const RETURNED: u8 = 18;
+    pub(super) const CANCELLED: u8 = 19;
+    pub(super) const REPLY: u8 = 20;
+    pub(super) const REFUSED: u8 = 21;
+    pub(super) const STORES: u8 = 22;
+    pub(super) const OUTRUN: u8 = 23;
+    pub(super) const BLOCKED: u8 = 24;
+    pub(super) const UNBLOCKED: u8 = 25;
+    pub(super) const CONGESTED: u8 = 26;
+    pub(super) const SPENT: u8 = 27;
+    pub(super) const ADMIT: u8 = 28;
+    pub(super) const LEFT: u8 = 29;
+    pub(super) const ADMITTED: u8 = 30;
+    pub(super) const FLOOD: u8 = 31;
+    pub(super) const ROW: u8 = 32;
+    pub(super) const IN_ROW: u8 = 33;
 }

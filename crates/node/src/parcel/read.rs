@@ -1,6 +1,6 @@
 //! Bytes to words.
 
-use super::{Delivered, FromHome, SessionName, ToHome, Whose, Word, kind};
+use super::{Delivered, FromHome, SessionName, ToHome, Word, kind};
 use angarium_engine::{Confirm, ConnectionId, Outcome, SessionId, Settle};
 
 /// Takes a parcel apart. It comes from this very program, so what it cannot read is a bug, which is
@@ -51,12 +51,6 @@ impl<'a> Words<'a> {
                 subject: fields.text()?,
                 reply: fields.text()?,
             },
-            kind::USER_ENDED => {
-                Word::Ended { whose: Whose::User(fields.text()?), why: fields.text()? }
-            }
-            kind::VHOST_ENDED => {
-                Word::Ended { whose: Whose::Vhost(fields.text()?), why: fields.text()? }
-            }
             kind::SPENT => {
                 Word::Spent { messages: fields.u64()?, bytes: fields.u64()?, user: fields.text()? }
             }

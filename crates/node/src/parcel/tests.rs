@@ -22,8 +22,6 @@ fn words_come_back() {
         Word::Relieved(ConnectionId(u32::MAX)),
         Word::Forgotten(ConnectionId(0)),
         Word::Unheard { publisher: ConnectionId(1), subject: "a.b", reply: "_INBOX.1" },
-        Word::Ended { whose: Whose::User("guest"), why: "deleted" },
-        Word::Ended { whose: Whose::Vhost("/"), why: "" },
         Word::Spent { user: "guest", messages: 3, bytes: u64::MAX },
         Word::Sync,
         Word::ToHome(ToHome::Connect { connection: ConnectionId(7), user: "guest", vhost: "/" }),

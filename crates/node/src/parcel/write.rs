@@ -1,6 +1,6 @@
 //! Words to bytes.
 
-use super::{Delivered, FromHome, HEAD_BYTES, SessionName, ToHome, Whose, Word, kind};
+use super::{Delivered, FromHome, HEAD_BYTES, SessionName, ToHome, Word, kind};
 use angarium_engine::{
     Confirm, Delivery, Forward, MessageView, Outcome, Publish, SessionId, Settle,
 };
@@ -26,13 +26,6 @@ impl Word<'_> {
             Word::Unheard { publisher, subject, reply } => {
                 let publisher = publisher.0.to_le_bytes();
                 put(parcel, kind::UNHEARD, &[&publisher, &text(subject), &text(reply)]);
-            }
-            Word::Ended { whose, why } => {
-                let (kind, name) = match whose {
-                    Whose::User(name) => (kind::USER_ENDED, name),
-                    Whose::Vhost(name) => (kind::VHOST_ENDED, name),
-                };
-                put(parcel, kind, &[&text(name), &text(why)]);
             }
             Word::Spent { user, messages, bytes } => {
                 let amounts = [messages.to_le_bytes(), bytes.to_le_bytes()];

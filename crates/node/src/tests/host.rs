@@ -46,10 +46,10 @@ struct Client {
 /// A node and what surrounds it.
 pub(super) struct Host {
     /// By shard; none while it is down.
-    nodes: Vec<Node>,
+    pub(super) nodes: Vec<Node>,
     shards: usize,
     pub(super) disk: FaultyStorage,
-    now: Time,
+    pub(super) now: Time,
     clients: Vec<Client>,
     jobs: Vec<Job>,
     reads: Vec<ReadJob>,

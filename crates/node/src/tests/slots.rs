@@ -3,9 +3,14 @@
 use super::broker::Broker;
 use super::host::{Host, Said};
 use super::takers::World;
-use angarium_engine::{Laggard, Time};
-use angarium_protocol::amqp091::codec::Method;
+use angarium_engine::{
+    Arguments, Binding, BindingTarget, Durability, Laggard, QueueDeclaration, QueueOptions,
+    Request, ShardId, Time,
+};
+use angarium_protocol::amqp091::codec::{Method, Table};
+use angarium_protocol::amqp091::frame;
 use angarium_protocol::{Peer, Protocol};
+use std::time::Duration;
 
 #[test]
 fn deliveries_that_come_too_late_for_their_session_take_no_room_from_the_next() {
@@ -69,4 +74,88 @@ fn a_newcomer_does_not_wait_for_the_end_of_subscriptions_of_the_one_before_it() 
         let turns = broker.replace("a", "b");
         assert!(turns < 10, "PONG after {turns} turns, behind {count} subscriptions");
     }
+}
+
+#[test]
+fn one_who_reads_slowly_does_not_gather_those_that_waited_for_it() {
+    let mut world = World::new(|options| options.quota.laggard = Some(Laggard::DropOldest));
+    let (slow, quick, publisher) = (world.connect(""), world.connect(""), world.connect(""));
+    world.send(slow, "SUB s 1\r\n");
+    world.send(quick, "SUB q 1\r\n");
+    world.takes(slow, 0);
+    let slot = world.clients[slow].slot.unwrap();
+    let from = world.clients[publisher].slot.unwrap();
+    let message = format!("PUB s 1000\r\n{:1000}\r\n", "");
+    let mut most = 0;
+    for _ in 0..500 {
+        if world.node.wants_read(from) {
+            world.send(publisher, &format!("{}PUB q 1\r\nx\r\n", message.repeat(4)));
+        }
+        world.turns();
+        // It takes a little each time, and stays behind.
+        world.node.sent(slot, 10);
+        world.now = world.now.plus(Duration::from_millis(1));
+        world.node.expire(world.now);
+        most = most.max(world.node.world.egress[slot.0 as usize].waiting());
+    }
+    assert_eq!(most, 1);
+}
+
+/// A virtual host with a queue that catches many subjects.
+fn vhost_with_bindings(host: &mut Host, count: usize) {
+    host.operate("/", Request::CreateVhost { name: "other".to_owned() }).unwrap();
+    let all = || ".*".to_owned();
+    let (user, vhost) = ("user".to_owned(), "other".to_owned());
+    let permit =
+        Request::SetPermissions { user, vhost, configure: all(), write: all(), read: all() };
+    host.operate("/", permit).unwrap();
+    let options = QueueOptions { durability: Durability::Memory, ..QueueOptions::default() };
+    let queue = QueueDeclaration { name: "q".to_owned(), options: Some(options) };
+    host.operate("other", Request::DeclareQueue(queue)).unwrap();
+    for number in 0..count {
+        let binding = Binding {
+            source: "amq.topic".to_owned(),
+            target: BindingTarget::Queue("q".to_owned()),
+            key: format!("key.{number}"),
+            arguments: Arguments::new(),
+        };
+        host.operate("other", Request::Bind(binding)).unwrap();
+    }
+}
+
+#[test]
+fn one_that_comes_to_a_virtual_host_while_its_deletion_is_told_ends_with_it() {
+    let mut host = Host::new(2);
+    vhost_with_bindings(&mut host, 1_500);
+    // A client of the other shard that has logged in and not said where it wants to.
+    let now = host.now;
+    let slot = host.nodes[1].connected(now, Peer { local: true, ..Peer::default() });
+    let say = |host: &mut Host, method: &Method<'_>| {
+        let mut bytes = Vec::new();
+        method.write_frame(0, &mut bytes);
+        host.nodes[1].received(now, slot, &bytes);
+    };
+    host.nodes[1].received(now, slot, &frame::PROTOCOL_HEADER);
+    let client_properties = Table::default();
+    let (mechanism, response, locale) = ("PLAIN", &b"\0user\0secret"[..], "en_US");
+    let login = Method::ConnectionStartOk { client_properties, mechanism, response, locale };
+    say(&mut host, &login);
+    host.settle_down();
+    say(&mut host, &Method::ConnectionTuneOk { channel_max: 10, frame_max: 131_072, heartbeat: 0 });
+    host.settle_down();
+    // Its virtual host is deleted, which takes more than one parcel to say.
+    host.ask("/", Request::DeleteVhost { name: "other".to_owned() });
+    host.nodes[0].end_turn(now);
+    let parcels: Vec<_> = std::iter::from_fn(|| host.nodes[0].next_parcel()).collect();
+    assert!(parcels.len() > 1);
+    let open = Method::ConnectionOpen { virtual_host: "other", capabilities: "", insist: false };
+    for (at, (_, parcel)) in parcels.into_iter().enumerate() {
+        host.nodes[1].arrived(now, ShardId(0), parcel);
+        if at == 0 {
+            say(&mut host, &open);
+        }
+        host.nodes[1].end_turn(now);
+    }
+    host.settle_down();
+    assert_eq!(host.nodes[1].end_reason(slot), Some("virtual host 'other' was deleted"));
 }
