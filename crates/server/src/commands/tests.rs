@@ -10,6 +10,8 @@ use crate::settings::{Settings, Sources};
 use angarium_journal::{Disk, FaultyStorage, Storage};
 use angarium_protocol::amqp091::codec::Properties;
 use serde_json::{Value, json};
+use std::net::TcpStream;
+use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -52,7 +54,12 @@ impl Running {
         let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         tcp.set_nonblocking(true).unwrap();
         let http = tcp.local_addr().unwrap().to_string();
-        let endpoints = Endpoints { tcp: Some(tcp), unix: None };
+        let socket = folder.path().join("admin.sock");
+        // An earlier broker may have been in the same folder.
+        let _ = std::fs::remove_file(&socket);
+        let unix = UnixListener::bind(socket).unwrap();
+        unix.set_nonblocking(true).unwrap();
+        let endpoints = Endpoints { tcp: Some(tcp), unix: Some(unix) };
         http::start(endpoints, mailboxes.clone(), vec!["guest".into()]).unwrap();
         let mailbox = mailboxes.home().clone();
         Running { mailbox, shards: Some(broker), amqp, http, folder }
@@ -549,4 +556,14 @@ fn what_a_client_sent_before_it_went_is_taken_though_it_waits() {
         assert!(Instant::now() < until, "{:?} of 1,500", messages());
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+#[test]
+fn an_operator_finds_room_whatever_others_do() {
+    let running = Running::start();
+    let others: Vec<TcpStream> =
+        (0..300).map(|_| TcpStream::connect(&running.http).unwrap()).collect();
+    let broker = Broker::Socket(running.folder.path().join("admin.sock"));
+    assert!(broker.ask("GET", "/api/queues", None).unwrap().is_array());
+    drop(others);
 }

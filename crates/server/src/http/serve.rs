@@ -10,12 +10,16 @@ use axum::response::{IntoResponse, Response};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use rustix::net::sockopt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// HTTP connections at once.
+/// Connections at once over TCP, and as many by the Unix socket: those who may open its file find room
+/// whatever others do.
 const CONNECTIONS_MAX: usize = 256;
+/// How long what is sent to a client may wait for it to take anything.
+const SEND_TIMEOUT_MILLIS: u32 = 30_000;
 /// How long a client may take to send a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a request may take.
@@ -55,18 +59,18 @@ pub fn start(
 }
 
 async fn serve(endpoints: Endpoints, state: State) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut tasks = tokio::task::JoinSet::new();
     if let Some(listener) = endpoints.tcp {
-        tasks.spawn(serve_tcp(listener, state.clone(), Arc::clone(&room)));
+        tasks.spawn(serve_tcp(listener, state.clone()));
     }
     if let Some(listener) = endpoints.unix {
-        tasks.spawn(serve_unix(listener, state, room));
+        tasks.spawn(serve_unix(listener, state));
     }
     while tasks.join_next().await.is_some() {}
 }
 
-async fn serve_tcp(listener: std::net::TcpListener, state: State, room: Arc<Semaphore>) {
+async fn serve_tcp(listener: std::net::TcpListener, state: State) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let listener = match tokio::net::TcpListener::from_std(listener) {
         Ok(listener) => listener,
         Err(error) => return tracing::error!(%error, "cannot serve HTTP"),
@@ -76,6 +80,8 @@ async fn serve_tcp(listener: std::net::TcpListener, state: State, room: Arc<Sema
         match listener.accept().await {
             Ok((stream, address)) => {
                 let caller = Caller::Remote(address.ip().to_canonical());
+                // Where the system has no such limit the connection is as good as any other.
+                let _ = sockopt::set_tcp_user_timeout(&stream, SEND_TIMEOUT_MILLIS);
                 tokio::spawn(connection(TokioIo::new(stream), state.clone(), caller, permit));
             }
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
@@ -83,11 +89,8 @@ async fn serve_tcp(listener: std::net::TcpListener, state: State, room: Arc<Sema
     }
 }
 
-async fn serve_unix(
-    listener: std::os::unix::net::UnixListener,
-    state: State,
-    room: Arc<Semaphore>,
-) {
+async fn serve_unix(listener: std::os::unix::net::UnixListener, state: State) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let listener = match tokio::net::UnixListener::from_std(listener) {
         Ok(listener) => listener,
         Err(error) => return tracing::error!(%error, "cannot serve administration"),

@@ -323,6 +323,8 @@ impl Shard {
         self.hand_out();
         self.send_parcels();
         self.flush();
+        // Whoever was sent all that there was of it in memory wants more of what is on the disk.
+        self.hand_out_spill();
         self.resume_paused();
         self.go_on_ending();
         self.send_parcels();
@@ -401,6 +403,13 @@ impl Shard {
         is_due
     }
 
+    /// Hands the spill log's work to its thread.
+    fn hand_out_spill(&mut self) {
+        while let Some(job) = self.node.next_spill_job() {
+            self.spill.start(job);
+        }
+    }
+
     /// Hands work to the threads that may block, and operators their answers.
     fn hand_out(&mut self) {
         self.answer_operators();
@@ -410,9 +419,7 @@ impl Shard {
         while let Some(why) = self.node.next_refused_login() {
             self.complain(&why);
         }
-        while let Some(job) = self.node.next_spill_job() {
-            self.spill.start(job);
-        }
+        self.hand_out_spill();
         let Some(journal) = &mut self.journal else { return };
         while let Some(job) = self.node.next_job() {
             journal.start(job);
