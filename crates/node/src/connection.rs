@@ -32,6 +32,8 @@ pub(crate) struct Connection {
     pub(crate) is_slowed: bool,
     /// It asked for much at once; the rest of its input has to wait for the next turn.
     pub(crate) is_resting: bool,
+    /// There was input from it when so much was unsent that it could ask for no more.
+    pub(crate) waits_for_room: bool,
     /// What is measured of it, where its rate is bounded.
     pub(crate) metered: Option<Box<Metered>>,
     /// Bytes received and sent since it was accepted.

@@ -89,6 +89,13 @@ impl Node {
         connection.ended.is_none() && !is_held_up
     }
 
+    /// What it asks for waits until some of what is unsent to it has left.
+    fn wait_for_room(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.connections[id.0 as usize].as_mut() {
+            connection.waits_for_room = true;
+        }
+    }
+
     /// Presents input to a session until it uses no more, or has had its turn; returns how much it used.
     fn drive(&mut self, now: Time, id: ConnectionId, input: &[u8]) -> usize {
         let mut used = 0;
@@ -99,7 +106,11 @@ impl Node {
             if connection.ended.is_some() {
                 return input.len();
             }
-            if connection.session.is_waiting() || connection.is_throttled() || self.is_choked(id) {
+            if connection.session.is_waiting() || connection.is_throttled() {
+                return used;
+            }
+            if self.is_choked(id) {
+                self.wait_for_room(id);
                 return used;
             }
             let end = if connection.metered.is_some() {

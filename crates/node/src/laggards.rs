@@ -3,13 +3,16 @@
 use crate::egress::Egress;
 use crate::node::Node;
 use crate::oldest::Whose;
-use crate::spill::{Next, SpillDone, SpillJob, SpillStats};
+use crate::spill::{Next, PASSED_MAX, SpillDone, SpillJob, SpillStats};
 use crate::world::{Behind, World};
 use angarium_engine::{ConnectionId, Delivery, Engine, Heard, Laggard, Time};
 use angarium_protocol::Session;
 
 /// Unsent bytes from which on what is to be spooled is.
 const SPOOL_AT_BYTES: usize = 1 << 20;
+/// What laggards are handed in one turn when a piece has come from the disk, or somewhat more: others are to
+/// have theirs.
+const REFILL_BYTES: usize = 256 << 10;
 /// A laggard that misses its oldest messages misses at least this part of what it may have unsent, so
 /// that the rest is seldom moved.
 const DROP_PART: usize = 16;
@@ -121,10 +124,12 @@ impl World {
         Heard::Well
     }
 
-    /// Writes what a connection has in the spill log into its outlet, as far as there is room.
-    pub(crate) fn refill(&mut self, id: ConnectionId) {
-        let Some(number) = self.egress[id.0 as usize].spooled else { return };
-        let mut has_output = false;
+    /// Writes what a connection has in the spill log into its outlet, as far as there is room; returns how
+    /// many bytes were looked at.
+    pub(crate) fn refill(&mut self, id: ConnectionId) -> usize {
+        let Some(number) = self.egress[id.0 as usize].spooled else { return 0 };
+        let (mut has_output, mut looked_at) = (false, 0);
+        let before = self.egress[id.0 as usize].unsent();
         while self.egress[id.0 as usize].unsent() < self.egress_bytes_max {
             match self.spill.next(number) {
                 Next::Message(delivery) => {
@@ -132,6 +137,10 @@ impl World {
                     has_output = true;
                 }
                 Next::Waits => break,
+                Next::Rests => {
+                    looked_at += PASSED_MAX;
+                    break;
+                }
                 Next::CaughtUp => {
                     self.end_spooling(id);
                     self.caught_up.push(id);
@@ -142,12 +151,16 @@ impl World {
         if has_output {
             self.touch(id);
         }
+        looked_at + self.egress[id.0 as usize].unsent() - before
     }
 
-    /// Writes what has come from the disk for whom there is room.
+    /// Writes what has come from the disk for whom there is room; where those are many, for some of them.
     pub(crate) fn refill_stirred(&mut self) {
-        for id in self.spill.take_stirred() {
-            self.refill(id);
+        let mut looked_at = 0;
+        while looked_at < REFILL_BYTES
+            && let Some(id) = self.spill.take_stirred()
+        {
+            looked_at += self.refill(id);
         }
     }
 
@@ -182,7 +195,6 @@ impl Node {
     /// A job of the spill log ended.
     pub fn spill_done(&mut self, done: SpillDone) {
         self.world.spill.done(done);
-        self.world.refill_stirred();
     }
 
     /// Pieces of the spill log that could not be written or read.

@@ -192,6 +192,7 @@ impl Node {
             flood_at_home: None,
             is_slowed: false,
             is_resting: false,
+            waits_for_room: false,
             metered: None,
             received_bytes: 0,
             sent_bytes: 0,
@@ -255,7 +256,14 @@ impl Node {
             self.engine.writable(id);
         }
         self.world.tell_drained(id);
-        if was_choked && !self.is_choked(id) {
+        if self.is_choked(id) {
+            return;
+        }
+        // It may be choked no longer for its oldest messages' having been dropped.
+        let connection = self.connections[id.0 as usize].as_mut();
+        let had_to_wait =
+            connection.is_some_and(|connection| std::mem::take(&mut connection.waits_for_room));
+        if was_choked || had_to_wait {
             self.resumable.push(id);
         }
     }
@@ -339,6 +347,7 @@ impl Node {
             || !self.resumable.is_empty()
             || !self.resting.is_empty()
             || !self.arrivals.is_empty()
+            || self.world.spill.has_stirred()
     }
 
     /// When [`Node::expire`] next has something to do.

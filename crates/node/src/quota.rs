@@ -56,12 +56,12 @@ impl Node {
         metered.user = has_user.then_some(user);
         let messages = quota.get(Bound::ConnectionMessages);
         metered.own.set(messages, quota.get(Bound::ConnectionBytes));
-        if metered.own.is_idle() && !has_user {
+        if metered.is_waiting() || metered.own.is_idle() {
+            // What it sends next is measured anew.
             self.rates.release(id, &mut metered);
             self.resumable.push(id);
-        } else {
-            connection.metered = Some(metered);
         }
+        connection.metered = (has_user || !metered.own.is_idle()).then_some(metered);
     }
 
     /// So much came from a connection: where its rate is bounded, it may have to wait.

@@ -44,11 +44,14 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Sets what may come in a second; what has come stays counted.
+    /// Sets what may come in a second. What has come stays counted where that is as before; a debt that
+    /// another rate has made is forgiven.
     pub(crate) fn set(&mut self, messages: Option<u64>, bytes: Option<u64>) {
         for (bucket, rate) in [(&mut self.messages, messages), (&mut self.bytes, bytes)] {
-            let paid_at = bucket.map_or(0, |bucket| bucket.paid_at);
-            *bucket = rate.map(|rate| Bucket { paid_at, ..Bucket::new(rate) });
+            let new = rate.map(Bucket::new);
+            if bucket.map(|bucket| bucket.rate) != new.map(|bucket| bucket.rate) {
+                *bucket = new;
+            }
         }
     }
 

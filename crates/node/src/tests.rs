@@ -8,6 +8,7 @@ mod rights;
 mod rows;
 mod shards;
 mod slots;
+mod spooled;
 mod takers;
 mod turns;
 mod waits;

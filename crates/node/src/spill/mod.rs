@@ -8,12 +8,14 @@
 
 mod chunk;
 mod job;
+mod laggard;
 mod record;
 #[cfg(test)]
 mod tests;
 
 use self::chunk::{Chunk, Owed, Place, Stored};
 use self::job::{File, Outcome, Work};
+use self::laggard::Laggard;
 use self::record::{Recipient, Record};
 use crate::oldest::Whose;
 use angarium_engine::{ConnectionId, Delivery, Lost, SessionId};
@@ -31,6 +33,8 @@ const KEPT: usize = 2;
 const READS_MAX: usize = 4;
 /// Clients with something in the log; what would be for one more is missed.
 const LAGGARDS_MAX: usize = 1_000;
+/// Bytes of others' messages that a laggard's cursor passes at a time.
+pub(crate) const PASSED_MAX: usize = 1 << 20;
 
 /// Files without a chunk that are kept while somebody lags: the room is that of other shards, too.
 const FREE_MAX: usize = 16;
@@ -106,31 +110,8 @@ pub(crate) struct Spill {
     /// What listeners miss that had been taken for them.
     lost: Vec<(SessionId, u64, Lost)>,
     /// Connections whose cursors are where something has changed.
-    stirred: Vec<ConnectionId>,
+    stirred: VecDeque<ConnectionId>,
     stats: SpillStats,
-}
-
-/// One client's place in the log.
-#[derive(Debug)]
-struct Laggard {
-    connection: ConnectionId,
-    chunk: u64,
-    offset: usize,
-    /// Recipients of the record there that were looked at.
-    recipient: usize,
-    listeners: Vec<Listener>,
-    by_whose: BTreeMap<Whose, u32>,
-}
-
-/// One of its listeners.
-#[derive(Debug)]
-struct Listener {
-    whose: Whose,
-    name: Box<str>,
-    /// What it would miss if the chunk that is being filled were lost.
-    owed: Lost,
-    /// What it has read of the chunk where the cursor is.
-    read: Lost,
 }
 
 /// What a laggard finds at its place.
@@ -140,6 +121,8 @@ pub(crate) enum Next<'a> {
     Message(Delivery<'a>),
     /// It is on the disk, and has been asked for.
     Waits,
+    /// Others' messages, many of them: it is stirred, to look further when others have had their turn.
+    Rests,
     /// Nothing: it has read everything.
     CaughtUp,
 }
@@ -148,6 +131,7 @@ pub(crate) enum Next<'a> {
 enum Step {
     At { chunk: u64, offset: usize, recipient: Recipient },
     Waits,
+    Rests,
     CaughtUp,
 }
 
@@ -174,7 +158,7 @@ impl Spill {
             broken: Vec::new(),
             files: 0,
             lost: Vec::new(),
-            stirred: Vec::new(),
+            stirred: VecDeque::new(),
             stats: SpillStats::default(),
         }
     }
@@ -236,14 +220,7 @@ impl Spill {
     fn add(&mut self, connection: ConnectionId) -> u32 {
         let id = self.next_laggard;
         self.next_laggard = self.next_laggard.wrapping_add(1).max(1);
-        let laggard = Laggard {
-            connection,
-            chunk: self.open_number(),
-            offset: self.record,
-            recipient: 0,
-            listeners: Vec::new(),
-            by_whose: BTreeMap::new(),
-        };
+        let laggard = Laggard::new(connection, self.open_number(), self.record);
         self.laggards.insert(id, laggard);
         id
     }
@@ -301,6 +278,7 @@ impl Spill {
         let (chunk, offset, recipient) = match self.step(id) {
             Step::At { chunk, offset, recipient } => (chunk, offset, recipient),
             Step::Waits => return Next::Waits,
+            Step::Rests => return Next::Rests,
             Step::CaughtUp => return Next::CaughtUp,
         };
         let laggard = &self.laggards[&id];
@@ -370,6 +348,12 @@ impl Spill {
                 None => {
                     laggard.offset += record.bytes;
                     laggard.recipient = 0;
+                    laggard.passed += record.bytes;
+                    if laggard.passed > PASSED_MAX {
+                        laggard.passed = 0;
+                        self.stirred.push_back(laggard.connection);
+                        return Step::Rests;
+                    }
                 }
             }
         }
@@ -442,9 +426,13 @@ impl Spill {
         }
     }
 
-    /// Takes the connections whose cursors are where something has changed.
-    pub(crate) fn take_stirred(&mut self) -> Vec<ConnectionId> {
-        std::mem::take(&mut self.stirred)
+    /// Takes one of the connections whose cursors are where something has changed.
+    pub(crate) fn take_stirred(&mut self) -> Option<ConnectionId> {
+        self.stirred.pop_front()
+    }
+
+    pub(crate) fn has_stirred(&self) -> bool {
+        !self.stirred.is_empty()
     }
 
     /// Takes what listeners miss that had been taken for them: their session, their tag, how many.
@@ -553,35 +541,6 @@ impl Spill {
             if let Some(chunk) = at.and_then(|at| self.chunks.get_mut(at as usize)) {
                 chunk.unload();
             }
-        }
-    }
-}
-
-impl Laggard {
-    /// The number of the listener that a delivery is for.
-    fn listener(&mut self, delivery: &Delivery<'_>) -> u32 {
-        let whose = Whose { session: delivery.session.number, tag: delivery.tag };
-        let next = u32::try_from(self.listeners.len()).expect("limits keep listeners below 2^32");
-        let number = *self.by_whose.entry(whose).or_insert(next);
-        if number == next {
-            let name = delivery.subscription.into();
-            self.listeners.push(Listener {
-                whose,
-                name,
-                owed: Lost::default(),
-                read: Lost::default(),
-            });
-        }
-        number
-    }
-
-    /// Goes to the beginning of a chunk.
-    fn enter(&mut self, chunk: u64) {
-        self.chunk = chunk;
-        self.offset = 0;
-        self.recipient = 0;
-        for listener in &mut self.listeners {
-            listener.read = Lost::default();
         }
     }
 }

@@ -64,7 +64,7 @@ impl World {
     }
 
     /// What a laggard reads, at most so many, without the disk's doing anything; `~` where it has to
-    /// wait, `.` where it has caught up and is none any more.
+    /// wait, `-` where it rests, `.` where it has caught up and is none any more.
     fn read(&mut self, name: char, most: usize) -> (Vec<u64>, char) {
         let number = self.laggards[&name];
         let mut read = Vec::new();
@@ -76,6 +76,7 @@ impl World {
                     read.push(delivery.message.routing_key.parse().unwrap());
                 }
                 Next::Waits => return (read, '~'),
+                Next::Rests => return (read, '-'),
                 Next::CaughtUp => {
                     self.spill.end(number);
                     self.laggards.remove(&name);
@@ -284,6 +285,19 @@ fn a_chunk_that_cannot_be_written_or_read_is_missed_and_nothing_else() {
 }
 
 #[test]
+fn who_passes_many_messages_of_others_rests_in_between() {
+    let mut world = World::new(MANY);
+    for number in 0..40 {
+        world.store(if number % 10 == 0 { "ab" } else { "b" }, LARGE);
+    }
+    for expected in [vec![1, 11], vec![21], vec![31]] {
+        assert_eq!(world.read('a', 9), (expected, '-'));
+        assert_eq!(world.spill.take_stirred(), Some(ConnectionId('a'.into())));
+    }
+    assert_eq!(world.read('a', 9), (vec![], '.'));
+}
+
+#[test]
 fn who_waits_for_a_chunk_that_is_given_up_goes_on() {
     let mut world = World::new(4 << 20);
     for _ in 0..35 {
@@ -295,7 +309,7 @@ fn who_waits_for_a_chunk_that_is_given_up_goes_on() {
     for _ in 0..20 {
         world.store("a", LARGE);
     }
-    assert!(world.spill.take_stirred().contains(&ConnectionId('a'.into())));
+    assert_eq!(world.spill.take_stirred(), Some(ConnectionId('a'.into())));
     assert_eq!(world.drain('a').last(), Some(&55));
 }
 

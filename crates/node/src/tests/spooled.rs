@@ -1,0 +1,112 @@
+//! What waits on the disk for many clients is handed out a part at a time, and goes on by itself.
+
+use super::takers::World;
+use angarium_engine::{Bound, Laggard, Quota, Request};
+use std::time::Duration;
+
+/// As many as hear the same messages, and take none before they wait on the disk.
+fn spooling(count: usize, messages: usize) -> (World, Vec<usize>) {
+    let mut world = World::new(|options| {
+        options.egress_bytes_max = 256 << 10;
+        options.quota = Quota::default().with_laggard(Laggard::Spool);
+        options.spill.bytes_max = 1 << 30;
+    });
+    let publisher = world.connect("");
+    let slow: Vec<usize> = (0..count).map(|_| world.connect("")).collect();
+    for client in &slow {
+        world.send(*client, "SUB s 1\r\n");
+        world.takes(*client, 0);
+    }
+    let message = format!("PUB s 10000\r\n{:10000}\r\n", "");
+    for _ in 0..messages {
+        world.send(publisher, &message);
+        world.turns();
+    }
+    (world, slow)
+}
+
+#[test]
+fn a_piece_that_comes_from_the_disk_is_handed_out_in_many_turns() {
+    let (mut world, slow) = spooling(40, 4_500);
+    let slots: Vec<_> = slow.iter().map(|client| world.clients[*client].slot.unwrap()).collect();
+    let mut most = 0;
+    for _ in 0..60 {
+        // All of them take what there is, and wait for the same piece.
+        for slot in &slots {
+            while let count @ 1.. = world.node.outgoing(*slot).len() {
+                world.node.sent(*slot, count);
+            }
+        }
+        world.node.end_turn(world.now);
+        let jobs: Vec<_> = std::iter::from_fn(|| world.node.next_spill_job()).collect();
+        for job in jobs {
+            world.node.spill_done(job.run(&world.spill));
+        }
+        loop {
+            let unsent = || slots.iter().map(|slot| world.node.unsent(*slot)).sum::<usize>();
+            let before = unsent();
+            world.node.end_turn(world.now);
+            let unsent = || slots.iter().map(|slot| world.node.unsent(*slot)).sum::<usize>();
+            most = most.max(unsent() - before);
+            if !world.node.has_work() {
+                break;
+            }
+        }
+        world.node.take_dirty(&mut Vec::new());
+    }
+    assert!((300_000..700_000).contains(&most), "{most} bytes in one turn");
+}
+
+#[test]
+fn one_that_was_choked_goes_on_when_its_oldest_messages_are_dropped() {
+    // As much may be unsent as chokes a connection.
+    let most = 4 * super::host::EGRESS_BYTES_MAX as u64;
+    let mut world = World::new(|options| {
+        options.quota = Quota::default().with(Bound::UnsentBytes, most);
+        options.quota.laggard = Some(Laggard::DropOldest);
+    });
+    let (slow, publisher) = (world.connect(""), world.connect(""));
+    world.send(slow, "SUB s 1\r\n");
+    world.takes(slow, 0);
+    let slot = world.clients[slow].slot.unwrap();
+    let mut number = 0;
+    let mut publish = |world: &mut World| {
+        world.publish(publisher, "s", number..number + 1);
+        number += 1;
+        assert!(number < 2_000);
+    };
+    while !world.node.is_choked(slot) {
+        publish(&mut world);
+    }
+    // The host had read it just before.
+    world.send(slow, "PING\r\n");
+    while world.node.is_choked(slot) {
+        publish(&mut world);
+    }
+    world.takes(slow, usize::MAX);
+    world.pass(Duration::from_secs(5));
+    let text = String::from_utf8_lossy(&world.clients[slow].input).into_owned();
+    assert!(text.contains("PONG\r\n"), "it is read from: {}", world.node.wants_read(slot));
+}
+
+#[test]
+fn a_higher_rate_holds_for_those_that_wait_already() {
+    for bound in [Bound::Bytes, Bound::ConnectionBytes] {
+        let mut world = World::new(|_| {});
+        let client = world.connect("");
+        let set = |world: &mut World, rate: u64| {
+            let quota = Quota::default().with(bound, rate);
+            let user = world.node.connections(world.now).next().unwrap().session.user.to_owned();
+            super::administer(&mut world.node, world.now, "/", Request::SetQuota { user, quota });
+            world.turns();
+        };
+        set(&mut world, 1);
+        world.send(client, &"PUB s 0\r\n\r\n".repeat(300));
+        world.turns();
+        let slot = world.clients[client].slot.unwrap();
+        assert!(!world.node.wants_read(slot));
+        set(&mut world, 1_000_000);
+        world.pass(Duration::from_secs(1));
+        assert!(world.node.wants_read(slot), "{bound:?}");
+    }
+}
