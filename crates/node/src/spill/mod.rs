@@ -27,7 +27,8 @@ pub use job::{SpillDone, SpillJob, clear_spill};
 
 /// Bytes that may wait to be written; what comes while there are more is missed.
 const UNWRITTEN_BYTES_MAX: usize = 32 << 20;
-/// Full chunks that are not written yet: who catches up soon never sees the disk.
+/// Full chunks that are not written yet: who catches up soon never sees the disk. Not so the large ones, of
+/// one message each.
 const KEPT: usize = 2;
 /// Chunks being read at once.
 const READS_MAX: usize = 4;
@@ -463,7 +464,9 @@ impl Spill {
     fn next_write(&mut self) -> Option<Work> {
         self.next_write = self.next_write.max(self.first);
         let from = (self.next_write - self.first) as usize;
-        let count = self.chunks.len().saturating_sub(KEPT);
+        let most = self.options.chunk_bytes;
+        let kept = self.chunks.iter().rev().take(KEPT).take_while(|chunk| chunk.bytes <= most);
+        let count = self.chunks.len() - kept.count();
         let mut chunks = self.chunks.iter_mut().take(count).skip(from);
         let (chunk, bytes) = chunks.find_map(|chunk| {
             self.next_write += 1;

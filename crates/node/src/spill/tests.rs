@@ -360,6 +360,17 @@ fn one_larger_than_a_chunk_has_one_of_its_own() {
 }
 
 #[test]
+fn large_messages_use_the_room_that_there_is() {
+    let mut world = World::new(MANY);
+    let mut taken = 0;
+    for _ in 0..10 {
+        taken += world.store("a", 12 << 20).len();
+        world.work();
+    }
+    assert_eq!(taken, 10);
+}
+
+#[test]
 fn without_room_nothing_is_taken() {
     let mut world = World::new(0);
     assert_eq!(world.store("a", 1), "");
