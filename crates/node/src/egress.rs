@@ -131,6 +131,10 @@ impl Egress {
         debug_assert!(sent <= self.outlet.bytes.len());
         if sent == self.outlet.bytes.len() {
             self.outlet.bytes.clear();
+            // What it was once behind is much more than it needs again, while it keeps up.
+            if self.outlet.bytes.capacity() > 4 * PIECE_BYTES {
+                self.outlet.bytes = Vec::new();
+            }
         } else if sent > self.outlet.bytes.len() / 2 {
             // Moves less than was sent, so that the sum of all moves stays linear.
             self.outlet.bytes.drain(..sent);

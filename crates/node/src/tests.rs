@@ -1,5 +1,6 @@
 //! Scenarios against a whole node: bytes in, bytes out, over a disk in memory.
 
+mod behind;
 mod broker;
 mod floods;
 mod host;
@@ -8,7 +9,7 @@ mod rights;
 mod rows;
 mod shards;
 mod slots;
-mod spooled;
+
 mod takers;
 mod turns;
 mod waits;

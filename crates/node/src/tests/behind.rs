@@ -1,4 +1,5 @@
-//! What waits on the disk for many clients is handed out a part at a time, and goes on by itself.
+//! Those who are behind: what waits for them is handed out a part at a time, and when they have it nothing is
+//! left of that.
 
 use super::takers::World;
 use angarium_engine::{Bound, Laggard, Quota, Request};
@@ -87,6 +88,25 @@ fn one_that_was_choked_goes_on_when_its_oldest_messages_are_dropped() {
     world.pass(Duration::from_secs(5));
     let text = String::from_utf8_lossy(&world.clients[slow].input).into_owned();
     assert!(text.contains("PONG\r\n"), "it is read from: {}", world.node.wants_read(slot));
+}
+
+#[test]
+fn one_that_has_caught_up_keeps_no_room_for_what_it_was_behind() {
+    let mut world = World::new(|options| {
+        options.quota = Quota::default().with(Bound::UnsentBytes, 8 << 20);
+        options.quota.laggard = Some(Laggard::DropOldest);
+    });
+    let (slow, publisher) = (world.connect(""), world.connect(""));
+    world.send(slow, "SUB s 1\r\n");
+    world.takes(slow, 0);
+    world.publish(publisher, "s", 0..9_000);
+    let slot = world.clients[slow].slot.unwrap();
+    let kept = |world: &World| world.node.world.egress[slot.0 as usize].outlet.bytes.capacity();
+    assert!(kept(&world) > 8 << 20);
+    world.takes(slow, usize::MAX);
+    world.publish(publisher, "s", 0..1);
+    assert_eq!(world.node.unsent(slot), 0);
+    assert!(kept(&world) < 3 << 20, "{} bytes", kept(&world));
 }
 
 #[test]
