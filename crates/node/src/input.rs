@@ -84,6 +84,7 @@ impl Node {
             || self.is_choked(id)
             || self.world.held[id.0 as usize]
             || (!connection.carry.is_empty() && !self.world.mesh.is_settled(id))
+            || self.world.mesh.is_far_ahead(id)
             || (connection.uses_home && self.world.mesh.is_behind(ShardId::HOME))
             || (connection.stores && self.is_journal_congested());
         connection.ended.is_none() && !is_held_up

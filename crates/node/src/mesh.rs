@@ -20,6 +20,8 @@ pub const UNDERWAY_BYTES_MAX: u64 = 4 << 20;
 pub const PARCEL_BYTES: usize = 64 << 10;
 /// Room that a parcel begins with, at most: what is read from a client at once, and its words' heads.
 const ROOM_BYTES_MAX: usize = PARCEL_BYTES + (16 << 10);
+/// News that shards may not know yet before who tells more has to wait.
+const NEWS_UNDERWAY_MAX: u64 = 4_096;
 /// How long somebody who hears a publisher well is remembered.
 const OTHERS: Duration = Duration::from_secs(10);
 /// Bytes of messages from a shard after which it is told that they were taken.
@@ -284,6 +286,14 @@ impl Mesh {
     #[inline]
     pub(crate) fn is_settled(&self, connection: ConnectionId) -> bool {
         self.told_by.get(connection.0 as usize).is_none_or(|told| *told <= self.known)
+    }
+
+    /// Whether there is so much news since what all know that a connection which has told some waits even
+    /// with more of them.
+    #[inline]
+    pub(crate) fn is_far_ahead(&self, connection: ConnectionId) -> bool {
+        let told = self.told_by.get(connection.0 as usize);
+        told.is_some_and(|told| told.saturating_sub(self.known) > NEWS_UNDERWAY_MAX)
     }
 
     /// News came from a shard.

@@ -397,6 +397,11 @@ impl ProtocolWorld for World {
         self.mesh.is_settled(connection)
     }
 
+    #[inline]
+    fn may_tell_more(&self, connection: ConnectionId) -> bool {
+        !self.mesh.is_far_ahead(connection)
+    }
+
     fn authenticate(&mut self, connection: ConnectionId, credentials: Credentials) {
         self.credentials.push((connection, credentials));
     }

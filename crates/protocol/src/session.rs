@@ -121,6 +121,11 @@ pub trait World: Effects {
         let _ = connection;
         true
     }
+    /// Whether a connection of which not all is known may have still more of it to be told.
+    fn may_tell_more(&self, connection: ConnectionId) -> bool {
+        let _ = connection;
+        true
+    }
     /// Has credentials checked; the answer comes by [`Session::authenticated`], later.
     fn authenticate(&mut self, connection: ConnectionId, credentials: Credentials);
     /// A login was refused, for a reason that is not the host's answer to its credentials: the log is

@@ -7,7 +7,7 @@ use super::interest::Place;
 use super::leaving::Sessions;
 use crate::access::{check_pattern, covers};
 use crate::engine::Engine;
-use crate::limits::SUBJECT_BYTES_MAX;
+use crate::limits::{SUBJECT_BYTES_MAX, TOPIC_WORDS_MAX};
 use crate::table::Table;
 use crate::{
     Bound, ConnectionId, Delivery, Effects, Heard, Laggard, Listen, Lost, Refusal, RefusalKind,
@@ -110,6 +110,11 @@ impl Engine {
     ) -> Result<(), Refusal> {
         let slot = self.session_slot(id).ok_or_else(|| Engine::no_session(id))?;
         check_pattern(listen.subject)?;
+        let words = listen.subject.split('.').count();
+        if words > TOPIC_WORDS_MAX {
+            let text = format!("a subject of {words} words has more than {TOPIC_WORDS_MAX}");
+            return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
+        }
         if listen.group.unwrap_or_default().len().max(listen.name.len()) > SUBJECT_BYTES_MAX {
             let text = format!(
                 "the names of a listener and of a group have at most {SUBJECT_BYTES_MAX} bytes"

@@ -209,6 +209,14 @@ fn what_is_no_pattern_is_refused() {
              or '>' inside"
         ));
     }
+    let words = |count| vec!["a"; count].join(".");
+    check(&format!(
+        "a listen {} one
+         a listen {} two
+         > a refused PreconditionFailed: a subject of 129 words has more than 128",
+        words(128),
+        words(129)
+    ));
     let limits = Limits { listeners_max: 2, ..Limits::default() };
     check_in(
         World::with(limits),

@@ -544,3 +544,28 @@ fn who_is_gone_before_home_has_counted_it_takes_nobodys_place() {
     broker.connect("c", 2);
     assert!(broker.is_connected("b") && !broker.is_connected("c"));
 }
+
+#[test]
+fn news_on_their_way_to_a_late_shard_are_bounded() {
+    let mut broker = Broker::new(2);
+    broker.play(
+        "a@0> PING
+         a< PONG",
+    );
+    broker.holds = true;
+    let both = "SUB some.subject.or.other 1\r\nUNSUB 1\r\n".repeat(100);
+    let mut said = 0;
+    while broker.is_read("a") && said < 100_000 {
+        broker.send("a", &both);
+        while broker.turn() && broker.nodes[0].has_work() {}
+        said += 200;
+    }
+    assert!((4_000..10_000).contains(&said), "{said} SUB and UNSUB");
+    // When that shard has taken them, the client goes on.
+    broker.holds = false;
+    broker.play(
+        "a> PING
+         a< PONG",
+    );
+    assert!(broker.is_read("a"));
+}

@@ -330,7 +330,8 @@ impl Session for Connection {
                     // Subscriptions may follow each other; all else comes after all shards know them.
                     let is_subscription =
                         matches!(op, ClientOp::Subscribe { .. } | ClientOp::Unsubscribe { .. });
-                    if !is_subscription && !turn.world.is_settled(self.id) {
+                    let may_follow = is_subscription && turn.world.may_tell_more(self.id);
+                    if !may_follow && !turn.world.is_settled(self.id) {
                         break;
                     }
                     if self.state == State::Greeting && !matches!(op, ClientOp::Connect(_)) {
