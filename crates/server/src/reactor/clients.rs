@@ -125,11 +125,10 @@ fn slot_of(index: usize) -> u32 {
 impl Shard {
     /// A client was accepted: it goes to the shard that has room for it.
     pub(super) fn accepted(&mut self, fd: OwnedFd, peer: Peer, kind: Kind) {
-        if self.neighbours.clients() as u64 >= self.settings.connections_max {
+        if let Err(why) = self.neighbours.has_room(self.settings.connections_max) {
             self.counters.refused += 1;
             if let Some(held_back) = self.complaints.pass(Instant::now()) {
-                let most = self.settings.connections_max;
-                tracing::warn!(most, held_back, "connections-max is reached: refused a client");
+                tracing::warn!(held_back, "refused a client: {why}");
             }
             return;
         }

@@ -9,6 +9,7 @@ mod clients;
 mod clock;
 mod connection;
 mod damage;
+mod descriptors;
 mod histogram;
 mod laggards;
 pub(crate) mod listeners;

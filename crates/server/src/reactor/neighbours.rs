@@ -18,13 +18,15 @@ pub(super) struct Neighbours {
     mailboxes: Arc<[Mailbox]>,
     /// How many clients each shard has, or has been given.
     clients: Arc<[AtomicUsize]>,
+    /// How many the system lets there be.
+    clients_max: u64,
 }
 
 impl Neighbours {
     /// All shards as the first one sees them.
-    pub(super) fn new(mailboxes: Vec<Mailbox>) -> Neighbours {
+    pub(super) fn new(mailboxes: Vec<Mailbox>, clients_max: u64) -> Neighbours {
         let clients = mailboxes.iter().map(|_| AtomicUsize::new(0)).collect();
-        Neighbours { here: ShardId::HOME, mailboxes: mailboxes.into(), clients }
+        Neighbours { here: ShardId::HOME, mailboxes: mailboxes.into(), clients, clients_max }
     }
 
     /// The same as another one of them sees them.
@@ -58,6 +60,21 @@ impl Neighbours {
     }
 
     // ---- clients ----
+
+    /// Whether there may be one more, of so many that the settings allow; if not, why.
+    pub(super) fn has_room(&self, most: u64) -> Result<(), String> {
+        let count = self.clients() as u64;
+        if count >= most {
+            return Err(format!("connections-max ({most}) is reached"));
+        }
+        if count >= self.clients_max {
+            return Err(format!(
+                "{count} clients are as many as the system has files for: raise the limit of open \
+                 files (ulimit -n, LimitNOFILE= of the service)"
+            ));
+        }
+        Ok(())
+    }
 
     /// The shard for a new client, which is counted there from now on.
     pub(super) fn place(&self, protocol: Protocol) -> ShardId {

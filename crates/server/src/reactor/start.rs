@@ -1,6 +1,7 @@
 //! How a broker's shards are started, and how their end is waited for.
 
 use super::clock::Clock;
+use super::descriptors;
 use super::listeners;
 use super::mailbox::{Inbox, Mailbox, mailbox};
 use super::neighbours::Neighbours;
@@ -67,7 +68,16 @@ pub fn start(start: Start) -> Result<Running, String> {
     let (mailboxes, inboxes): (Vec<Mailbox>, Vec<Inbox>) =
         (0..shards).map(|_| mailbox()).collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
     let mut inboxes = inboxes.into_iter();
-    let neighbours = Neighbours::new(mailboxes.clone());
+    let clients_max = descriptors::clients_max(shards);
+    if clients_max < settings.connections_max {
+        let wanted = settings.connections_max;
+        tracing::warn!(
+            "the system has files for {clients_max} clients, not for the {wanted} of connections-max: \
+             raise the limit of open files (ulimit -n, LimitNOFILE= of the service), or lower \
+             connections-max"
+        );
+    }
+    let neighbours = Neighbours::new(mailboxes.clone(), clients_max);
     let (teller, endings) = channel();
     let (ready, is_ready) = channel();
     let clock = Clock::start();

@@ -163,7 +163,8 @@ settings! {
 
     /// Users let in from this host only, whatever their password.
     loopback_users("loopback-users"): Vec<String> = vec!["guest".into()], Restart, Any;
-    /// Connections at once; further ones are closed as they come.
+    /// Connections at once; further ones are closed as they come. Where the system lets the broker have fewer
+    /// files open, it is as many as leave it enough for its journal.
     connections_max("connections-max"): u64 = 20_000, Now, between(1, 4_000_000);
     /// How long a client may take to complete the TLS handshake.
     handshake_timeout("handshake-timeout"): Span = seconds(10), Now,
