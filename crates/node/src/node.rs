@@ -55,6 +55,8 @@ pub struct Node {
     pub(crate) connections: Vec<Option<Box<Connection>>>,
     pub(crate) free: Vec<ConnectionId>,
     serial: u64,
+    /// Why it shuts down, where it does: whoever comes then is told as those who were there.
+    stopping: Option<Box<str>>,
     pub(crate) operators: Operators,
     pub(crate) verifications: VecDeque<Verification>,
     /// Sessions that were answered and have input waiting.
@@ -114,6 +116,7 @@ impl Node {
             connections: vec![None],
             free: Vec::new(),
             serial: 0,
+            stopping: None,
             operators: Operators::default(),
             verifications: VecDeque::new(),
             resumable: Vec::new(),
@@ -199,6 +202,9 @@ impl Node {
             is_active: true,
         }));
         self.apply_quota(id);
+        if let Some(why) = self.stopping.clone() {
+            self.close_connection(now, id, &why);
+        }
         if self.next_sweep.is_none() {
             self.next_sweep = Some(now.plus(SWEEP_INTERVAL));
         }
@@ -374,6 +380,7 @@ impl Node {
 
     /// Begins to shut down: every client is told why, and disconnects.
     pub fn shutdown(&mut self, now: Time, why: &str) {
+        self.stopping = Some(why.into());
         for id in self.slots() {
             self.close_connection(now, id, why);
         }

@@ -159,3 +159,24 @@ fn one_that_comes_to_a_virtual_host_while_its_deletion_is_told_ends_with_it() {
     host.settle_down();
     assert_eq!(host.nodes[1].end_reason(slot), Some("virtual host 'other' was deleted"));
 }
+
+#[test]
+fn who_comes_while_the_broker_stops_is_told_to_go() {
+    let mut world = World::new(|_| {});
+    let peer = || Peer { protocol: Protocol::Nats, local: true, ..Peer::default() };
+    let early = world.node.connected(world.now, peer());
+    let connect = format!("{}}}\r\n", super::takers::CONNECT);
+    world.node.received(world.now, early, connect.as_bytes());
+    world.node.end_turn(world.now);
+    // Its password is being checked when the broker begins to stop.
+    world.node.shutdown(world.now, "the broker stops");
+    let asked = world.node.next_verification().unwrap();
+    let user = asked.credentials.user().to_owned();
+    let right = Ok(angarium_protocol::Identity { user });
+    world.node.verified(world.now, asked.connection, asked.serial, right);
+    let late = world.node.connected(world.now, peer());
+    world.pass(Duration::from_secs(2));
+    for slot in [early, late] {
+        assert_eq!(world.node.end_reason(slot), Some("the broker stops"));
+    }
+}
