@@ -491,6 +491,9 @@ impl Spill {
     fn next_removal(&mut self) -> Option<Work> {
         let mut files = std::mem::take(&mut self.broken);
         let kept = if self.laggards.is_empty() { 0 } else { FREE_MAX };
+        // One that had a single large message is not kept for small ones.
+        let most = self.options.chunk_bytes as u64;
+        files.extend(self.free.extract_if(.., |file| file.bytes > most));
         files.extend(self.free.drain(kept.min(self.free.len())..));
         if files.is_empty() { None } else { Some(Work::Remove { files }) }
     }

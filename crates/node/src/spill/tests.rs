@@ -371,6 +371,18 @@ fn large_messages_use_the_room_that_there_is() {
 }
 
 #[test]
+fn files_of_large_messages_are_not_kept() {
+    const ROOM: u64 = 32 << 20;
+    let mut world = World::new(ROOM);
+    for number in 0..40 {
+        // Each a little larger than all before, so that it fits no file that there is.
+        world.store("a", (3 << 20) + number * 10_000);
+        world.work();
+    }
+    assert!(world.disk.used() <= ROOM + (8 << 20), "{} bytes on the disk", world.disk.used());
+}
+
+#[test]
 fn without_room_nothing_is_taken() {
     let mut world = World::new(0);
     assert_eq!(world.store("a", 1), "");
