@@ -20,8 +20,9 @@ pub const SUBJECT_CACHE_LEAVES_MAX: usize = 262_144;
 pub const SUBJECT_CHANGES_KEPT: usize = 64;
 /// Highest message priority a queue can be declared with.
 pub const PRIORITY_MAX: u8 = 255;
-/// Words in a pattern of a topic exchange, and in a subject that is listened to. A routing key has no such bound of its own: its length has
-/// one, and matching costs no more than words times matching nodes.
+/// Words in a pattern of a topic exchange, and in a subject that is listened to. A routing key has no
+/// such bound of its own: its length has one, and matching costs no more than words times matching
+/// nodes.
 pub const TOPIC_WORDS_MAX: usize = 128;
 /// How deep values of arguments may be nested in each other.
 pub const VALUE_DEPTH_MAX: usize = 64;
