@@ -461,6 +461,13 @@ impl Engine {
     pub fn is_settling(&self) -> bool {
         !self.settling.is_empty()
     }
+
+    /// Whether dead letters are being read, which are their queues' until they are there.
+    #[must_use]
+    pub fn is_reading_dead_letters(&self) -> bool {
+        self.loads.values().any(Loading::is_dead_letter)
+    }
+
     /// The connection's output has room again.
     pub fn writable(&mut self, connection: ConnectionId) {
         self.connection_writable(connection);

@@ -273,7 +273,8 @@ pub enum Event {
     Refused { code: u16, text: String },
     /// The number of ready messages that the broker says a queue has.
     Depth { queue: QueueIndex, messages: u64 },
-    /// The broker begins, or has ended, to settle what was settled at once a part in each turn.
+    /// The broker begins, or has ended, to settle what was settled at once a part in each turn, or to
+    /// read what was settled to be a dead letter.
     SettlesInParts(bool),
     /// What the host measured, whenever it is a new maximum.
     Measured(Sample),

@@ -52,6 +52,13 @@ pub(crate) enum Wanted {
     MovingPage(Box<MovingPage>),
 }
 
+impl Loading {
+    /// Whether it is the message of a dead letter.
+    pub(crate) fn is_dead_letter(&self) -> bool {
+        matches!(self.wanted, Wanted::DeadLetter { .. })
+    }
+}
+
 impl Wanted {
     /// Whether the engine appends what it reads.
     fn appends(&self) -> bool {

@@ -191,6 +191,8 @@ fn lost_parcels_are_found() {
             "one of a group",
             "requests answered",
             "gets no answer",
+            // What is published with it has another number for home than for its publisher.
+            "confirmed is kept",
             // Nor does who asks how much is left.
             "queues do not get empty",
         ],

@@ -273,9 +273,10 @@ impl Broker {
         self.nodes[HOME].engine().counters().unreadable
     }
 
-    /// Whether something was settled of which a part is left for its next turn.
+    /// Whether something was settled of which a part is left for its next turn, or has to be read first.
     pub(super) fn settles_in_parts(&self) -> bool {
-        self.nodes[HOME].engine().is_settling()
+        let engine = self.nodes[HOME].engine();
+        engine.is_settling() || engine.is_reading_dead_letters()
     }
 
     /// What it holds in memory, for these connections too.

@@ -12,6 +12,8 @@ use std::time::Duration;
 
 /// Longest time that the node is down, in microseconds.
 const DOWN_MAX: u64 = 800_000;
+/// How long a close waits where the journal has something to do first, in microseconds.
+const CLOSE_PAUSE: u64 = 100_000;
 /// Times in a row that power fails while the node starts.
 const START_CRASHES_MAX: u64 = 2;
 /// Bytes of a block's header, and what blocks are aligned to (docs: journal format).
@@ -164,11 +166,13 @@ impl World {
 
     /// Closes the node in order: whoever is still connected is dropped, the journal closed.
     fn close_now(&mut self) -> Result<(), String> {
-        self.is_shutting_down = false;
         let Some(broker) = self.broker.as_mut() else { return Ok(()) };
         if *broker.storage() != State::Ready || self.power_fails_at.is_some() {
+            // Later: a node that has told its clients to go takes no others.
+            self.schedule(CLOSE_PAUSE, Happening::Fault(Fault::CloseNow));
             return Ok(());
         }
+        self.is_shutting_down = false;
         for place in std::mem::take(&mut self.by_place).into_keys() {
             broker.disconnected(self.now, place);
         }
