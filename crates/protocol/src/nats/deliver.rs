@@ -12,7 +12,7 @@ pub(crate) fn write_delivery(outlet: &mut Outlet, delivery: &Delivery<'_>) {
     let message = &delivery.message;
     // What NATS clients publish in a row has one subject, which they wrote; queues may give their dead
     // letters any other.
-    let is_told = delivery.streak != 0 || mapping::is_subject(message.routing_key);
+    let is_told = delivery.streak != 0 || mapping::is_one_word(message.routing_key);
     if message.format != Format::Nats || delivery.missed > 0 || !is_told {
         return write_reworded(outlet, delivery);
     }

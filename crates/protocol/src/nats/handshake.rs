@@ -145,7 +145,7 @@ impl Connection {
     /// Who a client says it is, or why that is nobody that there can be.
     fn credentials(&mut self, connect: Connect) -> Result<Credentials, &'static str> {
         self.settings.vhost.clone_into(&mut self.vhost);
-        if connect.account {
+        if connect.account || connect.new_account {
             return Err(FOR_AN_ACCOUNT);
         }
         if let Some(user_key) = connect.nkey {

@@ -135,7 +135,7 @@ fn translated<'a>(message: &MessageView<'_>) -> (Cow<'a, [u8]>, Cow<'a, [u8]>) {
 /// The subject by which an answer finds its way to an address of the default exchange: inboxes, of NATS's
 /// libraries too, are subjects themselves, queues have a prefix. `None`: nobody could publish there.
 fn reply_subject(address: &str) -> Option<String> {
-    let can_be_one = is_subject(address) && subject::is_literal(address.as_bytes());
+    let can_be_one = !address.bytes().any(is_blank) && subject::is_literal(address.as_bytes());
     let is_inbox = angarium_engine::is_answer_address(address);
     match (can_be_one, is_inbox) {
         (false, _) => None,
@@ -145,27 +145,39 @@ fn reply_subject(address: &str) -> Option<String> {
 }
 
 /// The subject as NATS clients can be told of it: a routing key may have blanks, and what is behind a
-/// line's end would be read as the broker's next word.
+/// line's end would be read as the broker's next word. Other control characters are as a NATS client wrote
+/// them, and AMQP's are blanks like all others.
 pub(super) fn shown_subject<'a>(message: &MessageView<'a>) -> Cow<'a, str> {
     let key = message.routing_key;
+    let is_odd = match message.format {
+        Format::Nats => is_separator,
+        _ => is_blank,
+    };
     if key.is_empty() {
         Cow::Borrowed("_")
-    } else if is_subject(key) {
-        Cow::Borrowed(key)
+    } else if key.bytes().any(is_odd) {
+        Cow::Owned(key.replace(|letter| u8::try_from(letter).is_ok_and(is_odd), "_"))
     } else {
-        Cow::Owned(key.replace(is_blank, "_"))
+        Cow::Borrowed(key)
     }
 }
 
-/// Whether a routing key can stand in a control line as it is.
+/// Whether the subject of a message from NATS, or the key that its dead letter has instead, can stand in a
+/// control line as it is.
 #[inline]
-pub(super) fn is_subject(key: &str) -> bool {
+pub(super) fn is_one_word(key: &str) -> bool {
     // Without an early end: several bytes are looked at in one instruction.
-    !key.is_empty() && !key.bytes().fold(false, |any, byte| any | (byte <= b' '))
+    !key.is_empty() && !key.bytes().fold(false, |any, byte| any | is_separator(byte))
 }
 
-fn is_blank(letter: char) -> bool {
-    letter <= ' '
+/// What parts the words of a control line.
+#[inline]
+fn is_separator(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
+}
+
+fn is_blank(byte: u8) -> bool {
+    byte <= b' '
 }
 
 /// A header block with one more header in it.

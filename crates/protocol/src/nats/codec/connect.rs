@@ -35,6 +35,8 @@ pub struct Connect {
     pub laggard: Option<String>,
     /// An account is asked for, which no server grants.
     pub account: bool,
+    /// It asked for one to be made.
+    pub new_account: bool,
 }
 
 /// What holds where CONNECT says nothing, or before it comes: a person at a terminal is told much.
@@ -59,6 +61,7 @@ impl Default for Connect {
             headers: false,
             laggard: None,
             account: false,
+            new_account: false,
         }
     }
 }
@@ -119,6 +122,7 @@ impl Connect {
     fn set_flag(&mut self, name: &str, value: &Value<'_>) -> bool {
         let flag = match name {
             "verbose" => &mut self.verbose,
+            "new_account" => &mut self.new_account,
             "pedantic" => &mut self.pedantic,
             "tls_required" => &mut self.tls_required,
             "echo" => &mut self.echo,

@@ -302,6 +302,16 @@ fn who_is_to_go_does_not_stay_by_beginning_anew() {
 }
 
 #[test]
+fn control_characters_in_subjects_stay() {
+    let mut play = super::begin(true, Settings::default());
+    play.send('a', "SUB > 1");
+    for _ in 0..3 {
+        play.send('a', "PUB a\u{1}b 1|x");
+        assert_eq!(play.got(), ["< MSG a\u{1}b 1 1|x"]);
+    }
+}
+
+#[test]
 fn names_of_subscriptions_may_be_long() {
     let sid = "s".repeat(300);
     check(&format!(

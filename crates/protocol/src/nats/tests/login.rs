@@ -39,6 +39,7 @@ fn granted(options: &str, account: &str) {
 #[test]
 fn names_and_passwords_tokens_and_nkeys() {
     granted("\"lang\":\"go\"", "/");
+    granted("\"account\":\"\",\"new_account\":false", "/");
     granted("\"user\":\"guest\",\"pass\":\"guest\"", "/");
     granted("\"user\":\"/:guest\",\"pass\":\"guest\"", "/");
     granted("\"user\":\"guest\",\"pass\":\"guest\",\"jwt\":\"x.y.z\"", "/");
@@ -68,6 +69,7 @@ fn what_cannot_be_checked_or_has_no_rights_is_refused_and_the_log_says_why() {
         ("{\"nkey\":\"UKEY\"}", unsigned),
         ("{\"jwt\":\"x.y.z\",\"sig\":\"x\"}", jwt),
         ("{\"account\":\"other\"}", account),
+        ("{\"new_account\":true}", account),
     ] {
         refused_and_logged(options, why, why);
     }
