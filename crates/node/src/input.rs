@@ -166,6 +166,22 @@ impl Node {
         }
     }
 
+    /// Nothing more comes from a connection: what is kept of its input is presented once more. Says whether
+    /// some of that has to wait, for the login say: until then it is not disconnected.
+    pub fn input_ended(&mut self, now: Time, id: ConnectionId) -> bool {
+        if self.has_kept_input(id) {
+            self.drive_carry(now, id);
+            self.answer(now);
+        }
+        self.has_kept_input(id) && !self.wants_read(id)
+    }
+
+    /// Whether something that a connection has sent was not used yet.
+    pub fn has_kept_input(&self, id: ConnectionId) -> bool {
+        let connection = self.connections[id.0 as usize].as_ref();
+        connection.is_some_and(|it| it.ended.is_none() && !it.carry.is_empty())
+    }
+
     /// Presents a connection's kept input again.
     pub(crate) fn drive_carry(&mut self, now: Time, id: ConnectionId) {
         let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };

@@ -33,6 +33,8 @@ pub(super) struct Clients {
     deadlines: BTreeSet<(Time, u32)>,
     /// Those that are not read from at the moment.
     paused: Vec<ConnectionId>,
+    /// Those that have gone, some of whose last words wait.
+    leaving: Vec<ConnectionId>,
 }
 
 impl Clients {
@@ -87,6 +89,7 @@ impl Clients {
 
     fn unname(&mut self, id: ConnectionId) {
         self.by_id[id.0 as usize] = 0;
+        self.leaving.retain(|other| *other != id);
     }
 
     fn set_deadline(&mut self, index: usize, deadline: Option<Time>) {
@@ -258,7 +261,7 @@ impl Shard {
         let block = &mut self.block[..self.share.of(index)];
         match connection.receive(block, &mut self.plain) {
             Ok(Received::Nothing) => {}
-            Ok(Received::Ended) => self.drop_client(index),
+            Ok(Received::Ended) => self.input_ended(index),
             Ok(Received::Bytes(count)) => self.received(index, count),
             Err(error) => {
                 if let Phase::Handshaking(peer) = &connection.phase {
@@ -267,6 +270,34 @@ impl Shard {
                 }
                 self.drop_client(index);
             }
+        }
+    }
+
+    /// Nothing more comes from a client. What it said last may have to wait, and is answered before it is
+    /// dropped: it may still read.
+    fn input_ended(&mut self, index: usize) {
+        let id = self.clients.get(index).and_then(|connection| connection.id());
+        let Some(id) = id.filter(|id| self.node.has_kept_input(*id)) else {
+            return self.drop_client(index);
+        };
+        self.unwatch(index);
+        self.clients.leaving.push(id);
+    }
+
+    /// Has the last words of those that have gone taken in, as far as can be; returns whose are.
+    pub(super) fn hear_last_words(&mut self) -> Vec<ConnectionId> {
+        let leaving = std::mem::take(&mut self.clients.leaving);
+        let (waiting, done) =
+            leaving.into_iter().partition(|id| self.node.input_ended(self.now, *id));
+        self.clients.leaving = waiting;
+        done
+    }
+
+    /// Drops those who have been answered.
+    pub(super) fn drop_clients(&mut self, ids: Vec<ConnectionId>) {
+        for index in ids.into_iter().filter_map(|id| self.clients.index_of(id)).collect::<Vec<_>>()
+        {
+            self.drop_client(index);
         }
     }
 

@@ -314,6 +314,7 @@ impl Shard {
         if self.do_what_is_due() {
             self.watch_step(Step::Due);
         }
+        let gone = self.hear_last_words();
         self.node.end_turn(self.now);
         self.watch_step(Step::EndTurn);
         if self.node.is_home() {
@@ -323,6 +324,7 @@ impl Shard {
         self.hand_out();
         self.send_parcels();
         self.flush();
+        self.drop_clients(gone);
         // Whoever was sent all that there was of it in memory wants more of what is on the disk.
         self.hand_out_spill();
         self.resume_paused();

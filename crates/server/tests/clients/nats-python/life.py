@@ -3,7 +3,7 @@
 import asyncio
 
 from cases import case
-from harness import next_data, settle, until
+from harness import next_data, settle, until, within
 
 
 @case()
@@ -89,3 +89,23 @@ async def a_client_that_lost_its_connection_comes_back(world):
         await until(lambda count=number + 1: events.count("back") == count, "the client to be back")
         await settle(client)
     assert events == ["lost", "back"] * 3, events
+
+
+@case()
+async def who_publishes_and_goes_at_once_is_heard(world):
+    client, subject = await world.connect(), world.name()
+    subscription = await client.subscribe(subject)
+    await client.flush()
+    hello = b'CONNECT {"verbose":false}\r\n'
+    for _ in range(30):
+        _, writer = await world.raw()
+        writer.write(hello + b"PUB %s 2\r\nhi\r\n" % subject.encode())
+        writer.close()
+        await writer.wait_closed()
+    assert await next_data(subscription, 30) == [b"hi"] * 30
+    for _ in range(30):
+        reader, writer = await world.raw()
+        writer.write(hello + b"PING\r\n")
+        writer.write_eof()
+        got = await within(reader.read())
+        assert b"PONG\r\n" in got, got
