@@ -225,6 +225,8 @@ impl Node {
                 self.visited(now, session.connection, bytes);
                 self.world.begin_call();
                 self.engine.request(now, session, request, &mut self.world);
+                // Before what others do next: the cancelling of what was just begun, say.
+                self.answer(now);
             }
             ToHome::Close(id) => {
                 let Some(session) = self.guest_session(from, id) else { return };
