@@ -4,6 +4,7 @@
 //! what it changed is flushed, and known to all shards.
 
 use crate::node::Node;
+use crate::parcel::Word;
 use angarium_engine::{
     ConnectionId, Deletion, Laggard, Refusal, RefusalKind, Reply, Request, SessionId, Time,
 };
@@ -134,7 +135,8 @@ impl Node {
             _ => return Ok(()),
         };
         if is_there && !matches!(self.storage_state, State::Failed(_)) {
-            // Other shards end theirs when they hear of it.
+            // Other shards end those that have come meanwhile when they hear that it is done.
+            self.world.mesh.say_to_all(&Word::Ended(deletion));
             self.end_guests(now, deletion);
             self.end_all(now, deletion);
         }

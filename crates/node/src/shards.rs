@@ -102,6 +102,7 @@ impl Node {
             Word::Unheard { publisher, subject, reply } => {
                 self.tell_unheard(now, publisher, subject, reply);
             }
+            Word::Ended(deletion) => self.end_all(now, deletion),
             Word::ToHome(word) => self.serve_guest(now, from, &word, bytes, values),
             Word::FromHome(word) => self.take_from_home(now, &word, bytes, values),
         }

@@ -11,7 +11,9 @@ mod write;
 pub(crate) use read::Words;
 pub(crate) use write::{write_delivery, write_forward, write_in_row, write_publish};
 
-use angarium_engine::{Confirm, ConnectionId, Refusal, Reply, Request, SessionId, Settle};
+use angarium_engine::{
+    Confirm, ConnectionId, Deletion, Refusal, Reply, Request, SessionId, Settle,
+};
 use std::collections::VecDeque;
 
 /// What one shard sends another.
@@ -82,6 +84,8 @@ pub(crate) enum Word<'a> {
     Forgotten(ConnectionId),
     /// Nobody took a request that a connection of the receiver has emitted.
     Unheard { publisher: ConnectionId, subject: &'a str, reply: &'a str },
+    /// Connections that use what is to be deleted end, whether or not it can be.
+    Ended(Deletion<'a>),
     /// A user whose rate is bounded has sent so much to the shard that says it, since it last did.
     Spent { user: &'a str, messages: u64, bytes: u64 },
     /// Counts as news and says nothing: an answer shows that all before it has been dealt with.
@@ -207,4 +211,6 @@ mod kind {
     pub(super) const FLOOD: u8 = 31;
     pub(super) const ROW: u8 = 32;
     pub(super) const IN_ROW: u8 = 33;
+    pub(super) const USER_ENDED: u8 = 34;
+    pub(super) const VHOST_ENDED: u8 = 35;
 }

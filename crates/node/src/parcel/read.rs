@@ -1,7 +1,7 @@
 //! Bytes to words.
 
 use super::{Delivered, FromHome, SessionName, ToHome, Word, kind};
-use angarium_engine::{Confirm, ConnectionId, Outcome, SessionId, Settle};
+use angarium_engine::{Confirm, ConnectionId, Deletion, Outcome, SessionId, Settle};
 
 /// Takes a parcel apart. It comes from this very program, so what it cannot read is a bug, which is
 /// said and ends the parcel.
@@ -51,6 +51,8 @@ impl<'a> Words<'a> {
                 subject: fields.text()?,
                 reply: fields.text()?,
             },
+            kind::USER_ENDED => Word::Ended(Deletion::User(fields.text()?)),
+            kind::VHOST_ENDED => Word::Ended(Deletion::Vhost(fields.text()?)),
             kind::SPENT => {
                 Word::Spent { messages: fields.u64()?, bytes: fields.u64()?, user: fields.text()? }
             }

@@ -22,6 +22,8 @@ fn words_come_back() {
         Word::Relieved(ConnectionId(u32::MAX)),
         Word::Forgotten(ConnectionId(0)),
         Word::Unheard { publisher: ConnectionId(1), subject: "a.b", reply: "_INBOX.1" },
+        Word::Ended(Deletion::User("guest")),
+        Word::Ended(Deletion::Vhost("/")),
         Word::Spent { user: "guest", messages: 3, bytes: u64::MAX },
         Word::Sync,
         Word::ToHome(ToHome::Connect { connection: ConnectionId(7), user: "guest", vhost: "/" }),

@@ -2,7 +2,7 @@
 
 use super::{Delivered, FromHome, HEAD_BYTES, SessionName, ToHome, Word, kind};
 use angarium_engine::{
-    Confirm, Delivery, Forward, MessageView, Outcome, Publish, SessionId, Settle,
+    Confirm, Deletion, Delivery, Forward, MessageView, Outcome, Publish, SessionId, Settle,
 };
 
 impl Word<'_> {
@@ -27,6 +27,8 @@ impl Word<'_> {
                 let publisher = publisher.0.to_le_bytes();
                 put(parcel, kind::UNHEARD, &[&publisher, &text(subject), &text(reply)]);
             }
+            Word::Ended(Deletion::User(name)) => put(parcel, kind::USER_ENDED, &[&text(name)]),
+            Word::Ended(Deletion::Vhost(name)) => put(parcel, kind::VHOST_ENDED, &[&text(name)]),
             Word::Spent { user, messages, bytes } => {
                 let amounts = [messages.to_le_bytes(), bytes.to_le_bytes()];
                 put(parcel, kind::SPENT, &[amounts.as_flattened(), &text(user)]);

@@ -180,3 +180,23 @@ fn who_comes_while_the_broker_stops_is_told_to_go() {
         assert_eq!(world.node.end_reason(slot), Some("the broker stops"));
     }
 }
+
+#[test]
+fn a_deletion_that_is_refused_leaves_nobody_halfway() {
+    for shards in [1, 3] {
+        let mut host = Host::new(shards);
+        host.operate("/", Request::CreateVhost { name: "other".to_owned() }).unwrap();
+        let client = host.client();
+        // An operator's request in the virtual host is not answered yet: it is in use.
+        host.holds_jobs = true;
+        host.ask("/", super::queue("x", true));
+        host.ask("other", Request::DeleteVhost { name: "/".to_owned() });
+        host.settle_down();
+        host.holds_jobs = false;
+        host.settle_down();
+        let refused: Vec<_> =
+            host.answered().into_iter().map(|(_, answer)| answer.is_err()).collect();
+        assert!(refused.contains(&true), "{refused:?}");
+        assert!(host.is_closed(client), "{shards} shards");
+    }
+}
