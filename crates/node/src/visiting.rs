@@ -225,6 +225,7 @@ impl Node {
                 self.visited(now, session.connection, bytes);
                 self.world.begin_call();
                 self.engine.request(now, session, request, &mut self.world);
+                self.tell_what_it_did(from, id.connection, session.connection);
                 // Before what others do next: the cancelling of what was just begun, say.
                 self.answer(now);
             }
@@ -264,20 +265,25 @@ impl Node {
             .expect("shards of one program understand each other");
         self.world.begin_call();
         let published = self.engine.publish(now, session, &publish, &mut self.world);
-        let World { has_stored, has_outrun, .. } = self.world;
-        if let Some(guest) = self.world.guest_mut(session.connection) {
-            let is_first = has_stored && !std::mem::replace(&mut guest.has_stored, has_stored);
-            let is_ahead = has_outrun && !std::mem::replace(&mut guest.has_outrun, has_outrun);
-            if is_first {
-                self.world.mesh.say(from, &Word::FromHome(FromHome::Stores(id.connection)));
-            }
-            if is_ahead {
-                self.world.mesh.say(from, &Word::FromHome(FromHome::Outrun(id.connection)));
-                self.outran.push(session.connection);
-            }
-        }
+        self.tell_what_it_did(from, id.connection, session.connection);
         if let Err(refusal) = published {
             self.refuse(now, session, None, refusal);
+        }
+    }
+
+    /// Tells a guest's shard if what it has just done was to store messages, or to outrun consumers, which it
+    /// may have to wait for.
+    fn tell_what_it_did(&mut self, from: ShardId, connection: ConnectionId, slot: ConnectionId) {
+        let World { has_stored, has_outrun, .. } = self.world;
+        let Some(guest) = self.world.guest_mut(slot) else { return };
+        let is_first = has_stored && !std::mem::replace(&mut guest.has_stored, has_stored);
+        let is_ahead = has_outrun && !std::mem::replace(&mut guest.has_outrun, has_outrun);
+        if is_first {
+            self.world.mesh.say(from, &Word::FromHome(FromHome::Stores(connection)));
+        }
+        if is_ahead {
+            self.world.mesh.say(from, &Word::FromHome(FromHome::Outrun(connection)));
+            self.outran.push(slot);
         }
     }
 

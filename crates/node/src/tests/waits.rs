@@ -1,6 +1,9 @@
-//! Publishers of direct messages, all or some of whose listeners are behind.
+//! Publishers of direct messages, all or some of whose listeners are behind, and those who store more than
+//! the disk takes.
 
 use super::broker::{Broker, EGRESS_BYTES_MAX};
+use super::host::Host;
+use angarium_protocol::amqp091::codec::Method;
 use std::time::Duration;
 
 #[test]
@@ -87,4 +90,26 @@ fn a_publisher_goes_on_when_those_who_were_behind_have_gone() {
     broker.connect("r", 0);
     assert!(broker.is_read("r"));
     broker.play("r> PUB s 1|x");
+}
+
+#[test]
+fn who_stores_by_transactions_waits_for_the_journal_too() {
+    for shards in [1, 3] {
+        let mut host = Host::new(shards);
+        let client = host.client();
+        host.declare(client, "q");
+        host.send(client, 1, &Method::TxSelect {});
+        host.settle_down();
+        host.holds_jobs = true;
+        let mut commits = 0;
+        while host.wants_read(client) && commits < 60 {
+            for _ in 0..4 {
+                host.publish(client, "q", &[7; 10_000], false);
+            }
+            host.send(client, 1, &Method::TxCommit {});
+            host.settle_down();
+            commits += 1;
+        }
+        assert!((2..60).contains(&commits), "{shards} shards: {commits} transactions");
+    }
 }
