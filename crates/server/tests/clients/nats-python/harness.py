@@ -133,7 +133,7 @@ async def within(awaitable, seconds=PATIENCE_S):
 
 
 async def settle(client):
-    """Has all shards of the broker know what the client has subscribed to.
+    """Has all shards of the broker know what the client has subscribed to, and have what it has published.
 
     The first PING goes out before what the client has not written yet, and the second one behind it.
     """

@@ -50,11 +50,11 @@ async def a_drained_subscription_gets_no_more(world):
     subscription = await client.subscribe(subject, cb=keep)
     await settle(client)
     await publisher.publish(subject, b"1")
-    await publisher.flush()
+    await settle(publisher)
     await client.flush()
     await subscription.drain()
     await publisher.publish(subject, b"2")
-    await publisher.flush()
+    await settle(publisher)
     await client.flush()
     assert got == [b"1"], got
 
