@@ -270,7 +270,7 @@ impl Engine {
         vhost: &str,
     ) -> Result<(), Refusal> {
         let slot = self.vhost_slot(vhost)?;
-        let grant = self.access.grant(user, vhost)?;
+        let grant = self.access.grant_as_it_is(user, vhost);
         self.add_connection(connection, slot, Some(grant), false);
         Ok(())
     }

@@ -88,6 +88,11 @@ impl Guest {
         SessionName { id, opening }
     }
 
+    /// The name of the session that began last.
+    pub(crate) fn last_name(&self) -> SessionName {
+        self.name(self.sessions.last().map_or(0, |session| session.number))
+    }
+
     #[inline]
     fn session(&self, number: u16) -> Option<&GuestSession> {
         self.sessions.iter().find(|session| session.number == number)

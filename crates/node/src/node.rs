@@ -478,6 +478,10 @@ impl Node {
             let Answer { session, reply, .. } = answer;
             has_answered = true;
             if let Some((shard, name)) = self.world.name_of(session) {
+                // A refusal ends the session on its own shard.
+                if reply.is_err() {
+                    self.engine.tell_confirms_of(session, &mut self.world);
+                }
                 self.world.mesh.say_with(
                     shard,
                     &Word::FromHome(FromHome::Reply(name)),

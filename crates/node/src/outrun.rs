@@ -176,7 +176,7 @@ impl Node {
             && let Some(guest) = &self.world.egress[slot.0 as usize].guest
         {
             let disturbs = self.company.is_there(now, slot);
-            let word = FromHome::Flood { connection: guest.connection, disturbs };
+            let word = FromHome::Flood(guest.last_name(), disturbs);
             self.world.mesh.say(guest.shard, &Word::FromHome(word));
         }
     }

@@ -1,5 +1,6 @@
 //! Scenarios against a whole node: bytes in, bytes out, over a disk in memory.
 
+mod alike;
 mod behind;
 mod broker;
 mod floods;

@@ -1,6 +1,7 @@
 //! Connections that use queues from another shard than home: what home does for them, and what their
 //! own shard does with what comes back.
 
+use crate::connection::Connection;
 use crate::guest::Guest;
 use crate::node::Node;
 use crate::parcel::{Delivered, FromHome, SessionName, ToHome, Value, Word};
@@ -23,8 +24,14 @@ impl World {
     pub(crate) fn carry_home(&mut self, call: Call<'_>) {
         self.has_called = true;
         match call {
-            Call::Publish(session, publish) => self.mesh.publish(session, publish),
-            Call::Settle(session, settle) => self.mesh.ask_home(&ToHome::Settle(session, settle)),
+            Call::Publish(session, publish) => {
+                self.egress[session.connection.0 as usize].is_owed = true;
+                self.mesh.publish(session, publish);
+            }
+            Call::Settle(session, settle) => {
+                self.egress[session.connection.0 as usize].is_owed = true;
+                self.mesh.ask_home(&ToHome::Settle(session, settle));
+            }
             Call::Request(session, request) => {
                 self.mesh.request_home(session, request);
             }
@@ -95,18 +102,24 @@ impl Node {
             FromHome::Admitted { connection, serial, is_admitted } => {
                 self.admitted(now, connection, serial, is_admitted);
             }
-            FromHome::Stores(id) => {
-                if let Some(connection) = self.connections[id.0 as usize].as_mut() {
+            FromHome::Stores(name) => {
+                if let Some(connection) = self.connection_named(name) {
                     connection.stores = true;
                 }
             }
-            FromHome::Outrun(id) => self.slow_down(now, id),
-            FromHome::Flood { connection, disturbs } => {
-                self.flooded_home(now, connection, disturbs);
+            FromHome::Outrun(name) if self.was_here(name) => {
+                self.slow_down(now, name.id.connection);
+            }
+            FromHome::Flood(name, disturbs) if self.was_here(name) => {
+                self.flooded_home(now, name.id.connection, disturbs);
             }
             FromHome::Blocked(why) => self.set_blocked(now, why.map(str::to_owned)),
             FromHome::Congested(is_congested) => self.is_congested = is_congested,
-            FromHome::Confirm(..) | FromHome::Returned(..) | FromHome::Cancelled(..) => {}
+            FromHome::Confirm(..)
+            | FromHome::Returned(..)
+            | FromHome::Cancelled(..)
+            | FromHome::Outrun(_)
+            | FromHome::Flood(..) => {}
         }
     }
 
@@ -128,9 +141,14 @@ impl Node {
     }
 
     /// Whether a session was one of the connection that is there now.
-    fn was_here(&self, name: SessionName) -> bool {
-        let connection = self.connections[name.id.connection.0 as usize].as_ref();
-        connection.is_some_and(|connection| name.opening > connection.openings_before)
+    fn was_here(&mut self, name: SessionName) -> bool {
+        self.connection_named(name).is_some()
+    }
+
+    /// The connection that a session is one of, or was.
+    fn connection_named(&mut self, name: SessionName) -> Option<&mut Connection> {
+        let connection = self.connections[name.id.connection.0 as usize].as_deref_mut();
+        connection.filter(|connection| name.opening > connection.openings_before)
     }
 
     fn hand_delivery(&mut self, session: SessionId, delivered: &Delivered<'_>) {
@@ -225,7 +243,7 @@ impl Node {
                 self.visited(now, session.connection, bytes);
                 self.world.begin_call();
                 self.engine.request(now, session, request, &mut self.world);
-                self.tell_what_it_did(from, id.connection, session.connection);
+                self.tell_what_it_did(session);
                 // Before what others do next: the cancelling of what was just begun, say.
                 self.answer(now);
             }
@@ -265,7 +283,7 @@ impl Node {
             .expect("shards of one program understand each other");
         self.world.begin_call();
         let published = self.engine.publish(now, session, &publish, &mut self.world);
-        self.tell_what_it_did(from, id.connection, session.connection);
+        self.tell_what_it_did(session);
         if let Err(refusal) = published {
             self.refuse(now, session, None, refusal);
         }
@@ -273,24 +291,28 @@ impl Node {
 
     /// Tells a guest's shard if what it has just done was to store messages, or to outrun consumers, which it
     /// may have to wait for.
-    fn tell_what_it_did(&mut self, from: ShardId, connection: ConnectionId, slot: ConnectionId) {
+    fn tell_what_it_did(&mut self, session: SessionId) {
         let World { has_stored, has_outrun, .. } = self.world;
-        let Some(guest) = self.world.guest_mut(slot) else { return };
+        let Some(guest) = self.world.guest_mut(session.connection) else { return };
         let is_first = has_stored && !std::mem::replace(&mut guest.has_stored, has_stored);
         let is_ahead = has_outrun && !std::mem::replace(&mut guest.has_outrun, has_outrun);
+        if !is_first && !is_ahead {
+            return;
+        }
+        let (shard, name) = (guest.shard, guest.name(session.number));
         if is_first {
-            self.world.mesh.say(from, &Word::FromHome(FromHome::Stores(connection)));
+            self.world.mesh.say(shard, &Word::FromHome(FromHome::Stores(name)));
         }
         if is_ahead {
-            self.world.mesh.say(from, &Word::FromHome(FromHome::Outrun(connection)));
-            self.outran.push(slot);
+            self.world.mesh.say(shard, &Word::FromHome(FromHome::Outrun(name)));
+            self.outran.push(session.connection);
         }
     }
 
     /// A connection of another shard begins to use queues.
     fn welcome(&mut self, shard: ShardId, connection: ConnectionId, (user, vhost): (&str, &str)) {
         let slot = self.take_slot();
-        // Its own shard has asked the same of its copy, so that a refusal is rare.
+        // Its virtual host may have been deleted since its own shard let it in.
         let refusal = self.engine.connect_guest(slot, user, vhost).err();
         let guest = Guest::new(shard, connection, (user, vhost), refusal);
         self.world.egress[slot.0 as usize].guest = Some(Box::new(guest));

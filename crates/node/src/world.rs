@@ -397,6 +397,13 @@ impl ProtocolWorld for World {
         self.mesh.is_settled(connection)
     }
 
+    fn is_done(&mut self, connection: ConnectionId) -> bool {
+        if std::mem::take(&mut self.egress[connection.0 as usize].is_owed) {
+            self.mesh.sync(connection);
+        }
+        self.mesh.is_settled(connection)
+    }
+
     #[inline]
     fn may_tell_more(&self, connection: ConnectionId) -> bool {
         !self.mesh.is_far_ahead(connection)

@@ -121,6 +121,12 @@ pub trait World: Effects {
         let _ = connection;
         true
     }
+    /// Whether all is done that the connection has asked for, and all has come that is said to it for that.
+    /// Where not, it is when the connection [is settled](Session::settled).
+    fn is_done(&mut self, connection: ConnectionId) -> bool {
+        let _ = connection;
+        true
+    }
     /// Whether a connection of which not all is known may have still more of it to be told.
     fn may_tell_more(&self, connection: ConnectionId) -> bool {
         let _ = connection;

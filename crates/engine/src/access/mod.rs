@@ -269,6 +269,16 @@ impl Access {
 
     /// What a connection by `user` to `vhost` may do. Refused where it may not connect.
     pub(crate) fn grant(&self, user: &str, vhost: &str) -> Result<Grant, Refusal> {
+        let grant = self.grant_as_it_is(user, vhost);
+        if grant.permissions.is_none() {
+            let text = format!("access to vhost '{vhost}' refused for user '{user}'");
+            return Err(Refusal::new(RefusalKind::AccessRefused, text));
+        }
+        Ok(grant)
+    }
+
+    /// The same where it is connected already: it may be nothing now, and something again later.
+    pub(crate) fn grant_as_it_is(&self, user: &str, vhost: &str) -> Grant {
         let mut grant = Grant {
             user: user.to_owned(),
             vhost: vhost.to_owned(),
@@ -279,11 +289,7 @@ impl Access {
             last_subject: None,
         };
         grant.look_up(self);
-        if grant.permissions.is_none() {
-            let text = format!("access to vhost '{vhost}' refused for user '{user}'");
-            return Err(Refusal::new(RefusalKind::AccessRefused, text));
-        }
-        Ok(grant)
+        grant
     }
 }
 

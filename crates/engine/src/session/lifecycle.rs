@@ -118,6 +118,13 @@ impl Engine {
         }
     }
 
+    /// Tells a session's confirms that are ready at once: what it is told next may be its end.
+    pub fn tell_confirms_of<F: Effects>(&mut self, session: SessionId, fx: &mut F) {
+        let Some(slot) = self.session_slot(session) else { return };
+        let confirms = self.sessions.get_mut(slot).and_then(|session| session.confirms.as_mut());
+        self.counters.confirmed += confirms.map_or(0, |confirms| confirms.tell(session, fx));
+    }
+
     /// Tells confirms that are ready; keeps those in mind that wait for a flush.
     pub(crate) fn tell_confirms<F: Effects>(&mut self, fx: &mut F) {
         let mut confirming = std::mem::take(&mut self.confirming);

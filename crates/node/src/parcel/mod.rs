@@ -146,15 +146,12 @@ pub(crate) enum FromHome<'a> {
         serial: u64,
         is_admitted: bool,
     },
-    /// The connection stores messages.
-    Stores(ConnectionId),
+    /// The session's connection stores messages.
+    Stores(SessionName),
     /// It puts more into a queue than its consumers get.
-    Outrun(ConnectionId),
+    Outrun(SessionName),
     /// Most of what it sent just now came to nothing; whether that disturbs others who send at home.
-    Flood {
-        connection: ConnectionId,
-        disturbs: bool,
-    },
+    Flood(SessionName, bool),
     /// Persistent messages cannot be taken, or can again.
     Blocked(Option<&'a str>),
     /// The journal has more than the disk takes, or no longer.

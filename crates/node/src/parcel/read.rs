@@ -112,11 +112,9 @@ fn from_home(kind: u8, mut fields: Fields<'_>) -> Option<FromHome<'_>> {
             serial: fields.u64()?,
             is_admitted: fields.bool()?,
         },
-        kind::STORES => FromHome::Stores(ConnectionId(fields.u32()?)),
-        kind::OUTRUN => FromHome::Outrun(ConnectionId(fields.u32()?)),
-        kind::FLOOD => {
-            FromHome::Flood { connection: ConnectionId(fields.u32()?), disturbs: fields.bool()? }
-        }
+        kind::STORES => FromHome::Stores(fields.name()?),
+        kind::OUTRUN => FromHome::Outrun(fields.name()?),
+        kind::FLOOD => FromHome::Flood(fields.name()?, fields.bool()?),
         kind::BLOCKED => FromHome::Blocked(Some(fields.text()?)),
         kind::UNBLOCKED => FromHome::Blocked(None),
         kind::CONGESTED => FromHome::Congested(fields.bool()?),

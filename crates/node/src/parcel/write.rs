@@ -105,15 +105,10 @@ impl FromHome<'_> {
                 let is_admitted = [u8::from(is_admitted)];
                 put(parcel, kind::ADMITTED, &[&connection, &serial.to_le_bytes(), &is_admitted]);
             }
-            FromHome::Stores(connection) => {
-                put(parcel, kind::STORES, &[&connection.0.to_le_bytes()])
-            }
-            FromHome::Outrun(connection) => {
-                put(parcel, kind::OUTRUN, &[&connection.0.to_le_bytes()])
-            }
-            FromHome::Flood { connection, disturbs } => {
-                let disturbs = [u8::from(disturbs)];
-                put(parcel, kind::FLOOD, &[&connection.0.to_le_bytes(), &disturbs]);
+            FromHome::Stores(name) => put(parcel, kind::STORES, &[&name_bytes(name)]),
+            FromHome::Outrun(name) => put(parcel, kind::OUTRUN, &[&name_bytes(name)]),
+            FromHome::Flood(name, disturbs) => {
+                put(parcel, kind::FLOOD, &[&name_bytes(name), &[u8::from(disturbs)]]);
             }
             FromHome::Blocked(Some(why)) => put(parcel, kind::BLOCKED, &[&text(why)]),
             FromHome::Blocked(None) => put(parcel, kind::UNBLOCKED, &[]),

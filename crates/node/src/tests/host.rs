@@ -41,6 +41,8 @@ struct Client {
     heartbeat: u16,
     /// It takes nothing in.
     is_deaf: bool,
+    /// Every method that it was sent, with its channel, where somebody asked for that.
+    transcript: Option<Vec<String>>,
 }
 
 /// A node and what surrounds it.
@@ -332,6 +334,7 @@ impl Host {
             password,
             heartbeat,
             is_deaf: false,
+            transcript: None,
         });
         self.nodes[shard].received(self.now, slot, &frame::PROTOCOL_HEADER);
         self.settle_down();
@@ -340,6 +343,10 @@ impl Host {
 
     pub(super) fn is_closed(&self, client: usize) -> bool {
         self.clients[client].slot.is_none()
+    }
+
+    pub(super) fn slot(&self, client: usize) -> ConnectionId {
+        self.clients[client].slot.expect("connected")
     }
 
     pub(super) fn wants_read(&mut self, client: usize) -> bool {
@@ -359,7 +366,12 @@ impl Host {
         self.send_bytes(client, &bytes);
     }
 
-    fn send_bytes(&mut self, client: usize, bytes: &[u8]) {
+    /// The methods that the client was sent since the last time, word for word; from the first time on.
+    pub(super) fn transcript(&mut self, client: usize) -> Vec<String> {
+        self.clients[client].transcript.replace(Vec::new()).unwrap_or_default()
+    }
+
+    pub(super) fn send_bytes(&mut self, client: usize, bytes: &[u8]) {
         let Client { shard, slot, .. } = self.clients[client];
         if let Some(slot) = slot {
             self.nodes[shard].received(self.now, slot, bytes);
@@ -511,6 +523,9 @@ impl Client {
         match frame.kind {
             frame::METHOD => {
                 let method = Method::decode(frame.payload).expect("a sound method");
+                if let Some(transcript) = &mut self.transcript {
+                    transcript.push(format!("{} {method:?}", frame.channel));
+                }
                 self.method(&method, answer);
             }
             frame::HEADER => {
@@ -553,6 +568,11 @@ impl Client {
             Method::BasicNack { delivery_tag, .. } => Said::Confirm(delivery_tag, false),
             Method::BasicDeliver { redelivered, .. } | Method::BasicGetOk { redelivered, .. } => {
                 self.partial = Some((redelivered, 0, Vec::new()));
+                return;
+            }
+            // What comes back counts as delivered; the transcript tells it from other deliveries.
+            Method::BasicReturn { .. } => {
+                self.partial = Some((false, 0, Vec::new()));
                 return;
             }
             Method::QueueDeclareOk { message_count, .. } => Said::Count(message_count),

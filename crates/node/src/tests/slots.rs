@@ -200,3 +200,21 @@ fn a_deletion_that_is_refused_leaves_nobody_halfway() {
         assert!(host.is_closed(client), "{shards} shards");
     }
 }
+
+#[test]
+fn one_that_comes_for_who_stored_messages_is_not_one_who_does() {
+    let mut host = Host::new(2);
+    let client = host.client_on(1);
+    host.declare(client, "q");
+    host.publish(client, "q", b"kept", true);
+    // Home has taken it, and what it says of that is on its way; the client goes meanwhile.
+    host.hand_over();
+    let slot = host.slot(client);
+    let now = host.now;
+    host.nodes[1].disconnected(now, slot);
+    let next = host.nodes[1].connected(now, Peer { local: true, ..Peer::default() });
+    assert_eq!(next, slot);
+    host.turns();
+    let stores = host.nodes[1].connections[slot.0 as usize].as_ref().unwrap().stores;
+    assert!(!stores);
+}

@@ -13,6 +13,8 @@ pub(super) struct Channel {
     pub(super) consumer_credit: Credit,
     /// What an empty queue name means.
     pub(super) last_queue: String,
+    /// The method with which it last gave deliveries back: basic.reject (90) or basic.nack (120).
+    pub(super) rejected_by: u16,
     /// The consumer of direct replies.
     pub(super) inbox: Option<Box<Inbox>>,
     /// A message that has begun and is not complete.

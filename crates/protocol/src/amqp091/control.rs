@@ -107,6 +107,9 @@ impl Connection {
         turn: &mut Turn<'_, W>,
         number: u16,
     ) -> Result<(), Fault> {
+        if !self.is_its_turn(turn) {
+            return Ok(());
+        }
         let Some(channel) = self.channels.get(number) else {
             let text = format!("channel.close on channel {number}, which is not open");
             return Err(Fault::new(Code::CHANNEL_ERROR, text));
@@ -137,6 +140,13 @@ impl Connection {
         self.waiting = Some(Waiting::Reply(pending));
         turn.engine.request(turn.now, self.session(channel), request, turn.world);
         Ok(())
+    }
+
+    /// Answers what the engine need not be asked, once all is said of what came before.
+    fn answer_here<W: World>(&mut self, turn: &mut Turn<'_, W>, index: usize, answer: &Method<'_>) {
+        if self.is_its_turn(turn) {
+            self.send(turn, self.channels[index].number, answer);
+        }
     }
 
     /// Whether methods named in `what` make no sense on the default exchange.
@@ -270,7 +280,7 @@ impl Connection {
         };
         // The name that asks for direct replies always exists.
         if queue == DIRECT_REPLY_TO {
-            if !no_wait {
+            if !no_wait && self.is_its_turn(turn) {
                 let answer = Method::QueueDeclareOk { queue, message_count: 0, consumer_count: 1 };
                 self.send(turn, self.channels[index].number, &answer);
             }
@@ -307,7 +317,7 @@ impl Connection {
                     return self.request(turn, index, request, answer, false);
                 }
                 self.channels[index].consumer_credit = credit;
-                self.send(turn, self.channels[index].number, &Method::BasicQosOk {});
+                self.answer_here(turn, index, &Method::BasicQosOk {});
                 Ok(())
             }
             Method::BasicConsume {
@@ -399,7 +409,7 @@ impl Connection {
         index: usize,
         method: &Method<'_>,
     ) -> Result<(), Fault> {
-        let (number, mode) = (self.channels[index].number, self.channels[index].mode);
+        let mode = self.channels[index].mode;
         let not_transactional =
             || Fault::new(Code::PRECONDITION_FAILED, "channel is not transactional");
         match *method {
@@ -410,7 +420,7 @@ impl Connection {
             Method::ChannelFlowOk { .. } => Ok(()),
             // Rights are a user's, not a ticket's; any ticket will do (spec 0-8, access).
             Method::AccessRequest { .. } => {
-                self.send(turn, number, &Method::AccessRequestOk { ticket: 1 });
+                self.answer_here(turn, index, &Method::AccessRequestOk { ticket: 1 });
                 Ok(())
             }
             Method::ConfirmSelect { no_wait } => {
@@ -447,7 +457,7 @@ impl Connection {
         let channel = &self.channels[index];
         if channel.mode == mode {
             if !no_wait {
-                self.send(turn, channel.number, &ok);
+                self.answer_here(turn, index, &ok);
             }
             return Ok(());
         }

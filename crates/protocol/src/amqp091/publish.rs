@@ -270,9 +270,8 @@ impl Connection {
             self.part = Some(Part { left: part.left - taken.len() as u32, ..part });
             return taken.len();
         }
-        self.part = None;
         match input.first() {
-            Some(&frame::END) => {}
+            Some(&frame::END) => self.part = None,
             Some(&other) => return self.bad_frame(turn, FrameError::BadEnd(other), input.len()),
             None => return 0,
         }
@@ -446,18 +445,20 @@ impl Connection {
         name: &str,
         fields: &[u8],
     ) -> Result<(), Fault> {
-        if self.usable(number, name)?.is_none() {
-            return Ok(());
-        }
+        let Some(index) = self.usable(number, name)? else { return Ok(()) };
         let Tagged { delivery_tag: tag, bits } =
             Tagged::decode(fields).map_err(|malformed| syntax(name, malformed))?;
         let discarded = |requeue| if requeue { Outcome::Requeue } else { Outcome::Discard };
         let settle = match name {
             "basic.ack" => Settle { tag, multiple: bits & 1 != 0, outcome: Outcome::Accept },
             "basic.nack" => {
+                self.channels[index].rejected_by = 120;
                 Settle { tag, multiple: bits & 1 != 0, outcome: discarded(bits & 2 != 0) }
             }
-            _ => Settle { tag, multiple: false, outcome: discarded(bits & 1 != 0) },
+            _ => {
+                self.channels[index].rejected_by = 90;
+                Settle { tag, multiple: false, outcome: discarded(bits & 1 != 0) }
+            }
         };
         let session = self.session(number);
         let settled = turn.engine.settle(turn.now, session, settle, turn.world);

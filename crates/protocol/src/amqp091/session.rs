@@ -84,6 +84,19 @@ pub(super) enum Waiting {
     Reply(Pending),
     /// That all is done which a channel had asked for, or the connection (0), before it was closed.
     Settled(u16),
+    /// That all is done which was asked for before: only then is what comes next answered.
+    Turn,
+    /// The same, before the client is told of an error.
+    Fault(Box<Failure>),
+}
+
+/// What a client did wrong, before it is told so.
+#[derive(Debug)]
+pub(super) struct Failure {
+    channel: u16,
+    /// The method's numbers.
+    method: (u16, u16),
+    fault: Fault,
 }
 
 /// The rest of a body frame.
@@ -198,8 +211,11 @@ impl Connection {
         error: FrameError,
         input_bytes: usize,
     ) -> usize {
+        if !self.is_its_turn(turn) {
+            return 0;
+        }
         self.current = (0, 0);
-        self.fail(turn, 0, Fault::new(Code::FRAME_ERROR, error.to_string()));
+        self.end(turn, &Fault::new(Code::FRAME_ERROR, error.to_string()));
         self.state = State::Deaf;
         input_bytes
     }
@@ -237,7 +253,8 @@ impl Connection {
         if let Err(fault) = taken {
             self.fail(turn, frame.channel, fault);
         }
-        Ok(bytes)
+        // It is presented again when its turn has come.
+        if matches!(self.waiting, Some(Waiting::Turn)) { Ok(0) } else { Ok(bytes) }
     }
 
     #[inline]
@@ -304,8 +321,26 @@ impl Connection {
         Close { reason: reason.to_owned() }
     }
 
-    /// Tells the client of an error and ends what it ends.
+    /// Whether what comes next may be answered here: nothing that was asked for before is answered
+    /// later. Where not, it waits.
+    pub(super) fn is_its_turn<W: World>(&mut self, turn: &mut Turn<'_, W>) -> bool {
+        let is_its_turn = !self.connected || turn.world.is_done(self.id);
+        if !is_its_turn {
+            self.waiting = Some(Waiting::Turn);
+        }
+        is_its_turn
+    }
+
+    /// Tells the client of an error, and ends what it ends, once all is said of what came before.
     pub(super) fn fail<W: World>(&mut self, turn: &mut Turn<'_, W>, channel: u16, fault: Fault) {
+        if self.is_its_turn(turn) {
+            return self.fail_now(turn, channel, fault);
+        }
+        let failure = Failure { channel, method: self.current, fault };
+        self.waiting = Some(Waiting::Fault(Box::new(failure)));
+    }
+
+    fn fail_now<W: World>(&mut self, turn: &mut Turn<'_, W>, channel: u16, fault: Fault) {
         let open = self.state == State::Open;
         if fault.reach == Reach::Channel
             && open
@@ -393,7 +428,7 @@ impl Session for Connection {
             Some(Waiting::Reply(pending)) if pending.channel == session.number => {
                 self.current = pending.method;
                 if let Err(fault) = self.answer(turn, pending, reply) {
-                    self.fail(turn, session.number, fault);
+                    self.fail_now(turn, session.number, fault);
                 }
             }
             // The connection or channel ended while the engine was at it.
@@ -422,16 +457,29 @@ impl Session for Connection {
     }
 
     fn settled<W: World>(&mut self, turn: &mut Turn<'_, W>) -> Result<(), Close> {
-        let Some(Waiting::Settled(channel)) = self.waiting else { return Ok(()) };
         if !turn.world.is_settled(self.id) {
             return Ok(());
         }
-        self.waiting = None;
-        if channel == 0 {
-            self.send(turn, 0, &Method::ConnectionCloseOk {});
-            return Err(self.closed());
+        match self.waiting.take() {
+            Some(Waiting::Settled(0)) => {
+                self.send(turn, 0, &Method::ConnectionCloseOk {});
+                return Err(self.closed());
+            }
+            Some(Waiting::Settled(channel)) => {
+                self.send(turn, channel, &Method::ChannelCloseOk {});
+            }
+            Some(Waiting::Turn) | None => {}
+            Some(Waiting::Fault(failure)) => {
+                let Failure { channel, method, fault } = *failure;
+                // What came for a channel that had failed before was not looked at.
+                let had_failed = self.channels.get(channel).is_some_and(|channel| channel.closing);
+                if !(had_failed && fault.reach == Reach::Channel) {
+                    self.current = method;
+                    self.fail_now(turn, channel, fault);
+                }
+            }
+            other => self.waiting = other,
         }
-        self.send(turn, channel, &Method::ChannelCloseOk {});
         Ok(())
     }
 
@@ -454,9 +502,12 @@ impl Session for Connection {
         self.current = match settle.map(|settle| settle.outcome) {
             None => (content::BASIC, 40),
             Some(Outcome::Accept) => (content::BASIC, 80),
-            Some(Outcome::Requeue | Outcome::Discard) => (content::BASIC, 90),
+            Some(Outcome::Requeue | Outcome::Discard) => {
+                let rejected_by = self.channels.get(channel).map_or(90, |it| it.rejected_by);
+                (content::BASIC, rejected_by)
+            }
         };
-        self.fail(turn, channel, fault);
+        self.fail_now(turn, channel, fault);
     }
 
     fn is_waiting(&self) -> bool {
