@@ -65,7 +65,7 @@ pub(crate) struct Egress {
     pub(crate) guest: Option<Box<Guest>>,
     /// On another shard: bytes of deliveries from home that home does not know to have left.
     pub(crate) delivered: u64,
-    /// On another shard: it has asked home for something that home need not answer, but may.
+    /// It has asked other shards for something that they need not answer, but may.
     pub(crate) is_owed: bool,
     /// Something of it was sent since [`Egress::look_for_stall`].
     has_moved: bool,

@@ -167,17 +167,27 @@ impl Node {
     }
 
     /// Nothing more comes from a connection: what is kept of its input is presented once more. Says whether
-    /// some of that has to wait, for the login say: until then it is not disconnected.
+    /// some of that has to wait, for the login say, or its answer for other shards: until then it is not
+    /// disconnected.
     pub fn input_ended(&mut self, now: Time, id: ConnectionId) -> bool {
         if self.has_kept_input(id) {
             self.drive_carry(now, id);
             self.answer(now);
         }
-        self.has_kept_input(id) && !self.wants_read(id)
+        self.has_kept_input(id) && !self.wants_read(id) || self.is_ahead_of_shards(id)
     }
 
-    /// Whether something that a connection has sent was not used yet.
-    pub fn has_kept_input(&self, id: ConnectionId) -> bool {
+    /// Whether a connection has sent something that is not used yet, or that not all shards know.
+    pub fn is_underway(&self, id: ConnectionId) -> bool {
+        self.has_kept_input(id) || self.is_ahead_of_shards(id)
+    }
+
+    fn is_ahead_of_shards(&self, id: ConnectionId) -> bool {
+        let connection = self.connections[id.0 as usize].as_ref();
+        connection.is_some_and(|it| it.ended.is_none()) && !self.world.mesh.is_settled(id)
+    }
+
+    fn has_kept_input(&self, id: ConnectionId) -> bool {
         let connection = self.connections[id.0 as usize].as_ref();
         connection.is_some_and(|it| it.ended.is_none() && !it.carry.is_empty())
     }

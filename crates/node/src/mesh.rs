@@ -103,6 +103,12 @@ impl Mesh {
         }
     }
 
+    /// Whether that is the shard of these links.
+    #[inline]
+    pub(crate) fn is_own(&self, shard: ShardId) -> bool {
+        shard == self.shard
+    }
+
     fn link(&mut self, shard: ShardId) -> &mut Link {
         &mut self.links[usize::from(shard.0)]
     }

@@ -270,6 +270,12 @@ impl Effects for World {
     }
 
     fn forward(&mut self, to: Shards, forward: &Forward<'_>) -> Heard {
+        // Of what came by way of another shard, that one tells its publisher.
+        if forward.asks
+            && let Some(publisher) = forward.publisher.filter(|_| self.mesh.is_own(forward.origin))
+        {
+            self.egress[publisher.0 as usize].is_owed = true;
+        }
         let heard = self.mesh.forward(to, forward);
         if heard == Heard::Crowded {
             self.crowded = to.into_iter().next().map(Behind::Shard);

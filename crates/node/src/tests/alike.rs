@@ -1,23 +1,63 @@
-//! What an AMQP client hears is the same, and in the same order, whichever shard it is connected to.
+//! What a client hears is the same, and in the same order, whichever shard it is connected to.
 
+use super::broker::Broker;
 use super::host::Host;
 use angarium_engine::Request;
 use angarium_protocol::amqp091::codec::{Method, Properties, Table, content};
 use angarium_protocol::amqp091::frame;
 
 const QUEUES: [&str; 3] = ["a", "b", "nosuch"];
-const CLOSE: Method<'static> =
-    Method::ChannelClose { reply_code: 200, reply_text: "", class_id: 0, method_id: 0 };
-
 /// Where a client is, and with how many shards.
 const PLACES: [(usize, usize); 4] = [(0, 1), (0, 3), (1, 2), (2, 3)];
 
 /// What a client says: a word, and what it is about where that may be chosen.
 fn write(said: &str, out: &mut Vec<u8>) {
     let (verb, about) = said.split_once(' ').unwrap_or((said, ""));
-    let (queue, name) = (about, "ex");
-    let number = || about.parse::<u16>().expect("a number");
-    let declare = |passive| Method::QueueDeclare {
+    match verb {
+        "publish" => publish(about, out),
+        // A frame that does not end where it should.
+        "broken" => out.extend([1, 0, 1, 0, 0, 0, 4, 0, 60, 0, 80, 0]),
+        "goodbye" => {
+            Method::ConnectionClose { reply_code: 200, reply_text: "", class_id: 0, method_id: 0 }
+                .write_frame(0, out);
+        }
+        _ => about_queue(verb, about)
+            .or_else(|| about_deliveries(verb, about))
+            .or_else(|| about_channel(verb))
+            .unwrap_or_else(|| panic!("nobody says {said}"))
+            .write_frame(1, out),
+    }
+}
+
+fn about_queue<'a>(verb: &str, queue: &'a str) -> Option<Method<'a>> {
+    Some(match verb {
+        "declare" => declare(queue, false),
+        "look" => declare(queue, true),
+        "replies" => declare("amq.rabbitmq.reply-to", true),
+        "delete" => {
+            let (if_unused, if_empty, no_wait) = (false, true, true);
+            Method::QueueDelete { ticket: 0, queue, if_unused, if_empty, no_wait }
+        }
+        "purge" => Method::QueuePurge { ticket: 0, queue, no_wait: false },
+        "get" => Method::BasicGet { ticket: 0, queue, no_ack: false },
+        "take" => Method::BasicGet { ticket: 0, queue, no_ack: true },
+        "exchange" => Method::ExchangeDeclare {
+            ticket: 0,
+            exchange: "ex",
+            kind: queue,
+            passive: false,
+            durable: false,
+            auto_delete: false,
+            internal: false,
+            no_wait: false,
+            arguments: Table::default(),
+        },
+        _ => return None,
+    })
+}
+
+fn declare(queue: &str, passive: bool) -> Method<'_> {
+    Method::QueueDeclare {
         ticket: 0,
         queue,
         passive,
@@ -26,32 +66,32 @@ fn write(said: &str, out: &mut Vec<u8>) {
         auto_delete: false,
         no_wait: false,
         arguments: Table::default(),
-    };
-    let nack =
-        |multiple| Method::BasicNack { delivery_tag: number().into(), multiple, requeue: true };
-    let method = match verb {
+    }
+}
+
+fn about_deliveries(verb: &str, number: &str) -> Option<Method<'static>> {
+    let number: u16 = number.parse().ok()?;
+    let delivery_tag = number.into();
+    let qos = |global| Method::BasicQos { prefetch_size: 0, prefetch_count: number, global };
+    Some(match verb {
+        "ack" => Method::BasicAck { delivery_tag, multiple: false },
+        "ack-to" => Method::BasicAck { delivery_tag, multiple: true },
+        "nack" => Method::BasicNack { delivery_tag, multiple: false, requeue: true },
+        "nack-to" => Method::BasicNack { delivery_tag, multiple: true, requeue: true },
+        "reject" => Method::BasicReject { delivery_tag, requeue: true },
+        "qos" => qos(false),
+        "qos-all" => qos(true),
+        _ => return None,
+    })
+}
+
+fn about_channel(verb: &str) -> Option<Method<'static>> {
+    Some(match verb {
         "open" => Method::ChannelOpen { out_of_band: "" },
-        "close" => CLOSE,
+        "close" => {
+            Method::ChannelClose { reply_code: 200, reply_text: "", class_id: 0, method_id: 0 }
+        }
         "close-ok" => Method::ChannelCloseOk {},
-        "declare" => declare(false),
-        "look" => declare(true),
-        "delete" => Method::QueueDelete {
-            ticket: 0,
-            queue,
-            if_unused: false,
-            if_empty: true,
-            no_wait: true,
-        },
-        "purge" => Method::QueuePurge { ticket: 0, queue, no_wait: false },
-        "get" => Method::BasicGet { ticket: 0, queue, no_ack: false },
-        "take" => Method::BasicGet { ticket: 0, queue, no_ack: true },
-        "ack" => Method::BasicAck { delivery_tag: number().into(), multiple: false },
-        "ack-to" => Method::BasicAck { delivery_tag: number().into(), multiple: true },
-        "nack" => nack(false),
-        "nack-to" => nack(true),
-        "reject" => Method::BasicReject { delivery_tag: number().into(), requeue: true },
-        "qos" => Method::BasicQos { prefetch_size: 0, prefetch_count: number(), global: false },
-        "qos-all" => Method::BasicQos { prefetch_size: 0, prefetch_count: number(), global: true },
         "confirm" => Method::ConfirmSelect { no_wait: false },
         "tx" => Method::TxSelect {},
         "commit" => Method::TxCommit {},
@@ -65,39 +105,8 @@ fn write(said: &str, out: &mut Vec<u8>) {
             write: false,
             read: false,
         },
-        "replies" => Method::QueueDeclare {
-            ticket: 0,
-            queue: "amq.rabbitmq.reply-to",
-            passive: true,
-            durable: false,
-            exclusive: false,
-            auto_delete: false,
-            no_wait: false,
-            arguments: Table::default(),
-        },
-        "exchange" => Method::ExchangeDeclare {
-            ticket: 0,
-            exchange: name,
-            kind: about,
-            passive: false,
-            durable: false,
-            auto_delete: false,
-            internal: false,
-            no_wait: false,
-            arguments: Table::default(),
-        },
-        "publish" => return publish(about, out),
-        // A frame that does not end where it should.
-        "broken" => return out.extend([1, 0, 1, 0, 0, 0, 4, 0, 60, 0, 80, 0]),
-        "goodbye" => {
-            let (reply_code, reply_text) = (200, "");
-            let method =
-                Method::ConnectionClose { reply_code, reply_text, class_id: 0, method_id: 0 };
-            return method.write_frame(0, out);
-        }
-        _ => panic!("nobody says {said}"),
-    };
-    method.write_frame(1, out);
+        _ => return None,
+    })
 }
 
 /// `EXCHANGE/KEY`: a message that is to be returned where no queue takes it.
@@ -325,5 +334,37 @@ fn rights_that_come_back_are_had_again() {
         set_rights(&mut host, true);
         let heard = say(&mut host, client, &words("close-ok, open, declare a"));
         assert!(heard.len() == 2 && heard[1].contains("QueueDeclareOk"), "{heard:?}");
+    }
+}
+
+#[test]
+fn a_nats_client_hears_all_before_it_is_told_of_a_mistake() {
+    for (shard, shards) in PLACES {
+        let mut broker = Broker::new(shards);
+        broker.play(&format!("a@{shard}> SUB _INBOX.x 1"));
+        broker.play(
+            "a> PUB $QUEUE.nosuch _INBOX.x 0||PING
+             a< HMSG _INBOX.x 1 45 45|NATS/1.0 503|Nats-Subject: $QUEUE.nosuch|||PONG
+             a> SUB s 1|PUB $QUEUE.nosuch _INBOX.x 0||PING|WHAT
+             a< HMSG _INBOX.x 1 45 45|NATS/1.0 503|Nats-Subject: $QUEUE.nosuch|||PONG|\
+             -ERR 'Unknown Protocol Operation'",
+        );
+        assert!(!broker.is_connected("a"));
+    }
+}
+
+#[test]
+fn who_says_nothing_more_is_answered_before_it_is_dropped() {
+    for (shard, shards) in PLACES {
+        let mut broker = Broker::new(shards);
+        broker.play(&format!("a@{shard}> PING"));
+        broker.heard("a");
+        broker.send("a", "PING\r\nSUB s 1\r\n");
+        while broker.is_awaited("a") {
+            assert!(broker.turn());
+        }
+        // What is left of it is sent.
+        broker.turn();
+        broker.play("a< PONG");
     }
 }

@@ -163,6 +163,12 @@ impl Broker {
         self.clients[name].id.is_some()
     }
 
+    /// Whether a client that says nothing more is to be answered before it is dropped.
+    pub(super) fn is_awaited(&mut self, name: &str) -> bool {
+        let Client { shard, id, .. } = self.clients[name];
+        self.nodes[shard].input_ended(self.now, id.expect("connected"))
+    }
+
     /// Whether a client's input is read.
     pub(super) fn is_read(&self, name: &str) -> bool {
         let client = &self.clients[name];

@@ -239,7 +239,7 @@ impl Connection {
 
     /// Answers PINGs, unless something has to come before.
     fn pong<W: World>(&mut self, turn: &mut Turn<'_, W>) {
-        if self.pongs_owed == 0 || self.has_left || !turn.world.is_settled(self.id) {
+        if self.pongs_owed == 0 || self.has_left || !turn.world.is_done(self.id) {
             return;
         }
         for _ in 0..std::mem::take(&mut self.pongs_owed) {
@@ -349,7 +349,12 @@ impl Session for Connection {
                     }
                     break;
                 }
-                Err(malformed) => return Err(self.fail(turn, fault::text(malformed))),
+                // It is presented again when all is answered that came before.
+                Err(_) if self.is_open() && !turn.world.is_done(self.id) => break,
+                Err(malformed) => {
+                    self.pong(turn);
+                    return Err(self.fail(turn, fault::text(malformed)));
+                }
             }
         }
         self.pong(turn);

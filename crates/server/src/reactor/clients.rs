@@ -277,7 +277,7 @@ impl Shard {
     /// dropped: it may still read.
     fn input_ended(&mut self, index: usize) {
         let id = self.clients.get(index).and_then(|connection| connection.id());
-        let Some(id) = id.filter(|id| self.node.has_kept_input(*id)) else {
+        let Some(id) = id.filter(|id| self.node.is_underway(*id)) else {
             return self.drop_client(index);
         };
         self.unwatch(index);
