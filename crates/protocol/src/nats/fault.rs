@@ -11,7 +11,6 @@ pub const STALE_CONNECTION: &str = "Stale Connection";
 /// It has to begin TLS first.
 pub const TLS_REQUIRED: &str = "Secure Connection - TLS Required";
 /// A header block from a client that said it has none.
-pub const NO_HEADERS: &str = "message headers not supported";
 /// `no_responders` without `headers`, in which the answer would come.
 pub const NO_RESPONDERS_NEEDS_HEADERS: &str = "no responders requires headers support";
 /// A protocol version that does not exist.
@@ -33,6 +32,7 @@ pub fn text(malformed: Malformed) -> &'static str {
         Malformed::Arguments => "Parser Error",
         Malformed::PayloadTooLarge => "Maximum Payload Violation",
         Malformed::LineTooLong => "maximum control line exceeded",
+        Malformed::Headers => "message headers not supported",
     }
 }
 

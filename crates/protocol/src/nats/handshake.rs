@@ -35,7 +35,6 @@ impl Wishes {
             verbose: connect.verbose,
             pedantic: connect.pedantic,
             echo: connect.echo,
-            headers: connect.headers,
             no_responders: connect.no_responders,
             infos: connect.protocol >= 1,
         }
@@ -114,6 +113,7 @@ impl Connection {
         }
         let outlet = turn.world.outlet(self.id);
         outlet.takes_headers = connect.headers;
+        self.limits.takes_headers = connect.headers;
         outlet.laggard = connect.laggard.as_deref().and_then(Laggard::named);
         if connect.laggard.is_some() && outlet.laggard.is_none() {
             return Err(self.fail(turn, fault::text(super::codec::Malformed::Arguments)));

@@ -195,7 +195,8 @@ pub(super) fn with_missed(block: &[u8], missed: u64) -> Vec<u8> {
 /// asks for what there is not.
 pub(super) fn with_laggard(subject: &str) -> Option<(Option<Laggard>, &str)> {
     let Some(rest) = subject.strip_prefix(LAGGARD_PREFIX) else { return Some((None, subject)) };
-    let (policy, subject) = rest.split_once('.')?;
+    let (policy, subject) =
+        rest.split_once('.').filter(|(_, it)| !it.starts_with(LAGGARD_PREFIX))?;
     Some((Some(Laggard::named(policy)?), subject))
 }
 

@@ -23,9 +23,6 @@ impl Connection {
         message: &Publish<'_>,
         streak: &mut Option<Streak>,
     ) -> Result<(), Close> {
-        if !message.headers.is_empty() && !self.wishes.headers {
-            return Err(self.fail(turn, fault::NO_HEADERS));
-        }
         if self.subject.as_bytes() != message.subject {
             *streak = None;
             if !self.keep_literal(message.subject) {

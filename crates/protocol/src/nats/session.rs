@@ -77,7 +77,6 @@ pub(super) struct Wishes {
     pub(super) verbose: bool,
     pub(super) pedantic: bool,
     pub(super) echo: bool,
-    pub(super) headers: bool,
     pub(super) no_responders: bool,
     /// It takes INFO at any time.
     pub(super) infos: bool,
@@ -100,6 +99,7 @@ impl Connection {
             limits: Limits {
                 control_line_bytes_max: settings.control_line_bytes_max,
                 payload_bytes_max: settings.payload_bytes_max,
+                takes_headers: false,
             },
             peer,
             state: State::Greeting,

@@ -10,6 +10,8 @@ pub struct Limits {
     pub control_line_bytes_max: usize,
     /// Largest payload, headers included.
     pub payload_bytes_max: usize,
+    /// HPUB is taken: the client has said that it knows headers.
+    pub takes_headers: bool,
 }
 
 /// An operation of a client's.
@@ -155,6 +157,9 @@ fn decode_publish<'a>(
     let Some(arguments) = Arguments::read(input, at, limits.control_line_bytes_max)? else {
         return Ok(None);
     };
+    if has_headers && !limits.takes_headers {
+        return Err(Malformed::Headers);
+    }
     let Some([subject, rest @ ..]) = arguments.all() else { return Err(Malformed::Arguments) };
     let sizes = Sizes::read(rest, has_headers, limits.payload_bytes_max)?;
     let Some((payload, end)) = payload(input, arguments.end, sizes.payload_bytes)? else {

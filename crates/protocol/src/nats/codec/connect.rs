@@ -80,11 +80,13 @@ impl std::fmt::Debug for Connect {
 }
 
 impl Connect {
-    /// Reads the JSON behind CONNECT. An option of another type than it should have is refused.
+    /// Reads the JSON behind CONNECT. An option of another type than it should have is refused; what is no
+    /// UTF-8 becomes replacement characters, as with nats-server.
     pub fn decode(text: &[u8]) -> Result<Connect, NotJson> {
+        let text = String::from_utf8_lossy(text);
         let mut connect = Connect::default();
         let mut is_right = true;
-        json::members(text, |name, value| is_right &= connect.set(name, value))?;
+        json::members(text.as_bytes(), |name, value| is_right &= connect.set(name, value))?;
         if is_right { Ok(connect) } else { Err(NotJson) }
     }
 

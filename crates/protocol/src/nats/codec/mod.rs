@@ -27,6 +27,8 @@ pub enum Malformed {
     PayloadTooLarge,
     /// A control line is longer than allowed.
     LineTooLong,
+    /// HPUB from a client that did not say that it knows headers.
+    Headers,
 }
 
 impl From<frame::LineTooLong> for Malformed {

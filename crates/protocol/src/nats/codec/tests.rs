@@ -5,7 +5,8 @@ use super::headers::HeadersWriter;
 use super::server::{write_error, write_ok};
 use super::*;
 
-const LIMITS: Limits = Limits { control_line_bytes_max: 64, payload_bytes_max: 1000 };
+const LIMITS: Limits =
+    Limits { control_line_bytes_max: 64, payload_bytes_max: 1000, takes_headers: true };
 
 /// What a client's bytes are, as text.
 fn client(input: &[u8]) -> Result<Option<(String, usize)>, Malformed> {
@@ -221,6 +222,8 @@ fn connect_and_info_go_there_and_back() {
     };
     assert_eq!((Connect::decode(json).as_ref(), used), (Ok(&connect), out.len()));
     assert!(!format!("{connect:?}").contains("secret"));
+    let latin = Connect::decode(b"{\"name\":\"t\xebst\"}").expect("JSON but for one byte");
+    assert_eq!(latin.name.as_deref(), Some("t\u{fffd}st"));
     let info = Info {
         server_id: "N".into(),
         version: "2.12.0".into(),

@@ -34,6 +34,8 @@ fn what_is_no_subject_is_told_and_the_connection_goes_on() {
          < -ERR 'Invalid Subject'
          > SUB $LAGGARD.never.a 1
          < -ERR 'Invalid Subject'
+         > SUB $LAGGARD.spool.$LAGGARD.spool.a 1
+         < -ERR 'Invalid Subject'
          > SUB $LAGGARD.spool.a..b 1
          < -ERR 'Invalid Subject'
          > SUB > 2
@@ -67,6 +69,16 @@ fn headers_need_to_be_agreed_on() {
          < -ERR 'message headers not supported'
          < closed: message headers not supported",
     );
+    // It is told before the payload comes, and where there is nothing in the headers.
+    for line in ["HPUB a 12 1000", "HPUB a 0 0"] {
+        check_raw(&format!(
+            "> CONNECT {{\"verbose\":false}}
+             < INFO
+             > {line}
+             < -ERR 'message headers not supported'
+             < closed: message headers not supported",
+        ));
+    }
 }
 
 #[test]
