@@ -16,6 +16,7 @@ const FOR_AN_ACCOUNT: &str = "the client asked for an account: there are virtual
                               and a user name of the form 'vhost:user' says which";
 const JWT_ALONE: &str = "the client has a JWT alone, which is not looked at: it needs a user name \
                          and password, a token or an nkey";
+const PASSWORD_ALONE: &str = "the client has a password without a user name";
 const UNSIGNED: &str = "the client has an nkey without a signature";
 const NO_CREDENTIALS: &str = "the client has no credentials";
 const NO_TOKENS: &str = "the client has a token, and none are taken here";
@@ -165,6 +166,9 @@ impl Connection {
         }
         if let Some(user) = self.peer.certificate_name.clone() {
             return Ok(Credentials::Certificate { user });
+        }
+        if connect.pass.is_some() {
+            return Err(PASSWORD_ALONE);
         }
         let user = self.settings.anonymous_user.clone();
         Ok(Credentials::Anonymous { user: user.ok_or(NO_CREDENTIALS)? })

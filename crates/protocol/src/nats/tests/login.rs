@@ -68,6 +68,7 @@ fn what_cannot_be_checked_or_has_no_rights_is_refused_and_the_log_says_why() {
     for (options, why) in [
         ("{\"nkey\":\"UKEY\"}", unsigned),
         ("{\"jwt\":\"x.y.z\",\"sig\":\"x\"}", jwt),
+        ("{\"pass\":\"guest\"}", "the client has a password without a user name"),
         ("{\"account\":\"other\"}", account),
         ("{\"new_account\":true}", account),
     ] {
