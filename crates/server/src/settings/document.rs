@@ -10,7 +10,8 @@ const OPENING: &str = "# Configuration
 
 Every setting can be given as a flag (`angarium serve --amqp :5673`), in the environment
 (`ANGARIUM_AMQP=:5673`) or in a TOML file (`amqp = \":5673\"`; `--config FILE` or `ANGARIUM_CONFIG`
-names it). A flag wins over the environment, the environment over the file. A wrong name or value
+names it). In the file, words of a name are parted by underscores or hyphens: `connections_max` is
+`connections-max`. A flag wins over the environment, the environment over the file. A wrong name or value
 keeps the broker from starting and is named, with the nearest right name.
 
 A running broker reads file and environment again on SIGHUP, takes over what is marked \"reload\"

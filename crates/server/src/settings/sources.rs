@@ -53,12 +53,17 @@ impl Sources {
     }
 }
 
-/// Applies a settings file: TOML with one key a setting.
+/// Applies a settings file: TOML with one key a setting, which may be written like the flag.
 pub(super) fn apply_file(settings: &mut Settings, path: &str, text: &str) -> Result<(), String> {
     let table: toml::Table =
         text.parse().map_err(|error| format!("'{path}' is not TOML: {error}"))?;
     for (key, value) in &table {
-        let known = definitions().iter().find(|definition| definition.key() == *key);
+        let plain = key.replace('-', "_");
+        // Which of the two is meant, nobody could tell.
+        if plain != *key && table.contains_key(&plain) {
+            return Err(format!("in '{path}': '{key}' and '{plain}' are the same setting"));
+        }
+        let known = definitions().iter().find(|definition| definition.key() == plain);
         let definition =
             known.ok_or_else(|| format!("in '{path}': {}", unknown("", key, Definition::key)))?;
         let place = format!("in '{path}': {key}");

@@ -131,6 +131,24 @@ fn a_wrong_file_names_its_path_and_key() {
 }
 
 #[test]
+fn names_in_a_file_may_be_written_like_flags() {
+    for definition in definitions() {
+        let mut settings = Settings::default();
+        let text = format!("{} = '{}'", definition.name, (definition.default)());
+        sources::apply_file(&mut settings, "a.toml", &text).unwrap();
+        assert_eq!(settings, Settings::default(), "{text}");
+    }
+    let mut settings = Settings::default();
+    sources::apply_file(&mut settings, "a.toml", "connections-max = 5\nqueues_max = 6").unwrap();
+    assert_eq!((settings.connections_max, settings.queues_max), (5, 6));
+    let twice = "connections-max = 5\nconnections_max = 6";
+    assert_eq!(
+        sources::apply_file(&mut settings, "a.toml", twice).unwrap_err(),
+        "in 'a.toml': 'connections-max' and 'connections_max' are the same setting"
+    );
+}
+
+#[test]
 fn variables_of_other_commands_are_left_alone() {
     let sources = environment(&[("ANGARIUM_USER", "x"), ("PATH", "y")]);
     assert_eq!(sources.read().unwrap(), Settings::default());
