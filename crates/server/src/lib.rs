@@ -4,6 +4,7 @@
 
 pub mod authenticate;
 pub mod commands;
+mod hints;
 pub mod http;
 mod journal_threads;
 pub mod logs;

@@ -1,5 +1,6 @@
 //! The thread that carries out a spill log's work with the disk, in the order in which it comes.
 
+use crate::hints;
 use crate::reactor::{Letter, Mailbox};
 use angarium_journal::Disk;
 use angarium_node::{SpillJob, clear_spill};
@@ -19,7 +20,7 @@ pub(crate) struct SpillThread {
 impl SpillThread {
     /// Takes a folder for the log, and throws away what an earlier process left there.
     pub(crate) fn open(folder: &Path, mailbox: Mailbox) -> Result<SpillThread, String> {
-        let complain = |error| format!("cannot use '{}': {error}", folder.display());
+        let complain = |error| hints::in_data_folder(folder, &error);
         let disk = Disk::open(folder).map_err(complain)?;
         clear_spill(&disk).map_err(complain)?;
         Ok(SpillThread { disk: Arc::new(disk), mailbox, running: None })

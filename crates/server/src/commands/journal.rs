@@ -1,5 +1,6 @@
 //! `angarium journal`: looks at a data folder's journal while no broker uses it.
 
+use crate::hints;
 use crate::settings::Settings;
 use angarium_journal::{Disk, Report, check, repair};
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -43,7 +44,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
     if !folder.is_dir() {
         return Err(format!("no journal in '{}'", folder.display()));
     }
-    let disk = Disk::open(&folder).map_err(|error| error.to_string())?;
+    let disk = Disk::open(&folder).map_err(|error| hints::in_data_folder(&folder, &error))?;
     let report = check(&disk)?;
     print!("{}", shown(&report));
     if verb == "repair" && !report.problems.is_empty() {

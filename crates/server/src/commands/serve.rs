@@ -3,6 +3,7 @@
 use super::administer::SOCKET_NAME;
 use super::journal;
 use crate::authenticate::GUEST;
+use crate::hints;
 use crate::http::{self, Endpoints, Mailboxes};
 use crate::logs::{self, LevelSwitch};
 use crate::reactor::listeners::Bound;
@@ -33,8 +34,8 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
     let level = logs::start(settings.log, settings.log_format);
     let data = settings.data.clone();
     make_private(&data)?;
-    let disk = Disk::open(data.join(journal::FOLDER))
-        .map_err(|error| format!("cannot use '{}': {error}", data.display()))?;
+    let folder = data.join(journal::FOLDER);
+    let disk = Disk::open(&folder).map_err(|error| hints::in_data_folder(&folder, &error))?;
     let tcp = match settings.http.0 {
         Some(address) => Some(listeners::bind("http", address)?),
         None => None,
@@ -79,13 +80,13 @@ fn make_private(folder: &Path) -> Result<(), String> {
         .recursive(true)
         .mode(0o700)
         .create(folder)
-        .map_err(|error| format!("cannot make the data folder '{}': {error}", folder.display()))
+        .map_err(|error| hints::in_data_folder(folder, &error))
 }
 
 /// The socket for administration, which only the folder's owner can reach.
 fn administration(data: &Path) -> Option<UnixListener> {
     let path = data.join(SOCKET_NAME);
-    let listener = listeners::unix(&path).and_then(|listener| {
+    let listener = listeners::unix(None, &path).and_then(|listener| {
         std::fs::set_permissions(&path, Permissions::from_mode(0o600))
             .map(|()| listener)
             .map_err(|error| format!("cannot protect '{}': {error}", path.display()))

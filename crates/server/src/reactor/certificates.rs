@@ -1,9 +1,10 @@
 //! The broker's certificate and the authorities it trusts: read from files, read again when these
 //! change, so that renewing a certificate needs no restart.
 
+use crate::hints;
 use crate::settings::Settings;
 use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, crypto::ring};
@@ -93,9 +94,10 @@ impl Certificates {
 }
 
 fn configure(files: &Files) -> Result<ServerConfig, String> {
-    let chain = certificates(&files.chain)?;
-    let key = PrivateKeyDer::from_pem_file(&files.key)
-        .map_err(|error| format!("no private key in '{}': {error}", files.key.display()))?;
+    let chain = certificates("tls-certificate", &files.chain)?;
+    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| {
+        useless("private key without a password", "tls-key", &files.key, &error)
+    })?;
     let provider = Arc::new(ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
@@ -104,7 +106,7 @@ fn configure(files: &Files) -> Result<ServerConfig, String> {
         None => builder.with_no_client_auth(),
         Some(path) => {
             let mut roots = RootCertStore::empty();
-            for certificate in certificates(path)? {
+            for certificate in certificates("tls-client-authorities", path)? {
                 roots.add(certificate).map_err(|error| wrong(path, &error))?;
             }
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
@@ -120,17 +122,35 @@ fn configure(files: &Files) -> Result<ServerConfig, String> {
     Ok(config)
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+fn certificates(setting: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
     let chain: Vec<CertificateDer<'static>> =
-        read.map_err(|error| format!("cannot read '{}': {error}", path.display()))?;
+        read.map_err(|error| useless("certificate", setting, path, &error))?;
     if chain.is_empty() {
-        Err(format!("no certificate in '{}'", path.display()))
+        Err(useless("certificate", setting, path, &pem::Error::NoItemsFound))
     } else {
         Ok(chain)
     }
 }
 
+/// Why there is no such thing to be had from a file.
+fn useless(what: &str, setting: &str, path: &Path, error: &pem::Error) -> String {
+    let shown = path.display();
+    match error {
+        pem::Error::Io(error) => hints::unreadable(setting, path, error),
+        pem::Error::NoItemsFound => {
+            format!("no {what} in '{shown}' ({setting}): a PEM file with one is needed")
+        }
+        error => format!(
+            "no {what} in '{shown}' ({setting}), which is not the PEM it should be: {error}"
+        ),
+    }
+}
+
 fn wrong(path: &Path, error: &rustls::Error) -> String {
-    format!("the certificate in '{}' cannot be used: {error}", path.display())
+    let hint = match error {
+        rustls::Error::InconsistentKeys(_) => "; tls-key has to be the key of tls-certificate",
+        _ => "",
+    };
+    format!("the certificate in '{}' cannot be used: {error}{hint}", path.display())
 }

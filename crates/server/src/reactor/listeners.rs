@@ -1,5 +1,6 @@
 //! Sockets that clients connect to.
 
+use crate::hints;
 use crate::settings::Settings;
 use angarium_engine::Laggard;
 use angarium_protocol::{Peer, Protocol};
@@ -7,6 +8,7 @@ use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrAny, SocketFlags, SocketType, acceptfrom_with, sockopt,
 };
+use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
@@ -80,7 +82,7 @@ pub(crate) fn listen_all(bound: Vec<Bound>, settings: &Settings) -> Result<Vec<L
         listeners.push(Listener { fd, kind, protocol, laggard, congestion_control, file, shown });
     }
     if let Some(path) = &settings.amqp_socket {
-        let socket = unix(path)?;
+        let socket = unix(Some("amqp-socket"), path)?;
         listeners.push(Listener {
             fd: socket.into(),
             kind: Kind::Unix,
@@ -129,30 +131,41 @@ impl Bound {
     }
 }
 
-fn complaint(name: &str, address: SocketAddr, error: Errno) -> String {
+/// Why a TCP port cannot be had, and what to do.
+pub(super) fn complaint(name: &str, address: SocketAddr, error: Errno) -> String {
+    let elsewhere =
+        format!("choose another with --{name} ADDR:PORT, or leave it out with --{name} off");
     let hint = match error {
-        Errno::ADDRINUSE => format!(
-            "; another program listens there: choose another with --{name} ADDR:PORT, \
-             or leave it out with --{name} off"
+        Errno::ADDRINUSE => format!("; another program listens there: {elsewhere}"),
+        Errno::ACCESS | Errno::PERM => format!(
+            "; ports below 1024 are not for every user: {elsewhere}, or give the broker the right \
+             (AmbientCapabilities=CAP_NET_BIND_SERVICE of the service)"
         ),
-        _ => String::new(),
+        Errno::ADDRNOTAVAIL => {
+            format!(
+                "; this machine does not have that address (0.0.0.0 is all it has): {elsewhere}"
+            )
+        }
+        _ => format!("; {elsewhere}"),
     };
     format!("cannot listen on {address} ({name}): {error}{hint}")
 }
 
-/// Binds a Unix socket, non-blocking. A file left by a process that is gone is replaced.
-pub(crate) fn unix(path: &Path) -> Result<UnixListener, String> {
-    let shown = path.display();
+/// Binds a Unix socket, non-blocking, for that setting, if it is for one. A file left by a process that is
+/// gone is replaced.
+pub(crate) fn unix(setting: Option<&str>, path: &Path) -> Result<UnixListener, String> {
+    let complain = |error| hints::no_socket(setting, path, &error);
     if std::os::unix::net::UnixStream::connect(path).is_ok() {
-        return Err(format!("another program listens on '{shown}'"));
+        let taken = std::io::Error::new(ErrorKind::ResourceBusy, "another program listens there");
+        return Err(complain(taken));
     }
     use std::os::unix::fs::FileTypeExt;
     if std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket()) {
-        std::fs::remove_file(path).map_err(|error| format!("cannot remove '{shown}': {error}"))?;
+        std::fs::remove_file(path).map_err(complain)?;
     }
     UnixListener::bind(path)
         .and_then(|socket| socket.set_nonblocking(true).map(|()| socket))
-        .map_err(|error| format!("cannot listen on '{shown}': {error}"))
+        .map_err(complain)
 }
 
 /// What an accept came to.

@@ -2,10 +2,11 @@
 //! certificates that change.
 
 use super::certificates::Certificates;
-use super::listeners::{Accepted, bind, listen_all};
+use super::listeners::{Accepted, bind, complaint, listen_all};
 use super::tls::Tls;
 use crate::settings::{Settings, Sources};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rustix::io::Errno;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use std::io::Write;
@@ -172,12 +173,39 @@ fn a_changed_certificate_is_used_and_a_broken_one_is_not() {
 #[test]
 fn wrong_files_are_named() {
     let folder = tempfile::tempdir().unwrap();
-    let error = Certificates::load(&settings(folder.path())).unwrap_err();
-    assert!(error.contains("chain.pem"), "{error}");
+    let wrong = |parts: &[&str]| {
+        let error = Certificates::load(&settings(folder.path())).unwrap_err();
+        for part in parts {
+            assert!(error.contains(part), "{error}");
+        }
+    };
+    wrong(&["cannot read '", "chain.pem' (tls-certificate)", "put it there"]);
     write(folder.path(), &Authority::new(), "broker");
-    std::fs::write(folder.path().join("key.pem"), "").unwrap();
-    let error = Certificates::load(&settings(folder.path())).unwrap_err();
-    assert!(error.contains("key.pem"), "{error}");
+    let key = folder.path().join("key.pem");
+    std::fs::write(&key, "").unwrap();
+    wrong(&["no private key without a password in '", "key.pem' (tls-key)", "PEM"]);
+    let other = KeyPair::generate().unwrap().serialize_pem();
+    std::fs::write(&key, other).unwrap();
+    wrong(&["chain.pem' cannot be used", "tls-key has to be the key of tls-certificate"]);
+    // A file that is there and cannot be read is no file without a key.
+    std::fs::remove_file(&key).unwrap();
+    std::fs::create_dir(&key).unwrap();
+    wrong(&["cannot read '", "key.pem' (tls-key)"]);
+}
+
+#[test]
+fn a_port_that_cannot_be_had_has_a_way_out() {
+    let address = "127.0.0.1:80".parse().unwrap();
+    for (error, hint) in [
+        (Errno::ACCESS, "CAP_NET_BIND_SERVICE"),
+        (Errno::ADDRINUSE, "another program listens there"),
+        (Errno::ADDRNOTAVAIL, "does not have that address"),
+    ] {
+        let said = complaint("nats", address, error);
+        for part in ["127.0.0.1:80 (nats)", hint, "--nats ADDR:PORT", "--nats off"] {
+            assert!(said.contains(part), "{said}");
+        }
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::definitions::{Definition, Reload, Settings, definitions};
 use super::value::Encryption;
+use crate::hints;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -26,7 +27,7 @@ impl Sources {
         let mut settings = Settings::default();
         if let Some(path) = &self.file {
             let text = std::fs::read_to_string(path)
-                .map_err(|error| format!("cannot read '{}': {error}", path.display()))?;
+                .map_err(|error| hints::unreadable("--config", path, &error))?;
             apply_file(&mut settings, &path.display().to_string(), &text)?;
         }
         self.apply_environment(&mut settings)?;
