@@ -8,7 +8,7 @@ use crate::http::{self, Endpoints, Mailboxes};
 use crate::logs::{self, LevelSwitch};
 use crate::reactor::listeners::Bound;
 use crate::reactor::{self, Mailbox, Start, listeners};
-use crate::settings::{self, ByteCount, Encryption, Reload, Settings, Sources};
+use crate::settings::{self, ByteCount, Encryption, Reloaded, Settings, Sources};
 use crate::signals::{self, Asked};
 use angarium_engine::limits::Limits;
 use angarium_engine::{self as engine, Quota, Time};
@@ -231,37 +231,24 @@ fn listen_to_signals(
             let _ = mailbox.tell(|shard| shard.drain());
         }
         Asked::Reload => match sources.read() {
-            Ok(after) => reload(&mut settings, after, &level, &mailbox),
+            Ok(after) => reload(&mut settings, &after, &level, &mailbox),
             Err(error) => tracing::warn!(%error, "settings not reloaded"),
         },
     })
 }
 
-fn reload(settings: &mut Settings, after: Settings, level: &LevelSwitch, mailbox: &Mailbox) {
+fn reload(settings: &mut Settings, after: &Settings, level: &LevelSwitch, mailbox: &Mailbox) {
     level.set(after.log);
-    let (now, later): (Vec<_>, Vec<_>) = settings::changed(settings, &after)
-        .into_iter()
-        .partition(|(_, reload)| *reload == Reload::Now);
-    let names = |changes: Vec<(&'static str, Reload)>| {
-        changes.into_iter().map(|(name, _)| name).collect::<Vec<_>>().join(", ")
-    };
-    let taken_over = names(now);
-    if later.is_empty() {
+    let Reloaded { taken_over, need_a_restart } = settings.reload(after);
+    let (taken_over, need_a_restart) = (taken_over.join(", "), need_a_restart.join(", "));
+    if need_a_restart.is_empty() {
         tracing::info!(taken_over, "settings reloaded");
     } else {
-        let need_a_restart = names(later);
         tracing::warn!(taken_over, need_a_restart, "settings reloaded in part");
     }
-    let reloaded = after.clone();
-    // Settings that need a restart stay as they were started with, and so are named again at the
-    // next reload; a shard that has ended needs none.
+    let reloaded = settings.clone();
+    // A shard that has ended needs none.
     let _ = mailbox.tell(move |shard| shard.reload(reloaded));
-    for definition in settings::definitions() {
-        if definition.reload == Reload::Now {
-            let value = (definition.show)(&after);
-            (definition.set)(settings, &value).expect("a shown value reads back");
-        }
-    }
 }
 
 /// What the operator reads first.

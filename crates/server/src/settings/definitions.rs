@@ -150,7 +150,7 @@ settings! {
     /// `tls-key`.
     nats_tls("nats-tls"): Listen = Listen(None), Restart, Any;
     /// The certificate chain shown to TLS clients, PEM. Read anew when it has changed, without a
-    /// restart.
+    /// restart; only where there was none before, or is none any more, a restart is needed.
     tls_certificate("tls-certificate"): Option<PathBuf> = None, Now, Any;
     /// The private key of the certificate, PEM.
     tls_key("tls-key"): Option<PathBuf> = None, Now, Any;

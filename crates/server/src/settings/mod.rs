@@ -13,5 +13,5 @@ mod value;
 
 pub use definitions::{DIRECT_BYTES_LEAST, Definition, Reload, Settings, definitions};
 pub use document::document;
-pub use sources::{Sources, changed};
+pub use sources::{Reloaded, Sources};
 pub use value::{ByteCount, Encryption, Listen, LogFormat, LogLevel, SettingValue, Span};

@@ -149,8 +149,42 @@ fn distance(left: &str, right: &str) -> usize {
 }
 
 /// The settings whose values differ, each with whether a running broker takes it over.
-#[must_use]
-pub fn changed(before: &Settings, after: &Settings) -> Vec<(&'static str, Reload)> {
+fn changed(before: &Settings, after: &Settings) -> Vec<(&'static Definition, Reload)> {
     let differs = |d: &&Definition| (d.show)(before) != (d.show)(after);
-    definitions().iter().filter(differs).map(|d| (d.name, d.reload)).collect()
+    // Listeners are opened with TLS or without, and clients are told which.
+    let begins_or_ends_tls = before.has_certificate() != after.has_certificate();
+    let reload = |d: &'static Definition| match d.name {
+        "tls-certificate" | "tls-key" | "tls-client-authorities" if begins_or_ends_tls => {
+            (d, Reload::Restart)
+        }
+        _ => (d, d.reload),
+    };
+    definitions().iter().filter(differs).map(reload).collect()
+}
+
+/// The names of settings that a running broker has taken over, and of those that need a restart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reloaded {
+    /// They have their new values.
+    pub taken_over: Vec<&'static str>,
+    /// They are as they were, and so are named again at the next reload.
+    pub need_a_restart: Vec<&'static str>,
+}
+
+impl Settings {
+    /// Takes over of `after` what a running broker can take over.
+    pub fn reload(&mut self, after: &Settings) -> Reloaded {
+        let mut reloaded = Reloaded::default();
+        for (definition, reload) in changed(self, after) {
+            match reload {
+                Reload::Restart => reloaded.need_a_restart.push(definition.name),
+                Reload::Now => {
+                    let value = (definition.show)(after);
+                    (definition.set)(self, &value).expect("a shown value reads back");
+                    reloaded.taken_over.push(definition.name);
+                }
+            }
+        }
+        reloaded
+    }
 }

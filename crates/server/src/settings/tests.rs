@@ -171,10 +171,34 @@ fn bytes_and_times_have_units() {
 }
 
 #[test]
-fn what_changed_says_whether_it_is_taken_over() {
-    let before = Settings::default();
+fn a_reload_says_what_is_taken_over() {
+    let mut settings = Settings::default();
     let after = flags(&[("log", "debug"), ("amqp", ":1")]).read().unwrap();
-    assert_eq!(changed(&before, &after), [("amqp", Reload::Restart), ("log", Reload::Now)]);
+    for taken_over in [vec!["log"], vec![]] {
+        let reloaded = settings.reload(&after);
+        assert_eq!(reloaded, Reloaded { taken_over, need_a_restart: vec!["amqp"] });
+    }
+    assert_eq!(settings, flags(&[("log", "debug")]).read().unwrap());
+}
+
+#[test]
+fn tls_begins_and_ends_with_a_restart() {
+    let with = |chain, more: &[(&str, &str)]| {
+        let both = [("tls-certificate", chain), ("tls-key", "key.pem")];
+        flags(&[&both, more].concat()).read().unwrap()
+    };
+    let (without, one) = (Settings::default(), with("one.pem", &[]));
+    let two = with("two.pem", &[("tls-client-authorities", "ca.pem")]);
+    for (before, after, taken_over, need_a_restart) in [
+        (&without, &one, vec![], vec!["tls-certificate", "tls-key"]),
+        (&one, &without, vec![], vec!["tls-certificate", "tls-key"]),
+        (&one, &two, vec!["tls-certificate", "tls-client-authorities"], vec![]),
+    ] {
+        let mut settings = before.clone();
+        let has_begun = need_a_restart.is_empty();
+        assert_eq!(settings.reload(after), Reloaded { taken_over, need_a_restart });
+        assert_eq!(settings, *if has_begun { after } else { before });
+    }
 }
 
 #[test]
