@@ -6,12 +6,14 @@ use super::mailbox::Letter;
 use super::moderation::Stream;
 use super::shard::{CLIENT, Shard};
 use super::socket::{Received, Sent, Socket};
-use super::tls::Tls;
+use super::tls::{MayEncrypt, Tls};
 use angarium_engine::{ConnectionId, Time};
 use angarium_protocol::Peer;
 use rustix::event::epoll::{self, EventFlags};
+use rustls::ServerConfig;
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a client that is done may take to end its side.
@@ -125,8 +127,18 @@ fn slot_of(index: usize) -> u32 {
     u32::try_from(index).expect("slots are numbered with 32 bits")
 }
 
+fn begin_tls(config: Arc<ServerConfig>) -> Option<Box<Tls>> {
+    match Tls::new(config) {
+        Ok(tls) => Some(Box::new(tls)),
+        Err(error) => {
+            tracing::error!(%error, "cannot begin TLS");
+            None
+        }
+    }
+}
+
 impl Shard {
-    /// A client was accepted: it goes to the shard that has room for it.
+    /// At home, a client was accepted: it goes to the shard that has room for it.
     pub(super) fn accepted(&mut self, fd: OwnedFd, peer: Peer, kind: Kind) {
         if let Err(why) = self.neighbours.has_room(self.settings.connections_max) {
             self.counters.refused += 1;
@@ -135,24 +147,42 @@ impl Shard {
             }
             return;
         }
+        let Some(tls) = self.may_encrypt(kind) else { return };
         match self.neighbours.place(peer.protocol) {
-            shard if shard == self.neighbours.here => self.take_client(fd, peer, kind),
-            shard => self.neighbours.send(shard, Letter::Client(fd, peer, kind)),
+            shard if shard == self.neighbours.here => self.take_client(fd, peer, tls),
+            shard => self.neighbours.send(shard, Letter::Client(fd, peer, tls)),
+        }
+    }
+
+    /// Whether a client of that kind begins TLS; none: it has to, and there is nothing to begin it with.
+    fn may_encrypt(&mut self, kind: Kind) -> Option<MayEncrypt> {
+        let certificates = self.certificates.as_mut();
+        let config = || certificates.map(|certificates| certificates.config(Instant::now()));
+        match kind {
+            Kind::Tcp | Kind::Unix => Some(MayEncrypt::Never),
+            Kind::Tls => config().map(MayEncrypt::AtOnce),
+            Kind::MaybeTls => Some(config().map_or(MayEncrypt::Never, MayEncrypt::Greeted)),
         }
     }
 
     /// A client is this shard's.
-    pub(super) fn take_client(&mut self, fd: OwnedFd, peer: Peer, kind: Kind) {
-        let tls = if kind == Kind::Tls { self.begin_tls() } else { None };
-        let is_plain = tls.is_none();
-        if (is_plain && kind == Kind::Tls) || !self.is_serving() {
-            self.neighbours.left();
-            return;
+    pub(super) fn take_client(&mut self, fd: OwnedFd, peer: Peer, may_encrypt: MayEncrypt) {
+        let (tls, may_begin_tls) = match may_encrypt {
+            MayEncrypt::Never => (None, None),
+            MayEncrypt::Greeted(config) => (None, Some(config)),
+            MayEncrypt::AtOnce(config) => match begin_tls(config) {
+                Some(tls) => (Some(tls), None),
+                None => return self.neighbours.left(),
+            },
+        };
+        if !self.is_serving() {
+            return self.neighbours.left();
         }
+        let is_plain = tls.is_none();
         let connection = Connection {
             socket: Socket::new(fd),
             tls,
-            may_begin_tls: kind == Kind::MaybeTls,
+            may_begin_tls,
             tells_tls: false,
             phase: Phase::Handshaking(Box::new(peer)),
             watched: Some(EventFlags::IN),
@@ -174,30 +204,17 @@ impl Shard {
         }
     }
 
-    fn begin_tls(&mut self) -> Option<Box<Tls>> {
-        let certificates = self.certificates.as_mut()?;
-        match Tls::new(certificates.config(Instant::now())) {
-            Ok(tls) => Some(Box::new(tls)),
-            Err(error) => {
-                tracing::error!(%error, "cannot begin TLS");
-                None
-            }
-        }
-    }
-
     /// The first that a client sends who may begin TLS now: says whether it does.
     fn look_for_tls(&mut self, index: usize) {
         let Some(connection) = self.clients.get(index) else { return };
-        if !connection.may_begin_tls {
+        if connection.may_begin_tls.is_none() {
             return;
         }
         let Some(first) = connection.socket.peek() else { return };
-        connection.may_begin_tls = false;
+        let config = connection.may_begin_tls.take();
         if first == TLS_HANDSHAKE {
-            let tls = self.begin_tls();
-            let Some(connection) = self.clients.get(index) else { return };
-            connection.tells_tls = tls.is_some();
-            connection.tls = tls;
+            connection.tls = config.and_then(begin_tls);
+            connection.tells_tls = connection.tls.is_some();
         }
     }
 

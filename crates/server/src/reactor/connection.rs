@@ -6,14 +6,16 @@ use super::tls::Tls;
 use angarium_engine::{ConnectionId, Time};
 use angarium_protocol::Peer;
 use rustix::event::epoll::EventFlags;
+use rustls::ServerConfig;
+use std::sync::Arc;
 
 /// One accepted client.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) socket: Socket,
     pub(crate) tls: Option<Box<Tls>>,
-    /// Nothing was received yet, and the first byte may begin TLS.
-    pub(crate) may_begin_tls: bool,
+    /// What TLS begins with if the first byte begins it; nothing was received yet.
+    pub(crate) may_begin_tls: Option<Arc<ServerConfig>>,
     /// Its TLS began after the node had taken it over, which has to be told once it stands.
     pub(crate) tells_tls: bool,
     pub(crate) phase: Phase,

@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use super::Shard;
-use super::listeners::Kind;
+use super::tls::MayEncrypt;
 
 /// What a shard is told.
 pub(crate) enum Letter {
@@ -26,7 +26,7 @@ pub(crate) enum Letter {
     /// What another shard says.
     Parcel(ShardId, Parcel),
     /// A client was accepted and is this shard's.
-    Client(OwnedFd, Peer, Kind),
+    Client(OwnedFd, Peer, MayEncrypt),
     /// Something to be done on the shard's own thread.
     Task(Box<dyn FnOnce(&mut Shard) + Send>),
 }

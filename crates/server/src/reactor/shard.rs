@@ -79,6 +79,7 @@ pub struct Shard {
     pub(super) block: Vec<u8>,
     pub(super) share: Share,
     pub(super) plain: Vec<u8>,
+    /// Home's, where all clients are accepted.
     pub(super) certificates: Option<Certificates>,
     pub(super) complaints: OncePerSecond,
     pub(super) clock: Clock,
@@ -125,8 +126,10 @@ impl Shard {
         (inbox, neighbours): (Inbox, Neighbours),
         clock: Clock,
     ) -> Result<Shard, String> {
+        // Whoever accepts clients looks after them, so that what becomes of them is said once.
+        let has_certificates = node.is_home() && settings.has_certificate();
         let certificates =
-            if settings.has_certificate() { Some(Certificates::load(&settings)?) } else { None };
+            if has_certificates { Some(Certificates::load(&settings)?) } else { None };
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
             .map_err(|error| format!("cannot make an epoll: {error}"))?;
         let watch = |data| epoll::EventData::new_u64(data);
@@ -371,7 +374,7 @@ impl Shard {
             }
             Letter::SpillDone(done) => self.node.spill_done(done),
             Letter::Parcel(from, parcel) => self.node.arrived(self.now, from, parcel),
-            Letter::Client(fd, peer, kind) => self.take_client(fd, peer, kind),
+            Letter::Client(fd, peer, tls) => self.take_client(fd, peer, tls),
             Letter::Task(task) => task(self),
         }
     }

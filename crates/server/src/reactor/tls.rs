@@ -9,6 +9,16 @@ use std::sync::Arc;
 /// Plaintext that may lie encrypted and unsent in a connection.
 const BUFFERED_BYTES_MAX: usize = 64 << 10;
 
+/// Whether a client that was accepted begins TLS, and with what.
+#[derive(Clone, Debug)]
+pub(crate) enum MayEncrypt {
+    Never,
+    /// It begins with the handshake.
+    AtOnce(Arc<ServerConfig>),
+    /// It may begin with it once it has been greeted.
+    Greeted(Arc<ServerConfig>),
+}
+
 /// The TLS side of one connection.
 #[derive(Debug)]
 pub(crate) struct Tls {
