@@ -188,11 +188,16 @@ impl Node {
     /// One of them.
     pub fn connection(&self, now: Time, id: ConnectionId) -> Option<ConnectionInfo<'_>> {
         let connection = self.connections.get(id.0 as usize)?.as_ref()?;
+        let mut session = connection.session.info();
+        // What is unsent to it may keep it for a while.
+        if connection.ended.is_some() {
+            session.state = "closing";
+        }
         Some(ConnectionInfo {
             id,
             number: self.options.number_of(connection.serial),
             age: now.since(connection.connected_at),
-            session: connection.session.info(),
+            session,
             received_bytes: connection.received_bytes,
             sent_bytes: connection.sent_bytes,
             unsent_bytes: self.world.egress[id.0 as usize].unsent() as u64,

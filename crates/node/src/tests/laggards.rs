@@ -53,6 +53,9 @@ fn one_that_is_given_up_is_noted_once_and_gets_nothing_more() {
     world.send(publisher, &message.repeat(5));
     assert_eq!(world.node.unsent(slot), unsent - 10_000);
     assert_eq!(world.node.world.laggards, [slot]);
+    world.node.end_turn(world.now);
+    let listed = world.node.connection(world.now, slot).unwrap();
+    assert_eq!(listed.session.state, "closing");
     world.turns();
     assert!(!world.is_connected(slow));
 }

@@ -59,9 +59,9 @@ pub(super) fn commands() -> Vec<Command> {
         exchange_command(group("exchange", "Exchanges: list, add, delete")),
         binding_command(group("binding", "Bindings: list, add, delete")),
         group("connection", "Clients' connections: list, close").subcommand(list()).subcommand(
-            verb("close", "Closes a connection; its client is told why")
+            verb("close", "Closes a connection; clients of AMQP are told why, those of NATS to go")
                 .arg(name("ID"))
-                .arg(value("reason", "TEXT", "What the client is told")),
+                .arg(value("reason", "TEXT", "Why, for the log and for clients of AMQP")),
         ),
     ];
     commands.into_iter().map(with_broker).collect()

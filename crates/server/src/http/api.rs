@@ -182,8 +182,10 @@ async fn bindings(state: Shared, Query(filter): Query<Filter>) -> Answer {
     view(&state, move |shard| views::bindings(shard, filter.vhost.as_deref())).await
 }
 async fn connections(state: Shared) -> Answer {
-    let rows = state.mailboxes.ask_all(views::connections).await.map_err(Failure::gone)?;
-    Ok(Json(rows.into_iter().flatten().collect()))
+    let of_shards = state.mailboxes.ask_all(views::connections).await.map_err(Failure::gone)?;
+    let mut rows: Vec<Value> = of_shards.into_iter().flatten().collect();
+    rows.sort_by_key(|row| row["id"].as_u64());
+    Ok(Json(rows.into()))
 }
 
 /// Where requests are made that concern no particular virtual host.
@@ -321,7 +323,12 @@ async fn close_connection(state: Shared, Path(id): Path<String>, Query(why): Que
     let closed = state.mailboxes.of_connection(number).ask(move |shard| {
         let now = shard.now();
         let node = shard.node();
-        node.connection_of(number).is_some_and(|it| node.close_connection(now, it, &reason))
+        let connection = node.connection_of(number);
+        let is_closed = connection.is_some_and(|it| node.close_connection(now, it, &reason));
+        if is_closed {
+            tracing::info!(connection = number, reason, "an operator closes a connection");
+        }
+        is_closed
     });
     if closed.await.map_err(Failure::gone)? {
         Ok(Json(json!({ "done": true })))

@@ -45,7 +45,8 @@ fn tell(event: &LagEvent) {
     } else {
         let seconds = event.lasted.as_secs_f64();
         let is_gone = event.is_gone;
-        tracing::info!(
+        // As loud as its beginning: who reads of one waits for the other.
+        tracing::warn!(
             connection,
             peer,
             user,
