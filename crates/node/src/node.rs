@@ -15,7 +15,7 @@ use crate::world::{Answer, Verification, World};
 use angarium_engine::{ConnectionId, Engine, Refusal, Reply, SessionId, ShardId, Time};
 use angarium_journal::{State, Storage};
 use angarium_protocol::{Close, Peer, Session, Turn};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// How often idle connections are looked at: heartbeats, handshake timeouts, unused buffers.
@@ -66,6 +66,9 @@ pub struct Node {
     /// Parcels of other shards that are not taken yet, oldest first.
     pub(crate) arrivals: VecDeque<Arrival>,
     pub(crate) next_sweep: Option<Time>,
+    /// Those that were told to go, and when they are gone at the latest; no sweep is that punctual. Who is
+    /// gone already, and whoever has its slot then, is none of them.
+    closing: BTreeSet<(Time, ConnectionId)>,
     pub(crate) slowed: Slowed,
     pub(crate) company: Company,
     /// The guest that is being served, at home.
@@ -123,6 +126,7 @@ impl Node {
             resting: Vec::new(),
             arrivals: VecDeque::new(),
             next_sweep: None,
+            closing: BTreeSet::new(),
             slowed: Slowed::default(),
             company: Company::default(),
             visit: None,
@@ -358,10 +362,9 @@ impl Node {
 
     /// When [`Node::expire`] next has something to do.
     pub fn deadline(&self) -> Option<Time> {
-        [self.engine.deadline(), self.next_sweep, self.slowed.deadline(), self.rates.deadline()]
-            .into_iter()
-            .flatten()
-            .min()
+        let closing = self.closing.first().map(|(due, _)| *due);
+        let others = [self.slowed.deadline(), self.rates.deadline()];
+        [self.engine.deadline(), self.next_sweep, closing].into_iter().chain(others).flatten().min()
     }
 
     /// Does what has become due.
@@ -371,6 +374,10 @@ impl Node {
         }
         if self.next_sweep.is_some_and(|due| due <= now) {
             self.sweep(now);
+        }
+        while self.closing.first().is_some_and(|(due, _)| *due <= now) {
+            let (_, id) = self.closing.pop_first().expect("there is a first");
+            self.expire_connection(now, id);
         }
         self.let_slowed_go_on(now);
         self.let_paid_go_on(now);
@@ -389,7 +396,11 @@ impl Node {
     /// Closes one connection; says whether there was one.
     pub fn close_connection(&mut self, now: Time, id: ConnectionId, why: &str) -> bool {
         self.at_session(now, id, |session, turn| session.close(turn, why));
-        self.connections.get(id.0 as usize).is_some_and(Option::is_some)
+        let Some(Some(connection)) = self.connections.get(id.0 as usize) else { return false };
+        if let Some(due) = connection.session.deadline() {
+            self.closing.insert((due, id));
+        }
+        true
     }
 
     /// Whether all clients are gone.
@@ -538,15 +549,22 @@ impl Node {
                 shrink(&mut connection.carry);
                 shrink(&mut self.world.egress[slot].outlet.bytes);
             }
-            if connection.session.deadline().is_some_and(|due| due <= now)
-                && let Some(Err(close)) = self.at_session(now, id, |at, turn| at.expire(turn))
-            {
-                self.end(now, id, close);
-            }
+            self.expire_connection(now, id);
         }
         let is_full = self.retry_if_full();
         let has_cause = is_full || self.stats.connections > 0;
         self.next_sweep = has_cause.then(|| now.plus(SWEEP_INTERVAL));
+    }
+
+    /// Has a connection do what has become due there.
+    fn expire_connection(&mut self, now: Time, id: ConnectionId) {
+        let connection = self.connections.get(id.0 as usize).and_then(Option::as_ref);
+        let deadline = connection.and_then(|connection| connection.session.deadline());
+        if deadline.is_some_and(|due| due <= now)
+            && let Some(Err(close)) = self.at_session(now, id, |at, turn| at.expire(turn))
+        {
+            self.end(now, id, close);
+        }
     }
 }
 

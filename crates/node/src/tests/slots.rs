@@ -182,6 +182,22 @@ fn who_comes_while_the_broker_stops_is_told_to_go() {
 }
 
 #[test]
+fn who_is_told_to_go_has_the_time_that_it_was_given_and_no_more() {
+    let mut world = World::new(|_| {});
+    let client = world.connect("");
+    let slot = world.clients[client].slot.unwrap();
+    // The sweeps of half a second began a while ago.
+    world.pass(Duration::from_millis(300));
+    world.node.close_connection(world.now, slot, "to go");
+    let due = world.now.plus(Duration::from_millis(500));
+    for (now, reason) in [(Time(due.0 - 1), None), (due, Some("to go"))] {
+        assert!(world.node.deadline().is_some_and(|deadline| deadline <= due));
+        world.node.expire(now);
+        assert_eq!(world.node.end_reason(slot), reason);
+    }
+}
+
+#[test]
 fn a_deletion_that_is_refused_leaves_nobody_halfway() {
     for shards in [1, 3] {
         let mut host = Host::new(shards);
