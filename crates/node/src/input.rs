@@ -1,7 +1,6 @@
 //! What clients say on its way to their sessions: when it is read, and how much of it is taken in a turn.
 
 use crate::node::Node;
-use crate::quota::METERED_BYTES;
 use angarium_engine::{ConnectionId, ShardId, Time};
 use angarium_protocol::{Session, Turn};
 
@@ -100,7 +99,7 @@ impl Node {
     /// Presents input to a session until it uses no more, or has had its turn; returns how much it used.
     fn drive(&mut self, now: Time, id: ConnectionId, input: &[u8]) -> usize {
         let mut used = 0;
-        let mut portion = METERED_BYTES;
+        let mut portion = self.portion(now, id);
         let mut presentations = 0;
         loop {
             let Some(connection) = self.connections[id.0 as usize].as_ref() else { return used };
@@ -114,11 +113,7 @@ impl Node {
                 self.wait_for_room(id);
                 return used;
             }
-            let end = if connection.metered.is_some() {
-                input.len().min(used.saturating_add(portion))
-            } else {
-                input.len()
-            };
+            let end = input.len().min(used.saturating_add(portion));
             let published = self.engine.taken();
             let Some(connection) = self.connections[id.0 as usize].as_mut() else { return used };
             self.world.begin_call();
@@ -146,7 +141,7 @@ impl Node {
                 portion = portion.saturating_mul(2);
                 continue;
             }
-            portion = METERED_BYTES;
+            portion = self.portion(now, id);
             if used == input.len() || (progress == 0 && !has_answered) {
                 return used;
             }

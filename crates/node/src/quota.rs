@@ -6,7 +6,12 @@ use crate::rate::Metered;
 use angarium_engine::{Bound, ConnectionId, Quota, Time};
 
 /// Bytes that are taken at once from a connection whose rate is bounded.
-pub(crate) const METERED_BYTES: usize = 2 << 10;
+const METERED_BYTES: usize = 2 << 10;
+/// The same where its user has sent more than it may: a message at a time. Otherwise whoever connects
+/// again and again would have that much of each connection for nothing.
+const METERED_BYTES_IN_DEBT: usize = 16;
+/// What is no longer than this and publishes nothing costs nothing.
+const FREE_BYTES: usize = 128;
 
 impl Node {
     /// What a connection may use, from what its session knows of it.
@@ -64,14 +69,38 @@ impl Node {
         connection.metered = (has_user || !metered.own.is_idle()).then_some(metered);
     }
 
+    /// How much of what a connection sends is presented to its session at once.
+    #[inline]
+    pub(crate) fn portion(&self, now: Time, id: ConnectionId) -> usize {
+        let connection = self.connections[id.0 as usize].as_ref();
+        match connection.and_then(|connection| connection.metered.as_deref()) {
+            None => usize::MAX,
+            Some(metered) if self.rates.is_user_in_debt(now, metered) => METERED_BYTES_IN_DEBT,
+            Some(_) => METERED_BYTES,
+        }
+    }
+
     /// So much came from a connection: where its rate is bounded, it may have to wait.
     #[inline]
     pub(crate) fn meter(&mut self, now: Time, id: ConnectionId, messages: u64, bytes: usize) {
         let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
         let Some(metered) = connection.metered.as_deref_mut() else { return };
+        if messages == 0 && bytes <= FREE_BYTES {
+            return;
+        }
         let was_waiting = metered.is_waiting();
         let waits = self.rates.take(now, id, metered, messages, bytes as u64);
         self.stats.throttled += u64::from(waits && !was_waiting);
+    }
+
+    /// So much of a user came to another shard.
+    pub(crate) fn spent_elsewhere(&mut self, now: Time, user: &str, messages: u64, bytes: u64) {
+        // It may come here next.
+        if !self.rates.knows(user) {
+            let quota = self.engine.quota(user).or(&self.options.quota);
+            self.rates.set_user(user, quota.get(Bound::Messages), quota.get(Bound::Bytes));
+        }
+        self.rates.spent_elsewhere(now, user, messages, bytes);
     }
 
     /// Tells the other shards what users have sent whose rates are bounded.

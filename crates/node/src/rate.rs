@@ -31,6 +31,11 @@ impl Bucket {
         let cost = u128::from(amount) * u128::from(NANOS) / u128::from(self.rate);
         let cost = u64::try_from(cost).unwrap_or(u64::MAX);
         self.paid_at = self.paid_at.max(now).saturating_add(cost);
+        self.due()
+    }
+
+    /// When all that was taken is paid for but for what may come at once.
+    fn due(&self) -> Time {
         let burst = u64::try_from(BURST.as_nanos()).unwrap_or(u64::MAX);
         Time(self.paid_at.saturating_sub(burst) / 1_000)
     }
@@ -67,6 +72,11 @@ impl Meter {
             .into_iter()
             .filter_map(|(bucket, amount)| bucket.as_mut().map(|bucket| bucket.take(now, amount)));
         times.max().unwrap_or(now)
+    }
+
+    /// Whether what has come is not paid for yet.
+    fn is_in_debt(&self, now: Time) -> bool {
+        [self.messages, self.bytes].into_iter().flatten().any(|bucket| bucket.due() > now)
     }
 }
 
@@ -157,6 +167,17 @@ impl Rates {
         metered.waits_until = Some(until);
         self.waiting.insert((until, id));
         true
+    }
+
+    /// Whether a user is measured here.
+    pub(crate) fn knows(&self, user: &str) -> bool {
+        self.users.contains_key(user)
+    }
+
+    /// Whether the connection's user has sent more than it may, by whichever of its connections.
+    pub(crate) fn is_user_in_debt(&self, now: Time, metered: &Metered) -> bool {
+        let user = metered.user.as_deref().and_then(|name| self.users.get(name));
+        user.is_some_and(|user| user.meter.is_in_debt(now))
     }
 
     /// A user of whom other shards are to be told, with the messages and bytes that it has sent.

@@ -68,7 +68,7 @@ impl Node {
                 told.expect(UNDERSTOOD);
             }
             Word::Spent { user, messages, bytes } => {
-                self.rates.spent_elsewhere(now, user, messages, bytes);
+                self.spent_elsewhere(now, user, messages, bytes);
             }
             Word::Sync => self.world.mesh.learned(from),
             Word::Forward(message) => {

@@ -487,6 +487,30 @@ fn the_rate_of_a_user_is_that_of_its_connections_to_all_shards() {
 }
 
 #[test]
+fn who_connects_again_and_again_is_held_to_its_users_rate() {
+    for shards in [1, 3] {
+        let mut broker = Broker::new(shards);
+        let quota = Quota::default().with(Bound::Messages, 100);
+        broker.administer("/", Request::SetQuota { user: "user".to_owned(), quota });
+        broker.play("l> SUB s 1");
+        let connections = 50;
+        for number in 0..connections {
+            let name = format!("c{number}");
+            broker.connect(&name, number);
+            broker.say(&name, &"PUB s 1\r\nx\r\n".repeat(100));
+            broker.disconnect(&name);
+        }
+        let heard = broker.heard("l").matches("MSG s").count();
+        assert!(heard < 200 + connections, "{shards} shards: {heard}");
+        // What is no message does not wait.
+        broker.play(
+            "c> SUB other 1|PING
+             c< PONG",
+        );
+    }
+}
+
+#[test]
 fn a_users_connections_to_all_shards_are_counted_together() {
     for shards in [1, 3] {
         let mut broker = Broker::new(shards);
