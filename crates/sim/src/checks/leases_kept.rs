@@ -8,7 +8,8 @@ use angarium_engine::Time;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Time that the broker may take to notice, while it runs.
+/// Time that the broker may take to notice, while it runs; a shard that does not get its turn notices
+/// at the next.
 const NOTICE: Duration = Duration::from_millis(1);
 
 /// What its client knows of a queue.
@@ -25,6 +26,7 @@ struct Lease {
 pub(super) fn check(history: &History) -> Result<(), String> {
     let mut leases: BTreeMap<QueueIndex, Lease> = BTreeMap::new();
     let mut marks: BTreeMap<MessageId, QueueIndex> = BTreeMap::new();
+    let notice = NOTICE + Duration::from_micros(history.plan.shards.nap_max);
     let mut down_at = None;
     for (now, event) in &history.events {
         match event {
@@ -50,7 +52,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
                 let lease = leases.entry(*queue).or_default();
                 let queue = &history.plan.queues[*queue];
                 let expires = Duration::from_millis(queue.expires.unwrap_or(u64::MAX / 2_000));
-                judge(&queue.name, expires, lease, (*asked, *now), *messages)?;
+                judge(&queue.name, (expires, notice), lease, (*asked, *now), *messages)?;
                 *lease = Lease {
                     last: Some((*asked, *now)),
                     is_marked: *messages > 0,
@@ -65,7 +67,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
 
 fn judge(
     name: &str,
-    expires: Duration,
+    (expires, notice): (Duration, Duration),
     lease: &Lease,
     (asked, answered): (Time, Time),
     messages: u64,
@@ -74,7 +76,7 @@ fn judge(
     if messages == 0 && lease.is_marked && answered < before.plus(expires) {
         return Err(format!("queue '{name}' was gone before its time"));
     }
-    if messages > 0 && !lease.was_perhaps_used && asked > until.plus(expires + NOTICE) {
+    if messages > 0 && !lease.was_perhaps_used && asked > until.plus(expires + notice) {
         return Err(format!("queue '{name}' was there after its time"));
     }
     Ok(())
