@@ -10,7 +10,8 @@ const METERED_BYTES: usize = 2 << 10;
 /// The same where its user has sent more than it may: a message at a time. Otherwise whoever connects
 /// again and again would have that much of each connection for nothing.
 const METERED_BYTES_IN_DEBT: usize = 16;
-/// What is no longer than this and publishes nothing costs nothing.
+/// So much of a connection is counted only with more, or with the message that it publishes next: who has
+/// to wait still learns that it is connected, and may listen.
 const FREE_BYTES: usize = 128;
 
 impl Node {
@@ -85,9 +86,11 @@ impl Node {
     pub(crate) fn meter(&mut self, now: Time, id: ConnectionId, messages: u64, bytes: usize) {
         let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
         let Some(metered) = connection.metered.as_deref_mut() else { return };
-        if messages == 0 && bytes <= FREE_BYTES {
+        metered.uncounted += bytes;
+        if messages == 0 && metered.uncounted <= FREE_BYTES {
             return;
         }
+        let bytes = std::mem::take(&mut metered.uncounted);
         let was_waiting = metered.is_waiting();
         let waits = self.rates.take(now, id, metered, messages, bytes as u64);
         self.stats.throttled += u64::from(waits && !was_waiting);

@@ -86,6 +86,8 @@ pub(crate) struct Metered {
     pub(crate) own: Meter,
     /// Its user, where the user is measured too.
     pub(crate) user: Option<String>,
+    /// Bytes that have come and were not counted yet.
+    pub(crate) uncounted: usize,
     /// It is not read from before this time.
     waits_until: Option<Time>,
 }

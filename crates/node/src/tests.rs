@@ -6,11 +6,11 @@ mod broker;
 mod floods;
 mod host;
 mod laggards;
+mod rates;
 mod rights;
 mod rows;
 mod shards;
 mod slots;
-
 mod takers;
 mod turns;
 mod waits;

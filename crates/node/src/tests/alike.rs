@@ -368,3 +368,23 @@ fn who_says_nothing_more_is_answered_before_it_is_dropped() {
         broker.play("a< PONG");
     }
 }
+
+#[test]
+fn verbose_clients_are_answered_in_order() {
+    for (shard, shards) in PLACES {
+        let mut broker = Broker::new(shards);
+        broker.connect("a", shard);
+        let connect =
+            r#"{"verbose":true,"headers":true,"no_responders":true,"user":"user","pass":"secret"}"#;
+        broker.say("a", &format!("CONNECT {connect}\r\nSUB _INBOX.x 1\r\n"));
+        broker.heard("a");
+        broker.say("a", "PUB $QUEUE.nosuch _INBOX.x 0\r\n\r\nPING\r\nSUB s 2\r\n");
+        let heard = broker.heard("a");
+        let told: Vec<&str> = heard
+            .lines()
+            .filter(|line| ["+OK", "HMSG", "PONG"].iter().any(|word| line.starts_with(word)))
+            .map(|line| &line[..3])
+            .collect();
+        assert_eq!(told, ["+OK", "HMS", "PON", "+OK"], "{shard}/{shards}: {heard}");
+    }
+}

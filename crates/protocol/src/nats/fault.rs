@@ -10,7 +10,6 @@ pub const AUTHENTICATION_TIMEOUT: &str = "Authentication Timeout";
 pub const STALE_CONNECTION: &str = "Stale Connection";
 /// It has to begin TLS first.
 pub const TLS_REQUIRED: &str = "Secure Connection - TLS Required";
-/// A header block from a client that said it has none.
 /// `no_responders` without `headers`, in which the answer would come.
 pub const NO_RESPONDERS_NEEDS_HEADERS: &str = "no responders requires headers support";
 /// A protocol version that does not exist.

@@ -327,10 +327,13 @@ impl Session for Connection {
         while goes_on && used < input.len() {
             match ClientOp::decode(&input[used..], &self.limits) {
                 Ok(Some((op, bytes))) => {
-                    // Subscriptions may follow each other; all else comes after all shards know them.
+                    // Subscriptions may follow each other; all else comes after all shards know them,
+                    // and they do not pass what answers before them.
                     let is_subscription =
                         matches!(op, ClientOp::Subscribe { .. } | ClientOp::Unsubscribe { .. });
-                    let may_follow = is_subscription && turn.world.may_tell_more(self.id);
+                    let may_follow = is_subscription
+                        && self.pongs_owed == 0
+                        && turn.world.may_tell_more(self.id);
                     if !may_follow && !turn.world.is_settled(self.id) {
                         break;
                     }
