@@ -1,9 +1,7 @@
 //! What passes of those whose bytes are bounded, however they are cut and connected.
 
-use super::host::Host;
+use super::host::{Host, message};
 use angarium_engine::{Bound, Quota, Request};
-use angarium_protocol::amqp091::codec::{Properties, content};
-use angarium_protocol::amqp091::frame;
 
 /// A host whose user may send 10 000 bytes in a second, and a client of it that has declared `q`.
 fn bounded() -> (Host, usize) {
@@ -34,14 +32,7 @@ fn further_connections_of_a_user_in_debt_pay_for_each_part_of_a_message() {
 #[test]
 fn who_sends_in_small_pieces_pays_for_them() {
     let (mut host, client) = bounded();
-    let mut bytes = Vec::new();
-    content::PublishMethod { exchange: "", routing_key: "q", mandatory: false, immediate: false }
-        .write_frame(1, &mut bytes);
-    let mut properties = Vec::new();
-    Properties::default().encode(&mut properties);
-    content::write_header(&mut bytes, 1, 500_000, &properties);
-    frame::write_body(&mut bytes, 1, &vec![1; 500_000], 131_072);
-    for piece in bytes.chunks(120) {
+    for piece in message("q", &[1; 500_000], false).chunks(120) {
         host.send_bytes(client, piece);
     }
     host.settle_down();
