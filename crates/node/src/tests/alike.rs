@@ -15,6 +15,14 @@ fn write(said: &str, out: &mut Vec<u8>) {
     let (verb, about) = said.split_once(' ').unwrap_or((said, ""));
     match verb {
         "publish" => publish(about, out),
+        // In pieces, and for nobody if it is not taken at once, which is not offered.
+        "dribble" => dribble(about, out),
+        "header" => content::write_header(out, 1, 4, &[]),
+        "body" => frame::write_body(out, 1, b"word", 131_072),
+        "body-begun" => out.extend([3, 0, 1, 0, 0, 0, 4, b'w', b'o']),
+        // Methods with less in them than they say.
+        "publish-badly" => out.extend([1, 0, 1, 0, 0, 0, 5, 0, 60, 0, 40, 0, frame::END]),
+        "nack-badly" => out.extend([1, 0, 1, 0, 0, 0, 5, 0, 60, 0, 120, 0, frame::END]),
         // A frame that does not end where it should.
         "broken" => out.extend([1, 0, 1, 0, 0, 0, 4, 0, 60, 0, 80, 0]),
         "goodbye" => {
@@ -120,6 +128,14 @@ fn publish(about: &str, out: &mut Vec<u8>) {
     frame::write_body(out, 1, b"word", 131_072);
 }
 
+fn dribble(routing_key: &str, out: &mut Vec<u8>) {
+    content::PublishMethod { exchange: "", routing_key, mandatory: false, immediate: true }
+        .write_frame(1, out);
+    content::write_header(out, 1, 4, &[]);
+    frame::write_body(out, 1, b"wo", 131_072);
+    frame::write_body(out, 1, b"rd", 131_072);
+}
+
 /// A client at one of the places, with a queue `a`, and its channel closed again.
 fn client((shard, shards): (usize, usize)) -> (Host, usize) {
     let mut host = Host::new(shards);
@@ -183,6 +199,14 @@ fn what_was_said_before_a_mistake_is_answered_before() {
 }
 
 #[test]
+fn no_mistake_is_one_where_the_channel_has_failed_before() {
+    for mistake in MISTAKES {
+        check(&format!("publish nosuch/a, {mistake}"), &["ChannelClose {*404"]);
+        check(&format!("publish /nosuch, {mistake}"), &["BasicReturn", "ConnectionClose {*5"]);
+    }
+}
+
+#[test]
 fn what_is_answered_without_the_queues_waits_its_turn() {
     for (said, answer) in [
         ("qos 1", "BasicQosOk"),
@@ -239,6 +263,10 @@ const WORDS: &[&str] = &[
     "close",
 ];
 
+/// What ends a connection, unless its channel has failed before.
+const MISTAKES: &[&str] =
+    &["open", "header", "body", "body-begun", "dribble a", "publish-badly", "nack-badly"];
+
 /// Numbers that look drawn, the same for the same seed.
 struct Draw(u64);
 
@@ -250,7 +278,7 @@ impl Draw {
         (*last >> 33) as usize % count
     }
 
-    /// What is said at once: nothing but a new channel after the end of one.
+    /// What is said at once: nothing but a new channel after the end of one, and now and then a mistake.
     fn words(&mut self) -> Vec<String> {
         let mut words = Vec::new();
         for _ in 0..=self.below(6) {
@@ -259,8 +287,11 @@ impl Draw {
             words.push(word.replace('Q', queue).replace('N', &number));
             if word == "close" {
                 words.push("open".to_owned());
-                break;
+                return words;
             }
+        }
+        if self.below(20) == 0 {
+            words.push(MISTAKES[self.below(MISTAKES.len())].to_owned());
         }
         words
     }
@@ -350,6 +381,28 @@ fn a_nats_client_hears_all_before_it_is_told_of_a_mistake() {
              -ERR 'Unknown Protocol Operation'",
         );
         assert!(!broker.is_connected("a"));
+    }
+}
+
+#[test]
+fn a_nats_client_hears_all_before_it_begins_anew_or_ends() {
+    let request = "PUB $QUEUE.nosuch _INBOX.x 0\r\n\r\n";
+    for (said, heard) in [
+        (r#"CONNECT {"user":"user","account":"x"}"#, "-ERR 'Authorization Violation'"),
+        (r#"CONNECT {"protocol":7}"#, "-ERR 'invalid client protocol'"),
+        (r#"CONNECT {"verbose":true,"user":"user","pass":"secret"}"#, "+OK"),
+        ("-ERR 'enough'", ""),
+    ] {
+        for (shard, shards) in PLACES {
+            let mut broker = Broker::new(shards);
+            broker.play(&format!("a@{shard}> SUB _INBOX.x 1"));
+            broker.heard("a");
+            broker.say("a", &format!("{request}{said}\r\n"));
+            let all = broker.heard("a");
+            let (first, last) = all.split_once("\r\n\r\n\r\n").unwrap_or((&all, ""));
+            assert!(first.contains(" 503"), "{shard}/{shards}: {said}: {all}");
+            assert_eq!(last.trim_end(), heard, "{shard}/{shards}: {said}: {all}");
+        }
     }
 }
 

@@ -88,7 +88,11 @@ impl Connection {
             (State::Opening, Method::ConnectionOpen { virtual_host, .. }) => {
                 self.open(turn, virtual_host)
             }
-            (_, Method::ConnectionClose { .. }) if !self.is_its_turn(turn) => Ok(()),
+            (_, Method::ConnectionClose { .. } | Method::ConnectionUpdateSecret { .. })
+                if !self.is_its_turn(turn) =>
+            {
+                Ok(())
+            }
             (_, Method::ConnectionClose { reply_code, reply_text, .. }) => {
                 self.leave(turn);
                 self.ending =

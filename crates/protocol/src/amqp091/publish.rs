@@ -16,6 +16,9 @@ use crate::{Turn, World};
 use angarium_engine::{Format, Outcome, Publish, Settle};
 use std::time::Duration;
 
+/// The numbers of basic.publish.
+pub(super) const BASIC_PUBLISH: (u16, u16) = (content::BASIC, 40);
+
 /// What the unfinished messages of a connection's channels may announce together, in messages of the
 /// largest size: each channel has one, and a connection has thousands of channels.
 const UNFINISHED_MAX: u64 = 4;
@@ -59,7 +62,8 @@ fn unexpected(text: impl Into<String>) -> Fault {
 }
 
 impl Connection {
-    /// Takes basic.publish and returns how much of `following`, the input after it, it took too.
+    /// Takes basic.publish and returns how much of `following`, the input after it, it took too; `None`: it
+    /// comes again.
     #[inline]
     pub(super) fn publish_method<W: World>(
         &mut self,
@@ -67,13 +71,13 @@ impl Connection {
         number: u16,
         fields: &[u8],
         following: &[u8],
-    ) -> usize {
-        self.current = (60, 40);
+    ) -> Option<usize> {
+        self.current = BASIC_PUBLISH;
         match self.try_publish_method(turn, number, fields, following) {
-            Ok(taken) => taken,
+            Ok(taken) => Some(taken),
             Err((taken, fault)) => {
                 self.fail(turn, number, fault);
-                taken
+                (!self.comes_again()).then_some(taken)
             }
         }
     }
@@ -148,7 +152,7 @@ impl Connection {
 
     /// The channel whose content a header or body frame continues; `None`: it is to be ignored.
     fn continued(&mut self, number: u16, kind: &str) -> Result<Option<usize>, Fault> {
-        self.current = (60, 40);
+        self.current = BASIC_PUBLISH;
         if number == 0 || self.state != State::Open {
             return Err(unexpected(format!("content {kind} frame outside of any channel")).hard());
         }
@@ -201,7 +205,10 @@ impl Connection {
         }
         content.body_bytes = Some(header.body_bytes);
         content.properties = header.properties.to_vec();
-        if header.body_bytes == 0 { self.complete(turn, index, &[]) } else { Ok(()) }
+        if header.body_bytes == 0 {
+            self.complete(turn, index, &[]);
+        }
+        Ok(())
     }
 
     pub(super) fn body_frame<W: World>(
@@ -218,11 +225,13 @@ impl Connection {
             return Ok(());
         }
         if content.body.is_empty() {
-            return self.complete(turn, index, frame.payload);
+            self.complete(turn, index, frame.payload);
+            return Ok(());
         }
         content.body.extend_from_slice(frame.payload);
         let body = std::mem::take(&mut content.body);
-        self.complete(turn, index, &body)
+        self.complete(turn, index, &body);
+        Ok(())
     }
 
     /// The channel that takes a body frame of that many octets.
@@ -247,6 +256,9 @@ impl Connection {
             && let Err(fault) = self.room_for(head.channel, head.size.into())
         {
             self.fail(turn, head.channel, fault);
+            if self.comes_again() {
+                return 0;
+            }
         }
         self.part = Some(Part { channel: head.channel, left: head.size });
         HEAD_BYTES
@@ -279,17 +291,22 @@ impl Connection {
             && let Some(content) = &mut self.channels[index].content
             && content.missing() == 0
         {
-            self.current = (60, 40);
+            self.current = BASIC_PUBLISH;
             let body = std::mem::take(&mut content.body);
-            if let Err(fault) = self.complete(turn, index, &body) {
-                self.fail(turn, part.channel, fault);
-            }
+            self.complete(turn, index, &body);
         }
         1
     }
 
     /// All of a gathered message is here.
-    fn complete<W: World>(
+    fn complete<W: World>(&mut self, turn: &mut Turn<'_, W>, index: usize, body: &[u8]) {
+        let number = self.channels[index].number;
+        if let Err(fault) = self.publish_gathered(turn, index, body) {
+            self.fail_message(turn, number, fault);
+        }
+    }
+
+    fn publish_gathered<W: World>(
         &mut self,
         turn: &mut Turn<'_, W>,
         index: usize,

@@ -11,6 +11,7 @@ use super::frame::{self, Frame, FrameError};
 use super::info::Capabilities;
 use super::last_method::LastMethod;
 use super::mapping;
+use super::publish::BASIC_PUBLISH;
 use super::settings::Settings;
 use crate::{Authentication, ClientProperties, Close, ConnectionInfo, Peer, Session, Turn, World};
 use angarium_engine::{ConnectionId, Outcome, Refusal, Reply, SessionId, Settle, Time};
@@ -86,17 +87,8 @@ pub(super) enum Waiting {
     Settled(u16),
     /// That all is done which was asked for before: only then is what comes next answered.
     Turn,
-    /// The same, before the client is told of an error.
-    Fault(Box<Failure>),
-}
-
-/// What a client did wrong, before it is told so.
-#[derive(Debug)]
-pub(super) struct Failure {
-    channel: u16,
-    /// The method's numbers.
-    method: (u16, u16),
-    fault: Fault,
+    /// The same, before the client is told what is wrong with a message that it sent on this channel.
+    Fault(u16, Box<Fault>),
 }
 
 /// The rest of a body frame.
@@ -234,7 +226,8 @@ impl Connection {
             && frame.kind == frame::METHOD
             && let Some((&content::PUBLISH, fields)) = frame.payload.split_first_chunk::<4>()
         {
-            return Ok(bytes + self.publish_method(turn, frame.channel, fields, &input[bytes..]));
+            let taken = self.publish_method(turn, frame.channel, fields, &input[bytes..]);
+            return Ok(taken.map_or(0, |taken| bytes + taken));
         }
         if self.state == State::Closing {
             return self.while_closing(turn, frame).map(|()| bytes);
@@ -253,8 +246,7 @@ impl Connection {
         if let Err(fault) = taken {
             self.fail(turn, frame.channel, fault);
         }
-        // It is presented again when its turn has come.
-        if matches!(self.waiting, Some(Waiting::Turn)) { Ok(0) } else { Ok(bytes) }
+        if self.comes_again() { Ok(0) } else { Ok(bytes) }
     }
 
     #[inline]
@@ -331,13 +323,31 @@ impl Connection {
         is_its_turn
     }
 
-    /// Tells the client of an error, and ends what it ends, once all is said of what came before.
+    /// Whether what was looked at is presented again, when its turn has come.
+    pub(super) fn comes_again(&self) -> bool {
+        matches!(self.waiting, Some(Waiting::Turn))
+    }
+
+    /// Tells the client of an error in a frame that has changed nothing, and ends what it ends. Where it is
+    /// not its turn, the frame comes again: it may be for a channel that has failed before, and then is no
+    /// error.
     pub(super) fn fail<W: World>(&mut self, turn: &mut Turn<'_, W>, channel: u16, fault: Fault) {
+        if self.is_its_turn(turn) {
+            self.fail_now(turn, channel, fault);
+        }
+    }
+
+    /// The same for a message that was gathered and is gone.
+    pub(super) fn fail_message<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        channel: u16,
+        fault: Fault,
+    ) {
         if self.is_its_turn(turn) {
             return self.fail_now(turn, channel, fault);
         }
-        let failure = Failure { channel, method: self.current, fault };
-        self.waiting = Some(Waiting::Fault(Box::new(failure)));
+        self.waiting = Some(Waiting::Fault(channel, Box::new(fault)));
     }
 
     fn fail_now<W: World>(&mut self, turn: &mut Turn<'_, W>, channel: u16, fault: Fault) {
@@ -469,13 +479,11 @@ impl Session for Connection {
                 self.send(turn, channel, &Method::ChannelCloseOk {});
             }
             Some(Waiting::Turn) | None => {}
-            Some(Waiting::Fault(failure)) => {
-                let Failure { channel, method, fault } = *failure;
+            Some(Waiting::Fault(channel, fault)) => {
                 // What came for a channel that had failed before was not looked at.
-                let had_failed = self.channels.get(channel).is_some_and(|channel| channel.closing);
-                if !(had_failed && fault.reach == Reach::Channel) {
-                    self.current = method;
-                    self.fail_now(turn, channel, fault);
+                if self.channels.get(channel).is_none_or(|channel| !channel.closing) {
+                    self.current = BASIC_PUBLISH;
+                    self.fail_now(turn, channel, *fault);
                 }
             }
             other => self.waiting = other,
@@ -500,7 +508,7 @@ impl Session for Connection {
             Some(settle) => mapping::settle_fault(settle.tag, refusal),
         };
         self.current = match settle.map(|settle| settle.outcome) {
-            None => (content::BASIC, 40),
+            None => BASIC_PUBLISH,
             Some(Outcome::Accept) => (content::BASIC, 80),
             Some(Outcome::Requeue | Outcome::Discard) => {
                 let rejected_by = self.channels.get(channel).map_or(90, |it| it.rejected_by);

@@ -337,6 +337,11 @@ impl Session for Connection {
                     if !may_follow && !turn.world.is_settled(self.id) {
                         break;
                     }
+                    // What may end all that was comes after what is owed for that.
+                    let may_end = matches!(op, ClientOp::Connect(_) | ClientOp::Error(_));
+                    if may_end && self.is_open() && !turn.world.is_done(self.id) {
+                        break;
+                    }
                     if self.state == State::Greeting && !matches!(op, ClientOp::Connect(_)) {
                         // It is presented again once the client is known to be nobody in particular.
                         self.log_in_nobody(turn)?;
