@@ -88,7 +88,7 @@ pub struct Shard {
     inbox: Inbox,
     pub(super) mailbox: Mailbox,
     pub(super) neighbours: Neighbours,
-    /// Other shards that have not ended.
+    /// Other shards that have clients, or may have; home's.
     serving_neighbours: usize,
     /// Home's.
     journal: Option<JournalThreads>,
@@ -113,6 +113,8 @@ enum Stage {
     Serving,
     /// Clients were told to go; those still there at this time are cut off.
     Draining(Time),
+    /// Its clients are gone. Those of others may still want answers from it.
+    Drained,
     /// The last checkpoint is being written.
     Closing,
     Closed,
@@ -279,7 +281,7 @@ impl Shard {
     fn deadline(&self) -> Option<Time> {
         let drained_at = match self.stage {
             Stage::Draining(at) => Some(at),
-            Stage::Serving | Stage::Closing | Stage::Closed => None,
+            _ => None,
         };
         [self.node.deadline(), self.clients.deadline(), self.accept_again_at, drained_at]
             .into_iter()
@@ -452,34 +454,36 @@ impl Shard {
         self.flushing = flushing;
     }
 
+    /// All shards are there until the clients of all are gone: what those sent last may be for queues, or be
+    /// answered when all shards know of it.
     fn go_on_ending(&mut self) {
-        if let Stage::Draining(until) = self.stage {
-            // Home is there until the others have ended: what their clients sent last may be for queues.
-            let is_over = self.node.is_drained() || self.now >= until;
-            let has_others = self.node.is_home() && self.serving_neighbours > 0;
-            if !is_over || has_others {
-                return;
-            }
+        if let Stage::Draining(until) = self.stage
+            && (self.node.is_drained() || self.now >= until)
+        {
             self.close_all();
-            self.node.close(self.now);
-            self.stage = Stage::Closing;
+            self.stage = Stage::Drained;
+            if !self.node.is_home() {
+                self.send_parcels();
+                let task = |home: &mut Shard| home.serving_neighbours -= 1;
+                self.neighbours.send(ShardId::HOME, Letter::Task(Box::new(task)));
+            }
+        }
+        if self.stage == Stage::Drained && self.node.is_home() && self.serving_neighbours == 0 {
+            self.neighbours.tell_others(Shard::close);
+            self.close();
         }
         if self.stage == Stage::Closing {
             self.hand_out();
             if self.journal.as_ref().is_none_or(JournalThreads::are_idle) {
                 self.stage = Stage::Closed;
-                self.end();
             }
         }
     }
 
-    /// Tells home that this shard has ended.
-    fn end(&mut self) {
-        self.send_parcels();
-        if !self.node.is_home() {
-            let task = |shard: &mut Shard| shard.serving_neighbours -= 1;
-            self.neighbours.send(ShardId::HOME, Letter::Task(Box::new(task)));
-        }
+    /// All clients of all shards are gone.
+    fn close(&mut self) {
+        self.node.close(self.now);
+        self.stage = Stage::Closing;
     }
 
     // ---- accepting ----

@@ -4,11 +4,12 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 )
 
 func main() {
 	failed := 0
-	for _, c := range append(messageCases, lifeCases...) {
+	for _, c := range slices.Concat(messageCases, lifeCases, stopCases) {
 		if c.needs != "" && os.Getenv(c.needs) == "" {
 			fmt.Printf("skip %s: the environment lacks it\n", c.name)
 			continue
