@@ -82,8 +82,8 @@ impl<'o> HeadersWriter<'o> {
         }
     }
 
-    /// A header. What a name cannot have (blanks, colons, control characters) becomes `_`, line ends
-    /// and other control characters in the value become spaces.
+    /// A header. Each byte that a name cannot have becomes `_`, line ends and other control characters
+    /// in the value become spaces.
     pub fn put(&mut self, name: &[u8], value: &[u8]) {
         self.begin();
         self.out.extend(name.iter().map(|&byte| if is_name(byte) { byte } else { b'_' }));
@@ -100,6 +100,7 @@ impl<'o> HeadersWriter<'o> {
     }
 }
 
+/// Whether names can have it: client libraries pass headers over, or refuse all of them, for anything else.
 fn is_name(byte: u8) -> bool {
-    byte > b' ' && byte != b':' && byte != 0x7f
+    byte.is_ascii_graphic() && byte != b':'
 }

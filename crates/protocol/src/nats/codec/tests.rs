@@ -282,8 +282,10 @@ fn header_blocks_are_read_leniently_and_written_strictly() {
     let mut writer = HeadersWriter::new(&mut out);
     writer.put(b"Content-Type", b"text/plain");
     writer.put(b"a b:c\r", b"x\r\ny");
+    writer.put("größe".as_bytes(), "groß".as_bytes());
     writer.end();
-    assert_eq!(out, b"NATS/1.0\r\nContent-Type: text/plain\r\na_b_c_: x  y\r\n\r\n");
+    let lines = "NATS/1.0|Content-Type: text/plain|a_b_c_: x  y|gr____e: groß||";
+    assert_eq!(str::from_utf8(&out), Ok(lines.replace('|', "\r\n").as_str()));
     assert_eq!(Headers::read(&out).get("Content-Type"), Some(&b"text/plain"[..]));
     let mut out = Vec::new();
     HeadersWriter::new(&mut out).end();

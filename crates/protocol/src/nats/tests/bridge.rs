@@ -129,6 +129,11 @@ fn amqp_properties_are_nats_headers() {
 }
 
 #[test]
+fn a_name_that_no_nats_header_can_have_is_changed() {
+    to_nats("headers={ä:ä,b:1}", "", &["__: ä", "b: 1"]);
+}
+
+#[test]
 fn nats_asks_and_amqp_answers() {
     check(&format!(
         "{CATCH}
