@@ -38,22 +38,17 @@ pub(crate) enum TextProperty {
 }
 
 impl TextProperty {
-    /// All of them in their order, each with the header that stands for it where there is no other word.
-    pub(crate) const ALL: [(TextProperty, &str); 8] = [
-        (TextProperty::ContentType, "Content-Type"),
-        (TextProperty::ContentEncoding, "Content-Encoding"),
-        (TextProperty::CorrelationId, "Correlation-Id"),
-        (TextProperty::MessageId, "Message-Id"),
-        (TextProperty::Type, "Message-Type"),
-        (TextProperty::AppId, "App-Id"),
-        (TextProperty::UserId, "User-Id"),
-        (TextProperty::Expiration, "Expiration"),
+    /// All of them in their order.
+    pub(crate) const ALL: [TextProperty; 8] = [
+        TextProperty::ContentType,
+        TextProperty::ContentEncoding,
+        TextProperty::CorrelationId,
+        TextProperty::MessageId,
+        TextProperty::Type,
+        TextProperty::AppId,
+        TextProperty::UserId,
+        TextProperty::Expiration,
     ];
-
-    /// The header that stands for it.
-    pub(crate) fn header(self) -> &'static str {
-        TextProperty::ALL[self as usize].1
-    }
 
     /// Brokers vouch for it or act upon it: it is shown to clients of other protocols, not taken from them.
     pub(crate) fn is_brokers(self) -> bool {
@@ -71,9 +66,10 @@ pub(crate) enum HeaderValue<'a> {
     Other(Value),
 }
 
-/// Takes properties apart. What is malformed was refused when the message was taken, and would be
-/// passed over here.
-pub(crate) fn visit(format: Format, raw: &[u8], see: &mut dyn FnMut(Property<'_>)) {
+/// Takes properties apart. `see` answers whether it has a place for a property: one without comes again as
+/// the header that it was, if it was one. What is malformed was refused when the message was taken, and
+/// would be passed over here.
+pub(crate) fn visit(format: Format, raw: &[u8], see: &mut dyn FnMut(Property<'_>) -> bool) {
     match format {
         Format::Amqp091 => crate::amqp091::visit_properties(raw, see),
         Format::Nats => crate::nats::visit_properties(raw, see),
@@ -85,12 +81,15 @@ pub(crate) fn visit(format: Format, raw: &[u8], see: &mut dyn FnMut(Property<'_>
 pub fn read_headers(format: Format, raw: &[u8], see: &mut dyn FnMut(&str, Value)) {
     match format {
         Format::Amqp091 => crate::amqp091::read_amqp_headers(raw, see),
-        Format::Nats => visit(format, raw, &mut |property| match property {
-            Property::Header(name, HeaderValue::Text(text)) => {
-                see(name, Value::Text(text.to_owned()));
+        Format::Nats => visit(format, raw, &mut |property| {
+            match property {
+                Property::Header(name, HeaderValue::Text(text)) => {
+                    see(name, Value::Text(text.to_owned()));
+                }
+                Property::Header(name, HeaderValue::Other(value)) => see(name, value),
+                _ => {}
             }
-            Property::Header(name, HeaderValue::Other(value)) => see(name, value),
-            _ => {}
+            true
         }),
     }
 }

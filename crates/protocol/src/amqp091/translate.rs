@@ -9,13 +9,13 @@ use crate::properties::{HeaderValue, Property, REPLY_TO_HEADER, TextProperty, vi
 use angarium_engine::{MessageView, Value};
 use std::collections::BTreeMap;
 
-/// Most bytes of a property that is a text (spec 4.2.5.3); what is longer becomes a header.
+/// Most bytes of a property that is a text (spec 4.2.5.3).
 const TEXT_BYTES_MAX: usize = 255;
 /// What a header takes beyond its name and its value.
 const HEADER_BYTES: usize = 16;
 
 /// Takes a property list apart. One with a text that is no UTF-8 shows its headers alone.
-pub(crate) fn visit_properties(raw: &[u8], see: &mut dyn FnMut(Property<'_>)) {
+pub(crate) fn visit_properties(raw: &[u8], see: &mut dyn FnMut(Property<'_>) -> bool) {
     let list = Properties::decode(raw).unwrap_or_else(|_| {
         let headers = properties::headers(raw);
         Properties { headers, ..Properties::default() }
@@ -108,7 +108,8 @@ pub(super) fn translated(message: &MessageView<'_>, headers_bytes_max: usize) ->
 }
 
 impl Collected {
-    fn take(&mut self, property: Property<'_>) {
+    /// Whether there is a place for it: none for a second one, or one that does not fit.
+    fn take(&mut self, property: Property<'_>) -> bool {
         match property {
             Property::ReplyTo(address) if address.len() > TEXT_BYTES_MAX => {
                 self.header(REPLY_TO_HEADER, address);
@@ -116,14 +117,13 @@ impl Collected {
             Property::ReplyTo(address) => self.reply_to = Some(address.to_owned()),
             Property::Text(text, value) => {
                 let slot = &mut self.texts[text as usize];
-                // A second one, or one that does not fit, is not lost either.
                 if slot.is_some() || value.len() > TEXT_BYTES_MAX || text.is_brokers() {
-                    self.header(text.header(), value);
-                } else {
-                    *slot = Some(value.to_owned());
+                    return false;
                 }
+                *slot = Some(value.to_owned());
             }
             Property::Priority(priority) => self.priority = Some(priority),
+            Property::Timestamp(_) if self.timestamp.is_some() => return false,
             Property::Timestamp(seconds) => self.timestamp = Some(seconds),
             Property::Header(name, HeaderValue::Text(text)) => self.header(name, text),
             Property::Header(name, HeaderValue::Other(value)) => {
@@ -134,6 +134,7 @@ impl Collected {
                 }
             }
         }
+        true
     }
 
     fn header(&mut self, name: &str, text: &str) {

@@ -18,12 +18,19 @@ const DESCRIPTION: &str = "Description";
 const PRIORITY: &str = "Priority";
 const TIMESTAMP: &str = "Timestamp";
 
-/// What NATS's own libraries call a message's id.
-const MESSAGE_ID: &str = "Nats-Msg-Id";
-
 /// The header that stands for a text.
 fn text_header(text: TextProperty) -> &'static str {
-    if text == TextProperty::MessageId { MESSAGE_ID } else { text.header() }
+    match text {
+        TextProperty::ContentType => "Content-Type",
+        TextProperty::ContentEncoding => "Content-Encoding",
+        TextProperty::CorrelationId => "Correlation-Id",
+        // What NATS's own libraries call it.
+        TextProperty::MessageId => "Nats-Msg-Id",
+        TextProperty::Type => "Message-Type",
+        TextProperty::AppId => "App-Id",
+        TextProperty::UserId => "User-Id",
+        TextProperty::Expiration => "Expiration",
+    }
 }
 
 /// Appends [`Format::Nats`] properties; nothing where there is neither reply nor header block.
@@ -53,7 +60,7 @@ pub fn reply_of(format: Format, properties: &[u8]) -> Option<&str> {
 }
 
 /// Takes [`Format::Nats`] properties apart.
-pub(crate) fn visit_properties(raw: &[u8], see: &mut dyn FnMut(Property<'_>)) {
+pub(crate) fn visit_properties(raw: &[u8], see: &mut dyn FnMut(Property<'_>) -> bool) {
     let (reply, block) = split(raw);
     if !reply.is_empty()
         && let Ok(reply) = str::from_utf8(reply)
@@ -71,14 +78,14 @@ pub(crate) fn visit_properties(raw: &[u8], see: &mut dyn FnMut(Property<'_>)) {
         }
     }
     for (name, value) in headers.entries() {
-        match str::from_utf8(value).ok().and_then(|value| known(name, value)) {
-            Some(property) => see(property),
-            None => header(&String::from_utf8_lossy(name), value, see),
+        let property = str::from_utf8(value).ok().and_then(|value| known(name, value));
+        if !property.is_some_and(&mut *see) {
+            header(&String::from_utf8_lossy(name), value, see);
         }
     }
 }
 
-fn header(name: &str, value: &[u8], see: &mut dyn FnMut(Property<'_>)) {
+fn header(name: &str, value: &[u8], see: &mut dyn FnMut(Property<'_>) -> bool) {
     see(Property::Header(name, HeaderValue::of_bytes(value)));
 }
 
@@ -88,8 +95,8 @@ fn known<'a>(name: &[u8], value: &'a str) -> Option<Property<'a>> {
     if name.eq_ignore_ascii_case(TIMESTAMP.as_bytes()) {
         return value.parse().ok().map(Property::Timestamp);
     }
-    let mut texts = TextProperty::ALL.into_iter().map(|(text, _)| text);
-    let text = texts.find(|text| name.eq_ignore_ascii_case(text_header(*text).as_bytes()))?;
+    let is_named = |text: &TextProperty| name.eq_ignore_ascii_case(text_header(*text).as_bytes());
+    let text = TextProperty::ALL.into_iter().find(is_named)?;
     (!text.is_brokers()).then_some(Property::Text(text, value))
 }
 
@@ -110,23 +117,26 @@ fn translated<'a>(message: &MessageView<'_>) -> (Cow<'a, [u8]>, Cow<'a, [u8]>) {
     let mut reply = Vec::new();
     let mut block = Vec::new();
     let mut writer = HeadersWriter::new(&mut block);
-    properties::visit(message.format, message.properties, &mut |property| match property {
-        Property::ReplyTo(address) => match reply_subject(address) {
-            Some(subject) => reply = subject.into_bytes(),
-            None => writer.put(REPLY_TO_HEADER.as_bytes(), address.as_bytes()),
-        },
-        Property::Text(text, value) => {
-            writer.put(text_header(text).as_bytes(), value.as_bytes());
+    properties::visit(message.format, message.properties, &mut |property| {
+        match property {
+            Property::ReplyTo(address) => match reply_subject(address) {
+                Some(subject) => reply = subject.into_bytes(),
+                None => writer.put(REPLY_TO_HEADER.as_bytes(), address.as_bytes()),
+            },
+            Property::Text(text, value) => {
+                writer.put(text_header(text).as_bytes(), value.as_bytes());
+            }
+            Property::Priority(priority) => {
+                writer.put(PRIORITY.as_bytes(), priority.to_string().as_bytes());
+            }
+            Property::Timestamp(seconds) => {
+                writer.put(TIMESTAMP.as_bytes(), seconds.to_string().as_bytes());
+            }
+            Property::Header(name, value) => {
+                value.texts(&mut |text| writer.put(name.as_bytes(), text.as_bytes()));
+            }
         }
-        Property::Priority(priority) => {
-            writer.put(PRIORITY.as_bytes(), priority.to_string().as_bytes());
-        }
-        Property::Timestamp(seconds) => {
-            writer.put(TIMESTAMP.as_bytes(), seconds.to_string().as_bytes());
-        }
-        Property::Header(name, value) => {
-            value.texts(&mut |text| writer.put(name.as_bytes(), text.as_bytes()));
-        }
+        true
     });
     writer.end();
     (Cow::Owned(reply), Cow::Owned(block))

@@ -75,13 +75,20 @@ fn nats_headers_are_amqp_properties_and_headers() {
         "content_type=text/plain delivery_mode=2 content_encoding=gzip correlation_id=c1 \
          message_id=m1 timestamp=1700000000 type=order app_id=shop",
     );
-    let long = "x".repeat(256);
-    to_amqp(
-        &["Content-Type: a", "Content-Type: b", &format!("App-Id: {long}"), "Timestamp: now"],
-        &format!(
-            "content_type=a headers={{App-Id:{long},Content-Type:b,Timestamp:now}} delivery_mode=2"
-        ),
-    );
+}
+
+#[test]
+fn a_property_that_has_no_place_stays_the_header_that_it_was() {
+    let long = format!("Nats-Msg-Id: {}", "x".repeat(256));
+    for (lines, before, after) in [
+        (["Content-Type: a", "content-type: b"], "content_type=a headers={content-type:b}", ""),
+        (["Nats-Msg-Id: 1", "nats-msg-id: 2"], "headers={nats-msg-id:2}", " message_id=1"),
+        ([&long, "A: b"], &format!("headers={{A:b,{}}}", long.replace(": ", ":")), ""),
+        (["Timestamp: 1", "Timestamp: 2"], "headers={Timestamp:2}", " timestamp=1"),
+        (["Timestamp: now", "Timestamp: 1"], "headers={Timestamp:now}", " timestamp=1"),
+    ] {
+        to_amqp(&lines, &format!("{before} delivery_mode=2{after}"));
+    }
 }
 
 #[test]
