@@ -155,8 +155,8 @@ impl World {
             }
             let number = |text: &[u8]| std::str::from_utf8(text).unwrap().parse().unwrap();
             got.numbers.push(number(message.body));
-            let missed = Headers::read(message.headers).get("Angarium-Missed").map(number);
-            got.missed += missed.unwrap_or(0);
+            let missed = Headers::read(message.headers).get("Angarium-Missed");
+            got.missed += missed.as_deref().map_or(0, number);
         }
         got
     }

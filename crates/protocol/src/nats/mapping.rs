@@ -78,9 +78,9 @@ pub(crate) fn visit_properties(raw: &[u8], see: &mut dyn FnMut(Property<'_>) -> 
         }
     }
     for (name, value) in headers.entries() {
-        let property = str::from_utf8(value).ok().and_then(|value| known(name, value));
+        let property = str::from_utf8(&value).ok().and_then(|value| known(name, value));
         if !property.is_some_and(&mut *see) {
-            header(&String::from_utf8_lossy(name), value, see);
+            header(&String::from_utf8_lossy(name), &value, see);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Header blocks: `NATS/1.0`, a status perhaps, `Name: value` lines, an empty line.
 
+use std::borrow::Cow;
+
 /// What every header block begins with.
 pub const VERSION: &[u8] = b"NATS/1.0";
 
@@ -32,16 +34,17 @@ impl<'a> Headers<'a> {
     }
 
     /// Names and values in their order; a name may come several times.
-    pub fn entries(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
+    pub fn entries(&self) -> impl Iterator<Item = (&'a [u8], Cow<'a, [u8]>)> + use<'a> {
         let mut lines = self.lines;
         std::iter::from_fn(move || {
             while !lines.is_empty() {
-                let (line, rest) = split_line(lines);
+                let (field, rest) = split_field(lines);
                 lines = rest;
-                if let Some(colon) = line.iter().position(|&byte| byte == b':')
-                    && colon > 0
+                if let Some(end) = field.iter().position(|byte| matches!(byte, b':' | b'\n'))
+                    && end > 0
+                    && field[end] == b':'
                 {
-                    return Some((line[..colon].trim_ascii(), line[colon + 1..].trim_ascii()));
+                    return Some((field[..end].trim_ascii(), unfolded(&field[end + 1..])));
                 }
             }
             None
@@ -50,7 +53,7 @@ impl<'a> Headers<'a> {
 
     /// The first value of that name, whose case counts.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<&'a [u8]> {
+    pub fn get(&self, name: &str) -> Option<Cow<'a, [u8]>> {
         self.entries().find(|(found, _)| *found == name.as_bytes()).map(|(_, value)| value)
     }
 }
@@ -60,6 +63,23 @@ fn split_line(bytes: &[u8]) -> (&[u8], &[u8]) {
     let end = bytes.iter().position(|&byte| byte == b'\n');
     let (line, rest) = end.map_or((bytes, &[][..]), |end| (&bytes[..end], &bytes[end + 1..]));
     (line.strip_suffix(b"\r").unwrap_or(line), rest)
+}
+
+/// The first line, with those behind it that begin with a blank and so continue it, and what follows them.
+fn split_field(bytes: &[u8]) -> (&[u8], &[u8]) {
+    let ends = |at: &usize| bytes[*at] == b'\n' && !matches!(bytes.get(at + 1), Some(b' ' | b'\t'));
+    let end = (0..bytes.len()).find(ends).map_or(bytes.len(), |at| at + 1);
+    bytes.split_at(end)
+}
+
+/// A value without the blanks around it, in one line: what continued it follows a space.
+fn unfolded(value: &[u8]) -> Cow<'_, [u8]> {
+    let value = value.trim_ascii();
+    if !value.contains(&b'\n') {
+        return Cow::Borrowed(value);
+    }
+    let lines: Vec<&[u8]> = value.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).collect();
+    Cow::Owned(lines.join(&b' '))
 }
 
 /// Appends a header block piece by piece; nothing where nothing is put in.

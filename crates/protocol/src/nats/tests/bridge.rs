@@ -63,6 +63,10 @@ fn nats_headers_are_amqp_properties_and_headers() {
     to_amqp(&["X: 1"], "headers={X:1} delivery_mode=2");
     to_amqp(&["X: 1", "Y: b", "X: 2"], "headers={X:[1,2],Y:b} delivery_mode=2");
     to_amqp(
+        &["X: 1,", "  2", "App-Id:", "\tshop"],
+        "headers={X:\"1, 2\"} delivery_mode=2 app_id=shop",
+    );
+    to_amqp(
         &[
             "Content-Type: text/plain",
             "content-encoding: gzip",

@@ -222,8 +222,8 @@ fn arrived(message: &Message<'_>) -> Result<Arrived, String> {
         reply: Some(text(message.reply)).filter(|reply| !reply.is_empty()),
         id,
         headers: seen(message.headers, missed.is_some(), id),
-        missed: missed.and_then(|count| text(count).parse().ok()).unwrap_or(0),
-        unheard: unheard.map(|_| text(headers.get("Nats-Subject").unwrap_or_default())),
+        missed: missed.and_then(|count| text(&count).parse().ok()).unwrap_or(0),
+        unheard: unheard.map(|_| text(&headers.get("Nats-Subject").unwrap_or_default())),
     })
 }
 
@@ -240,6 +240,6 @@ fn seen(block: &[u8], has_missed: bool, id: Option<MessageId>) -> HeadersSeen {
     let follows = block.strip_prefix(own);
     let is_own = follows.is_some_and(|rest| has_missed || rest == b"\r\n");
     // From another protocol the number comes as a property.
-    let is_translated = headers.get("Nats-Msg-Id") == Some(id.0.to_string().as_bytes());
+    let is_translated = headers.get("Nats-Msg-Id").as_deref() == Some(id.0.to_string().as_bytes());
     if is_own || is_translated { HeadersSeen::Own } else { HeadersSeen::Other }
 }

@@ -156,7 +156,7 @@ impl Deliveries {
             // A request has ended, with so many messages fewer than it asked for.
             404 | 408 => {
                 let left = Headers::read(message.headers).get("Nats-Pending-Messages");
-                let left = left.and_then(|left| std::str::from_utf8(left).ok()?.parse().ok());
+                let left = left.and_then(|left| std::str::from_utf8(&left).ok()?.parse().ok());
                 self.asked = self.asked.saturating_sub(left.unwrap_or(self.asked));
                 Ok(())
             }
