@@ -20,7 +20,9 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) struct Certificates {
     files: Files,
     config: Arc<ServerConfig>,
-    /// When the files had been written that `config` was made from.
+    /// What `config` was made from.
+    contents: Contents,
+    /// When the files had been written that were read last.
     written: Vec<Option<SystemTime>>,
     looked: Instant,
 }
@@ -31,6 +33,15 @@ struct Files {
     chain: PathBuf,
     key: PathBuf,
     authorities: Option<PathBuf>,
+}
+
+/// What is in them.
+#[derive(Debug, PartialEq, Eq)]
+struct Contents {
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+    /// None where there is no file for them.
+    authorities: Vec<CertificateDer<'static>>,
 }
 
 impl Files {
@@ -47,6 +58,19 @@ impl Files {
         let time = |path: &PathBuf| std::fs::metadata(path).and_then(|data| data.modified()).ok();
         files.into_iter().flatten().map(time).collect()
     }
+
+    fn read(&self) -> Result<Contents, String> {
+        Ok(Contents {
+            chain: certificates("tls-certificate", &self.chain)?,
+            key: PrivateKeyDer::from_pem_file(&self.key).map_err(|error| {
+                useless("private key without a password", "tls-key", &self.key, &error)
+            })?,
+            authorities: match &self.authorities {
+                None => Vec::new(),
+                Some(path) => certificates("tls-client-authorities", path)?,
+            },
+        })
+    }
 }
 
 impl Certificates {
@@ -55,8 +79,9 @@ impl Certificates {
         let files =
             Files::of(settings).ok_or("amqps needs tls-certificate and tls-key: two PEM files")?;
         let written = files.written();
-        let config = Arc::new(configure(&files)?);
-        Ok(Certificates { files, config, written, looked: Instant::now() })
+        let contents = files.read()?;
+        let config = Arc::new(configure(&files, &contents)?);
+        Ok(Certificates { files, config, contents, written, looked: Instant::now() })
     }
 
     /// What the next connection is accepted with. Files that changed and are wrong are reported,
@@ -83,21 +108,30 @@ impl Certificates {
     }
 
     fn replace(&mut self) {
-        match configure(&self.files) {
-            Ok(config) => {
-                self.config = Arc::new(config);
-                tracing::info!(file = ?self.files.chain, "new certificate in use");
+        match self.take_changes() {
+            Ok(false) => {}
+            Ok(true) => {
+                let Files { chain, authorities, .. } = &self.files;
+                let authorities = authorities.as_ref().map(tracing::field::debug);
+                tracing::info!(?chain, authorities, "changed certificates in use");
             }
-            Err(error) => tracing::warn!(%error, "certificate not replaced"),
+            Err(error) => tracing::warn!(%error, "certificates not replaced"),
         }
+    }
+
+    /// Whether there was something else in the files than before.
+    fn take_changes(&mut self) -> Result<bool, String> {
+        let contents = self.files.read()?;
+        if contents == self.contents {
+            return Ok(false);
+        }
+        self.config = Arc::new(configure(&self.files, &contents)?);
+        self.contents = contents;
+        Ok(true)
     }
 }
 
-fn configure(files: &Files) -> Result<ServerConfig, String> {
-    let chain = certificates("tls-certificate", &files.chain)?;
-    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| {
-        useless("private key without a password", "tls-key", &files.key, &error)
-    })?;
+fn configure(files: &Files, contents: &Contents) -> Result<ServerConfig, String> {
     let provider = Arc::new(ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
@@ -106,8 +140,8 @@ fn configure(files: &Files) -> Result<ServerConfig, String> {
         None => builder.with_no_client_auth(),
         Some(path) => {
             let mut roots = RootCertStore::empty();
-            for certificate in certificates("tls-client-authorities", path)? {
-                roots.add(certificate).map_err(|error| wrong(path, &error))?;
+            for certificate in &contents.authorities {
+                roots.add(certificate.clone()).map_err(|error| wrong(path, &error))?;
             }
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
                 .allow_unauthenticated()
@@ -116,8 +150,9 @@ fn configure(files: &Files) -> Result<ServerConfig, String> {
             builder.with_client_cert_verifier(verifier)
         }
     };
-    let mut config =
-        builder.with_single_cert(chain, key).map_err(|error| wrong(&files.chain, &error))?;
+    let mut config = builder
+        .with_single_cert(contents.chain.clone(), contents.key.clone_key())
+        .map_err(|error| wrong(&files.chain, &error))?;
     config.alpn_protocols = vec![b"amqp".to_vec()];
     Ok(config)
 }

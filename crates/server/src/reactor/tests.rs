@@ -171,6 +171,35 @@ fn a_changed_certificate_is_used_and_a_broken_one_is_not() {
 }
 
 #[test]
+fn what_has_not_changed_is_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    write(folder.path(), &authority, "first");
+    let settings = settings(folder.path());
+    let mut certificates = Certificates::load(&settings).unwrap();
+    let mut now = Instant::now();
+    let mut used = certificates.config(now);
+    let mut is_replaced = |certificates: &mut Certificates| {
+        now += Duration::from_secs(2);
+        let before = std::mem::replace(&mut used, certificates.config(now));
+        !Arc::ptr_eq(&before, &used)
+    };
+    certificates.reload(&settings);
+    assert!(!is_replaced(&mut certificates));
+    let chain = folder.path().join("chain.pem");
+    let text = std::fs::read(&chain).unwrap();
+    std::fs::write(&chain, text).unwrap();
+    assert!(!is_replaced(&mut certificates));
+    let authorities = [pem(authority.0.der()), pem(Authority::new().0.der())].concat();
+    std::fs::write(folder.path().join("ca.pem"), authorities).unwrap();
+    certificates.reload(&settings);
+    assert!(is_replaced(&mut certificates));
+    write(folder.path(), &authority, "second");
+    certificates.reload(&settings);
+    assert!(is_replaced(&mut certificates));
+}
+
+#[test]
 fn wrong_files_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let wrong = |parts: &[&str]| {
