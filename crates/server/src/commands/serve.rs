@@ -8,7 +8,7 @@ use crate::http::{self, Endpoints, Mailboxes};
 use crate::logs::{self, LevelSwitch};
 use crate::reactor::listeners::Bound;
 use crate::reactor::{self, Mailbox, Start, listeners};
-use crate::settings::{self, ByteCount, Encryption, Reloaded, Settings, Sources};
+use crate::settings::{self, ByteCount, Encryption, Settings, Sources};
 use crate::signals::{self, Asked};
 use angarium_engine::limits::Limits;
 use angarium_engine::{self as engine, Quota, Time};
@@ -239,12 +239,12 @@ fn listen_to_signals(
 
 fn reload(settings: &mut Settings, after: &Settings, level: &LevelSwitch, mailbox: &Mailbox) {
     level.set(after.log);
-    let Reloaded { taken_over, need_a_restart } = settings.reload(after);
-    let (taken_over, need_a_restart) = (taken_over.join(", "), need_a_restart.join(", "));
-    if need_a_restart.is_empty() {
-        tracing::info!(taken_over, "settings reloaded");
-    } else {
-        tracing::warn!(taken_over, need_a_restart, "settings reloaded in part");
+    let reloaded = settings.reload(after);
+    let names = |list: &[&str]| (!list.is_empty()).then(|| list.join(", "));
+    let taken_over = names(&reloaded.taken_over);
+    match names(&reloaded.need_a_restart) {
+        None => tracing::info!(taken_over, "{}", reloaded.summary()),
+        need_a_restart => tracing::warn!(taken_over, need_a_restart, "{}", reloaded.summary()),
     }
     let reloaded = settings.clone();
     // A shard that has ended needs none.

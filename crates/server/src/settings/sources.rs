@@ -171,6 +171,18 @@ pub struct Reloaded {
     pub need_a_restart: Vec<&'static str>,
 }
 
+impl Reloaded {
+    /// What has been done, for the log.
+    pub fn summary(&self) -> &'static str {
+        match (self.taken_over.is_empty(), self.need_a_restart.is_empty()) {
+            (true, true) => "settings read again: none has changed",
+            (false, true) => "settings reloaded",
+            (false, false) => "settings reloaded in part",
+            (true, false) => "settings not reloaded: those that changed need a restart",
+        }
+    }
+}
+
 impl Settings {
     /// Takes over of `after` what a running broker can take over.
     pub fn reload(&mut self, after: &Settings) -> Reloaded {

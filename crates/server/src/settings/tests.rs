@@ -182,6 +182,18 @@ fn a_reload_says_what_is_taken_over() {
 }
 
 #[test]
+fn a_reload_that_changes_nothing_is_told_as_that() {
+    for (taken_over, need_a_restart, summary) in [
+        (vec![], vec![], "settings read again: none has changed"),
+        (vec!["log"], vec![], "settings reloaded"),
+        (vec!["log"], vec!["amqp"], "settings reloaded in part"),
+        (vec![], vec!["amqp"], "settings not reloaded: those that changed need a restart"),
+    ] {
+        assert_eq!(Reloaded { taken_over, need_a_restart }.summary(), summary);
+    }
+}
+
+#[test]
 fn tls_begins_and_ends_with_a_restart() {
     let with = |chain, more: &[(&str, &str)]| {
         let both = [("tls-certificate", chain), ("tls-key", "key.pem")];
