@@ -11,7 +11,7 @@ use std::borrow::Cow;
 pub(super) const MISSED: &str = "Angarium-Missed";
 /// What a subject begins with whose subscription says what becomes of messages for which the client
 /// is too slow: the policy's name and the subject itself follow. SUB has no place of its own for it.
-const LAGGARD_PREFIX: &str = "$LAGGARD.";
+pub const LAGGARD_PREFIX: &str = "$LAGGARD.";
 /// Headers for the status line that a message from a NATS server would have.
 const STATUS: &str = "Status";
 const DESCRIPTION: &str = "Description";

@@ -4,6 +4,7 @@
 //! what can never mean it is refused here, and not when a journal that has such is read again.
 
 use angarium_engine::{SubjectPermissions, SubjectRules};
+use angarium_protocol::nats::LAGGARD_PREFIX;
 use serde::{Deserialize, Serialize};
 
 /// Which subjects are allowed.
@@ -25,14 +26,15 @@ pub(super) struct SubjectsBody {
 impl SubjectsBody {
     /// In the engine's words; refused: a pattern that cannot mean what it looks like.
     pub(super) fn subjects(&self) -> Result<SubjectPermissions, String> {
-        Ok(SubjectPermissions { publish: self.publish.rules()?, listen: self.listen.rules()? })
+        let (publish, listen) = (self.publish.rules(pattern)?, self.listen.rules(heard)?);
+        Ok(SubjectPermissions { publish, listen })
     }
 }
 
 impl RulesBody {
-    fn rules(&self) -> Result<SubjectRules, String> {
+    fn rules(&self, read: fn(&str) -> Result<String, String>) -> Result<SubjectRules, String> {
         let patterns = |list: &[String]| -> Result<Vec<String>, String> {
-            list.iter().map(|text| pattern(text)).collect()
+            list.iter().map(|text| read(text)).collect()
         };
         Ok(SubjectRules { allow: patterns(&self.allow)?, deny: patterns(&self.deny)? })
     }
@@ -78,6 +80,18 @@ fn pattern(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// A pattern of what is listened to.
+fn heard(text: &str) -> Result<String, String> {
+    let text = pattern(text)?;
+    if text.starts_with(LAGGARD_PREFIX) {
+        return Err(format!(
+            "pattern '{text}': '{LAGGARD_PREFIX}' and a policy for slow clients are no part of the subject \
+             that is subscribed to: write what follows them, as in 'a.>'"
+        ));
+    }
+    Ok(text)
+}
+
 /// What holds for a user, in words: a line for each of the two.
 pub(super) fn described(subjects: Option<&SubjectPermissions>) -> String {
     let none = SubjectRules::default();
@@ -102,6 +116,7 @@ mod tests {
         for (text, expected) in [
             ("a.b", Ok("a.b")),
             (" a.> ", Ok("a.>")),
+            ("$LAGGARD", Ok("$LAGGARD")),
             (">", Ok(">")),
             ("*.a.*", Ok("*.a.*")),
             ("$QUEUE.x", Ok("$QUEUE.x")),
@@ -132,6 +147,23 @@ mod tests {
                         (found, _) => panic!("{text:?}: {found:?}"),
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn what_slow_clients_get_is_no_part_of_the_subject_that_they_listen_to() {
+        let found = |list: &str, side: &str, text: &str| {
+            let body = serde_json::json!({ list: { side: [text] } });
+            serde_json::from_value::<SubjectsBody>(body).unwrap().subjects().map(drop)
+        };
+        for text in ["$LAGGARD.spool.a.>", " $LAGGARD.>"] {
+            for side in ["allow", "deny"] {
+                let why = found("listen", side, text).unwrap_err();
+                assert!(why.starts_with(&format!("pattern '{}': ", text.trim())), "{why}");
+                assert!(why.ends_with("write what follows them, as in 'a.>'"), "{why}");
+                // Whoever publishes there does publish there.
+                assert_eq!(found("publish", side, text), Ok(()));
             }
         }
     }
