@@ -12,6 +12,7 @@ mod binding;
 mod channel;
 mod control;
 mod deliver;
+mod ending;
 pub mod fault;
 mod handshake;
 mod info;

@@ -1,13 +1,14 @@
 //! One AMQP 0-9-1 connection's state machine: frames in, what must happen next.
 //!
-//! The handshake is in `handshake`, control methods in `control`, messages in `publish`.
+//! The handshake is in `handshake`, control methods in `control`, messages in `publish`, mistakes and the
+//! end in `ending`.
 
-use super::channel::{Channels, Mode};
+use super::channel::Channels;
 use super::codec::method::{self, DecodeError};
 use super::codec::{Malformed, Method, content};
 use super::control::Pending;
-use super::fault::{Code, Fault, Reach};
-use super::frame::{self, Frame, FrameError};
+use super::fault::{Code, Fault};
+use super::frame::{self, Frame};
 use super::info::Capabilities;
 use super::last_method::LastMethod;
 use super::mapping;
@@ -196,22 +197,6 @@ impl Connection {
         }
     }
 
-    /// What follows a broken frame cannot be understood: all of it is dropped.
-    pub(super) fn bad_frame<W: World>(
-        &mut self,
-        turn: &mut Turn<'_, W>,
-        error: FrameError,
-        input_bytes: usize,
-    ) -> usize {
-        if !self.is_its_turn(turn) {
-            return 0;
-        }
-        self.current = (0, 0);
-        self.end(turn, &Fault::new(Code::FRAME_ERROR, error.to_string()));
-        self.state = State::Deaf;
-        input_bytes
-    }
-
     /// Takes a whole frame, which `input` begins with, and returns how much of the input was used.
     #[inline]
     fn frame<W: World>(
@@ -285,115 +270,6 @@ impl Connection {
                 }
                 syntax(method::name(self.current.0, self.current.1), malformed)
             }
-        }
-    }
-
-    /// After our connection.close, only the peer's answer counts (spec 1.4.2.9).
-    fn while_closing<W: World>(
-        &mut self,
-        turn: &mut Turn<'_, W>,
-        frame: Frame<'_>,
-    ) -> Result<(), Close> {
-        if frame.kind != frame::METHOD || frame.channel != 0 {
-            return Ok(());
-        }
-        match Method::decode(frame.payload) {
-            Ok(Method::ConnectionCloseOk {}) => Err(self.closed()),
-            Ok(Method::ConnectionClose { .. }) => {
-                self.send(turn, 0, &Method::ConnectionCloseOk {});
-                Err(self.closed())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    pub(super) fn closed(&mut self) -> Close {
-        self.state = State::Over;
-        let reason = self.ending.as_deref().unwrap_or("closed by the client");
-        Close { reason: reason.to_owned() }
-    }
-
-    /// Whether what comes next may be answered here: nothing that was asked for before is answered
-    /// later. Where not, it waits.
-    pub(super) fn is_its_turn<W: World>(&mut self, turn: &mut Turn<'_, W>) -> bool {
-        let is_its_turn = !self.connected || turn.world.is_done(self.id);
-        if !is_its_turn {
-            self.waiting = Some(Waiting::Turn);
-        }
-        is_its_turn
-    }
-
-    /// Whether what was looked at is presented again, when its turn has come.
-    pub(super) fn comes_again(&self) -> bool {
-        matches!(self.waiting, Some(Waiting::Turn))
-    }
-
-    /// Tells the client of an error in a frame that has changed nothing, and ends what it ends. Where it is
-    /// not its turn, the frame comes again: it may be for a channel that has failed before, and then is no
-    /// error.
-    pub(super) fn fail<W: World>(&mut self, turn: &mut Turn<'_, W>, channel: u16, fault: Fault) {
-        if self.is_its_turn(turn) {
-            self.fail_now(turn, channel, fault);
-        }
-    }
-
-    /// The same for a message that was gathered and is gone.
-    pub(super) fn fail_message<W: World>(
-        &mut self,
-        turn: &mut Turn<'_, W>,
-        channel: u16,
-        fault: Fault,
-    ) {
-        if self.is_its_turn(turn) {
-            return self.fail_now(turn, channel, fault);
-        }
-        self.waiting = Some(Waiting::Fault(channel, Box::new(fault)));
-    }
-
-    fn fail_now<W: World>(&mut self, turn: &mut Turn<'_, W>, channel: u16, fault: Fault) {
-        let open = self.state == State::Open;
-        if fault.reach == Reach::Channel
-            && open
-            && let Some(found) = self.channels.get(channel)
-        {
-            found.closing = true;
-            found.content = None;
-            found.inbox = None;
-            found.mode = Mode::Plain;
-            turn.engine.close(turn.now, self.session(channel), turn.world);
-            let (class_id, method_id) = self.current;
-            let reply_text = &fault.reply_text();
-            let reply_code = fault.code.0;
-            let method = Method::ChannelClose { reply_code, reply_text, class_id, method_id };
-            self.send(turn, channel, &method);
-            return;
-        }
-        self.end(turn, &fault);
-    }
-
-    /// Sends connection.close and waits for the answer.
-    pub(super) fn end<W: World>(&mut self, turn: &mut Turn<'_, W>, fault: &Fault) {
-        if matches!(self.state, State::Closing | State::Deaf | State::Over) {
-            return;
-        }
-        self.leave(turn);
-        let reply_text = &fault.reply_text();
-        let (class_id, method_id) = self.current;
-        let reply_code = fault.code.0;
-        let method = Method::ConnectionClose { reply_code, reply_text, class_id, method_id };
-        self.send(turn, 0, &method);
-        self.state = State::Closing;
-        self.patience = turn.now.plus(self.settings.close_timeout);
-        self.ending = Some(reply_text.as_str().into());
-    }
-
-    /// Tells the engine, once, that the connection is gone.
-    pub(super) fn leave<W: World>(&mut self, turn: &mut Turn<'_, W>) {
-        self.waiting = None;
-        self.channels.clear();
-        if self.connected {
-            self.connected = false;
-            turn.engine.disconnect(turn.now, self.id, turn.world);
         }
     }
 
