@@ -102,10 +102,11 @@ impl<'o> HeadersWriter<'o> {
         }
     }
 
-    /// A header. Each byte that a name cannot have becomes `_`, line ends and other control characters
-    /// in the value become spaces.
+    /// A header. Each byte that a name cannot have becomes `_`, as does an empty name; line ends and other
+    /// control characters in the value become spaces.
     pub fn put(&mut self, name: &[u8], value: &[u8]) {
         self.begin();
+        let name = if name.is_empty() { b"_" } else { name };
         self.out.extend(name.iter().map(|&byte| if is_name(byte) { byte } else { b'_' }));
         self.out.extend_from_slice(b": ");
         self.out.extend(value.iter().map(|&byte| if byte < b' ' { b' ' } else { byte }));

@@ -285,8 +285,9 @@ fn header_blocks_are_read_leniently_and_written_strictly() {
     writer.put(b"Content-Type", b"text/plain");
     writer.put(b"a b:c\r", b"x\r\ny");
     writer.put("größe".as_bytes(), "groß".as_bytes());
+    writer.put(b"", b"empty");
     writer.end();
-    let lines = "NATS/1.0|Content-Type: text/plain|a_b_c_: x  y|gr____e: groß||";
+    let lines = "NATS/1.0|Content-Type: text/plain|a_b_c_: x  y|gr____e: groß|_: empty||";
     assert_eq!(str::from_utf8(&out), Ok(lines.replace('|', "\r\n").as_str()));
     assert_eq!(Headers::read(&out).get("Content-Type").as_deref(), Some(&b"text/plain"[..]));
     let mut out = Vec::new();
