@@ -13,6 +13,7 @@ use crate::vhost::Vhost;
 use crate::{
     Credit, Effects, Outcome, Refusal, RefusalKind, Reply, Request, SessionId, StorageState, Time,
 };
+use std::collections::BTreeMap;
 
 /// Letters of an inbox's token: six random bits each.
 const INBOX_TOKEN_LETTERS: usize = 32;
@@ -142,7 +143,8 @@ impl Engine {
         }
         let address = format!("{INBOX_PREFIX}{}", self.random.name(INBOX_TOKEN_LETTERS));
         session.inbox = Some(Box::new(Inbox { address: address.clone(), name }));
-        self.inboxes.insert(address.clone(), slot);
+        let vhost = self.vhosts.get_mut(session.vhost).expect("sessions end first");
+        vhost.inboxes.insert(address.clone(), slot);
         Ok(Reply::Inbox { address })
     }
 
@@ -214,7 +216,9 @@ impl Engine {
         let mut router = Router::new(name, &self.options.limits, seed);
         router.watch_subjects(self.has_others());
         let interest = Interest::new(seed);
-        let slot = self.vhosts.insert(Vhost { name: name.to_owned(), router, interest, queues: 0 });
+        let inboxes = BTreeMap::new();
+        let vhost = Vhost { name: name.to_owned(), router, interest, queues: 0, inboxes };
+        let slot = self.vhosts.insert(vhost);
         self.vhost_slots.insert(name.to_owned(), slot);
         slot
     }

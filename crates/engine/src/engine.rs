@@ -82,8 +82,6 @@ pub struct Engine {
     pub(crate) next_incarnation: u32,
     /// Sessions that home was told of, where this is another shard.
     pub(crate) openings: u32,
-    /// Session slots by inbox address.
-    pub(crate) inboxes: BTreeMap<String, u32>,
     pub(crate) delays: Delays,
     pub(crate) direct: Direct,
 
@@ -157,7 +155,6 @@ impl Engine {
             subscriptions: Slab::default(),
             next_incarnation: 1,
             openings: 0,
-            inboxes: BTreeMap::new(),
             delays: Delays::default(),
             direct,
             dirty: Vec::new(),

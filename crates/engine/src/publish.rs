@@ -241,7 +241,7 @@ impl Engine {
         if targets.is_empty()
             && publish.exchange.is_empty()
             && publish.routing_key.starts_with(INBOX_PREFIX)
-            && let Some(owner) = self.inboxes.get(publish.routing_key)
+            && let Some(owner) = vhost.inboxes.get(publish.routing_key)
         {
             return Ok(Route::Inbox(*owner));
         }

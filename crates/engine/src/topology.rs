@@ -153,8 +153,7 @@ impl Engine {
 
     /// The slot of a queue that the session may use.
     pub(crate) fn queue_for(&self, id: SessionId, slot: u32, name: &str) -> Result<u32, Refusal> {
-        let vhost = self.sessions.get(slot).expect("a session's slot is in use").vhost;
-        let router = &self.vhosts.get(vhost).expect("sessions end first").router;
+        let router = &self.vhost_of(slot).router;
         let Some(QueueKey(queue_slot)) = router.queue(name) else {
             return Err(router.no_queue(name));
         };
@@ -176,7 +175,7 @@ impl Engine {
         options: Option<&QueueOptions>,
     ) -> Result<Reply, Refusal> {
         // Whoever answers a request may ask whether anybody still waits for it.
-        if options.is_none() && self.inboxes.contains_key(&name) {
+        if options.is_none() && self.vhost_of(slot).inboxes.contains_key(&name) {
             return Ok(Reply::Queue { name, messages: 0, subscriptions: 1 });
         }
         let queue_slot = self.queue_for(id, slot, &name)?;

@@ -4,6 +4,7 @@ use crate::direct::Interest;
 use crate::message::{Content, ReadHeaders};
 use crate::routing::{Keys, QueueKey, Routed, Router};
 use crate::{Refusal, RefusalKind, Value};
+use std::collections::BTreeMap;
 
 /// A virtual host.
 #[derive(Debug)]
@@ -14,6 +15,8 @@ pub(crate) struct Vhost {
     pub(crate) interest: Interest,
     /// Its queues.
     pub(crate) queues: usize,
+    /// Its inboxes: whose they are, in session slots, by address.
+    pub(crate) inboxes: BTreeMap<String, u32>,
 }
 
 impl Vhost {

@@ -1,9 +1,10 @@
 //! Connections and sessions come and go.
 
-use super::{Connection, Session};
+use super::{Connection, Inbox, Session};
 use crate::access::Grant;
 use crate::engine::Engine;
 use crate::timers::Timer;
+use crate::vhost::Vhost;
 use crate::{Call, ConnectionId, Effects, Position, SessionId, StorageState, Time};
 use crate::{Refusal, RefusalKind, Reply};
 
@@ -97,12 +98,25 @@ impl Engine {
         }
         self.end_listeners(session.listeners, fx);
         if let Some(inbox) = session.inbox {
-            self.inboxes.remove(&inbox.address);
+            self.remove_inbox(session.vhost, &inbox);
         }
         if let Some(Some(connection)) = self.connections.get_mut(id.connection.0 as usize) {
             connection.sessions.retain(|(number, _)| *number != id.number);
         }
         self.run_overdue(now, fx);
+    }
+
+    /// The virtual host of the session in a slot.
+    pub(crate) fn vhost_of(&self, slot: u32) -> &Vhost {
+        let session = self.sessions.get(slot).expect("a session's slot is in use");
+        self.vhosts.get(session.vhost).expect("sessions end first")
+    }
+
+    /// Nobody reaches an inbox any more; its session has given it up.
+    pub(crate) fn remove_inbox(&mut self, vhost: u32, inbox: &Inbox) {
+        if let Some(vhost) = self.vhosts.get_mut(vhost) {
+            vhost.inboxes.remove(&inbox.address);
+        }
     }
 
     /// Answers a request once the record at `position` is flushed.

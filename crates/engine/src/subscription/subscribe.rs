@@ -92,8 +92,8 @@ impl Engine {
     pub(crate) fn unsubscribe<F: Effects>(&mut self, now: Time, slot: u32, name: &str, fx: &mut F) {
         let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
         if let Some(inbox) = session.inbox.take_if(|inbox| inbox.name == name) {
-            self.inboxes.remove(&inbox.address);
-            return;
+            let vhost = session.vhost;
+            return self.remove_inbox(vhost, &inbox);
         }
         let found = session.subscriptions.iter().copied().find(|subscription| {
             self.subscriptions.get(*subscription).is_some_and(|other| other.name == name)

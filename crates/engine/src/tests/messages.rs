@@ -2,6 +2,7 @@
 
 use super::{World, check, check_in};
 use crate::limits::Limits;
+use crate::{ConnectionId, SessionId};
 
 #[test]
 fn a_waiting_consumer_gets_messages_at_once() {
@@ -456,6 +457,21 @@ fn inboxes_get_replies_and_are_gone_with_their_session() {
     world.run("a close");
     let lines = world.run(&format!("b publish - {address} late mandatory"));
     assert_eq!(lines, ["b returned late"]);
+}
+
+#[test]
+fn inboxes_are_known_in_their_virtual_host_alone() {
+    let mut world = super::World::new();
+    world.run("a create-vhost other");
+    let guest = SessionId { connection: ConnectionId(9), number: 0 };
+    world.enter_vhost("o", guest, "other");
+    let lines = world.run("a inbox replies");
+    let address = lines[0].strip_prefix("a inbox ").unwrap().to_owned();
+    let lines = world.run(&format!("o publish - {address} answer mandatory"));
+    assert_eq!(lines, ["o returned answer"]);
+    let lines = world.run(&format!("o passive {address}"));
+    assert!(lines[0].starts_with("o refused NotFound"), "{lines:?}");
+    assert_eq!(world.run(&format!("b passive {address}")), [format!("b queue {address} 0 1")]);
 }
 
 #[test]
