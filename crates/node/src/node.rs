@@ -14,7 +14,7 @@ use crate::session::AnySession;
 use crate::world::{Answer, Verification, World};
 use angarium_engine::{ConnectionId, Engine, Refusal, Reply, SessionId, ShardId, Time};
 use angarium_journal::{State, Storage};
-use angarium_protocol::{Close, Peer, Session, Turn};
+use angarium_protocol::{Close, Peer, Protocol, Session, Turn};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -23,8 +23,8 @@ pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
 /// Buffers of a connection that was idle for a sweep are freed beyond this size.
 const IDLE_BUFFER_BYTES_MAX: usize = 0;
 
-/// As many times [`Options::egress_bytes_max`] unsent, and a connection's input waits: answers to
-/// what it asks are written whether or not it reads them.
+/// As many times [`Options::egress_bytes_max`] unsent, beyond what direct messages may be, and a connection's
+/// input waits: answers to what it asks are written whether or not it reads them.
 const CHOKED: usize = 4;
 
 /// Counters of the node itself; engine and journal have their own.
@@ -238,10 +238,17 @@ impl Node {
         }
     }
 
-    /// Whether so much is unsent that the connection may ask for no more.
+    /// Whether so much is unsent that the connection may ask for no more. Whoever is behind with what others
+    /// publish is still heard: it may want to hear less of it, and has others who hear what it says.
     pub(crate) fn is_choked(&self, id: ConnectionId) -> bool {
+        let egress = &self.world.egress[id.0 as usize];
         let most = self.options.egress_bytes_max.saturating_mul(CHOKED);
-        self.unsent(id) > most
+        let unasked = match egress.outlet.protocol {
+            Protocol::Nats => egress.unsent_max,
+            // What queues deliver is held to less than that.
+            Protocol::Amqp091 => 0,
+        };
+        egress.unsent() > most.saturating_add(unasked)
     }
 
     /// How many bytes are to be sent to the connection.
@@ -539,10 +546,10 @@ impl Node {
         self.world.spill.give_way();
         self.end_episodes(now);
         for id in self.slots() {
-            let is_read = self.wants_read(id);
+            let proves_nothing = self.proves_nothing(id);
             let slot = id.0 as usize;
             let Some(connection) = self.connections[slot].as_mut() else { continue };
-            if !is_read {
+            if proves_nothing {
                 connection.session.unread(now);
             }
             if !std::mem::take(&mut connection.is_active) {
@@ -554,6 +561,14 @@ impl Node {
         let is_full = self.retry_if_full();
         let has_cause = is_full || self.stats.connections > 0;
         self.next_sweep = has_cause.then(|| now.plus(SWEEP_INTERVAL));
+    }
+
+    /// Whether a connection's silence says nothing of whether it is still there: it is not read from, or it
+    /// takes what was sent to it before it was asked.
+    fn proves_nothing(&self, id: ConnectionId) -> bool {
+        let connection = self.connections[id.0 as usize].as_ref();
+        let is_taking = connection.is_some_and(|it| it.is_active) && self.unsent(id) > 0;
+        is_taking || !self.wants_read(id)
     }
 
     /// Has a connection do what has become due there.

@@ -58,36 +58,83 @@ fn a_piece_that_comes_from_the_disk_is_handed_out_in_many_turns() {
     assert!((300_000..700_000).contains(&most), "{most} bytes in one turn");
 }
 
-#[test]
-fn one_that_was_choked_goes_on_when_its_oldest_messages_are_dropped() {
-    // As much may be unsent as chokes a connection.
-    let most = 4 * super::host::EGRESS_BYTES_MAX as u64;
+/// A world, and in it one that listens to `s`, with that bound and policy, and takes nothing; and one who
+/// publishes.
+fn stalled(most: u64, laggard: Laggard) -> (World, usize, usize) {
     let mut world = World::new(|options| {
         options.quota = Quota::default().with(Bound::UnsentBytes, most);
-        options.quota.laggard = Some(Laggard::DropOldest);
+        options.quota.laggard = Some(laggard);
     });
     let (slow, publisher) = (world.connect(""), world.connect(""));
     world.send(slow, "SUB s 1\r\n");
     world.takes(slow, 0);
+    (world, slow, publisher)
+}
+
+#[test]
+fn one_that_is_behind_is_heard() {
+    let most = 40 * super::host::EGRESS_BYTES_MAX as u64;
+    for laggard in [Laggard::DropNew, Laggard::DropOldest, Laggard::Disconnect, Laggard::Spool] {
+        let (mut world, slow, publisher) = stalled(most, laggard);
+        let other = world.connect("");
+        world.send(other, "SUB other 1\r\n");
+        let slot = world.clients[slow].slot.unwrap();
+        let mut number = 0;
+        while world.node.unsent(slot) < 8 * super::host::EGRESS_BYTES_MAX && number < 3_000 {
+            world.publish(publisher, "s", number..number + 10);
+            number += 10;
+        }
+        world.send(slow, "PUB other 2\r\nme\r\nUNSUB 1\r\n");
+        world.turns();
+        let text = String::from_utf8_lossy(&world.clients[other].input).into_owned();
+        assert!(text.ends_with("MSG other 1 2\r\nme\r\n"), "{laggard:?}: {text}");
+        assert_eq!(world.node.engine().subjects_listened_to(slot), 0, "{laggard:?}");
+    }
+}
+
+#[test]
+fn one_that_takes_nothing_is_given_up_for_its_silence_and_one_that_takes_a_little_is_there() {
+    for takes in [0, 1] {
+        let (mut world, slow, publisher) = stalled(1 << 20, Laggard::DropNew);
+        world.publish(publisher, "s", 0..2_000);
+        let slot = world.clients[slow].slot.unwrap();
+        for _ in 0..8 * 60 {
+            if takes > 0 {
+                world.node.sent(slot, takes);
+            }
+            world.pass(Duration::from_secs(1));
+        }
+        let reason = world.node.end_reason(slot);
+        let expected = (takes == 0).then_some("Stale Connection");
+        assert_eq!(reason, expected, "takes {takes} bytes a second");
+    }
+}
+
+#[test]
+fn one_that_was_choked_goes_on_when_its_oldest_messages_are_dropped() {
+    let (mut world, slow, publisher) = stalled(1 << 20, Laggard::DropOldest);
     let slot = world.clients[slow].slot.unwrap();
     let mut number = 0;
     let mut publish = |world: &mut World| {
         world.publish(publisher, "s", number..number + 1);
         number += 1;
-        assert!(number < 2_000);
+        assert!(number < 20_000);
     };
-    while !world.node.is_choked(slot) {
+    while world.node.unsent(slot) < 1 << 20 {
         publish(&mut world);
     }
+    while !world.node.is_choked(slot) {
+        world.send(slow, &"PING\r\n".repeat(1_000));
+    }
     // The host had read it just before.
-    world.send(slow, "PING\r\n");
+    world.send(slow, "SUB t 2\r\n");
     while world.node.is_choked(slot) {
         publish(&mut world);
     }
     world.takes(slow, usize::MAX);
     world.pass(Duration::from_secs(5));
-    let text = String::from_utf8_lossy(&world.clients[slow].input).into_owned();
-    assert!(text.contains("PONG\r\n"), "it is read from: {}", world.node.wants_read(slot));
+    let count = world.node.engine().subjects_listened_to(slot);
+    assert_eq!(count, 2, "it is read from: {}", world.node.wants_read(slot));
 }
 
 #[test]
