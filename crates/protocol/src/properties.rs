@@ -116,7 +116,7 @@ impl<'a> HeaderValue<'a> {
 }
 
 /// A value as text: numbers in decimal, bytes in hexadecimal, what is nested as JSON.
-fn text(value: &Value) -> String {
+pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::Bool(value) => value.to_string(),

@@ -136,7 +136,9 @@ fn annotated(raw: &[u8], annotations: &Annotations) -> Vec<u8> {
         headers.int("x-delivery-count", annotations.delivery_count.into());
     }
     if let Some(last) = annotations.deaths.first() {
-        headers.tables("x-death", &annotations.deaths, write_death);
+        headers.value("x-death").array(&annotations.deaths, |value, death| {
+            value.table(|table| write_death(table, death));
+        });
         // The list is most recent first, and a queue that a message dies in again moves to its
         // front: the first death is the one with the earliest time.
         let first = annotations.deaths.iter().rev().min_by_key(|death| death.time).unwrap_or(last);
@@ -164,7 +166,7 @@ fn annotated(raw: &[u8], annotations: &Annotations) -> Vec<u8> {
         // Negative, as the plugin for RabbitMQ has it: the next delayed exchange takes it for passed.
         drop_headers.push(mapping::DELAY_HEADER);
         match i32::try_from(millis.saturating_neg()) {
-            Ok(millis) => headers.short_int(mapping::DELAY_HEADER, millis),
+            Ok(millis) => headers.value(mapping::DELAY_HEADER).short_int(millis),
             Err(_) => headers.int(mapping::DELAY_HEADER, millis.saturating_neg()),
         }
     }

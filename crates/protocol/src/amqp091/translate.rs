@@ -1,11 +1,11 @@
 //! AMQP 0-9-1's properties in neutral words, and those of other protocols in its own.
 
 use super::codec::properties::{self, Properties};
-use super::codec::table::TableWriter;
+use super::codec::table::ValueWriter;
 use super::codec::wire::truncated;
 use super::codec::{FieldValue, put_table, table};
 use super::mapping;
-use crate::properties::{HeaderValue, Property, REPLY_TO_HEADER, TextProperty, visit};
+use crate::properties::{HeaderValue, Property, REPLY_TO_HEADER, TextProperty, text, visit};
 use angarium_engine::{MessageView, Value};
 use std::collections::BTreeMap;
 
@@ -60,16 +60,10 @@ struct Collected {
     texts: [Option<String>; TextProperty::ALL.len()],
     priority: Option<u8>,
     timestamp: Option<u64>,
-    /// Each name once, with all texts that came under it.
-    headers: BTreeMap<String, Values>,
+    /// Each name once, with all values that came under it.
+    headers: BTreeMap<String, Vec<Value>>,
     /// Bytes of headers for which there is room still: a content header is one frame.
     room: usize,
-}
-
-#[derive(Debug)]
-enum Values {
-    Texts(Vec<String>),
-    Other(Value),
 }
 
 /// The properties of another protocol's message as a property list. Headers that would take more than
@@ -82,7 +76,7 @@ pub(super) fn translated(message: &MessageView<'_>, headers_bytes_max: usize) ->
     if !collected.headers.is_empty() {
         put_table(&mut headers, |table| {
             for (name, values) in &collected.headers {
-                put_values(table, truncated(name), values);
+                put_values(table.value(truncated(name)), values);
             }
         });
     }
@@ -112,7 +106,7 @@ impl Collected {
     fn take(&mut self, property: Property<'_>) -> bool {
         match property {
             Property::ReplyTo(address) if address.len() > TEXT_BYTES_MAX => {
-                self.header(REPLY_TO_HEADER, address);
+                self.header(REPLY_TO_HEADER, HeaderValue::Text(address));
             }
             Property::ReplyTo(address) => self.reply_to = Some(address.to_owned()),
             Property::Text(text, value) => {
@@ -125,25 +119,22 @@ impl Collected {
             Property::Priority(priority) => self.priority = Some(priority),
             Property::Timestamp(_) if self.timestamp.is_some() => return false,
             Property::Timestamp(seconds) => self.timestamp = Some(seconds),
-            Property::Header(name, HeaderValue::Text(text)) => self.header(name, text),
-            Property::Header(name, HeaderValue::Other(value)) => {
-                let mut bytes = 0;
-                HeaderValue::Other(value.clone()).texts(&mut |text| bytes += text.len());
-                if self.has_room(name, bytes) {
-                    self.headers.entry(name.to_owned()).or_insert(Values::Other(value));
-                }
-            }
+            Property::Header(name, value) => self.header(name, value),
         }
         true
     }
 
-    fn header(&mut self, name: &str, text: &str) {
-        if !self.has_room(name, text.len()) {
+    fn header(&mut self, name: &str, value: HeaderValue<'_>) {
+        let mut bytes = 0;
+        value.texts(&mut |text| bytes += text.len());
+        if !self.has_room(name, bytes) {
             return;
         }
-        let values = self.headers.entry(name.to_owned()).or_insert(Values::Texts(Vec::new()));
-        if let Values::Texts(texts) = values {
-            texts.push(text.to_owned());
+        let values = self.headers.entry(name.to_owned()).or_default();
+        match value {
+            HeaderValue::Text(text) => values.push(Value::Text(text.to_owned())),
+            HeaderValue::Other(Value::List(list)) => values.extend(list),
+            HeaderValue::Other(value) => values.push(value),
         }
     }
 
@@ -154,24 +145,22 @@ impl Collected {
     }
 }
 
-fn put_values(table: &mut TableWriter<'_>, name: &str, values: &Values) {
+/// One value as it is, several as an array.
+fn put_values(value: ValueWriter<'_>, values: &[Value]) {
     match values {
-        Values::Texts(texts) => put_texts(table, name, texts),
-        Values::Other(Value::Bytes(bytes)) => table.bytes(name, bytes),
-        Values::Other(Value::Bool(value)) => table.bool(name, *value),
-        Values::Other(Value::Int(value)) => table.int(name, *value),
-        Values::Other(Value::Timestamp(seconds)) => table.timestamp(name, *seconds),
-        Values::Other(value) => {
-            let mut texts = Vec::new();
-            HeaderValue::Other(value.clone()).texts(&mut |text| texts.push(text.to_owned()));
-            put_texts(table, name, &texts);
-        }
+        [only] => put_value(value, only),
+        several => value.array(several, put_value),
     }
 }
 
-fn put_texts(table: &mut TableWriter<'_>, name: &str, texts: &[String]) {
-    match texts {
-        [text] => table.text(name, text),
-        texts => table.texts(name, texts),
+/// A value in this protocol's types; what is nested as JSON.
+fn put_value(writer: ValueWriter<'_>, value: &Value) {
+    match value {
+        Value::Text(text) => writer.text(text),
+        Value::Bytes(bytes) => writer.bytes(bytes),
+        Value::Bool(value) => writer.bool(*value),
+        Value::Int(value) => writer.int(*value),
+        Value::Timestamp(seconds) => writer.timestamp(*seconds),
+        other => writer.text(&text(other)),
     }
 }

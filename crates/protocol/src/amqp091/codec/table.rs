@@ -191,63 +191,82 @@ fn put_sized(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
 }
 
 impl TableWriter<'_> {
-    fn name(&mut self, name: &str, kind: u8) {
+    /// The name of an entry; its value is to follow.
+    pub fn value(&mut self, name: &str) -> ValueWriter<'_> {
         put_short_str(self.out, name);
-        self.out.push(kind);
+        ValueWriter { out: self.out }
     }
     /// A text.
     pub fn text(&mut self, name: &str, text: &str) {
-        self.name(name, b'S');
-        put_long_str(self.out, text.as_bytes());
-    }
-    /// Bytes that are no text.
-    pub fn bytes(&mut self, name: &str, bytes: &[u8]) {
-        self.name(name, b'x');
-        put_long_str(self.out, bytes);
+        self.value(name).text(text);
     }
     /// A truth value.
     pub fn bool(&mut self, name: &str, value: bool) {
-        self.name(name, b't');
-        self.out.push(value.into());
-    }
-    /// A 32-bit integer.
-    pub fn short_int(&mut self, name: &str, value: i32) {
-        self.name(name, b'I');
-        self.out.extend_from_slice(&value.to_be_bytes());
+        self.value(name).bool(value);
     }
     /// A 64-bit integer.
     pub fn int(&mut self, name: &str, value: i64) {
-        self.name(name, b'l');
-        self.out.extend_from_slice(&value.to_be_bytes());
+        self.value(name).int(value);
     }
     /// A time in seconds since the Unix epoch.
     pub fn timestamp(&mut self, name: &str, seconds: u64) {
-        self.name(name, b'T');
-        self.out.extend_from_slice(&seconds.to_be_bytes());
+        self.value(name).timestamp(seconds);
     }
     /// A table.
     pub fn table(&mut self, name: &str, fill: impl FnOnce(&mut TableWriter<'_>)) {
-        self.name(name, b'F');
-        put_table(self.out, fill);
+        self.value(name).table(fill);
     }
     /// An array of texts.
     pub fn texts<T: AsRef<str>>(&mut self, name: &str, texts: &[T]) {
-        self.name(name, b'A');
-        put_sized(self.out, |out| {
-            for text in texts {
-                out.push(b'S');
-                put_long_str(out, text.as_ref().as_bytes());
-            }
-        });
+        self.value(name).array(texts, |value, text| value.text(text.as_ref()));
     }
-    /// An array of tables, each filled from one of `items`.
-    pub fn tables<T>(&mut self, name: &str, items: &[T], fill: impl Fn(&mut TableWriter<'_>, &T)) {
-        self.name(name, b'A');
-        put_sized(self.out, |out| {
-            for item in items {
-                out.push(b'F');
-                put_table(out, |table| fill(table, item));
-            }
-        });
+}
+
+/// Appends one value, of a table or an array.
+#[derive(Debug)]
+pub struct ValueWriter<'o> {
+    out: &'o mut Vec<u8>,
+}
+
+impl ValueWriter<'_> {
+    fn put(self, kind: u8, bytes: &[u8]) {
+        self.out.push(kind);
+        self.out.extend_from_slice(bytes);
+    }
+    /// A text.
+    pub fn text(self, text: &str) {
+        self.out.push(b'S');
+        put_long_str(self.out, text.as_bytes());
+    }
+    /// Bytes that are no text.
+    pub fn bytes(self, bytes: &[u8]) {
+        self.out.push(b'x');
+        put_long_str(self.out, bytes);
+    }
+    /// A truth value.
+    pub fn bool(self, value: bool) {
+        self.put(b't', &[value.into()]);
+    }
+    /// A 32-bit integer.
+    pub fn short_int(self, value: i32) {
+        self.put(b'I', &value.to_be_bytes());
+    }
+    /// A 64-bit integer.
+    pub fn int(self, value: i64) {
+        self.put(b'l', &value.to_be_bytes());
+    }
+    /// A time in seconds since the Unix epoch.
+    pub fn timestamp(self, seconds: u64) {
+        self.put(b'T', &seconds.to_be_bytes());
+    }
+    /// A table.
+    pub fn table(self, fill: impl FnOnce(&mut TableWriter<'_>)) {
+        self.out.push(b'F');
+        put_table(self.out, fill);
+    }
+    /// An array; `put` writes the value that each of `items` is.
+    pub fn array<T>(self, items: &[T], put: impl Fn(ValueWriter<'_>, &T)) {
+        self.out.push(b'A');
+        put_sized(self.out, |out| items.iter().for_each(|item| put(ValueWriter { out }, item)));
     }
 }

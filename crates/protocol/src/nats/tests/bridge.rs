@@ -1,6 +1,6 @@
 //! One address space with AMQP 0-9-1: the table in `docs/protocols/mapping.md`, pair by pair.
 
-use super::check;
+use super::{bytes, check};
 
 /// A queue that catches all subjects, and its consumer.
 const CATCH: &str = "A> 1 queue.declare queue=q
@@ -13,10 +13,10 @@ const CATCH: &str = "A> 1 queue.declare queue=q
 /// What a NATS message with these header lines is to an AMQP consumer.
 fn to_amqp(lines: &[&str], properties: &str) {
     let block = format!("NATS/1.0{}||", lines.iter().map(|l| format!("|{l}")).collect::<String>());
-    let bytes = block.replace('|', "\r\n").len();
+    let length = bytes(&block).len();
     check(&format!(
         "{CATCH}
-         > HPUB a {bytes} {bytes}|{block}
+         > HPUB a {length} {length}|{block}
          A< 1 basic.deliver consumer_tag=c delivery_tag=1 exchange=amq.topic routing_key=a | \
          {properties} \"\"",
     ));
@@ -25,12 +25,12 @@ fn to_amqp(lines: &[&str], properties: &str) {
 /// What an AMQP message with these properties is to a NATS subscriber.
 fn to_nats(properties: &str, reply: &str, lines: &[&str]) {
     let block = format!("NATS/1.0|{}|", lines.iter().map(|l| format!("{l}|")).collect::<String>());
-    let bytes = block.replace('|', "\r\n").len();
+    let length = bytes(&block).len();
     let reply = if reply.is_empty() { String::new() } else { format!("{reply} ") };
     let message = if lines.is_empty() {
         format!("MSG a 1 {reply}0|")
     } else {
-        format!("HMSG a 1 {reply}{bytes} {bytes}|{block}")
+        format!("HMSG a 1 {reply}{length} {length}|{block}")
     };
     check(&format!(
         "> SUB a 1
@@ -79,6 +79,18 @@ fn nats_headers_are_amqp_properties_and_headers() {
         "content_type=text/plain delivery_mode=2 content_encoding=gzip correlation_id=c1 \
          message_id=m1 timestamp=1700000000 type=order app_id=shop",
     );
+}
+
+#[test]
+fn values_of_one_name_are_an_array_whatever_they_are() {
+    for (lines, value) in [
+        (&["A: \u{fffd}"][..], "Bytes([255])"),
+        (&["A: 1", "A: \u{fffd}", "A: 3"], "[1,Bytes([255]),3]"),
+        (&["A: \u{fffd}", "B: 1", "A: 2"], "[Bytes([255]),2],B:1"),
+        (&["A: \u{fffd}", "A: \u{fffd}\u{fffd}"], "[Bytes([255]),Bytes([255, 255])]"),
+    ] {
+        to_amqp(lines, &format!("headers={{A:{value}}} delivery_mode=2"));
+    }
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Sessions against the real engine: transcripts, fragmentation, hostile input, other protocols.
 //!
 //! The lines of a [`transcript`] are operations, with `\r\n` at the end understood and `|` for one
-//! inside. A connection whose name is in upper case speaks AMQP 0-9-1, on channel 1.
+//! inside; U+FFFD is a byte that is no UTF-8. A connection whose name is in upper case speaks AMQP
+//! 0-9-1, on channel 1.
 
 mod bridge;
 mod errors;
@@ -47,8 +48,7 @@ impl transcript::Speech for Speech {
             return self.amqp091.send(host, name, number, line);
         }
         let nonce = host.nonce(number);
-        let bytes = format!("{}\r\n", line.replace('|', "\r\n").replace("NONCE", &nonce));
-        host.receive(number, bytes.as_bytes());
+        host.receive(number, &bytes(&format!("{}|", line.replace("NONCE", &nonce))));
     }
 
     fn lines(&self, name: char, output: &[u8]) -> Vec<String> {
@@ -57,6 +57,19 @@ impl transcript::Speech for Speech {
         }
         decode(output)
     }
+}
+
+/// What a line stands for.
+fn bytes(line: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for letter in line.chars() {
+        match letter {
+            '|' => bytes.extend_from_slice(b"\r\n"),
+            char::REPLACEMENT_CHARACTER => bytes.push(0xff),
+            _ => bytes.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+    bytes
 }
 
 /// All operations in a server's output, one a line; INFO shortened to what is not always the same.
