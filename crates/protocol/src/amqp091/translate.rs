@@ -60,7 +60,7 @@ struct Collected {
     texts: [Option<String>; TextProperty::ALL.len()],
     priority: Option<u8>,
     timestamp: Option<u64>,
-    /// Each name once, with all values that came under it.
+    /// Each name once, as long as it can be here, with all values that came under it.
     headers: BTreeMap<String, Vec<Value>>,
     /// Bytes of headers for which there is room still: a content header is one frame.
     room: usize,
@@ -76,7 +76,7 @@ pub(super) fn translated(message: &MessageView<'_>, headers_bytes_max: usize) ->
     if !collected.headers.is_empty() {
         put_table(&mut headers, |table| {
             for (name, values) in &collected.headers {
-                put_values(table.value(truncated(name)), values);
+                put_values(table.value(name), values);
             }
         });
     }
@@ -125,6 +125,7 @@ impl Collected {
     }
 
     fn header(&mut self, name: &str, value: HeaderValue<'_>) {
+        let name = truncated(name);
         let mut bytes = 0;
         value.texts(&mut |text| bytes += text.len());
         if !self.has_room(name, bytes) {

@@ -94,6 +94,21 @@ fn values_of_one_name_are_an_array_whatever_they_are() {
 }
 
 #[test]
+fn names_that_are_the_same_once_they_are_cut_are_one_header() {
+    let n254 = &"n".repeat(254);
+    for (names, shown) in [
+        ([format!("{n254}xy"), format!("{n254}yx")], format!("{n254}x:1,{n254}y:2")),
+        ([format!("{n254}x"), format!("{n254}xy")], format!("{n254}x:[1,2]")),
+        ([format!("{n254}xz"), format!("{n254}xy")], format!("{n254}x:[1,2]")),
+        ([format!("{n254}ä"), format!("{n254}ß")], format!("{n254}:[1,2]")),
+    ] {
+        let [first, second] = names;
+        let lines = [&*format!("{first}: 1"), &*format!("{second}: 2")];
+        to_amqp(&lines, &format!("headers={{{shown}}} delivery_mode=2"));
+    }
+}
+
+#[test]
 fn a_property_that_has_no_place_stays_the_header_that_it_was() {
     let long = format!("Nats-Msg-Id: {}", "x".repeat(256));
     for (lines, before, after) in [
