@@ -147,6 +147,7 @@ fn put_content(text: &str, channel: u16, frame_max: u32, out: &mut Vec<u8>) {
             "timestamp" => given.timestamp = Some(value.parse().unwrap()),
             "type" => given.kind = Some(value),
             "app_id" => given.app_id = Some(value),
+            "cluster_id" => given.cluster_id = Some(value),
             _ => panic!("no property {name}"),
         }
     }
@@ -268,5 +269,6 @@ fn properties_text(properties: &Properties<'_>) -> String {
     put("timestamp", properties.timestamp.map(|value| value.to_string()));
     put("type", properties.kind.map(quoted));
     put("app_id", properties.app_id.map(quoted));
+    put("cluster_id", properties.cluster_id.map(quoted));
     text
 }

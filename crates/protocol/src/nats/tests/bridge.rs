@@ -24,6 +24,12 @@ fn to_amqp(lines: &[&str], properties: &str) {
 
 /// What an AMQP message with these properties is to a NATS subscriber.
 fn to_nats(properties: &str, reply: &str, lines: &[&str]) {
+    let line = format!("A> 1 basic.publish exchange=amq.topic routing_key=a | {properties} \"\"");
+    are_heard(&line, reply, lines);
+}
+
+/// What a NATS subscriber hears after these lines: a message with such a reply subject and such headers.
+fn are_heard(transcript: &str, reply: &str, lines: &[&str]) {
     let block = format!("NATS/1.0|{}|", lines.iter().map(|l| format!("{l}|")).collect::<String>());
     let length = bytes(&block).len();
     let reply = if reply.is_empty() { String::new() } else { format!("{reply} ") };
@@ -34,7 +40,7 @@ fn to_nats(properties: &str, reply: &str, lines: &[&str]) {
     };
     check(&format!(
         "> SUB a 1
-         A> 1 basic.publish exchange=amq.topic routing_key=a | {properties} \"\"
+         {transcript}
          < {message}",
     ));
 }
@@ -142,7 +148,7 @@ fn a_status_line_becomes_headers() {
 
 #[test]
 fn amqp_properties_are_nats_headers() {
-    to_nats("delivery_mode=2", "", &[]);
+    to_nats("delivery_mode=2 cluster_id=c", "", &[]);
     to_nats("priority=3 content_type=text/plain", "", &["Content-Type: text/plain", "Priority: 3"]);
     to_nats(
         "content_encoding=gzip correlation_id=c1 message_id=m1 type=order app_id=shop \
@@ -163,6 +169,38 @@ fn amqp_properties_are_nats_headers() {
         "headers={a:text,b:12,c:true,d:[x,y],e:{f:1,g:[z]}}",
         "",
         &["a: text", "b: 12", "c: true", "d: x", "d: y", "e: {\"f\":1,\"g\":[\"z\"]}"],
+    );
+}
+
+#[test]
+fn what_the_broker_adds_for_amqp_is_left_out() {
+    are_heard(
+        "A> 1 queue.declare queue=q arguments={x-dead-letter-exchange:amq.topic,\
+         x-dead-letter-routing-key:a}
+         A< 1 queue.declare-ok queue=q
+         A> 1 basic.publish routing_key=q | headers={k:v} \"\"
+         A> 1 basic.get queue=q
+         A< 1 basic.get-ok delivery_tag=1 routing_key=q | headers={k:v} \"\"
+         A> 1 basic.reject delivery_tag=1 requeue=true
+         A> 1 basic.get queue=q
+         A< 1 basic.get-ok delivery_tag=2 redelivered=true routing_key=q | \
+         headers={k:v,x-delivery-count:1} \"\"
+         A> 1 basic.reject delivery_tag=2",
+        "",
+        &["k: v"],
+    );
+}
+
+#[test]
+fn what_a_client_publishes_is_the_client_s_whatever_its_name() {
+    to_nats(
+        "headers={x-death:{count:1},x-delivery-count:3}",
+        "",
+        &["x-death: {\"count\":1}", "x-delivery-count: 3"],
+    );
+    to_amqp(
+        &["x-death: 1", "x-delivery-count: 3", "CC: b"],
+        "headers={CC:b,x-death:1,x-delivery-count:3} delivery_mode=2",
     );
 }
 
