@@ -156,7 +156,7 @@ impl Engine {
             Some(key) => (key, &[]),
             None => (incoming.routing_key, incoming.also_to),
         };
-        annotations.further_keys_removed |= own_key.is_some();
+        annotations.further_keys_removed |= own_key.is_some() && !incoming.also_to.is_empty();
         let content = Content {
             ttl: incoming.content.ttl.filter(|_| !annotations.ttl_removed),
             ..incoming.content

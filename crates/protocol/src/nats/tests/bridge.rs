@@ -288,6 +288,24 @@ fn headers_beyond_a_frame_are_left_out() {
 }
 
 #[test]
+fn dead_letters_keep_a_header_that_named_no_further_keys() {
+    check(
+        "A> 1 queue.declare queue=graves
+         A< 1 queue.declare-ok queue=graves
+         A> 1 queue.declare queue=q arguments={x-dead-letter-exchange:,\
+           x-dead-letter-routing-key:graves,x-max-length:0}
+         A< 1 queue.declare-ok queue=q
+         > HPUB $QUEUE.q 19 19|NATS/1.0|CC: b||
+         A> 1 basic.get queue=graves
+         A< 1 basic.get-ok delivery_tag=1 routing_key=graves | headers={CC:b,x-death:[{count:1,\
+           reason:maxlen,queue:q,time:@1700000000,exchange:,routing-keys:[q]}],\
+           x-first-death-reason:maxlen,x-first-death-queue:q,x-first-death-exchange:,\
+           x-last-death-reason:maxlen,x-last-death-queue:q,x-last-death-exchange:} \
+           delivery_mode=2 \"\"",
+    );
+}
+
+#[test]
 fn dead_letters_under_a_key_that_is_no_subject_are_one_message() {
     let dead_letters_to = |key: &str| {
         let mut play = super::begin(true, crate::nats::Settings::default());
