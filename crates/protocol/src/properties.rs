@@ -1,10 +1,30 @@
 //! Message properties in no protocol's words: what formats are translated through, pair by pair.
 //!
-//! The engine keeps properties as their publisher encoded them. A receiver of the same protocol gets
-//! them as they are; for any other, the publisher's side takes them apart ([`visit`]) and the
-//! receiver's side puts them together in its own way. The table is in `docs/protocols/mapping.md`.
+//! The engine keeps properties as their publisher encoded them. What the broker changes in them later, it
+//! changes in that encoding ([`amended`]). A receiver of the same protocol gets them so; for any other, the
+//! publisher's side takes them apart ([`visit`]) and the receiver's side puts them together in its own way.
+//! The table is in `docs/protocols/mapping.md`.
 
-use angarium_engine::{Format, Value};
+use crate::{amqp091, nats};
+use angarium_engine::{Annotations, Format, MessageView, Value};
+use std::borrow::Cow;
+
+/// Headers in which the broker says why and where a message died.
+const DEATH_HEADERS: [&str; 7] = [
+    "x-death",
+    "x-first-death-reason",
+    "x-first-death-queue",
+    "x-first-death-exchange",
+    "x-last-death-reason",
+    "x-last-death-queue",
+    "x-last-death-exchange",
+];
+/// The header in which it says how often a message was requeued.
+pub(crate) const DELIVERY_COUNT_HEADER: &str = "x-delivery-count";
+/// The header for further routing keys.
+const FURTHER_KEYS_HEADER: &str = "CC";
+/// The header that asks for a delay.
+pub(crate) const DELAY_HEADER: &str = "x-delay";
 
 /// One property of a message.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,6 +84,48 @@ pub(crate) const REPLY_TO_HEADER: &str = "Reply-To";
 pub(crate) enum HeaderValue<'a> {
     Text(&'a str),
     Other(Value),
+}
+
+/// Whether a message's properties are as they were published, and the broker has nothing to say beside.
+#[inline]
+pub(crate) fn is_plain(annotations: &Annotations) -> bool {
+    annotations.delivery_count == 0
+        && annotations.deaths.is_empty()
+        && !annotations.ttl_removed
+        && !annotations.further_keys_removed
+        && !annotations.delayed
+}
+
+/// A message's properties as the broker has changed them since they were published, in the same format:
+/// without what it has taken away, and without headers in place of which it has something to say itself.
+pub(crate) fn amended<'a>(message: &MessageView<'a>) -> Cow<'a, [u8]> {
+    let MessageView { properties, annotations, .. } = *message;
+    if is_plain(annotations) {
+        return Cow::Borrowed(properties);
+    }
+    Cow::Owned(match message.format {
+        Format::Amqp091 => amqp091::amended(properties, annotations, Vec::new()),
+        Format::Nats => nats::amended(properties, annotations),
+    })
+}
+
+/// The headers that are not shown as they were published.
+pub(crate) fn withdrawn(annotations: &Annotations) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    // A publisher's own stay where the broker has nothing to say instead.
+    if annotations.delivery_count > 0 {
+        names.push(DELIVERY_COUNT_HEADER);
+    }
+    if !annotations.deaths.is_empty() {
+        names.extend(DEATH_HEADERS);
+    }
+    if annotations.further_keys_removed {
+        names.push(FURTHER_KEYS_HEADER);
+    }
+    if annotations.delayed {
+        names.push(DELAY_HEADER);
+    }
+    names
 }
 
 /// Takes properties apart. `see` answers whether it has a place for a property: one without comes again as

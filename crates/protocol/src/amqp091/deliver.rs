@@ -8,24 +8,13 @@ use super::codec::wire::truncated;
 use super::translate::translated;
 use super::{frame, mapping};
 use crate::Outlet;
+use crate::properties::{DELAY_HEADER, DELIVERY_COUNT_HEADER, is_plain, withdrawn};
 use angarium_engine::{
     Annotations, Confirm, Death, DeathReason, Delivery, Format, MessageView, Returned, SessionId,
 };
 
 /// What a delivery takes beyond its strings, properties and body, unless the body is split.
 const DELIVERY_FIXED_BYTES: usize = 72;
-
-/// Headers that the broker sets, and that replace what a publisher put there.
-const BROKER_HEADERS: &[&str] = &[
-    "x-death",
-    "x-first-death-reason",
-    "x-first-death-queue",
-    "x-first-death-exchange",
-    "x-last-death-reason",
-    "x-last-death-queue",
-    "x-last-death-exchange",
-    "x-delivery-count",
-];
 
 /// Writes basic.deliver, or basic.get-ok where the delivery answers a get.
 #[inline]
@@ -104,36 +93,23 @@ fn write_content(outlet: &mut Outlet, channel: u16, message: &MessageView<'_>) {
     frame::write_body(out, channel, message.body, outlet.frame_bytes_max);
 }
 
-#[inline]
-fn is_plain(annotations: &Annotations) -> bool {
-    annotations.delivery_count == 0
-        && annotations.deaths.is_empty()
-        && !annotations.ttl_removed
-        && !annotations.further_keys_removed
-        && !annotations.delayed
-}
-
 /// Properties that are not as they were published.
 #[cold]
 fn shown(message: &MessageView<'_>, frame_bytes_max: u32) -> Vec<u8> {
+    let mut own = Vec::new();
+    put_own_headers(&mut TableWriter { out: &mut own }, message.annotations);
     if message.format == Format::Amqp091 {
-        return annotated(message.properties, message.annotations);
+        return amended(message.properties, message.annotations, own);
     }
     // Half of a frame is left for what the broker adds.
     let bytes_max = if frame_bytes_max == 0 { u32::MAX } else { frame_bytes_max } / 2;
-    let properties = translated(message, bytes_max as usize);
-    if is_plain(message.annotations) {
-        return properties;
-    }
-    annotated(&properties, message.annotations)
+    translated(message, bytes_max as usize, &own)
 }
 
-/// Properties with what the broker knows put among the headers.
-fn annotated(raw: &[u8], annotations: &Annotations) -> Vec<u8> {
-    let mut entries = Vec::new();
-    let mut headers = TableWriter { out: &mut entries };
+/// The headers in which the broker says what it knows of a message.
+fn put_own_headers(headers: &mut TableWriter<'_>, annotations: &Annotations) {
     if annotations.delivery_count > 0 {
-        headers.int("x-delivery-count", annotations.delivery_count.into());
+        headers.int(DELIVERY_COUNT_HEADER, annotations.delivery_count.into());
     }
     if let Some(last) = annotations.deaths.first() {
         headers.value("x-death").array(&annotations.deaths, |value, death| {
@@ -149,34 +125,30 @@ fn annotated(raw: &[u8], annotations: &Annotations) -> Vec<u8> {
         headers.text("x-last-death-queue", &last.queue);
         headers.text("x-last-death-exchange", &last.exchange);
     }
-    // A publisher's own x-death stays where the broker has nothing to say instead.
-    let mut drop_headers = if annotations.deaths.is_empty() {
-        BROKER_HEADERS[BROKER_HEADERS.len() - 1..].to_vec()
-    } else {
-        BROKER_HEADERS.to_vec()
-    };
-    if annotations.further_keys_removed {
-        drop_headers.push("CC");
-    }
+}
+
+/// Properties as the broker has changed them since they were published, and with its `own` headers.
+pub(crate) fn amended(raw: &[u8], annotations: &Annotations, mut own: Vec<u8>) -> Vec<u8> {
     if annotations.delayed
         && let Some(millis) = properties::headers(raw)
-            .and_then(|headers| headers.get(mapping::DELAY_HEADER))
+            .and_then(|headers| headers.get(DELAY_HEADER))
             .and_then(mapping::delay_millis)
     {
         // Negative, as the plugin for RabbitMQ has it: the next delayed exchange takes it for passed.
-        drop_headers.push(mapping::DELAY_HEADER);
-        match i32::try_from(millis.saturating_neg()) {
-            Ok(millis) => headers.value(mapping::DELAY_HEADER).short_int(millis),
-            Err(_) => headers.int(mapping::DELAY_HEADER, millis.saturating_neg()),
+        let millis = millis.saturating_neg();
+        let mut headers = TableWriter { out: &mut own };
+        match i32::try_from(millis) {
+            Ok(millis) => headers.value(DELAY_HEADER).short_int(millis),
+            Err(_) => headers.int(DELAY_HEADER, millis),
         }
     }
     let edit = Edit {
         drop_expiration: annotations.ttl_removed,
-        drop_headers: &drop_headers,
-        add_headers: &entries,
+        drop_headers: &withdrawn(annotations),
+        add_headers: &own,
         ..Edit::default()
     };
-    let mut properties = Vec::with_capacity(raw.len() + entries.len() + 4);
+    let mut properties = Vec::with_capacity(raw.len() + own.len() + 4);
     properties::rewrite(raw, &edit, &mut properties)
         .expect("properties were checked when the message was taken");
     properties

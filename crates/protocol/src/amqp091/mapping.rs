@@ -181,11 +181,8 @@ pub(super) fn expiration(digits: &[u8]) -> Result<Duration, Fault> {
     }
 }
 
-/// The header that asks for a delay.
-pub(super) const DELAY_HEADER: &str = "x-delay";
-
-/// The milliseconds in that header, as the plugin for RabbitMQ reads them: numbers of all kinds, and
-/// texts of digits. Anything else asks for none.
+/// The milliseconds in a header that asks for a delay, as the plugin for RabbitMQ reads them: numbers of
+/// all kinds, and texts of digits. Anything else asks for none.
 pub(super) fn delay_millis(value: FieldValue<'_>) -> Option<i64> {
     match value {
         FieldValue::Int(millis) => Some(millis),

@@ -27,7 +27,7 @@ mod translate;
 
 pub use crate::info::{ClientProperties, ConnectionInfo};
 pub use crate::read_headers;
-pub(crate) use deliver::{write_cancelled, write_confirm, write_delivery, write_returned};
+pub(crate) use deliver::{amended, write_cancelled, write_confirm, write_delivery, write_returned};
 pub(crate) use mapping::read_headers as read_amqp_headers;
 pub use session::Connection;
 pub use settings::Settings;

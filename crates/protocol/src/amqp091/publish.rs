@@ -12,6 +12,7 @@ use super::frame::{self, FrameError, HEAD_BYTES, Head};
 use super::mapping;
 use super::session::{Connection, Part, State, syntax};
 use super::{DIRECT_REPLY_TO, codec::Method};
+use crate::properties::DELAY_HEADER;
 use crate::{Turn, World};
 use angarium_engine::{Format, Outcome, Publish, Settle};
 use std::time::Duration;
@@ -391,7 +392,7 @@ impl Connection {
                     routing_keys(entry.value, &mut also_to)?;
                     edit.drop_headers = &["BCC"];
                 }
-                mapping::DELAY_HEADER => after = delay(entry.value),
+                DELAY_HEADER => after = delay(entry.value),
                 _ => {}
             }
         }

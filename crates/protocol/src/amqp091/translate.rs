@@ -5,7 +5,9 @@ use super::codec::table::ValueWriter;
 use super::codec::wire::truncated;
 use super::codec::{FieldValue, put_table, table};
 use super::mapping;
-use crate::properties::{HeaderValue, Property, REPLY_TO_HEADER, TextProperty, text, visit};
+use crate::properties::{
+    HeaderValue, Property, REPLY_TO_HEADER, TextProperty, amended, text, visit,
+};
 use angarium_engine::{MessageView, Value};
 use std::collections::BTreeMap;
 
@@ -66,18 +68,23 @@ struct Collected {
     room: usize,
 }
 
-/// The properties of another protocol's message as a property list. Headers that would take more than
-/// `headers_bytes_max` together are left out.
+/// The properties of another protocol's message as a property list, with the broker's `own` headers. Those
+/// of the message that would take more than `headers_bytes_max` together are left out.
 #[cold]
-pub(super) fn translated(message: &MessageView<'_>, headers_bytes_max: usize) -> Vec<u8> {
+pub(super) fn translated(
+    message: &MessageView<'_>,
+    headers_bytes_max: usize,
+    own: &[u8],
+) -> Vec<u8> {
     let mut collected = Collected { room: headers_bytes_max, ..Collected::default() };
-    visit(message.format, message.properties, &mut |property| collected.take(property));
+    visit(message.format, &amended(message), &mut |property| collected.take(property));
     let mut headers = Vec::new();
-    if !collected.headers.is_empty() {
+    if !collected.headers.is_empty() || !own.is_empty() {
         put_table(&mut headers, |table| {
             for (name, values) in &collected.headers {
                 put_values(table.value(name), values);
             }
+            table.out.extend_from_slice(own);
         });
     }
     let [content_type, content_encoding, correlation_id, message_id, kind, app_id, ..] =

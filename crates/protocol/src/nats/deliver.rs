@@ -4,15 +4,17 @@ use super::codec::{Message, server};
 use super::frame::{END, put_last_number};
 use super::{fault, mapping};
 use crate::Outlet;
+use crate::properties::{amended, is_plain};
 use angarium_engine::{Delivery, Format};
 
 /// Writes MSG, or HMSG where the message has headers and the client understands them.
 #[inline]
 pub(crate) fn write_delivery(outlet: &mut Outlet, delivery: &Delivery<'_>) {
     let message = &delivery.message;
-    // What NATS clients publish in a row has one subject, which they wrote; queues may give their dead
-    // letters any other.
-    let is_told = delivery.streak != 0 || mapping::is_one_word(message.routing_key);
+    // What NATS clients publish in a row is told as they wrote it; dead letters may have any other subject,
+    // and no more all of their headers.
+    let is_told = delivery.streak != 0
+        || (mapping::is_one_word(message.routing_key) && is_plain(message.annotations));
     if message.format != Format::Nats || delivery.missed > 0 || !is_told {
         return write_reworded(outlet, delivery);
     }
@@ -25,7 +27,8 @@ pub(crate) fn write_delivery(outlet: &mut Outlet, delivery: &Delivery<'_>) {
 #[cold]
 fn write_reworded(outlet: &mut Outlet, delivery: &Delivery<'_>) {
     let message = &delivery.message;
-    let (reply, mut headers) = mapping::shown(message);
+    let properties = amended(message);
+    let (reply, mut headers) = mapping::shown(message.format, &properties);
     if delivery.missed > 0 {
         headers = mapping::with_missed(&headers, delivery.missed).into();
     }

@@ -1,10 +1,12 @@
 //! Where NATS's words meet the engine's: properties, reply subjects, refusals.
 
 use super::codec::Headers;
-use super::codec::headers::HeadersWriter;
+use super::codec::headers::{HeadersWriter, without};
 use super::{fault, subject};
-use crate::properties::{self, HeaderValue, Property, REPLY_TO_HEADER, TextProperty};
-use angarium_engine::{Format, Laggard, MessageView, QUEUE_SUBJECT_PREFIX, Refusal, RefusalKind};
+use crate::properties::{HeaderValue, Property, REPLY_TO_HEADER, TextProperty, visit, withdrawn};
+use angarium_engine::{
+    Annotations, Format, Laggard, MessageView, QUEUE_SUBJECT_PREFIX, Refusal, RefusalKind,
+};
 use std::borrow::Cow;
 
 /// The header that tells a subscriber how many messages it missed before this one.
@@ -100,24 +102,31 @@ fn known<'a>(name: &[u8], value: &'a str) -> Option<Property<'a>> {
     (!text.is_brokers()).then_some(Property::Text(text, value))
 }
 
-/// A message's reply subject and header block, as NATS clients get them.
-#[inline]
-pub(super) fn shown<'a>(message: &MessageView<'a>) -> (Cow<'a, [u8]>, Cow<'a, [u8]>) {
-    match message.format {
+/// [`Format::Nats`] properties as the broker has changed them since they were published.
+pub(crate) fn amended(raw: &[u8], annotations: &Annotations) -> Vec<u8> {
+    let (reply, block) = split(raw);
+    let mut properties = Vec::with_capacity(raw.len());
+    put_properties(&mut properties, reply, &without(block, &withdrawn(annotations)));
+    properties
+}
+
+/// The reply subject and header block that NATS clients get for properties of any format.
+pub(super) fn shown(format: Format, properties: &[u8]) -> (Cow<'_, [u8]>, Cow<'_, [u8]>) {
+    match format {
         Format::Nats => {
-            let (reply, headers) = split(message.properties);
+            let (reply, headers) = split(properties);
             (Cow::Borrowed(reply), Cow::Borrowed(headers))
         }
-        _ => translated(message),
+        _ => translated(format, properties),
     }
 }
 
 #[cold]
-fn translated<'a>(message: &MessageView<'_>) -> (Cow<'a, [u8]>, Cow<'a, [u8]>) {
+fn translated<'a>(format: Format, properties: &[u8]) -> (Cow<'a, [u8]>, Cow<'a, [u8]>) {
     let mut reply = Vec::new();
     let mut block = Vec::new();
     let mut writer = HeadersWriter::new(&mut block);
-    properties::visit(message.format, message.properties, &mut |property| {
+    visit(format, properties, &mut |property| {
         match property {
             Property::ReplyTo(address) => match reply_subject(address) {
                 Some(subject) => reply = subject.into_bytes(),

@@ -18,7 +18,7 @@ mod subject;
 mod tests;
 
 pub(crate) use deliver::{ControlLine, write_delivery, write_forbidden};
-pub(crate) use mapping::visit_properties;
 pub use mapping::{LAGGARD_PREFIX, reply_of};
+pub(crate) use mapping::{amended, visit_properties};
 pub use session::Connection;
 pub use settings::{Settings, Tls};

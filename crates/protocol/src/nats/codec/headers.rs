@@ -35,20 +35,7 @@ impl<'a> Headers<'a> {
 
     /// Names and values in their order; a name may come several times.
     pub fn entries(&self) -> impl Iterator<Item = (&'a [u8], Cow<'a, [u8]>)> + use<'a> {
-        let mut lines = self.lines;
-        std::iter::from_fn(move || {
-            while !lines.is_empty() {
-                let (field, rest) = split_field(lines);
-                lines = rest;
-                if let Some(end) = field.iter().position(|byte| matches!(byte, b':' | b'\n'))
-                    && end > 0
-                    && field[end] == b':'
-                {
-                    return Some((field[..end].trim_ascii(), unfolded(&field[end + 1..])));
-                }
-            }
-            None
-        })
+        fields(self.lines).filter_map(split_name).map(|(name, value)| (name, unfolded(value)))
     }
 
     /// The first value of that name, whose case counts.
@@ -65,11 +52,36 @@ fn split_line(bytes: &[u8]) -> (&[u8], &[u8]) {
     (line.strip_suffix(b"\r").unwrap_or(line), rest)
 }
 
-/// The first line, with those behind it that begin with a blank and so continue it, and what follows them.
-fn split_field(bytes: &[u8]) -> (&[u8], &[u8]) {
-    let ends = |at: &usize| bytes[*at] == b'\n' && !matches!(bytes.get(at + 1), Some(b' ' | b'\t'));
-    let end = (0..bytes.len()).find(ends).map_or(bytes.len(), |at| at + 1);
-    bytes.split_at(end)
+/// Lines, each with those behind it that begin with a blank and so continue it.
+fn fields(mut lines: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let ends =
+            |at: &usize| lines[*at] == b'\n' && !matches!(lines.get(at + 1), Some(b' ' | b'\t'));
+        let end = (0..lines.len()).find(ends).map_or(lines.len(), |at| at + 1);
+        let (field, rest) = lines.split_at(end);
+        lines = rest;
+        (!field.is_empty()).then_some(field)
+    })
+}
+
+/// Name and value of a header, with the blanks around the value; `None`: it is none.
+fn split_name(field: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = field.iter().position(|byte| matches!(byte, b':' | b'\n'))?;
+    (end > 0 && field[end] == b':').then(|| (field[..end].trim_ascii(), &field[end + 1..]))
+}
+
+/// A header block without the headers of these names, and else as it is; nothing where nothing is left.
+#[must_use]
+pub fn without(block: &[u8], names: &[&str]) -> Vec<u8> {
+    let lines = Headers::read(block).lines;
+    let mut kept = block[..block.len() - lines.len()].to_vec();
+    for field in fields(lines) {
+        let name = split_name(field).map(|(name, _)| name);
+        if !names.iter().any(|gone| name == Some(gone.as_bytes())) {
+            kept.extend_from_slice(field);
+        }
+    }
+    if kept == b"NATS/1.0\r\n\r\n" { Vec::new() } else { kept }
 }
 
 /// A value without the blanks around it, in one line: what continued it follows a space.

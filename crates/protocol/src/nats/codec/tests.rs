@@ -1,7 +1,7 @@
 //! Operations there and back, cut anywhere, and what is no operation.
 
 use super::client::{write_ping, write_pong, write_subscribe, write_unsubscribe};
-use super::headers::HeadersWriter;
+use super::headers::{HeadersWriter, without};
 use super::server::{write_error, write_ok};
 use super::*;
 
@@ -279,6 +279,18 @@ fn header_blocks_are_read_leniently_and_written_strictly() {
         let (found_status, found) = read(block);
         assert_eq!(found_status, status, "{block:?}");
         assert_eq!(found, entries, "{block:?}");
+    }
+    for (block, kept) in [
+        ("NATS/1.0|A: b|C:d|a: e||", "NATS/1.0|C:d|a: e||"),
+        ("NATS/1.0|A:| b|A : c|C: d|\te||", "NATS/1.0|C: d|\te||"),
+        ("NATS/1.0|A: b||", ""),
+        ("NATS/1.0 503|A: b||", "NATS/1.0 503||"),
+        ("NATS/1.0|no colon|A: cut", "NATS/1.0|no colon|"),
+        ("HTTP/1.1|A: b||", "HTTP/1.1|A: b||"),
+        ("", ""),
+    ] {
+        let rest = without(block.replace('|', "\r\n").as_bytes(), &["A", "D"]);
+        assert_eq!(str::from_utf8(&rest), Ok(kept.replace('|', "\r\n").as_str()), "{block}");
     }
     let mut out = Vec::new();
     let mut writer = HeadersWriter::new(&mut out);

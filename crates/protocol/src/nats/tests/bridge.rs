@@ -12,14 +12,20 @@ const CATCH: &str = "A> 1 queue.declare queue=q
 
 /// What a NATS message with these header lines is to an AMQP consumer.
 fn to_amqp(lines: &[&str], properties: &str) {
-    let block = format!("NATS/1.0{}||", lines.iter().map(|l| format!("|{l}")).collect::<String>());
-    let length = bytes(&block).len();
     check(&format!(
         "{CATCH}
-         > HPUB a {length} {length}|{block}
+         {}
          A< 1 basic.deliver consumer_tag=c delivery_tag=1 exchange=amq.topic routing_key=a | \
          {properties} \"\"",
+        published("a", lines),
     ));
+}
+
+/// A NATS client's message with these header lines.
+fn published(subject: &str, lines: &[&str]) -> String {
+    let block = format!("NATS/1.0{}||", lines.iter().map(|l| format!("|{l}")).collect::<String>());
+    let length = bytes(&block).len();
+    format!("> HPUB {subject} {length} {length}|{block}")
 }
 
 /// What an AMQP message with these properties is to a NATS subscriber.
@@ -204,6 +210,58 @@ fn what_a_client_publishes_is_the_client_s_whatever_its_name() {
     );
 }
 
+/// A queue where messages die at once; their dead letters are for those who listen to `a`.
+const DEADLY: &str = "A> 1 queue.declare queue=q arguments={x-dead-letter-exchange:amq.topic,\
+                      x-dead-letter-routing-key:a,x-max-length:0}
+    A< 1 queue.declare-ok queue=q
+    A> 1 queue.bind queue=q exchange=amq.topic routing_key=in
+    A< 1 queue.bind-ok";
+
+#[test]
+fn what_the_broker_has_taken_from_an_amqp_message_is_not_shown_to_nats() {
+    for (properties, lines) in [
+        ("expiration=30", &[][..]),
+        ("expiration=30 headers={k:v} app_id=shop", &["App-Id: shop", "k: v"]),
+        ("headers={CC:[b],k:v}", &["k: v"]),
+        ("headers={x-death:{count:1},x-first-death-queue:p,k:v}", &["k: v"]),
+        ("headers={x-delivery-count:3}", &["x-delivery-count: 3"]),
+    ] {
+        let publish = format!("A> 1 basic.publish routing_key=q | {properties} \"\"");
+        are_heard(&format!("{DEADLY}\n{publish}"), "", lines);
+    }
+    are_heard(
+        "A> 1 exchange.declare exchange=later kind=x-delayed-message arguments={x-delayed-type:topic}
+         A< 1 exchange.declare-ok
+         A> 1 exchange.bind source=later destination=amq.topic routing_key=#
+         A< 1 exchange.bind-ok
+         A> 1 basic.publish exchange=later routing_key=a | headers={x-delay:200,k:v} \"\"
+         A> wait 200",
+        "",
+        &["k: v", "x-delay: -200"],
+    );
+}
+
+#[test]
+fn what_the_broker_has_taken_from_a_nats_message_is_shown_to_nobody() {
+    for (lines, kept) in [
+        (&["x-death: 8"][..], &[][..]),
+        (&["x-death: 8", " 9", "x-death : 9", "X-Death: 7"], &["X-Death: 7"]),
+        (
+            &[
+                "a:b",
+                "x-first-death-queue: p",
+                "CC: b",
+                "Expiration: 5",
+                "\tand more",
+                "x-delivery-count: 3",
+            ],
+            &["a:b", "CC: b", "Expiration: 5", "\tand more", "x-delivery-count: 3"],
+        ),
+    ] {
+        are_heard(&format!("{DEADLY}\n{}", published("in", lines)), "", kept);
+    }
+}
+
 #[test]
 fn a_name_that_no_nats_header_can_have_is_changed() {
     to_nats("headers={ä:ä,b:1}", "", &["__: ä", "b: 1"]);
@@ -288,17 +346,18 @@ fn headers_beyond_a_frame_are_left_out() {
 }
 
 #[test]
-fn dead_letters_keep_a_header_that_named_no_further_keys() {
+fn dead_letters_lose_what_is_the_broker_s_to_say_and_nothing_else() {
     check(
         "A> 1 queue.declare queue=graves
          A< 1 queue.declare-ok queue=graves
          A> 1 queue.declare queue=q arguments={x-dead-letter-exchange:,\
            x-dead-letter-routing-key:graves,x-max-length:0}
          A< 1 queue.declare-ok queue=q
-         > HPUB $QUEUE.q 19 19|NATS/1.0|CC: b||
+         > HPUB $QUEUE.q 64 64|NATS/1.0|CC: b|x-death: 8|X-Death: 7|x-delivery-count: 3||
          A> 1 basic.get queue=graves
-         A< 1 basic.get-ok delivery_tag=1 routing_key=graves | headers={CC:b,x-death:[{count:1,\
-           reason:maxlen,queue:q,time:@1700000000,exchange:,routing-keys:[q]}],\
+         A< 1 basic.get-ok delivery_tag=1 routing_key=graves | headers={CC:b,X-Death:7,\
+           x-delivery-count:3,x-death:[{count:1,reason:maxlen,queue:q,time:@1700000000,exchange:,\
+           routing-keys:[q]}],\
            x-first-death-reason:maxlen,x-first-death-queue:q,x-first-death-exchange:,\
            x-last-death-reason:maxlen,x-last-death-queue:q,x-last-death-exchange:} \
            delivery_mode=2 \"\"",
