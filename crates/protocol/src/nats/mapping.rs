@@ -44,6 +44,9 @@ pub(super) fn put_properties(out: &mut Vec<u8>, reply: &[u8], headers: &[u8]) {
     let length = u16::try_from(reply.len()).expect("a reply subject fits a control line");
     out.extend_from_slice(&length.to_be_bytes());
     out.extend_from_slice(reply);
+    if headers.split(|byte| *byte == b'\n').any(|line| line.starts_with(MISSED.as_bytes())) {
+        return out.extend_from_slice(&without(headers, &[MISSED]));
+    }
     out.extend_from_slice(headers);
 }
 
@@ -141,6 +144,7 @@ fn translated<'a>(format: Format, properties: &[u8]) -> (Cow<'a, [u8]>, Cow<'a, 
             Property::Timestamp(seconds) => {
                 writer.put(TIMESTAMP.as_bytes(), seconds.to_string().as_bytes());
             }
+            Property::Header(MISSED, _) => {}
             Property::Header(name, value) => {
                 value.texts(&mut |text| writer.put(name.as_bytes(), text.as_bytes()));
             }

@@ -210,6 +210,14 @@ fn what_a_client_publishes_is_the_client_s_whatever_its_name() {
     );
 }
 
+#[test]
+fn nobody_but_the_broker_says_what_was_missed() {
+    to_nats("headers={Angarium-Missed:9,k:v}", "", &["k: v"]);
+    to_amqp(&["A: 1", "Angarium-Missed: 9", "B: 2"], "headers={A:1,B:2} delivery_mode=2");
+    are_heard(&published("a", &["Angarium-Missed: 9", "B: 2"]), "", &["B: 2"]);
+    are_heard(&published("a", &["Angarium-Missed: 9"]), "", &[]);
+}
+
 /// A queue where messages die at once; their dead letters are for those who listen to `a`.
 const DEADLY: &str = "A> 1 queue.declare queue=q arguments={x-dead-letter-exchange:amq.topic,\
                       x-dead-letter-routing-key:a,x-max-length:0}
