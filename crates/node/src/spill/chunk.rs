@@ -68,11 +68,6 @@ impl Chunk {
         matches!(self.place, Place::Writing(_) | Place::Loading)
     }
 
-    /// Whether its bytes are nowhere but in memory.
-    pub(super) fn is_unwritten(&self) -> bool {
-        matches!(self.place, Place::Filled(_) | Place::Writing(_))
-    }
-
     /// Frees its memory, where it has a file.
     pub(super) fn unload(&mut self) {
         if let Place::Loaded(stored, _) = self.place {
@@ -82,6 +77,11 @@ impl Chunk {
 }
 
 impl Place {
+    /// Whether the bytes are nowhere but in memory.
+    pub(super) fn is_unwritten(&self) -> bool {
+        matches!(self, Place::Filled(_) | Place::Writing(_))
+    }
+
     /// Its file, unless there is none, or a job is out whose result brings it back.
     pub(super) fn file(&self) -> Option<File> {
         match self {

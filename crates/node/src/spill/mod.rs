@@ -68,7 +68,7 @@ pub struct SpillStats {
     pub messages: u64,
     /// Clients with something in it now.
     pub laggards: u64,
-    /// Bytes in it now, those in memory included.
+    /// Bytes in it now: on the disk, or in memory and on their way there.
     pub bytes: u64,
     /// Chunks that could not be written or not be read.
     pub failures: u64,
@@ -92,7 +92,7 @@ pub(crate) struct Spill {
     /// Where its last record begins, and which message that is.
     record: usize,
     emission: u64,
-    /// Bytes of all chunks.
+    /// Bytes of all chunks but those that are lost.
     bytes: u64,
     /// Of those, what has still to be written.
     unwritten: usize,
@@ -392,26 +392,33 @@ impl Spill {
     fn give_back_first(&mut self) {
         let Some(chunk) = self.chunks.pop_front() else { return };
         self.first += 1;
-        self.bytes -= chunk.bytes as u64;
-        self.options.bytes.fetch_sub(chunk.bytes as u64, Ordering::Relaxed);
-        if chunk.is_unwritten() {
-            self.unwritten -= chunk.bytes;
+        self.give_room_back(chunk.bytes, chunk.place);
+    }
+
+    /// A chunk is no longer where it was.
+    fn give_room_back(&mut self, bytes: usize, place: Place) {
+        if matches!(place, Place::Lost) {
+            return;
         }
-        self.free.extend(chunk.place.file());
+        self.bytes -= bytes as u64;
+        self.options.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+        if place.is_unwritten() {
+            self.unwritten -= bytes;
+        }
+        self.free.extend(place.file());
     }
 
     /// A chunk is lost: those who have not read it yet miss what was in it for them.
     fn lose(&mut self, number: u64) {
         let Some(at) = number.checked_sub(self.first) else { return };
         let Some(chunk) = self.chunks.get_mut(at as usize) else { return };
-        if chunk.is_unwritten() {
-            self.unwritten -= chunk.bytes;
-        }
+        let bytes = chunk.bytes;
         let place = std::mem::replace(&mut chunk.place, Place::Lost);
-        self.free.extend(place.file());
+        let owed = std::mem::take(&mut chunk.owed);
+        self.give_room_back(bytes, place);
         let there = self.laggards.values().filter(|laggard| laggard.chunk == number);
         self.stirred.extend(there.map(|laggard| laggard.connection));
-        for owed in std::mem::take(&mut chunk.owed) {
+        for owed in owed {
             let Some(laggard) = self.laggards.get(&owed.laggard) else { continue };
             let Some(listener) = laggard.listeners.get(owed.listener as usize) else { continue };
             let missed = match laggard.chunk.cmp(&number) {

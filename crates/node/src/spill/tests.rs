@@ -285,6 +285,27 @@ fn a_chunk_that_cannot_be_written_or_read_is_missed_and_nothing_else() {
 }
 
 #[test]
+fn what_the_disk_has_lost_takes_no_room() {
+    const DISK: u64 = 4 << 20;
+    let options = SpillOptions::default();
+    let mut world = World::of(options.clone(), 1);
+    world.disk.set_capacity(Some(DISK));
+    for _ in 0..200 {
+        world.store("a", LARGE);
+        world.work();
+    }
+    assert!(world.missed[&'a'] > 0);
+    // Besides what has a file there are those that wait in memory, and the one that is being filled.
+    let in_memory = (KEPT as u64 + 1) << 20;
+    let bytes = world.spill.stats().bytes;
+    assert!(bytes > DISK / 2 && bytes <= DISK + in_memory, "{bytes}");
+    let shared = options.bytes.load(Ordering::Relaxed);
+    assert!(shared <= bytes, "{shared}");
+    world.drain('a');
+    assert_eq!((world.spill.stats().bytes, options.bytes.load(Ordering::Relaxed)), (0, 0));
+}
+
+#[test]
 fn who_passes_many_messages_of_others_rests_in_between() {
     let mut world = World::new(MANY);
     for number in 0..40 {
