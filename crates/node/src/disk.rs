@@ -9,6 +9,11 @@ use crate::world::World;
 use angarium_engine::{Position, StorageState, Time};
 use angarium_journal::{Done, Job, State};
 use angarium_protocol::Session;
+use std::time::Duration;
+
+/// How long the journal has had room before direct messages may wait on its disk again: where there is
+/// not enough for both, persistent ones are seldom refused for it.
+const SPILL_PAUSE: Duration = Duration::from_secs(60);
 
 impl Node {
     /// The next work for the disk, if any; its result comes back by [`Node::job_done`].
@@ -64,6 +69,30 @@ impl Node {
         self.engine.storage(state, &mut self.world);
         self.world.mesh.say_to_all(&Word::FromHome(FromHome::Blocked(why.as_deref())));
         self.set_blocked(now, why);
+        if self.storage_state == State::Full {
+            self.spill_resumes = Some(now.plus(SPILL_PAUSE));
+            self.have_spill_yield(true);
+        }
+    }
+
+    /// At home: has the spill logs of all shards make room for the journal, or write again.
+    fn have_spill_yield(&mut self, yields: bool) {
+        self.world.spill.set_yields(yields);
+        self.world.mesh.say_to_all(&Word::FromHome(FromHome::Yield(yields)));
+    }
+
+    /// Has the spill logs write again once the journal has had room for long enough.
+    pub(crate) fn resume_spill_when_due(&mut self, now: Time) {
+        match self.spill_resumes {
+            Some(_) if self.storage_state == State::Full => {
+                self.spill_resumes = Some(now.plus(SPILL_PAUSE));
+            }
+            Some(due) if due <= now => {
+                self.spill_resumes = None;
+                self.have_spill_yield(false);
+            }
+            _ => {}
+        }
     }
 
     /// Tells clients that persistent messages cannot be taken, or can again.

@@ -81,6 +81,8 @@ pub struct Node {
     pub(crate) storage_state: State,
     /// Why persistent messages cannot be taken, if so.
     pub(crate) blocked: Option<String>,
+    /// At home: from when on the spill logs may write again, where they have had to make room.
+    pub(crate) spill_resumes: Option<Time>,
     /// Guests that outran consumers in this turn.
     pub(crate) outran: Vec<ConnectionId>,
     /// The journal has more than the disk takes, as all shards know.
@@ -136,6 +138,7 @@ impl Node {
             quota_changes: 0,
             storage_state: State::Ready,
             blocked: None,
+            spill_resumes: None,
             outran: Vec::new(),
             is_congested: false,
             is_closing: false,
@@ -559,7 +562,8 @@ impl Node {
             self.expire_connection(now, id);
         }
         let is_full = self.retry_if_full();
-        let has_cause = is_full || self.stats.connections > 0;
+        self.resume_spill_when_due(now);
+        let has_cause = is_full || self.spill_resumes.is_some() || self.stats.connections > 0;
         self.next_sweep = has_cause.then(|| now.plus(SWEEP_INTERVAL));
     }
 

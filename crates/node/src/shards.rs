@@ -31,6 +31,9 @@ impl Node {
         if let Some(why) = &self.blocked {
             self.world.mesh.say_to_all(&Word::FromHome(FromHome::Blocked(Some(why))));
         }
+        if self.spill_resumes.is_some() {
+            self.world.mesh.say_to_all(&Word::FromHome(FromHome::Yield(true)));
+        }
         self.engine.introduction()
     }
 

@@ -14,6 +14,7 @@ mod slots;
 mod takers;
 mod turns;
 mod waits;
+mod yields;
 
 use crate::{Node, Options};
 use angarium_engine::{QueueDeclaration, QueueOptions, RefusalKind, Request, Time};

@@ -115,6 +115,7 @@ impl Node {
             }
             FromHome::Blocked(why) => self.set_blocked(now, why.map(str::to_owned)),
             FromHome::Congested(is_congested) => self.is_congested = is_congested,
+            FromHome::Yield(yields) => self.world.spill.set_yields(yields),
             FromHome::Confirm(..)
             | FromHome::Returned(..)
             | FromHome::Cancelled(..)

@@ -156,6 +156,8 @@ pub(crate) enum FromHome<'a> {
     Blocked(Option<&'a str>),
     /// The journal has more than the disk takes, or no longer.
     Congested(bool),
+    /// Direct messages make room on the disk for persistent ones, or may wait there again.
+    Yield(bool),
 }
 
 /// A delivery but for its session.
@@ -210,4 +212,5 @@ mod kind {
     pub(super) const IN_ROW: u8 = 33;
     pub(super) const USER_ENDED: u8 = 34;
     pub(super) const VHOST_ENDED: u8 = 35;
+    pub(super) const YIELD: u8 = 36;
 }

@@ -118,6 +118,7 @@ fn from_home(kind: u8, mut fields: Fields<'_>) -> Option<FromHome<'_>> {
         kind::BLOCKED => FromHome::Blocked(Some(fields.text()?)),
         kind::UNBLOCKED => FromHome::Blocked(None),
         kind::CONGESTED => FromHome::Congested(fields.bool()?),
+        kind::YIELD => FromHome::Yield(fields.bool()?),
         _ => return None,
     })
 }

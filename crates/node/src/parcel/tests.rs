@@ -66,6 +66,7 @@ fn words_come_back() {
         Word::FromHome(FromHome::Blocked(Some("full"))),
         Word::FromHome(FromHome::Blocked(None)),
         Word::FromHome(FromHome::Congested(true)),
+        Word::FromHome(FromHome::Yield(true)),
     ];
     let mut parcel = Vec::new();
     for word in &words {

@@ -115,6 +115,7 @@ impl FromHome<'_> {
             FromHome::Congested(is_congested) => {
                 put(parcel, kind::CONGESTED, &[&[u8::from(is_congested)]])
             }
+            FromHome::Yield(yields) => put(parcel, kind::YIELD, &[&[u8::from(yields)]]),
         }
     }
 }

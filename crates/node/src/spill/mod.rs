@@ -108,6 +108,8 @@ pub(crate) struct Spill {
     /// Files that failed, to be removed.
     broken: Vec<File>,
     files: u32,
+    /// Others need the disk more: nothing is written, and no file is kept.
+    yields: bool,
     /// What listeners miss that had been taken for them.
     lost: Vec<(SessionId, u64, Lost)>,
     /// Connections whose cursors are where something has changed.
@@ -158,6 +160,7 @@ impl Spill {
             free: Vec::new(),
             broken: Vec::new(),
             files: 0,
+            yields: false,
             lost: Vec::new(),
             stirred: VecDeque::new(),
             stats: SpillStats::default(),
@@ -260,6 +263,17 @@ impl Spill {
             && all.load(Ordering::Relaxed) > most
             && !self.chunks.is_empty()
         {
+            self.lose_first();
+        }
+    }
+
+    /// Others need the disk more: what is there is given up, and nothing is written until they no longer do.
+    /// What fits memory waits there.
+    pub(crate) fn set_yields(&mut self, yields: bool) {
+        self.yields = yields;
+        // What has no file yet is behind all that has.
+        let is_filled = |chunk: &Chunk| matches!(chunk.place, Place::Filled(_));
+        while yields && self.chunks.front().is_some_and(|chunk| !is_filled(chunk)) {
             self.lose_first();
         }
     }
@@ -469,6 +483,9 @@ impl Spill {
     }
 
     fn next_write(&mut self) -> Option<Work> {
+        if self.yields {
+            return None;
+        }
         self.next_write = self.next_write.max(self.first);
         let from = (self.next_write - self.first) as usize;
         let most = self.options.chunk_bytes;
@@ -497,7 +514,7 @@ impl Spill {
     /// Without laggards there is nothing to keep files for, and few are enough with them.
     fn next_removal(&mut self) -> Option<Work> {
         let mut files = std::mem::take(&mut self.broken);
-        let kept = if self.laggards.is_empty() { 0 } else { FREE_MAX };
+        let kept = if self.laggards.is_empty() || self.yields { 0 } else { FREE_MAX };
         // One that had a single large message is not kept for small ones.
         let most = self.options.chunk_bytes as u64;
         files.extend(self.free.extract_if(.., |file| file.bytes > most));

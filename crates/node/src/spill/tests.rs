@@ -306,6 +306,48 @@ fn what_the_disk_has_lost_takes_no_room() {
 }
 
 #[test]
+fn where_it_yields_what_has_a_file_is_missed_and_what_fits_memory_waits_there() {
+    let options = SpillOptions::default();
+    let mut world = World::of(options.clone(), 1);
+    for _ in 0..100 {
+        world.store("ab", LARGE);
+        world.work();
+    }
+    // One reads from the disk, and one chunk is on its way there.
+    world.spill.chunks.iter_mut().for_each(Chunk::unload);
+    assert_eq!(world.read('b', 9), (vec![], '~'));
+    world.store("ab", 1 << 20);
+    world.jobs.extend(std::iter::from_fn(|| world.spill.next_job()));
+    assert_eq!(world.jobs.len(), 2);
+    world.spill.set_yields(true);
+    world.work();
+    assert_eq!(world.files(), 0, "the disk is somebody else's");
+    let stats = world.spill.stats();
+    assert!(stats.bytes <= (KEPT as u64 + 2) << 20, "{stats:?}");
+    let operations = world.disk.operations();
+    let mut taken = 101;
+    while world.store("ab", LARGE) == "ab" {
+        taken += 1;
+        world.work();
+    }
+    assert!((taken - 101) * LARGE as u64 > 24 << 20, "{taken} were taken");
+    assert_eq!(world.disk.operations(), operations, "nothing is written");
+    let read = world.drain('b');
+    assert_eq!(read.len() as u64 + world.missed[&'b'], taken);
+    assert_eq!(read.last(), Some(&taken));
+    // Later it may write again.
+    world.spill.set_yields(false);
+    world.work();
+    assert!(world.files() > 20, "{} files", world.files());
+    let missed = world.missed[&'a'];
+    assert_eq!(missed, world.missed[&'b']);
+    assert_eq!(world.drain('a'), read, "and loses no more");
+    world.work();
+    assert_eq!((world.missed[&'a'], world.files()), (missed, 0));
+    assert_eq!((world.spill.unwritten, options.bytes.load(Ordering::Relaxed)), (0, 0));
+}
+
+#[test]
 fn who_passes_many_messages_of_others_rests_in_between() {
     let mut world = World::new(MANY);
     for number in 0..40 {

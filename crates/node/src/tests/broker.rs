@@ -35,7 +35,9 @@ struct Client {
 /// All shards and clients.
 pub(super) struct Broker {
     pub(super) nodes: Vec<Node>,
-    disk: FaultyStorage,
+    pub(super) disk: FaultyStorage,
+    /// Those of the spill logs, by shard.
+    pub(super) spills: Vec<FaultyStorage>,
     now: Time,
     clients: BTreeMap<String, Client>,
     /// From, to and what; in order for each pair.
@@ -61,7 +63,8 @@ impl Broker {
         let now = Time(1_000_000_000);
         let nodes = start(&disk, now, shards, options);
         let (clients, parcels) = (BTreeMap::new(), VecDeque::new());
-        let mut broker = Broker { nodes, disk, now, clients, parcels, holds: false };
+        let spills = (0..shards).map(|_| FaultyStorage::new(2)).collect();
+        let mut broker = Broker { nodes, disk, spills, now, clients, parcels, holds: false };
         broker.settle_down();
         broker
     }
@@ -242,12 +245,16 @@ impl Broker {
     }
 
     fn turn_of(&mut self, shard: usize) -> bool {
-        let Broker { nodes, disk, now, clients, parcels, .. } = self;
+        let Broker { nodes, disk, spills, now, clients, parcels, .. } = self;
         let (node, now) = (&mut nodes[shard], *now);
         node.end_turn(now);
         let mut is_busy = node.has_work();
         while let Some(job) = node.next_job() {
             node.job_done(now, job.run(disk));
+            is_busy = true;
+        }
+        while let Some(job) = node.next_spill_job() {
+            node.spill_done(job.run(&spills[shard]));
             is_busy = true;
         }
         while let Some(asked) = node.next_verification() {

@@ -207,7 +207,9 @@ settings! {
     nats_tls_laggard("nats-tls-laggard"): Option<Laggard> = None, Restart, Any;
     /// Bytes on the disk of direct messages that wait for slow clients (`spool`), each stored once for all
     /// whom one shard serves. Beyond them those who are furthest behind miss the oldest, on the shards
-    /// that have more than their part of it. 0: none wait, and `spool` is `drop-new`.
+    /// that have more than their part of it. Where persistent messages find no room on
+    /// the disk, all that waits there is missed, and for a minute no more waits than fits memory. 0: none
+    /// wait, and `spool` is `drop-new`.
     spool_bytes_max("spool-bytes-max"): ByteCount = ByteCount(1 << 30), Restart,
         at_least(ByteCount(4 << 20)).or(ByteCount(0));
     /// Connections of one user, unless its quota says otherwise; further ones are refused.

@@ -125,7 +125,9 @@ impl Plan {
     /// else nothing may get lost on its way.
     #[must_use]
     pub fn can_lag(&self) -> bool {
-        if self.laggard == Laggard::Spool && !self.spool.loses() {
+        // What is spooled makes room for the journal.
+        let makes_room = self.faults.disk_fulls > 0;
+        if self.laggard == Laggard::Spool && !self.spool.loses() && !makes_room {
             return false;
         }
         let answers = self.parts().filter(|part| matches!(part, Part::Respond(_))).count();

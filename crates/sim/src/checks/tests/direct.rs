@@ -5,10 +5,10 @@ use super::{
     redeliver,
 };
 use crate::history::{
-    Emit, Ending, Event, HeadersSeen, Hear, Listen, MessageId, Publish, SPOOL_ROTS,
+    DISK_FULL, Emit, Ending, Event, HeadersSeen, Hear, Listen, MessageId, Publish, SPOOL_ROTS,
 };
 use crate::plan::nats::{Nats, Part, Publishing};
-use crate::plan::{Plan, Role, Spool};
+use crate::plan::{Faults, Plan, Role, Spool};
 use angarium_engine::Laggard;
 
 /// Nobody can be behind.
@@ -236,6 +236,10 @@ fn what_a_spool_lost_is_told_by_the_last_words() {
     let sound = || Plan { spool: Spool::default(), ..spooling() };
     let told = || all(vec![listen(1), gap(), last(1)]);
     broken_in(check, "and did not", &history_of(sound(), told()));
+    // It makes room where the journal has none.
+    let full = Plan { faults: Faults { disk_fulls: 1, ..Faults::default() }, ..sound() };
+    let was_full = vec![Event::Fault(DISK_FULL)];
+    kept_in(&history_of(full, all(vec![listen(1), was_full, gap(), last(1)])));
 }
 
 #[test]
@@ -246,6 +250,8 @@ fn what_a_spool_loses_on_a_sound_disk_is_found() {
     broken_in(check, "without faults", &history_of(spooling(), all(vec![listen(1), gap()])));
     broken_in(check, "without faults", &history_of(spooling(), all(vec![listen(1), gap(), rot()])));
     kept_in(&history_of(spooling(), all(vec![listen(1), rot(), gap()])));
+    let full = vec![Event::Fault(DISK_FULL)];
+    kept_in(&history_of(spooling(), all(vec![listen(1), full, gap()])));
     let small = Spool { chunks_max: Some(1), ..Spool::default() };
     let small = Plan { spool: small, ..spooling() };
     kept_in(&history_of(small, all(vec![listen(1), gap()])));
