@@ -443,6 +443,7 @@ impl Engine {
     /// end of each turn: replies and deliveries of one turn thus keep their order.
     pub fn dispatch<F: Effects>(&mut self, now: Time, fx: &mut F) {
         self.serve(now, fx);
+        self.tell_listeners(fx);
     }
     /// Whether another [`Engine::dispatch`] would go on where the last one stopped for fairness: the
     /// host then comes back without sleeping.

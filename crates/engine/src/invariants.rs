@@ -66,6 +66,22 @@ impl Engine {
         assert_eq!(&expected, references, "references by segment");
         assert_eq!(transient, self.transient_references, "transient references by segment");
         self.check_credit();
+        self.check_listening();
+    }
+
+    /// Each user's listeners are counted.
+    fn check_listening(&self) {
+        let mut expected: BTreeMap<&str, u64> = BTreeMap::new();
+        for (_, session) in self.sessions.iter() {
+            let connection = self.connections[session.id.connection.0 as usize].as_ref();
+            let grant = connection.and_then(|connection| connection.grant.as_ref());
+            if let Some(grant) = grant {
+                *expected.entry(grant.user()).or_default() += session.listeners.len() as u64;
+            }
+        }
+        for (user, count) in expected {
+            assert_eq!(self.access.listening.here(user), count, "listeners of {user}");
+        }
     }
 
     /// Adds what delayed messages refer to; returns what they take up in memory.

@@ -59,6 +59,8 @@ pub struct Limits {
     pub user_connections_max: u64,
     /// Subjects that one session listens to.
     pub listeners_max: usize,
+    /// Subjects that all sessions of one user listen to.
+    pub user_listeners_max: u64,
     /// Unsettled deliveries per session when the client set no credit of its own.
     pub unsettled_max: u32,
     /// Settles of many deliveries at once, and those of a session that ends, that are carried out before
@@ -106,6 +108,7 @@ impl Default for Limits {
             subscriptions_max: 10_000,
             user_connections_max: u64::MAX,
             listeners_max: 1_000_000,
+            user_listeners_max: u64::MAX,
             unsettled_max: 1_000_000,
             settles_at_once: 1024,
             snapshot_at_once: 2048,

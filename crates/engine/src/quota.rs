@@ -46,7 +46,7 @@ pub enum Bound {
     /// Connections of the user at once.
     Connections,
     /// Subjects that each of them listens to.
-    Listeners,
+    ConnectionListeners,
     /// Unsent bytes of each, beyond which it is too slow for direct messages.
     UnsentBytes,
     /// Messages published in a second by all of them together.
@@ -57,18 +57,21 @@ pub enum Bound {
     ConnectionMessages,
     /// Bytes sent to the broker in a second by each.
     ConnectionBytes,
+    /// Subjects that all of them together listen to.
+    Listeners,
 }
 
 impl Bound {
     /// All of them with their names. Records have them in this order: new ones come last.
-    pub const NAMES: [(Bound, &'static str); 7] = [
+    pub const NAMES: [(Bound, &'static str); 8] = [
         (Bound::Connections, "connections"),
-        (Bound::Listeners, "listeners"),
+        (Bound::ConnectionListeners, "connection-listeners"),
         (Bound::UnsentBytes, "unsent-bytes"),
         (Bound::Messages, "messages-per-second"),
         (Bound::Bytes, "bytes-per-second"),
         (Bound::ConnectionMessages, "connection-messages-per-second"),
         (Bound::ConnectionBytes, "connection-bytes-per-second"),
+        (Bound::Listeners, "listeners"),
     ];
 }
 

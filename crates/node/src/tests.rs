@@ -6,6 +6,7 @@ mod broker;
 mod floods;
 mod host;
 mod laggards;
+mod quotas;
 mod rates;
 mod rights;
 mod rows;

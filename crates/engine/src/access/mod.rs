@@ -2,6 +2,7 @@
 //!
 //! Knows no passwords: a password's hash is opaque here and is checked by whoever authenticates.
 
+mod listening;
 mod quotas;
 mod subjects;
 
@@ -128,6 +129,7 @@ pub(crate) struct Access {
     quota_changes: u64,
     /// Connections by user.
     connections: BTreeMap<String, u64>,
+    pub(crate) listening: listening::Listening,
     /// By user, then virtual host; shared with the grants that were given out.
     permissions: BTreeMap<String, BTreeMap<String, Arc<Permissions>>>,
     /// Counts up with every change; a grant made before is looked up anew.
@@ -416,11 +418,6 @@ impl Grant {
             | Request::Commit
             | Request::Rollback => Ok(()),
         }
-    }
-
-    /// What the user may use.
-    pub(crate) fn quota(&self, access: &Access) -> Quota {
-        access.quota(&self.user)
     }
 
     /// Whether the user may listen to a pattern of subjects; what of it is forbidden nevertheless.

@@ -10,6 +10,7 @@ impl Access {
             return Err(Refusal::new(RefusalKind::NotFound, format!("no user '{user}'")));
         }
         self.quota_changes += 1;
+        self.listening.reconsider(user);
         if quota == Quota::default() {
             self.quotas.remove(user);
         } else {
@@ -54,6 +55,16 @@ impl Access {
         if *count == 0 {
             self.connections.remove(user);
         }
+    }
+
+    /// A user of whom other shards have to be told how many subjects it listens to here; `most`: how many it
+    /// may, unless its quota says so.
+    pub(crate) fn next_listening_change(&mut self, most: u64) -> Option<(String, u64)> {
+        let Access { quotas, listening, .. } = self;
+        listening.next_change(|user| {
+            let own = quotas.get(user).and_then(|quota| quota.get(Bound::Listeners));
+            own.unwrap_or(most) < u64::MAX
+        })
     }
 
     /// All users that something is said of.

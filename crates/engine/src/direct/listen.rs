@@ -8,6 +8,7 @@ use super::leaving::Sessions;
 use crate::access::{check_pattern, covers};
 use crate::engine::Engine;
 use crate::limits::{SUBJECT_BYTES_MAX, TOPIC_WORDS_MAX};
+use crate::session::Connection;
 use crate::table::Table;
 use crate::{
     Bound, ConnectionId, Delivery, Effects, Heard, Laggard, Listen, Lost, Refusal, RefusalKind,
@@ -131,11 +132,7 @@ impl Engine {
         if known.find(hash, is_named).is_some() {
             return Ok(());
         }
-        let most = self.listeners_max(id);
-        if known.len() >= most {
-            let text = format!("more than {most} subjects listened to in one session");
-            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
-        }
+        self.may_listen_to_more(id, known.len())?;
         let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
         let sessions = &mut self.direct.sessions;
         let whose = *session.listeners.whose.get_or_insert_with(|| sessions.come());
@@ -165,18 +162,40 @@ impl Engine {
         session.listeners.slots.insert_unique(hash, listener, |slot| {
             listeners.get(*slot).map_or(0, |listener| hasher.hash_one(&*listener.name))
         });
+        if let Some(user) = user_of(&self.connections, id.connection) {
+            self.access.listening.begin(user);
+        }
         self.tell_listening(Some(id.connection), vhost, place, true, fx);
         Ok(())
     }
 
-    /// Subjects that a session may listen to.
-    fn listeners_max(&self, id: SessionId) -> usize {
-        let connection = self.connections[id.connection.0 as usize].as_ref();
-        let grant = connection.and_then(|connection| connection.grant.as_ref());
-        let own = grant.and_then(|grant| grant.quota(&self.access).get(Bound::Listeners));
-        own.map_or(self.options.limits.listeners_max, |most| {
-            usize::try_from(most).unwrap_or(usize::MAX)
-        })
+    /// Whether a session that listens to so many subjects may listen to one more. Refused: it, or its
+    /// user, has as many as it may.
+    fn may_listen_to_more(&self, id: SessionId, count: usize) -> Result<(), Refusal> {
+        let limits = &self.options.limits;
+        let user = user_of(&self.connections, id.connection);
+        let quota = user.map(|user| self.access.quota(user)).unwrap_or_default();
+        let most = quota.get(Bound::ConnectionListeners).unwrap_or(limits.listeners_max as u64);
+        if count as u64 >= most {
+            let text = format!("more than {most} subjects listened to in one session");
+            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+        }
+        let most = quota.get(Bound::Listeners).unwrap_or(limits.user_listeners_max);
+        if let Some(user) = user.filter(|_| most < u64::MAX) {
+            let count = self.access.listening.everywhere(user);
+            if count >= most {
+                let text = format!("user '{user}' listens to {count} subjects, and may to no more");
+                return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+            }
+        }
+        Ok(())
+    }
+
+    /// A connection's user has ceased to listen to so many subjects.
+    fn count_out(&mut self, connection: ConnectionId, count: usize) {
+        if let Some(user) = user_of(&self.connections, connection) {
+            self.access.listening.end(user, count);
+        }
     }
 
     /// What a listener was handed and does not get after all.
@@ -232,18 +251,25 @@ impl Engine {
     pub(crate) fn end_listener<F: Effects>(&mut self, slot: u32, fx: &mut F) {
         let Some(listener) = self.direct.listeners.get(slot) else { return };
         let hash = self.direct.hasher.hash_one(&*listener.name);
+        let by = listener.id.connection;
         if let Some(session) = self.session_slot(listener.id)
             && let Some(session) = self.sessions.get_mut(session)
+            && session.listeners.slots.remove(hash, |other| *other == slot).is_some()
         {
-            session.listeners.slots.remove(hash, |other| *other == slot);
+            self.count_out(by, 1);
         }
-        let by = listener.id.connection;
         self.forget_listener(slot, Some(by), fx);
     }
 
     /// No listener of a session that is being closed hears anything any more. They are taken out now,
-    /// or where they are many, in this turn and the next ones.
-    pub(crate) fn end_listeners<F: Effects>(&mut self, listeners: Listeners, fx: &mut F) {
+    /// or where they are many, in this turn and the next ones; they count for nothing from now on.
+    pub(crate) fn end_listeners<F: Effects>(
+        &mut self,
+        connection: ConnectionId,
+        listeners: Listeners,
+        fx: &mut F,
+    ) {
+        self.count_out(connection, listeners.len());
         self.direct.sessions.leave(listeners);
         self.end_some_listeners(fx);
     }
@@ -275,4 +301,10 @@ impl Engine {
             moved.place = listener.place;
         }
     }
+}
+
+/// A connection's user; the host's own connections have none.
+fn user_of(connections: &[Option<Connection>], id: ConnectionId) -> Option<&str> {
+    let connection = connections.get(id.0 as usize)?.as_ref()?;
+    Some(connection.grant.as_ref()?.user())
 }

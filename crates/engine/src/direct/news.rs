@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 const ACCESS: u8 = 0;
 const LISTENING: u8 = 1;
 const CAUGHT: u8 = 2;
+const LISTENERS: u8 = 3;
 
 /// How many listen on the shard that tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +74,31 @@ impl<'a> Caught<'a> {
         let (vhost, pattern, is_caught) = (reader.text()?, reader.text()?, reader.bool()?);
         reader.end()?;
         Ok(Caught { vhost, pattern, is_caught })
+    }
+}
+
+/// How many subjects a user listens to on the shard that tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Listeners<'a> {
+    user: &'a str,
+    count: u64,
+}
+
+impl<'a> Listeners<'a> {
+    fn write(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(16 + self.user.len());
+        let mut writer = Writer(&mut out);
+        writer.u8(LISTENERS);
+        writer.text(self.user);
+        writer.u64(self.count);
+        out
+    }
+
+    fn parse(bytes: &'a [u8]) -> Result<Listeners<'a>, Malformed> {
+        let mut reader = Reader(bytes);
+        let (user, count) = (reader.text()?, reader.u64()?);
+        reader.end()?;
+        Ok(Listeners { user, count })
     }
 }
 
@@ -177,6 +203,17 @@ impl Engine {
         }
     }
 
+    /// The end of a turn: tells the other shards how many subjects users listen to here, where their number
+    /// is bounded and has changed.
+    pub(crate) fn tell_listeners<F: Effects>(&mut self, fx: &mut F) {
+        let most = self.options.limits.user_listeners_max;
+        while let Some((user, count)) = self.access.next_listening_change(most) {
+            if self.has_others() {
+                fx.tell(None, &Listeners { user: &user, count }.write());
+            }
+        }
+    }
+
     pub(crate) fn introduce(&self) -> Vec<Vec<u8>> {
         let mut news = Vec::new();
         // An engine begins with this one.
@@ -225,6 +262,11 @@ impl Engine {
                 if let Some(interest) = self.interest_in(vhost) {
                     interest.set_caught(pattern, is_caught);
                 }
+                Ok(())
+            }
+            Some((&LISTENERS, listeners)) => {
+                let Listeners { user, count } = Listeners::parse(listeners)?;
+                self.access.listening.set_elsewhere(from, user, count);
                 Ok(())
             }
             _ => Err("news of an unknown kind".to_owned()),

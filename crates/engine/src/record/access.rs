@@ -27,12 +27,17 @@ pub(crate) fn read_subjects(reader: &mut Reader<'_>) -> Result<SubjectPermission
     Ok(SubjectPermissions { publish, listen: SubjectRules { allow: list()?, deny: list()? } })
 }
 
+/// Bounds that are there in every quota; those that came later only up to the last that says something.
+const BOUNDS_ALWAYS: usize = 7;
+
 /// Appends what a user may use.
 pub(crate) fn write_quota(writer: &mut Writer<'_>, quota: &Quota) {
     let laggard = Laggard::NAMES.iter().position(|(policy, _)| Some(*policy) == quota.laggard);
     writer.u8(laggard.map_or(0, |at| at as u8 + 1));
-    writer.varint(Bound::NAMES.len() as u64);
-    for (bound, _) in Bound::NAMES {
+    let last = Bound::NAMES.iter().rposition(|(bound, _)| quota.get(*bound).is_some());
+    let count = last.map_or(0, |at| at + 1).max(BOUNDS_ALWAYS);
+    writer.varint(count as u64);
+    for (bound, _) in Bound::NAMES.into_iter().take(count) {
         writer.option(quota.get(bound), Writer::u64);
     }
 }

@@ -1,6 +1,7 @@
 //! What users may use: kept through restarts, and held to where the engine counts.
 
-use super::World;
+use super::{World, check_in};
+use crate::limits::Limits;
 use crate::*;
 
 fn quota_of(world: &World, user: &str) -> Quota {
@@ -56,20 +57,107 @@ fn a_user_has_no_more_connections_than_it_may() {
     assert_eq!(world.engine.counters().not_admitted, 2);
 }
 
+/// A world in which those lines were run.
+fn world_after(mut world: World, lines: &str) -> World {
+    for line in lines.lines() {
+        world.run(line);
+    }
+    world
+}
+
 #[test]
 fn a_connection_listens_to_no_more_subjects_than_its_user_may() {
-    let mut world = World::new();
-    world.run("a user ann hash");
-    world.run("a permit ann .* .* .*");
-    world.run("a quota ann listeners=1");
-    let connection = ConnectionId(100);
-    world.engine.connect(connection, "ann", "/").unwrap();
-    let session = SessionId { connection, number: 0 };
-    world.engine.open(session);
-    let mut listen = |name| {
-        let listen = Listen { subject: "a", group: None, name, laggard: None };
-        world.engine.listen(session, listen, &mut world.fx).map_err(|refusal| refusal.kind)
-    };
-    assert_eq!(listen("1"), Ok(()));
-    assert_eq!(listen("2"), Err(RefusalKind::LimitExceeded));
+    let setup = "a user ann hash
+        a permit ann .* .* .*
+        a quota ann connection-listeners=1
+        login b ann
+        login c ann";
+    check_in(
+        world_after(World::new(), setup),
+        "b listen s 1
+         b listen s 2
+         > b refused LimitExceeded: more than 1 subjects listened to in one session
+         c listen s 1",
+    );
+}
+
+/// Clients `b` and `c` are ann's, `d` is bob's; `b` listens to two subjects and `c` to one, which are all
+/// that ann may.
+const THREE: &str = "a user ann hash
+    a permit ann .* .* .*
+    a user bob hash
+    a permit bob .* .* .*
+    a quota ann listeners=3
+    login b ann
+    login c ann
+    login d bob
+    b listen s1 1
+    b listen s2 2
+    c listen s3 3";
+
+/// Lines after [`THREE`], and how many further subjects ann's clients may listen to then.
+#[track_caller]
+fn check_left(lines: &str, left: usize) {
+    let mut world = world_after(world_after(World::new(), THREE), lines);
+    world.run("login e ann");
+    for at in 0..5 {
+        let answer = world.run(&format!("e listen more m{at}")).concat();
+        let is_refused = answer.starts_with("e refused LimitExceeded: ");
+        assert_eq!((is_refused, answer.is_empty()), (at >= left, at < left), "{lines}: {answer}");
+    }
+}
+
+#[test]
+fn all_connections_of_a_user_listen_to_no_more_subjects_than_it_may() {
+    for (lines, left) in [
+        ("", 0),
+        // One that is refused, or listens already, counts for nothing.
+        ("c listen s5 5\nc listen s3 3\nd listen s6 6", 0),
+        ("b unlisten 1", 1),
+        ("b unlisten 1\nb unlisten 1\nb unlisten 9", 1),
+        ("b unlisten 1 after=2\na emit s1 x", 0),
+        ("b unlisten 1 after=2\na emits s1 x y z", 1),
+        ("c disconnect", 1),
+        ("b close", 2),
+        ("b disconnect\nc disconnect", 3),
+        ("b unlisten 1\nb disconnect\nc disconnect", 3),
+        // In the place of one that has gone.
+        ("b disconnect\nlogin b ann\nb listen s1 1", 1),
+        ("b disconnect\nlogin b bob\nb listen s1 1\nb disconnect", 2),
+        // Changed quotas hold at once, and end nothing.
+        ("a quota ann listeners=4", 1),
+        ("a quota ann listeners=1", 0),
+        ("a quota ann listeners=1\nb disconnect", 0),
+        ("a quota ann listeners=0\nb disconnect\nc disconnect", 0),
+        ("a quota ann", 5),
+        ("a quota ann\nc listen s4 4\na quota ann listeners=5", 1),
+        ("a quota ann connection-listeners=2", 2),
+        // Rights end some, or all.
+        ("a narrow-listening ann > s1", 1),
+        ("a narrow-listening ann > s3\na narrow-listening ann - -", 1),
+        ("a forbid ann\na permit ann .* .* .*", 3),
+        ("a delete-user ann\na user ann hash\na permit ann .* .* .*\na quota ann listeners=2", 2),
+    ] {
+        check_left(lines, left);
+    }
+}
+
+#[test]
+fn what_everybody_may_listen_to_is_what_a_user_may_whose_quota_says_nothing() {
+    let limits = Limits { user_listeners_max: 1, ..Limits::default() };
+    let setup = "a user ann hash
+        a permit ann .* .* .*
+        login b ann";
+    check_in(
+        world_after(World::with(limits), setup),
+        "b listen s 1
+         b listen s 2
+         > b refused LimitExceeded: user 'ann' listens to 1 subjects, and may to no more
+         a quota ann listeners=2
+         > a ok
+         b listen s 2
+         // The broker's own are nobody's.
+         a listen s 1
+         a listen s 2",
+    );
 }

@@ -170,6 +170,9 @@ fn golden_topology() {
         &Record::QuotaSet { user, quota },
         "011d017502070102000000000000000000000000010001000000000000",
     );
+    // Bounds that came later are there where they say something.
+    let quota = Quota::default().with(Bound::Listeners, 3);
+    golden(&Record::QuotaSet { user, quota }, "011d0175000800000000000000010300000000000000");
 }
 
 #[test]

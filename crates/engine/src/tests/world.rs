@@ -107,9 +107,14 @@ impl World {
     pub(crate) fn client(&mut self, name: &str) -> SessionId {
         self.run("a user ann hash");
         self.run("a permit ann .* .* .*");
+        self.login(name, "ann")
+    }
+
+    /// The same of a user that is there.
+    fn login(&mut self, name: &str, user: &str) -> SessionId {
         let letter = name.chars().next().unwrap();
         let connection = ConnectionId(u32::from(letter) - u32::from('a'));
-        self.engine.connect(connection, "ann", "/").unwrap();
+        self.engine.connect(connection, user, "/").unwrap();
         self.connected.insert(connection);
         self.clients.insert(connection);
         self.session(name)
@@ -145,6 +150,9 @@ impl World {
                     self.fx.full.remove(&connection);
                     self.engine.writable(connection);
                 }
+            }
+            "login" => {
+                self.login(rest.0[0], rest.0[1]);
             }
             "load" => self.answer_one(),
             "loads" => self.hold_loads = rest.has("hold"),

@@ -3,8 +3,7 @@
 use super::broker::Broker;
 use crate::shard_of;
 use angarium_engine::{
-    Arguments, Binding, BindingTarget, Bound, Durability, QueueDeclaration, QueueOptions, Quota,
-    Request,
+    Arguments, Binding, BindingTarget, Durability, QueueDeclaration, QueueOptions, Request,
 };
 use std::collections::BTreeSet;
 
@@ -468,105 +467,6 @@ fn clients_are_told_the_numbers_by_which_operators_know_them() {
         assert!(!told.contains(&connect(&mut broker, 8)), "{shards}");
         assert_eq!(broker.nodes[shard_of(gone, shards)].connection_of(gone), None, "{shards}");
     }
-}
-
-#[test]
-fn the_rate_of_a_user_is_that_of_its_connections_to_all_shards() {
-    for (by_user, is_read) in [(true, false), (false, true)] {
-        let mut broker = Broker::new(3);
-        let bound = if by_user { Bound::Messages } else { Bound::ConnectionMessages };
-        let quota = Quota::default().with(bound, 100);
-        broker.administer("/", Request::SetQuota { user: "user".to_owned(), quota });
-        broker.connect("a", 1);
-        broker.connect("b", 2);
-        broker.say("a", &"PUB s 1\r\nx\r\n".repeat(30));
-        assert!(!broker.is_read("a"));
-        broker.say("b", "PUB s 1\r\nx\r\n");
-        assert_eq!(broker.is_read("b"), is_read, "by user: {by_user}");
-    }
-}
-
-#[test]
-fn who_connects_again_and_again_is_held_to_its_users_rate() {
-    for shards in [1, 3] {
-        let mut broker = Broker::new(shards);
-        let quota = Quota::default().with(Bound::Messages, 100);
-        broker.administer("/", Request::SetQuota { user: "user".to_owned(), quota });
-        broker.play("l> SUB s 1");
-        let connections = 50;
-        for number in 0..connections {
-            let name = format!("c{number}");
-            broker.connect(&name, number);
-            broker.say(&name, &"PUB s 1\r\nx\r\n".repeat(100));
-            broker.disconnect(&name);
-        }
-        let heard = broker.heard("l").matches("MSG s").count();
-        assert!(heard < 200 + connections, "{shards} shards: {heard}");
-        // What is no message does not wait.
-        broker.play(
-            "c> SUB other 1|PING
-             c< PONG",
-        );
-    }
-}
-
-#[test]
-fn a_users_connections_to_all_shards_are_counted_together() {
-    for shards in [1, 3] {
-        let mut broker = Broker::new(shards);
-        let quota = Quota::default().with(Bound::Connections, 3);
-        broker.administer("/", Request::SetQuota { user: "user".to_owned(), quota });
-        // Those of home and of others, each of which may be the one too many.
-        for (gone, first) in [("a", 0), ("b", 1), ("c", 2), ("a", 1), ("b", 2), ("c", 0)] {
-            for (name, shard) in [("a", first), ("b", first + 1), ("c", first + 2)] {
-                broker.connect(name, shard);
-                assert!(broker.is_connected(name), "{shards} {name} {first}");
-            }
-            for shard in 0..3 {
-                broker.connect("d", shard);
-                assert!(!broker.is_connected("d"), "{shards} {shard} {first}");
-            }
-            broker.disconnect(gone);
-            broker.connect("d", first);
-            assert!(broker.is_connected("d"), "{shards} {gone} {first}");
-            for name in ["a", "b", "c", "d"].into_iter().filter(|name| *name != gone) {
-                broker.disconnect(name);
-            }
-        }
-    }
-}
-
-#[test]
-fn a_client_that_logs_in_anew_is_counted_once() {
-    let mut broker = Broker::new(3);
-    let quota = Quota::default().with(Bound::Connections, 1);
-    broker.administer("/", Request::SetQuota { user: "user".to_owned(), quota });
-    for shard in 0..3 {
-        broker.connect("a", shard);
-        let login = "CONNECT {\"verbose\":true,\"user\":\"user\",\"pass\":\"secret\"}\r\n";
-        broker.say("a", login);
-        assert_eq!(broker.heard("a"), "+OK\r\n", "{shard}");
-        broker.disconnect("a");
-    }
-}
-
-#[test]
-fn who_is_gone_before_home_has_counted_it_takes_nobodys_place() {
-    let mut broker = Broker::new(3);
-    let quota = Quota::default().with(Bound::Connections, 1);
-    broker.administer("/", Request::SetQuota { user: "user".to_owned(), quota });
-    broker.play("hold");
-    broker.connect("a", 1);
-    broker.disconnect("a");
-    // In the same slot.
-    broker.connect("b", 1);
-    broker.play(
-        "carry
-         b> PING
-         b< PONG",
-    );
-    broker.connect("c", 2);
-    assert!(broker.is_connected("b") && !broker.is_connected("c"));
 }
 
 #[test]

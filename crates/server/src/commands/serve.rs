@@ -138,6 +138,7 @@ pub(crate) fn options(settings: &Settings, shards: usize) -> Result<Options, Str
             subscriptions_max: count(settings.subscriptions_max),
             user_connections_max: settings.user_connections_max.unwrap_or(u64::MAX),
             listeners_max: count(settings.listeners_max),
+            user_listeners_max: settings.user_listeners_max.unwrap_or(u64::MAX),
             unsettled_max: narrow(settings.unsettled_max),
             body_bytes_max: settings.body_bytes_max.0,
             transaction_operations_max: count(settings.transaction_operations_max),

@@ -103,7 +103,7 @@ fn least(bound: Bound) -> (u64, &'static str) {
             (DIRECT_BYTES_LEAST.0, "without the field it is bounded as everybody is")
         }
         // Who is to listen to nothing may well be told so.
-        Bound::Listeners => (0, ""),
+        Bound::Listeners | Bound::ConnectionListeners => (0, ""),
     }
 }
 
@@ -315,7 +315,9 @@ mod tests {
             let least = if bound == Bound::UnsentBytes { 65_536 } else { 1 };
             assert_eq!(quota(least).unwrap().get(bound), Some(least));
             match (bound, quota(least - 1)) {
-                (Bound::Listeners, quota) => assert_eq!(quota.unwrap().get(bound), Some(0)),
+                (Bound::Listeners | Bound::ConnectionListeners, quota) => {
+                    assert_eq!(quota.unwrap().get(bound), Some(0))
+                }
                 (_, quota) => {
                     let why = quota.unwrap_err();
                     let start = format!("{field}: must be at least {least}; ");

@@ -194,7 +194,7 @@ settings! {
     bindings_max("bindings-max"): u64 = 10_000_000, Restart, between(1, 1_000_000_000);
     /// Consumers per channel.
     subscriptions_max("subscriptions-max"): u64 = 10_000, Restart, between(1, 1_000_000);
-    /// Subjects that one connection listens to, without queues.
+    /// Subjects that one connection listens to, without queues, unless its user's quota says otherwise.
     listeners_max("listeners-max"): u64 = 1_000_000, Restart, between(1, 100_000_000);
     /// Unsent bytes beyond which a client gets no further direct messages.
     direct_bytes_max("direct-bytes-max"): ByteCount = ByteCount(64 << 20), Restart,
@@ -214,6 +214,9 @@ settings! {
         at_least(ByteCount(4 << 20)).or(ByteCount(0));
     /// Connections of one user, unless its quota says otherwise; further ones are refused.
     user_connections_max("user-connections-max"): Option<u64> = None, Restart,
+        at_least(Some(1)).or(None);
+    /// Subjects that all connections of one user listen to, without queues, unless its quota says otherwise.
+    user_listeners_max("user-listeners-max"): Option<u64> = None, Restart,
         at_least(Some(1)).or(None);
     /// Messages that all connections of one user publish in a second, unless its quota says otherwise.
     /// Who sends more is read from more slowly, and loses nothing.

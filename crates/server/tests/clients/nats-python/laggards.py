@@ -162,14 +162,20 @@ async def connections_of_a_user_are_counted(world):
 
 
 @case(ours=True, needs=PROGRAM)
-async def subscriptions_of_a_connection_are_counted(world):
-    user = User(world, "--listeners", "2")
-    reader, writer = await world.raw()
-    login = json.dumps({"verbose": False, "user": user.name, "pass": "pw"})
-    writer.write(f"CONNECT {login}\r\nSUB a 1\r\nSUB b 2\r\nSUB c 3\r\nPING\r\n".encode())
-    answers = [await within(reader.readline()) for _ in range(2)]
-    assert answers == [b"-ERR 'maximum subscriptions exceeded'\r\n", b"PONG\r\n"], answers
-    user.delete()
+async def subscriptions_of_a_connection_and_of_a_user_are_counted(world):
+    for flag, first, second in [("--connection-listeners", 3, 2), ("--listeners", 1, 2)]:
+        user = User(world, flag, "2")
+        login = json.dumps({"verbose": False, "user": user.name, "pass": "pw"})
+        refused = 0
+        for count in (first, second):
+            reader, writer = await world.raw()
+            subs = "".join(f"SUB s{number} {number}\r\n" for number in range(count))
+            writer.write(f"CONNECT {login}\r\n{subs}PING\r\n".encode())
+            while (answer := await within(reader.readline())) != b"PONG\r\n":
+                assert answer == b"-ERR 'maximum subscriptions exceeded'\r\n", answer
+                refused += 1
+        assert refused == 1, (flag, refused)
+        user.delete()
 
 
 @case(ours=True, needs=PROGRAM)
