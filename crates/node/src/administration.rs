@@ -5,6 +5,7 @@
 
 use crate::node::Node;
 use crate::parcel::Word;
+use crate::waiting::WaitsFor;
 use angarium_engine::{
     ConnectionId, Deletion, Laggard, Refusal, RefusalKind, Reply, Request, SessionId, Time,
 };
@@ -46,6 +47,8 @@ pub struct ConnectionInfo<'a> {
     pub subjects: usize,
     /// It is too slow for direct messages: what became of them since it has been.
     pub lag: Option<LagInfo>,
+    /// It is not read from: what it waits for.
+    pub waits_for: Option<WaitsFor>,
 }
 
 /// What a client misses that is too slow for direct messages.
@@ -203,6 +206,7 @@ impl Node {
             unsent_bytes: self.world.egress[id.0 as usize].unsent() as u64,
             subjects: self.engine.subjects_listened_to(id),
             lag: self.lag_of(id),
+            waits_for: self.shown_wait(now, id),
         })
     }
 }

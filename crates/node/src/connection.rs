@@ -3,6 +3,7 @@
 use crate::outrun::FloodAtHome;
 use crate::rate::Metered;
 use crate::session::AnySession;
+use crate::waiting::WaitsFor;
 use angarium_engine::Time;
 use angarium_protocol::Peer;
 
@@ -30,6 +31,8 @@ pub(crate) struct Connection {
     /// It put more into a queue than its consumers get, or floods others, and is not read from for a
     /// moment.
     pub(crate) is_slowed: bool,
+    /// Why it was last, and since when.
+    pub(crate) last_slowed: Option<(WaitsFor, Time)>,
     /// It asked for much at once; the rest of its input has to wait for the next turn.
     pub(crate) is_resting: bool,
     /// There was input from it when so much was unsent that it could ask for no more.

@@ -1,7 +1,8 @@
 //! What clients say on its way to their sessions: when it is read, and how much of it is taken in a turn.
 
 use crate::node::Node;
-use angarium_engine::{ConnectionId, ShardId, Time};
+use crate::waiting::WaitsFor;
+use angarium_engine::{ConnectionId, Time};
 use angarium_protocol::{Session, Turn};
 
 /// How often a session is presented input before others get their turn: it stops after each request and each
@@ -69,26 +70,6 @@ impl Node {
         connection.is_some_and(|connection| connection.is_resting)
     }
 
-    /// Whether the host should read from the connection. Not while the session waits for an answer,
-    /// nor while much is unsent, nor while what it asked for at once waits for the next turn; for a moment
-    /// not from one that outruns a queue's consumers, floods others, or has sent more than it may; not
-    /// while other shards or all who hear it are behind; and not from one that stores messages while the
-    /// journal has more than the disk takes.
-    pub fn wants_read(&self, id: ConnectionId) -> bool {
-        let Some(connection) = self.connections[id.0 as usize].as_ref() else { return false };
-        let is_held_up = connection.session.is_waiting()
-            || connection.is_slowed
-            || connection.is_resting
-            || connection.is_throttled()
-            || self.is_choked(id)
-            || self.world.held[id.0 as usize]
-            || (!connection.carry.is_empty() && !self.world.mesh.is_settled(id))
-            || self.world.mesh.is_far_ahead(id)
-            || (connection.uses_home && self.world.mesh.is_behind(ShardId::HOME))
-            || (connection.stores && self.is_journal_congested());
-        connection.ended.is_none() && !is_held_up
-    }
-
     /// What it asks for waits until some of what is unsent to it has left.
     fn wait_for_room(&mut self, id: ConnectionId) {
         if let Some(connection) = self.connections[id.0 as usize].as_mut() {
@@ -122,7 +103,7 @@ impl Node {
             connection.stores |= self.world.has_stored;
             connection.uses_home |= self.world.has_called;
             if self.world.has_outrun {
-                self.slow_down(now, id);
+                self.slow_down(now, id, WaitsFor::Consumers);
             }
             let progress = match result {
                 Ok(progress) => progress,

@@ -31,6 +31,7 @@ mod shards;
 mod spill;
 mod storage;
 mod visiting;
+mod waiting;
 mod world;
 
 #[cfg(test)]
@@ -44,4 +45,5 @@ pub use options::{Options, shard_of};
 pub use parcel::Parcel;
 pub use spill::{SpillDone, SpillJob, SpillOptions, SpillStats, clear_spill};
 pub use storage::{ReadDone, ReadJob};
+pub use waiting::WaitsFor;
 pub use world::Verification;

@@ -42,6 +42,8 @@ pub struct Stats {
     pub laggards: u64,
     /// Times a connection was not read from because it, or its user, had sent more than it may.
     pub throttled: u64,
+    /// Times a connection was not read from for a moment because it flooded others.
+    pub floods_paused: u64,
     /// Clients whose credentials were wrong.
     pub authentications_failed: u64,
 }
@@ -201,6 +203,7 @@ impl Node {
             uses_home: false,
             flood_at_home: None,
             is_slowed: false,
+            last_slowed: None,
             is_resting: false,
             waits_for_room: false,
             metered: None,

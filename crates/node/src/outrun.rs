@@ -4,6 +4,7 @@
 use crate::egress::Publisher;
 use crate::node::Node;
 use crate::parcel::{FromHome, Word};
+use crate::waiting::WaitsFor;
 use angarium_engine::{ConnectionId, Time};
 use std::time::Duration;
 
@@ -107,9 +108,11 @@ impl Slowed {
 
 impl Node {
     /// The connection is not to be read from for a moment.
-    pub(crate) fn slow_down(&mut self, now: Time, id: ConnectionId) {
+    pub(crate) fn slow_down(&mut self, now: Time, id: ConnectionId, why: WaitsFor) {
         let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
         if !std::mem::replace(&mut connection.is_slowed, true) {
+            connection.last_slowed = Some((why, now));
+            self.stats.floods_paused += u64::from(why == WaitsFor::Flooded);
             self.slowed.add(now, id);
         }
     }
@@ -146,7 +149,7 @@ impl Node {
         if at_home.is_none() && !self.is_flood(bytes, before) {
             self.company.heard_from(now, id);
         } else if at_home.is_some_and(|it| it.disturbs) || self.company.is_there(now, id) {
-            self.slow_down(now, id);
+            self.slow_down(now, id, WaitsFor::Flooded);
         }
     }
 
@@ -186,7 +189,7 @@ impl Node {
         let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
         connection.flood_at_home = Some(FloodAtHome { said_at: now, disturbs });
         if disturbs || self.company.is_there(now, id) {
-            self.slow_down(now, id);
+            self.slow_down(now, id, WaitsFor::Flooded);
         }
     }
 

@@ -90,11 +90,18 @@ pub(crate) struct Metered {
     pub(crate) uncounted: usize,
     /// It is not read from before this time.
     waits_until: Option<Time>,
+    /// That is its user's rate, not its own.
+    waits_for_user: bool,
 }
 
 impl Metered {
     pub(crate) fn is_waiting(&self) -> bool {
         self.waits_until.is_some()
+    }
+
+    /// Whether it waits for its user's rate, rather than for its own.
+    pub(crate) fn waits_for_user(&self) -> bool {
+        self.waits_for_user
     }
 }
 
@@ -150,7 +157,8 @@ impl Rates {
         messages: u64,
         bytes: u64,
     ) -> bool {
-        let mut until = metered.own.take(now, messages, bytes);
+        let own = metered.own.take(now, messages, bytes);
+        let mut until = own;
         if let Some(name) = metered.user.as_deref()
             && let Some(user) = self.users.get_mut(name)
         {
@@ -167,6 +175,7 @@ impl Rates {
             return metered.is_waiting();
         }
         metered.waits_until = Some(until);
+        metered.waits_for_user = until > own;
         self.waiting.insert((until, id));
         true
     }

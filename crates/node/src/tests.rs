@@ -14,6 +14,7 @@ mod shards;
 mod slots;
 mod takers;
 mod turns;
+mod waiting;
 mod waits;
 mod yields;
 
@@ -503,6 +504,7 @@ fn a_publisher_that_outruns_a_consumer_is_read_from_a_moment_later(mut host: Hos
     }
     host.settle_down();
     assert!(!host.wants_read(publisher));
+    assert_eq!(host.waits_for(publisher), Some(crate::WaitsFor::Consumers));
     assert!(host.wants_read(other) && host.wants_read(consumer));
     let due = host.front().deadline().expect("it goes on");
     host.front().expire(due);

@@ -5,6 +5,7 @@ use crate::connection::Connection;
 use crate::guest::Guest;
 use crate::node::Node;
 use crate::parcel::{Delivered, FromHome, SessionName, ToHome, Value, Word};
+use crate::waiting::WaitsFor;
 use crate::world::World;
 use angarium_engine::{
     Annotations, Call, ConnectionId, Deletion, Delivery, Effects, Heard, MessageView, Publish,
@@ -108,7 +109,7 @@ impl Node {
                 }
             }
             FromHome::Outrun(name) if self.was_here(name) => {
-                self.slow_down(now, name.id.connection);
+                self.slow_down(now, name.id.connection, WaitsFor::Consumers);
             }
             FromHome::Flood(name, disturbs) if self.was_here(name) => {
                 self.flooded_home(now, name.id.connection, disturbs);

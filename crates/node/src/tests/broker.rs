@@ -5,7 +5,7 @@
 //! end inside; `a<` alone: nothing. `hold` keeps parcels back, `carry` delivers them.
 
 use super::{administer, small_journal, start};
-use crate::{Node, Options, Parcel, shard_of};
+use crate::{Node, Options, Parcel, WaitsFor, shard_of};
 use angarium_engine::limits::Limits;
 use angarium_engine::{Bound, ConnectionId, Quota, Request, ShardId, Time};
 use angarium_journal::FaultyStorage;
@@ -176,6 +176,12 @@ impl Broker {
     pub(super) fn is_read(&self, name: &str) -> bool {
         let client = &self.clients[name];
         client.id.is_some_and(|id| self.nodes[client.shard].wants_read(id))
+    }
+
+    /// What it waits for that is not read from, as listings show it.
+    pub(super) fn waits_for(&self, name: &str) -> Option<WaitsFor> {
+        let client = &self.clients[name];
+        self.nodes[client.shard].connection(self.now, client.id?)?.waits_for
     }
 
     /// How many bytes there is room for of a client's input that is kept.

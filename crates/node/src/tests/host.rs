@@ -354,6 +354,11 @@ impl Host {
         self.nodes[shard].wants_read(slot.expect("connected"))
     }
 
+    pub(super) fn waits_for(&self, client: usize) -> Option<crate::WaitsFor> {
+        let Client { shard, slot, .. } = self.clients[client];
+        self.nodes[shard].connection(self.now, slot?)?.waits_for
+    }
+
     /// What the client heard since the last time.
     pub(super) fn heard(&mut self, client: usize) -> Vec<Said> {
         let said = std::mem::take(&mut self.clients[client].said);

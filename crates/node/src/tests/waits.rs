@@ -3,6 +3,7 @@
 
 use super::broker::{Broker, EGRESS_BYTES_MAX};
 use super::host::Host;
+use crate::WaitsFor;
 use angarium_protocol::amqp091::codec::Method;
 use std::time::Duration;
 
@@ -111,5 +112,6 @@ fn who_stores_by_transactions_waits_for_the_journal_too() {
             commits += 1;
         }
         assert!((2..60).contains(&commits), "{shards} shards: {commits} transactions");
+        assert_eq!(host.waits_for(client), Some(WaitsFor::Disk), "{shards} shards");
     }
 }

@@ -484,6 +484,7 @@ fn columns(command: &str) -> &'static [&'static str] {
             "user",
             "vhost",
             "state",
+            "waits_for",
             "channels",
             "subjects",
             "unsent_bytes",

@@ -17,6 +17,7 @@ pub(super) fn counters(node: &Node) -> Vec<Series> {
         ("angarium_spill_messages_total", "Messages spooled for slow clients.", spill.messages),
         ("angarium_spill_failures_total", "Chunks of them lost by the disk.", spill.failures),
         ("angarium_throttled_total", "Times a client was read from later.", stats.throttled),
+        ("angarium_floods_paused_total", "Times a flood was.", stats.floods_paused),
     ]
 }
 

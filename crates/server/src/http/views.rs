@@ -7,6 +7,7 @@ use crate::authenticate::NO_PASSWORD;
 use crate::reactor::{Histogram, Shard};
 use angarium_engine::{Durability, QueueOptions};
 use angarium_journal::State;
+use angarium_node::WaitsFor;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -246,6 +247,7 @@ pub(super) fn connections(shard: &mut Shard) -> Vec<Value> {
             "user": session.user,
             "vhost": session.vhost,
             "state": session.state,
+            "waits_for": connection.waits_for.map(WaitsFor::text),
             "channels": session.channels,
             "protocol": session.protocol,
             "product": session.client.product,

@@ -1,5 +1,6 @@
 """Clients that do not keep up, and quotas: what is missed, what is told, what comes later."""
 
+import asyncio
 import json
 
 import nats
@@ -190,6 +191,25 @@ async def a_publisher_beyond_its_rate_loses_nothing(world):
     await within(publisher.flush())
     assert await next_data(subscription, 300) == [b"%d" % number for number in range(300)]
     user.delete()
+
+
+@case(ours=True, needs=PROGRAM)
+async def what_a_publisher_waits_for_is_listed(world):
+    for flag, expected in [
+        ("--connections", None),
+        ("--messages-per-second", "its user's rate"),
+        ("--connection-messages-per-second", "its rate"),
+    ]:
+        user = User(world, flag, "10")
+        reader, writer = await world.raw()
+        login = json.dumps({"verbose": False, "user": user.name, "pass": "pw"})
+        writer.write(f"CONNECT {login}\r\nPING\r\n".encode())
+        assert await within(reader.readline()) == b"PONG\r\n"
+        writer.write(f"PUB {world.name()} 1\r\nx\r\n".encode() * 500)
+        await writer.drain()
+        await asyncio.sleep(0.2)
+        assert listed(user)["waits_for"] == expected, (flag, listed(user))
+        user.delete()
 
 
 @case(ours=True, needs=PROGRAM)
