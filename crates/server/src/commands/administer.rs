@@ -2,6 +2,7 @@
 //! `connection`, `status`.
 
 use super::http_client::{Broker, escaped};
+use super::output;
 use super::table::table;
 use crate::settings::{ByteCount, SettingValue, Settings};
 use angarium_engine::Bound;
@@ -251,15 +252,16 @@ pub(super) fn run(command: &str, matches: &ArgMatches) -> Result<(), String> {
     let (verb, arguments) = matches.subcommand().unwrap_or(("", matches));
     let call = call(command, verb, arguments, read_password)?;
     let answer = broker(arguments)?.ask(call.method, &call.path, call.body.as_ref())?;
-    if arguments.get_flag("json") {
-        println!("{answer:#}");
+    let text = if arguments.get_flag("json") {
+        format!("{answer:#}\n")
     } else if let (Some(rows), false) = (answer.as_array(), call.columns.is_empty()) {
-        print!("{}", table(rows, call.columns));
+        table(rows, call.columns)
     } else {
-        print!("{}", said(&answer));
-    }
+        said(&answer)
+    };
+    output::put(text)?;
     if let Some(warning) = answer.get("warning").and_then(Value::as_str) {
-        eprintln!("angarium: warning: {warning}");
+        output::complain(&format!("warning: {warning}"));
     }
     Ok(())
 }

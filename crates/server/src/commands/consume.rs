@@ -1,10 +1,10 @@
 //! `angarium consume`: prints messages as they come, and settles them once they are printed.
 
 use super::amqp::{Client, Event, Message, Target};
+use super::output;
 use angarium_protocol::amqp091::codec::{FieldValue, Method, Properties, Table};
 use clap::{Args, Command};
 use serde_json::{Map, Value, json};
-use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// Unsettled messages at once.
@@ -77,8 +77,9 @@ pub(super) fn run(arguments: &Consume) -> Result<(), String> {
     let mut batch = Batch::default();
     while printed < most {
         // What came together is printed and settled together, before more is waited for.
-        if !client.has_message() || batch.lines.len() > BATCH_BYTES_MAX {
-            batch.finish(&mut client)?;
+        let is_due = !client.has_message() || batch.lines.len() > BATCH_BYTES_MAX;
+        if is_due && !batch.finish(&mut client)? {
+            break;
         }
         let message = match client.next(idle.map(|idle| Instant::now() + idle))? {
             Some(Event::Delivered(message)) => message,
@@ -92,8 +93,8 @@ pub(super) fn run(arguments: &Consume) -> Result<(), String> {
         }
         batch.add(&message, arguments.json, !arguments.peek);
         printed += 1;
-        if arguments.rate.is_some() {
-            batch.finish(&mut client)?;
+        if arguments.rate.is_some() && !batch.finish(&mut client)? {
+            break;
         }
     }
     batch.finish(&mut client)?;
@@ -119,20 +120,21 @@ impl Batch {
         self.delivery_tag = is_settled.then_some(message.delivery_tag);
     }
 
-    /// Prints them, then settles them.
-    fn finish(&mut self, client: &mut Client) -> Result<(), String> {
+    /// Prints them, then settles them; says whether anybody still reads. What nobody has read stays in the
+    /// queue.
+    fn finish(&mut self, client: &mut Client) -> Result<bool, String> {
         if self.lines.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
-        let mut out = std::io::stdout().lock();
-        let printed = out.write_all(&self.lines).and_then(|()| out.flush());
-        printed.map_err(|e| format!("standard output: {e}"))?;
+        if !output::put(&self.lines)? {
+            return Ok(false);
+        }
         self.lines.clear();
         if let Some(delivery_tag) = self.delivery_tag.take() {
             client.put(&Method::BasicAck { delivery_tag, multiple: true });
             client.flush()?;
         }
-        Ok(())
+        Ok(true)
     }
 }
 

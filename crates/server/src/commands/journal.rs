@@ -1,5 +1,6 @@
 //! `angarium journal`: looks at a data folder's journal while no broker uses it.
 
+use super::output;
 use crate::hints;
 use crate::settings::Settings;
 use angarium_journal::{Disk, Report, check, repair};
@@ -46,7 +47,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
     }
     let disk = Disk::open(&folder).map_err(|error| hints::in_data_folder(&folder, &error))?;
     let report = check(&disk)?;
-    print!("{}", shown(&report));
+    output::put(shown(&report))?;
     if verb == "repair" && !report.problems.is_empty() {
         if !arguments.get_flag("drop-damaged") {
             return Err(
@@ -56,9 +57,9 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
             );
         }
         for dropped in repair(&disk, &report)? {
-            println!("{dropped}");
+            output::put(format!("{dropped}\n"))?;
         }
-        println!("check again: what lay behind the damage shows only now");
+        output::put("check again: what lay behind the damage shows only now\n")?;
         return Ok(());
     }
     match report.problems.len() {

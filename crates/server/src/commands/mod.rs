@@ -1,10 +1,14 @@
 //! The command line: what can be called, and which module carries it out.
 
+// They panic where nobody reads any more: `output` does not.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 mod administer;
 mod amqp;
 mod consume;
 mod http_client;
 mod journal;
+mod output;
 mod publish;
 mod serve;
 mod table;
@@ -104,7 +108,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("angarium: {error}");
+            output::complain(&error);
             ExitCode::FAILURE
         }
     }

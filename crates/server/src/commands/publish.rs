@@ -1,6 +1,7 @@
 //! `angarium publish`: sends messages from arguments or lines, and waits until they are safe.
 
 use super::amqp::{Client, Event, Target};
+use super::output;
 use angarium_protocol::amqp091::codec::{Method, Properties};
 use clap::{Args, Command};
 use serde_json::json;
@@ -179,7 +180,7 @@ impl Publisher<'_> {
             }
             Event::Returned { code, text } => {
                 if self.totals.returned == 0 {
-                    eprintln!("angarium: a message was returned: {code} {text}");
+                    output::complain(&format!("a message was returned: {code} {text}"));
                 }
                 self.totals.returned += 1;
             }
@@ -195,17 +196,16 @@ impl Publisher<'_> {
         self.client.close()?;
         let Totals { published, confirmed, refused, returned } = self.totals;
         let seconds = self.started.elapsed().as_secs_f64();
-        if self.arguments.json {
-            println!(
-                "{}",
-                json!({
-                    "published": published, "confirmed": confirmed, "refused": refused,
-                    "returned": returned, "seconds": seconds,
-                })
-            );
+        let text = if self.arguments.json {
+            let totals = json!({
+                "published": published, "confirmed": confirmed, "refused": refused,
+                "returned": returned, "seconds": seconds,
+            });
+            format!("{totals}\n")
         } else {
-            println!("published {published}, confirmed {confirmed}, in {seconds:.3} s");
-        }
+            format!("published {published}, confirmed {confirmed}, in {seconds:.3} s\n")
+        };
+        output::put(text)?;
         self.totals.complaint().map_or(Ok(()), Err)
     }
 }

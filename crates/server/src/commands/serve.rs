@@ -1,7 +1,7 @@
 //! `angarium serve`: puts the process together and waits for its end.
 
 use super::administer::SOCKET_NAME;
-use super::journal;
+use super::{journal, output};
 use crate::authenticate::GUEST;
 use crate::hints;
 use crate::http::{self, Endpoints, Mailboxes};
@@ -50,13 +50,20 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
     let endpoints = Endpoints { tcp, unix: administration(&data) };
     http::start(endpoints, mailboxes.clone(), settings.loopback_users.clone())?;
     listen_to_signals(sources, settings, level, mailboxes.home().clone())?;
-    print!("{}", welcome(&shown, &data));
+    say(&welcome(&shown, &data));
     let ended = running.wait();
     // Both are only there while a broker is.
     let _ = std::fs::remove_file(data.join(SOCKET_NAME));
     ended?;
-    println!("stopped in order");
+    say("stopped in order\n");
     Ok(())
+}
+
+/// Whoever started it may read what it says or not: it serves.
+fn say(text: &str) {
+    if let Err(error) = output::put(text) {
+        output::complain(&error);
+    }
 }
 
 /// What was said on the command line and in the environment.
