@@ -3,7 +3,7 @@
 use crate::egress::Egress;
 use crate::node::Node;
 use crate::oldest::Whose;
-use crate::spill::{Next, PASSED_MAX, SpillDone, SpillJob, SpillStats};
+use crate::spill::{Next, PASSED_MAX, SpillDone, SpillJob, SpillLoss, SpillStats};
 use crate::world::{Behind, World};
 use angarium_engine::{ConnectionId, Delivery, Engine, Heard, Laggard, Time};
 use angarium_protocol::Session;
@@ -201,6 +201,12 @@ impl Node {
     #[inline]
     pub fn spill_failures(&self) -> u64 {
         self.world.spill.failures()
+    }
+
+    /// Messages that were to wait in the spill log and that listeners have missed for that reason.
+    #[inline]
+    pub fn spill_missed(&self, loss: SpillLoss) -> u64 {
+        self.world.spill.missed(loss)
     }
 
     /// What the spill log has done.

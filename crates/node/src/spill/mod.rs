@@ -9,6 +9,7 @@
 mod chunk;
 mod job;
 mod laggard;
+mod loss;
 mod record;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ mod tests;
 use self::chunk::{Chunk, Owed, Place, Stored};
 use self::job::{File, Outcome, Work};
 use self::laggard::Laggard;
+use self::loss::Losses;
 use self::record::{Recipient, Record};
 use crate::oldest::Whose;
 use angarium_engine::{ConnectionId, Delivery, Lost, SessionId};
@@ -24,6 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use job::{SpillDone, SpillJob, clear_spill};
+pub use loss::SpillLoss;
 
 /// Bytes that may wait to be written; what comes while there are more is missed.
 const UNWRITTEN_BYTES_MAX: usize = 32 << 20;
@@ -115,6 +118,7 @@ pub(crate) struct Spill {
     /// Connections whose cursors are where something has changed.
     stirred: VecDeque<ConnectionId>,
     stats: SpillStats,
+    losses: Losses,
 }
 
 /// What a laggard finds at its place.
@@ -164,6 +168,7 @@ impl Spill {
             lost: Vec::new(),
             stirred: VecDeque::new(),
             stats: SpillStats::default(),
+            losses: Losses::default(),
         }
     }
 
@@ -182,15 +187,18 @@ impl Spill {
         self.stats.failures
     }
 
+    /// Messages that listeners have missed for that reason.
+    #[inline]
+    pub(crate) fn missed(&self, loss: SpillLoss) -> u64 {
+        self.losses.of(loss)
+    }
+
     /// Stores a message for a laggard, or for one who becomes one with it (`None`). Returns its number,
     /// by which it reads on; `None`: there is no room.
     pub(crate) fn store(&mut self, laggard: Option<u32>, delivery: &Delivery<'_>) -> Option<u32> {
-        if self.options.bytes_max == 0 || (laggard.is_none() && self.laggards.len() >= LAGGARDS_MAX)
-        {
+        if let Err(loss) = self.prepare(laggard, delivery) {
+            self.losses.add(loss, 1);
             return None;
-        }
-        if self.emission != delivery.emission || self.open.is_empty() {
-            self.begin(delivery)?;
         }
         let id = laggard.unwrap_or_else(|| self.add(delivery.session.connection));
         let laggard = self.laggards.get_mut(&id).expect("a laggard stays until it ends");
@@ -202,23 +210,37 @@ impl Spill {
         Some(id)
     }
 
+    /// Has the record of a message end the log, where there is room for it.
+    fn prepare(&mut self, laggard: Option<u32>, delivery: &Delivery<'_>) -> Result<(), SpillLoss> {
+        if self.options.bytes_max == 0 {
+            return Err(SpillLoss::Limit);
+        }
+        if laggard.is_none() && self.laggards.len() >= LAGGARDS_MAX {
+            return Err(SpillLoss::Laggards);
+        }
+        if self.emission == delivery.emission && !self.open.is_empty() {
+            return Ok(());
+        }
+        self.begin(delivery)
+    }
+
     /// Begins the record of a message.
-    fn begin(&mut self, delivery: &Delivery<'_>) -> Option<()> {
+    fn begin(&mut self, delivery: &Delivery<'_>) -> Result<(), SpillLoss> {
         let size = record::size(&delivery.message);
         if self.unwritten + self.open.len() + size > UNWRITTEN_BYTES_MAX && self.unwritten > 0 {
-            return None;
+            return Err(if self.yields { SpillLoss::FullJournal } else { SpillLoss::SlowDisk });
         }
         if !self.open.is_empty() && self.open.len() + size > self.options.chunk_bytes {
             self.seal();
         }
         let start = self.open.len();
         if !record::begin(&mut self.open, delivery) {
-            return None;
+            return Err(SpillLoss::Limit);
         }
         self.record = start;
         self.emission = delivery.emission;
         self.stats.messages += 1;
-        Some(())
+        Ok(())
     }
 
     fn add(&mut self, connection: ConnectionId) -> u32 {
@@ -263,7 +285,7 @@ impl Spill {
             && all.load(Ordering::Relaxed) > most
             && !self.chunks.is_empty()
         {
-            self.lose_first();
+            self.lose_first(SpillLoss::Limit);
         }
     }
 
@@ -274,14 +296,14 @@ impl Spill {
         // What has no file yet is behind all that has.
         let is_filled = |chunk: &Chunk| matches!(chunk.place, Place::Filled(_));
         while yields && self.chunks.front().is_some_and(|chunk| !is_filled(chunk)) {
-            self.lose_first();
+            self.lose_first(SpillLoss::FullJournal);
         }
     }
 
     /// Gives the oldest chunk up for want of space: those who are furthest behind miss it.
-    fn lose_first(&mut self) {
+    fn lose_first(&mut self, why: SpillLoss) {
         let passed = self.first;
-        self.lose(passed);
+        self.lose(passed, why);
         for laggard in self.laggards.values_mut().filter(|laggard| laggard.chunk == passed) {
             laggard.enter(passed + 1);
         }
@@ -423,7 +445,7 @@ impl Spill {
     }
 
     /// A chunk is lost: those who have not read it yet miss what was in it for them.
-    fn lose(&mut self, number: u64) {
+    fn lose(&mut self, number: u64, why: SpillLoss) {
         let Some(at) = number.checked_sub(self.first) else { return };
         let Some(chunk) = self.chunks.get_mut(at as usize) else { return };
         let bytes = chunk.bytes;
@@ -441,6 +463,7 @@ impl Spill {
                 std::cmp::Ordering::Greater => Lost::default(),
             };
             if !missed.is_none() {
+                self.losses.add(why, missed.messages);
                 let Whose { session, tag } = listener.whose;
                 let session = SessionId { connection: laggard.connection, number: session };
                 self.lost.push((session, tag, missed));
@@ -558,7 +581,7 @@ impl Spill {
                 self.stats.last_failure = Some(why);
                 self.broken.push(file);
                 if is_needed {
-                    self.lose(number);
+                    self.lose(number, SpillLoss::FailedDisk);
                 }
             }
         }

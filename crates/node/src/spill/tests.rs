@@ -348,6 +348,51 @@ fn where_it_yields_what_has_a_file_is_missed_and_what_fits_memory_waits_there() 
 }
 
 #[test]
+fn what_is_missed_is_counted_by_its_reason() {
+    let missed = |world: &World| SpillLoss::ALL.map(|loss| world.spill.missed(loss));
+    let fill = |world: &mut World, messages: u64, works: bool| {
+        let mut refused = 0;
+        for _ in 0..messages {
+            refused += 2 - world.store("ab", LARGE).len() as u64;
+            if works {
+                world.work();
+            }
+        }
+        refused
+    };
+    let mut world = World::new(0);
+    assert_eq!(fill(&mut world, 3, true), 6);
+    assert_eq!(missed(&world), [6, 0, 0, 0, 0]);
+    // A disk that keeps up with nothing.
+    let mut world = World::new(MANY);
+    let refused = fill(&mut world, 400, false);
+    assert!(refused > 0);
+    assert_eq!(missed(&world), [0, 0, 0, refused, 0]);
+    // One that is needed for more.
+    world.work();
+    world.spill.set_yields(true);
+    let more = fill(&mut world, 400, true);
+    let lost = world.missed.values().sum::<u64>();
+    assert!(more > 0 && lost > 0);
+    assert_eq!(missed(&world), [0, 0, 0, refused, more + lost]);
+    // A small one, and one that has failed.
+    for (bytes_max, capacity, at) in [(4 << 20, None, 0), (MANY, Some(4 << 20), 2)] {
+        let mut world = World::new(bytes_max);
+        world.disk.set_capacity(capacity);
+        assert_eq!(fill(&mut world, 200, true), 0);
+        let lost = world.missed.values().sum::<u64>();
+        let mut expected = [0; 5];
+        expected[at] = lost;
+        assert!(lost > 0);
+        assert_eq!(missed(&world), expected);
+    }
+    let mut world = World::new(MANY);
+    let names: String = ('\u{4e00}'..).take(LAGGARDS_MAX + 5).collect();
+    world.store(&names, 1);
+    assert_eq!(missed(&world), [0, 5, 0, 0, 0]);
+}
+
+#[test]
 fn who_passes_many_messages_of_others_rests_in_between() {
     let mut world = World::new(MANY);
     for number in 0..40 {

@@ -1,7 +1,7 @@
 //! What metrics show of clients that are too slow, or send too much.
 
 use super::views::Series;
-use angarium_node::Node;
+use angarium_node::{Node, SpillLoss};
 
 /// What has happened.
 pub(super) fn counters(node: &Node) -> Vec<Series> {
@@ -19,6 +19,11 @@ pub(super) fn counters(node: &Node) -> Vec<Series> {
         ("angarium_throttled_total", "Times a client was read from later.", stats.throttled),
         ("angarium_floods_paused_total", "Times a flood was.", stats.floods_paused),
     ]
+}
+
+/// Messages that were to wait on the disk and were missed, by why.
+pub(super) fn missed(node: &Node) -> Vec<(&'static str, u64)> {
+    SpillLoss::ALL.into_iter().map(|loss| (loss.name(), node.spill_missed(loss))).collect()
 }
 
 /// How things are.

@@ -37,6 +37,7 @@ pub(super) fn written(measured: &Measured, resident_bytes: u64) -> String {
         page.head(name, "gauge", text);
         page.line(name, "", value);
     }
+    write_spill_missed(&mut page, &measured.spill_missed);
     page.head("angarium_memory_resident_bytes", "gauge", "Memory of the process.");
     page.line("angarium_memory_resident_bytes", "", &resident_bytes);
     if let Some(state) = &measured.journal {
@@ -45,6 +46,15 @@ pub(super) fn written(measured: &Measured, resident_bytes: u64) -> String {
     write_flush_times(&mut page, measured);
     write_queues(&mut page, measured);
     page.0
+}
+
+/// One series for each reason.
+fn write_spill_missed(page: &mut Page, missed: &[(&str, u64)]) {
+    const NAME: &str = "angarium_spill_missed_total";
+    page.head(NAME, "counter", "Missed though they were to be spooled.");
+    for (why, messages) in missed {
+        page.line(NAME, &format!("{{reason=\"{why}\"}}"), messages);
+    }
 }
 
 /// One series for each state that the journal can be in: 1 where it is in it.
@@ -119,6 +129,19 @@ pub(super) fn label(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_missed_is_shown_by_its_reason() {
+        let shard = |limit, slow_disk| Measured {
+            spill_missed: vec![("limit", limit), ("slow_disk", slow_disk)],
+            ..Measured::default()
+        };
+        let page = written(&Measured::sum(vec![shard(1, 0), shard(2, 7)]), 0);
+        for (reason, value) in [("limit", 3), ("slow_disk", 7)] {
+            let line = format!("angarium_spill_missed_total{{reason=\"{reason}\"}} {value}\n");
+            assert!(page.contains(&line), "{line}: {page}");
+        }
+    }
 
     #[test]
     fn the_state_of_the_journal_is_shown_by_name() {

@@ -47,6 +47,8 @@ pub(super) type Series = (&'static str, &'static str, u64);
 pub(super) struct Measured {
     pub(super) counters: Vec<Series>,
     pub(super) gauges: Vec<Series>,
+    /// Messages that were to wait on the disk and were missed, by why.
+    pub(super) spill_missed: Vec<(&'static str, u64)>,
     /// Home's; the others have none.
     pub(super) journal: Option<State>,
     pub(super) flush_times: Histogram,
@@ -64,6 +66,9 @@ impl Measured {
             }
             for (sum, more) in all.gauges.iter_mut().zip(&shard.gauges) {
                 sum.2 += more.2;
+            }
+            for (sum, more) in all.spill_missed.iter_mut().zip(&shard.spill_missed) {
+                sum.1 += more.1;
             }
         }
         all
@@ -327,6 +332,7 @@ pub(super) fn measured(shard: &mut Shard) -> Measured {
         .into_iter()
         .chain(isolation::gauges(node))
         .collect(),
+        spill_missed: isolation::missed(node),
         flush_times: reactor.flush_times,
         queues,
     }
