@@ -197,12 +197,6 @@ impl Node {
         self.world.spill.done(done);
     }
 
-    /// Pieces of the spill log that could not be written or read.
-    #[inline]
-    pub fn spill_failures(&self) -> u64 {
-        self.world.spill.failures()
-    }
-
     /// Messages that were to wait in the spill log and that listeners have missed for that reason.
     #[inline]
     pub fn spill_missed(&self, loss: SpillLoss) -> u64 {

@@ -181,12 +181,6 @@ impl Spill {
         }
     }
 
-    /// Chunks that could not be written or read.
-    #[inline]
-    pub(crate) fn failures(&self) -> u64 {
-        self.stats.failures
-    }
-
     /// Messages that listeners have missed for that reason.
     #[inline]
     pub(crate) fn missed(&self, loss: SpillLoss) -> u64 {

@@ -1,12 +1,36 @@
 //! Says in the log which clients are too slow for direct messages: one line when an episode begins, one
-//! when it ends. Says too when the spill log loses something.
+//! when it ends. Says too why they miss what was to wait for them on the disk, where something can be done
+//! about it.
 
-use angarium_node::{LagEvent, Node};
+use crate::logs::OncePerSecond;
+use angarium_node::{LagEvent, Node, SpillLoss};
+use std::time::Instant;
 
 /// What was said already.
 #[derive(Debug, Default)]
 pub(super) struct Laggards {
-    spill_failures: u64,
+    failed_disk: Losses,
+    slow_disk: Losses,
+    full_journal: Losses,
+}
+
+/// Messages that were missed for one reason.
+#[derive(Debug, Default)]
+struct Losses {
+    told: u64,
+    lines: OncePerSecond,
+}
+
+impl Losses {
+    /// How many have not been told of yet, of all that there were, if it is time to: each is told of once,
+    /// with others of the same second.
+    fn news(&mut self, missed: u64, now: impl FnOnce() -> Instant) -> Option<u64> {
+        if missed == self.told {
+            return None;
+        }
+        self.lines.pass(now())?;
+        Some(missed - std::mem::replace(&mut self.told, missed))
+    }
 }
 
 impl Laggards {
@@ -15,15 +39,31 @@ impl Laggards {
         while let Some(event) = node.next_lag_event() {
             tell(&event);
         }
-        let failures = node.spill_failures();
-        if failures > self.spill_failures {
-            self.spill_failures = failures;
+        let missed = node.spill_missed(SpillLoss::FailedDisk);
+        if let Some(missed) = self.failed_disk.news(missed, Instant::now) {
             let why = node.spill_stats().last_failure.unwrap_or_default();
             tracing::error!(
                 why,
-                failures,
+                missed,
                 "the spill log cannot be written or read: messages that waited there for slow \
-                 clients are missed"
+                 clients are missed; where the disk is full, make room on it or lower \
+                 spool-bytes-max"
+            );
+        }
+        let missed = node.spill_missed(SpillLoss::SlowDisk);
+        if let Some(missed) = self.slow_disk.news(missed, Instant::now) {
+            tracing::warn!(
+                missed,
+                "the disk does not keep up with what is to wait there for slow clients: they miss \
+                 what comes while 32 MiB are still to be written"
+            );
+        }
+        let missed = node.spill_missed(SpillLoss::FullJournal);
+        if let Some(missed) = self.full_journal.news(missed, Instant::now) {
+            tracing::warn!(
+                missed,
+                "persistent messages need the disk: slow clients miss what waited there for them; \
+                 make room on it or lower spool-bytes-max"
             );
         }
     }
@@ -60,6 +100,25 @@ mod tests {
     use super::*;
     use angarium_engine::Laggard;
     use std::time::Duration;
+
+    #[test]
+    fn what_is_missed_is_told_of_once_a_second_and_all_of_it() {
+        let start = Instant::now();
+        let mut losses = Losses::default();
+        for (millis, missed, told) in [
+            (0, 0, None),
+            (1, 3, Some(3)),
+            (2, 3, None),
+            (3, 4, None),
+            (900, 9, None),
+            (1_001, 9, Some(6)),
+            (1_500, 9, None),
+            (2_100, 10, Some(1)),
+        ] {
+            let now = || start + Duration::from_millis(millis);
+            assert_eq!(losses.news(missed, now), told, "after {millis} ms");
+        }
+    }
 
     #[test]
     fn one_that_is_gone_is_not_said_to_be_quick_enough() {
