@@ -1,11 +1,10 @@
 //! Direct messages for connections that are too far behind, each by its policy.
 
-use crate::egress::Egress;
+use crate::egress::{Egress, Whose};
 use crate::node::Node;
-use crate::oldest::Whose;
 use crate::spill::{Next, PASSED_MAX, SpillDone, SpillJob, SpillLoss, SpillStats};
 use crate::world::{Behind, World};
-use angarium_engine::{ConnectionId, Delivery, Engine, Heard, Laggard, Time};
+use angarium_engine::{ConnectionId, Delivery, Engine, Heard, Laggard, SessionId, Time};
 use angarium_protocol::Session;
 
 /// Unsent bytes from which on what is to be spooled is.
@@ -13,9 +12,8 @@ const SPOOL_AT_BYTES: usize = 1 << 20;
 /// What laggards are handed in one turn when a piece has come from the disk, or somewhat more: others are to
 /// have theirs.
 const REFILL_BYTES: usize = 256 << 10;
-/// A laggard that misses its oldest messages misses at least this part of what it may have unsent, so
-/// that the rest is seldom moved.
-const DROP_PART: usize = 16;
+/// Bytes that a message takes beside its content and its names, or fewer.
+const FRAMING_BYTES: usize = 128;
 
 impl World {
     /// Says what becomes of a connection's direct messages once it has `unsent_max` bytes unsent.
@@ -45,7 +43,7 @@ impl World {
             Laggard::Spool if egress.spooled.is_some() || unsent >= egress.spool_at() => {
                 self.spool(delivery)
             }
-            Laggard::DropOldest => self.emit_droppable(delivery, unsent),
+            Laggard::DropOldest => self.emit_droppable(delivery),
             Laggard::Disconnect if is_late => {
                 self.give_up(id);
                 self.note_missed(id, policy, 1);
@@ -82,32 +80,36 @@ impl World {
     }
 
     /// Writes a message that may be taken out again, if need be in the place of older ones.
-    fn emit_droppable(&mut self, delivery: &Delivery<'_>, unsent: usize) -> Heard {
+    fn emit_droppable(&mut self, delivery: &Delivery<'_>) -> Heard {
         let id = delivery.session.connection;
-        let egress = &mut self.egress[id.0 as usize];
-        let mut unsent = unsent;
-        if unsent >= egress.unsent_max {
-            let wanted = (unsent - egress.unsent_max).max(egress.unsent_max / DROP_PART).max(1);
-            let (session, lost) = (delivery.session, &mut self.lost);
-            let mut missed = 0;
-            egress.drop_oldest(wanted, |whose, count| {
-                let session = angarium_engine::SessionId { number: whose.session, ..session };
-                *lost.entry((session, whose.tag)).or_default() += count;
-                missed += count.messages;
-            });
-            unsent = egress.unsent();
-            let is_late = unsent >= egress.unsent_max;
+        let slot = id.0 as usize;
+        if self.egress[slot].held() >= self.egress[slot].unsent_max {
+            let missed = self.drop_oldest(id);
+            let is_late = self.egress[slot].held() >= self.egress[slot].unsent_max;
             self.note_missed(id, Laggard::DropOldest, missed + u64::from(is_late));
             if is_late {
                 return Heard::Missed;
             }
         }
-        let start = self.egress[id.0 as usize].outlet.bytes.len();
+        let egress = &mut self.egress[slot];
+        egress.prepare_droppable(about_bytes(delivery));
+        let (start, unsent) = (egress.outlet.bytes.len(), egress.unsent());
         let heard = self.write_direct(delivery, unsent);
         let whose = Whose { session: delivery.session.number, tag: delivery.tag };
-        let egress = &mut self.egress[id.0 as usize];
-        egress.written_droppable(egress.outlet.bytes.len() - start, whose, delivery.missed);
+        self.egress[slot].written_droppable(start, whose, delivery.missed);
         heard
+    }
+
+    /// Takes a connection's oldest messages out, those that may be, until there is room; returns how many.
+    fn drop_oldest(&mut self, id: ConnectionId) -> u64 {
+        let mut missed = 0;
+        let lost = &mut self.lost;
+        self.egress[id.0 as usize].drop_oldest(|whose, count| {
+            let session = SessionId { connection: id, number: whose.session };
+            *lost.entry((session, whose.tag)).or_default() += count;
+            missed += count.messages;
+        });
+        missed
     }
 
     /// Puts a message into the spill log. Nobody waits for who reads from there.
@@ -183,6 +185,13 @@ impl World {
             engine.missed(session, tag, count);
         }
     }
+}
+
+/// About how many bytes a message is as it is sent: seldom more.
+fn about_bytes(delivery: &Delivery<'_>) -> usize {
+    let message = &delivery.message;
+    let names = message.routing_key.len() + delivery.subscription.len();
+    message.body.len() + message.properties.len() + names + FRAMING_BYTES
 }
 
 impl Node {

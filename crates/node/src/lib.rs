@@ -18,7 +18,6 @@ mod input;
 mod laggards;
 mod mesh;
 mod node;
-mod oldest;
 mod options;
 mod outrun;
 mod parcel;

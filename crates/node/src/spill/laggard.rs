@@ -1,6 +1,6 @@
 //! A client's place in the spill log, and its listeners there.
 
-use crate::oldest::Whose;
+use crate::egress::Whose;
 use angarium_engine::{ConnectionId, Delivery, Lost};
 use std::collections::BTreeMap;
 

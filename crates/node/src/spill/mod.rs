@@ -19,7 +19,7 @@ use self::job::{File, Outcome, Work};
 use self::laggard::Laggard;
 use self::loss::Losses;
 use self::record::{Recipient, Record};
-use crate::oldest::Whose;
+use crate::egress::Whose;
 use angarium_engine::{ConnectionId, Delivery, Lost, SessionId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

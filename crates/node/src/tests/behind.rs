@@ -120,7 +120,7 @@ fn one_that_was_choked_goes_on_when_its_oldest_messages_are_dropped() {
         number += 1;
         assert!(number < 20_000);
     };
-    while world.node.unsent(slot) < 1 << 20 {
+    while world.node.unsent(slot) < 900_000 {
         publish(&mut world);
     }
     while !world.node.is_choked(slot) {
@@ -148,12 +148,74 @@ fn one_that_has_caught_up_keeps_no_room_for_what_it_was_behind() {
     world.takes(slow, 0);
     world.publish(publisher, "s", 0..9_000);
     let slot = world.clients[slow].slot.unwrap();
-    let kept = |world: &World| world.node.world.egress[slot.0 as usize].outlet.bytes.capacity();
-    assert!(kept(&world) > 8 << 20);
+    let kept = |world: &World| world.node.world.egress[slot.0 as usize].room_and_copied().0;
+    assert!(kept(&world) > 7 << 20);
     world.takes(slow, usize::MAX);
     world.publish(publisher, "s", 0..1);
     assert_eq!(world.node.unsent(slot), 0);
-    assert!(kept(&world) < 3 << 20, "{} bytes", kept(&world));
+    assert!(kept(&world) < 80 << 10, "{} bytes", kept(&world));
+}
+
+/// What one client takes of memory that takes nothing while much is published in messages of `bytes`, and how
+/// many bytes are copied within its output for one read of its publisher at most.
+fn room_and_copied(bytes: usize, subscriptions: &str) -> (usize, usize) {
+    let mut world = World::new(|options| {
+        options.quota = Quota::default().with(Bound::UnsentBytes, 2 << 20);
+        options.quota.laggard = Some(Laggard::DropOldest);
+    });
+    let (slow, publisher) = (world.connect(""), world.connect(""));
+    world.send(slow, subscriptions);
+    world.takes(slow, 0);
+    let slot = world.clients[slow].slot.unwrap();
+    let read = format!("PUB s {bytes}\r\n{:bytes$}\r\n", "").repeat((16 << 10) / (bytes + 14));
+    let (mut room_max, mut copied_max, mut before) = (0, 0, 0);
+    for _ in 0..6 * (2 << 20) / read.len() {
+        world.send(publisher, &read);
+        world.turns();
+        let (room, copied) = world.node.world.egress[slot.0 as usize].room_and_copied();
+        room_max = room_max.max(room);
+        copied_max = copied_max.max(copied - std::mem::replace(&mut before, copied));
+    }
+    assert!(world.node.engine().counters().missed > 0);
+    (room_max, copied_max)
+}
+
+#[test]
+fn one_that_drops_its_oldest_takes_little_more_than_its_bound_and_copies_little() {
+    for (bytes, subscriptions) in [
+        (1, "SUB s 1\r\n"),
+        (1, "SUB s 1\r\nSUB s 2\r\nSUB * 3\r\n"),
+        (1_000, "SUB s 1\r\n"),
+        (1_000, "SUB s 1\r\nSUB s 2\r\n"),
+        (8_000, "SUB s 1\r\n"),
+    ] {
+        let (room, copied) = room_and_copied(bytes, subscriptions);
+        assert!(room < (2 << 20) * 115 / 100, "{bytes}: {room} bytes");
+        assert!(copied < 256 << 10, "{bytes}: {copied} bytes were copied");
+    }
+}
+
+#[test]
+fn a_message_that_may_be_dropped_moves_nothing_of_what_waits_before_it() {
+    let mut world = World::new(|options| {
+        options.quota = Quota::default().with(Bound::UnsentBytes, 8 << 20);
+        options.quota.laggard = Some(Laggard::DropNew);
+    });
+    let (slow, publisher) = (world.connect(""), world.connect(""));
+    world.send(slow, "SUB s 1\r\nSUB $LAGGARD.drop-oldest.u 2\r\n");
+    world.takes(slow, 0);
+    world.publish(publisher, "s", 0..7_000);
+    world.publish(publisher, "u", 7_000..7_001);
+    let slot = world.clients[slow].slot.unwrap();
+    let (_, copied) = world.node.world.egress[slot.0 as usize].room_and_copied();
+    assert!(copied < 1 << 20, "{copied} bytes were copied");
+    // Each that comes goes to the place of an older one, however much of what may not go is between them.
+    world.publish(publisher, "s", 0..2_000);
+    world.publish(publisher, "u", 7_001..7_100);
+    world.takes(slow, usize::MAX);
+    world.publish(publisher, "u", 7_100..7_101);
+    let got = world.got(slow, "2");
+    assert_eq!(got.numbers.len() as u64 + got.missed, 101);
 }
 
 #[test]

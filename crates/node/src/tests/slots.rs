@@ -93,7 +93,8 @@ fn one_who_reads_slowly_does_not_gather_those_that_waited_for_it() {
         }
         world.turns();
         // It takes a little each time, and stays behind.
-        world.node.sent(slot, 10);
+        let count = world.node.outgoing(slot).len().min(10);
+        world.node.sent(slot, count);
         world.now = world.now.plus(Duration::from_millis(1));
         world.node.expire(world.now);
         most = most.max(world.node.world.egress[slot.0 as usize].waiting());

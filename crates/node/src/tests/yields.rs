@@ -57,7 +57,7 @@ fn a_full_journal_gets_the_room_of_what_waits_for_slow_clients() {
         let (mut broker, slow) = broker(shards);
         publish(&mut broker, "s", EACH);
         let room = spilled(&broker);
-        assert!(room > shards as u64 * 4 << 20, "{room}");
+        assert!(room > (shards as u64 * 4) << 20, "{room}");
         broker.disk.set_capacity(Some(broker.disk.used()));
         let mut kept = 0;
         while broker.nodes[0].storage_state == State::Ready && kept < 2_000 {

@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 const LINGER: Duration = Duration::from_secs(2);
 /// How long a client may take to read the last that is sent to it.
 const LAST_OUTPUT: Duration = Duration::from_secs(10);
+/// What one client is sent in a turn, or somewhat more, where it takes that and there is more.
+const SENT_BYTES: usize = 512 << 10;
 
 /// The first byte of a TLS handshake (RFC 8446, 5.1: the record's type).
 const TLS_HANDSHAKE: u8 = 22;
@@ -363,6 +365,7 @@ impl Shard {
 
     /// Sends what there is for a client, and closes it where the node is done with it.
     pub(super) fn send(&mut self, index: usize) {
+        let mut taken = 0;
         loop {
             let Some(connection) = self.clients.get(index) else { return };
             let Some(id) = connection.id() else {
@@ -382,7 +385,12 @@ impl Shard {
                 break;
             }
             let (offered, sent) = (bytes.len(), connection.send(bytes));
-            if !self.sent(index, id, offered, &sent) {
+            let has_taken_all = offered > 0 && sent == Sent::Bytes(offered);
+            taken += offered;
+            let wants_more = self.sent(index, id, offered, &sent);
+            // What one was behind with, and takes now, may lie in small pieces.
+            let goes_on = wants_more || (has_taken_all && taken < SENT_BYTES);
+            if !goes_on {
                 break;
             }
         }

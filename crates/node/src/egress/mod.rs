@@ -3,13 +3,22 @@
 //!
 //! Knows bytes, not messages: what a delivery looks like is its protocol's business.
 
+mod marks;
+mod oldest;
+mod piece;
+#[cfg(test)]
+mod tests;
+
+use self::oldest::Droppable;
+use self::piece::Piece;
 use crate::episodes::Lag;
 use crate::guest::Guest;
-use crate::oldest::{Droppable, Whose};
-use angarium_engine::{ConnectionId, Laggard, Lost, ShardId};
+use angarium_engine::{ConnectionId, Laggard, ShardId};
 use angarium_protocol::Outlet;
 use std::cell::Cell;
 use std::collections::{BTreeSet, VecDeque};
+
+pub(crate) use self::marks::Whose;
 
 /// From so many unsent bytes on, what a connection is sent next goes into a buffer of its own: to grow one
 /// buffer of tens of MB takes ten milliseconds and more, in which nobody else is served. More than who keeps
@@ -17,6 +26,9 @@ use std::collections::{BTreeSet, VecDeque};
 const PIECE_BYTES: usize = 512 << 10;
 /// What is written in one turn may go beyond that.
 const PIECE_CAPACITY: usize = PIECE_BYTES + (128 << 10);
+
+/// Room for so many pieces is kept while there are none.
+const PIECES_KEPT: usize = 16;
 
 /// Somebody who publishes direct messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,7 +44,7 @@ pub(crate) enum Publisher {
 pub(crate) struct Egress {
     pub(crate) outlet: Outlet,
     /// What comes before the outlet's bytes.
-    pieces: VecDeque<Vec<u8>>,
+    pieces: VecDeque<Piece>,
     /// How much that is.
     pieces_bytes: usize,
     /// Bytes at the start of the first piece, or of `outlet.bytes`, that are already sent.
@@ -81,7 +93,7 @@ impl Egress {
     /// Those of them that are to be sent next: all, or the rest of a piece.
     #[inline]
     pub(crate) fn pending(&self) -> &[u8] {
-        &self.pieces.front().unwrap_or(&self.outlet.bytes)[self.sent..]
+        &self.pieces.front().map_or(&self.outlet.bytes[..], Piece::bytes)[self.sent..]
     }
 
     /// Notes that `bytes` were sent; says whether a piece has ended and there is more.
@@ -97,25 +109,29 @@ impl Egress {
     /// Puts what has become much aside, so that what follows it need not be one with it.
     #[inline]
     pub(crate) fn part(&mut self) {
-        // What may be taken out of the output lies in one piece.
-        if self.outlet.bytes.len() >= PIECE_BYTES && self.droppable.is_none() {
-            let next = Vec::with_capacity(PIECE_CAPACITY);
-            let piece = std::mem::replace(&mut self.outlet.bytes, next);
-            self.pieces_bytes += piece.len();
-            self.pieces.push_back(piece);
+        if self.outlet.bytes.len() >= PIECE_BYTES || self.droppable.is_some() {
+            self.part_much();
         }
     }
 
-    /// Makes one of all that is unsent.
     #[cold]
-    fn join(&mut self) {
-        let mut all = Vec::with_capacity(self.unsent());
-        let last = std::mem::take(&mut self.outlet.bytes);
-        for piece in self.pieces.drain(..).chain([last]) {
-            all.extend_from_slice(&piece[std::mem::take(&mut self.sent)..]);
+    fn part_much(&mut self) {
+        let bytes = self.outlet.bytes.len();
+        if bytes >= PIECE_BYTES || bytes > self.small_piece_bytes() {
+            self.end_piece();
         }
-        self.pieces_bytes = 0;
-        self.outlet.bytes = all;
+    }
+
+    /// What is written becomes the last piece.
+    fn end_piece(&mut self) {
+        let is_small = self.droppable.is_some();
+        let room = if is_small { self.small_piece_bytes() } else { PIECE_CAPACITY };
+        let bytes = std::mem::replace(&mut self.outlet.bytes, Vec::with_capacity(room));
+        self.pieces_bytes += bytes.len();
+        self.pieces.push_back(match &mut self.droppable {
+            Some(droppable) => droppable.close(bytes),
+            None => Piece::plain(bytes),
+        });
     }
 
     /// Frees the room of what is sent, now and then.
@@ -125,8 +141,8 @@ impl Egress {
             debug_assert!(sent <= piece.len());
             if sent == piece.len() {
                 self.pieces_bytes -= sent;
-                self.pieces.pop_front();
                 self.sent = 0;
+                self.forget_piece();
             }
             return;
         }
@@ -137,33 +153,27 @@ impl Egress {
             if self.outlet.bytes.capacity() > 4 * PIECE_BYTES {
                 self.outlet.bytes = Vec::new();
             }
-        } else if sent > self.outlet.bytes.len() / 2 {
+            if let Some(droppable) = &mut self.droppable {
+                droppable.all_left();
+            }
+        } else if sent > self.outlet.bytes.len() / 2 && self.droppable.is_none() {
             // Moves less than was sent, so that the sum of all moves stays linear.
             self.outlet.bytes.drain(..sent);
         } else {
             return;
         }
         self.sent = 0;
-        if let Some(droppable) = &mut self.droppable {
-            droppable.left(sent);
-        }
     }
 
-    /// The last `bytes` written are a message that may be taken out again, and with it what it tells of.
-    pub(crate) fn written_droppable(&mut self, bytes: usize, whose: Whose, missed: u64) {
-        if !self.pieces.is_empty() {
-            self.join();
+    /// The first piece is sent.
+    fn forget_piece(&mut self) {
+        let piece = self.pieces.pop_front();
+        if self.pieces.is_empty() {
+            self.pieces.shrink_to(PIECES_KEPT);
         }
-        let end = self.outlet.bytes.len();
-        let start = end - bytes;
-        self.droppable.get_or_insert_default().written(start, end, whose, missed);
-    }
-
-    /// Takes the oldest of those out, of at least `wanted` bytes together.
-    pub(crate) fn drop_oldest(&mut self, wanted: usize, lost: impl FnMut(Whose, Lost)) {
-        let Some(droppable) = &mut self.droppable else { return };
-        droppable.drop_oldest(&mut self.outlet.bytes, &mut self.sent, wanted, lost);
-        self.forget_sent();
+        if let (Some(droppable), Some(piece)) = (&mut self.droppable, &piece) {
+            droppable.first_left(piece, self.pieces.front_mut());
+        }
     }
 
     /// Whether nobody waits for it, because it takes nothing.
@@ -214,60 +224,5 @@ impl Egress {
         self.pieces_bytes = 0;
         self.sent = 0;
         self.droppable = None;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn byte(at: usize) -> u8 {
-        (at % 251) as u8
-    }
-
-    /// Writes `writes` of `bytes` each, a turn after the other, while the peer takes what `takes` says; then
-    /// all the rest is taken. It is to be what was written, and no buffer is ever to become large.
-    #[track_caller]
-    fn check(writes: usize, bytes: usize, takes: fn(usize) -> usize, joins_at: Option<usize>) {
-        let mut egress = Egress::default();
-        let (mut written, mut taken) = (0, 0);
-        let mut take = |egress: &mut Egress, most: usize| {
-            let pending = egress.pending();
-            let count = pending.len().min(most);
-            assert!(pending[..count].iter().enumerate().all(|(at, &it)| it == byte(taken + at)));
-            taken += count;
-            let has_more = egress.advance(count);
-            assert!(!has_more || !egress.pending().is_empty());
-            taken
-        };
-        for turn in 0..writes {
-            egress.outlet.bytes.extend((written..written + bytes).map(byte));
-            written += bytes;
-            if joins_at == Some(turn) {
-                egress.written_droppable(bytes, Whose { session: 0, tag: 0 }, 0);
-                assert_eq!(egress.pending().len(), egress.unsent());
-            }
-            egress.part();
-            assert!(joins_at.is_some() || egress.outlet.bytes.capacity() <= PIECE_CAPACITY * 2);
-            let taken = take(&mut egress, takes(turn));
-            assert_eq!(egress.unsent(), written - taken);
-        }
-        while egress.unsent() > 0 {
-            take(&mut egress, usize::MAX);
-        }
-        assert_eq!(taken, written);
-        assert!(egress.pending().is_empty() && egress.pieces.is_empty());
-    }
-
-    #[test]
-    fn much_that_is_unsent_lies_in_pieces_and_leaves_in_order() {
-        const TURN: usize = 65_000;
-        check(50, TURN, |_| 0, None);
-        check(50, TURN, |turn| turn * 1_000, None);
-        check(50, TURN, |_| usize::MAX, None);
-        check(50, TURN, |turn| if turn < 30 { 7 } else { usize::MAX }, None);
-        check(5, 2 * PIECE_BYTES, |_| PIECE_BYTES, None);
-        check(50, TURN, |turn| turn * 100, Some(0));
-        check(50, TURN, |turn| turn * 100, Some(30));
     }
 }

@@ -1,0 +1,169 @@
+//! Output from which the oldest direct messages can be taken out again: small pieces, each with marks where
+//! its messages lie, so that dropping costs what is dropped and not what waits.
+
+use super::Egress;
+use super::marks::{Marks, Message, Whose};
+use super::piece::Piece;
+use angarium_engine::Lost;
+
+/// Bytes of a piece, and about what goes at once.
+const PIECE_BYTES: usize = 64 << 10;
+/// A piece is at most that part of what may be unsent.
+const PIECE_PART: usize = 16;
+
+/// What is known of such output. Kept only for connections that have some.
+#[derive(Debug, Default)]
+pub(super) struct Droppable {
+    /// The messages in what is being written, behind all pieces.
+    open: Marks,
+    /// Bytes of the marks of all pieces.
+    marks_bytes: usize,
+    /// Pieces, from the front on, from which nothing can be taken out any more.
+    spent: usize,
+    /// Bytes that were copied since the beginning, for tests.
+    #[cfg(test)]
+    copied: usize,
+}
+
+impl Droppable {
+    #[inline]
+    fn note_copied(&mut self, bytes: usize) {
+        #[cfg(test)]
+        {
+            self.copied += bytes;
+        }
+        let _ = bytes;
+    }
+
+    /// What is being written becomes a piece.
+    pub(super) fn close(&mut self, bytes: Vec<u8>) -> Piece {
+        let piece = Piece::marked(bytes, self.open.close());
+        self.note_copied(piece.bytes().len());
+        self.marks_bytes += piece.marks_len();
+        piece
+    }
+
+    /// The first piece is sent, and what is now the first one is to be the next.
+    pub(super) fn first_left(&mut self, piece: &Piece, next: Option<&mut Piece>) {
+        self.marks_bytes -= piece.marks_len();
+        self.spent = self.spent.saturating_sub(1);
+        if let Some(next) = next
+            && self.spent > 0
+        {
+            self.marks_bytes -= next.marks_len();
+            let copied = next.close_holes(0);
+            self.marks_bytes += next.marks_len();
+            self.note_copied(copied);
+        }
+    }
+
+    /// All output is sent.
+    pub(super) fn all_left(&mut self) {
+        self.open.all_left();
+    }
+}
+
+impl Egress {
+    /// Bytes of a piece of output from which something may be taken out.
+    pub(super) fn small_piece_bytes(&self) -> usize {
+        (self.unsent_max / PIECE_PART).min(PIECE_BYTES)
+    }
+
+    /// Bytes of memory that the output has, and how many were copied within it since the beginning.
+    #[cfg(test)]
+    pub(crate) fn room_and_copied(&self) -> (usize, usize) {
+        let pieces: usize = self.pieces.iter().map(Piece::room).sum();
+        let row = self.pieces.capacity() * size_of::<Piece>();
+        let open = self.droppable.as_ref().map_or(0, |it| it.open.capacity());
+        let copied = self.droppable.as_ref().map_or(0, |it| it.copied);
+        (pieces + row + open + self.outlet.bytes.capacity(), copied)
+    }
+
+    /// How many bytes are unsent, with those that it takes to know what may be taken out of them.
+    pub(crate) fn held(&self) -> usize {
+        let droppable = self.droppable.as_ref();
+        self.unsent() + droppable.map_or(0, |it| it.marks_bytes + it.open.len())
+    }
+
+    /// A message of about so many bytes is going to be written that may be taken out again.
+    pub(crate) fn prepare_droppable(&mut self, bytes: usize) {
+        self.droppable.get_or_insert_default();
+        let most = self.small_piece_bytes();
+        let written = self.outlet.bytes.len();
+        if written > 0 && written + bytes > most {
+            self.end_piece();
+        }
+        let room = most.max(bytes);
+        if self.outlet.bytes.is_empty() && self.outlet.bytes.capacity() < room {
+            self.outlet.bytes = Vec::with_capacity(room);
+        }
+    }
+
+    /// What was written from `start` on is a message that may be taken out again, and with it what it tells
+    /// of.
+    pub(crate) fn written_droppable(&mut self, start: usize, whose: Whose, untold: u64) {
+        let bytes = self.outlet.bytes.len() - start;
+        let droppable = self.droppable.get_or_insert_default();
+        droppable.open.push(Message { start, bytes, whose, untold });
+    }
+
+    /// Takes the oldest of those out, those of whole pieces, until less is held than may be unsent or none is
+    /// left. Says which listener misses what.
+    pub(crate) fn drop_oldest(&mut self, mut lost: impl FnMut(Whose, Lost)) {
+        while self.held() >= self.unsent_max
+            && let Some(at) = self.first_droppable()
+        {
+            self.drop_in(at, &mut lost);
+        }
+    }
+
+    /// The first piece from which something may be taken out.
+    fn first_droppable(&mut self) -> Option<usize> {
+        let droppable = self.droppable.as_ref()?;
+        let spent = droppable.spent;
+        if spent == self.pieces.len() {
+            if droppable.open.is_empty() {
+                return None;
+            }
+            self.end_piece();
+        }
+        Some(spent)
+    }
+
+    /// Takes all messages out of a piece that are not sent in part.
+    fn drop_in(&mut self, at: usize, lost: impl FnMut(Whose, Lost)) {
+        let Some(droppable) = &mut self.droppable else { return };
+        let sent = if at == 0 { self.sent } else { 0 };
+        let piece = &mut self.pieces[at];
+        droppable.spent += 1;
+        droppable.marks_bytes -= piece.marks_len();
+        let dropped = piece.take_out(sent, lost);
+        self.pieces_bytes -= dropped;
+        if dropped == 0 || (at > 0 && piece.may_keep_holes()) {
+            droppable.marks_bytes += piece.marks_len();
+            return;
+        }
+        droppable.note_copied(piece.close_holes(sent));
+        self.pieces_bytes -= sent;
+        self.sent -= sent;
+        self.tidy_piece(at);
+    }
+
+    /// A piece has become smaller: what is left of it goes to the one before it, where there is room.
+    fn tidy_piece(&mut self, at: usize) {
+        let most = self.small_piece_bytes();
+        let Some(droppable) = &mut self.droppable else { return };
+        let mut is_gone = self.pieces[at].len() == 0;
+        if !is_gone && at > 0 {
+            let piece = std::mem::take(&mut self.pieces[at]);
+            let copied = self.pieces[at - 1].append(&piece, most);
+            is_gone = copied.is_some();
+            droppable.note_copied(copied.unwrap_or(0));
+            self.pieces[at] = piece;
+        }
+        if is_gone {
+            self.pieces.remove(at);
+            droppable.spent -= 1;
+        }
+    }
+}

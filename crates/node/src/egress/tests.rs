@@ -1,0 +1,243 @@
+//! What leaves a connection's output is what was written, but for whole messages that were taken out;
+//! and what that costs, in bytes of memory and in bytes copied.
+
+use super::*;
+use angarium_engine::Lost;
+use std::collections::BTreeSet;
+
+fn byte(at: usize) -> u8 {
+    (at % 251) as u8
+}
+
+/// Writes `writes` of `bytes` each, a turn after the other, while the peer takes what `takes` says; then
+/// all the rest is taken. It is to be what was written, and no buffer is ever to become large.
+#[track_caller]
+fn check(writes: usize, bytes: usize, takes: fn(usize) -> usize) {
+    let mut egress = Egress::default();
+    let (mut written, mut taken) = (0, 0);
+    let mut take = |egress: &mut Egress, most: usize| {
+        let pending = egress.pending();
+        let count = pending.len().min(most);
+        assert!(pending[..count].iter().enumerate().all(|(at, &it)| it == byte(taken + at)));
+        taken += count;
+        let has_more = egress.advance(count);
+        assert!(!has_more || !egress.pending().is_empty());
+        taken
+    };
+    for turn in 0..writes {
+        egress.outlet.bytes.extend((written..written + bytes).map(byte));
+        written += bytes;
+        egress.part();
+        assert!(egress.outlet.bytes.capacity() <= PIECE_CAPACITY * 2);
+        let taken = take(&mut egress, takes(turn));
+        assert_eq!(egress.unsent(), written - taken);
+    }
+    while egress.unsent() > 0 {
+        take(&mut egress, usize::MAX);
+    }
+    assert_eq!(taken, written);
+    assert!(egress.pending().is_empty() && egress.pieces.is_empty());
+}
+
+#[test]
+fn much_that_is_unsent_lies_in_pieces_and_leaves_in_order() {
+    const TURN: usize = 65_000;
+    check(50, TURN, |_| 0);
+    check(50, TURN, |turn| turn * 1_000);
+    check(50, TURN, |_| usize::MAX);
+    check(50, TURN, |turn| if turn < 30 { 7 } else { usize::MAX });
+    check(5, 2 * PIECE_BYTES, |_| PIECE_BYTES);
+}
+
+/// One who reads what it gets, of messages that begin with their size and number; all others are zero.
+#[derive(Default)]
+struct Reader {
+    input: Vec<u8>,
+}
+
+const MESSAGE_MIN: usize = 8;
+
+fn message(number: u32, bytes: usize) -> Vec<u8> {
+    let mut message = vec![0; bytes];
+    message[..4].copy_from_slice(&(bytes as u32).to_le_bytes());
+    message[4..8].copy_from_slice(&number.to_le_bytes());
+    message
+}
+
+impl Reader {
+    fn take(&mut self, egress: &mut Egress, most: usize) {
+        let pending = egress.pending();
+        let count = pending.len().min(most);
+        self.input.extend_from_slice(&pending[..count]);
+        egress.advance(count);
+    }
+
+    /// The numbers of all that came.
+    #[track_caller]
+    fn numbers(&self) -> Vec<u32> {
+        let mut numbers = Vec::new();
+        let mut rest = &self.input[..];
+        while !rest.is_empty() {
+            let word = |at: usize| u32::from_le_bytes(rest[at..at + 4].try_into().unwrap());
+            let (bytes, number) = (word(0) as usize, word(4));
+            assert_eq!(rest[..bytes], message(number, bytes));
+            numbers.push(number);
+            rest = &rest[bytes..];
+        }
+        numbers
+    }
+}
+
+/// Output in which some messages may be taken out again, and what was.
+struct Output {
+    egress: Egress,
+    next: u32,
+    lost: BTreeSet<u32>,
+    /// Those that may be.
+    droppable: BTreeSet<u32>,
+    missed: Lost,
+}
+
+impl Output {
+    fn new(unsent_max: usize) -> Output {
+        let egress = Egress { unsent_max, ..Egress::default() };
+        let (lost, droppable) = (BTreeSet::new(), BTreeSet::new());
+        Output { egress, next: 0, lost, droppable, missed: Lost::default() }
+    }
+
+    fn write_plain(&mut self, bytes: usize) {
+        self.egress.outlet.bytes.extend(message(self.next, bytes));
+        self.next += 1;
+    }
+
+    /// Writes a message whose listener is its number; says whether there was room.
+    fn write(&mut self, bytes: usize) -> bool {
+        self.write_for(bytes, None)
+    }
+
+    /// The same for a listener of many messages, where it is one.
+    fn write_for(&mut self, bytes: usize, tag: Option<u64>) -> bool {
+        let Output { egress, lost, droppable, missed, .. } = self;
+        let newest_lost = lost.last().copied();
+        egress.drop_oldest(|whose, count| {
+            *missed += count;
+            if tag.is_none() {
+                let number = whose.tag as u32;
+                assert_eq!((count.messages, count.untold), (1, u64::from(number % 3)));
+                assert!(droppable.remove(&number), "{number} was lost before, or may not be");
+                assert!(newest_lost.is_none_or(|newest| newest < number), "the oldest go first");
+                lost.insert(number);
+            }
+        });
+        if egress.held() >= egress.unsent_max {
+            return false;
+        }
+        egress.prepare_droppable(bytes);
+        let start = egress.outlet.bytes.len();
+        egress.outlet.bytes.extend(message(self.next, bytes));
+        let untold = if tag.is_none() { self.next % 3 } else { 0 };
+        let whose = Whose { session: 1, tag: tag.unwrap_or(self.next.into()) };
+        egress.written_droppable(start, whose, untold.into());
+        self.droppable.insert(self.next);
+        self.next += 1;
+        true
+    }
+}
+
+#[test]
+fn any_history_leaves_whole_messages_in_order_and_the_oldest_are_lost() {
+    let mut random = 1_u64;
+    let mut draw = |below: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (random >> 33) % below
+    };
+    let mut lost = 0;
+    for _ in 0..400 {
+        let mut output = Output::new(200 + draw(20_000) as usize);
+        let (plain_part, takes) = (draw(20), draw(600));
+        let mut reader = Reader::default();
+        for _ in 0..600 {
+            let most = if draw(20) == 0 { 2_000 } else { 60 };
+            let bytes = MESSAGE_MIN + draw(most) as usize;
+            if draw(20) < plain_part {
+                output.write_plain(bytes);
+            } else {
+                output.write(bytes);
+            }
+            if draw(8) == 0 {
+                output.egress.part();
+            }
+            if draw(4) == 0 {
+                reader.take(&mut output.egress, draw(takes + 1) as usize);
+            }
+        }
+        while output.egress.unsent() > 0 {
+            reader.take(&mut output.egress, 1_000);
+        }
+        let expected: Vec<u32> = (0..output.next).filter(|it| !output.lost.contains(it)).collect();
+        assert_eq!(reader.numbers(), expected);
+        assert_eq!((output.egress.held(), output.egress.pieces.len()), (0, 0));
+        lost += output.lost.len();
+    }
+    assert!(lost > 50_000, "{lost}");
+}
+
+#[test]
+fn one_that_is_sent_in_part_stays_and_those_behind_it_go_first() {
+    let mut output = Output::new(10_000);
+    let mut reader = Reader::default();
+    while output.lost.is_empty() {
+        output.write(100);
+        if output.next == 20 {
+            reader.take(&mut output.egress, 150);
+        }
+    }
+    let lost: Vec<u32> = output.lost.iter().copied().collect();
+    // A piece goes at once: a sixteenth of what may be unsent.
+    assert_eq!(lost, [2, 3, 4, 5]);
+    while output.egress.unsent() > 0 {
+        reader.take(&mut output.egress, 1_000);
+    }
+    assert_eq!(reader.numbers()[..4], [0, 1, 6, 7]);
+}
+
+const BOUND: usize = 2 << 20;
+
+/// Writes three times what may be unsent in messages of some bytes for listeners in turn: memory stays within
+/// the bound, and what is copied for one message within a few pieces.
+#[track_caller]
+fn check_bound(sizes: &[usize], listeners: u64) {
+    let mut output = Output::new(BOUND);
+    let (mut written, mut room_max, mut copied_max, mut before) = (0, 0, 0, 0);
+    for count in 0.. {
+        let bytes = sizes[count % sizes.len()];
+        assert!(output.write_for(bytes, Some(count as u64 % listeners)));
+        written += bytes;
+        if count % 100 == 0 {
+            output.egress.part();
+        }
+        let (room, copied) = output.egress.room_and_copied();
+        copied_max = copied_max.max(copied - std::mem::replace(&mut before, copied));
+        room_max = room_max.max(room);
+        if written > 3 * BOUND {
+            let left = u64::from(output.next) - output.missed.messages;
+            assert!(left as usize * sizes.iter().max().unwrap() > BOUND / 8, "{left}");
+            break;
+        }
+    }
+    assert!(room_max < BOUND + BOUND / 100 * 15, "{room_max} bytes for {BOUND}");
+    assert!(copied_max <= 2 * (64 << 10), "{copied_max} bytes were copied for one");
+}
+
+#[test]
+fn memory_stays_within_the_bound_whatever_the_messages() {
+    check_bound(&[14], 1);
+    check_bound(&[14], 3);
+    check_bound(&[9, 14, 200], 2);
+    check_bound(&[1_020], 1);
+    check_bound(&[1_020], 50);
+    check_bound(&[5_000], 1);
+    check_bound(&[40_000], 1);
+    check_bound(&[40_000, 100], 1);
+    check_bound(&[100_000, 10], 1);
+}
