@@ -1,5 +1,5 @@
-//! What leaves a connection's output is what was written, but for whole messages that were taken out;
-//! and what that costs, in bytes of memory and in bytes copied.
+//! What leaves a connection's output is what was written, but for whole messages that were taken out; and
+//! what that costs, in bytes of memory and in bytes copied.
 
 use super::*;
 use angarium_engine::Lost;
@@ -227,6 +227,48 @@ fn check_bound(sizes: &[usize], listeners: u64) {
     }
     assert!(room_max < BOUND + BOUND / 100 * 15, "{room_max} bytes for {BOUND}");
     assert!(copied_max <= 2 * (64 << 10), "{copied_max} bytes were copied for one");
+}
+
+#[test]
+fn few_that_may_go_between_many_that_may_not_are_dropped_without_copying_those() {
+    let mut output = Output::new(BOUND);
+    while output.egress.held() < BOUND - 61_000 {
+        output.write(100);
+        output.write_plain(60_000);
+        output.egress.part();
+    }
+    output.write_plain(BOUND - output.egress.held());
+    let (_, before) = output.egress.room_and_copied();
+    // Each piece has one.
+    for _ in 0..25 {
+        assert!(output.write(100));
+    }
+    assert!((25..30).contains(&output.lost.len()));
+    let (room, copied) = output.egress.room_and_copied();
+    assert!(copied - before < 3 * (64 << 10), "{} bytes were copied", copied - before);
+    assert!(room < BOUND + BOUND / 100 * 15, "{room} bytes for {BOUND}");
+    // What is left in their places closes up as it is sent, piece by piece.
+    let (mut reader, mut before) = (Reader::default(), copied);
+    while output.egress.unsent() > 0 {
+        reader.take(&mut output.egress, 1_000);
+        let (_, copied) = output.egress.room_and_copied();
+        assert!(copied - std::mem::replace(&mut before, copied) <= 2 * (64 << 10));
+    }
+    let expected: Vec<u32> = (0..output.next).filter(|it| !output.lost.contains(it)).collect();
+    assert_eq!(reader.numbers(), expected);
+}
+
+#[test]
+fn answers_between_messages_that_go_leave_no_pieces_behind() {
+    let mut output = Output::new(BOUND);
+    for _ in 0..5 * BOUND / 10_000 {
+        output.write(10_000);
+        output.write_plain(MESSAGE_MIN);
+    }
+    let spent = output.egress.pieces.iter().take_while(|piece| piece.len() < 30_000).count();
+    assert!(spent <= 1 && output.lost.len() > 3 * BOUND / 10_000, "{spent}");
+    let (room, _) = output.egress.room_and_copied();
+    assert!(room < BOUND + BOUND / 100 * 15, "{room} bytes for {BOUND}");
 }
 
 #[test]
