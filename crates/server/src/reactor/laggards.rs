@@ -62,8 +62,8 @@ impl Laggards {
         if let Some(missed) = self.full_journal.news(missed, Instant::now) {
             tracing::warn!(
                 missed,
-                "persistent messages need the disk: slow clients miss what waited there for them; \
-                 make room on it or lower spool-bytes-max"
+                "persistent messages need the disk: slow clients miss what waited there for them, and \
+                 for a minute what does not fit memory; make room on it or lower spool-bytes-max"
             );
         }
     }
