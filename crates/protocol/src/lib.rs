@@ -24,7 +24,7 @@ mod tests;
 
 pub use advisory::LaggardAdvisory;
 pub use info::{ClientProperties, ConnectionInfo};
-pub use properties::read_headers;
+pub use properties::{amended, read_headers};
 pub use session::{
     Authentication, Close, Credentials, Identity, Outlet, Peer, Protocol, Session, Turn, World,
 };

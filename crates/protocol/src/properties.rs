@@ -98,7 +98,8 @@ pub(crate) fn is_plain(annotations: &Annotations) -> bool {
 
 /// A message's properties as the broker has changed them since they were published, in the same format:
 /// without what it has taken away, and without headers in place of which it has something to say itself.
-pub(crate) fn amended<'a>(message: &MessageView<'a>) -> Cow<'a, [u8]> {
+#[must_use]
+pub fn amended<'a>(message: &MessageView<'a>) -> Cow<'a, [u8]> {
     let MessageView { properties, annotations, .. } = *message;
     if is_plain(annotations) {
         return Cow::Borrowed(properties);

@@ -20,7 +20,8 @@ use self::laggard::Laggard;
 use self::loss::Losses;
 use self::record::{Recipient, Record};
 use crate::egress::Whose;
-use angarium_engine::{ConnectionId, Delivery, Lost, SessionId};
+use angarium_engine::{ConnectionId, Delivery, Lost, MessageView, SessionId};
+use angarium_protocol::amended;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -218,9 +219,11 @@ impl Spill {
         self.begin(delivery)
     }
 
-    /// Begins the record of a message.
+    /// Begins the record of a message, as the broker has changed it by now.
     fn begin(&mut self, delivery: &Delivery<'_>) -> Result<(), SpillLoss> {
-        let size = record::size(&delivery.message);
+        let properties = &amended(&delivery.message);
+        let message = MessageView { properties, ..delivery.message };
+        let size = record::size(&message);
         if self.unwritten + self.open.len() + size > UNWRITTEN_BYTES_MAX && self.unwritten > 0 {
             return Err(if self.yields { SpillLoss::FullJournal } else { SpillLoss::SlowDisk });
         }
@@ -228,7 +231,7 @@ impl Spill {
             self.seal();
         }
         let start = self.open.len();
-        if !record::begin(&mut self.open, delivery) {
+        if !record::begin(&mut self.open, &message) {
             return Err(SpillLoss::Limit);
         }
         self.record = start;

@@ -2,7 +2,7 @@
 //!
 //! Stored bytes are not trusted: what does not fit together is no record.
 
-use angarium_engine::{Annotations, Delivery, Format, MessageView};
+use angarium_engine::{Annotations, Format, MessageView};
 
 /// Length of all, format, flags, lengths of exchange, key, properties and body.
 const HEAD_BYTES: usize = 4 + 1 + 1 + 2 + 2 + 4 + 4;
@@ -10,7 +10,8 @@ const HEAD_BYTES: usize = 4 + 1 + 1 + 2 + 2 + 4 + 4;
 pub(super) const RECIPIENT_BYTES: usize = 4 + 4 + 4;
 const PERSISTENT: u8 = 1;
 
-/// What a spilled message shows of what the broker knows besides: nothing.
+/// What a spilled message shows of what the broker knows besides: nothing. Its properties have been changed
+/// already where that changes them.
 static NO_ANNOTATIONS: Annotations = Annotations {
     delivery_count: 0,
     deaths: Vec::new(),
@@ -36,8 +37,7 @@ pub(super) fn size(message: &MessageView<'_>) -> usize {
 }
 
 /// Appends a message without recipients; `false`: it has a part that is too long for the layout.
-pub(super) fn begin(out: &mut Vec<u8>, delivery: &Delivery<'_>) -> bool {
-    let message = &delivery.message;
+pub(super) fn begin(out: &mut Vec<u8>, message: &MessageView<'_>) -> bool {
     let MessageView { exchange, routing_key, properties, body, .. } = message;
     let (Ok(length), Ok(exchange_length), Ok(key_length)) = (
         u32::try_from(size(message)),
@@ -125,7 +125,7 @@ impl<'a> Record<'a> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use angarium_engine::{ConnectionId, SessionId};
+    use angarium_engine::{ConnectionId, Delivery, SessionId};
 
     pub(in crate::spill) fn delivery<'a>(key: &'a str, body: &'a [u8]) -> Delivery<'a> {
         let session = SessionId { connection: ConnectionId(1), number: 0 };
@@ -155,7 +155,7 @@ pub(super) mod tests {
     #[test]
     fn a_record_comes_back_with_each_recipient() {
         let mut bytes = b"before".to_vec();
-        assert!(begin(&mut bytes, &delivery("a.b", b"body")));
+        assert!(begin(&mut bytes, &delivery("a.b", b"body").message));
         for (laggard, listener, missed) in [(1, 0, 0), (2, 0, 7), (1, 3, 0)] {
             add_recipient(&mut bytes, 6, Recipient { laggard, listener, missed });
         }
@@ -180,7 +180,7 @@ pub(super) mod tests {
     #[test]
     fn nonsense_is_no_record() {
         let mut bytes = Vec::new();
-        begin(&mut bytes, &delivery("a.b", b"body"));
+        begin(&mut bytes, &delivery("a.b", b"body").message);
         add_recipient(&mut bytes, 0, Recipient { laggard: 1, listener: 1, missed: 0 });
         assert!(Record::read(&bytes).is_some());
         for length in 0..bytes.len() {

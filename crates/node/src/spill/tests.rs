@@ -2,7 +2,7 @@
 
 use super::record::tests::delivery;
 use super::*;
-use angarium_engine::Delivery;
+use angarium_engine::{Annotations, Delivery, MessageView};
 use angarium_journal::{Fault, FaultyStorage, Storage};
 
 /// The log, its disk and its laggards.
@@ -419,6 +419,18 @@ fn who_waits_for_a_chunk_that_is_given_up_goes_on() {
     }
     assert_eq!(world.spill.take_stirred(), Some(ConnectionId('a'.into())));
     assert_eq!(world.drain('a').last(), Some(&55));
+}
+
+#[test]
+fn what_waits_is_as_the_broker_has_changed_it() {
+    let annotations = &Annotations { further_keys_removed: true, ..Annotations::default() };
+    let properties = b"\0\0NATS/1.0\r\nCC: b\r\nk: v\r\n\r\n";
+    let plain = delivery("a", b"");
+    let message = MessageView { properties, annotations, ..plain.message };
+    let mut spill = Spill::new(SpillOptions::default(), 1);
+    let laggard = spill.store(None, &Delivery { message, ..plain }).unwrap();
+    let Next::Message(read) = spill.next(laggard) else { panic!("nothing waits") };
+    assert_eq!(read.message.properties, b"\0\0NATS/1.0\r\nk: v\r\n\r\n");
 }
 
 #[test]
