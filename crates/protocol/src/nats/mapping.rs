@@ -44,7 +44,8 @@ pub(super) fn put_properties(out: &mut Vec<u8>, reply: &[u8], headers: &[u8]) {
     let length = u16::try_from(reply.len()).expect("a reply subject fits a control line");
     out.extend_from_slice(&length.to_be_bytes());
     out.extend_from_slice(reply);
-    if headers.split(|byte| *byte == b'\n').any(|line| line.starts_with(MISSED.as_bytes())) {
+    let is_forged = |line: &[u8]| line.trim_ascii_start().starts_with(MISSED.as_bytes());
+    if headers.split(|byte| *byte == b'\n').any(is_forged) {
         return out.extend_from_slice(&without(headers, &[MISSED]));
     }
     out.extend_from_slice(headers);

@@ -216,6 +216,7 @@ fn nobody_but_the_broker_says_what_was_missed() {
     to_amqp(&["A: 1", "Angarium-Missed: 9", "B: 2"], "headers={A:1,B:2} delivery_mode=2");
     are_heard(&published("a", &["Angarium-Missed: 9", "B: 2"]), "", &["B: 2"]);
     are_heard(&published("a", &["Angarium-Missed: 9"]), "", &[]);
+    are_heard(&published("a", &[" Angarium-Missed: 9", "B: 2"]), "", &["B: 2"]);
 }
 
 /// A queue where messages die at once; their dead letters are for those who listen to `a`.
