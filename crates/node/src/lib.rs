@@ -29,6 +29,7 @@ mod session;
 mod shards;
 mod spill;
 mod storage;
+mod varint;
 mod visiting;
 mod waiting;
 mod world;

@@ -1,6 +1,8 @@
 //! Where in a piece of output the direct messages lie that may be taken out of it, and whose they are,
 //! in one or two bytes for most: of small messages, some millions wait in the room of one laggard.
 
+use crate::varint::{put, take};
+
 /// Which listener a message is for: the number of its session, and the tag of its deliveries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Whose {
@@ -110,16 +112,7 @@ impl<'a> Marked<'a> {
     }
 
     fn take(&mut self) -> u64 {
-        let (mut number, mut shift) = (0, 0);
-        while let Some((&byte, rest)) = self.rest.split_first() {
-            self.rest = rest;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                break;
-            }
-            shift += 7;
-        }
-        number
+        take(&mut self.rest).expect("marks are read as they were written")
     }
 }
 
@@ -141,15 +134,6 @@ impl Iterator for Marked<'_> {
         self.end = start + bytes;
         Some(Message { start, bytes, whose: self.whose, untold })
     }
-}
-
-/// Appends a number, seven bits a byte.
-fn put(bytes: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
 }
 
 #[cfg(test)]
