@@ -2,7 +2,7 @@
 
 use crate::egress::{Egress, Whose};
 use crate::node::Node;
-use crate::spill::{Next, PASSED_MAX, SpillDone, SpillJob, SpillLoss, SpillStats};
+use crate::spill::{Next, PASSED_MAX, SpillDone, SpillJob, SpillLoss, SpillStats, SpillStore};
 use crate::world::{Behind, World};
 use angarium_engine::{ConnectionId, Delivery, Engine, Heard, Laggard, SessionId, Time};
 use angarium_protocol::Session;
@@ -195,7 +195,15 @@ fn about_bytes(delivery: &Delivery<'_>) -> usize {
 }
 
 impl Node {
-    /// The next work of the spill log for a disk of its own, if any; its result comes back by
+    /// The store for the spill logs of all shards, with nothing in it: they have one, which the host makes
+    /// when it starts them.
+    pub fn spill_store(&self) -> SpillStore {
+        let (seed, _) = self.options.seed.split_first_chunk().expect("it is longer");
+        let seed = u64::from_le_bytes(*seed);
+        SpillStore::new(&self.options.spill, self.options.shards, seed)
+    }
+
+    /// The next work of the spill log for the store, if any; its result comes back by
     /// [`Node::spill_done`]. The host carries these out one after the other.
     pub fn next_spill_job(&mut self) -> Option<SpillJob> {
         self.world.spill.next_job()

@@ -43,7 +43,9 @@ pub use mesh::{PARCEL_BYTES, UNDERWAY_BYTES_MAX};
 pub use node::{Node, Stats};
 pub use options::{Options, shard_of};
 pub use parcel::Parcel;
-pub use spill::{SpillDone, SpillJob, SpillLoss, SpillOptions, SpillStats, clear_spill};
+pub use spill::{
+    SpillDone, SpillJob, SpillLoss, SpillOptions, SpillStats, SpillStore, clear_spill,
+};
 pub use storage::{ReadDone, ReadJob};
 pub use waiting::WaitsFor;
 pub use world::Verification;

@@ -40,11 +40,15 @@ fn start(
     shards: usize,
     options: fn(usize, usize) -> Options,
 ) -> Vec<Node> {
-    let mut home = Node::recover(options(0, shards), disk, now).expect("it starts");
+    let of_home = options(0, shards);
+    let spill = of_home.spill.clone();
+    let mut home = Node::recover(of_home, disk, now).expect("it starts");
     home.make_user(now, "/", ("user", "secret"), false).expect("operators may");
     let introduction = home.introduction();
-    let others = (1..shards)
-        .map(|shard| Node::join(options(shard, shards), &introduction).expect("home knows how"));
+    let others = (1..shards).map(|shard| {
+        let options = Options { spill: spill.clone(), ..options(shard, shards) };
+        Node::join(options, &introduction).expect("home knows how")
+    });
     std::iter::once(home).chain(others).collect()
 }
 

@@ -108,7 +108,7 @@ impl World {
             crowded: None,
             laggards: Vec::new(),
             lagging: Vec::new(),
-            spill: Spill::new(options.spill.clone(), options.shards),
+            spill: Spill::new(options.spill.clone(), options.shard, options.shards),
             caught_up: Vec::new(),
             lost: BTreeMap::new(),
             dirty: Vec::new(),

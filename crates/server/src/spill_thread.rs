@@ -1,59 +1,53 @@
-//! The thread that carries out a spill log's work with the disk, in the order in which it comes.
+//! The thread that owns the store of all shards' spill logs, and carries out their work with the disk in the
+//! order in which it comes.
 
 use crate::hints;
 use crate::reactor::{Letter, Mailbox};
+use angarium_engine::ShardId;
 use angarium_journal::Disk;
-use angarium_node::{SpillJob, clear_spill};
+use angarium_node::{SpillJob, SpillStore, clear_spill};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-/// The thread of one shard's spill log; it starts with its first work. When this is dropped, it has
-/// ended.
-pub(crate) struct SpillThread {
-    disk: Arc<Disk>,
-    mailbox: Mailbox,
-    running: Option<(Sender<SpillJob>, JoinHandle<()>)>,
-}
+/// Hands work to the thread, which ends when nobody can any more.
+#[derive(Clone)]
+pub(crate) struct SpillThread(Sender<(ShardId, SpillJob)>);
 
 impl SpillThread {
-    /// Takes a folder for the log, and throws away what an earlier process left there.
-    pub(crate) fn open(folder: &Path, mailbox: Mailbox) -> Result<SpillThread, String> {
+    /// Takes a folder for the store, throws away what an earlier process left there, and starts the thread.
+    /// The shards' mailboxes are in their order.
+    pub(crate) fn start(
+        folder: &Path,
+        store: SpillStore,
+        mailboxes: Vec<Mailbox>,
+    ) -> Result<(SpillThread, JoinHandle<()>), String> {
         let complain = |error| hints::in_data_folder(folder, &error);
         let disk = Disk::open(folder).map_err(complain)?;
         clear_spill(&disk).map_err(complain)?;
-        Ok(SpillThread { disk: Arc::new(disk), mailbox, running: None })
+        let (jobs, receiver) = channel();
+        let thread = std::thread::Builder::new()
+            .name("spill".into())
+            .spawn(move || carry_out(&receiver, store, &disk, &mailboxes))
+            .map_err(|error| format!("cannot start a thread: {error}"))?;
+        Ok((SpillThread(jobs), thread))
     }
 
-    /// Has a job carried out.
-    pub(crate) fn start(&mut self, job: SpillJob) {
-        let (jobs, _) = self.running.get_or_insert_with(|| {
-            let (jobs, receiver) = channel::<SpillJob>();
-            let disk = Arc::clone(&self.disk);
-            let mailbox = self.mailbox.clone();
-            let thread = std::thread::Builder::new()
-                .name("spill".into())
-                .spawn(move || {
-                    while let Ok(job) = receiver.recv() {
-                        if mailbox.send(Letter::SpillDone(job.run(&*disk))).is_err() {
-                            return;
-                        }
-                    }
-                })
-                .expect("the machine has room for one more thread");
-            (jobs, thread)
-        });
-        jobs.send(job).expect("the thread ends only after its sender");
+    /// Has a shard's job carried out.
+    pub(crate) fn carry_out(&self, shard: ShardId, job: SpillJob) {
+        self.0.send((shard, job)).expect("the thread ends only after its senders");
     }
 }
 
-impl Drop for SpillThread {
-    fn drop(&mut self) {
-        if let Some((jobs, thread)) = self.running.take() {
-            drop(jobs);
-            // One that panicked has said so.
-            let _ = thread.join();
-        }
+fn carry_out(
+    jobs: &Receiver<(ShardId, SpillJob)>,
+    mut store: SpillStore,
+    disk: &Disk,
+    mailboxes: &[Mailbox],
+) {
+    while let Ok((shard, job)) = jobs.recv() {
+        let done = store.run(job, disk);
+        // Nobody waits for it where the shard has ended.
+        let _ = mailboxes[usize::from(shard.0)].send(Letter::SpillDone(done));
     }
 }

@@ -1,6 +1,6 @@
 //! A full piece of the spill log: what it holds for whom, and where it is.
 
-use super::job::File;
+use super::store::Stored;
 use angarium_engine::Lost;
 use std::sync::Arc;
 
@@ -28,23 +28,16 @@ pub(super) enum Place {
     Filled(Arc<Vec<u8>>),
     /// In memory, being written.
     Writing(Arc<Vec<u8>>),
-    /// In a file.
+    /// On the disk.
     Stored(Stored),
     /// There, and asked for.
     Wanted(Stored),
     /// There, and being read.
-    Loading,
+    Loading(Stored),
     /// There and in memory.
     Loaded(Stored, Arc<Vec<u8>>),
     /// Nowhere: it could not be written, or not be read.
     Lost,
-}
-
-/// A chunk's file, and its checksum.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Stored {
-    pub(super) file: File,
-    pub(super) sum: u32,
 }
 
 impl Chunk {
@@ -59,16 +52,16 @@ impl Chunk {
     pub(super) fn in_memory(&self) -> Option<&Arc<Vec<u8>>> {
         match &self.place {
             Place::Filled(bytes) | Place::Writing(bytes) | Place::Loaded(_, bytes) => Some(bytes),
-            Place::Stored(_) | Place::Wanted(_) | Place::Loading | Place::Lost => None,
+            Place::Stored(_) | Place::Wanted(_) | Place::Loading(_) | Place::Lost => None,
         }
     }
 
     /// Whether a job is out that is about it.
     pub(super) fn is_worked_on(&self) -> bool {
-        matches!(self.place, Place::Writing(_) | Place::Loading)
+        matches!(self.place, Place::Writing(_) | Place::Loading(_))
     }
 
-    /// Frees its memory, where it has a file.
+    /// Frees its memory, where it is on the disk.
     pub(super) fn unload(&mut self) {
         if let Place::Loaded(stored, _) = self.place {
             self.place = Place::Stored(stored);
@@ -82,13 +75,14 @@ impl Place {
         matches!(self, Place::Filled(_) | Place::Writing(_))
     }
 
-    /// Its file, unless there is none, or a job is out whose result brings it back.
-    pub(super) fn file(&self) -> Option<File> {
+    /// What of it is on the disk.
+    pub(super) fn stored(&self) -> Option<Stored> {
         match self {
-            Place::Stored(stored) | Place::Wanted(stored) | Place::Loaded(stored, _) => {
-                Some(stored.file)
-            }
-            Place::Filled(_) | Place::Writing(_) | Place::Loading | Place::Lost => None,
+            Place::Stored(stored)
+            | Place::Wanted(stored)
+            | Place::Loading(stored)
+            | Place::Loaded(stored, _) => Some(*stored),
+            Place::Filled(_) | Place::Writing(_) | Place::Lost => None,
         }
     }
 }

@@ -2,47 +2,46 @@
 //! each stored once however many it waits for, each client with a cursor of its own.
 //!
 //! A value without I/O: it hands out jobs ([`SpillJob`]) and takes their results. The log is a row of
-//! chunks, of which the last one is being filled in memory; the others are written to files, read back
-//! when a cursor comes to them, and given back when the last cursor has left them. Nothing of it
-//! outlives the process. Why it is so: `docs/decisions/0010-spill-log.md`.
+//! chunks, of which the last one is being filled in memory; the others are stored, read back when a
+//! cursor comes to them, and given back when the last cursor has left them. The store is that of all
+//! shards ([`SpillStore`]), in which what is in several logs is once. Nothing of it outlives the
+//! process. Why it is so: `docs/decisions/0010-spill-log.md`.
 
 mod chunk;
+mod disk;
 mod job;
 mod laggard;
 mod loss;
 mod record;
+mod store;
 #[cfg(test)]
 mod tests;
 
-use self::chunk::{Chunk, Owed, Place, Stored};
-use self::job::{File, Outcome, Work};
+use self::chunk::{Chunk, Owed, Place};
 use self::laggard::Laggard;
 use self::loss::Losses;
 use self::record::{Recipient, Record};
+use self::store::Stored;
 use crate::egress::Whose;
-use angarium_engine::{ConnectionId, Delivery, Lost, MessageView, SessionId};
+use angarium_engine::{ConnectionId, Delivery, Lost, MessageView, SessionId, ShardId};
 use angarium_protocol::amended;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use job::{SpillDone, SpillJob, clear_spill};
+pub use job::{SpillDone, SpillJob};
 pub use loss::SpillLoss;
+pub use store::{SpillStore, clear_spill};
 
 /// Bytes that may wait to be written; what comes while there are more is missed.
 const UNWRITTEN_BYTES_MAX: usize = 32 << 20;
 /// Full chunks that are not written yet: who catches up soon never sees the disk. Not so the large ones, of
 /// one message each.
 const KEPT: usize = 2;
-/// Chunks being read at once.
-const READS_MAX: usize = 4;
 /// Clients with something in the log; what would be for one more is missed.
 const LAGGARDS_MAX: usize = 1_000;
 /// Bytes of others' messages that a laggard's cursor passes at a time.
 pub(crate) const PASSED_MAX: usize = 1 << 20;
-
-/// Files without a chunk that are kept while somebody lags: the room is that of other shards, too.
-const FREE_MAX: usize = 16;
 
 /// The sizes of the spill logs of a broker's shards, each of which has a clone of this.
 #[derive(Clone, Debug)]
@@ -50,7 +49,7 @@ pub struct SpillOptions {
     /// Bytes that they may have together, in memory and on the disk; beyond, the oldest chunks go of those
     /// that have more than their part of it. 0: they take nothing.
     pub bytes_max: u64,
-    /// Bytes that they have.
+    /// Bytes that they have: in memory, and those of files.
     pub bytes: Arc<AtomicU64>,
     /// Bytes of a chunk, but for one that holds a single larger message.
     pub chunk_bytes: usize,
@@ -72,7 +71,8 @@ pub struct SpillStats {
     pub messages: u64,
     /// Clients with something in it now.
     pub laggards: u64,
-    /// Bytes in it now: on the disk, or in memory and on their way there.
+    /// Bytes in it now that are in memory and on their way to the disk; home's has those on the disk of all
+    /// shards' besides.
     pub bytes: u64,
     /// Chunks that could not be written or not be read.
     pub failures: u64,
@@ -84,6 +84,8 @@ pub struct SpillStats {
 #[derive(Debug)]
 pub(crate) struct Spill {
     options: SpillOptions,
+    /// It says for all how much is on the disk.
+    is_home: bool,
     /// The part of the room that it need not share.
     own_max: u64,
     laggards: BTreeMap<u32, Laggard>,
@@ -107,12 +109,11 @@ pub(crate) struct Spill {
     reads: usize,
     /// Chunks that were put into memory, oldest first.
     loaded: VecDeque<u64>,
-    /// Files without a chunk.
-    free: Vec<File>,
-    /// Files that failed, to be removed.
-    broken: Vec<File>,
-    files: u32,
-    /// Others need the disk more: nothing is written, and no file is kept.
+    /// Chunks that are stored and no longer needed.
+    passed: Vec<Stored>,
+    /// Bytes of those that are still there.
+    leaving: u64,
+    /// Others need the disk more: nothing is written.
     yields: bool,
     /// What listeners miss that had been taken for them.
     lost: Vec<(SessionId, u64, Lost)>,
@@ -145,8 +146,9 @@ enum Step {
 
 impl Spill {
     /// An empty log, of one shard of so many.
-    pub(crate) fn new(options: SpillOptions, shards: usize) -> Spill {
+    pub(crate) fn new(options: SpillOptions, shard: ShardId, shards: usize) -> Spill {
         Spill {
+            is_home: shard == ShardId::HOME,
             own_max: options.bytes_max / shards as u64,
             options,
             laggards: BTreeMap::new(),
@@ -162,9 +164,8 @@ impl Spill {
             wanted: VecDeque::new(),
             reads: 0,
             loaded: VecDeque::new(),
-            free: Vec::new(),
-            broken: Vec::new(),
-            files: 0,
+            passed: Vec::new(),
+            leaving: 0,
             yields: false,
             lost: Vec::new(),
             stirred: VecDeque::new(),
@@ -175,9 +176,10 @@ impl Spill {
 
     /// What it has done.
     pub(crate) fn stats(&self) -> SpillStats {
+        let all = || self.options.bytes.load(Ordering::Relaxed);
         SpillStats {
             laggards: self.laggards.len() as u64,
-            bytes: self.bytes + self.open.len() as u64,
+            bytes: self.open.len() as u64 + if self.is_home { all() } else { 0 },
             ..self.stats.clone()
         }
     }
@@ -275,15 +277,20 @@ impl Spill {
         self.give_way();
     }
 
-    /// Gives up what is too much, where that is more than its part.
+    /// Gives up what is too much, where that is more than its part. What other shards have copies of leaves
+    /// no room before they give it up, too: they are as far behind, and do.
     pub(crate) fn give_way(&mut self) {
-        let (all, most) = (Arc::clone(&self.options.bytes), self.options.bytes_max);
-        while self.bytes > self.own_max
-            && all.load(Ordering::Relaxed) > most
-            && !self.chunks.is_empty()
-        {
+        while !self.chunks.is_empty() && self.has_too_much() {
             self.lose_first(SpillLoss::Limit);
         }
+    }
+
+    fn has_too_much(&self) -> bool {
+        let SpillOptions { bytes_max, bytes, .. } = &self.options;
+        let staying = bytes.load(Ordering::Relaxed).saturating_sub(self.leaving);
+        // Of little that is copied, much may be kept: nobody's part may make it more than that.
+        let part = if staying > bytes_max + bytes_max / 2 { 0 } else { self.own_max };
+        staying > *bytes_max && self.bytes > part
     }
 
     /// Others need the disk more: what is there is given up, and nothing is written until they no longer do.
@@ -425,20 +432,26 @@ impl Spill {
     fn give_back_first(&mut self) {
         let Some(chunk) = self.chunks.pop_front() else { return };
         self.first += 1;
-        self.give_room_back(chunk.bytes, chunk.place);
+        self.give_room_back(chunk.bytes, &chunk.place);
     }
 
     /// A chunk is no longer where it was.
-    fn give_room_back(&mut self, bytes: usize, place: Place) {
-        if matches!(place, Place::Lost) {
+    fn give_room_back(&mut self, bytes: usize, place: &Place) {
+        if place.is_unwritten() {
+            self.unwritten -= bytes;
+            self.options.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+        } else if let Some(stored) = place.stored() {
+            self.give_up(stored);
+        } else {
             return;
         }
         self.bytes -= bytes as u64;
-        self.options.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
-        if place.is_unwritten() {
-            self.unwritten -= bytes;
-        }
-        self.free.extend(place.file());
+    }
+
+    /// What is stored is no longer needed.
+    fn give_up(&mut self, stored: Stored) {
+        self.leaving += stored.bytes as u64;
+        self.passed.push(stored);
     }
 
     /// A chunk is lost: those who have not read it yet miss what was in it for them.
@@ -448,7 +461,7 @@ impl Spill {
         let bytes = chunk.bytes;
         let place = std::mem::replace(&mut chunk.place, Place::Lost);
         let owed = std::mem::take(&mut chunk.owed);
-        self.give_room_back(bytes, place);
+        self.give_room_back(bytes, &place);
         let there = self.laggards.values().filter(|laggard| laggard.chunk == number);
         self.stirred.extend(there.map(|laggard| laggard.connection));
         for owed in owed {
@@ -480,117 +493,5 @@ impl Spill {
     /// Takes what listeners miss that had been taken for them: their session, their tag, how many.
     pub(crate) fn take_lost(&mut self) -> Vec<(SessionId, u64, Lost)> {
         std::mem::take(&mut self.lost)
-    }
-
-    // ---- the disk ----
-
-    /// The next work for the disk, if any.
-    pub(crate) fn next_job(&mut self) -> Option<SpillJob> {
-        self.next_read().or_else(|| self.next_write()).or_else(|| self.next_removal()).map(SpillJob)
-    }
-
-    fn next_read(&mut self) -> Option<Work> {
-        while self.reads < READS_MAX {
-            let number = self.wanted.pop_front()?;
-            let Some(at) = number.checked_sub(self.first) else { continue };
-            let Some(chunk) = self.chunks.get_mut(at as usize) else { continue };
-            let Place::Wanted(stored) = chunk.place else { continue };
-            chunk.place = Place::Loading;
-            self.reads += 1;
-            return Some(Work::Read { chunk: number, stored, bytes: chunk.bytes });
-        }
-        None
-    }
-
-    fn next_write(&mut self) -> Option<Work> {
-        if self.yields {
-            return None;
-        }
-        self.next_write = self.next_write.max(self.first);
-        let from = (self.next_write - self.first) as usize;
-        let most = self.options.chunk_bytes;
-        let kept = self.chunks.iter().rev().take(KEPT).take_while(|chunk| chunk.bytes <= most);
-        let count = self.chunks.len() - kept.count();
-        let mut chunks = self.chunks.iter_mut().take(count).skip(from);
-        let (chunk, bytes) = chunks.find_map(|chunk| {
-            self.next_write += 1;
-            let Place::Filled(bytes) = &chunk.place else { return None };
-            let bytes = Arc::clone(bytes);
-            chunk.place = Place::Writing(Arc::clone(&bytes));
-            Some((self.next_write - 1, bytes))
-        })?;
-        let fitting = self.free.iter().position(|file| file.bytes >= bytes.len() as u64);
-        let is_new = fitting.is_none();
-        let file = match fitting {
-            Some(at) => self.free.swap_remove(at),
-            None => {
-                self.files += 1;
-                File { number: self.files, bytes: bytes.len().max(self.options.chunk_bytes) as u64 }
-            }
-        };
-        Some(Work::Write { chunk, file, is_new, bytes })
-    }
-
-    /// Without laggards there is nothing to keep files for, and few are enough with them.
-    fn next_removal(&mut self) -> Option<Work> {
-        let mut files = std::mem::take(&mut self.broken);
-        let kept = if self.laggards.is_empty() || self.yields { 0 } else { FREE_MAX };
-        // One that had a single large message is not kept for small ones.
-        let most = self.options.chunk_bytes as u64;
-        files.extend(self.free.extract_if(.., |file| file.bytes > most));
-        files.extend(self.free.drain(kept.min(self.free.len())..));
-        if files.is_empty() { None } else { Some(Work::Remove { files }) }
-    }
-
-    /// A job ended.
-    pub(crate) fn done(&mut self, done: SpillDone) {
-        let (number, file, result) = match done.0 {
-            Outcome::Removed => return,
-            Outcome::Written { chunk, file, result } => {
-                (chunk, file, result.map(|sum| (Stored { file, sum }, None)))
-            }
-            Outcome::Read { chunk, stored, result } => {
-                self.reads -= 1;
-                (chunk, stored.file, result.map(|bytes| (stored, Some(Arc::new(bytes)))))
-            }
-        };
-        let at = number.checked_sub(self.first).map(|at| at as usize);
-        let chunk = at.and_then(|at| self.chunks.get_mut(at));
-        let chunk = chunk.filter(|chunk| chunk.is_worked_on());
-        match (result, chunk) {
-            (Ok((stored, read)), Some(chunk)) => {
-                if let Place::Writing(_) = chunk.place {
-                    self.unwritten -= chunk.bytes;
-                }
-                let bytes = read.or_else(|| chunk.in_memory().cloned());
-                let bytes = bytes.expect("what was being written is in memory");
-                chunk.place = Place::Loaded(stored, bytes);
-                self.loaded.push_back(number);
-                self.unload();
-                let there = self.laggards.values().filter(|laggard| laggard.chunk == number);
-                self.stirred.extend(there.map(|laggard| laggard.connection));
-            }
-            // Nobody needs the chunk any more.
-            (Ok(_), None) => self.free.push(file),
-            (Err(why), chunk) => {
-                let is_needed = chunk.is_some();
-                self.stats.failures += 1;
-                self.stats.last_failure = Some(why);
-                self.broken.push(file);
-                if is_needed {
-                    self.lose(number, SpillLoss::FailedDisk);
-                }
-            }
-        }
-    }
-
-    /// Frees the memory of chunks that have had it longest.
-    fn unload(&mut self) {
-        while self.loaded.len() > self.options.loaded_max.max(1) {
-            let at = self.loaded.pop_front().and_then(|oldest| oldest.checked_sub(self.first));
-            if let Some(chunk) = at.and_then(|at| self.chunks.get_mut(at as usize)) {
-                chunk.unload();
-            }
-        }
     }
 }

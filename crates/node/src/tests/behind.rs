@@ -41,7 +41,7 @@ fn a_piece_that_comes_from_the_disk_is_handed_out_in_many_turns() {
         world.node.end_turn(world.now);
         let jobs: Vec<_> = std::iter::from_fn(|| world.node.next_spill_job()).collect();
         for job in jobs {
-            world.node.spill_done(job.run(&world.spill));
+            world.node.spill_done(world.spill_store.run(job, &world.spill));
         }
         loop {
             let unsent = || slots.iter().map(|slot| world.node.unsent(*slot)).sum::<usize>();

@@ -5,7 +5,7 @@
 //! end inside; `a<` alone: nothing. `hold` keeps parcels back, `carry` delivers them.
 
 use super::{administer, small_journal, start};
-use crate::{Node, Options, Parcel, WaitsFor, shard_of};
+use crate::{Node, Options, Parcel, SpillStore, WaitsFor, shard_of};
 use angarium_engine::limits::Limits;
 use angarium_engine::{Bound, ConnectionId, Quota, Request, ShardId, Time};
 use angarium_journal::FaultyStorage;
@@ -36,8 +36,9 @@ struct Client {
 pub(super) struct Broker {
     pub(super) nodes: Vec<Node>,
     pub(super) disk: FaultyStorage,
-    /// Those of the spill logs, by shard.
-    pub(super) spills: Vec<FaultyStorage>,
+    /// That of the spill logs, and what is on it.
+    pub(super) spill: FaultyStorage,
+    spill_store: SpillStore,
     now: Time,
     clients: BTreeMap<String, Client>,
     /// From, to and what; in order for each pair.
@@ -63,8 +64,9 @@ impl Broker {
         let now = Time(1_000_000_000);
         let nodes = start(&disk, now, shards, options);
         let (clients, parcels) = (BTreeMap::new(), VecDeque::new());
-        let spills = (0..shards).map(|_| FaultyStorage::new(2)).collect();
-        let mut broker = Broker { nodes, disk, spills, now, clients, parcels, holds: false };
+        let (spill, spill_store) = (FaultyStorage::new(2), nodes[0].spill_store());
+        let mut broker =
+            Broker { nodes, disk, spill, spill_store, now, clients, parcels, holds: false };
         broker.settle_down();
         broker
     }
@@ -251,7 +253,7 @@ impl Broker {
     }
 
     fn turn_of(&mut self, shard: usize) -> bool {
-        let Broker { nodes, disk, spills, now, clients, parcels, .. } = self;
+        let Broker { nodes, disk, spill, spill_store, now, clients, parcels, .. } = self;
         let (node, now) = (&mut nodes[shard], *now);
         node.end_turn(now);
         let mut is_busy = node.has_work();
@@ -260,7 +262,7 @@ impl Broker {
             is_busy = true;
         }
         while let Some(job) = node.next_spill_job() {
-            node.spill_done(job.run(&spills[shard]));
+            node.spill_done(spill_store.run(job, spill));
             is_busy = true;
         }
         while let Some(asked) = node.next_verification() {

@@ -1,7 +1,7 @@
 //! A node with NATS clients that take no more than they are told to.
 
 use super::host::options;
-use crate::{Node, Options, SpillJob};
+use crate::{Node, Options, SpillJob, SpillStore};
 use angarium_engine::{ConnectionId, Time};
 use angarium_journal::FaultyStorage;
 use angarium_protocol::nats::codec::{Headers, ServerOp};
@@ -16,6 +16,7 @@ pub(super) struct World {
     pub(super) node: Node,
     pub(super) disk: FaultyStorage,
     pub(super) spill: FaultyStorage,
+    pub(super) spill_store: SpillStore,
     pub(super) now: Time,
     pub(super) clients: Vec<Client>,
     pub(super) holds_jobs: bool,
@@ -46,8 +47,9 @@ impl World {
         for name in ["guest", "ann"] {
             node.make_user(now, "/", (name, "secret"), false).unwrap();
         }
-        let (spill, clients) = (FaultyStorage::new(2), Vec::new());
-        World { node, disk, spill, now, clients, holds_jobs: false, jobs: Vec::new() }
+        let (spill, spill_store) = (FaultyStorage::new(2), node.spill_store());
+        let (clients, jobs) = (Vec::new(), Vec::new());
+        World { node, disk, spill, spill_store, now, clients, holds_jobs: false, jobs }
     }
 
     /// A client that says more in CONNECT.
@@ -102,7 +104,7 @@ impl World {
         self.jobs.extend(std::iter::from_fn(|| self.node.next_spill_job()));
         if !self.holds_jobs {
             for job in self.jobs.drain(..) {
-                self.node.spill_done(job.run(&self.spill));
+                self.node.spill_done(self.spill_store.run(job, &self.spill));
                 is_busy = true;
             }
         }

@@ -5,7 +5,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Files of a folder that are open at once, each up to twice ([`angarium_journal::Disk`]).
 const FOLDER_FILES: u64 = 2 * 128;
-/// What a shard has besides its spill's folder.
+/// What a shard has.
 const SHARD_FILES: u64 = 16;
 /// Connections by HTTP and the socket of administration, and what every process has.
 const OTHER_FILES: u64 = 2 * 256 + 64;
@@ -21,9 +21,9 @@ pub(super) fn clients_max(shards: usize) -> u64 {
     open_max.map_or(u64::MAX, |open_max| left_to_clients(open_max, shards as u64))
 }
 
-/// What the journal, the spill logs and administration leave, but half of all in any case.
+/// What the journal, the store of the spill logs and administration leave, but half of all in any case.
 fn left_to_clients(open_max: u64, shards: u64) -> u64 {
-    let kept = FOLDER_FILES + shards * (FOLDER_FILES + SHARD_FILES) + OTHER_FILES;
+    let kept = 2 * FOLDER_FILES + shards * SHARD_FILES + OTHER_FILES;
     open_max - kept.min(open_max / 2)
 }
 
@@ -34,7 +34,7 @@ mod tests {
     #[test]
     fn clients_have_what_the_broker_does_not_need_itself() {
         for (open_max, shards, expected) in
-            [(524_288, 1, 523_184), (262_144, 16, 256_960), (1_024, 1, 512), (60, 1, 30), (0, 1, 0)]
+            [(524_288, 1, 523_184), (262_144, 16, 260_800), (1_024, 1, 512), (60, 1, 30), (0, 1, 0)]
         {
             assert_eq!(left_to_clients(open_max, shards), expected, "{open_max}, {shards}");
         }

@@ -41,7 +41,7 @@ const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// Accepting rests this long when descriptors have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Where in the data folder the spill log lies.
+/// Where in the data folder the spill logs lie.
 pub(super) const SPILL_FOLDER: &str = "spill";
 
 /// What epoll reports an event for, in the upper half of its data.
@@ -126,6 +126,7 @@ impl Shard {
         node: Node,
         settings: Settings,
         (inbox, neighbours): (Inbox, Neighbours),
+        spill: SpillThread,
         clock: Clock,
     ) -> Result<Shard, String> {
         // Whoever accepts clients looks after them, so that what becomes of them is said once.
@@ -137,9 +138,6 @@ impl Shard {
         let watch = |data| epoll::EventData::new_u64(data);
         epoll::add(&epoll, &inbox, watch(INBOX), epoll::EventFlags::IN)
             .map_err(|error| format!("cannot watch the mailbox: {error}"))?;
-        let own = neighbours.here.0.to_string();
-        let spill = settings.data.join(SPILL_FOLDER).join(own);
-        let spill = SpillThread::open(&spill, neighbours.own().clone())?;
         // So many in all, and at least one for each.
         let shards = neighbours.count() as u64;
         let password_checks_max = settings.password_checks_max.div_ceil(shards);
@@ -413,7 +411,7 @@ impl Shard {
     /// Hands the spill log's work to its thread.
     fn hand_out_spill(&mut self) {
         while let Some(job) = self.node.next_spill_job() {
-            self.spill.start(job);
+            self.spill.carry_out(self.neighbours.here, job);
         }
     }
 

@@ -7,6 +7,7 @@ use super::mailbox::{Inbox, Mailbox, mailbox};
 use super::neighbours::Neighbours;
 use super::shard::{SPILL_FOLDER, Shard};
 use crate::settings::Settings;
+use crate::spill_thread::SpillThread;
 use angarium_engine::{ShardId, Time};
 use angarium_journal::Storage;
 use angarium_node::Node;
@@ -41,6 +42,8 @@ pub struct Running {
     /// Where clients connect, for people.
     pub shown: Vec<String>,
     threads: Vec<JoinHandle<()>>,
+    /// It ends after all shards have.
+    spill: JoinHandle<()>,
     endings: Receiver<Ending>,
 }
 
@@ -85,9 +88,10 @@ pub fn start(start: Start) -> Result<Running, String> {
     let inbox = inboxes.next().ok_or("a broker needs a shard")?;
     let home = (settings.clone(), (inbox, neighbours.clone()), clock);
     let told = teller.clone();
+    let spill_mailboxes = mailboxes.clone();
     let mut threads = vec![spawn(ShardId::HOME, move || {
         let _teller = Teller(told);
-        match open_home(home, storage, recover) {
+        match open_home(home, storage, recover, spill_mailboxes) {
             Ok((mut shard, opened)) => {
                 if ready.send(Ok(opened)).is_ok() {
                     shard.run();
@@ -105,17 +109,18 @@ pub fn start(start: Start) -> Result<Running, String> {
         let shard = ShardId(at);
         let (settings, neighbours) = (settings.clone(), neighbours.seen_by(shard));
         let (introduction, join) = (Arc::clone(&introduction), Arc::clone(&join));
-        let (clock, told) = (clock, teller.clone());
+        let (clock, spill, told) = (clock, opened.spill.clone(), teller.clone());
         threads.push(spawn(shard, move || {
             let _teller = Teller(told);
             let node = join(shard, &introduction).expect("home introduces itself well");
-            match Shard::new(node, settings, (inbox, neighbours), clock) {
+            match Shard::new(node, settings, (inbox, neighbours), spill, clock) {
                 Ok(mut shard) => shard.run(),
                 Err(error) => panic!("shard {at} cannot start: {error}"),
             }
         })?);
     }
-    Ok(Running { mailboxes, shown: opened.shown, threads, endings })
+    let spill = opened.spill_thread;
+    Ok(Running { mailboxes, shown: opened.shown, threads, spill, endings })
 }
 
 impl Running {
@@ -130,7 +135,7 @@ impl Running {
         for thread in self.threads {
             thread.join().map_err(|_| "a shard's thread panicked".to_owned())?;
         }
-        Ok(())
+        self.spill.join().map_err(|_| "the spill log's thread panicked".to_owned())
     }
 }
 
@@ -145,23 +150,26 @@ fn spawn(shard: ShardId, run: impl FnOnce() + Send + 'static) -> Result<JoinHand
 struct Opened {
     shown: Vec<String>,
     introduction: Vec<Vec<u8>>,
+    spill: SpillThread,
+    spill_thread: JoinHandle<()>,
 }
 
 fn open_home(
     (settings, ends, clock): (Settings, (Inbox, Neighbours), Clock),
     storage: Arc<dyn Storage>,
     recover: Recover,
+    mailboxes: Vec<Mailbox>,
 ) -> Result<(Shard, Opened), String> {
     // Ports are taken before the store is read, so that one in use is told at once, and opened
     // after it, so that no client is cut off by a store that cannot be read.
     let bound = listeners::bind_all(&settings)?;
     let mut node = recover(&*storage, clock.now())?;
-    // What an earlier process left there, with more shards perhaps, is nobody's now.
-    let _ = std::fs::remove_dir_all(settings.data.join(SPILL_FOLDER));
+    let folder = settings.data.join(SPILL_FOLDER);
+    let (spill, spill_thread) = SpillThread::start(&folder, node.spill_store(), mailboxes)?;
     let introduction = node.introduction();
-    let mut shard = Shard::new(node, settings.clone(), ends, clock)?;
+    let mut shard = Shard::new(node, settings.clone(), ends, spill.clone(), clock)?;
     let listeners = listeners::listen_all(bound, &settings)?;
     let shown = listeners.iter().map(|listener| listener.shown.clone()).collect();
     shard.open(storage, listeners);
-    Ok((shard, Opened { shown, introduction }))
+    Ok((shard, Opened { shown, introduction, spill, spill_thread }))
 }

@@ -11,7 +11,9 @@ use crate::network::Place;
 use crate::random::Random;
 use angarium_engine::{ShardId, Time};
 use angarium_journal::{Done, FaultyStorage, Job, State};
-use angarium_node::{Node, Options, Parcel, ReadDone, SpillDone, Verification};
+use angarium_node::{
+    Node, Options, Parcel, ReadDone, SpillDone, SpillJob, SpillStore, Verification,
+};
 use angarium_protocol::{Authentication, Peer};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -26,6 +28,8 @@ pub(super) struct Broker {
     nodes: Vec<Node>,
     /// What they are made with, but for the shard.
     options: Options,
+    /// That of all shards' spill logs.
+    spill_store: SpillStore,
     /// Shards with a job of the spill log under way: each does them one after the other.
     spilling: BTreeSet<usize>,
     /// On their way, oldest first.
@@ -41,6 +45,7 @@ impl Broker {
     ) -> Result<Broker, String> {
         let home = Node::recover(options.clone(), disk, now)?;
         Ok(Broker {
+            spill_store: home.spill_store(),
             nodes: vec![home],
             options,
             spilling: BTreeSet::new(),
@@ -225,6 +230,11 @@ impl Broker {
     /// A read ended.
     pub(super) fn read_done(&mut self, now: Time, done: ReadDone) {
         self.nodes[HOME].read_done(now, done);
+    }
+
+    /// A job of a spill log takes place.
+    pub(super) fn spill(&mut self, job: SpillJob, disk: &FaultyStorage) -> SpillDone {
+        self.spill_store.run(job, disk)
     }
 
     /// A job of a shard's spill log ended.

@@ -47,7 +47,10 @@ impl World {
         let done = match self.flights.remove(&number) {
             Some(Flight::Job(job)) => Flight::JobDone(job.run(&self.disk)),
             Some(Flight::Read(read)) => Flight::ReadDone(read.run(&self.disk)),
-            Some(Flight::Spill(shard, job)) => Flight::SpillDone(shard, self.spool(shard, job)),
+            Some(Flight::Spill(shard, job)) => match self.spool(job) {
+                Some(done) => Flight::SpillDone(shard, done),
+                None => return Ok(()),
+            },
             // Done already, and on its way to the node.
             Some(other) => {
                 self.flights.insert(number, other);

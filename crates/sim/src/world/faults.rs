@@ -256,9 +256,7 @@ impl World {
     fn recover(&mut self) -> Result<Broker, String> {
         let seed = self.random.draw();
         self.heal_spool();
-        for disk in &self.spill_disks {
-            clear_spill(disk).map_err(|error| error.to_string())?;
-        }
+        clear_spill(&self.spill_disk).map_err(|error| error.to_string())?;
         Broker::recover(self.options(seed), &self.disk, self.now)
     }
 

@@ -93,7 +93,7 @@ pub struct World {
     numbers: Numbers,
     disk: FaultyStorage,
     /// Where direct messages wait for slow clients, by shard.
-    spill_disks: Vec<FaultyStorage>,
+    spill_disk: FaultyStorage,
     /// Chance in what goes wrong there.
     spool_random: Random,
     /// Before so many of their next jobs something there is damaged.
@@ -146,7 +146,6 @@ impl World {
         if canary == Some(Canary::SyncLies) {
             disk.lie();
         }
-        let shards = plan.shards.count;
         let mut world = World {
             now: START,
             random,
@@ -158,7 +157,7 @@ impl World {
             disk,
             spool_random: Random::new(seed ^ SPOOLED),
             spool_rots: 0,
-            spill_disks: (0..shards).map(|_| FaultyStorage::new(1)).collect(),
+            spill_disk: FaultyStorage::new(1),
             broker: None,
             flights: BTreeMap::new(),
             clients: Vec::new(),

@@ -1,5 +1,4 @@
-//! The disks on which direct messages wait for slow clients, and what goes wrong with them. They are
-//! pieces of one device: what befalls one befalls all.
+//! The disk on which direct messages wait for slow clients, and what goes wrong with it.
 
 use super::disk_work::Flight;
 use super::faults::Fault;
@@ -38,15 +37,12 @@ impl World {
                 self.note(Event::Fault(SPOOL_FAILS));
                 let (after, is_lasting) =
                     (self.spool_random.below(4), self.spool_random.percent(50));
-                for disk in &self.spill_disks {
-                    disk.fail_at(disk.operations() + after, DiskFault::Io, is_lasting);
-                }
+                let disk = &self.spill_disk;
+                disk.fail_at(disk.operations() + after, DiskFault::Io, is_lasting);
             }
             Fault::SpoolFull => {
                 self.note(Event::Fault(SPOOL_FULL));
-                for disk in &self.spill_disks {
-                    disk.set_capacity(Some(disk.used()));
-                }
+                self.spill_disk.set_capacity(Some(self.spill_disk.used()));
             }
             Fault::SpoolRots => {
                 self.note(Event::Fault(SPOOL_ROTS));
@@ -60,31 +56,31 @@ impl World {
     }
 
     /// A job is about to be done, before which something may be damaged.
-    pub(super) fn spool(&mut self, shard: usize, job: SpillJob) -> SpillDone {
+    pub(super) fn spool(&mut self, job: SpillJob) -> Option<SpillDone> {
         if self.canary == Some(Canary::SpoolRots) {
             self.rot_spool();
         } else if self.spool_rots > 0 {
             self.spool_rots -= 1;
             self.rot_spool();
         }
-        job.run(&self.spill_disks[shard])
+        let broker = self.broker.as_mut()?;
+        Some(broker.spill(job, &self.spill_disk))
     }
 
     /// Flips a bit in some files and cuts others short.
     fn rot_spool(&mut self) {
         let random = &mut self.spool_random;
-        for disk in &self.spill_disks {
-            for name in disk.list().unwrap_or_default() {
-                let size = disk.size(&name).unwrap_or(0);
-                if size == 0 || !random.percent(ROTTEN_PERCENT) {
-                    continue;
-                }
-                let at = random.below(size);
-                if random.percent(50) {
-                    disk.flip(&name, at, 1 << random.below(8));
-                } else {
-                    disk.edit(&name, |bytes| bytes.truncate(at as usize));
-                }
+        let disk = &self.spill_disk;
+        for name in disk.list().unwrap_or_default() {
+            let size = disk.size(&name).unwrap_or(0);
+            if size == 0 || !random.percent(ROTTEN_PERCENT) {
+                continue;
+            }
+            let at = random.below(size);
+            if random.percent(50) {
+                disk.flip(&name, at, 1 << random.below(8));
+            } else {
+                disk.edit(&name, |bytes| bytes.truncate(at as usize));
             }
         }
     }
@@ -92,13 +88,11 @@ impl World {
     /// Ends what is wrong, but for what has been damaged.
     pub(super) fn heal_spool(&mut self) {
         self.spool_rots = 0;
-        for disk in &self.spill_disks {
-            disk.heal();
-            disk.set_capacity(None);
-        }
+        self.spill_disk.heal();
+        self.spill_disk.set_capacity(None);
     }
 
-    /// How much longer work takes because it is for these disks.
+    /// How much longer work takes because it is for this disk.
     pub(super) fn spool_delay(&mut self, flight: &Flight) -> u64 {
         let slowest = self.plan.spool.slowness_max;
         let is_slow = slowest > 0 && matches!(flight, Flight::Spill(..));

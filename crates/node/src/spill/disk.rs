@@ -1,0 +1,118 @@
+//! The log and the disk: which jobs it hands out for its chunks, and what their results are to it.
+
+use super::chunk::{Chunk, Place};
+use super::job::{Outcome, SpillDone, SpillJob, Work};
+use super::loss::SpillLoss;
+use super::store::Stored;
+use super::{KEPT, Spill};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Chunks being read at once.
+const READS_MAX: usize = 4;
+
+impl Spill {
+    /// The next work for the disk, if any.
+    pub(crate) fn next_job(&mut self) -> Option<SpillJob> {
+        self.next_read().or_else(|| self.next_write()).or_else(|| self.next_removal()).map(SpillJob)
+    }
+
+    fn next_read(&mut self) -> Option<Work> {
+        while self.reads < READS_MAX {
+            let number = self.wanted.pop_front()?;
+            let Some(at) = number.checked_sub(self.first) else { continue };
+            let Some(chunk) = self.chunks.get_mut(at as usize) else { continue };
+            let Place::Wanted(stored) = chunk.place else { continue };
+            chunk.place = Place::Loading(stored);
+            self.reads += 1;
+            return Some(Work::Read { chunk: number, stored });
+        }
+        None
+    }
+
+    fn next_write(&mut self) -> Option<Work> {
+        if self.yields {
+            return None;
+        }
+        self.next_write = self.next_write.max(self.first);
+        let from = (self.next_write - self.first) as usize;
+        let most = self.options.chunk_bytes;
+        let kept = self.chunks.iter().rev().take(KEPT).take_while(|chunk| chunk.bytes <= most);
+        let count = self.chunks.len() - kept.count();
+        let mut chunks = self.chunks.iter_mut().take(count).skip(from);
+        let (chunk, bytes) = chunks.find_map(|chunk| {
+            self.next_write += 1;
+            let Place::Filled(bytes) = &chunk.place else { return None };
+            let bytes = Arc::clone(bytes);
+            chunk.place = Place::Writing(Arc::clone(&bytes));
+            Some((self.next_write - 1, bytes))
+        })?;
+        Some(Work::Write { chunk, bytes })
+    }
+
+    fn next_removal(&mut self) -> Option<Work> {
+        let passed = std::mem::take(&mut self.passed);
+        if passed.is_empty() { None } else { Some(Work::Remove(passed)) }
+    }
+
+    /// A job ended.
+    pub(crate) fn done(&mut self, done: SpillDone) {
+        match done.0 {
+            Outcome::Removed { bytes } => self.leaving -= bytes as u64,
+            Outcome::Written { chunk, result } => match result {
+                Ok(stored) => self.written(chunk, stored),
+                Err(why) => self.failed(chunk, why),
+            },
+            Outcome::Read { chunk, stored, result } => {
+                self.reads -= 1;
+                match result {
+                    Ok(bytes) => self.loaded(chunk, stored, Arc::new(bytes)),
+                    Err(why) => self.failed(chunk, why),
+                }
+            }
+        }
+    }
+
+    /// The chunk that a job was about, where it is still needed.
+    fn worked_on(&mut self, number: u64) -> Option<&mut Chunk> {
+        let at = number.checked_sub(self.first)?;
+        self.chunks.get_mut(at as usize).filter(|chunk| chunk.is_worked_on())
+    }
+
+    fn written(&mut self, number: u64, stored: Stored) {
+        let Some(chunk) = self.worked_on(number) else { return self.give_up(stored) };
+        let filled = Arc::clone(chunk.in_memory().expect("what is being written is in memory"));
+        // From now on it takes the room of its file, which the store has counted.
+        self.unwritten -= filled.len();
+        self.options.bytes.fetch_sub(filled.len() as u64, Ordering::Relaxed);
+        self.loaded(number, stored, filled);
+    }
+
+    /// A chunk is on the disk and in memory.
+    fn loaded(&mut self, number: u64, stored: Stored, bytes: Arc<Vec<u8>>) {
+        let Some(chunk) = self.worked_on(number) else { return };
+        chunk.place = Place::Loaded(stored, bytes);
+        self.loaded.push_back(number);
+        self.unload();
+        let there = self.laggards.values().filter(|laggard| laggard.chunk == number);
+        self.stirred.extend(there.map(|laggard| laggard.connection));
+    }
+
+    fn failed(&mut self, number: u64, why: String) {
+        self.stats.failures += 1;
+        self.stats.last_failure = Some(why);
+        if self.worked_on(number).is_some() {
+            self.lose(number, SpillLoss::FailedDisk);
+        }
+    }
+
+    /// Frees the memory of chunks that have had it longest.
+    fn unload(&mut self) {
+        while self.loaded.len() > self.options.loaded_max.max(1) {
+            let at = self.loaded.pop_front().and_then(|oldest| oldest.checked_sub(self.first));
+            if let Some(chunk) = at.and_then(|at| self.chunks.get_mut(at as usize)) {
+                chunk.unload();
+            }
+        }
+    }
+}

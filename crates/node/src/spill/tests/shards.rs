@@ -1,0 +1,158 @@
+//! The logs of several shards, whose laggards wait for the same messages.
+
+use super::*;
+
+#[test]
+fn shards_share_the_room_and_each_keeps_its_part() {
+    const CHUNKS: u64 = 12;
+    let bytes_max = CHUNKS << 20;
+    let options = SpillOptions { bytes_max, ..SpillOptions::default() };
+    let mut worlds = World::shards(&options, 3);
+    let bytes = |world: &World| (world.spill.bytes + world.spill.open.len() as u64) >> 20;
+    let store = |world: &mut World, chunks: u64| {
+        for _ in 0..(chunks << 20) / LARGE as u64 {
+            assert_eq!(world.store("a", LARGE), "a");
+            world.work();
+        }
+        bytes(world)
+    };
+    // One alone has all of it.
+    assert!((10..=CHUNKS).contains(&store(&mut worlds[0], 20)));
+    // Another one takes its part, and the first one gives way as soon as it looks.
+    worlds[1].emission = 1_000;
+    let part = store(&mut worlds[1], 9);
+    assert!((3..=4).contains(&part), "{part}");
+    assert!(worlds[0].missed[&'a'] > 0 && worlds[1].missed[&'a'] > 0);
+    worlds[0].spill.give_way();
+    worlds[0].work();
+    let all = options.bytes.load(Ordering::Relaxed);
+    assert!(all <= bytes_max, "{all}");
+    for world in &mut worlds {
+        for name in world.laggards.keys().copied().collect::<Vec<_>>() {
+            world.drain(name);
+        }
+        world.work();
+    }
+    assert_eq!(options.bytes.load(Ordering::Relaxed), 0);
+    assert_eq!(worlds[0].files(), 0);
+}
+
+/// Shards with laggards that hear the same messages, one after the other by so many messages.
+fn alike(
+    options: &SpillOptions,
+    shards: usize,
+    behind: u64,
+    messages: u64,
+    bytes: usize,
+) -> Vec<World> {
+    let mut worlds = World::shards(options, shards);
+    for number in 0..messages + behind * shards as u64 {
+        for (world, behind) in worlds.iter_mut().zip((0..).step_by(behind as usize)) {
+            if (behind..messages + behind).contains(&number) {
+                world.store("ab", bytes);
+                world.work();
+            }
+        }
+    }
+    worlds
+}
+
+#[test]
+fn what_several_shards_wait_for_is_stored_once() {
+    for (bytes, messages, most) in [(LARGE, 300, 3), (100, 100_000, 60)] {
+        let options = SpillOptions::default();
+        let used = |shards| alike(&options, shards, 7, messages, bytes)[0].disk.used();
+        let (one, four) = (used(1), used(4));
+        assert!(one > (messages - 30) * bytes as u64 / 2, "{one}");
+        let more = 100 * (four.saturating_sub(one)) / one / 3;
+        assert!(more <= most, "{more} in a hundred more for each shard of {bytes} bytes");
+    }
+}
+
+#[test]
+fn what_is_stored_once_is_there_for_each() {
+    // Whoever is done first, or loses it, the others have all of it.
+    let numbers: Vec<u64> = (1..=400).collect();
+    for first in 0..3 {
+        let options = SpillOptions::default();
+        let mut worlds = alike(&options, 3, 5, 400, LARGE);
+        worlds.iter_mut().for_each(|world| world.spill.chunks.iter_mut().for_each(Chunk::unload));
+        worlds.rotate_left(first);
+        for world in &mut worlds {
+            assert_eq!(world.drain('b'), numbers);
+            assert_eq!(world.drain('a'), numbers);
+            world.work();
+            assert!(world.missed.is_empty());
+        }
+        assert_eq!((worlds[0].files(), options.bytes.load(Ordering::Relaxed)), (0, 0));
+    }
+}
+
+#[test]
+fn where_there_is_too_much_all_who_wait_for_the_same_give_way() {
+    let options = SpillOptions { bytes_max: 16 << 20, ..SpillOptions::default() };
+    let mut worlds = alike(&options, 3, 5, 800, LARGE);
+    let (used, all) = (worlds[0].disk.used(), options.bytes.load(Ordering::Relaxed));
+    assert!(used <= 20 << 20 && all <= 16 << 20, "{used} {all}");
+    for world in &mut worlds {
+        for name in ['a', 'b'] {
+            let read = world.drain(name);
+            let missed = world.missed.get(&name).copied().unwrap_or(0);
+            assert_eq!(read.len() as u64 + missed, 800);
+            assert_eq!(read.last(), Some(&800));
+            assert!(read.len() > 80, "{} were there", read.len());
+        }
+        world.work();
+    }
+    assert_eq!((worlds[0].files(), options.bytes.load(Ordering::Relaxed)), (0, 0));
+}
+
+#[test]
+fn what_is_kept_for_little_that_is_copied_is_bounded_too() {
+    const ROOM: u64 = 32 << 20;
+    let options = SpillOptions { bytes_max: ROOM, ..SpillOptions::default() };
+    let mut worlds = World::shards(&options, 2);
+    // One waits for all, and comes and goes; another one for each fifth only, and stays.
+    for number in 1..2_000 {
+        worlds[0].store("a", LARGE);
+        worlds[0].work();
+        worlds[1].emission = number - 1;
+        if number % 5 == 0 {
+            worlds[1].store("b", LARGE);
+        }
+        worlds[1].work();
+        if number % 250 == 0 {
+            worlds[0].drain('a');
+            worlds[0].work();
+        }
+        let all = options.bytes.load(Ordering::Relaxed);
+        assert!(all <= ROOM * 3 / 2 + (4 << 20), "{all} at {number}");
+    }
+    let read = worlds[1].drain('b').len() as u64;
+    assert_eq!(read + worlds[1].missed[&'b'], 399);
+    assert!(read > 20, "{read} were there");
+}
+
+#[test]
+fn what_cannot_be_read_is_missed_by_all_who_have_it_in_common() {
+    let options = SpillOptions::default();
+    let mut worlds = alike(&options, 3, 5, 400, LARGE);
+    let disk = Rc::clone(&worlds[0].disk);
+    let largest = |disk: &FaultyStorage| {
+        let names = disk.list().unwrap();
+        names.into_iter().max_by_key(|name| disk.size(name).unwrap()).unwrap()
+    };
+    disk.flip(&largest(&disk), 70_000, 1);
+    for world in &mut worlds {
+        world.spill.chunks.iter_mut().for_each(Chunk::unload);
+        world.store.borrow_mut().forget_recent();
+        for name in ['a', 'b'] {
+            let read = world.drain(name);
+            let missed = world.missed.get(&name).copied().unwrap_or(0);
+            assert_eq!(read.len() as u64 + missed, 400);
+            assert!((1..=30).contains(&missed), "{missed}");
+        }
+        world.work();
+    }
+    assert_eq!((worlds[0].files(), options.bytes.load(Ordering::Relaxed)), (0, 0));
+}
