@@ -61,12 +61,17 @@ fn a_piece_that_comes_from_the_disk_is_handed_out_in_many_turns() {
 /// A world, and in it one that listens to `s`, with that bound and policy, and takes nothing; and one who
 /// publishes.
 fn stalled(most: u64, laggard: Laggard) -> (World, usize, usize) {
+    stalled_on("SUB s 1\r\n", most, laggard)
+}
+
+/// The same with other subscriptions.
+fn stalled_on(subscriptions: &str, most: u64, laggard: Laggard) -> (World, usize, usize) {
     let mut world = World::new(|options| {
         options.quota = Quota::default().with(Bound::UnsentBytes, most);
         options.quota.laggard = Some(laggard);
     });
     let (slow, publisher) = (world.connect(""), world.connect(""));
-    world.send(slow, "SUB s 1\r\n");
+    world.send(slow, subscriptions);
     world.takes(slow, 0);
     (world, slow, publisher)
 }
@@ -139,13 +144,7 @@ fn one_that_was_choked_goes_on_when_its_oldest_messages_are_dropped() {
 
 #[test]
 fn one_that_has_caught_up_keeps_no_room_for_what_it_was_behind() {
-    let mut world = World::new(|options| {
-        options.quota = Quota::default().with(Bound::UnsentBytes, 8 << 20);
-        options.quota.laggard = Some(Laggard::DropOldest);
-    });
-    let (slow, publisher) = (world.connect(""), world.connect(""));
-    world.send(slow, "SUB s 1\r\n");
-    world.takes(slow, 0);
+    let (mut world, slow, publisher) = stalled(8 << 20, Laggard::DropOldest);
     world.publish(publisher, "s", 0..9_000);
     let slot = world.clients[slow].slot.unwrap();
     let kept = |world: &World| world.node.world.egress[slot.0 as usize].room_and_copied().0;
@@ -159,13 +158,7 @@ fn one_that_has_caught_up_keeps_no_room_for_what_it_was_behind() {
 /// What one client takes of memory that takes nothing while much is published in messages of `bytes`, and how
 /// many bytes are copied within its output for one read of its publisher at most.
 fn room_and_copied(bytes: usize, subscriptions: &str) -> (usize, usize) {
-    let mut world = World::new(|options| {
-        options.quota = Quota::default().with(Bound::UnsentBytes, 2 << 20);
-        options.quota.laggard = Some(Laggard::DropOldest);
-    });
-    let (slow, publisher) = (world.connect(""), world.connect(""));
-    world.send(slow, subscriptions);
-    world.takes(slow, 0);
+    let (mut world, slow, publisher) = stalled_on(subscriptions, 2 << 20, Laggard::DropOldest);
     let slot = world.clients[slow].slot.unwrap();
     let read = format!("PUB s {bytes}\r\n{:bytes$}\r\n", "").repeat((16 << 10) / (bytes + 14));
     let (mut room_max, mut copied_max, mut before) = (0, 0, 0);
@@ -197,13 +190,8 @@ fn one_that_drops_its_oldest_takes_little_more_than_its_bound_and_copies_little(
 
 #[test]
 fn a_message_that_may_be_dropped_moves_nothing_of_what_waits_before_it() {
-    let mut world = World::new(|options| {
-        options.quota = Quota::default().with(Bound::UnsentBytes, 8 << 20);
-        options.quota.laggard = Some(Laggard::DropNew);
-    });
-    let (slow, publisher) = (world.connect(""), world.connect(""));
-    world.send(slow, "SUB s 1\r\nSUB $LAGGARD.drop-oldest.u 2\r\n");
-    world.takes(slow, 0);
+    let subscriptions = "SUB s 1\r\nSUB $LAGGARD.drop-oldest.u 2\r\n";
+    let (mut world, slow, publisher) = stalled_on(subscriptions, 8 << 20, Laggard::DropNew);
     world.publish(publisher, "s", 0..7_000);
     world.publish(publisher, "u", 7_000..7_001);
     let slot = world.clients[slow].slot.unwrap();
