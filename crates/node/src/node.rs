@@ -549,7 +549,7 @@ impl Node {
     /// whether it still is.
     fn sweep(&mut self, now: Time) {
         self.world.look_for_stalls();
-        self.world.spill.give_way();
+        self.world.spill.sweep();
         self.end_episodes(now);
         for id in self.slots() {
             let proves_nothing = self.proves_nothing(id);

@@ -63,8 +63,15 @@ impl Chunk {
 
     /// Frees its memory, where it is on the disk.
     pub(super) fn unload(&mut self) {
-        if let Place::Loaded(stored, _) = self.place {
-            self.place = Place::Stored(stored);
+        if let Place::Loaded(..) = self.place {
+            self.take_stored(Place::Stored);
+        }
+    }
+
+    /// What of it is on the disk goes on to another place there.
+    pub(super) fn take_stored(&mut self, to: impl FnOnce(Stored) -> Place) {
+        if let Some(stored) = std::mem::replace(&mut self.place, Place::Lost).stored() {
+            self.place = to(stored);
         }
     }
 }
@@ -76,12 +83,12 @@ impl Place {
     }
 
     /// What of it is on the disk.
-    pub(super) fn stored(&self) -> Option<Stored> {
+    pub(super) fn stored(self) -> Option<Stored> {
         match self {
             Place::Stored(stored)
             | Place::Wanted(stored)
             | Place::Loading(stored)
-            | Place::Loaded(stored, _) => Some(*stored),
+            | Place::Loaded(stored, _) => Some(stored),
             Place::Filled(_) | Place::Writing(_) | Place::Lost => None,
         }
     }

@@ -10,6 +10,8 @@ use std::sync::atomic::Ordering;
 
 /// Chunks being read at once.
 const READS_MAX: usize = 4;
+/// Chunks being written at once: what else there is to do on the disk is not to wait for all of them.
+const WRITES_MAX: usize = 4;
 
 impl Spill {
     /// The next work for the disk, if any.
@@ -22,16 +24,16 @@ impl Spill {
             let number = self.wanted.pop_front()?;
             let Some(at) = number.checked_sub(self.first) else { continue };
             let Some(chunk) = self.chunks.get_mut(at as usize) else { continue };
-            let Place::Wanted(stored) = chunk.place else { continue };
-            chunk.place = Place::Loading(stored);
+            let Place::Wanted(Stored { number: stored, bytes, .. }) = chunk.place else { continue };
+            chunk.take_stored(Place::Loading);
             self.reads += 1;
-            return Some(Work::Read { chunk: number, stored });
+            return Some(Work::Read { chunk: number, number: stored, bytes });
         }
         None
     }
 
     fn next_write(&mut self) -> Option<Work> {
-        if self.yields {
+        if self.yields || self.writes >= WRITES_MAX {
             return None;
         }
         self.next_write = self.next_write.max(self.first);
@@ -47,6 +49,7 @@ impl Spill {
             chunk.place = Place::Writing(Arc::clone(&bytes));
             Some((self.next_write - 1, bytes))
         })?;
+        self.writes += 1;
         Some(Work::Write { chunk, bytes })
     }
 
@@ -58,15 +61,18 @@ impl Spill {
     /// A job ended.
     pub(crate) fn done(&mut self, done: SpillDone) {
         match done.0 {
-            Outcome::Removed { bytes } => self.leaving -= bytes as u64,
-            Outcome::Written { chunk, result } => match result {
-                Ok(stored) => self.written(chunk, stored),
-                Err(why) => self.failed(chunk, why),
-            },
-            Outcome::Read { chunk, stored, result } => {
+            Outcome::Removed => {}
+            Outcome::Written { chunk, result } => {
+                self.writes -= 1;
+                match result {
+                    Ok(stored) => self.written(chunk, stored),
+                    Err(why) => self.failed(chunk, why),
+                }
+            }
+            Outcome::Read { chunk, result } => {
                 self.reads -= 1;
                 match result {
-                    Ok(bytes) => self.loaded(chunk, stored, Arc::new(bytes)),
+                    Ok(bytes) => self.read(chunk, Arc::new(bytes)),
                     Err(why) => self.failed(chunk, why),
                 }
             }
@@ -80,22 +86,35 @@ impl Spill {
     }
 
     fn written(&mut self, number: u64, stored: Stored) {
-        let Some(chunk) = self.worked_on(number) else { return self.give_up(stored) };
+        let Some(chunk) = self.worked_on(number) else { return self.give_up(&stored) };
         let filled = Arc::clone(chunk.in_memory().expect("what is being written is in memory"));
+        let bytes = filled.len();
+        chunk.place = Place::Loaded(stored, filled);
         // From now on it takes the room of its file, which the store has counted.
-        self.unwritten -= filled.len();
-        self.options.bytes.fetch_sub(filled.len() as u64, Ordering::Relaxed);
-        self.loaded(number, stored, filled);
+        self.unwritten -= bytes;
+        self.options.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+        self.note_loaded(number);
+    }
+
+    fn read(&mut self, number: u64, bytes: Arc<Vec<u8>>) {
+        if let Some(chunk) = self.worked_on(number) {
+            chunk.take_stored(|stored| Place::Loaded(stored, bytes));
+            self.note_loaded(number);
+        }
     }
 
     /// A chunk is on the disk and in memory.
-    fn loaded(&mut self, number: u64, stored: Stored, bytes: Arc<Vec<u8>>) {
-        let Some(chunk) = self.worked_on(number) else { return };
-        chunk.place = Place::Loaded(stored, bytes);
+    fn note_loaded(&mut self, number: u64) {
         self.loaded.push_back(number);
         self.unload();
         let there = self.laggards.values().filter(|laggard| laggard.chunk == number);
         self.stirred.extend(there.map(|laggard| laggard.connection));
+    }
+
+    /// What is stored is no longer needed.
+    pub(super) fn give_up(&mut self, stored: &Stored) {
+        self.given_up.extend(stored.staying());
+        self.passed.push(stored.number);
     }
 
     fn failed(&mut self, number: u64, why: String) {

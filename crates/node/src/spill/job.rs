@@ -10,9 +10,12 @@ pub struct SpillJob(pub(super) Work);
 
 #[derive(Debug)]
 pub(super) enum Work {
+    /// A chunk is to be stored.
     Write { chunk: u64, bytes: Arc<Vec<u8>> },
-    Read { chunk: u64, stored: Stored },
-    Remove(Vec<Stored>),
+    /// A chunk of so many bytes is to be read that was stored under this number.
+    Read { chunk: u64, number: u64, bytes: usize },
+    /// What was stored under these numbers is no longer needed.
+    Remove(Vec<u64>),
 }
 
 /// A [`SpillJob`]'s result.
@@ -21,17 +24,7 @@ pub struct SpillDone(pub(super) Outcome);
 
 #[derive(Debug)]
 pub(super) enum Outcome {
-    Written {
-        chunk: u64,
-        result: Result<Stored, String>,
-    },
-    Read {
-        chunk: u64,
-        stored: Stored,
-        result: Result<Vec<u8>, String>,
-    },
-    /// Chunks of so many bytes were given back.
-    Removed {
-        bytes: usize,
-    },
+    Written { chunk: u64, result: Result<Stored, String> },
+    Read { chunk: u64, result: Result<Vec<u8>, String> },
+    Removed,
 }

@@ -21,7 +21,7 @@ use self::chunk::{Chunk, Owed, Place};
 use self::laggard::Laggard;
 use self::loss::Losses;
 use self::record::{Recipient, Record};
-use self::store::Stored;
+use self::store::Staying;
 use crate::egress::Whose;
 use angarium_engine::{ConnectionId, Delivery, Lost, MessageView, SessionId, ShardId};
 use angarium_protocol::amended;
@@ -71,8 +71,8 @@ pub struct SpillStats {
     pub messages: u64,
     /// Clients with something in it now.
     pub laggards: u64,
-    /// Bytes in it now that are in memory and on their way to the disk; home's has those on the disk of all
-    /// shards' besides.
+    /// Bytes of the chunk that is being filled; home's has those of all shards' other chunks besides, in
+    /// memory and on the disk.
     pub bytes: u64,
     /// Chunks that could not be written or not be read.
     pub failures: u64,
@@ -109,10 +109,13 @@ pub(crate) struct Spill {
     reads: usize,
     /// Chunks that were put into memory, oldest first.
     loaded: VecDeque<u64>,
-    /// Chunks that are stored and no longer needed.
-    passed: Vec<Stored>,
-    /// Bytes of those that are still there.
-    leaving: u64,
+    /// The numbers of those that are stored and no longer needed.
+    passed: Vec<u64>,
+    /// Files in which something was given up since the last sweep and that others keep still: they are as far
+    /// behind, and will give them up, too.
+    given_up: BTreeMap<u64, Staying>,
+    /// Chunks being written.
+    writes: usize,
     /// Others need the disk more: nothing is written.
     yields: bool,
     /// What listeners miss that had been taken for them.
@@ -165,7 +168,8 @@ impl Spill {
             reads: 0,
             loaded: VecDeque::new(),
             passed: Vec::new(),
-            leaving: 0,
+            given_up: BTreeMap::new(),
+            writes: 0,
             yields: false,
             lost: Vec::new(),
             stirred: VecDeque::new(),
@@ -277,17 +281,34 @@ impl Spill {
         self.give_way();
     }
 
-    /// Gives up what is too much, where that is more than its part. What other shards have copies of leaves
-    /// no room before they give it up, too: they are as far behind, and do.
+    /// Gives up what is too much, where that is more than its part. What others have copies of leaves no room
+    /// before they give it up, too.
     pub(crate) fn give_way(&mut self) {
         while !self.chunks.is_empty() && self.has_too_much() {
             self.lose_first(SpillLoss::Limit);
         }
     }
 
-    fn has_too_much(&self) -> bool {
+    /// The same after a while, in which others have had the time to give up what they had of what was given
+    /// up here.
+    pub(crate) fn sweep(&mut self) {
+        self.given_up.clear();
+        self.give_way();
+    }
+
+    fn has_too_much(&mut self) -> bool {
         let SpillOptions { bytes_max, bytes, .. } = &self.options;
-        let staying = bytes.load(Ordering::Relaxed).saturating_sub(self.leaving);
+        // What is alike takes little room, but who is to have it is in memory.
+        if self.bytes > *bytes_max {
+            return true;
+        }
+        let all = bytes.load(Ordering::Relaxed);
+        if all <= *bytes_max {
+            return false;
+        }
+        self.given_up.retain(|_, staying| staying.room().is_some());
+        let others: u64 = self.given_up.values().filter_map(Staying::room).sum();
+        let staying = all.saturating_sub(others);
         // Of little that is copied, much may be kept: nobody's part may make it more than that.
         let part = if staying > bytes_max + bytes_max / 2 { 0 } else { self.own_max };
         staying > *bytes_max && self.bytes > part
@@ -409,8 +430,8 @@ impl Spill {
     /// Has a chunk read.
     fn want(&mut self, number: u64) {
         let chunk = &mut self.chunks[(number - self.first) as usize];
-        if let Place::Stored(stored) = chunk.place {
-            chunk.place = Place::Wanted(stored);
+        if let Place::Stored(_) = chunk.place {
+            chunk.take_stored(Place::Wanted);
             self.wanted.push_back(number);
         }
     }
@@ -432,26 +453,20 @@ impl Spill {
     fn give_back_first(&mut self) {
         let Some(chunk) = self.chunks.pop_front() else { return };
         self.first += 1;
-        self.give_room_back(chunk.bytes, &chunk.place);
+        self.give_room_back(chunk.bytes, chunk.place);
     }
 
     /// A chunk is no longer where it was.
-    fn give_room_back(&mut self, bytes: usize, place: &Place) {
+    fn give_room_back(&mut self, bytes: usize, place: Place) {
         if place.is_unwritten() {
             self.unwritten -= bytes;
             self.options.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
         } else if let Some(stored) = place.stored() {
-            self.give_up(stored);
+            self.give_up(&stored);
         } else {
             return;
         }
         self.bytes -= bytes as u64;
-    }
-
-    /// What is stored is no longer needed.
-    fn give_up(&mut self, stored: Stored) {
-        self.leaving += stored.bytes as u64;
-        self.passed.push(stored);
     }
 
     /// A chunk is lost: those who have not read it yet miss what was in it for them.
@@ -461,7 +476,7 @@ impl Spill {
         let bytes = chunk.bytes;
         let place = std::mem::replace(&mut chunk.place, Place::Lost);
         let owed = std::mem::take(&mut chunk.owed);
-        self.give_room_back(bytes, &place);
+        self.give_room_back(bytes, place);
         let there = self.laggards.values().filter(|laggard| laggard.chunk == number);
         self.stirred.extend(there.map(|laggard| laggard.connection));
         for owed in owed {

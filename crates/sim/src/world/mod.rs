@@ -92,7 +92,7 @@ pub struct World {
     history: History,
     numbers: Numbers,
     disk: FaultyStorage,
-    /// Where direct messages wait for slow clients, by shard.
+    /// Where direct messages wait for slow clients.
     spill_disk: FaultyStorage,
     /// Chance in what goes wrong there.
     spool_random: Random,

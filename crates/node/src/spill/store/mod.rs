@@ -1,39 +1,35 @@
 //! The files of a broker's spill logs, all shards': where their chunks are, each message stored once however
 //! many shards have clients that wait for it.
 //!
-//! A shard writes a chunk, and reads and gives back the same: nothing of it says that parts are copies of what
-//! another shard has written. A file stays for as long as one needs it, or has copies of it. Knows chunks,
-//! and nothing of cursors. One owner has it and carries out all shards' jobs, one after the other.
+//! A shard writes a chunk, and reads and gives back the same: it does not see that parts are copies of what
+//! another one has written. A file stays for as long as a log wants its chunk, or one with copies of it.
+//! Knows chunks, and nothing of cursors. One owner has it and carries out all shards' jobs, one after the
+//! other.
 
 mod copies;
 mod files;
+mod recent;
+mod room;
 mod twins;
 
-use self::copies::Copy;
+use self::copies::{Copy, Origin};
 use self::files::{File, Files};
+use self::recent::Recent;
+use self::room::Claim;
 use self::twins::Twins;
 use super::SpillOptions;
 use super::job::{Outcome, SpillDone, SpillJob, Work};
 use angarium_journal::{Storage, checksum};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Weak};
 
 pub use files::clear_spill;
+pub(super) use room::{Staying, Stored};
 
-/// Own bytes of chunks that are in memory, to be compared with others'.
-const RECENT_BYTES_MAX: usize = 16 << 20;
-
-/// A chunk that is stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stored {
-    /// Tells it from all others that are or were.
-    pub(super) number: u64,
-    /// Its bytes, however many of them are copies.
-    pub(super) bytes: usize,
-}
-
+/// What is copied of a chunk keeps all of its file: it is to be worth it, an eighth of the file or more.
+const WORTH: usize = 8;
 /// What is stored of all spill logs, and in which files.
 #[derive(Debug)]
 pub struct SpillStore {
@@ -44,7 +40,7 @@ pub struct SpillStore {
     kept: BTreeMap<u64, Kept>,
     last: u64,
     files: Files,
-    /// Bytes that the logs have in memory and in files: those in files are counted here.
+    /// Bytes that the logs have in memory, and those of files.
     room: Arc<AtomicU64>,
 }
 
@@ -69,14 +65,16 @@ impl Part {
 #[derive(Debug)]
 struct Kept {
     file: File,
+    claim: Weak<Claim>,
     own: Part,
     list: Part,
-    /// The chunks that it has copies of.
+    /// The chunks that it has copies of, for as long as its log wants it.
     origins: BTreeSet<u64>,
-    /// How many chunks have copies of it.
+    /// How many chunks that are wanted have copies of it.
     copied_by: usize,
-    /// Its shard may still want it.
+    /// Its log may still want it.
     is_wanted: bool,
+    /// Its own bytes are not what they were.
     is_broken: bool,
 }
 
@@ -103,12 +101,12 @@ impl SpillStore {
                 let result = self.write(bytes, storage).map_err(|error| error.to_string());
                 Outcome::Written { chunk, result }
             }
-            Work::Read { chunk, stored } => {
-                Outcome::Read { chunk, stored, result: self.read(stored, storage) }
+            Work::Read { chunk, number, bytes } => {
+                Outcome::Read { chunk, result: self.read(number, bytes, storage) }
             }
-            Work::Remove(chunks) => {
-                chunks.iter().for_each(|chunk| self.give_back(chunk.number, storage));
-                Outcome::Removed { bytes: chunks.iter().map(|chunk| chunk.bytes).sum() }
+            Work::Remove(numbers) => {
+                numbers.into_iter().for_each(|number| self.give_back(number, storage));
+                Outcome::Removed
             }
         })
     }
@@ -117,7 +115,14 @@ impl SpillStore {
     fn write(&mut self, chunk: Arc<Vec<u8>>, storage: &dyn Storage) -> io::Result<Stored> {
         self.last += 1;
         let number = self.last;
-        let copies = self.find_copies(&chunk, storage);
+        let copies = if self.has_twins { self.find_copies(&chunk, storage) } else { Vec::new() };
+        let origins: BTreeSet<u64> = copies.iter().map(|copy| copy.origin.chunk).collect();
+        let claims: Option<Vec<_>> = origins.iter().map(|origin| self.claim(*origin)).collect();
+        // Where a log has just given an origin up, all is stored anew.
+        let (copies, origins, claims) = match claims {
+            Some(claims) => (copies, origins, claims),
+            None => Default::default(),
+        };
         let own = match &copies[..] {
             [] => Arc::clone(&chunk),
             copies => Arc::new(copies::own_bytes(&chunk, copies)),
@@ -128,13 +133,13 @@ impl SpillStore {
             self.twins.remember(number, &chunk, &copies);
             self.recent.add(number, &own);
         }
-        let origins: BTreeSet<u64> = copies.iter().map(|copy| copy.origin.chunk).collect();
         for origin in &origins {
             self.kept.get_mut(origin).expect("copies are of what is there").copied_by += 1;
         }
-        self.room.fetch_add(file.bytes, Ordering::Relaxed);
+        let claim = Claim::new(number, file.bytes, &self.room);
         let kept = Kept {
             file,
+            claim: Arc::downgrade(&claim),
             own: Part::of(&own),
             list: Part::of(&list),
             origins,
@@ -143,22 +148,45 @@ impl SpillStore {
             is_broken: false,
         };
         self.kept.insert(number, kept);
-        Ok(Stored { number, bytes: chunk.len() })
+        Ok(Stored::new(number, chunk.len(), std::iter::once(claim).chain(claims)))
+    }
+
+    /// A share in the room of a chunk's file; `None`: no log has one any more.
+    fn claim(&self, number: u64) -> Option<Arc<Claim>> {
+        self.kept.get(&number)?.claim.upgrade()
     }
 
     /// What of a chunk is a copy of what is stored.
     fn find_copies(&mut self, chunk: &[u8], storage: &dyn Storage) -> Vec<Copy> {
-        if !self.has_twins {
-            return Vec::new();
-        }
-        let mut copies = self.twins.find(chunk, |number| Some(self.kept.get(&number)?.own.bytes));
+        let mut copies = self.twins.find(chunk);
+        self.leave_what_is_little(&mut copies);
+        let mut origins: BTreeMap<u64, Option<Arc<Vec<u8>>>> = BTreeMap::new();
         copies.retain(|copy| {
-            let own = self.own_of(copy.origin.chunk, storage);
-            let there =
-                own.as_ref().and_then(|own| own.get(copy.origin.offset..)?.get(..copy.bytes));
+            let Origin { chunk: number, offset } = copy.origin;
+            let own = origins.entry(number).or_insert_with(|| self.own_of(number, storage));
+            let there = own.as_ref().and_then(|own| own.get(offset..)?.get(..copy.bytes));
             there == Some(&chunk[copy.at..copy.at + copy.bytes])
         });
+        self.leave_what_is_little(&mut copies);
         copies
+    }
+
+    /// Takes out what is copied of files that are not worth it.
+    fn leave_what_is_little(&self, copies: &mut Vec<Copy>) {
+        let mut copied: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
+        for Copy { bytes, origin, .. } in copies.iter() {
+            let (sum, end) = copied.entry(origin.chunk).or_default();
+            // The same once more is nothing more of the file.
+            if origin.offset >= *end {
+                (*sum, *end) = (*sum + bytes, origin.offset + bytes);
+            }
+        }
+        copied.retain(|chunk, (bytes, _)| {
+            let is_worth_it =
+                |kept: &Kept| kept.claim.strong_count() > 0 && *bytes >= kept.own.bytes / WORTH;
+            self.kept.get(chunk).is_some_and(is_worth_it)
+        });
+        copies.retain(|copy| copied.contains_key(&copy.origin.chunk));
     }
 
     /// Bytes that were stored for a chunk.
@@ -178,36 +206,37 @@ impl SpillStore {
         Some(own)
     }
 
-    fn read(&mut self, stored: Stored, storage: &dyn Storage) -> Result<Vec<u8>, String> {
-        let kept = self.kept.get(&stored.number).expect("a log reads what it has stored");
-        let Kept { file, own, list, .. } = *kept;
-        let mut whole = vec![0; own.bytes + list.bytes];
-        let result = storage.read(&file.name(), 0, &mut whole);
-        let result = result.map_err(|error| error.to_string()).and_then(|()| {
-            let listed = whole.split_off(own.bytes);
-            let is_right = own.is(&whole) && list.is(&listed);
-            let whole = is_right.then(|| self.assemble(stored, whole, &listed, storage));
-            whole.flatten().ok_or_else(|| "a checksum is wrong".to_owned())
-        });
-        if result.is_err() {
-            self.kept.get_mut(&stored.number).expect("it was there just now").is_broken = true;
-        }
-        result
+    fn read(
+        &mut self,
+        number: u64,
+        bytes: usize,
+        storage: &dyn Storage,
+    ) -> Result<Vec<u8>, String> {
+        let kept = self.kept.get_mut(&number).expect("a log reads what it has stored");
+        let mut own = vec![0; kept.own.bytes + kept.list.bytes];
+        let result = storage.read(&kept.file.name(), 0, &mut own);
+        let list = own.split_off(kept.own.bytes);
+        kept.is_broken = result.is_err() || !kept.own.is(&own);
+        result.map_err(|error| error.to_string())?;
+        let is_right = !kept.is_broken && kept.list.is(&list);
+        let whole = is_right.then(|| self.assemble(number, own, &list, bytes, storage)).flatten();
+        whole.ok_or_else(|| "a checksum is wrong".to_owned())
     }
 
-    /// A chunk, of its own bytes and the list of its copies.
+    /// A chunk of so many bytes, of its own ones and the list of its copies.
     fn assemble(
         &mut self,
-        stored: Stored,
+        number: u64,
         own: Vec<u8>,
         list: &[u8],
+        bytes: usize,
         storage: &dyn Storage,
     ) -> Option<Vec<u8>> {
         if list.is_empty() {
             return Some(own);
         }
-        let copies = copies::read(stored.number, list)?;
-        copies::assemble(&own, &copies, stored.bytes, |origin| self.own_of(origin, storage))
+        let copies = copies::read(number, list)?;
+        copies::assemble(&own, &copies, bytes, |origin| self.own_of(origin, storage))
     }
 
     #[cfg(test)]
@@ -215,56 +244,27 @@ impl SpillStore {
         self.recent = Recent::default();
     }
 
-    /// A shard does not want its chunk any more. Its file is free once nobody has copies of it.
+    /// A log does not want its chunk any more, nor what it has copies of. A file is free once nobody wants
+    /// what is in it.
     fn give_back(&mut self, number: u64, storage: &dyn Storage) {
         let kept = self.kept.get_mut(&number).expect("a log gives back what it has stored, once");
         kept.is_wanted = false;
-        let mut unwanted = vec![number];
-        while let Some(number) = unwanted.pop() {
+        let origins = std::mem::take(&mut kept.origins);
+        for origin in &origins {
+            self.kept.get_mut(origin).expect("it was kept for its copies").copied_by -= 1;
+        }
+        for number in origins.into_iter().chain([number]) {
             let is_free = |kept: &Kept| !kept.is_wanted && kept.copied_by == 0;
-            if !self.kept.get(&number).is_some_and(is_free) {
-                continue;
-            }
-            let Some(kept) = self.kept.remove(&number) else { continue };
-            self.recent.forget(number);
-            self.room.fetch_sub(kept.file.bytes, Ordering::Relaxed);
-            self.files.give_back(kept.file, kept.is_broken, storage);
-            for origin in kept.origins {
-                self.kept.get_mut(&origin).expect("it was kept for its copies").copied_by -= 1;
-                unwanted.push(origin);
+            if self.kept.get(&number).is_some_and(is_free)
+                && let Some(kept) = self.kept.remove(&number)
+            {
+                self.recent.forget(number);
+                self.files.give_back(kept.file, kept.is_broken, storage);
             }
         }
         if self.kept.is_empty() {
             self.twins.forget();
             self.files.keep_none(storage);
         }
-    }
-}
-
-/// Own bytes of chunks that were stored or looked at lately.
-#[derive(Debug, Default)]
-struct Recent {
-    chunks: VecDeque<(u64, Arc<Vec<u8>>)>,
-    bytes: usize,
-}
-
-impl Recent {
-    fn find(&self, number: u64) -> Option<Arc<Vec<u8>>> {
-        let found = self.chunks.iter().rev().find(|(other, _)| *other == number);
-        found.map(|(_, own)| Arc::clone(own))
-    }
-
-    fn add(&mut self, number: u64, own: &Arc<Vec<u8>>) {
-        self.bytes += own.len();
-        self.chunks.push_back((number, Arc::clone(own)));
-        while self.bytes > RECENT_BYTES_MAX {
-            let oldest = self.chunks.pop_front();
-            self.bytes -= oldest.map_or(0, |(_, own)| own.len());
-        }
-    }
-
-    fn forget(&mut self, number: u64) {
-        self.chunks.retain(|(other, _)| *other != number);
-        self.bytes = self.chunks.iter().map(|(_, own)| own.len()).sum();
     }
 }

@@ -5,12 +5,9 @@ use crate::spill::record;
 use angarium_journal::checksum;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use std::collections::BTreeMap;
 
 /// Messages that are remembered, up to twice as many: some megabytes of memory.
 const REMEMBERED: usize = 128 << 10;
-/// What is copied of a chunk keeps all of its file: it is to be worth it, an eighth of the file or more.
-const WORTH: usize = 8;
 
 /// How a message is known. What has the same key need not be the same.
 type Key = (u32, usize);
@@ -45,21 +42,13 @@ impl Twins {
         Twins { young: map(), old: map() }
     }
 
-    /// What of a chunk may be a copy of other chunks. `own_bytes` says how many bytes of its own a chunk
-    /// has, if it is still there.
-    pub(super) fn find(&self, chunk: &[u8], own_bytes: impl Fn(u64) -> Option<usize>) -> Vec<Copy> {
-        let mut found = Vec::new();
-        let mut copied: BTreeMap<u64, usize> = BTreeMap::new();
-        for Message { at, bytes, key } in messages(chunk) {
-            let known = self.young.get(&key).or_else(|| self.old.get(&key));
-            if let Some(origin) = known {
-                *copied.entry(origin.chunk).or_default() += bytes;
-                found.push(Copy { at, bytes, origin: *origin });
-            }
-        }
-        copied.retain(|chunk, bytes| own_bytes(*chunk).is_some_and(|own| *bytes >= own / WORTH));
-        found.retain(|copy| copied.contains_key(&copy.origin.chunk));
-        found
+    /// What of a chunk may be a copy of what other chunks have, or had.
+    pub(super) fn find(&self, chunk: &[u8]) -> Vec<Copy> {
+        let known = |Message { at, bytes, key }| {
+            let origin = self.young.get(&key).or_else(|| self.old.get(&key))?;
+            Some(Copy { at, bytes, origin: *origin })
+        };
+        messages(chunk).filter_map(known).collect()
     }
 
     /// Remembers what was stored of a chunk: all but its copies, which are in their order.
@@ -118,8 +107,7 @@ mod tests {
             twins.remember(number, chunk, &[]);
         }
         let bytes = chunk(keys, 3);
-        let own = |number: u64| chunks.get(number as usize - 1).map(Vec::len);
-        let found = twins.find(&bytes, own);
+        let found = twins.find(&bytes);
         let read = |copy: &Copy| {
             let Origin { chunk, offset } = copy.origin;
             let same = &bytes[copy.at..copy.at + copy.bytes];
@@ -142,14 +130,6 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_is_not_kept_for_little() {
-        let names: Vec<String> = (0..20).map(|number| format!("{number:02}")).collect();
-        let many: Vec<&str> = names.iter().map(String::as_str).collect();
-        check(&[&many], &["01", "02"], &[]);
-        check(&[&many], &["01", "02", "03", "04"], &["01", "02", "03", "04"].map(|key| (key, 1)));
-    }
-
-    #[test]
     fn copies_are_not_remembered_and_take_no_place() {
         let mut twins = Twins::new(1);
         let bytes = chunk(&["a", "b", "c"], 1);
@@ -157,7 +137,7 @@ mod tests {
         let copied =
             Copy { at: all[1].at, bytes: all[1].bytes, origin: Origin { chunk: 1, offset: 4 } };
         twins.remember(2, &bytes, &[copied]);
-        let found = twins.find(&bytes, |_| Some(1));
+        let found = twins.find(&bytes);
         let offsets: Vec<usize> = found.iter().map(|copy| copy.origin.offset).collect();
         assert_eq!(offsets, [all[0].at, all[2].at - all[1].bytes]);
     }
@@ -170,12 +150,12 @@ mod tests {
         for number in 0..REMEMBERED {
             twins.young.insert((0, number), Origin { chunk: 2, offset: 0 });
         }
-        assert_eq!(twins.find(&first, |_| Some(1)).len(), 1);
+        assert_eq!(twins.find(&first).len(), 1);
         twins.remember(3, &chunk(&["second"], 1), &[]);
         for number in 0..REMEMBERED {
             twins.young.insert((0, number), Origin { chunk: 4, offset: 0 });
         }
         twins.remember(5, &chunk(&["third"], 1), &[]);
-        assert!(twins.find(&first, |_| Some(1)).is_empty());
+        assert!(twins.find(&first).is_empty());
     }
 }

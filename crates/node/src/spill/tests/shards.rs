@@ -156,3 +156,116 @@ fn what_cannot_be_read_is_missed_by_all_who_have_it_in_common() {
     }
     assert_eq!((worlds[0].files(), options.bytes.load(Ordering::Relaxed)), (0, 0));
 }
+
+/// Shards whose laggards hear the same messages, and whose chunks begin and end elsewhere: each has half a
+/// chunk more of its own before.
+fn shifted(options: &SpillOptions, shards: usize) -> Vec<World> {
+    let mut worlds = World::shards(options, shards);
+    for (at, world) in worlds.iter_mut().enumerate() {
+        world.emission = 1_000_000 * (at as u64 + 1) - 1;
+        world.store("a", at * options.chunk_bytes / 2);
+        world.emission = 0;
+    }
+    worlds
+}
+
+/// Stores so many messages on each, of which a laggard is always so many behind. Returns most room that was
+/// taken.
+fn follow(worlds: &mut [World], options: &SpillOptions, messages: u64, behind: u64) -> u64 {
+    let (mut room, mut read) = (0, vec![Vec::new(); worlds.len()]);
+    for number in 1..=messages {
+        for (world, read) in worlds.iter_mut().zip(&mut read) {
+            world.store("a", LARGE);
+            world.work();
+            world.spill.chunks.iter_mut().for_each(Chunk::unload);
+            // Its own, which comes first, has a high number.
+            let is_behind = |last: u64| last > messages || last + behind < number;
+            while number > behind && read.last().is_none_or(|last| is_behind(*last)) {
+                read.append(&mut world.read('a', 1).0);
+                world.work();
+            }
+        }
+        room = room.max(options.bytes.load(Ordering::Relaxed));
+    }
+    for (at, (world, mut read)) in worlds.iter_mut().zip(read).enumerate() {
+        read.append(&mut world.drain('a'));
+        world.work();
+        let own = 1_000_000 * (at as u64 + 1);
+        assert!(read.into_iter().eq(std::iter::once(own).chain(1..=messages)), "shard {at}");
+        assert!(world.missed.is_empty());
+    }
+    assert_eq!((worlds[0].files(), options.bytes.load(Ordering::Relaxed)), (0, 0));
+    room
+}
+
+#[test]
+fn what_has_been_read_leaves_no_room_behind() {
+    let options = SpillOptions { bytes_max: 64 << 20, ..SpillOptions::default() };
+    let behind = 100;
+    let room = follow(&mut shifted(&options, 3), &options, 2_000, behind);
+    assert!(room < 3 * behind * LARGE as u64, "{room}");
+}
+
+#[test]
+fn one_damaged_file_costs_what_is_in_it() {
+    let options = SpillOptions::default();
+    let mut worlds = shifted(&options, 2);
+    for _ in 0..300 {
+        for world in &mut worlds {
+            world.store("a", LARGE);
+            world.work();
+            world.spill.chunks.iter_mut().for_each(Chunk::unload);
+        }
+    }
+    let disk = Rc::clone(&worlds[0].disk);
+    disk.flip("spill-5", 70_000, 1);
+    for world in &mut worlds {
+        world.store.borrow_mut().forget_recent();
+        let read = world.drain('a').len() as u64;
+        let missed = world.missed.get(&'a').copied().unwrap_or(0);
+        assert_eq!(read + missed, 301);
+        assert!(missed <= 20, "{missed}");
+        world.work();
+    }
+    assert!(worlds.iter().any(|world| !world.missed.is_empty()));
+    assert_eq!((worlds[0].files(), options.bytes.load(Ordering::Relaxed)), (0, 0));
+}
+
+#[test]
+fn what_one_gives_up_that_another_one_has_is_no_reason_to_give_up_more() {
+    const ROOM: u64 = 32 << 20;
+    let options = SpillOptions { bytes_max: ROOM, ..SpillOptions::default() };
+    let mut worlds = alike(&options, 2, 5, 260, LARGE);
+    let [one, two] = &mut worlds[..] else { panic!("two shards") };
+    assert!(one.missed.is_empty() && two.missed.is_empty());
+    // The other one hears nothing more, and has everything still.
+    for _ in 0..90 {
+        one.store("ab", LARGE);
+        one.work();
+    }
+    let missed = one.missed[&'a'];
+    assert!((20..=140).contains(&missed), "{missed} for 90 that came");
+    assert!(two.missed.is_empty());
+    // As soon as it looks, it gives way, too.
+    two.spill.sweep();
+    two.work();
+    assert!(two.missed[&'a'] > 0);
+    let all = options.bytes.load(Ordering::Relaxed);
+    assert!(all <= ROOM, "{all}");
+}
+
+#[test]
+fn what_is_alike_is_bounded_though_it_takes_little_room() {
+    const MOST: u64 = 16 << 20;
+    let options = SpillOptions { bytes_max: MOST, ..SpillOptions::default() };
+    let mut worlds = World::shards(&options, 2);
+    for _ in 0..100 {
+        worlds[0].emission = 0;
+        worlds[0].spill.emission = 0;
+        assert_eq!(worlds[0].store("a", 1_000_000), "a");
+        worlds[0].work();
+    }
+    assert!(worlds[0].spill.bytes <= MOST);
+    assert!(worlds[0].disk.used() < MOST / 2, "{}", worlds[0].disk.used());
+    assert_eq!(worlds[0].drain('a').len() as u64 + worlds[0].missed[&'a'], 100);
+}
