@@ -12,6 +12,12 @@ pub trait Effects {
     fn deliver(&mut self, delivery: &Delivery<'_>);
     /// Hands a direct message to one who listens, now or never.
     fn emit(&mut self, delivery: &Delivery<'_>) -> Heard;
+    /// The same for several messages in a row with these payloads, of which `delivery` has everything
+    /// else, if the connection hears all of them well; if not, `false`: each is handed to it as any other.
+    fn emit_burst(&mut self, delivery: &Delivery<'_>, bodies: &[&[u8]]) -> bool {
+        let _ = (delivery, bodies);
+        false
+    }
     /// Hands a direct message to other shards; each gets it by [`crate::Engine::forwarded`]. Says how
     /// far behind they are, the best of them: as `Heard::Crowded` says, its publisher may wait.
     fn forward(&mut self, to: Shards, forward: &Forward<'_>) -> Heard {

@@ -52,7 +52,8 @@ mod tests;
 pub use away::Call;
 pub use counters::Counters;
 pub use direct::{
-    Deletion, Forward, QUEUE_SUBJECT_PREFIX, Row, SUBJECT_EXCHANGE, Streak, is_answer_address,
+    Burst, BurstRoom, Deletion, Forward, QUEUE_SUBJECT_PREFIX, Row, SUBJECT_EXCHANGE, Streak,
+    is_answer_address,
 };
 pub use effect::{Confirm, Delivery, Effects, Heard, Load, LoadId, Loaded, Lost, Returned};
 pub use engine::{Engine, Options, StorageState};

@@ -27,6 +27,7 @@ impl World {
     /// A direct message for a connection that is behind, or whose messages are looked at one by one.
     #[cold]
     pub(crate) fn emit_by_policy(&mut self, delivery: &Delivery<'_>, unsent: usize) -> Heard {
+        self.burst.forget();
         let id = delivery.session.connection;
         let egress = &mut self.egress[id.0 as usize];
         let is_late = unsent >= egress.unsent_max;

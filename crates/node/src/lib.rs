@@ -8,6 +8,7 @@
 
 mod administration;
 mod arriving;
+mod burst;
 mod connection;
 mod credentials;
 mod disk;

@@ -3,6 +3,7 @@
 mod alike;
 mod behind;
 mod broker;
+mod bursts;
 mod floods;
 mod host;
 mod laggards;

@@ -3,6 +3,7 @@
 //! Effects are carried out the moment the engine calls them, in memory: a delivery is written into
 //! its connection's outlet, a record into the journal's batch. The host moves bytes and blocks.
 
+use crate::burst::Burst;
 use crate::egress::{Egress, Publisher};
 use crate::mesh::Mesh;
 use crate::options::Options;
@@ -64,6 +65,8 @@ pub(crate) struct World {
     pub(crate) held: Vec<bool>,
     /// Those of them, and of other shards' publishers, that wait for a moment only.
     pub(crate) held_briefly: Vec<Publisher>,
+    /// What was last written of several messages at once.
+    pub(crate) burst: Burst,
     /// Who was last found to have much unsent.
     pub(crate) crowded: Option<Behind>,
     /// Connections that were too far behind and are to be ended, each once.
@@ -105,6 +108,7 @@ impl World {
             egress: Vec::new(),
             held: Vec::new(),
             held_briefly: Vec::new(),
+            burst: Burst::default(),
             crowded: None,
             laggards: Vec::new(),
             lagging: Vec::new(),
@@ -267,6 +271,11 @@ impl Effects for World {
             return self.emit_by_policy(delivery, unsent);
         }
         self.write_direct(delivery, unsent)
+    }
+
+    #[inline]
+    fn emit_burst(&mut self, delivery: &Delivery<'_>, bodies: &[&[u8]]) -> bool {
+        self.write_burst(delivery, bodies)
     }
 
     fn forward(&mut self, to: Shards, forward: &Forward<'_>) -> Heard {

@@ -249,6 +249,11 @@ impl Outlet {
             Protocol::Nats => crate::nats::write_delivery(self, delivery),
         }
     }
+    /// Writes several deliveries of one streak, as [`Effects::emit_burst`] has them; only NATS has such.
+    #[inline]
+    pub fn deliver_burst(&mut self, delivery: &Delivery<'_>, bodies: &[&[u8]]) {
+        crate::nats::write_burst(self, delivery, bodies);
+    }
     /// Writes a returned message; only AMQP 0-9-1 asks for them.
     pub fn returned(&mut self, session: SessionId, returned: &Returned<'_>) {
         crate::amqp091::write_returned(self, session, returned);

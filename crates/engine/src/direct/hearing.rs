@@ -53,6 +53,19 @@ impl Hearing {
         }
     }
 
+    /// One with little unsent has heard so many.
+    #[inline]
+    pub(super) fn heard_well(&mut self, count: u64) {
+        self.heard += count;
+        self.has_free = true;
+    }
+
+    /// The work of looking at one listener for so many messages of so many bytes.
+    #[inline]
+    pub(super) fn look_bytes(count: u64, bytes: usize) -> u64 {
+        count * LOOK_BYTES + bytes as u64
+    }
+
     /// Hands the message to all of them.
     #[inline]
     pub(super) fn count_all<F: Effects>(

@@ -76,10 +76,16 @@ impl Listener {
         self.exceptions.iter().any(|exception| covers(exception, subject))
     }
 
-    /// Hands it a message, if it keeps up.
+    /// Whether it has no policy of its own.
     #[inline]
-    pub(super) fn hear<F: Effects>(&mut self, emission: Emission<'_>, fx: &mut F) -> Heard {
-        let heard = fx.emit(&Delivery {
+    pub(super) fn hears_plainly(&self) -> bool {
+        self.laggard.is_none()
+    }
+
+    /// A message as it is handed to it.
+    #[inline(always)]
+    pub(super) fn delivery<'a>(&'a self, emission: Emission<'a>) -> Delivery<'a> {
+        Delivery {
             session: self.id,
             subscription: &self.name,
             tag: self.tag,
@@ -90,7 +96,13 @@ impl Listener {
             emission: emission.number,
             streak: emission.streak,
             message: *emission.message,
-        });
+        }
+    }
+
+    /// Hands it a message, if it keeps up.
+    #[inline]
+    pub(super) fn hear<F: Effects>(&mut self, emission: Emission<'_>, fx: &mut F) -> Heard {
+        let heard = fx.emit(&self.delivery(emission));
         if heard == Heard::Missed {
             self.missed += 1;
         } else {

@@ -4,6 +4,7 @@
 //! [`SUBJECT_EXCHANGE`]. What is emitted reaches queues bound to that exchange; what is published to
 //! the exchange, or comes to it from others, reaches those who listen.
 
+mod burst;
 mod cache;
 mod emit;
 mod forward;
@@ -22,6 +23,7 @@ use crate::publish::INBOX_PREFIX;
 use crate::slab::Slab;
 use foldhash::fast::FixedState;
 
+pub use burst::{Burst, BurstRoom};
 pub use forward::{Forward, Row};
 pub(crate) use interest::Interest;
 pub(crate) use listen::Listeners;

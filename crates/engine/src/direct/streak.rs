@@ -15,11 +15,11 @@ use crate::{ConnectionId, Effects, Emit, MessageView, Reached, Refusal, SessionI
 /// payload alone. Whoever keeps it forgets it before.
 #[derive(Clone, Copy, Debug)]
 pub struct Streak {
-    vhost: u32,
+    pub(super) vhost: u32,
     /// Whose listeners they are.
-    leaf: u32,
+    pub(super) leaf: u32,
     /// The emission after which it was found, by which it is told from others.
-    number: u64,
+    pub(super) number: u64,
 }
 
 /// Where the messages of a streak come from.
@@ -75,7 +75,11 @@ impl Engine {
     }
 
     #[inline]
-    fn end_streak_of_spent<F: Effects>(&mut self, streak: &mut Option<Streak>, fx: &mut F) {
+    pub(super) fn end_streak_of_spent<F: Effects>(
+        &mut self,
+        streak: &mut Option<Streak>,
+        fx: &mut F,
+    ) {
         if self.direct.has_spent() {
             *streak = None;
             self.end_spent(fx);
@@ -97,7 +101,7 @@ impl Engine {
     }
 
     /// Whether looking everything up would find the same.
-    fn is_known(&mut self, id: SessionId, emit: &Emit<'_>, streak: Streak) -> bool {
+    pub(super) fn is_known(&mut self, id: SessionId, emit: &Emit<'_>, streak: Streak) -> bool {
         let vhost =
             self.session_slot(id).and_then(|slot| self.sessions.get(slot)).map(|it| it.vhost);
         let mut leaves = Vec::new();

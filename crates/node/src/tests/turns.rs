@@ -58,10 +58,14 @@ fn check_many_hear(shards: usize, in_groups: bool) {
         turns += 1;
     }
     assert!((10..200).contains(&turns), "{turns} turns with {shards} shards");
-    let bodies: Vec<usize> =
-        heard.lines().skip(1).step_by(2).map(|line| line.parse().unwrap()).collect();
-    let each = |number| std::iter::repeat_n(number, SUBSCRIPTIONS);
-    assert!(bodies.into_iter().eq((0..MESSAGES).flat_map(each)), "not all, or not in order");
+    let mut bodies = vec![Vec::new(); SUBSCRIPTIONS];
+    let mut lines = heard.lines();
+    while let (Some(line), Some(body)) = (lines.next(), lines.next()) {
+        let number: usize = line.split(' ').nth(2).unwrap().parse().unwrap();
+        bodies[number].push(body.parse::<usize>().unwrap());
+    }
+    let is_all = |heard: &Vec<usize>| heard.iter().copied().eq(0..MESSAGES);
+    assert!(bodies.iter().all(is_all), "not all, or not in order");
 }
 
 #[test]

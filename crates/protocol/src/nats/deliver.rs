@@ -22,6 +22,21 @@ pub(crate) fn write_delivery(outlet: &mut Outlet, delivery: &Delivery<'_>) {
     write(outlet, delivery, message.routing_key, reply, headers);
 }
 
+/// Writes several messages without properties that have all but their payloads in common.
+pub(crate) fn write_burst(outlet: &mut Outlet, delivery: &Delivery<'_>, bodies: &[&[u8]]) {
+    let message = Message {
+        subject: delivery.message.routing_key.as_bytes(),
+        sid: delivery.subscription.as_bytes(),
+        reply: &[],
+        headers: &[],
+        body: &[],
+    };
+    for body in bodies {
+        let line = outlet.control_line.whole(delivery, &Message { body, ..message });
+        put_body(line, body, &mut outlet.bytes);
+    }
+}
+
 /// The same for a message whose subject, reply or headers are not what its publisher wrote: one of
 /// another protocol, or the first behind some that the client missed.
 #[cold]

@@ -143,7 +143,7 @@ pub fn reply_and_size(input: &[u8], at: usize) -> Option<(&[u8], usize, usize)> 
 /// The decimal number that begins at `at` and ends with the line, and where that ends; `None`: there is
 /// something else, more than nine digits, or not all of it.
 #[inline(always)]
-fn last_number(input: &[u8], at: usize) -> Option<(usize, usize)> {
+pub fn last_number(input: &[u8], at: usize) -> Option<(usize, usize)> {
     let (mut number, mut here) = (0, at);
     loop {
         let value = input.get(here)?.wrapping_sub(b'0');

@@ -17,7 +17,7 @@ mod subject;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use deliver::{ControlLine, write_delivery, write_forbidden};
+pub(crate) use deliver::{ControlLine, write_burst, write_delivery, write_forbidden};
 pub use mapping::{LAGGARD_PREFIX, reply_of};
 pub(crate) use mapping::{amended, visit_properties};
 pub use session::Connection;

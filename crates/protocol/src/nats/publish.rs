@@ -1,17 +1,24 @@
 //! Messages on their way in: the hot path, and the answers when nobody takes a request.
 
-use super::codec::{Message, Publish};
+use super::codec::{Message, Publish, client};
 use super::session::Connection;
 use super::{fault, mapping, subject};
 use crate::json::ObjectWriter;
 use crate::{Close, Turn, World};
 use angarium_engine::{
-    Content, Emit, Format, Refusal, RefusalKind, Streak, SubjectPermissions, SubjectRules,
+    Burst, Content, Emit, Format, Reached, Refusal, RefusalKind, Streak, SubjectPermissions,
+    SubjectRules,
 };
 use std::time::Duration;
 
 /// How long somebody who hears a publisher well is remembered.
 const OTHERS: Duration = Duration::from_secs(10);
+/// Messages that are handed on at once, and bytes of them, or somewhat more: as much as is written to each
+/// listener before it is another one's turn.
+const BURST_MAX: usize = 64;
+const BURST_BYTES: usize = 8 << 10;
+/// Fewer are as well taken one by one.
+const BURST_MIN: usize = 2;
 /// Asks who the server thinks the client is.
 const USER_INFO: &str = "$SYS.REQ.USER.INFO";
 
@@ -50,17 +57,64 @@ impl Connection {
         let asks = self.wishes.no_responders && !message.reply.is_empty();
         let emit = Emit { subject: &self.subject, echo: self.wishes.echo, asks, content };
         match turn.engine.emit_next(turn.now, self.session(), &emit, streak, turn.world) {
-            Ok(reached) if reached.crowded => self.heard_late(turn),
-            Ok(reached) if self.is_ahead && reached.listeners > 0 => self.heard_well(turn),
             Ok(reached) if reached.is_nobody() && !message.reply.is_empty() => {
                 let name = std::mem::take(&mut self.subject);
                 self.unanswered(turn, &name, message.reply);
                 self.subject = name;
             }
-            Ok(_) => {}
+            Ok(reached) => self.note_reached(turn, reached),
             Err(refusal) => self.not_done(turn, before, &refusal),
         }
         Ok(())
+    }
+
+    /// Takes messages that follow one of a streak and differ from it in payload alone, if several do; returns
+    /// their bytes.
+    #[inline]
+    pub(super) fn publish_burst<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        input: &[u8],
+        streak: &mut Option<Streak>,
+    ) -> usize {
+        // Where the last one had a reply or headers, the next ones will.
+        if !self.scratch.is_empty() || self.wishes.verbose {
+            return 0;
+        }
+        let Some(mut room) = streak.as_ref().and_then(|streak| turn.engine.burst_room(streak))
+        else {
+            return 0;
+        };
+        let mut bodies = [&[][..]; BURST_MAX];
+        let (mut count, mut used) = (0, 0);
+        while count < BURST_MAX && used < BURST_BYTES {
+            let subject = self.subject.as_bytes();
+            let next = client::next_publish(&input[used..], subject, &self.limits);
+            let Some((body, bytes)) = next.filter(|(body, _)| room.take(body.len())) else {
+                break;
+            };
+            bodies[count] = body;
+            (count, used) = (count + 1, used + bytes);
+        }
+        if count < BURST_MIN {
+            return 0;
+        }
+        let (subject, echo) = (self.subject.as_str(), self.wishes.echo);
+        let bodies = &bodies[..count];
+        let burst = Burst { subject, echo, format: Format::Nats, persistent: true, bodies };
+        let reached = turn.engine.emit_burst(self.session(), &burst, streak, turn.world);
+        self.note_reached(turn, reached);
+        used
+    }
+
+    /// Notes how those keep up who hear what it publishes.
+    #[inline]
+    fn note_reached<W: World>(&mut self, turn: &mut Turn<'_, W>, reached: Reached) {
+        if reached.crowded {
+            self.heard_late(turn);
+        } else if self.is_ahead && reached.listeners > 0 {
+            self.heard_well(turn);
+        }
     }
 
     /// All who hear the message have much unsent.

@@ -349,6 +349,10 @@ impl Session for Connection {
                     }
                     used += bytes;
                     goes_on = self.take(turn, op, &mut streak, &input[used..])?;
+                    if goes_on && streak.is_some() {
+                        used += self.publish_burst(turn, &input[used..], &mut streak);
+                        goes_on = !turn.engine.is_step_over();
+                    }
                 }
                 Ok(None) => {
                     // A payload is not waited for before the client is known.

@@ -122,6 +122,24 @@ fn plain_publish<'a>(input: &'a [u8], limits: &Limits) -> Option<(ClientOp<'a>, 
     Some((ClientOp::Publish(publish), end + 2))
 }
 
+/// The payload of a PUB to a subject, without a reply, as all libraries write it, and where it ends. `None`:
+/// something else follows, or not all of it is there.
+#[inline]
+pub fn next_publish<'a>(
+    input: &'a [u8],
+    subject: &[u8],
+    limits: &Limits,
+) -> Option<(&'a [u8], usize)> {
+    input.strip_prefix(b"PUB ")?.strip_prefix(subject)?.strip_prefix(b" ")?;
+    let (bytes, at) = frame::last_number(input, b"PUB ".len() + subject.len() + 1)?;
+    if bytes > limits.payload_bytes_max || at > limits.control_line_bytes_max {
+        return None;
+    }
+    let end = at + bytes;
+    let [b'\r', b'\n', ..] = input.get(end..)? else { return None };
+    Some((&input[at..end], end + 2))
+}
+
 fn decode_other<'a>(
     input: &'a [u8],
     limits: &Limits,

@@ -1,0 +1,182 @@
+//! Several direct messages at once, that came in a row: each listener is handed all of them before the next
+//! one gets any. That is a look at the listener, and a place in its output, for all instead of for each.
+
+use super::forward::{Audience, Parcel, Subjects};
+use super::hearing::{Emission, Hearing};
+use super::listen::Listener;
+use super::streak::Streak;
+use super::{Direct, SUBJECT_EXCHANGE};
+use crate::engine::Engine;
+use crate::queue::stored::NO_ANNOTATIONS;
+use crate::{Effects, Emit, Format, MessageView, Reached, SessionId};
+
+/// Deliveries of one burst, or fewer: others are to have their turn.
+const DELIVERIES_MAX: usize = 2_048;
+
+/// Messages in a row without properties, which differ in payload alone.
+#[derive(Clone, Copy, Debug)]
+pub struct Burst<'a> {
+    /// The subject.
+    pub subject: &'a str,
+    /// Whether listeners of the same connection hear them.
+    pub echo: bool,
+    /// What their properties would be written in.
+    pub format: Format,
+    /// Whether a queue keeps them as persistent ones.
+    pub persistent: bool,
+    /// The payloads.
+    pub bodies: &'a [&'a [u8]],
+}
+
+/// What a burst has room for.
+#[derive(Clone, Copy, Debug)]
+pub struct BurstRoom {
+    messages: usize,
+    /// What is left of the step, for each listener.
+    work: u64,
+    body_bytes_max: u64,
+}
+
+impl BurstRoom {
+    /// Takes room for one more payload of so many bytes; `false`: there is none.
+    #[inline]
+    pub fn take(&mut self, bytes: usize) -> bool {
+        let has_room = self.messages > 0 && self.work > 0 && bytes as u64 <= self.body_bytes_max;
+        if has_room {
+            self.messages -= 1;
+            self.work = self.work.saturating_sub(Hearing::look_bytes(1, bytes));
+        }
+        has_room
+    }
+}
+
+impl Burst<'_> {
+    /// One of the messages.
+    #[inline]
+    fn message<'a>(&self, subject: &'a str, body: &'a [u8]) -> MessageView<'a> {
+        MessageView {
+            exchange: SUBJECT_EXCHANGE,
+            routing_key: subject,
+            format: self.format,
+            properties: &[],
+            body,
+            persistent: self.persistent,
+            annotations: &NO_ANNOTATIONS,
+        }
+    }
+}
+
+impl Engine {
+    /// What a burst has room for to those whom a streak leads to; none where it would be of no use.
+    #[inline]
+    #[must_use]
+    pub fn burst_room(&self, streak: &Streak) -> Option<BurstRoom> {
+        let leaf = self.vhosts.get(streak.vhost)?.interest.leaf(streak.leaf)?;
+        let listeners = leaf.all.len();
+        let messages = DELIVERIES_MAX.checked_div(listeners)?;
+        let limits = &self.options.limits;
+        let work = limits.handed_at_once.saturating_sub(self.direct.handed) / listeners as u64;
+        Some(BurstRoom { messages, work, body_bytes_max: limits.body_bytes_max })
+    }
+
+    pub(crate) fn take_burst<F: Effects>(
+        &mut self,
+        id: SessionId,
+        burst: &Burst<'_>,
+        streak: &mut Option<Streak>,
+        fx: &mut F,
+    ) -> Reached {
+        let Some(known) = *streak else { return Reached::default() };
+        debug_assert!(self.may_burst(id, burst, known), "the caller forgets a streak in time");
+        let count = burst.bodies.len() as u64;
+        let first = self.direct.emissions + 1;
+        self.direct.emissions += count;
+        self.counters.emitted += count;
+        let mut hearing = Hearing::default();
+        let silent = (!burst.echo).then_some(id.connection);
+        let Direct { listeners, sessions, spent, .. } = &mut self.direct;
+        let host = self.vhosts.get(known.vhost).expect("it was there just now");
+        let leaf = host.interest.leaf(known.leaf).expect("it was there just now");
+        let subjects = Subjects::one(burst.subject);
+        let mut offered = 0;
+        for &slot in &leaf.all {
+            let Some(listener) = listeners.get_mut(slot) else { continue };
+            if listener.is_deaf(subjects, silent, sessions) {
+                continue;
+            }
+            let numbers = (first, known.number);
+            offered = listener.hear_all(burst, numbers, &mut hearing, fx).max(offered);
+            if listener.heard >= listener.until {
+                spent.push(slot);
+            }
+        }
+        let elsewhere = leaf.shards();
+        if elsewhere.is_empty() {
+            self.counters.unheard += count - offered;
+        } else {
+            for body in burst.bodies {
+                let message = &burst.message(burst.subject, body);
+                let parcel = Parcel {
+                    origin: self.options.shard,
+                    publisher: Some(id.connection),
+                    asks: false,
+                    vhost: &host.name,
+                    subjects,
+                    message,
+                    streak: known.number,
+                };
+                hearing.count(fx.forward(elsewhere, &parcel.to(Audience::All)));
+            }
+        }
+        let bytes: usize = burst.bodies.iter().map(|body| body.len()).sum();
+        self.direct.handed += leaf.all.len() as u64 * Hearing::look_bytes(count, bytes);
+        self.end_streak_of_spent(streak, fx);
+        self.counters.heard += hearing.heard;
+        self.counters.missed += hearing.missed;
+        hearing.reached()
+    }
+
+    /// Whether each of the messages might be emitted along that streak.
+    fn may_burst(&mut self, id: SessionId, burst: &Burst<'_>, streak: Streak) -> bool {
+        let Burst { subject, echo, format, persistent, bodies } = *burst;
+        bodies.iter().all(|body| {
+            let (priority, ttl) = (0, None);
+            let content =
+                crate::Content { format, properties: &[], body, persistent, priority, ttl };
+            self.is_known(id, &Emit { subject, echo, asks: false, content }, streak)
+        })
+    }
+}
+
+impl Listener {
+    /// Hands it the messages of a burst, at once, if it keeps up and wants all of them; says how many.
+    fn hear_all<F: Effects>(
+        &mut self,
+        burst: &Burst<'_>,
+        (first, streak): (u64, u64),
+        hearing: &mut Hearing,
+        fx: &mut F,
+    ) -> u64 {
+        let count = burst.bodies.len() as u64;
+        let wants_all = self.until - self.heard > count;
+        if wants_all && self.missed == 0 && self.hears_plainly() {
+            let emission =
+                Emission { number: first, streak, message: &burst.message(burst.subject, &[]) };
+            if fx.emit_burst(&self.delivery(emission), burst.bodies) {
+                self.heard += count;
+                hearing.heard_well(count);
+                return count;
+            }
+        }
+        let mut offered = 0;
+        for (number, body) in (first..).zip(burst.bodies) {
+            let message = &burst.message(burst.subject, body);
+            hearing.count(self.hear(Emission { number, streak, message }, fx));
+            offered += 1;
+            if self.heard >= self.until {
+                break;
+            }
+        }
+        offered
+    }
+}

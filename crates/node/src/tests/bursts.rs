@@ -1,0 +1,105 @@
+//! What comes in one read is heard as if each message had come by itself, however many of them are handed on
+//! at once.
+
+use super::broker::Broker;
+use std::collections::BTreeMap;
+
+/// What clients listen to: the same and different names, groups, ends, policies, several at one client.
+const LISTENERS: [(&str, &str); 9] = [
+    ("mixed", "SUB a 1\r\nSUB $LAGGARD.drop-oldest.a 2\r\n"),
+    ("alone", "SUB a 1\r\n"),
+    ("alike", "SUB a 1\r\n"),
+    ("other", "SUB a 1\r\nSUB b 2\r\n"),
+    ("twice", "SUB a 7\r\nSUB a 8\r\n"),
+    ("ends", "SUB a 1\r\nUNSUB 1 5\r\nSUB b 2\r\nUNSUB 2 33\r\n"),
+    ("drops", "SUB $LAGGARD.drop-oldest.a 1\r\nSUB b 2\r\n"),
+    ("groups", "SUB b g 1\r\nSUB c g 2\r\n"),
+    ("more", "SUB c 1\r\n"),
+];
+
+/// Numbers below what is asked for.
+fn draw_from(mut seed: u64) -> impl FnMut(u64) -> u64 {
+    move |below| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below
+    }
+}
+
+/// What a publisher says: messages in rows to one subject or another, mostly alike.
+fn said(seed: u64) -> Vec<String> {
+    let mut draw = draw_from(seed);
+    let (mut subject, mut size) = ("a", 10);
+    let say = |number: u64| {
+        if draw(20) == 0 {
+            subject = ["a", "b", "c", "none"][draw(4) as usize];
+        }
+        if draw(10) == 0 {
+            size = draw(300) as usize;
+        }
+        let body = format!("{number:0size$}");
+        let bytes = body.len();
+        match draw(30) {
+            0 => "PING\r\n".to_owned(),
+            1 => format!("PUB {subject} reply {bytes}\r\n{body}\r\n"),
+            2 => format!("pub\t{subject}  {bytes}\r\n{body}\r\n"),
+            3 => format!("HPUB {subject} 18 {}\r\nNATS/1.0\r\nk: v\r\n\r\n{body}\r\n", bytes + 18),
+            _ => format!("PUB {subject} {bytes}\r\n{body}\r\n"),
+        }
+    };
+    (0..150).map(say).collect()
+}
+
+/// What each client hears by each subscription where a publisher says that on so many shards, in one read or in
+/// many; and what the engines have counted.
+fn heard(
+    said: &[String],
+    (shards, overlap): (usize, bool),
+    at_once: bool,
+) -> (BTreeMap<(String, String), String>, [u64; 4]) {
+    let mut broker = Broker::new(shards);
+    for (at, (name, subscriptions)) in LISTENERS.into_iter().enumerate() {
+        broker.connect(name, at % shards);
+        broker.say(name, subscriptions);
+    }
+    if overlap {
+        broker.say("more", "SUB * 2\r\n");
+    }
+    broker.connect("publisher", 0);
+    if at_once {
+        broker.say("publisher", &said.concat());
+    } else {
+        said.iter().for_each(|one| broker.say("publisher", one));
+    }
+    let mut heard: BTreeMap<(String, String), String> = BTreeMap::new();
+    for (name, _) in LISTENERS.into_iter().chain([("publisher", "")]) {
+        let text = broker.heard(name);
+        for message in text.split("\r\nMSG ").flat_map(|text| text.split("\r\nHMSG ")) {
+            let message = message.trim_start_matches("MSG ");
+            let sid = message.split(' ').nth(1).unwrap_or_default().to_owned();
+            *heard.entry((name.to_owned(), sid)).or_default() += &format!("{message}|");
+        }
+    }
+    let mut counted = [0; 4];
+    for node in &broker.nodes {
+        let counters = node.engine().counters();
+        let of = [counters.emitted, counters.heard, counters.missed, counters.unheard];
+        counted.iter_mut().zip(of).for_each(|(sum, more)| *sum += more);
+    }
+    (heard, counted)
+}
+
+#[test]
+fn what_comes_at_once_is_heard_as_what_comes_one_by_one() {
+    for seed in 0..40 {
+        let said = said(seed);
+        for broker in [(1, false), (1, true), (2, false)] {
+            let (expected, expected_counted) = heard(&said, broker, false);
+            let (found, counted) = heard(&said, broker, true);
+            for (whose, expected) in &expected {
+                let found = found.get(whose).map(String::as_str);
+                assert_eq!(found, Some(expected.as_str()), "seed {seed}, {broker:?}, {whose:?}");
+            }
+            assert_eq!(counted, expected_counted, "seed {seed}, {broker:?}");
+        }
+    }
+}
