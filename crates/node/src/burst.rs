@@ -9,7 +9,7 @@ use std::ops::Range;
 /// Bytes that a message takes beside its content and its names, or fewer.
 const FRAMING_BYTES: usize = 32;
 
-/// What was last written of a burst, and where: behind it, in the outlet of its connection, there is only more.
+/// What was last written of a burst, and where: behind it, in its connection's outlet, there is only more.
 #[derive(Debug)]
 pub(crate) struct Burst {
     /// The first of its messages; 0: none.
@@ -52,7 +52,7 @@ impl Burst {
 }
 
 impl World {
-    /// Writes messages with these payloads into their connection's outlet, where there is room for all of them;
+    /// Writes messages with these payloads into their connection's outlet, if there is room for all of them;
     /// says whether there is.
     pub(crate) fn write_burst(&mut self, delivery: &Delivery<'_>, bodies: &[&[u8]]) -> bool {
         let connection = delivery.session.connection;

@@ -49,8 +49,8 @@ fn said(seed: u64) -> Vec<String> {
     (0..150).map(say).collect()
 }
 
-/// What each client hears by each subscription where a publisher says that on so many shards, in one read or in
-/// many; and what the engines have counted.
+/// What each client hears by each subscription where a publisher says that on so many shards, in one read or
+/// in many; and what the engines have counted.
 fn heard(
     said: &[String],
     (shards, overlap): (usize, bool),
