@@ -5,7 +5,7 @@ use crate::hints;
 use crate::reactor::{Letter, Mailbox};
 use angarium_engine::ShardId;
 use angarium_journal::Disk;
-use angarium_node::{SpillJob, SpillStore};
+use angarium_node::{SpillJob, SpillStore, clear_spill};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -15,13 +15,16 @@ use std::thread::JoinHandle;
 pub(crate) struct SpillThread(Sender<(ShardId, SpillJob)>);
 
 impl SpillThread {
-    /// Takes an empty folder for the store, and starts the thread. The shards' mailboxes are in their order.
+    /// Takes a folder for the store, throws away what an earlier process left there, and starts the
+    /// thread. The shards' mailboxes are in their order.
     pub(crate) fn start(
         folder: &Path,
         store: SpillStore,
         mailboxes: Vec<Mailbox>,
     ) -> Result<(SpillThread, JoinHandle<()>), String> {
-        let disk = Disk::open(folder).map_err(|error| hints::in_data_folder(folder, &error))?;
+        let complain = |error| hints::in_data_folder(folder, &error);
+        let disk = Disk::open(folder).map_err(complain)?;
+        clear_spill(&disk).map_err(complain)?;
         let (jobs, receiver) = channel();
         let thread = std::thread::Builder::new()
             .name("spill".into())

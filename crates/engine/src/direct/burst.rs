@@ -8,6 +8,7 @@ use super::streak::Streak;
 use super::{Direct, SUBJECT_EXCHANGE};
 use crate::engine::Engine;
 use crate::queue::stored::NO_ANNOTATIONS;
+use crate::slab::Slab;
 use crate::{Effects, Emit, Format, MessageView, Reached, SessionId};
 
 /// Deliveries of one burst, or fewer: others are to have their turn.
@@ -94,22 +95,25 @@ impl Engine {
         self.counters.emitted += count;
         let mut hearing = Hearing::default();
         let silent = (!burst.echo).then_some(id.connection);
-        let Direct { listeners, sessions, spent, .. } = &mut self.direct;
+        let Direct { listeners, sessions, spent, rest, .. } = &mut self.direct;
         let host = self.vhosts.get(known.vhost).expect("it was there just now");
         let leaf = host.interest.leaf(known.leaf).expect("it was there just now");
         let subjects = Subjects::one(burst.subject);
-        let mut offered = 0;
+        rest.clear();
         for &slot in &leaf.all {
             let Some(listener) = listeners.get_mut(slot) else { continue };
             if listener.is_deaf(subjects, silent, sessions) {
                 continue;
             }
-            let numbers = (first, known.number);
-            offered = listener.hear_all(burst, numbers, &mut hearing, fx).max(offered);
-            if listener.heard >= listener.until {
-                spent.push(slot);
+            match listener.hear_all(burst, (first, known.number), fx) {
+                true => hearing.heard_well(count),
+                false => rest.push(slot),
             }
         }
+        // The others are handed each message before the next one, as it is the same for all of them.
+        let mut offered = if hearing.heard > 0 { count } else { 0 };
+        let numbers = (first, known.number);
+        offered = burst.hand_out(rest, numbers, (listeners, spent), &mut hearing, fx).max(offered);
         let elsewhere = leaf.shards();
         if elsewhere.is_empty() {
             self.counters.unheard += count - offered;
@@ -148,35 +152,57 @@ impl Engine {
     }
 }
 
+impl Burst<'_> {
+    /// Hands its messages to listeners one by one; says how many of them anybody was handed.
+    fn hand_out<F: Effects>(
+        &self,
+        to: &[u32],
+        (first, streak): (u64, u64),
+        (listeners, spent): (&mut Slab<Listener>, &mut Vec<u32>),
+        hearing: &mut Hearing,
+        fx: &mut F,
+    ) -> u64 {
+        if to.is_empty() {
+            return 0;
+        }
+        let (others_heard, mut offered) = (hearing.heard > 0, 0);
+        for (number, body) in (first..).zip(self.bodies) {
+            // How far behind those are who hear it is said of the last one.
+            hearing.begin_next(others_heard);
+            let message = &self.message(self.subject, body);
+            let mut is_offered = false;
+            for &slot in to {
+                let listener = listeners.get_mut(slot);
+                let Some(listener) = listener.filter(|it| it.heard < it.until) else { continue };
+                hearing.count(listener.hear(Emission { number, streak, message }, fx));
+                is_offered = true;
+                if listener.heard >= listener.until {
+                    spent.push(slot);
+                }
+            }
+            offered += u64::from(is_offered);
+        }
+        offered
+    }
+}
+
 impl Listener {
-    /// Hands it the messages of a burst, at once, if it keeps up and wants all of them; says how many.
+    /// Hands it the messages of a burst, at once, if it keeps up and wants all of them; says whether.
     fn hear_all<F: Effects>(
         &mut self,
         burst: &Burst<'_>,
         (first, streak): (u64, u64),
-        hearing: &mut Hearing,
         fx: &mut F,
-    ) -> u64 {
+    ) -> bool {
         let count = burst.bodies.len() as u64;
         let wants_all = self.until - self.heard > count;
-        if wants_all && self.missed == 0 && self.hears_plainly() {
-            let emission =
-                Emission { number: first, streak, message: &burst.message(burst.subject, &[]) };
-            if fx.emit_burst(&self.delivery(emission), burst.bodies) {
-                self.heard += count;
-                hearing.heard_well(count);
-                return count;
-            }
+        if !wants_all || self.missed > 0 || !self.hears_plainly() {
+            return false;
         }
-        let mut offered = 0;
-        for (number, body) in (first..).zip(burst.bodies) {
-            let message = &burst.message(burst.subject, body);
-            hearing.count(self.hear(Emission { number, streak, message }, fx));
-            offered += 1;
-            if self.heard >= self.until {
-                break;
-            }
-        }
-        offered
+        let message = &burst.message(burst.subject, &[]);
+        let emission = Emission { number: first, streak, message };
+        let heard = fx.emit_burst(&self.delivery(emission), burst.bodies);
+        self.heard += if heard { count } else { 0 };
+        heard
     }
 }

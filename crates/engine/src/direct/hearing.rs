@@ -60,6 +60,12 @@ impl Hearing {
         self.has_free = true;
     }
 
+    /// The next one of several messages, which somebody hears well, or nobody yet.
+    #[inline]
+    pub(super) fn begin_next(&mut self, is_heard_well: bool) {
+        self.has_free = is_heard_well;
+    }
+
     /// The work of looking at one listener for so many messages of so many bytes.
     #[inline]
     pub(super) fn look_bytes(count: u64, bytes: usize) -> u64 {

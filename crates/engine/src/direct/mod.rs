@@ -47,6 +47,7 @@ pub(crate) struct Direct {
     leaves: Vec<u32>,
     parts: Vec<group::Part>,
     spent: Vec<u32>,
+    rest: Vec<u32>,
 }
 
 impl Direct {
@@ -61,6 +62,7 @@ impl Direct {
             leaves: Vec::new(),
             parts: Vec::new(),
             spent: Vec::new(),
+            rest: Vec::new(),
         }
     }
 

@@ -5,7 +5,8 @@ use super::broker::Broker;
 use std::collections::BTreeMap;
 
 /// What clients listen to: the same and different names, groups, ends, policies, several at one client.
-const LISTENERS: [(&str, &str); 9] = [
+const LISTENERS: [(&str, &str); 10] = [
+    ("spools", "SUB $LAGGARD.spool.a 1\r\nSUB b 2\r\n"),
     ("mixed", "SUB a 1\r\nSUB $LAGGARD.drop-oldest.a 2\r\n"),
     ("alone", "SUB a 1\r\n"),
     ("alike", "SUB a 1\r\n"),

@@ -147,6 +147,33 @@ fn what_many_wait_for_is_stored_once() {
 }
 
 #[test]
+fn what_comes_at_once_is_stored_once_for_all_who_wait() {
+    let mut world = World::new(|options| {
+        everybody(Laggard::Spool)(options);
+        options.limits.handed_at_once = 4 << 20;
+    });
+    let publisher = world.connect("");
+    let slow: Vec<usize> = (0..10).map(|_| world.connect("")).collect();
+    for client in &slow {
+        world.send(*client, "SUB s 1\r\n");
+        world.takes(*client, 0);
+    }
+    let publish = |number| format!("PUB s 1000\r\n{number:0>1000}\r\n");
+    for first in (0..2_000_u64).step_by(10) {
+        let read: String = (first..first + 10).map(publish).collect();
+        world.send(publisher, &read);
+        world.turns();
+    }
+    let stored = world.node.spill_stats().messages;
+    assert!((1_500..=2_000).contains(&stored), "{stored} records");
+    for client in &slow {
+        world.takes(*client, usize::MAX);
+        let expected = Got { numbers: (0..2_000).collect(), missed: 0 };
+        assert_eq!(world.got(*client, "1"), expected, "{client}");
+    }
+}
+
+#[test]
 fn beyond_the_spools_limit_the_oldest_are_missed_and_told_of() {
     let (mut world, slow, publisher) = behind(Laggard::Spool, "s");
     world.publish(publisher, "s", 0..12_000);

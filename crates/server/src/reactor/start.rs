@@ -165,8 +165,6 @@ fn open_home(
     let bound = listeners::bind_all(&settings)?;
     let mut node = recover(&*storage, clock.now())?;
     let folder = settings.data.join(SPILL_FOLDER);
-    // What an earlier process left there is nobody's now.
-    let _ = std::fs::remove_dir_all(&folder);
     let (spill, spill_thread) = SpillThread::start(&folder, node.spill_store(), mailboxes)?;
     let introduction = node.introduction();
     let mut shard = Shard::new(node, settings.clone(), ends, spill.clone(), clock)?;
