@@ -53,6 +53,14 @@ fn start(
     std::iter::once(home).chain(others).collect()
 }
 
+/// Numbers below what is asked for, the same ones for the same seed.
+pub(crate) fn draw_from(mut seed: u64) -> impl FnMut(u64) -> u64 {
+    move |below| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below
+    }
+}
+
 /// Plays each scenario with one shard, and with the clients on another shard than the queues.
 macro_rules! scenarios {
     ($($name:ident)+) => {

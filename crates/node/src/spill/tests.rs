@@ -4,6 +4,7 @@ mod shards;
 
 use super::record::tests::delivery;
 use super::*;
+use crate::tests::draw_from;
 use angarium_engine::{Annotations, Delivery, MessageView};
 use angarium_journal::{Fault, FaultyStorage, Storage};
 use std::cell::RefCell;
@@ -520,14 +521,6 @@ fn any_history_loses_nothing_and_keeps_order() {
             assert_eq!(world.spill.unwritten, 0);
         }
         assert_eq!((worlds[0].files(), options.bytes.load(Ordering::Relaxed)), (0, 0));
-    }
-}
-
-/// Numbers below what is asked for.
-fn draw_from(mut seed: u64) -> impl FnMut(u64) -> u64 {
-    move |below| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) % below
     }
 }
 

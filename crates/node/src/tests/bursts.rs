@@ -2,6 +2,7 @@
 //! at once.
 
 use super::broker::Broker;
+use super::draw_from;
 use std::collections::BTreeMap;
 
 /// What clients listen to: the same and different names, groups, ends, policies, several at one client.
@@ -17,14 +18,6 @@ const LISTENERS: [(&str, &str); 10] = [
     ("groups", "SUB b g 1\r\nSUB c g 2\r\n"),
     ("more", "SUB c 1\r\n"),
 ];
-
-/// Numbers below what is asked for.
-fn draw_from(mut seed: u64) -> impl FnMut(u64) -> u64 {
-    move |below| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) % below
-    }
-}
 
 /// What a publisher says: messages in rows to one subject or another, mostly alike.
 fn said(seed: u64) -> Vec<String> {
