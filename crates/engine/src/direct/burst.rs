@@ -51,13 +51,13 @@ impl BurstRoom {
     }
 }
 
-impl Burst<'_> {
+impl<'a> Burst<'a> {
     /// One of the messages.
     #[inline]
-    fn message<'a>(&self, subject: &'a str, body: &'a [u8]) -> MessageView<'a> {
+    fn message(&self, body: &'a [u8]) -> MessageView<'a> {
         MessageView {
             exchange: SUBJECT_EXCHANGE,
-            routing_key: subject,
+            routing_key: self.subject,
             format: self.format,
             properties: &[],
             body,
@@ -99,27 +99,27 @@ impl Engine {
         let host = self.vhosts.get(known.vhost).expect("it was there just now");
         let leaf = host.interest.leaf(known.leaf).expect("it was there just now");
         let subjects = Subjects::one(burst.subject);
+        let numbers = (first, known.number);
         rest.clear();
         for &slot in &leaf.all {
             let Some(listener) = listeners.get_mut(slot) else { continue };
             if listener.is_deaf(subjects, silent, sessions) {
                 continue;
             }
-            match listener.hear_all(burst, (first, known.number), fx) {
+            match listener.hear_all(burst, numbers, fx) {
                 true => hearing.heard_well(count),
                 false => rest.push(slot),
             }
         }
         // The others are handed each message before the next one, as it is the same for all of them.
         let mut offered = if hearing.heard > 0 { count } else { 0 };
-        let numbers = (first, known.number);
         offered = burst.hand_out(rest, numbers, (listeners, spent), &mut hearing, fx).max(offered);
         let elsewhere = leaf.shards();
         if elsewhere.is_empty() {
             self.counters.unheard += count - offered;
         } else {
             for body in burst.bodies {
-                let message = &burst.message(burst.subject, body);
+                let message = &burst.message(body);
                 let parcel = Parcel {
                     origin: self.options.shard,
                     publisher: Some(id.connection),
@@ -169,7 +169,7 @@ impl Burst<'_> {
         for (number, body) in (first..).zip(self.bodies) {
             // How far behind those are who hear it is said of the last one.
             hearing.begin_next(others_heard);
-            let message = &self.message(self.subject, body);
+            let message = &self.message(body);
             let mut is_offered = false;
             for &slot in to {
                 let listener = listeners.get_mut(slot);
@@ -199,7 +199,7 @@ impl Listener {
         if !wants_all || self.missed > 0 || !self.hears_plainly() {
             return false;
         }
-        let message = &burst.message(burst.subject, &[]);
+        let message = &burst.message(&[]);
         let emission = Emission { number: first, streak, message };
         let heard = fx.emit_burst(&self.delivery(emission), burst.bodies);
         self.heard += if heard { count } else { 0 };
