@@ -112,14 +112,25 @@ impl<'a> ClientOp<'a> {
 fn plain_publish<'a>(input: &'a [u8], limits: &Limits) -> Option<(ClientOp<'a>, usize)> {
     let (subject, at) = frame::plain(input, 4)?;
     let (reply, bytes, at) = frame::reply_and_size(input, at)?;
+    let (body, end) = plain_payload(input, at, bytes, limits)?;
+    Some((ClientOp::Publish(Publish { subject, reply, headers: &[], body }), end))
+}
+
+/// The payload behind the line of a PUB, and where that ends. `None`: too long, wrong, or not all there.
+#[inline(always)]
+fn plain_payload<'a>(
+    input: &'a [u8],
+    at: usize,
+    bytes: usize,
+    limits: &Limits,
+) -> Option<(&'a [u8], usize)> {
     // What precedes the payload is the line with its verb, one blank and its line end.
     if bytes > limits.payload_bytes_max || at > limits.control_line_bytes_max {
         return None;
     }
     let end = at + bytes;
     let [b'\r', b'\n', ..] = input.get(end..)? else { return None };
-    let publish = Publish { subject, reply, headers: &[], body: &input[at..end] };
-    Some((ClientOp::Publish(publish), end + 2))
+    Some((&input[at..end], end + 2))
 }
 
 /// The payload of a PUB to a subject, without a reply, as all libraries write it, and where it ends. `None`:
@@ -132,12 +143,7 @@ pub fn next_publish<'a>(
 ) -> Option<(&'a [u8], usize)> {
     input.strip_prefix(b"PUB ")?.strip_prefix(subject)?.strip_prefix(b" ")?;
     let (bytes, at) = frame::last_number(input, b"PUB ".len() + subject.len() + 1)?;
-    if bytes > limits.payload_bytes_max || at > limits.control_line_bytes_max {
-        return None;
-    }
-    let end = at + bytes;
-    let [b'\r', b'\n', ..] = input.get(end..)? else { return None };
-    Some((&input[at..end], end + 2))
+    plain_payload(input, at, bytes, limits)
 }
 
 fn decode_other<'a>(
