@@ -24,6 +24,14 @@ pub trait Effects {
         let _ = (to, forward);
         Heard::Missed
     }
+    /// The same for several messages in a row with these payloads, of which `forward` has everything else.
+    fn forward_burst(&mut self, to: Shards, forward: &Forward<'_>, bodies: &[&[u8]]) -> Heard {
+        let mut heard = Heard::Missed;
+        for body in bodies {
+            heard = self.forward(to, &forward.with_body(body));
+        }
+        heard
+    }
     /// Tells all other shards something, by [`crate::Engine::told`], in order. `by`: the connection
     /// whose doing it is; what it does next should not be seen by a shard that does not know it.
     fn tell(&mut self, by: Option<ConnectionId>, news: &[u8]) {

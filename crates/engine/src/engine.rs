@@ -21,9 +21,9 @@ use crate::taking::Taking;
 use crate::timers::Timers;
 use crate::vhost::Vhost;
 use crate::{
-    Burst, ConnectionId, Content, Effects, Emit, Forward, Listen, LoadId, Loaded, Lost, Position,
-    Publish, Reached, ReadHeaders, Refusal, RefusalKind, Request, SessionId, Settle, ShardId,
-    Shards, Streak, SubjectPermissions, Time,
+    ConnectionId, Content, Effects, Emit, Forward, Listen, LoadId, Loaded, Lost, Position, Publish,
+    Reached, ReadHeaders, Refusal, RefusalKind, Request, SessionId, Settle, ShardId, Shards,
+    Streak, SubjectPermissions, Time,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -373,17 +373,6 @@ impl Engine {
         fx: &mut F,
     ) -> Result<Reached, Refusal> {
         self.take_emit(now, session, emit, streak, fx)
-    }
-    /// The same for several at once, for which [`Engine::burst_room`] has had room.
-    #[inline]
-    pub fn emit_burst<F: Effects>(
-        &mut self,
-        session: SessionId,
-        burst: &Burst<'_>,
-        streak: &mut Option<Streak>,
-        fx: &mut F,
-    ) -> Reached {
-        self.take_burst(session, burst, streak, fx)
     }
     /// Hands what the host itself answers to a session to its own listeners of `subject`, and to nobody
     /// else, whatever that session may publish.

@@ -59,13 +59,15 @@ impl Node {
         let (mut taken, mut row) = (arrival.taken, arrival.row);
         let mut values = std::mem::take(&mut arrival.parcel.values);
         let mut rows = arrival.rows();
-        for word in Words(&arrival.parcel.words[taken..]) {
+        while let Some(word) = Words(&arrival.parcel.words[taken..]).next() {
             let (word, bytes) = word.expect(UNDERSTOOD);
             if matches!(word, Word::Row(_)) {
                 row = Some(taken);
             }
             taken += bytes;
             self.take_word(now, arrival.from, &word, bytes, (&mut values, &mut rows));
+            let next = Words(&arrival.parcel.words[taken..]);
+            taken += self.take_burst(now, arrival.from, next, &mut rows);
             if self.engine.is_step_over() {
                 break;
             }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// Bytes of messages on their way to a shard beyond which publishers wait for it.
 pub const UNDERWAY_BYTES_MAX: u64 = 4 << 20;
-/// With words of such a weight a parcel is complete; the last word may go beyond. Its receiver takes it in
+/// With words of such a weight a parcel is complete; the last words may go beyond. Its receiver takes it in
 /// one step, in which it serves nobody else.
 pub const PARCEL_BYTES: usize = 64 << 10;
 /// Room that a parcel begins with, at most: what is read from a client at once, and its words' heads.
@@ -171,9 +171,9 @@ impl Mesh {
         }
     }
 
-    /// Sends a message to some shards. Crowded where all of them are behind, or want its publisher to
-    /// wait.
-    pub(crate) fn forward(&mut self, to: Shards, forward: &Forward<'_>) -> Heard {
+    /// Sends some shards a message, or several of a streak with these payloads. Crowded where all of the
+    /// shards are behind, or want its publisher to wait.
+    pub(crate) fn forward(&mut self, to: Shards, forward: &Forward<'_>, bodies: &[&[u8]]) -> Heard {
         let mut heard = Heard::Crowded;
         // Another shard's publisher is not ours to wait.
         let publisher = forward.publisher.filter(|_| forward.origin == self.shard);
@@ -182,7 +182,7 @@ impl Mesh {
             let words = &mut link.parcel.words;
             link.underway += match forward.streak {
                 0 => write_forward(forward, words),
-                _ => write_in_row(forward, &mut link.row, words),
+                _ => write_in_row(forward, bodies, &mut link.row, words),
             } as u64;
             let is_crowded = link.underway > UNDERWAY_BYTES_MAX
                 || publisher.is_some_and(|publisher| link.crowded.contains(&publisher));

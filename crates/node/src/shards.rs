@@ -5,8 +5,10 @@
 
 use crate::mesh::Mesh;
 use crate::node::Node;
-use crate::parcel::{FromHome, Parcel, Value, Word};
-use angarium_engine::{Annotations, ConnectionId, Deletion, Forward, Row, ShardId, Streak, Time};
+use crate::parcel::{FromHome, Parcel, Value, Word, Words};
+use angarium_engine::{
+    Annotations, Burst, ConnectionId, Deletion, Forward, Reached, Row, ShardId, Streak, Time,
+};
 use angarium_protocol::{Close, Session, World as _, nats};
 use std::collections::VecDeque;
 
@@ -123,9 +125,62 @@ impl Node {
     #[inline]
     fn take_forward(&mut self, now: Time, forward: &Forward<'_>, streak: &mut Option<Streak>) {
         let reached = self.engine.forwarded(now, forward, streak, &mut self.world);
-        let Some(publisher) = forward.publisher else { return };
-        // It may have come by way of a third shard, and even back to its own.
         let Forward { origin, subject, message, .. } = *forward;
+        let Some(publisher) = forward.publisher else { return };
+        self.note_reached(now, origin, publisher, reached);
+        if forward.asks && reached.is_nobody() {
+            let is_own = origin == self.options.shard;
+            let reply = nats::reply_of(message.format, message.properties).unwrap_or_default();
+            if is_own {
+                self.tell_unheard(now, publisher, subject, reply);
+            } else {
+                self.world.mesh.say(origin, &Word::Unheard { publisher, subject, reply });
+            }
+        }
+    }
+
+    /// Takes the messages of a row that come next in a parcel and have no properties, if there are several;
+    /// says how many bytes they took.
+    #[inline]
+    pub(crate) fn take_burst(
+        &mut self,
+        now: Time,
+        from: ShardId,
+        mut words: Words<'_>,
+        rows: &mut Rows<'_>,
+    ) -> usize {
+        let (Some(row), Some(streak)) = (&rows.row, &rows.streak) else { return 0 };
+        let Some(mut room) = self.engine.burst_room(streak) else { return 0 };
+        let mut bodies = [&[][..]; Burst::MESSAGES_MAX];
+        let (mut count, mut used) = (0, 0);
+        while let Some((body, bytes)) = words.next_plain_in_row()
+            && room.take(body.len())
+        {
+            bodies[count] = body;
+            (count, used) = (count + 1, used + bytes);
+        }
+        if count < Burst::MESSAGES_MIN {
+            return 0;
+        }
+        self.world.mesh.took(from, used);
+        let burst = row.burst(&bodies[..count]);
+        let reached = self.engine.forwarded_burst(&burst, &mut rows.streak, &mut self.world);
+        if let Some(publisher) = row.publisher {
+            self.note_reached(now, row.origin, publisher, reached);
+        }
+        used
+    }
+
+    /// Has a publisher wait, or go on, as those keep up who hear it. Its messages may have come by way of a
+    /// third shard, and even back to its own.
+    #[inline]
+    fn note_reached(
+        &mut self,
+        now: Time,
+        origin: ShardId,
+        publisher: ConnectionId,
+        reached: Reached,
+    ) {
         let is_own = origin == self.options.shard;
         if reached.crowded && is_own {
             self.world.ahead(publisher, false);
@@ -133,14 +188,6 @@ impl Node {
             self.world.hold_elsewhere(now, origin, publisher);
         } else if reached.listeners > 0 && !is_own {
             self.world.heard_elsewhere(now, origin, publisher);
-        }
-        if forward.asks && reached.is_nobody() {
-            let reply = nats::reply_of(message.format, message.properties).unwrap_or_default();
-            if is_own {
-                self.tell_unheard(now, publisher, subject, reply);
-            } else {
-                self.world.mesh.say(origin, &Word::Unheard { publisher, subject, reply });
-            }
         }
     }
 

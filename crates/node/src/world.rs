@@ -285,7 +285,11 @@ impl Effects for World {
         {
             self.egress[publisher.0 as usize].is_owed = true;
         }
-        let heard = self.mesh.forward(to, forward);
+        self.forward_burst(to, forward, &[forward.message.body])
+    }
+
+    fn forward_burst(&mut self, to: Shards, forward: &Forward<'_>, bodies: &[&[u8]]) -> Heard {
+        let heard = self.mesh.forward(to, forward, bodies);
         if heard == Heard::Crowded {
             self.crowded = to.into_iter().next().map(Behind::Shard);
         }

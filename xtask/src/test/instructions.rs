@@ -17,7 +17,7 @@ const BOUNDS: &[(&str, u64)] = &[
     ("nats-fanout-10", 690),
     ("nats-among-1000", 360),
     ("nats-among-1000000", 360),
-    ("nats-across", 1_420),
+    ("nats-across", 630),
     ("amqp", 1_610),
     ("amqp-away", 4_490),
 ];

@@ -9,10 +9,13 @@ use super::{Direct, SUBJECT_EXCHANGE};
 use crate::engine::Engine;
 use crate::queue::stored::NO_ANNOTATIONS;
 use crate::slab::Slab;
-use crate::{Effects, Emit, Format, MessageView, Reached, SessionId};
+use crate::{ConnectionId, Effects, Emit, Format, Heard, MessageView, Reached, SessionId, Shards};
 
 /// Deliveries of one burst, or fewer: others are to have their turn.
 const DELIVERIES_MAX: usize = 2_048;
+/// Bytes of payloads, or somewhat more: as much as is written to each listener before it is another one's
+/// turn.
+const BYTES_MAX: usize = 8 << 10;
 
 /// Messages in a row without properties, which differ in payload alone.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +36,7 @@ pub struct Burst<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct BurstRoom {
     messages: usize,
+    bytes: usize,
     /// What is left of the step, for each listener.
     work: u64,
     body_bytes_max: u64,
@@ -42,9 +46,11 @@ impl BurstRoom {
     /// Takes room for one more payload of so many bytes; `false`: there is none.
     #[inline]
     pub fn take(&mut self, bytes: usize) -> bool {
-        let has_room = self.messages > 0 && self.work > 0 && bytes as u64 <= self.body_bytes_max;
+        let is_full = self.messages == 0 || self.bytes == 0 || self.work == 0;
+        let has_room = !is_full && bytes as u64 <= self.body_bytes_max;
         if has_room {
             self.messages -= 1;
+            self.bytes = self.bytes.saturating_sub(bytes);
             self.work = self.work.saturating_sub(Hearing::look_bytes(1, bytes));
         }
         has_room
@@ -52,6 +58,11 @@ impl BurstRoom {
 }
 
 impl<'a> Burst<'a> {
+    /// Messages of one burst, at most.
+    pub const MESSAGES_MAX: usize = 64;
+    /// Fewer are as well taken one by one.
+    pub const MESSAGES_MIN: usize = 2;
+
     /// One of the messages.
     #[inline]
     fn message(&self, body: &'a [u8]) -> MessageView<'a> {
@@ -68,19 +79,22 @@ impl<'a> Burst<'a> {
 }
 
 impl Engine {
-    /// What a burst has room for to those whom a streak leads to; none where it would be of no use.
+    /// What a burst has room for to those whom a streak leads to.
     #[inline]
     #[must_use]
     pub fn burst_room(&self, streak: &Streak) -> Option<BurstRoom> {
         let leaf = self.vhosts.get(streak.vhost)?.interest.leaf(streak.leaf)?;
-        let listeners = leaf.all.len();
-        let messages = DELIVERIES_MAX.checked_div(listeners)?;
+        // All that go to other shards are one more.
+        let ways = leaf.all.len() + usize::from(!leaf.shards().is_empty());
+        let messages = DELIVERIES_MAX.checked_div(ways)?.min(Burst::MESSAGES_MAX);
         let limits = &self.options.limits;
-        let work = limits.handed_at_once.saturating_sub(self.direct.handed) / listeners as u64;
-        Some(BurstRoom { messages, work, body_bytes_max: limits.body_bytes_max })
+        let work = limits.handed_at_once.saturating_sub(self.direct.handed) / ways as u64;
+        let body_bytes_max = limits.body_bytes_max;
+        Some(BurstRoom { messages, bytes: BYTES_MAX, work, body_bytes_max })
     }
 
-    pub(crate) fn take_burst<F: Effects>(
+    /// As [`Engine::emit_next`], for several messages at once, for which [`Engine::burst_room`] has had room.
+    pub fn emit_burst<F: Effects>(
         &mut self,
         id: SessionId,
         burst: &Burst<'_>,
@@ -90,16 +104,56 @@ impl Engine {
         let Some(known) = *streak else { return Reached::default() };
         debug_assert!(self.may_burst(id, burst, known), "the caller forgets a streak in time");
         let count = burst.bodies.len() as u64;
-        let first = self.direct.emissions + 1;
-        self.direct.emissions += count;
         self.counters.emitted += count;
-        let mut hearing = Hearing::default();
         let silent = (!burst.echo).then_some(id.connection);
+        let mut hearing = Hearing::default();
+        let (offered, elsewhere) = self.hand_burst(burst, known, silent, &mut hearing, fx);
+        if elsewhere.is_empty() {
+            self.counters.unheard += count - offered;
+        } else {
+            let vhost = &self.vhosts.get(known.vhost).expect("it was there just now").name;
+            let message = &burst.message(&[]);
+            let (origin, publisher) = (self.options.shard, Some(id.connection));
+            let (asks, streak) = (false, known.number);
+            let subjects = Subjects::one(burst.subject);
+            let parcel = Parcel { origin, publisher, asks, vhost, subjects, message, streak };
+            let forward = parcel.to(Audience::All);
+            hearing.count_each(fx.forward_burst(elsewhere, &forward, burst.bodies), count);
+        }
+        self.end_burst(&hearing, streak, fx)
+    }
+
+    /// As [`Engine::forwarded`], for several messages at once ([`Row::burst`](crate::Row::burst)), for which
+    /// [`Engine::burst_room`] has had room.
+    pub fn forwarded_burst<F: Effects>(
+        &mut self,
+        burst: &Burst<'_>,
+        streak: &mut Option<Streak>,
+        fx: &mut F,
+    ) -> Reached {
+        let Some(known) = *streak else { return Reached::default() };
+        let mut hearing = Hearing::default();
+        self.hand_burst(burst, known, None, &mut hearing, fx);
+        self.end_burst(&hearing, streak, fx)
+    }
+
+    /// Hands its messages to those here whom a streak leads to; says how many of them anybody was handed, and
+    /// where else they are wanted.
+    fn hand_burst<F: Effects>(
+        &mut self,
+        burst: &Burst<'_>,
+        streak: Streak,
+        silent: Option<ConnectionId>,
+        hearing: &mut Hearing,
+        fx: &mut F,
+    ) -> (u64, Shards) {
+        let count = burst.bodies.len() as u64;
+        let numbers = (self.direct.emissions + 1, streak.number);
+        self.direct.emissions += count;
         let Direct { listeners, sessions, spent, rest, .. } = &mut self.direct;
-        let host = self.vhosts.get(known.vhost).expect("it was there just now");
-        let leaf = host.interest.leaf(known.leaf).expect("it was there just now");
+        let interest = &self.vhosts.get(streak.vhost).expect("it was there just now").interest;
+        let leaf = interest.leaf(streak.leaf).expect("it was there just now");
         let subjects = Subjects::one(burst.subject);
-        let numbers = (first, known.number);
         rest.clear();
         for &slot in &leaf.all {
             let Some(listener) = listeners.get_mut(slot) else { continue };
@@ -107,33 +161,24 @@ impl Engine {
                 continue;
             }
             match listener.hear_all(burst, numbers, fx) {
-                true => hearing.heard_well(count),
+                true => hearing.count_each(Heard::Well, count),
                 false => rest.push(slot),
             }
         }
         // The others are handed each message before the next one, as it is the same for all of them.
-        let mut offered = if hearing.heard > 0 { count } else { 0 };
-        offered = burst.hand_out(rest, numbers, (listeners, spent), &mut hearing, fx).max(offered);
-        let elsewhere = leaf.shards();
-        if elsewhere.is_empty() {
-            self.counters.unheard += count - offered;
-        } else {
-            for body in burst.bodies {
-                let message = &burst.message(body);
-                let parcel = Parcel {
-                    origin: self.options.shard,
-                    publisher: Some(id.connection),
-                    asks: false,
-                    vhost: &host.name,
-                    subjects,
-                    message,
-                    streak: known.number,
-                };
-                hearing.count(fx.forward(elsewhere, &parcel.to(Audience::All)));
-            }
-        }
+        let offered = if hearing.heard > 0 { count } else { 0 };
+        let offered = burst.hand_out(rest, numbers, (listeners, spent), hearing, fx).max(offered);
         let bytes: usize = burst.bodies.iter().map(|body| body.len()).sum();
         self.direct.handed += leaf.all.len() as u64 * Hearing::look_bytes(count, bytes);
+        (offered, leaf.shards())
+    }
+
+    fn end_burst<F: Effects>(
+        &mut self,
+        hearing: &Hearing,
+        streak: &mut Option<Streak>,
+        fx: &mut F,
+    ) -> Reached {
         self.end_streak_of_spent(streak, fx);
         self.counters.heard += hearing.heard;
         self.counters.missed += hearing.missed;

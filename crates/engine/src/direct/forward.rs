@@ -2,7 +2,7 @@
 //!
 //! Knows nothing of who listens. The bytes never leave the process, so their layout has no version.
 
-use super::SUBJECT_EXCHANGE;
+use super::{Burst, SUBJECT_EXCHANGE};
 use crate::codec::{Malformed, Reader, Writer};
 use crate::queue::stored::NO_ANNOTATIONS;
 use crate::{Annotations, ConnectionId, Format, MessageView, ShardId, Shards};
@@ -68,8 +68,10 @@ pub struct Forward<'a> {
 /// once, before the first of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
-    origin: ShardId,
-    publisher: Option<ConnectionId>,
+    /// The shard that they were published on.
+    pub origin: ShardId,
+    /// The connection there that published them.
+    pub publisher: Option<ConnectionId>,
     vhost: &'a str,
     subject: &'a str,
     format: Format,
@@ -123,6 +125,14 @@ impl<'a> Forward<'a> {
     #[inline]
     pub(super) fn subjects(&self) -> Subjects<'a> {
         Subjects { first: self.subject, further: self.further }
+    }
+
+    /// The same message with another payload.
+    pub(crate) fn with_body<'b>(&self, body: &'b [u8]) -> Forward<'b>
+    where
+        'a: 'b,
+    {
+        Forward { message: MessageView { body, ..self.message }, ..*self }
     }
 
     /// Appends its bytes.
@@ -215,6 +225,15 @@ impl<'a> Row<'a> {
         };
         reader.end()?;
         Ok(row)
+    }
+
+    /// Several of its messages, without properties.
+    #[inline]
+    #[must_use]
+    pub fn burst(&self, bodies: &'a [&'a [u8]]) -> Burst<'a> {
+        let Row { subject, format, persistent, .. } = *self;
+        // None of its publisher's connection listens here.
+        Burst { subject, echo: true, format, persistent, bodies }
     }
 
     /// One of its messages.

@@ -43,21 +43,20 @@ pub(super) struct Hearing {
 impl Hearing {
     #[inline]
     pub(super) fn count(&mut self, heard: Heard) {
-        match heard {
-            Heard::Well => {
-                self.heard += 1;
-                self.has_free = true;
-            }
-            Heard::Crowded => self.heard += 1,
-            Heard::Missed => self.missed += 1,
-        }
+        self.count_each(heard, 1);
     }
 
-    /// One with little unsent has heard so many.
+    /// The same for so many messages.
     #[inline]
-    pub(super) fn heard_well(&mut self, count: u64) {
-        self.heard += count;
-        self.has_free = true;
+    pub(super) fn count_each(&mut self, heard: Heard, messages: u64) {
+        match heard {
+            Heard::Well => {
+                self.heard += messages;
+                self.has_free = true;
+            }
+            Heard::Crowded => self.heard += messages,
+            Heard::Missed => self.missed += messages,
+        }
     }
 
     /// The next one of several messages, which somebody hears well, or nobody yet.

@@ -174,6 +174,9 @@ pub(crate) struct Delivered<'a> {
 /// Bytes before each word: its kind, and how many follow.
 const HEAD_BYTES: usize = 5;
 
+/// Bytes before the properties of a [`Word::InRow`]: those, and how many bytes the properties are.
+const IN_ROW_HEAD_BYTES: usize = HEAD_BYTES + 4;
+
 /// Which word follows.
 mod kind {
     pub(super) const NEWS: u8 = 0;

@@ -1,6 +1,6 @@
 //! Bytes to words.
 
-use super::{Delivered, FromHome, SessionName, ToHome, Word, kind};
+use super::{Delivered, FromHome, HEAD_BYTES, IN_ROW_HEAD_BYTES, SessionName, ToHome, Word, kind};
 use angarium_engine::{Confirm, ConnectionId, Deletion, Outcome, SessionId, Settle};
 
 /// Takes a parcel apart. It comes from this very program, so what it cannot read is a bug, which is
@@ -26,6 +26,18 @@ impl<'a> Iterator for Words<'a> {
 }
 
 impl<'a> Words<'a> {
+    /// The payload of the next word, where that is a [`Word::InRow`] without properties, and how many bytes
+    /// the word took.
+    #[inline]
+    pub(crate) fn next_plain_in_row(&mut self) -> Option<(&'a [u8], usize)> {
+        let (head, rest) = self.0.split_first_chunk::<IN_ROW_HEAD_BYTES>()?;
+        let [kind::IN_ROW, a, b, c, d, 0, 0, 0, 0] = *head else { return None };
+        let bytes = u32::from_le_bytes([a, b, c, d]) as usize;
+        let (body, rest) = rest.split_at_checked(bytes.checked_sub(4)?)?;
+        self.0 = rest;
+        Some((body, HEAD_BYTES + bytes))
+    }
+
     fn read(&mut self) -> Option<Word<'a>> {
         let (&kind, rest) = self.0.split_first()?;
         let mut fields = Fields(rest);

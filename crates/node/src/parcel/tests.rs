@@ -79,6 +79,31 @@ fn words_come_back() {
 }
 
 #[test]
+fn payloads_of_a_row_come_alone_where_they_are_alone() {
+    let cases = [
+        (Word::InRow { properties: b"", body: b"body" }, Some(&b"body"[..])),
+        (Word::InRow { properties: b"", body: b"" }, Some(b"")),
+        (Word::InRow { properties: b"reply", body: b"body" }, None),
+        (Word::Row(b"body"), None),
+        (Word::Sync, None),
+    ];
+    for (word, expected) in cases {
+        let mut parcel = Vec::new();
+        word.write(&mut parcel);
+        let bytes = parcel.len();
+        Word::Sync.write(&mut parcel);
+        let mut words = Words(&parcel);
+        let expected = expected.map(|body| (body, bytes));
+        assert_eq!(words.next_plain_in_row(), expected, "{word:?}");
+        let next = if expected.is_some() { Word::Sync } else { word };
+        assert_eq!(words.next().and_then(Result::ok).map(|(word, _)| word), Some(next));
+        for cut in 0..bytes {
+            assert_eq!(Words(&parcel[..cut]).next_plain_in_row(), None, "{word:?} cut at {cut}");
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_read_ends_a_parcel() {
     let mut parcel = Vec::new();
     Word::Crowded(ConnectionId(3)).write(&mut parcel);

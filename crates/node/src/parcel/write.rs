@@ -1,9 +1,7 @@
 //! Words to bytes.
 
-use super::{Delivered, FromHome, HEAD_BYTES, SessionName, ToHome, Word, kind};
-use angarium_engine::{
-    Confirm, Deletion, Delivery, Forward, MessageView, Outcome, Publish, SessionId, Settle,
-};
+use super::{Delivered, FromHome, HEAD_BYTES, IN_ROW_HEAD_BYTES, SessionName, ToHome, Word, kind};
+use angarium_engine::{Confirm, Deletion, Delivery, Forward, Outcome, Publish, SessionId, Settle};
 
 impl Word<'_> {
     /// Appends it to a parcel's words.
@@ -161,22 +159,32 @@ pub(crate) fn write_forward(forward: &Forward<'_>, parcel: &mut Vec<u8>) -> usiz
     put_with(parcel, kind::FORWARD, |out| forward.write(out))
 }
 
-/// Appends a message of a streak as a [`Word::InRow`], behind its [`Word::Row`] where that is another than
-/// `row`, the last one in this parcel; returns how many bytes they took.
+/// Appends messages of a streak, with these payloads, as a [`Word::InRow`] each, behind their [`Word::Row`]
+/// where that is another than `row`, the last one in this parcel; returns how many bytes they took.
 #[inline]
-pub(crate) fn write_in_row(forward: &Forward<'_>, row: &mut u64, parcel: &mut Vec<u8>) -> usize {
+pub(crate) fn write_in_row(
+    forward: &Forward<'_>,
+    bodies: &[&[u8]],
+    row: &mut u64,
+    parcel: &mut Vec<u8>,
+) -> usize {
     let before = parcel.len();
     if std::mem::replace(row, forward.streak) != forward.streak {
         put_with(parcel, kind::ROW, |out| forward.write_row(out));
     }
-    let MessageView { properties, body, .. } = forward.message;
-    put_in_row(parcel, properties, body);
+    bodies.iter().for_each(|body| put_in_row(parcel, forward.message.properties, body));
     parcel.len() - before
 }
 
 #[inline]
 fn put_in_row(parcel: &mut Vec<u8>, properties: &[u8], body: &[u8]) {
-    put(parcel, kind::IN_ROW, &[&length(properties.len()), properties, body]);
+    let mut head = [kind::IN_ROW; IN_ROW_HEAD_BYTES];
+    head[1..5].copy_from_slice(&length(4 + properties.len() + body.len()));
+    head[5..].copy_from_slice(&length(properties.len()));
+    parcel.reserve(head.len() + properties.len() + body.len());
+    parcel.extend_from_slice(&head);
+    parcel.extend_from_slice(properties);
+    parcel.extend_from_slice(body);
 }
 
 /// The same as [`write_forward`] for [`ToHome::Publish`].

@@ -86,7 +86,7 @@ fn heard(
 fn what_comes_at_once_is_heard_as_what_comes_one_by_one() {
     for seed in 0..40 {
         let said = said(seed);
-        for broker in [(1, false), (1, true), (2, false)] {
+        for broker in [(1, false), (1, true), (2, false), (3, false)] {
             let (expected, expected_counted) = heard(&said, broker, false);
             let (found, counted) = heard(&said, broker, true);
             for (whose, expected) in &expected {

@@ -13,12 +13,6 @@ use std::time::Duration;
 
 /// How long somebody who hears a publisher well is remembered.
 const OTHERS: Duration = Duration::from_secs(10);
-/// Messages that are handed on at once, and bytes of them, or somewhat more: as much as is written to each
-/// listener before it is another one's turn.
-const BURST_MAX: usize = 64;
-const BURST_BYTES: usize = 8 << 10;
-/// Fewer are as well taken one by one.
-const BURST_MIN: usize = 2;
 /// Asks who the server thinks the client is.
 const USER_INFO: &str = "$SYS.REQ.USER.INFO";
 
@@ -85,18 +79,16 @@ impl Connection {
         else {
             return 0;
         };
-        let mut bodies = [&[][..]; BURST_MAX];
+        let mut bodies = [&[][..]; Burst::MESSAGES_MAX];
         let (mut count, mut used) = (0, 0);
-        while count < BURST_MAX && used < BURST_BYTES {
-            let subject = self.subject.as_bytes();
+        let subject = self.subject.as_bytes();
+        for place in &mut bodies {
             let next = client::next_publish(&input[used..], subject, &self.limits);
-            let Some((body, bytes)) = next.filter(|(body, _)| room.take(body.len())) else {
-                break;
-            };
-            bodies[count] = body;
+            let Some((body, bytes)) = next.filter(|(body, _)| room.take(body.len())) else { break };
+            *place = body;
             (count, used) = (count + 1, used + bytes);
         }
-        if count < BURST_MIN {
+        if count < Burst::MESSAGES_MIN {
             return 0;
         }
         let (subject, echo) = (self.subject.as_str(), self.wishes.echo);
