@@ -30,6 +30,9 @@ pub(super) use room::{Staying, Stored};
 
 /// What is copied of a chunk keeps all of its file: it is to be worth it, an eighth of the file or more.
 const WORTH: usize = 8;
+/// Why what was stored is not there.
+const CHECKSUM_IS_WRONG: &str = "a checksum is wrong";
+
 /// What is stored of all spill logs, and in which files.
 #[derive(Debug)]
 pub struct SpillStore {
@@ -76,6 +79,40 @@ struct Kept {
     is_wanted: bool,
     /// Its own bytes are not what they were.
     is_broken: bool,
+    /// Something in its file is not: it is not written to again.
+    is_damaged: bool,
+}
+
+impl Kept {
+    /// Its own bytes from its file; once they are not what they were, never again.
+    fn read_own(&mut self, storage: &dyn Storage) -> Result<Vec<u8>, String> {
+        let read = self.read_part(0, self.own, storage);
+        self.is_broken |= read.is_err();
+        read
+    }
+
+    fn read_list(&mut self, storage: &dyn Storage) -> Result<Vec<u8>, String> {
+        if self.list.bytes == 0 {
+            return Ok(Vec::new());
+        }
+        self.read_part(self.own.bytes as u64, self.list, storage)
+    }
+
+    fn read_part(
+        &mut self,
+        offset: u64,
+        part: Part,
+        storage: &dyn Storage,
+    ) -> Result<Vec<u8>, String> {
+        let mut bytes = vec![0; part.bytes];
+        let result = match storage.read(&self.file.name(), offset, &mut bytes) {
+            Ok(()) if part.is(&bytes) => Ok(bytes),
+            Ok(()) => Err(CHECKSUM_IS_WRONG.to_owned()),
+            Err(error) => Err(error.to_string()),
+        };
+        self.is_damaged |= result.is_err();
+        result
+    }
 }
 
 impl SpillStore {
@@ -146,6 +183,7 @@ impl SpillStore {
             copied_by: 0,
             is_wanted: true,
             is_broken: false,
+            is_damaged: false,
         };
         self.kept.insert(number, kept);
         Ok(Stored::new(number, chunk.len(), std::iter::once(claim).chain(claims)))
@@ -195,13 +233,7 @@ impl SpillStore {
         if let Some(own) = self.recent.find(number) {
             return Some(own);
         }
-        let mut own = vec![0; kept.own.bytes];
-        let is_read = storage.read(&kept.file.name(), 0, &mut own).is_ok();
-        if !is_read || !kept.own.is(&own) {
-            kept.is_broken = true;
-            return None;
-        }
-        let own = Arc::new(own);
+        let own = Arc::new(kept.read_own(storage).ok()?);
         self.recent.add(number, &own);
         Some(own)
     }
@@ -213,14 +245,10 @@ impl SpillStore {
         storage: &dyn Storage,
     ) -> Result<Vec<u8>, String> {
         let kept = self.kept.get_mut(&number).expect("a log reads what it has stored");
-        let mut own = vec![0; kept.own.bytes + kept.list.bytes];
-        let result = storage.read(&kept.file.name(), 0, &mut own);
-        let list = own.split_off(kept.own.bytes);
-        kept.is_broken = result.is_err() || !kept.own.is(&own);
-        result.map_err(|error| error.to_string())?;
-        let is_right = !kept.is_broken && kept.list.is(&list);
-        let whole = is_right.then(|| self.assemble(number, own, &list, bytes, storage)).flatten();
-        whole.ok_or_else(|| "a checksum is wrong".to_owned())
+        let own = kept.read_own(storage)?;
+        let list = kept.read_list(storage)?;
+        let whole = self.assemble(number, own, &list, bytes, storage);
+        whole.ok_or_else(|| CHECKSUM_IS_WRONG.to_owned())
     }
 
     /// A chunk of so many bytes, of its own ones and the list of its copies.
@@ -244,6 +272,13 @@ impl SpillStore {
         self.recent = Recent::default();
     }
 
+    /// The files in which there are lists, and where those begin.
+    #[cfg(test)]
+    pub(super) fn lists(&self) -> impl Iterator<Item = (String, u64)> {
+        let have_some = self.kept.values().filter(|kept| kept.list.bytes > 0);
+        have_some.map(|kept| (kept.file.name(), kept.own.bytes as u64))
+    }
+
     /// A log does not want its chunk any more, nor what it has copies of. A file is free once nobody wants
     /// what is in it.
     fn give_back(&mut self, number: u64, storage: &dyn Storage) {
@@ -259,7 +294,7 @@ impl SpillStore {
                 && let Some(kept) = self.kept.remove(&number)
             {
                 self.recent.forget(number);
-                self.files.give_back(kept.file, kept.is_broken, storage);
+                self.files.give_back(kept.file, kept.is_damaged, storage);
             }
         }
         if self.kept.is_empty() {

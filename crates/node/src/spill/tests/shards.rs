@@ -232,6 +232,33 @@ fn one_damaged_file_costs_what_is_in_it() {
 }
 
 #[test]
+fn a_damaged_list_costs_one_its_chunk_and_the_file_is_not_used_again() {
+    let options = SpillOptions::default();
+    let mut worlds = alike(&options, 2, 5, 60, LARGE);
+    let (file, at) = worlds[0].store.borrow().lists().nth(1).unwrap();
+    worlds[0].disk.flip(&file, at, 1);
+    let mut missed = Vec::new();
+    for world in &mut worlds {
+        // Without them, files would not be kept.
+        for _ in 0..100 {
+            world.store("c", LARGE);
+            world.work();
+        }
+        world.store.borrow_mut().forget_recent();
+        world.spill.chunks.iter_mut().for_each(Chunk::unload);
+        for name in ['a', 'b'] {
+            let read = world.drain(name).len() as u64;
+            missed.push(60 - read);
+            assert_eq!(world.missed.get(&name).copied().unwrap_or(0), 60 - read);
+        }
+        world.work();
+    }
+    assert!(matches!(missed[..], [0, 0, 1..=11, 1..=11] | [1..=11, 1..=11, 0, 0]), "{missed:?}");
+    let files = worlds[0].disk.list().unwrap();
+    assert!(!files.contains(&file), "{files:?}");
+}
+
+#[test]
 fn what_one_gives_up_that_another_one_has_is_no_reason_to_give_up_more() {
     const ROOM: u64 = 32 << 20;
     let options = SpillOptions { bytes_max: ROOM, ..SpillOptions::default() };
