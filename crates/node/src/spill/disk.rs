@@ -6,12 +6,12 @@ use super::loss::SpillLoss;
 use super::store::Stored;
 use super::{KEPT, Spill};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Chunks being read at once.
 const READS_MAX: usize = 4;
-/// Chunks being written at once: what else there is to do on the disk is not to wait for all of them.
-const WRITES_MAX: usize = 4;
+/// Chunks being written at once, so that there is always a next one: what else there is to do on the disk is not
+/// to wait for all of them, and so much may be beyond the limit before anything gives way to it.
+const WRITES_MAX: usize = 2;
 
 impl Spill {
     /// The next work for the disk, if any.
@@ -92,8 +92,9 @@ impl Spill {
         chunk.place = Place::Loaded(stored, filled);
         // From now on it takes the room of its file, which the store has counted.
         self.unwritten -= bytes;
-        self.options.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+        self.stored += bytes as u64;
         self.note_loaded(number);
+        self.give_way();
     }
 
     fn read(&mut self, number: u64, bytes: Arc<Vec<u8>>) {

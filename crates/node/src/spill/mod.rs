@@ -46,10 +46,10 @@ pub(crate) const PASSED_MAX: usize = 1 << 20;
 /// The sizes of the spill logs of a broker's shards, each of which has a clone of this.
 #[derive(Clone, Debug)]
 pub struct SpillOptions {
-    /// Bytes that they may have together, in memory and on the disk; beyond, the oldest chunks go of those
-    /// that have more than their part of it. 0: they take nothing.
+    /// Bytes that they may have together on the disk; beyond, the oldest chunks go of those that have more
+    /// than their part of it. 0: they take nothing.
     pub bytes_max: u64,
-    /// Bytes that they have: in memory, and those of files.
+    /// Bytes of the files that have their chunks.
     pub bytes: Arc<AtomicU64>,
     /// Bytes of a chunk, but for one that holds a single larger message.
     pub chunk_bytes: usize,
@@ -71,8 +71,7 @@ pub struct SpillStats {
     pub messages: u64,
     /// Clients with something in it now.
     pub laggards: u64,
-    /// Bytes of the chunk that is being filled; home's has those of all shards' other chunks besides, in
-    /// memory and on the disk.
+    /// Bytes in memory that are not stored yet; home's has those of all shards' files besides.
     pub bytes: u64,
     /// Chunks that could not be written or not be read.
     pub failures: u64,
@@ -98,9 +97,9 @@ pub(crate) struct Spill {
     /// Where its last record begins, and which message that is.
     record: usize,
     emission: u64,
-    /// Bytes of all chunks but those that are lost.
-    bytes: u64,
-    /// Of those, what has still to be written.
+    /// Bytes of the chunks that are stored, however many of them are copies.
+    stored: u64,
+    /// Those of chunks that have still to be.
     unwritten: usize,
     /// The oldest chunk that may have to be written.
     next_write: u64,
@@ -161,7 +160,7 @@ impl Spill {
             open: Vec::new(),
             record: 0,
             emission: 0,
-            bytes: 0,
+            stored: 0,
             unwritten: 0,
             next_write: 0,
             wanted: VecDeque::new(),
@@ -181,9 +180,10 @@ impl Spill {
     /// What it has done.
     pub(crate) fn stats(&self) -> SpillStats {
         let all = || self.options.bytes.load(Ordering::Relaxed);
+        let in_memory = (self.open.len() + self.unwritten) as u64;
         SpillStats {
             laggards: self.laggards.len() as u64,
-            bytes: self.open.len() as u64 + if self.is_home { all() } else { 0 },
+            bytes: in_memory + if self.is_home { all() } else { 0 },
             ..self.stats.clone()
         }
     }
@@ -274,15 +274,12 @@ impl Spill {
         self.emission = 0;
         self.record = 0;
         let bytes = full.len();
-        self.bytes += bytes as u64;
-        self.options.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         self.unwritten += bytes;
         self.chunks.push_back(Chunk { bytes, owed, place: Place::Filled(Arc::new(full)) });
-        self.give_way();
     }
 
-    /// Gives up what is too much, where that is more than its part. What others have copies of leaves no room
-    /// before they give it up, too.
+    /// Gives up what is too much on the disk, where that is more than its part. What others have copies of
+    /// leaves no room before they give it up, too.
     pub(crate) fn give_way(&mut self) {
         while !self.chunks.is_empty() && self.has_too_much() {
             self.lose_first(SpillLoss::Limit);
@@ -299,7 +296,7 @@ impl Spill {
     fn has_too_much(&mut self) -> bool {
         let SpillOptions { bytes_max, bytes, .. } = &self.options;
         // What is alike takes little room, but who is to have it is in memory.
-        if self.bytes > *bytes_max {
+        if self.stored > *bytes_max {
             return true;
         }
         let all = bytes.load(Ordering::Relaxed);
@@ -311,7 +308,7 @@ impl Spill {
         let staying = all.saturating_sub(others);
         // Of little that is copied, much may be kept: nobody's part may make it more than that.
         let part = if staying > bytes_max + bytes_max / 2 { 0 } else { self.own_max };
-        staying > *bytes_max && self.bytes > part
+        staying > *bytes_max && self.stored > part
     }
 
     /// Others need the disk more: what is there is given up, and nothing is written until they no longer do.
@@ -460,13 +457,10 @@ impl Spill {
     fn give_room_back(&mut self, bytes: usize, place: Place) {
         if place.is_unwritten() {
             self.unwritten -= bytes;
-            self.options.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
         } else if let Some(stored) = place.stored() {
+            self.stored -= bytes as u64;
             self.give_up(&stored);
-        } else {
-            return;
         }
-        self.bytes -= bytes as u64;
     }
 
     /// A chunk is lost: those who have not read it yet miss what was in it for them.

@@ -176,14 +176,14 @@ fn what_comes_at_once_is_stored_once_for_all_who_wait() {
 #[test]
 fn beyond_the_spools_limit_the_oldest_are_missed_and_told_of() {
     let (mut world, slow, publisher) = behind(Laggard::Spool, "s");
-    world.publish(publisher, "s", 0..12_000);
+    world.publish(publisher, "s", 0..16_000);
     assert!(world.spill.used() <= 10 << 20, "{}", world.spill.used());
     world.takes(slow, usize::MAX);
-    world.publish(publisher, "s", 12_000..12_001);
+    world.publish(publisher, "s", 16_000..16_001);
     let got = world.got(slow, "1");
     in_order(&got.numbers);
-    assert_eq!(got.numbers.len() as u64 + got.missed, 12_001);
-    assert!(got.missed > 3_000 && got.numbers.contains(&11_999), "{}", got.missed);
+    assert_eq!(got.numbers.len() as u64 + got.missed, 16_001);
+    assert!(got.missed > 3_000 && got.numbers.contains(&15_999), "{}", got.missed);
     assert_eq!(world.node.engine().counters().missed, got.missed, "each is counted once");
 }
 
