@@ -242,7 +242,7 @@ impl Engine {
             Parcel { origin: here, publisher, asks, vhost: name, subjects, message, streak: 0 };
         let mut rest = &parts[..];
         while let Some(group) = interest.next_group(&mut rest) {
-            let (next, tried) = match interest.turn(group) {
+            let (next, tried) = match interest.turn(group, here) {
                 Turn::Elsewhere(shard) => (Some(shard), Shards::NONE),
                 Turn::Here(first) => {
                     let (those, turn) = ((&mut *listeners, &mut *spent), (group, first));
@@ -342,7 +342,7 @@ impl Engine {
         let subjects = forward.subjects();
         let is_deaf = |listener: &Listener| listener.is_deaf(subjects, silent, sessions);
         interest.gather_named(leaves, name, parts);
-        let turn = (&parts[..], interest.turn_here(parts));
+        let turn = (&parts[..], interest.turn_here(parts, self.options.shard));
         let offered = hearing.offer(interest, turn, (listeners, spent), is_deaf, emission, fx);
         let next = hearing.after(offered, interest, parts, tried);
         if let Some(shard) = next {

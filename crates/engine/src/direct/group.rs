@@ -13,7 +13,7 @@ pub(super) struct Group {
     /// The name's.
     pub(super) hash: u64,
     pub(super) members: Vec<u32>,
-    /// Members on other shards.
+    /// Members on other shards, by shard.
     elsewhere: Vec<(ShardId, u32)>,
     /// Whose turn it is, more or less.
     turn: u32,
@@ -55,11 +55,24 @@ impl Group {
     }
 
     /// One of `all` lots. In any row of messages each has nearly as many as another, where all draw and
-    /// where some do: multiples of the golden ratio spread evenly.
-    fn draw(&mut self, all: u64) -> u64 {
-        const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+    /// where some do: multiples of the golden ratio spread evenly. So do those of the root of two, by which
+    /// the rows of shards differ: what comes to all of them at once goes to many.
+    fn draw(&mut self, all: u64, shard: ShardId) -> u64 {
+        const GOLDEN_RATIO: u64 = 0x9e37_79b9_7f4a_7c15;
+        const ROOT_OF_TWO: u64 = 0x6a09_e667_f3bc_c909;
         self.lots = self.lots.wrapping_add(1);
-        ((self.lots.wrapping_mul(GOLDEN) >> 32) * all) >> 32
+        let row = u64::from(shard.0).wrapping_mul(ROOT_OF_TWO);
+        let place = self.lots.wrapping_mul(GOLDEN_RATIO).wrapping_add(row);
+        ((place >> 32) * all) >> 32
+    }
+
+    /// How many members shard `own` has, which is here, and the others, if `elsewhere`: in the same order
+    /// wherever that is asked.
+    fn by_shard(&self, own: ShardId, elsewhere: bool) -> impl Iterator<Item = (ShardId, u32)> {
+        let others = if elsewhere { &self.elsewhere[..] } else { &[] };
+        let (before, after) = others.split_at(others.partition_point(|(shard, _)| *shard < own));
+        let here = std::iter::once((own, self.here()));
+        before.iter().copied().chain(here).chain(after.iter().copied())
     }
 
     fn here(&self) -> u32 {
@@ -67,9 +80,12 @@ impl Group {
     }
 
     pub(super) fn set_elsewhere(&mut self, shard: ShardId, members: u32) {
-        self.elsewhere.retain(|(other, _)| *other != shard);
-        if members > 0 {
-            self.elsewhere.push((shard, members));
+        let place = self.elsewhere.binary_search_by_key(&shard, |(other, _)| *other);
+        match place {
+            Ok(at) if members == 0 => drop(self.elsewhere.remove(at)),
+            Ok(at) => self.elsewhere[at].1 = members,
+            Err(_) if members == 0 => {}
+            Err(at) => self.elsewhere.insert(at, (shard, members)),
         }
     }
 }
@@ -138,53 +154,43 @@ impl Interest {
         out.sort_unstable_by_key(|part| part.leaf);
     }
 
-    /// Whose turn a message is, where members here and on other shards have as many turns as each other.
+    /// Whose turn a message is, where members on shard `own`, which is here, and on others have as many turns
+    /// as each other.
     #[inline]
-    pub(super) fn turn(&mut self, parts: &[Part]) -> Turn {
+    pub(super) fn turn(&mut self, parts: &[Part], own: ShardId) -> Turn {
         match parts {
             [part] if self.part(*part).elsewhere.is_empty() => Turn::Here(0),
-            _ => self.draw(parts),
+            _ => self.draw(parts, own, true),
         }
     }
 
-    fn draw(&mut self, parts: &[Part]) -> Turn {
-        let Some(&first) = parts.first() else { return Turn::Here(0) };
-        let here = self.members_here(parts);
-        let elsewhere = parts.iter().flat_map(|part| &self.part(*part).elsewhere);
-        let all = elsewhere.fold(here, |sum, (_, members)| sum + u64::from(*members));
-        let lot = self.part_mut(first).draw(all);
-        let Some(lot) = lot.checked_sub(here) else {
-            return Turn::Here(self.holder(parts, lot));
-        };
-        let mut elsewhere = parts.iter().flat_map(|part| &self.part(*part).elsewhere);
-        let mut sum = 0;
-        let holder = elsewhere.find(|(_, members)| {
-            sum += u64::from(*members);
-            lot < sum
-        });
-        holder.map_or(Turn::Here(0), |(shard, _)| Turn::Elsewhere(*shard))
-    }
-
     /// The part whose turn a message is among those here.
-    pub(super) fn turn_here(&mut self, parts: &[Part]) -> usize {
-        let [first, _, ..] = *parts else { return 0 };
-        let here = self.members_here(parts);
-        let lot = self.part_mut(first).draw(here);
-        self.holder(parts, lot)
+    pub(super) fn turn_here(&mut self, parts: &[Part], own: ShardId) -> usize {
+        if parts.len() < 2 {
+            return 0;
+        }
+        match self.draw(parts, own, false) {
+            Turn::Here(part) => part,
+            Turn::Elsewhere(_) => unreachable!("it is drawn among those here"),
+        }
     }
 
-    fn members_here(&self, parts: &[Part]) -> u64 {
-        parts.iter().map(|part| u64::from(self.part(*part).here())).sum()
-    }
-
-    /// The part that a member here belongs to, by its number among them all.
-    fn holder(&self, parts: &[Part], number: u64) -> usize {
-        let mut sum = 0;
-        let holder = parts.iter().position(|part| {
-            sum += u64::from(self.part(*part).here());
-            number < sum
-        });
-        holder.unwrap_or(0)
+    /// Draws one of the members here, and of those `elsewhere`, too.
+    fn draw(&mut self, parts: &[Part], own: ShardId, elsewhere: bool) -> Turn {
+        let Some(&first) = parts.first() else { return Turn::Here(0) };
+        let by_shard = |it: &Part| self.part(*it).by_shard(own, elsewhere);
+        let all = parts.iter().flat_map(by_shard).map(|(_, members)| u64::from(members)).sum();
+        let mut lot = self.part_mut(first).draw(all, own);
+        for (at, part) in parts.iter().enumerate() {
+            for (shard, members) in self.part(*part).by_shard(own, elsewhere) {
+                match lot.checked_sub(u64::from(members)) {
+                    Some(rest) => lot = rest,
+                    None if shard == own => return Turn::Here(at),
+                    None => return Turn::Elsewhere(shard),
+                }
+            }
+        }
+        Turn::Here(0)
     }
 
     /// Some other shard with members, for a message that nobody here could take, nor on the shards

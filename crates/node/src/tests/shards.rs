@@ -86,6 +86,26 @@ fn all_of_a_group_have_turns_whatever_patterns_they_listen_to() {
 }
 
 #[test]
+fn what_is_published_on_all_shards_at_once_goes_to_many_of_a_group() {
+    for (shards, each) in [(3, 1), (8, 1), (8, 3), (16, 1), (64, 1)] {
+        let mut broker = Broker::new(shards);
+        let names: Vec<String> = (0..shards * each).map(|number| format!("m{number}")).collect();
+        for (number, name) in names.iter().enumerate() {
+            broker.connect(name, number % shards);
+            broker.say(name, "SUB job work 1\r\n");
+        }
+        for round in 0..10 {
+            names.iter().for_each(|name| broker.say(name, "PUB job 1\r\nx\r\n"));
+            let heard = names.iter().map(|name| broker.heard(name).lines().count() / 2);
+            let heard: Vec<_> = heard.collect();
+            assert_eq!(heard.iter().sum::<usize>(), names.len());
+            let most = heard.iter().max();
+            assert!(most <= Some(&3), "round {round}, {shards} shards, {each} each: {heard:?}");
+        }
+    }
+}
+
+#[test]
 fn who_leaves_a_group_leaves_its_turns_to_those_with_other_patterns() {
     for shards in [1, 2, 5] {
         let mut broker = check_group(shards, &[(0, "job"), (1, "*"), (4, ">")], 8);
