@@ -1,7 +1,8 @@
 //! Every output: what the host must do, in the order in which the engine calls.
 
 use crate::{
-    Call, ConnectionId, Forward, Laggard, MessageView, Position, Refusal, Reply, SessionId, Shards,
+    Call, ConnectionId, Forward, Laggard, Listen, MessageView, Position, Refusal, Reply, SessionId,
+    Shards,
 };
 use std::sync::Arc;
 
@@ -53,9 +54,9 @@ pub trait Effects {
     /// Tells a consumer that its subscription has ended (queue deleted, say).
     fn cancelled(&mut self, session: SessionId, subscription: &str);
     /// Tells one who listens that its user may not do so any more: it has ceased to. It is named by what
-    /// it listened to, and in which group.
-    fn forbidden(&mut self, session: SessionId, subject: &str, group: Option<&str>) {
-        let _ = (session, subject, group);
+    /// it wished to hear.
+    fn forbidden(&mut self, session: SessionId, listened: &Listen<'_>) {
+        let _ = (session, listened);
     }
     /// Answers a [`crate::Request`]; exactly once for each, in order per session.
     fn reply(&mut self, session: SessionId, reply: Result<Reply, Refusal>);

@@ -11,8 +11,8 @@ use crate::parcel::{FromHome, Word};
 use crate::spill::Spill;
 use angarium_engine as engine;
 use angarium_engine::{
-    Call, Confirm, ConnectionId, Delivery, Effects, Forward, Heard, Load, Lost, Refusal, Reply,
-    Returned, SessionId, ShardId, Shards, Time,
+    Call, Confirm, ConnectionId, Delivery, Effects, Forward, Heard, Listen, Load, Lost, Refusal,
+    Reply, Returned, SessionId, ShardId, Shards, Time,
 };
 use angarium_journal::Journal;
 use angarium_protocol::{Credentials, Outlet, World as ProtocolWorld};
@@ -329,8 +329,8 @@ impl Effects for World {
         self.touch(session.connection).cancelled(session, subscription);
     }
 
-    fn forbidden(&mut self, session: SessionId, subject: &str, group: Option<&str>) {
-        self.touch(session.connection).forbidden(subject, group);
+    fn forbidden(&mut self, session: SessionId, listened: &Listen<'_>) {
+        self.touch(session.connection).forbidden(listened);
     }
 
     fn reply(&mut self, session: SessionId, reply: Result<Reply, Refusal>) {

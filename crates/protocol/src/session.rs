@@ -5,8 +5,8 @@
 //! host on the engine's behalf.
 
 use angarium_engine::{
-    ConnectionId, Delivery, Effects, Engine, Laggard, Refusal, Reply, Returned, SessionId, Settle,
-    Time,
+    ConnectionId, Delivery, Effects, Engine, Laggard, Listen, Refusal, Reply, Returned, SessionId,
+    Settle, Time,
 };
 
 /// What is spoken on a connection.
@@ -268,7 +268,7 @@ impl Outlet {
     }
     /// Writes that a subscription to direct messages has ended, because its user may not have it any more;
     /// only NATS has them.
-    pub fn forbidden(&mut self, subject: &str, group: Option<&str>) {
-        crate::nats::write_forbidden(self, subject, group);
+    pub fn forbidden(&mut self, listened: &Listen<'_>) {
+        crate::nats::write_forbidden(self, listened);
     }
 }

@@ -36,7 +36,7 @@ pub(crate) struct Listener {
     /// Its slot, and a number that tells it from others that have had the slot.
     pub(super) tag: u64,
     /// What becomes of messages for which its connection is too slow, where it says so itself.
-    laggard: Option<Laggard>,
+    pub(super) laggard: Option<Laggard>,
     /// Subjects that its pattern matches and that it may not hear.
     pub(super) exceptions: Box<[String]>,
 }

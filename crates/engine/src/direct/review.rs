@@ -1,9 +1,9 @@
 //! Rights have changed: those who listen are judged anew.
 
 use super::Direct;
-use crate::Effects;
 use crate::engine::Engine;
 use crate::record::Record;
+use crate::{Effects, Listen};
 
 impl Engine {
     /// Judges those anew who listen and whose user's rights a record has changed. Who may not listen any
@@ -56,8 +56,9 @@ impl Engine {
     fn forbid_listener<F: Effects>(&mut self, slot: u32, fx: &mut F) {
         let listener = self.direct.listeners.get(slot).expect("it was found just now");
         let host = self.vhosts.get(listener.vhost).expect("sessions end first");
-        let (pattern, group, _) = host.interest.place(listener.place);
-        fx.forbidden(listener.id, pattern, group);
+        let (subject, group, _) = host.interest.place(listener.place);
+        let listened = Listen { subject, group, name: &listener.name, laggard: listener.laggard };
+        fx.forbidden(listener.id, &listened);
         self.end_listener(slot, fx);
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::record::Kind;
 use crate::{
-    Confirm, ConnectionId, Delivery, Effects, Heard, Load, Loaded, Position, Refusal, Reply,
-    Returned, SessionId,
+    Confirm, ConnectionId, Delivery, Effects, Heard, Listen, Load, Loaded, Position, Refusal,
+    Reply, Returned, SessionId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -153,9 +153,9 @@ impl Effects for Recorder {
     fn cancelled(&mut self, session: SessionId, subscription: &str) {
         self.line(session, &format!("cancelled {subscription}"));
     }
-    fn forbidden(&mut self, session: SessionId, subject: &str, group: Option<&str>) {
-        let group = group.map_or(String::new(), |group| format!(" group={group}"));
-        self.line(session, &format!("forbidden {subject}{group}"));
+    fn forbidden(&mut self, session: SessionId, listened: &Listen<'_>) {
+        let group = listened.group.map_or(String::new(), |group| format!(" group={group}"));
+        self.line(session, &format!("forbidden {}{group}", listened.subject));
     }
     fn reply(&mut self, session: SessionId, reply: Result<Reply, Refusal>) {
         let text = match reply {

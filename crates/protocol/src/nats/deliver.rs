@@ -5,7 +5,7 @@ use super::frame::{END, put_last_number};
 use super::{fault, mapping};
 use crate::Outlet;
 use crate::properties::{amended, is_plain};
-use angarium_engine::{Delivery, Format};
+use angarium_engine::{Delivery, Format, Listen};
 
 /// Writes MSG, or HMSG where the message has headers and the client understands them.
 #[inline]
@@ -51,8 +51,8 @@ fn write_reworded(outlet: &mut Outlet, delivery: &Delivery<'_>) {
 }
 
 /// Writes what a client hears where a subscription has ended that it may not have any more.
-pub(crate) fn write_forbidden(outlet: &mut Outlet, subject: &str, group: Option<&str>) {
-    let text = fault::subscription_violation(subject, group.unwrap_or_default());
+pub(crate) fn write_forbidden(outlet: &mut Outlet, listened: &Listen<'_>) {
+    let text = fault::subscription_violation(listened);
     server::write_error(&mut outlet.bytes, &text);
 }
 

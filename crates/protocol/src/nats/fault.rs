@@ -1,6 +1,8 @@
 //! Errors in the words that NATS clients know.
 
 use super::codec::Malformed;
+use super::mapping;
+use angarium_engine::Listen;
 
 /// Not who it says, or nobody.
 pub const AUTHORIZATION_VIOLATION: &str = "Authorization Violation";
@@ -40,8 +42,13 @@ pub(super) fn publish_violation(subject: &str) -> String {
     format!("Permissions Violation for Publish to {subject:?}")
 }
 
-/// What a client hears where it may not subscribe; an empty group: none.
-pub(super) fn subscription_violation(subject: &str, group: &str) -> String {
+/// What a client hears where it may not subscribe. Libraries find the subscription by the subject, so it is
+/// the one that the client named.
+pub(super) fn subscription_violation(listen: &Listen<'_>) -> String {
+    let subject = mapping::asked_subject(listen);
     let text = format!("Permissions Violation for Subscription to {subject:?}");
-    if group.is_empty() { text } else { format!("{text} using queue {group:?}") }
+    match listen.group {
+        Some(group) => format!("{text} using queue {group:?}"),
+        None => text,
+    }
 }

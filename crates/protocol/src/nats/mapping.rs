@@ -5,7 +5,7 @@ use super::codec::headers::{HeadersWriter, without};
 use super::{fault, subject};
 use crate::properties::{HeaderValue, Property, REPLY_TO_HEADER, TextProperty, visit, withdrawn};
 use angarium_engine::{
-    Annotations, Format, Laggard, MessageView, QUEUE_SUBJECT_PREFIX, Refusal, RefusalKind,
+    Annotations, Format, Laggard, Listen, MessageView, QUEUE_SUBJECT_PREFIX, Refusal, RefusalKind,
 };
 use std::borrow::Cow;
 
@@ -44,9 +44,11 @@ pub(super) fn put_properties(out: &mut Vec<u8>, reply: &[u8], headers: &[u8]) {
     let length = u16::try_from(reply.len()).expect("a reply subject fits a control line");
     out.extend_from_slice(&length.to_be_bytes());
     out.extend_from_slice(reply);
-    let is_forged = |line: &[u8]| line.trim_ascii_start().starts_with(MISSED.as_bytes());
-    if headers.split(|byte| *byte == b'\n').any(is_forged) {
-        return out.extend_from_slice(&without(headers, &[MISSED]));
+    let is_missed = |name: &[u8]| name.eq_ignore_ascii_case(MISSED.as_bytes());
+    let may_be_forged =
+        |line: &[u8]| line.trim_ascii_start().get(..MISSED.len()).is_some_and(is_missed);
+    if headers.split(|byte| *byte == b'\n').any(may_be_forged) {
+        return out.extend_from_slice(&without(headers, is_missed));
     }
     out.extend_from_slice(headers);
 }
@@ -109,8 +111,10 @@ fn known<'a>(name: &[u8], value: &'a str) -> Option<Property<'a>> {
 /// [`Format::Nats`] properties as the broker has changed them since they were published.
 pub(crate) fn amended(raw: &[u8], annotations: &Annotations) -> Vec<u8> {
     let (reply, block) = split(raw);
+    let withdrawn = withdrawn(annotations);
+    let rest = without(block, |name| withdrawn.iter().any(|gone| gone.as_bytes() == name));
     let mut properties = Vec::with_capacity(raw.len());
-    put_properties(&mut properties, reply, &without(block, &withdrawn(annotations)));
+    put_properties(&mut properties, reply, &rest);
     properties
 }
 
@@ -145,7 +149,7 @@ fn translated<'a>(format: Format, properties: &[u8]) -> (Cow<'a, [u8]>, Cow<'a, 
             Property::Timestamp(seconds) => {
                 writer.put(TIMESTAMP.as_bytes(), seconds.to_string().as_bytes());
             }
-            Property::Header(MISSED, _) => {}
+            Property::Header(name, _) if name.eq_ignore_ascii_case(MISSED) => {}
             Property::Header(name, value) => {
                 value.texts(&mut |text| writer.put(name.as_bytes(), text.as_bytes()));
             }
@@ -222,6 +226,14 @@ pub(super) fn with_laggard(subject: &str) -> Option<(Option<Laggard>, &str)> {
     let (policy, subject) =
         rest.split_once('.').filter(|(_, it)| !it.starts_with(LAGGARD_PREFIX))?;
     Some((Some(Laggard::named(policy)?), subject))
+}
+
+/// The subject by which a client asked for that, as [`with_laggard`] reads it.
+pub(super) fn asked_subject<'a>(listen: &Listen<'a>) -> Cow<'a, str> {
+    match listen.laggard {
+        Some(policy) => format!("{LAGGARD_PREFIX}{}.{}", policy.name(), listen.subject).into(),
+        None => listen.subject.into(),
+    }
 }
 
 /// What a refused login is called.

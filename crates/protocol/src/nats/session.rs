@@ -266,12 +266,12 @@ impl Connection {
         let Some((laggard, subject)) = mapping::with_laggard(subject) else {
             return self.complain(turn, fault::INVALID_SUBJECT);
         };
-        let group_wish = Some(group).filter(|group| !group.is_empty());
-        let listen = Listen { subject, group: group_wish, name: sid, laggard };
+        let group = Some(group).filter(|group| !group.is_empty());
+        let listen = Listen { subject, group, name: sid, laggard };
         match turn.engine.listen(self.session(), listen, turn.world) {
             Ok(()) => self.done(turn),
             Err(refusal) => {
-                let violation = || fault::subscription_violation(subject, group);
+                let violation = || fault::subscription_violation(&listen);
                 let text = mapping::subscription_refused(&refusal, violation);
                 self.complain(turn, &text);
             }

@@ -4,8 +4,8 @@
 use crate::{Authentication, Close, Credentials, Identity, Outlet, Peer, Session, Turn, World};
 use crate::{amqp091, nats, read_headers};
 use angarium_engine::{
-    Confirm, ConnectionId, Delivery, Effects, Engine, Heard, Load, Options, Position, Refusal,
-    Reply, Request, Returned, SessionId, Time,
+    Confirm, ConnectionId, Delivery, Effects, Engine, Heard, Listen, Load, Options, Position,
+    Refusal, Reply, Request, Returned, SessionId, Time,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -45,8 +45,8 @@ impl Effects for Surroundings {
     fn cancelled(&mut self, session: SessionId, subscription: &str) {
         self.outlet(session.connection).cancelled(session, subscription);
     }
-    fn forbidden(&mut self, session: SessionId, subject: &str, group: Option<&str>) {
-        self.outlet(session.connection).forbidden(subject, group);
+    fn forbidden(&mut self, session: SessionId, listened: &Listen<'_>) {
+        self.outlet(session.connection).forbidden(listened);
     }
     fn reply(&mut self, session: SessionId, reply: Result<Reply, Refusal>) {
         self.replies.push_back((session, reply));

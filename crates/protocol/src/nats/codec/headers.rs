@@ -70,14 +70,13 @@ fn split_name(field: &[u8]) -> Option<(&[u8], &[u8])> {
     (end > 0 && field[end] == b':').then(|| (field[..end].trim_ascii(), &field[end + 1..]))
 }
 
-/// A header block without the headers of these names, and else as it is; nothing where nothing is left.
+/// A header block without the headers of such names, and else as it is; nothing where nothing is left.
 #[must_use]
-pub fn without(block: &[u8], names: &[&str]) -> Vec<u8> {
+pub fn without(block: &[u8], is_gone: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     let lines = Headers::read(block).lines;
     let mut kept = block[..block.len() - lines.len()].to_vec();
     for field in fields(lines) {
-        let name = split_name(field).map(|(name, _)| name);
-        if !names.iter().any(|gone| name == Some(gone.as_bytes())) {
+        if !split_name(field).is_some_and(|(name, _)| is_gone(name)) {
             kept.extend_from_slice(field);
         }
     }

@@ -289,7 +289,7 @@ fn header_blocks_are_read_leniently_and_written_strictly() {
         ("HTTP/1.1|A: b||", "HTTP/1.1|A: b||"),
         ("", ""),
     ] {
-        let rest = without(block.replace('|', "\r\n").as_bytes(), &["A", "D"]);
+        let rest = without(block.replace('|', "\r\n").as_bytes(), |name| name == b"A");
         assert_eq!(str::from_utf8(&rest), Ok(kept.replace('|', "\r\n").as_str()), "{block}");
     }
     let mut out = Vec::new();

@@ -213,10 +213,13 @@ fn what_a_client_publishes_is_the_client_s_whatever_its_name() {
 #[test]
 fn nobody_but_the_broker_says_what_was_missed() {
     to_nats("headers={Angarium-Missed:9,k:v}", "", &["k: v"]);
+    to_nats("headers={ANGARIUM-missed:9,k:v}", "", &["k: v"]);
     to_amqp(&["A: 1", "Angarium-Missed: 9", "B: 2"], "headers={A:1,B:2} delivery_mode=2");
     are_heard(&published("a", &["Angarium-Missed: 9", "B: 2"]), "", &["B: 2"]);
     are_heard(&published("a", &["Angarium-Missed: 9"]), "", &[]);
     are_heard(&published("a", &[" Angarium-Missed: 9", "B: 2"]), "", &["B: 2"]);
+    are_heard(&published("a", &["angarium-missed: 9", "B: 2"]), "", &["B: 2"]);
+    are_heard(&published("a", &["Angarium-Misse: 9"]), "", &["Angarium-Misse: 9"]);
 }
 
 /// A queue where messages die at once; their dead letters are for those who listen to `a`.

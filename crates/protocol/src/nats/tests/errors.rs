@@ -101,6 +101,8 @@ fn rights_are_checked() {
          < -ERR 'Permissions Violation for Subscription to \"a.b\"'
          > SUB a.b g 1
          < -ERR 'Permissions Violation for Subscription to \"a.b\" using queue \"g\"'
+         > SUB $LAGGARD.spool.a.b 1
+         < -ERR 'Permissions Violation for Subscription to \"$LAGGARD.spool.a.b\"'
          b> SUB a 1
          b< INFO
          b< +OK
