@@ -140,6 +140,12 @@ impl Engine {
         self.access.user(user).map(|user| user.password_hash.as_str())
     }
 
+    /// The virtual host of a user who names none: the only one where it has rights, or else that by default.
+    #[must_use]
+    pub fn usual_vhost<'a>(&'a self, user: &str, default: &'a str) -> &'a str {
+        self.access.only_vhost(user).unwrap_or(default)
+    }
+
     /// How often a quota was set: who keeps what follows from one looks again when this changes.
     #[must_use]
     pub fn quota_changes(&self) -> u64 {

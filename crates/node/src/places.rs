@@ -1,10 +1,11 @@
 //! A user's connections to all shards, counted at home: another shard asks before it lets one in that has
-//! logged in.
+//! logged in. And what one hears for whom there is no place at all.
 
 use crate::node::Node;
 use crate::parcel::{FromHome, ToHome, Word};
+use crate::session::AnySession;
 use angarium_engine::{ConnectionId, ShardId, Time};
-use angarium_protocol::Identity;
+use angarium_protocol::{Identity, Peer};
 use std::collections::BTreeMap;
 
 /// Who was let in, and who waits for that.
@@ -17,6 +18,13 @@ pub(crate) struct Places {
 }
 
 impl Node {
+    /// What a client hears that is not let in, because there are too many; nothing where its protocol has no
+    /// words before the client's first.
+    #[must_use]
+    pub fn turned_away(&self, now: Time, peer: &Peer) -> Vec<u8> {
+        AnySession::new(&self.options, (ConnectionId(0), 0), peer, now).turned_away()
+    }
+
     /// A connection here has logged in: asks home whether it may be.
     pub(crate) fn ask_for_place(&mut self, id: ConnectionId, serial: u64, identity: Identity) {
         let user = &identity.user;

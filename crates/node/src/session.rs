@@ -44,6 +44,14 @@ impl AnySession {
         }
     }
 
+    /// What [`crate::Node::turned_away`] says.
+    pub(crate) fn turned_away(&self) -> Vec<u8> {
+        match self {
+            AnySession::Nats(session) => session.turned_away(),
+            AnySession::Amqp091(_) => Vec::new(),
+        }
+    }
+
     /// The transport was encrypted after the session had begun.
     pub(crate) fn encrypted(&mut self, certificate_name: Option<String>) {
         match self {

@@ -256,6 +256,13 @@ impl Access {
         }
     }
 
+    /// The virtual host where a user has rights, if there is one alone.
+    pub(crate) fn only_vhost(&self, user: &str) -> Option<&str> {
+        let mut vhosts = self.permissions.get(user)?.keys();
+        let only = vhosts.next()?;
+        vhosts.next().is_none().then_some(only)
+    }
+
     /// All permissions, by user, then virtual host.
     pub(crate) fn permissions(&self) -> impl Iterator<Item = PermissionView<'_>> {
         self.permissions.iter().flat_map(|(user, of_user)| {

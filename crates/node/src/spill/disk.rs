@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 /// Chunks being read at once.
 const READS_MAX: usize = 4;
-/// Chunks being written at once, so that there is always a next one: what else there is to do on the disk is not
-/// to wait for all of them, and so much may be beyond the limit before anything gives way to it.
+/// Chunks being written at once, so that there is always a next one: what else there is to do on the disk is
+/// not to wait for all of them, and so much may be beyond the limit before anything gives way to it.
 const WRITES_MAX: usize = 2;
 
 impl Spill {

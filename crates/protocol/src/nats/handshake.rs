@@ -1,6 +1,6 @@
 //! From INFO to a login.
 
-use super::codec::{Connect, Info};
+use super::codec::{Connect, Info, server};
 use super::session::{Connection, State, Wishes};
 use super::settings::Tls;
 use super::{fault, mapping};
@@ -8,7 +8,7 @@ use crate::amqp091::codec::wire::truncated;
 use crate::info::ClientProperties;
 use crate::login;
 use crate::{Authentication, Close, Credentials, Turn, World};
-use angarium_engine::Laggard;
+use angarium_engine::{Engine, Laggard};
 
 // Why logins are refused, for the log.
 const WITHOUT_TLS: &str = "the client came without TLS, which is required here";
@@ -57,9 +57,21 @@ impl Connection {
         connect_info: bool,
         ldm: bool,
     ) {
+        self.about_server(connect_info, ldm).write(self.out(turn));
+    }
+
+    /// What one hears who is not let in, because there are too many: INFO is what clients wait for first.
+    pub fn turned_away(&self) -> Vec<u8> {
+        let mut words = Vec::new();
+        self.about_server(false, false).write(&mut words);
+        server::write_error(&mut words, fault::TOO_MANY_CONNECTIONS);
+        words
+    }
+
+    fn about_server(&self, connect_info: bool, ldm: bool) -> Info {
         let settings = &self.settings;
         let may_encrypt = !self.peer.encrypted;
-        let info = Info {
+        Info {
             server_id: settings.server_id.clone(),
             server_name: settings.server_name.clone(),
             version: settings.version.clone(),
@@ -83,8 +95,7 @@ impl Connection {
             jetstream: false,
             connect_info,
             remote_account: if connect_info { self.vhost.clone() } else { String::new() },
-        };
-        info.write(self.out(turn));
+        }
     }
 
     /// Takes CONNECT.
@@ -119,7 +130,7 @@ impl Connection {
         if connect.laggard.is_some() && outlet.laggard.is_none() {
             return Err(self.fail(turn, fault::text(super::codec::Malformed::Arguments)));
         }
-        let credentials = match self.credentials(connect) {
+        let credentials = match self.credentials(connect, turn.engine) {
             Ok(credentials) => credentials,
             Err(why) => {
                 turn.world.login_refused(login::from(why, &self.peer));
@@ -144,8 +155,12 @@ impl Connection {
     }
 
     /// Who a client says it is, or why that is nobody that there can be.
-    fn credentials(&mut self, connect: Connect) -> Result<Credentials, &'static str> {
-        self.settings.vhost.clone_into(&mut self.vhost);
+    fn credentials(
+        &mut self,
+        connect: Connect,
+        engine: &Engine,
+    ) -> Result<Credentials, &'static str> {
+        self.vhost.clear();
         if connect.account || connect.new_account {
             return Err(FOR_AN_ACCOUNT);
         }
@@ -155,7 +170,8 @@ impl Connection {
         }
         if let Some(name) = connect.user {
             let password = connect.pass.unwrap_or_default();
-            return Ok(Credentials::Password { user: self.without_vhost(name), password });
+            let user = self.without_vhost(name, engine);
+            return Ok(Credentials::Password { user, password });
         }
         if let Some(token) = connect.auth_token {
             let user = self.settings.token_user.clone().ok_or(NO_TOKENS)?;
@@ -174,11 +190,19 @@ impl Connection {
         Ok(Credentials::Anonymous { user: user.ok_or(NO_CREDENTIALS)? })
     }
 
-    /// A name of the form `vhost:user` says which virtual host the client wants.
-    fn without_vhost(&mut self, name: String) -> String {
-        let Some((vhost, user)) = name.rsplit_once(':') else { return name };
-        vhost.clone_into(&mut self.vhost);
-        user.to_owned()
+    /// A name of the form `vhost:user` says which virtual host the client wants. Both may have colons in
+    /// them: it is parted where there is such a user.
+    fn without_vhost(&mut self, name: String, engine: &Engine) -> String {
+        let is_known = |user: &str| engine.password_hash(user).is_some();
+        let mut parted = name.match_indices(':').map(|(at, _)| (&name[..at], &name[at + 1..]));
+        let found = parted.find(|(_, user)| is_known(user)).or_else(|| name.rsplit_once(':'));
+        match found {
+            Some((vhost, user)) if !is_known(&name) => {
+                vhost.clone_into(&mut self.vhost);
+                user.to_owned()
+            }
+            _ => name,
+        }
     }
 
     /// The credentials were checked.
@@ -192,6 +216,10 @@ impl Connection {
         let granted = match answer {
             Ok(identity) => {
                 self.user = identity.user;
+                if self.vhost.is_empty() {
+                    let vhost = turn.engine.usual_vhost(&self.user, &self.settings.vhost);
+                    vhost.clone_into(&mut self.vhost);
+                }
                 let granted = turn.engine.connect(self.id, &self.user, &self.vhost);
                 granted.map_err(|refusal| {
                     let why = login::refused(&refusal, &self.user, &self.vhost, &self.peer);

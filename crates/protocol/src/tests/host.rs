@@ -144,17 +144,22 @@ impl Host {
     }
 
     /// `guest` may do everything, `reader` may only read, `writer` only write; `stranger` has no
-    /// rights at all.
+    /// rights at all; `UAPART`, `both` and `x:y` have some in virtual host `apart`.
     fn add_users(&mut self) {
         self.engine.connect_internal(ADMIN, "/").unwrap();
         let session = SessionId { connection: ADMIN, number: 1 };
         self.engine.open(session);
-        for (user, configure, write, read) in [
-            ("guest", ".*", ".*", ".*"),
-            ("reader", "", "", ".*"),
-            ("writer", "", ".*", ""),
-            ("token", "", ".*", ".*"),
-            ("UKEY", "", ".*", ".*"),
+        self.admin(session, Request::CreateVhost { name: "apart".to_owned() });
+        for (user, vhost, configure, write, read) in [
+            ("guest", "/", ".*", ".*", ".*"),
+            ("reader", "/", "", "", ".*"),
+            ("writer", "/", "", ".*", ""),
+            ("token", "/", "", ".*", ".*"),
+            ("UKEY", "/", "", ".*", ".*"),
+            ("UAPART", "apart", "", ".*", ".*"),
+            ("both", "apart", "", ".*", ".*"),
+            ("both", "/", "", ".*", ".*"),
+            ("x:y", "apart", "", ".*", ".*"),
         ] {
             let name = user.to_owned();
             let password_hash = String::new();
@@ -163,7 +168,7 @@ impl Host {
                 session,
                 Request::SetPermissions {
                     user: user.to_owned(),
-                    vhost: "/".to_owned(),
+                    vhost: vhost.to_owned(),
                     configure: configure.to_owned(),
                     write: write.to_owned(),
                     read: read.to_owned(),

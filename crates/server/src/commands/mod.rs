@@ -38,7 +38,8 @@ const EXAMPLES: &str = "Examples:
 Clients on this host connect as guest/guest to amqp://localhost:5672/, or to
 nats://localhost:4222 without a name.
 Commands find a running broker by its data folder (--data, ANGARIUM_DATA); over the network they
-take --admin http://HOST:15672 with --user and --password (or ANGARIUM_USER, ANGARIUM_PASSWORD).";
+take --admin http://HOST:15672 with --user and --password (or ANGARIUM_USER, ANGARIUM_PASSWORD).
+`publish` and `consume` are AMQP clients: where it is not on this host's 5672, --uri (ANGARIUM_URI).";
 
 /// Every command.
 #[must_use]

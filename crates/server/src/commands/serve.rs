@@ -40,14 +40,17 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
         Some(address) => Some(listeners::bind("http", address)?),
         None => None,
     };
-    let running = reactor::start(start(settings.clone(), Arc::new(disk))?)?;
+    let start = start(settings.clone(), Arc::new(disk))?;
+    // Who finds a port open finds the socket, too.
+    let unix = administration(&data);
+    let running = reactor::start(start)?;
     let mut shown = running.shown.clone();
     let mailboxes = Mailboxes::new(running.mailboxes.clone());
     let tcp = tcp.map(Bound::listen).transpose()?;
     if let Some(address) = tcp.as_ref().and_then(|listener| listener.local_addr().ok()) {
         shown.push(format!("http on {address}"));
     }
-    let endpoints = Endpoints { tcp, unix: administration(&data) };
+    let endpoints = Endpoints { tcp, unix };
     http::start(endpoints, mailboxes.clone(), settings.loopback_users.clone())?;
     listen_to_signals(sources, settings, level, mailboxes.home().clone())?;
     say(&welcome(&shown, &data));

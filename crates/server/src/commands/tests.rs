@@ -10,6 +10,7 @@ use crate::settings::{Settings, Sources};
 use angarium_journal::{Disk, FaultyStorage, Storage};
 use angarium_protocol::amqp091::codec::Properties;
 use serde_json::{Value, json};
+use std::io::Read;
 use std::net::TcpStream;
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ struct Running {
     mailbox: Mailbox,
     shards: Option<reactor::Running>,
     amqp: String,
+    nats: String,
     http: String,
     folder: tempfile::TempDir,
 }
@@ -50,7 +52,11 @@ impl Running {
         let settings: Settings = sources.read().unwrap();
         let broker = reactor::start(serve::start(settings, storage).unwrap()).unwrap();
         let mailboxes = Mailboxes::new(broker.mailboxes.clone());
-        let amqp = broker.shown[0].strip_prefix("amqp on ").unwrap().to_owned();
+        let port = |name: &str| {
+            let mut shown = broker.shown.iter();
+            shown.find_map(|port| port.strip_prefix(name)).unwrap().to_owned()
+        };
+        let (amqp, nats) = (port("amqp on "), port("nats on "));
         let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         tcp.set_nonblocking(true).unwrap();
         let http = tcp.local_addr().unwrap().to_string();
@@ -62,7 +68,7 @@ impl Running {
         let endpoints = Endpoints { tcp: Some(tcp), unix: Some(unix) };
         http::start(endpoints, mailboxes.clone(), vec!["guest".into()]).unwrap();
         let mailbox = mailboxes.home().clone();
-        Running { mailbox, shards: Some(broker), amqp, http, folder }
+        Running { mailbox, shards: Some(broker), amqp, nats, http, folder }
     }
 
     fn uri(&self) -> String {
@@ -281,6 +287,22 @@ fn an_unroutable_message_is_an_error() {
     let matches = command_line().try_get_matches_from(arguments(&line)).unwrap();
     let result = publish::run(&parsed(matches.subcommand().unwrap().1).unwrap());
     assert!(result.unwrap_err().contains("1 returned"));
+}
+
+#[test]
+fn one_client_too_many_hears_so() {
+    let running = Running::start();
+    let connect = || TcpStream::connect(&running.nats).unwrap();
+    let there: Vec<_> = (0..3).map(|_| connect()).collect();
+    for mut client in &there {
+        assert_eq!(client.read(&mut [0; 5]).unwrap(), 5);
+    }
+    let mut said = String::new();
+    connect().read_to_string(&mut said).unwrap();
+    let lines: Vec<&str> = said.lines().collect();
+    let [info, error] = lines[..] else { panic!("{said}") };
+    assert!(info.starts_with("INFO {"), "{info}");
+    assert_eq!(error, "-ERR 'maximum connections exceeded'");
 }
 
 #[test]

@@ -147,6 +147,10 @@ impl Shard {
             if let Some(held_back) = self.complaints.pass(Instant::now()) {
                 tracing::warn!(held_back, "refused a client: {why}");
             }
+            if !matches!(kind, Kind::Tls) {
+                // It may have gone by now.
+                let _ = Socket::new(fd).send(&self.node.turned_away(self.now, &peer));
+            }
             return;
         }
         let Some(tls) = self.may_encrypt(kind) else { return };

@@ -50,6 +50,15 @@ fn names_and_passwords_tokens_and_nkeys() {
 }
 
 #[test]
+fn who_names_no_virtual_host_is_where_it_has_rights() {
+    granted("\"nkey\":\"UAPART\",\"sig\":\"NONCE\"", "apart");
+    granted("\"user\":\"both\",\"pass\":\"both\"", "/");
+    granted("\"user\":\"apart:both\",\"pass\":\"both\"", "apart");
+    granted("\"user\":\"x:y\",\"pass\":\"x:y\"", "apart");
+    granted("\"user\":\"apart:x:y\",\"pass\":\"x:y\"", "apart");
+}
+
+#[test]
 fn the_wrong_ones_are_refused() {
     let wrong = |user| format!("wrong password for '{user}'");
     refused("{\"user\":\"guest\",\"pass\":\"x\"}", &wrong("guest"));

@@ -99,4 +99,17 @@ async def virtual_hosts_keep_apart(world):
     await outside.publish(subject, b"outside")
     assert await next_data(heard) == [b"outside"]
     await inside.close()
+    # Who has no name to say it with is where it has rights.
+    key, seed = made_nkey(bytes(range(2, 34)))
+    administer("user", "add", key, "--no-password")
+    administer("permission", "set", key, "--vhost", "apart")
+    inside = await world.connect(nkeys_seed_str=seed)
+    heard_inside = await inside.subscribe(subject)
+    await settle(inside)
+    await outside.publish(subject, b"outside")
+    await inside.publish(subject, b"inside")
+    assert await next_data(heard_inside) == [b"inside"]
+    assert await next_data(heard) == [b"outside"]
+    await inside.close()
+    administer("user", "delete", key)
     administer("vhost", "delete", "apart")
