@@ -5,6 +5,7 @@ use crate::spill::record;
 use angarium_journal::checksum;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
+use std::collections::VecDeque;
 
 /// Messages that are remembered, up to twice as many: some megabytes of memory.
 const REMEMBERED: usize = 128 << 10;
@@ -15,8 +16,14 @@ type Key = (u32, usize);
 /// Messages that were stored lately.
 #[derive(Debug)]
 pub(super) struct Twins {
-    young: HashMap<Key, Origin, FixedState>,
-    old: HashMap<Key, Origin, FixedState>,
+    /// In the order in which they were stored.
+    stored: VecDeque<(Key, Origin)>,
+    /// The number of the first of them, and of the first that is in no map but `young`.
+    first: u64,
+    first_young: u64,
+    /// By key, the number of the first such message in the last chunk that has some.
+    young: HashMap<Key, u64, FixedState>,
+    old: HashMap<Key, u64, FixedState>,
 }
 
 /// A message in a chunk.
@@ -39,16 +46,26 @@ impl Twins {
     /// None yet; nobody who writes messages is to know the seed.
     pub(super) fn new(seed: u64) -> Twins {
         let map = || HashMap::with_hasher(FixedState::with_seed(seed));
-        Twins { young: map(), old: map() }
+        Twins { stored: VecDeque::new(), first: 0, first_young: 0, young: map(), old: map() }
     }
 
-    /// What of a chunk may be a copy of what other chunks have, or had.
+    /// What of a chunk may be a copy of what other chunks have, or had. Of messages that are the same as each
+    /// other each is a copy of another one, if it can be: so a row of them is a copy of a row.
     pub(super) fn find(&self, chunk: &[u8]) -> Vec<Copy> {
-        let known = |Message { at, bytes, key }| {
-            let origin = self.young.get(&key).or_else(|| self.old.get(&key))?;
-            Some(Copy { at, bytes, origin: *origin })
+        let mut next = None;
+        let copy = |Message { at, bytes, key }| {
+            let follows = |number: &u64| self.stored(*number).is_some_and(|(it, _)| it == key);
+            let first = || self.young.get(&key).or_else(|| self.old.get(&key)).copied();
+            let number = next.filter(follows).or_else(first);
+            next = number.map(|number| number + 1);
+            let (_, origin) = self.stored(number?)?;
+            Some(Copy { at, bytes, origin })
         };
-        messages(chunk).filter_map(known).collect()
+        messages(chunk).filter_map(copy).collect()
+    }
+
+    fn stored(&self, number: u64) -> Option<(Key, Origin)> {
+        self.stored.get(usize::try_from(number.checked_sub(self.first)?).ok()?).copied()
     }
 
     /// Remembers what was stored of a chunk: all but its copies, which are in their order.
@@ -60,12 +77,23 @@ impl Twins {
                 copied += bytes;
                 continue;
             }
-            if self.young.len() >= REMEMBERED {
-                std::mem::swap(&mut self.old, &mut self.young);
-                self.young.clear();
-            }
-            self.young.insert(key, Origin { chunk: number, offset: at - copied });
+            self.add(key, Origin { chunk: number, offset: at - copied });
         }
+    }
+
+    fn add(&mut self, key: Key, origin: Origin) {
+        let number = self.first + self.stored.len() as u64;
+        if number - self.first_young >= REMEMBERED as u64 {
+            std::mem::swap(&mut self.old, &mut self.young);
+            self.young.clear();
+            self.stored.drain(..(self.first_young - self.first) as usize);
+            (self.first, self.first_young) = (self.first_young, number);
+        }
+        let known = self.young.get(&key).and_then(|known| self.stored(*known));
+        if known.is_none_or(|(_, known)| known.chunk != origin.chunk) {
+            self.young.insert(key, number);
+        }
+        self.stored.push_back((key, origin));
     }
 
     /// Forgets all.
@@ -74,6 +102,8 @@ impl Twins {
             map.clear();
             map.shrink_to_fit();
         }
+        self.stored = VecDeque::new();
+        (self.first, self.first_young) = (0, 0);
     }
 }
 
@@ -143,19 +173,33 @@ mod tests {
     }
 
     #[test]
+    fn a_row_of_the_same_is_a_copy_of_a_row() {
+        let mut twins = Twins::new(1);
+        let bytes = chunk(&["a"; 9], 1);
+        let offsets: Vec<usize> = messages(&bytes).map(|message| message.at).collect();
+        twins.remember(1, &bytes, &[]);
+        let found = |keys: &[&str]| -> Vec<usize> {
+            let found = twins.find(&chunk(keys, 2));
+            found.iter().map(|copy| copy.origin.offset).collect()
+        };
+        assert_eq!(found(&["a"; 9]), offsets);
+        assert_eq!(found(&["a"; 7]), offsets[..7]);
+        assert_eq!(found(&["a", "b", "a"]), [offsets[0], offsets[0]]);
+        assert_eq!(found(&["a"; 10])[8..], [offsets[8], offsets[0]]);
+    }
+
+    #[test]
     fn the_oldest_are_forgotten() {
         let mut twins = Twins::new(1);
         let first = chunk(&["first"], 1);
+        let others = |twins: &mut Twins, bytes: usize| {
+            (0..REMEMBERED).for_each(|_| twins.add((0, bytes), Origin { chunk: 2, offset: 0 }));
+        };
         twins.remember(1, &first, &[]);
-        for number in 0..REMEMBERED {
-            twins.young.insert((0, number), Origin { chunk: 2, offset: 0 });
-        }
+        others(&mut twins, 1);
         assert_eq!(twins.find(&first).len(), 1);
-        twins.remember(3, &chunk(&["second"], 1), &[]);
-        for number in 0..REMEMBERED {
-            twins.young.insert((0, number), Origin { chunk: 4, offset: 0 });
-        }
-        twins.remember(5, &chunk(&["third"], 1), &[]);
+        others(&mut twins, 2);
         assert!(twins.find(&first).is_empty());
+        assert!(twins.stored.len() <= 2 * REMEMBERED);
     }
 }

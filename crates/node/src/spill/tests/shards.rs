@@ -305,6 +305,27 @@ fn what_one_gives_up_that_another_one_has_is_no_reason_to_give_up_more() {
 }
 
 #[test]
+fn messages_that_are_all_the_same_are_stored_once_too() {
+    let options = SpillOptions::default();
+    let mut worlds = World::shards(&options, 4);
+    for _ in 0..3_000 {
+        for world in &mut worlds {
+            world.emission = 0;
+            world.spill.emission = 0;
+            assert_eq!(world.store("a", 10_000), "a");
+            world.work();
+        }
+    }
+    let (used, stored) = (worlds[0].disk.used(), worlds[0].spill.stored);
+    assert!(stored > 20 << 20 && used < stored / 5, "{used} for {stored}");
+    for world in &mut worlds {
+        assert_eq!(world.drain('a').len(), 3_000);
+        world.work();
+    }
+    assert_eq!((worlds[0].files(), options.bytes.load(Ordering::Relaxed)), (0, 0));
+}
+
+#[test]
 fn what_is_alike_is_bounded_though_it_takes_little_room() {
     const MOST: u64 = 16 << 20;
     let options = SpillOptions { bytes_max: MOST, ..SpillOptions::default() };
