@@ -28,6 +28,7 @@ mod output;
 pub mod peer;
 mod preset;
 mod report;
+mod tcp;
 mod versus;
 
 pub use arguments::{BenchArguments, run};

@@ -25,6 +25,7 @@ pub use stand_in::StandIn;
 pub use target::{Protocol, Target};
 pub use vhost_uri::VhostUri;
 
+use crate::tcp;
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
@@ -37,7 +38,7 @@ fn dial(host: &str, port: u16) -> io::Result<TcpStream> {
     let named = |error: io::Error| io::Error::new(error.kind(), format!("{host}:{port}: {error}"));
     let mut opened = Err(io::ErrorKind::AddrNotAvailable.into());
     for address in (host, port).to_socket_addrs().map_err(named)? {
-        opened = TcpStream::connect_timeout(&address, PATIENCE);
+        opened = tcp::connect(address, PATIENCE);
         if opened.is_ok() {
             break;
         }

@@ -3,9 +3,11 @@
 
 use super::latency::{Latencies, Summary};
 use super::process;
+use crate::client::PATIENCE;
+use crate::tcp;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -85,8 +87,8 @@ pub fn relayed(span: Duration) -> io::Result<Relayed> {
 
 /// The two ends of a connection over loopback.
 pub(crate) fn pair() -> io::Result<(TcpStream, TcpStream)> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let near = TcpStream::connect(listener.local_addr()?)?;
+    let listener = tcp::listen()?;
+    let near = tcp::connect(listener.local_addr()?, PATIENCE)?;
     let (far, _) = listener.accept()?;
     near.set_nodelay(true)?;
     far.set_nodelay(true)?;

@@ -14,8 +14,9 @@ use crate::load::run::{join, rest};
 use crate::load::tally::{Checked, Verdict};
 use crate::load::topology::Topology;
 use crate::measure::raw;
+use crate::tcp;
 use std::io;
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
@@ -209,7 +210,7 @@ fn read_bare(place: &Place, driven: &Driven, plan: &DriversPlan) -> Result<Bare,
 impl Place {
     /// Takes the place of a broker for a scheme of addresses.
     pub(super) fn take(scheme: &str, plan: &DriversPlan) -> Result<Place, Error> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let listener = tcp::listen()?;
         let target = format!("{scheme}://{}", listener.local_addr()?).parse();
         let load = plan.load(target.map_err(Error::Nonsense)?);
         Ok(Place { stand_in: StandIn::of(&load.target), listener, load })
