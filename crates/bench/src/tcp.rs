@@ -1,9 +1,10 @@
-//! Connections that the tool begins: those to this very host are not paced.
+//! Connections that the tool begins: those over loopback are not paced.
 //!
 //! Where the machine's congestion control is BBR, timers pace what is sent, over loopback too. They cost
 //! more than messages do, and fire amid whatever runs, at the expense of the broker that is measured. A load
 //! is to be the same, and as cheap, whatever the machine does for programs that choose nothing.
 
+use rustix::io::Errno;
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use std::io;
@@ -11,7 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// The congestion control for this host: it is always there, and never paces.
+/// The congestion control for loopback: it is always there, and never paces.
 const LOCAL: &str = "reno";
 
 /// Opens a connection, which may take so long.
@@ -24,7 +25,10 @@ pub(crate) fn connect(address: SocketAddr, patience: Duration) -> io::Result<Tcp
     do_not_pace(&socket);
     // It bounds the connecting, too.
     sockopt::set_socket_timeout(&socket, Timeout::Send, Some(patience))?;
-    rustix::net::connect(&socket, &address)?;
+    rustix::net::connect(&socket, &address).map_err(|error| match error {
+        Errno::INPROGRESS => io::ErrorKind::TimedOut.into(),
+        error => io::Error::from(error),
+    })?;
     sockopt::set_socket_timeout(&socket, Timeout::Send, None)?;
     Ok(socket.into())
 }

@@ -174,6 +174,7 @@ impl Mesh {
     /// Sends some shards a message, or several of a streak with these payloads. Crowded where all of the
     /// shards are behind, or want its publisher to wait.
     pub(crate) fn forward(&mut self, to: Shards, forward: &Forward<'_>, bodies: &[&[u8]]) -> Heard {
+        debug_assert!(forward.streak != 0 || bodies.len() == 1, "a row is a streak's");
         let mut heard = Heard::Crowded;
         // Another shard's publisher is not ours to wait.
         let publisher = forward.publisher.filter(|_| forward.origin == self.shard);

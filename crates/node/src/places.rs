@@ -21,8 +21,9 @@ impl Node {
     /// What a client hears that is not let in, because there are too many; nothing where its protocol has no
     /// words before the client's first.
     #[must_use]
-    pub fn turned_away(&self, now: Time, peer: &Peer) -> Vec<u8> {
-        AnySession::new(&self.options, (ConnectionId(0), 0), peer, now).turned_away()
+    pub fn turned_away(&mut self, now: Time, peer: &Peer) -> Vec<u8> {
+        let mut session = AnySession::new(&self.options, (ConnectionId(0), 0), peer, now);
+        session.turned_away(&mut self.engine)
     }
 
     /// A connection here has logged in: asks home whether it may be.

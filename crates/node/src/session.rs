@@ -1,7 +1,7 @@
 //! A connection's session, whichever protocol it speaks.
 
 use crate::options::Options;
-use angarium_engine::{ConnectionId, Refusal, Reply, SessionId, Settle, Time};
+use angarium_engine::{ConnectionId, Engine, Refusal, Reply, SessionId, Settle, Time};
 use angarium_protocol::{
     Authentication, Close, ConnectionInfo, Peer, Protocol, Session, Turn, World, amqp091, nats,
 };
@@ -45,9 +45,9 @@ impl AnySession {
     }
 
     /// What [`crate::Node::turned_away`] says.
-    pub(crate) fn turned_away(&self) -> Vec<u8> {
+    pub(crate) fn turned_away(&mut self, engine: &mut Engine) -> Vec<u8> {
         match self {
-            AnySession::Nats(session) => session.turned_away(),
+            AnySession::Nats(session) => session.turned_away(engine),
             AnySession::Amqp091(_) => Vec::new(),
         }
     }

@@ -66,8 +66,8 @@ impl Group {
         ((place >> 32) * all) >> 32
     }
 
-    /// How many members shard `own` has, which is here, and the others, if `elsewhere`: in the same order
-    /// wherever that is asked.
+    /// How many members shard `own` has, which is here, and the others, if `elsewhere`: in the same order on
+    /// whichever shard that is asked.
     fn by_shard(&self, own: ShardId, elsewhere: bool) -> impl Iterator<Item = (ShardId, u32)> {
         let others = if elsewhere { &self.elsewhere[..] } else { &[] };
         let (before, after) = others.split_at(others.partition_point(|(shard, _)| *shard < own));
@@ -160,7 +160,10 @@ impl Interest {
     pub(super) fn turn(&mut self, parts: &[Part], own: ShardId) -> Turn {
         match parts {
             [part] if self.part(*part).elsewhere.is_empty() => Turn::Here(0),
-            _ => self.draw(parts, own, true),
+            _ => match self.draw(parts, own, true) {
+                (shard, part) if shard == own => Turn::Here(part),
+                (shard, _) => Turn::Elsewhere(shard),
+            },
         }
     }
 
@@ -169,15 +172,12 @@ impl Interest {
         if parts.len() < 2 {
             return 0;
         }
-        match self.draw(parts, own, false) {
-            Turn::Here(part) => part,
-            Turn::Elsewhere(_) => unreachable!("it is drawn among those here"),
-        }
+        self.draw(parts, own, false).1
     }
 
-    /// Draws one of the members here, and of those `elsewhere`, too.
-    fn draw(&mut self, parts: &[Part], own: ShardId, elsewhere: bool) -> Turn {
-        let Some(&first) = parts.first() else { return Turn::Here(0) };
+    /// Draws one of the members here, and of those `elsewhere`, too: its shard and its part's place.
+    fn draw(&mut self, parts: &[Part], own: ShardId, elsewhere: bool) -> (ShardId, usize) {
+        let Some(&first) = parts.first() else { return (own, 0) };
         let by_shard = |it: &Part| self.part(*it).by_shard(own, elsewhere);
         let all = parts.iter().flat_map(by_shard).map(|(_, members)| u64::from(members)).sum();
         let mut lot = self.part_mut(first).draw(all, own);
@@ -185,12 +185,11 @@ impl Interest {
             for (shard, members) in self.part(*part).by_shard(own, elsewhere) {
                 match lot.checked_sub(u64::from(members)) {
                     Some(rest) => lot = rest,
-                    None if shard == own => return Turn::Here(at),
-                    None => return Turn::Elsewhere(shard),
+                    None => return (shard, at),
                 }
             }
         }
-        Turn::Here(0)
+        (own, 0)
     }
 
     /// Some other shard with members, for a message that nobody here could take, nor on the shards

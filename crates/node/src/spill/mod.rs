@@ -230,6 +230,10 @@ impl Spill {
         let properties = &amended(&delivery.message);
         let message = MessageView { properties, ..delivery.message };
         let size = record::size(&message);
+        // It would push out all there is, and be given up itself.
+        if size as u64 > self.options.bytes_max {
+            return Err(SpillLoss::Limit);
+        }
         if self.unwritten + self.open.len() + size > UNWRITTEN_BYTES_MAX && self.unwritten > 0 {
             return Err(if self.yields { SpillLoss::FullJournal } else { SpillLoss::SlowDisk });
         }

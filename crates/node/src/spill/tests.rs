@@ -474,6 +474,21 @@ fn large_messages_use_the_room_that_there_is() {
 }
 
 #[test]
+fn one_larger_than_the_room_is_missed_and_pushes_nothing_out() {
+    let mut world = World::new(4 << 20);
+    for _ in 0..30 {
+        world.store("a", LARGE);
+        world.work();
+    }
+    assert_eq!(world.store("a", 5 << 20), "");
+    world.store("a", LARGE);
+    world.work();
+    assert!(world.disk.used() <= 4 << 20, "{}", world.disk.used());
+    assert_eq!(world.spill.missed(SpillLoss::Limit), 1);
+    assert_eq!(world.drain('a').len(), 31);
+}
+
+#[test]
 fn files_of_large_messages_are_not_kept() {
     const ROOM: u64 = 32 << 20;
     let mut world = World::new(ROOM);

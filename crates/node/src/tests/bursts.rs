@@ -1,8 +1,9 @@
 //! What comes in one read is heard as if each message had come by itself, however many of them are handed on
 //! at once.
 
-use super::broker::Broker;
+use super::broker::{Broker, EGRESS_BYTES_MAX};
 use super::draw_from;
+use crate::mesh::UNDERWAY_BYTES_MAX;
 use std::collections::BTreeMap;
 
 /// What clients listen to: the same and different names, groups, ends, policies, several at one client.
@@ -96,4 +97,40 @@ fn what_comes_at_once_is_heard_as_what_comes_one_by_one() {
             assert_eq!(counted, expected_counted, "seed {seed}, {broker:?}");
         }
     }
+}
+
+/// So many messages of so many bytes to `s`, in one read.
+fn row(messages: usize, bytes: usize) -> String {
+    format!("PUB s {bytes}\r\n{:x<bytes$}\r\n", "").repeat(messages)
+}
+
+#[test]
+fn what_crosses_at_once_is_taken_off_what_is_underway() {
+    let mut broker = Broker::new(2);
+    broker.connect("publisher", 0);
+    broker.connect("listener", 1);
+    broker.say("listener", "SUB s 1\r\n");
+    let mut heard = 0;
+    for _ in 0..3 * UNDERWAY_BYTES_MAX / (10 * 1_000) {
+        broker.say("publisher", &row(10, 1_000));
+        heard += broker.heard("listener").lines().count() as u64 / 2;
+    }
+    assert_eq!(heard, 3 * UNDERWAY_BYTES_MAX / 1_000 / 10 * 10);
+    assert!(broker.is_read("publisher"));
+}
+
+#[test]
+fn a_publisher_of_rows_waits_for_who_is_behind_on_another_shard() {
+    let mut broker = Broker::new(2);
+    broker.connect("publisher", 0);
+    broker.connect("listener", 1);
+    broker.say("listener", "SUB s 1\r\n");
+    broker.set_deaf("listener", true);
+    // The first one of the read finds room, and so do more than one; the next read finds out.
+    broker.say("publisher", &row(1 + EGRESS_BYTES_MAX / 1_000 * 5 / 4, 1_000));
+    assert!(broker.is_read("publisher"));
+    broker.say("publisher", &row(1, 1_000));
+    assert!(!broker.is_read("publisher"));
+    broker.set_deaf("listener", false);
+    assert!(broker.is_read("publisher"));
 }

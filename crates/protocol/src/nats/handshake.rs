@@ -61,7 +61,9 @@ impl Connection {
     }
 
     /// What one hears who is not let in, because there are too many: INFO is what clients wait for first.
-    pub fn turned_away(&self) -> Vec<u8> {
+    pub fn turned_away(&mut self, engine: &mut Engine) -> Vec<u8> {
+        // Libraries with an nkey take its absence for the fault.
+        self.nonce = engine.secret(NONCE_LETTERS);
         let mut words = Vec::new();
         self.about_server(false, false).write(&mut words);
         server::write_error(&mut words, fault::TOO_MANY_CONNECTIONS);

@@ -43,7 +43,8 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
     let start = start(settings.clone(), Arc::new(disk))?;
     // Who finds a port open finds the socket, too.
     let unix = administration(&data);
-    let running = reactor::start(start)?;
+    let socket = data.join(SOCKET_NAME);
+    let running = reactor::start(start).inspect_err(|_| drop(std::fs::remove_file(&socket)))?;
     let mut shown = running.shown.clone();
     let mailboxes = Mailboxes::new(running.mailboxes.clone());
     let tcp = tcp.map(Bound::listen).transpose()?;
@@ -55,8 +56,8 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
     listen_to_signals(sources, settings, level, mailboxes.home().clone())?;
     say(&welcome(&shown, &data));
     let ended = running.wait();
-    // Both are only there while a broker is.
-    let _ = std::fs::remove_file(data.join(SOCKET_NAME));
+    // It is only there while a broker is.
+    let _ = std::fs::remove_file(&socket);
     ended?;
     say("stopped in order\n");
     Ok(())

@@ -301,7 +301,7 @@ fn one_client_too_many_hears_so() {
     connect().read_to_string(&mut said).unwrap();
     let lines: Vec<&str> = said.lines().collect();
     let [info, error] = lines[..] else { panic!("{said}") };
-    assert!(info.starts_with("INFO {"), "{info}");
+    assert!(info.starts_with("INFO {") && info.contains("\"nonce\":\""), "{info}");
     assert_eq!(error, "-ERR 'maximum connections exceeded'");
 }
 

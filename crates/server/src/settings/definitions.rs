@@ -207,11 +207,11 @@ settings! {
     nats_tls_laggard("nats-tls-laggard"): Option<Laggard> = None, Restart, Any;
     /// Bytes on the disk of direct messages that wait for slow clients (`spool`), each stored once however
     /// many it waits for. Beyond them those who are furthest behind miss the oldest, on the shards where
-    /// more than their part waits; there may be 2 MiB more for each shard before they do. Besides, each
-    /// shard has up to 32 MiB in memory. Where persistent messages find no room on the disk, all that waits
-    /// there is missed, and for a minute no more waits than fits memory. Where the disk does not keep up,
-    /// what comes while 32 MiB of a shard are still to be written is missed. 0: none wait, and `spool` is
-    /// `drop-new`.
+    /// more than their part waits; there may be 2 MiB, or two larger messages, more for each shard before
+    /// they do. Besides, each shard has up to 32 MiB in memory. Where persistent messages find no room on
+    /// the disk, all that waits there is missed, and for a minute no more waits than fits memory. Where
+    /// the disk does not keep up, what comes while 32 MiB of a shard are still to be written is missed. 0:
+    /// none wait, and `spool` is `drop-new`.
     spool_bytes_max("spool-bytes-max"): ByteCount = ByteCount(1 << 30), Restart,
         at_least(ByteCount(4 << 20)).or(ByteCount(0));
     /// Connections of one user, unless its quota says otherwise; further ones are refused.

@@ -43,7 +43,7 @@ pub struct SpillStore {
     kept: BTreeMap<u64, Kept>,
     last: u64,
     files: Files,
-    /// Bytes that the logs have in memory, and those of files.
+    /// Bytes of the files.
     room: Arc<AtomicU64>,
 }
 
