@@ -150,6 +150,10 @@ impl Node {
         rows: &mut Rows<'_>,
     ) -> usize {
         let (Some(row), Some(streak)) = (&rows.row, &rows.streak) else { return 0 };
+        // Where the next one has properties, those behind it will have some, too.
+        if Words(words.0).next_plain_in_row().is_none() {
+            return 0;
+        }
         let Some(mut room) = self.engine.burst_room(streak) else { return 0 };
         let mut bodies = [&[][..]; Burst::MESSAGES_MAX];
         let (mut count, mut used) = (0, 0);
