@@ -188,6 +188,9 @@ pub struct Load {
     /// With the answer the engine appends as much as it reads: dead letters, messages whose delay is
     /// over, stragglers. The host puts it off while the disk is behind with what was appended.
     pub appends: bool,
+    /// It is for one who drains a queue beside others: what it takes of the processors matters more than
+    /// when it comes.
+    pub is_beside_others: bool,
 }
 
 /// The answer to a [`Load`]: the records in the order asked for, or why they cannot be read.

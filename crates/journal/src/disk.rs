@@ -29,7 +29,7 @@ pub struct Disk {
     handle: File,
     _lock: File,
     files: Mutex<BTreeMap<String, Arc<Open>>>,
-    /// Set once the file system refused to write past the page cache.
+    /// Set once the file system refused to go past the page cache.
     only_cached: AtomicBool,
 }
 
@@ -37,7 +37,7 @@ pub struct Disk {
 #[derive(Debug)]
 struct Open {
     cached: File,
-    /// The same past the page cache, once something was written so, if it can be opened so.
+    /// The same past the page cache, once it was used so, if it can be opened so.
     direct: OnceLock<Option<File>>,
 }
 
@@ -93,21 +93,42 @@ impl Disk {
         Ok(file)
     }
 
-    /// The file past the page cache, if these parts can be written so.
-    fn direct<'a>(&self, name: &str, open: &'a Open, parts: &[&[u8]]) -> Option<&'a File> {
+    /// The file past the page cache, if these parts can be written to there, or read from there.
+    fn direct<'a>(
+        &self,
+        name: &str,
+        open: &'a Open,
+        offset: u64,
+        parts: &[&[u8]],
+    ) -> Option<&'a File> {
         let is_aligned = |part: &&[u8]| {
             part.as_ptr().addr().is_multiple_of(BLOCK_ALIGN)
                 && part.len().is_multiple_of(BLOCK_ALIGN)
         };
-        if self.only_cached.load(Ordering::Relaxed) || !parts.iter().all(is_aligned) {
+        if self.only_cached.load(Ordering::Relaxed)
+            || !offset.is_multiple_of(BLOCK_ALIGN as u64)
+            || !parts.iter().all(is_aligned)
+        {
             return None;
         }
         let direct = || {
             let flags = OFlags::DIRECT.bits().cast_signed();
             let path = self.folder.join(name);
-            OpenOptions::new().write(true).custom_flags(flags).open(path).ok()
+            OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).ok()
         };
         open.direct.get_or_init(direct).as_ref()
+    }
+
+    /// How many bytes a call past the page cache has done; none where the file system cannot.
+    fn done(&self, result: Result<usize, Errno>) -> io::Result<usize> {
+        match result {
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => {
+                self.only_cached.store(true, Ordering::Relaxed);
+                Ok(0)
+            }
+            Err(Errno::INTR) => Ok(0),
+            result => Ok(result?),
+        }
     }
 
     fn forget(&self, name: &str) -> Option<Arc<Open>> {
@@ -187,18 +208,9 @@ impl Storage for Disk {
         let file = self.file(name)?;
         for parts in parts.chunks(PARTS_MAX) {
             let mut written = 0;
-            if offset.is_multiple_of(BLOCK_ALIGN as u64)
-                && let Some(direct) = self.direct(name, &file, parts)
-            {
+            if let Some(direct) = self.direct(name, &file, offset, parts) {
                 let slices: Vec<_> = parts.iter().map(|part| IoSlice::new(part)).collect();
-                match rustix::io::pwritev(direct, &slices, offset) {
-                    Ok(count) => written = count,
-                    Err(Errno::INVAL | Errno::OPNOTSUPP) => {
-                        self.only_cached.store(true, Ordering::Relaxed);
-                    }
-                    Err(Errno::INTR) => {}
-                    Err(error) => return Err(error.into()),
-                }
+                written = self.done(rustix::io::pwritev(direct, &slices, offset))?;
             }
             // Whatever was not written so.
             for part in parts {
@@ -215,6 +227,15 @@ impl Storage for Disk {
     }
     fn read(&self, name: &str, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.file(name)?.cached.read_exact_at(buffer, offset)
+    }
+    fn read_past_cache(&self, name: &str, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let file = self.file(name)?;
+        let mut read = 0;
+        if let Some(direct) = self.direct(name, &file, offset, &[buffer]) {
+            read = self.done(rustix::io::pread(direct, &mut *buffer, offset))?;
+        }
+        // Whatever was not read so.
+        file.cached.read_exact_at(&mut buffer[read..], offset + read as u64)
     }
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let temporary = format!("{name}.preparing");

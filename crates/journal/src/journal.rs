@@ -259,9 +259,10 @@ impl Journal {
         let open = if self.open.is_empty() { 0 } else { self.open.bytes.len() };
         (self.sealed_bytes + self.out_bytes + open) as u64
     }
-    /// Records to read back; every position is before [`Journal::written`].
-    pub fn read(&self, positions: Vec<Position>) -> Read {
-        Read { positions, _readers: self.segments.readers() }
+    /// Records to read back; every position is before [`Journal::written`]. `past_cache`: with less of the
+    /// processor, and later.
+    pub fn read(&self, positions: Vec<Position>, past_cache: bool) -> Read {
+        Read { positions, past_cache, _readers: self.segments.readers() }
     }
     /// Counters for metrics.
     pub fn stats(&self) -> Stats {

@@ -25,6 +25,11 @@ pub trait Storage: Send + Sync {
     fn sync(&self, name: &str) -> io::Result<()>;
     /// Reads exactly `buffer.len()` bytes.
     fn read(&self, name: &str, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
+    /// The same past the page cache, where the disk can and `buffer` begins at a multiple of 4 KiB, as do its
+    /// length and the offset.
+    fn read_past_cache(&self, name: &str, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.read(name, offset, buffer)
+    }
     /// Replaces a whole small file atomically and durably (temporary file, sync, rename, sync of the folder).
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
     /// Renames a file, durably.

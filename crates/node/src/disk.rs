@@ -43,7 +43,7 @@ impl Node {
         let (written, is_congested) = (journal.written(), journal.congested());
         let at = loads.iter().position(|load| storage::may_run(load, written, is_congested))?;
         let load = loads.remove(at)?;
-        let read = journal.read(storage::positions(&load));
+        let read = journal.read(storage::positions(&load), load.is_beside_others);
         Some(ReadJob { id: load.id, read })
     }
 

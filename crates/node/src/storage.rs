@@ -63,7 +63,7 @@ mod tests {
         ];
         for (position, appends, is_congested, expected) in cases {
             let positions = vec![angarium_engine::Position(position)];
-            let load = Load { id: LoadId(1), positions, appends };
+            let load = Load { id: LoadId(1), positions, appends, is_beside_others: false };
             let runs = may_run(&load, Position(100), is_congested);
             assert_eq!(runs, expected, "{position} {appends} {is_congested}");
         }

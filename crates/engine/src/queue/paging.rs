@@ -143,7 +143,11 @@ impl Engine {
         let limits = &self.options.limits;
         let most = AHEAD_BYTES.min(limits.queue_resident_bytes_max);
         let has = queue.resident + queue.loading_bytes;
-        let own = most.saturating_sub(has);
+        let mut own = most.saturating_sub(has);
+        // Long reads are cheaper than many short ones, as long as there is enough to go on with.
+        if !is_stuck && own < LOAD_BYTES_MAX.min(most / 4) {
+            own = 0;
+        }
         let all = limits.resident_bytes_max.saturating_sub(self.resident + self.loading_bytes);
         let room = own.min(all);
         let is_wanted = !queue.gets.is_empty() || !queue.able.is_empty();
@@ -179,16 +183,18 @@ impl Engine {
         positions: Vec<Position>,
         fx: &mut F,
     ) {
+        let mut is_beside_others = false;
         if let Some(queue) = self.queues.get_mut(slot) {
             queue.loads += 1;
             queue.loading_bytes += loading.bytes;
+            is_beside_others = queue.share.is_paced;
         }
         self.loading_bytes += loading.bytes;
         let id = LoadId(self.next_load);
         self.next_load += 1;
         let appends = loading.wanted.appends();
         self.loads.insert(id, loading);
-        fx.load(Load { id, positions, appends });
+        fx.load(Load { id, positions, appends, is_beside_others });
     }
 
     /// The host's answer.

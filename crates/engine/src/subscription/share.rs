@@ -31,7 +31,7 @@ pub(crate) struct Share {
     come_before: u64,
     come: u64,
     /// It drains beside others.
-    is_paced: bool,
+    pub(crate) is_paced: bool,
     /// It hands nothing out until its timer goes off.
     pub(crate) is_resting: bool,
     /// Messages that it handed out while more waited.

@@ -106,6 +106,26 @@ fn most(world: &World, began: Time) -> usize {
 }
 
 #[test]
+fn however_little_is_taken_at_once_it_is_read_back_in_long_pieces() {
+    let limits = Limits { queue_resident_bytes_max: 1 << 20, ..Limits::default() };
+    let mut world = world(limits, &[("q", 600)]);
+    talk(&mut world);
+    world.run("b subscribe q c presettled");
+    world.run("loads hold");
+    let mut pieces = Vec::new();
+    while come(&world, "q") < 600 {
+        talk(&mut world);
+        pass(&mut world, INTERVAL);
+        pieces.extend(world.fx.loads.iter().map(|load| load.positions.len()));
+        world.run("loads");
+        world.run("loads hold");
+    }
+    pieces.pop();
+    let is_long = |count: &usize| count * BODY_BYTES >= 200 << 10;
+    assert!(!pieces.is_empty() && pieces.iter().all(is_long), "{pieces:?}");
+}
+
+#[test]
 fn small_portions_come_no_faster() {
     let mut world = world(Limits::default(), &[("q", 20 * SHARE)]);
     talk(&mut world);

@@ -22,7 +22,7 @@ fn what_is_flushed_is_read_and_replayed() {
     assert!(host.journal.durable() > last && host.journal.written() > last);
 
     let asked = positions.iter().rev().map(|it| it.0.1).collect();
-    let read = host.journal.read(asked).run(&storage).unwrap();
+    let read = host.journal.read(asked, false).run(&storage).unwrap();
     for (record, &((number, _), length)) in read.iter().zip(positions.iter().rev()) {
         assert_eq!(**record, *payload(number, length));
     }
@@ -137,7 +137,7 @@ fn a_reader_keeps_its_segment() {
         host.publish(1000, true);
     }
     host.run(&storage);
-    let read = host.journal.read(vec![position]);
+    let read = host.journal.read(vec![position], false);
     let churn = |host: &mut Host| {
         for _ in 0..10 {
             let numbers: Vec<_> = host.live.keys().copied().collect();
@@ -155,7 +155,7 @@ fn a_reader_keeps_its_segment() {
     churn(&mut host);
     assert_eq!(*read.run(&storage).unwrap()[0], *payload(number, 1000));
     churn(&mut host);
-    assert!(host.journal.read(vec![position]).run(&storage).is_err());
+    assert!(host.journal.read(vec![position], false).run(&storage).is_err());
 }
 
 #[test]
@@ -276,9 +276,11 @@ fn a_real_disk_does_the_same() {
         let recovery =
             Recovery::open(&disk, Options { segment_bytes: 1 << 20, ..small() }).unwrap();
         let mut journal = recovery.replay(&disk, |_, _, _| Ok(())).unwrap();
+        let mut positions = Vec::new();
         for number in 0..3000 {
             let position = journal.append(&[&payload(number, 1000)], true);
             journal.retain(position, 1);
+            positions.push(position);
             if number % 500 == 0 {
                 while let Some(job) = journal.next_job() {
                     journal.finished(job.run(&disk));
@@ -291,7 +293,13 @@ fn a_real_disk_does_the_same() {
         while let Some(job) = journal.next_job() {
             journal.finished(job.run(&disk));
         }
-        assert_eq!(*journal.read(vec![position]).run(&disk).unwrap()[0], *b"last");
+        positions.push(position);
+        for past_cache in [false, true] {
+            let records = journal.read(positions.clone(), past_cache).run(&disk).unwrap();
+            let expected = (0..3000).map(|number| payload(number, 1000));
+            let expected = expected.chain([b"last".to_vec()]);
+            assert!(records.iter().map(|record| record.to_vec()).eq(expected), "{past_cache}");
+        }
     }
     let disk = Disk::open(&folder).unwrap();
     disk.replace("foreign", b"somebody's note").unwrap();
@@ -311,13 +319,15 @@ fn a_real_disk_does_the_same() {
 }
 
 #[test]
-fn what_passes_by_the_page_cache_is_read_through_it() {
+fn past_the_page_cache_and_through_it_the_file_is_the_same() {
     let folder = std::env::temp_dir().join(format!("angarium-direct-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     let disk = Disk::open(&folder).unwrap();
     let mut expected = vec![0; 16 * BLOCK_ALIGN];
     disk.create("file", expected.len() as u64).unwrap();
     let mut seen = vec![1; expected.len()];
+    let mut past = Buffer::with_capacity(expected.len());
+    past.resize(expected.len());
     let mut source = Buffer::with_capacity(expected.len());
     assert_eq!(source.as_ptr().addr() % BLOCK_ALIGN, 0);
     source.resize(expected.len());
@@ -337,6 +347,8 @@ fn what_passes_by_the_page_cache_is_read_through_it() {
         let whole = parts.concat();
         expected[offset..offset + whole.len()].copy_from_slice(&whole);
         disk.write_parts("file", offset as u64, &parts).unwrap();
+        disk.read_past_cache("file", 0, &mut past).unwrap();
+        assert!(past[..] == expected[..], "written at {offset}, read past the page cache");
         disk.sync("file").unwrap();
         disk.read("file", 0, &mut seen).unwrap();
         assert!(seen == expected, "written at {offset}");

@@ -189,7 +189,7 @@ fn a_live_segment_before_the_checkpoint_must_be_there_and_its_damage_is_reported
     let (journal, live, clean) = open(&storage, small()).unwrap();
     assert!(clean);
     let broken = live.values().find(|position| position.segment() == 2).unwrap();
-    let why = journal.read(vec![*broken]).run(&storage).unwrap_err();
+    let why = journal.read(vec![*broken], false).run(&storage).unwrap_err();
     assert!(why.contains("00000002.segment at offset 64"), "{why}");
 }
 

@@ -63,7 +63,7 @@ fn what_version_1_wrote_is_read() {
     let journal = journal.unwrap();
     assert_eq!(journal.stats().live_references, 1);
     let first = crate::Position::at(1, 64);
-    assert_eq!(*journal.read(vec![first]).run(&storage).unwrap()[0], *b"hello");
+    assert_eq!(*journal.read(vec![first], false).run(&storage).unwrap()[0], *b"hello");
 }
 
 #[test]
