@@ -8,6 +8,7 @@ mod hints;
 pub mod http;
 mod journal_threads;
 pub mod logs;
+mod memory;
 pub mod reactor;
 pub mod settings;
 pub mod signals;

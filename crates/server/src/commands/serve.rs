@@ -6,6 +6,7 @@ use crate::authenticate::GUEST;
 use crate::hints;
 use crate::http::{self, Endpoints, Mailboxes};
 use crate::logs::{self, LevelSwitch};
+use crate::memory;
 use crate::reactor::listeners::Bound;
 use crate::reactor::{self, Mailbox, Start, listeners};
 use crate::settings::{self, ByteCount, Encryption, Settings, Sources};
@@ -40,6 +41,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
         Some(address) => Some(listeners::bind("http", address)?),
         None => None,
     };
+    memory::start()?;
     let start = start(settings.clone(), Arc::new(disk))?;
     // Who finds a port open finds the socket, too.
     let unix = administration(&data);
