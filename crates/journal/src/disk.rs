@@ -93,7 +93,8 @@ impl Disk {
         Ok(file)
     }
 
-    /// The file past the page cache, if these parts can be written to there, or read from there.
+    /// The file past the page cache, if these parts can go there, or come from there: all begin and end at
+    /// multiples of 4 KiB, in memory and in the file.
     fn direct<'a>(
         &self,
         name: &str,

@@ -104,12 +104,18 @@ fn row(messages: usize, bytes: usize) -> String {
     format!("PUB s {bytes}\r\n{:x<bytes$}\r\n", "").repeat(messages)
 }
 
-#[test]
-fn what_crosses_at_once_is_taken_off_what_is_underway() {
+/// A publisher, and who listens to `s` on another shard.
+fn listener_elsewhere() -> Broker {
     let mut broker = Broker::new(2);
     broker.connect("publisher", 0);
     broker.connect("listener", 1);
     broker.say("listener", "SUB s 1\r\n");
+    broker
+}
+
+#[test]
+fn what_crosses_at_once_is_taken_off_what_is_underway() {
+    let mut broker = listener_elsewhere();
     let mut heard = 0;
     for _ in 0..3 * UNDERWAY_BYTES_MAX / (10 * 1_000) {
         broker.say("publisher", &row(10, 1_000));
@@ -121,10 +127,7 @@ fn what_crosses_at_once_is_taken_off_what_is_underway() {
 
 #[test]
 fn a_publisher_of_rows_waits_for_who_is_behind_on_another_shard() {
-    let mut broker = Broker::new(2);
-    broker.connect("publisher", 0);
-    broker.connect("listener", 1);
-    broker.say("listener", "SUB s 1\r\n");
+    let mut broker = listener_elsewhere();
     broker.set_deaf("listener", true);
     // The first one of the read finds room, and so do more than one; the next read finds out.
     broker.say("publisher", &row(1 + EGRESS_BYTES_MAX / 1_000 * 5 / 4, 1_000));
