@@ -447,7 +447,8 @@ impl Engine {
                 continue;
             }
             let position = if placement.durable { durable } else { spooled };
-            let fits = self.fits(placement.queue, incoming.content.priority, encoded.len());
+            let fits = self.fits(placement.queue, incoming.content.priority, encoded.len())
+                && !placement.taker.is_some_and(|taker| self.leaves_to_journal(taker));
             let mut position = position.unwrap_or(NOWHERE);
             if !fits && position == NOWHERE {
                 if self.storage != StorageState::Ready {
@@ -573,14 +574,6 @@ impl Engine {
         let rest = limits.resident_bytes_max.saturating_sub(others);
         let most = limits.queue_resident_bytes_max.min(rest);
         is_consumed && queue.resident > most / 2
-    }
-
-    /// Whether a subscription has been handed so much that it did not settle: who takes everything and says
-    /// nothing of it does not keep up either.
-    #[inline]
-    fn holds_much(&self, taker: u32) -> bool {
-        let subscription = self.subscriptions.get(taker).expect("takers exist");
-        subscription.account.bytes > self.options.limits.queue_resident_bytes_max
     }
 }
 

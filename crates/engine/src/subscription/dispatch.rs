@@ -8,11 +8,15 @@ use crate::subscription::share::MESSAGE_BYTES;
 use crate::subscription::unsettled::Delivered;
 use crate::timers::Timer;
 use crate::{
-    ConnectionId, Delivery, Effects, Heard, MessageView, Publish, Refusal, RefusalKind, Reply, Time,
+    ConnectionId, Delivery, Effects, Heard, MessageView, Publish, Refusal, RefusalKind, Reply,
+    StorageState, Time,
 };
 
 /// Messages that one queue hands out, or lets expire, before others get their turn, however small.
 const ENTRIES_MAX: usize = 256;
+/// The part of a queue's bytes in memory that a subscription may have there unsettled, where memory is half
+/// full.
+const UNSETTLED_PART_SCARCE: u64 = 16;
 
 /// Why a subscription cannot take a message now.
 enum HeldUp {
@@ -279,16 +283,38 @@ impl Engine {
         let view = stored.view(&annotations);
         let (tag, is_settled) = self.send(slot, taker, entry.redelivered, &view, fx);
         self.resident -= blob.len() as u64 + ENTRY_COST;
-        if !is_settled && !self.may_leave_to_journal(&entry) {
+        if !is_settled
+            && !(entry.is_stored() && (self.is_half_full() || self.leaves_to_journal(taker)))
+        {
             self.resident += blob.len() as u64 + ENTRY_COST;
             entry.message = Some(blob);
         }
         self.after_sending(now, slot, taker, entry, tag, fx);
     }
 
-    /// Whether memory is scarce enough for an unsettled message to be read back should it return.
-    fn may_leave_to_journal(&self, entry: &Entry) -> bool {
-        entry.is_stored() && self.resident > self.options.limits.resident_bytes_max / 2
+    /// Whether a subscription has been handed so much that it did not settle: who takes everything and says
+    /// nothing of it does not keep up either.
+    #[inline]
+    pub(crate) fn holds_much(&self, taker: u32) -> bool {
+        self.holds_more_than(self.options.limits.queue_resident_bytes_max, taker)
+    }
+
+    /// Whether what a subscription is handed now is left to the journal until it settles it: unsettled it may
+    /// have as much in memory as a queue, a small part of that where memory is half full. What others
+    /// read back needs room, too.
+    #[inline]
+    pub(crate) fn leaves_to_journal(&self, taker: u32) -> bool {
+        let most = self.options.limits.queue_resident_bytes_max;
+        let most = if self.is_half_full() { most / UNSETTLED_PART_SCARCE } else { most };
+        self.storage == StorageState::Ready && self.holds_more_than(most, taker)
+    }
+
+    fn holds_more_than(&self, bytes: u64, taker: u32) -> bool {
+        self.subscriptions.get(taker).expect("takers exist").account.bytes > bytes
+    }
+
+    fn is_half_full(&self) -> bool {
+        self.resident > self.options.limits.resident_bytes_max / 2
     }
 
     /// Hands an entry out, which has left its queue.

@@ -58,6 +58,38 @@ fn what_memory_has_no_room_for_is_spooled() {
 }
 
 #[test]
+fn what_a_subscription_does_not_settle_leaves_memory_to_others() {
+    let check = |what: &str, (all, one): (u64, u64), script: &str, spooled: u64| {
+        let limits =
+            Limits { resident_bytes_max: all, queue_resident_bytes_max: one, ..Limits::default() };
+        let mut world = World::with(limits);
+        world.run("a queue q");
+        world.run("b subscribe q c");
+        for line in script.lines() {
+            world.run(line.trim());
+        }
+        assert_eq!(world.engine.counters().spooled, spooled, "{what}");
+        assert_eq!(world.engine.counters().not_stored, 0, "{what}");
+        world
+    };
+    let body = "x".repeat(100);
+    let publish = |count| format!("a publish - q {body}\n").repeat(count);
+    let little = (Limits::default().resident_bytes_max, 500);
+    check("as much as a queue may hold", little, &publish(6), 0);
+    check("more", little, &publish(8), 2);
+    let settled = format!("{}b accept 6 multiple\n{}", publish(6), publish(6));
+    check("settled in time", little, &settled, 0);
+    let cost = COST + 98;
+    check("memory is half full", (10 * cost, 16 * 250), &publish(10), 4);
+    let full = format!("{}storage full\n{}", publish(6), publish(4));
+    check("nothing can be stored", little, &full, 0);
+    let mut world = check("more, and it comes back", little, &publish(8), 2);
+    world.run("b requeue 8 multiple");
+    let delivered: Vec<_> = world.fx.delivered.iter().map(|it| it.2.clone()).collect();
+    assert_eq!(delivered, vec![body; 16]);
+}
+
+#[test]
 fn publishers_hear_that_consumers_do_not_keep_up() {
     let check = |what: &str, script: &str, outrun: usize| {
         let limits = Limits { queue_resident_bytes_max: 4 * COST, ..Limits::default() };
