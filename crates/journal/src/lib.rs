@@ -47,7 +47,7 @@ pub use job::{Done, Job, JobKind};
 pub use journal::{Journal, State, Stats};
 pub use options::Options;
 pub use position::Position;
-pub use read::Read;
+pub use read::{Read, ReadBuffer};
 pub use recovery::Recovery;
 pub use repair::repair;
 pub use storage::Storage;

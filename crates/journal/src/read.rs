@@ -3,15 +3,30 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
+use std::thread;
 
 use crate::batch::Buffer;
 use crate::format::{self, BLOCK_ALIGN, RECORD_HEADER_BYTES};
 use crate::{Position, Storage};
 
-/// Bytes read at once where the records asked for lie close together.
-const WINDOW_BYTES: u64 = 512 << 10;
-/// From here on a read may go past the page cache: short ones gain by what the kernel reads ahead.
-const DIRECT_BYTES: u64 = 64 << 10;
+/// Bytes read at once where the records asked for lie close together: all of 512 KiB of messages, with what
+/// their records have besides.
+const WINDOW_BYTES: u64 = 1 << 20;
+/// The furthest that the next of them may begin. What lies between is one large record, or is read for
+/// nothing, rather than asking the disk twice.
+const GAP_BYTES: u64 = 256 << 10;
+/// Bytes read from where the last of them begins, as its length is not known: a page of 1024 places has some
+/// 10 KiB.
+const LAST_BYTES: u64 = 16 << 10;
+/// Bytes of records after which the thread that reads lets others run on its processor: whoever waits for
+/// it there would wait for some hundreds of microseconds, though another processor may have nothing to do.
+const STINT_BYTES: usize = 32 << 10;
+/// The largest buffer that is kept for further reads.
+const BUFFER_BYTES_MAX: usize = 2 * WINDOW_BYTES as usize;
+
+/// Memory into which is read, for one read after the other.
+#[derive(Debug, Default)]
+pub struct ReadBuffer(Buffer);
 
 /// Records to read back, off the shard's thread.
 #[derive(Debug)]
@@ -35,15 +50,35 @@ struct Window {
 }
 
 impl Read {
-    /// The records in the order asked for; an unreadable one is an error that names it.
-    pub fn run(self, storage: &dyn Storage) -> Result<Vec<Arc<[u8]>>, String> {
+    /// The records in the order asked for; an unreadable one is an error that names it. `buffer` may have
+    /// been used for other reads.
+    pub fn run(
+        self,
+        storage: &dyn Storage,
+        buffer: &mut ReadBuffer,
+    ) -> Result<Vec<Arc<[u8]>>, String> {
+        let bytes = std::mem::take(&mut buffer.0);
+        let mut window = Window { bytes, past_cache: self.past_cache, ..Window::default() };
+        let records = self.run_in(storage, &mut window);
+        if window.bytes.len() <= BUFFER_BYTES_MAX {
+            buffer.0 = window.bytes;
+        }
+        records
+    }
+
+    fn run_in(self, storage: &dyn Storage, window: &mut Window) -> Result<Vec<Arc<[u8]>>, String> {
         let mut sizes = BTreeMap::new();
-        let mut window = Window { past_cache: self.past_cache, ..Window::default() };
         let mut records = Vec::with_capacity(self.positions.len());
+        let mut copied = 0;
         for (at, &position) in self.positions.iter().enumerate() {
-            let record = read_one(storage, &mut sizes, &mut window, &self.positions[at..])
+            let record = read_one(storage, &mut sizes, window, &self.positions[at..])
                 .map_err(|error| format!("cannot read the record in {position}: {error}"))?;
+            copied += record.len();
             records.push(record);
+            if copied >= STINT_BYTES {
+                copied = 0;
+                thread::yield_now();
+            }
         }
         Ok(records)
     }
@@ -86,15 +121,17 @@ fn read_one(
     Ok(payload.ok_or_else(|| corrupt("its checksum is wrong"))?.into())
 }
 
-/// How far to read from the first position: up to a page behind the last of those that follow within
-/// a window.
+/// How far to read from the first position: somewhat beyond the last of those that follow close upon each
+/// other within a window.
 fn ahead(positions: &[Position]) -> u64 {
     let first = positions[0];
-    let last = positions.iter().take_while(|next| {
-        next.segment() == first.segment()
-            && next.0.checked_sub(first.0).is_some_and(|distance| distance < WINDOW_BYTES)
-    });
-    last.last().map_or(0, |last| last.0 - first.0) + BLOCK_ALIGN as u64
+    let follows = |pair: &[Position]| {
+        pair[1].segment() == first.segment()
+            && pair[1].0.checked_sub(pair[0].0).is_some_and(|gap| gap < GAP_BYTES)
+            && pair[1].0 - first.0 < WINDOW_BYTES
+    };
+    let last = 1 + positions.windows(2).take_while(|pair| follows(pair)).count();
+    positions[last - 1].0 - first.0 + LAST_BYTES
 }
 
 impl Window {
@@ -124,10 +161,44 @@ impl Window {
         }
         let into = &mut self.bytes[..self.length];
         let name = format::segment_name(self.segment);
-        if self.past_cache && length >= DIRECT_BYTES {
+        if self.past_cache {
             storage.read_past_cache(&name, self.start, into)
         } else {
             storage.read(&name, self.start, into)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GAP: u32 = GAP_BYTES as u32;
+    const WINDOW: u32 = WINDOW_BYTES as u32;
+
+    /// How far is read for records in these places, beyond where the last of them begins that is read with
+    /// the first.
+    #[track_caller]
+    fn check(places: &[(u32, u32)], to: u64) {
+        let positions: Vec<_> = places.iter().map(|&(seg, at)| Position::at(seg, at)).collect();
+        assert_eq!(ahead(&positions), to + LAST_BYTES, "{places:?}");
+    }
+
+    #[test]
+    fn what_lies_close_together_is_read_at_once() {
+        check(&[(1, 64)], 0);
+        check(&[(1, 64), (1, 1064)], 1000);
+        check(&[(1, 64), (1, 64 + GAP - 1), (1, 64 + GAP)], GAP_BYTES);
+        check(&[(1, 64), (1, 64 + GAP)], 0);
+        check(&[(1, 64), (1, 1064), (1, 1064 + GAP), (1, 2064 + GAP)], 1000);
+        check(&[(1, 64), (2, 1064)], 0);
+        check(&[(1, 1064), (1, 64)], 0);
+    }
+
+    #[test]
+    fn a_window_is_read_at_most() {
+        let places: Vec<_> = (0..200).map(|at| (1, at * 10_000)).collect();
+        check(&places, u64::from(WINDOW / 10_000 * 10_000));
+        check(&[(1, 0), (1, GAP - 1), (1, WINDOW)], GAP_BYTES - 1);
     }
 }

@@ -2,7 +2,7 @@
 //! what clients hear where nothing can be stored.
 
 use angarium_engine::{Load, LoadId, Loaded};
-use angarium_journal::{Position, Read, State, Storage};
+use angarium_journal::{Position, Read, ReadBuffer, State, Storage};
 
 /// Records to be read from the disk, on a thread where that may take its time.
 #[derive(Debug)]
@@ -19,9 +19,9 @@ pub struct ReadDone {
 }
 
 impl ReadJob {
-    /// Reads; blocks.
-    pub fn run(self, storage: &dyn Storage) -> ReadDone {
-        ReadDone { id: self.id, records: self.read.run(storage) }
+    /// Reads; blocks. `buffer` may have been used for other reads.
+    pub fn run(self, storage: &dyn Storage, buffer: &mut ReadBuffer) -> ReadDone {
+        ReadDone { id: self.id, records: self.read.run(storage, buffer) }
     }
 }
 

@@ -2,7 +2,7 @@
 //! a cold read ever stands before a flush that a producer waits for.
 
 use crate::reactor::{Letter, Mailbox};
-use angarium_journal::{Job, JobKind, Storage};
+use angarium_journal::{Job, JobKind, ReadBuffer, Storage};
 use angarium_node::ReadJob;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -89,6 +89,7 @@ impl Drop for JournalThreads {
 }
 
 fn work_off(receiver: &Receiver<Work>, storage: &dyn Storage, mailbox: &Mailbox) {
+    let mut buffer = ReadBuffer::default();
     while let Ok(work) = receiver.recv() {
         let letter = match work {
             Work::Job(job) => {
@@ -97,7 +98,7 @@ fn work_off(receiver: &Receiver<Work>, storage: &dyn Storage, mailbox: &Mailbox)
                 let done = job.run(storage);
                 Letter::JobDone(done, is_flush.then(|| started.elapsed()))
             }
-            Work::Read(read) => Letter::ReadDone(read.run(storage)),
+            Work::Read(read) => Letter::ReadDone(read.run(storage, &mut buffer)),
         };
         if mailbox.send(letter).is_err() {
             return;

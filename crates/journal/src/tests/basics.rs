@@ -1,10 +1,10 @@
 //! Append, flush, read, reopen, groups, checkpoints, removal.
 
-use super::{Host, encode, open, payload, small};
+use super::{Host, encode, open, payload, read, small};
 use crate::batch::Buffer;
 use crate::format::BLOCK_ALIGN;
 use crate::job::{Space, Work};
-use crate::{Disk, FaultyStorage, JobKind, Options, Recovery, Storage};
+use crate::{Disk, FaultyStorage, JobKind, Options, ReadBuffer, Recovery, Storage};
 
 #[test]
 fn what_is_flushed_is_read_and_replayed() {
@@ -22,7 +22,7 @@ fn what_is_flushed_is_read_and_replayed() {
     assert!(host.journal.durable() > last && host.journal.written() > last);
 
     let asked = positions.iter().rev().map(|it| it.0.1).collect();
-    let read = host.journal.read(asked, false).run(&storage).unwrap();
+    let read = read(&host.journal, asked, &storage).unwrap();
     for (record, &((number, _), length)) in read.iter().zip(positions.iter().rev()) {
         assert_eq!(**record, *payload(number, length));
     }
@@ -153,9 +153,10 @@ fn a_reader_keeps_its_segment() {
         }
     };
     churn(&mut host);
-    assert_eq!(*read.run(&storage).unwrap()[0], *payload(number, 1000));
+    let mut buffer = ReadBuffer::default();
+    assert_eq!(*read.run(&storage, &mut buffer).unwrap()[0], *payload(number, 1000));
     churn(&mut host);
-    assert!(host.journal.read(vec![position], false).run(&storage).is_err());
+    assert!(host.journal.read(vec![position], false).run(&storage, &mut buffer).is_err());
 }
 
 #[test]
@@ -294,8 +295,10 @@ fn a_real_disk_does_the_same() {
             journal.finished(job.run(&disk));
         }
         positions.push(position);
+        let mut buffer = ReadBuffer::default();
         for past_cache in [false, true] {
-            let records = journal.read(positions.clone(), past_cache).run(&disk).unwrap();
+            let read = journal.read(positions.clone(), past_cache);
+            let records = read.run(&disk, &mut buffer).unwrap();
             let expected = (0..3000).map(|number| payload(number, 1000));
             let expected = expected.chain([b"last".to_vec()]);
             assert!(records.iter().map(|record| record.to_vec()).eq(expected), "{past_cache}");

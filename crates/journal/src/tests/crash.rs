@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Host, open, payload, small};
+use super::{Host, open, payload, read, small};
 use crate::{FaultyStorage, Job, Position};
 
 /// What must and what may be there after a crash.
@@ -132,7 +132,7 @@ fn crash_after_crash(seeds: std::ops::Range<u64>) {
                 open(&storage, small()).unwrap_or_else(|why| panic!("{context}: {why}"));
             promises.check(&live, durable, &context);
             let positions: Vec<_> = live.values().copied().collect();
-            let records = journal.read(positions, false).run(&storage).unwrap();
+            let records = read(&journal, positions, &storage).unwrap();
             for (number, record) in live.keys().zip(records) {
                 assert_eq!(*record, *payload(*number, record.len()), "{context}");
             }

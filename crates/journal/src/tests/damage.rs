@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Host, encode, open, payload, small};
+use super::{Host, encode, open, payload, read, small};
 use crate::format::{BLOCK_ALIGN, segment_name};
 use crate::{FaultyStorage, Position, Storage, check, repair};
 
@@ -189,7 +189,7 @@ fn a_live_segment_before_the_checkpoint_must_be_there_and_its_damage_is_reported
     let (journal, live, clean) = open(&storage, small()).unwrap();
     assert!(clean);
     let broken = live.values().find(|position| position.segment() == 2).unwrap();
-    let why = journal.read(vec![*broken], false).run(&storage).unwrap_err();
+    let why = read(&journal, vec![*broken], &storage).unwrap_err();
     assert!(why.contains("00000002.segment at offset 64"), "{why}");
 }
 

@@ -1,5 +1,6 @@
 //! The bytes on the disk, kept as files: a change of the format must be meant, and numbered.
 
+use super::read;
 use crate::{FaultyStorage, Options, Recovery, Storage, check};
 
 const SEGMENT: &[u8] = include_bytes!("golden/v1.segment");
@@ -63,7 +64,7 @@ fn what_version_1_wrote_is_read() {
     let journal = journal.unwrap();
     assert_eq!(journal.stats().live_references, 1);
     let first = crate::Position::at(1, 64);
-    assert_eq!(*journal.read(vec![first], false).run(&storage).unwrap()[0], *b"hello");
+    assert_eq!(*read(&journal, vec![first], &storage).unwrap()[0], *b"hello");
 }
 
 #[test]

@@ -8,8 +8,9 @@ mod golden;
 mod reach;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crate::{FaultyStorage, Journal, Options, Position, Recovery};
+use crate::{FaultyStorage, Journal, Options, Position, ReadBuffer, Recovery};
 
 /// Small segments, so that a test goes through many.
 pub(super) fn small() -> Options {
@@ -29,6 +30,15 @@ pub(super) fn open(
         Ok(())
     })?;
     Ok((journal, live, clean))
+}
+
+/// Reads records back, with a buffer of its own.
+pub(super) fn read(
+    journal: &Journal,
+    positions: Vec<Position>,
+    storage: &FaultyStorage,
+) -> Result<Vec<Arc<[u8]>>, String> {
+    journal.read(positions, false).run(storage, &mut ReadBuffer::default())
 }
 
 /// A record is a number and padding, or a settle: a number with the highest bit set.

@@ -4,7 +4,7 @@ use super::{small_journal, start};
 use crate::{Node, Options, ReadJob, SpillOptions, Ticket};
 use angarium_engine::limits::Limits;
 use angarium_engine::{Bound, ConnectionId, Quota, RefusalKind, Request, ShardId, Time};
-use angarium_journal::{FaultyStorage, Job};
+use angarium_journal::{FaultyStorage, Job, ReadBuffer};
 use angarium_protocol::amqp091::codec::{ContentHeader, Method, Properties, Table, content};
 use angarium_protocol::amqp091::frame;
 use angarium_protocol::{Credentials, Identity, Peer};
@@ -249,7 +249,7 @@ impl Host {
             home.job_done(now, job.run(&self.disk));
         }
         for read in self.reads.drain(..) {
-            home.read_done(now, read.run(&self.disk));
+            home.read_done(now, read.run(&self.disk, &mut ReadBuffer::default()));
         }
         is_busy
     }

@@ -46,7 +46,9 @@ impl World {
     pub(super) fn work(&mut self, number: u64) -> Result<(), String> {
         let done = match self.flights.remove(&number) {
             Some(Flight::Job(job)) => Flight::JobDone(job.run(&self.disk)),
-            Some(Flight::Read(read)) => Flight::ReadDone(read.run(&self.disk)),
+            Some(Flight::Read(read)) => {
+                Flight::ReadDone(read.run(&self.disk, &mut self.read_buffer))
+            }
             Some(Flight::Spill(shard, job)) => match self.spool(job) {
                 Some(done) => Flight::SpillDone(shard, done),
                 None => return Ok(()),

@@ -18,7 +18,7 @@ use crate::plan::{Plan, Spool};
 use crate::random::Random;
 use angarium_engine::limits::Limits;
 use angarium_engine::{Bound, Quota, Time};
-use angarium_journal::FaultyStorage;
+use angarium_journal::{FaultyStorage, ReadBuffer};
 use angarium_node::SpillOptions;
 use angarium_protocol::nats;
 use broker::Broker;
@@ -92,6 +92,7 @@ pub struct World {
     history: History,
     numbers: Numbers,
     disk: FaultyStorage,
+    read_buffer: ReadBuffer,
     /// Where direct messages wait for slow clients.
     spill_disk: FaultyStorage,
     /// Chance in what goes wrong there.
@@ -157,6 +158,7 @@ impl World {
             disk,
             spool_random: Random::new(seed ^ SPOOLED),
             spool_rots: 0,
+            read_buffer: ReadBuffer::default(),
             spill_disk: FaultyStorage::new(1),
             broker: None,
             flights: BTreeMap::new(),
