@@ -194,6 +194,7 @@ impl Engine {
             writer.text(vhost);
             writer.u64(due.0);
             position = fx.append(&[&self.record, &blob], wants_flush);
+            fx.hurry();
             fx.retain(position, 1);
         } else if is_stored {
             record::start(&mut self.record, Kind::Spooled);

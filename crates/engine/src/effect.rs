@@ -67,6 +67,9 @@ pub trait Effects {
     /// Appends one record made of `parts` to the journal's current batch. `durable`: somebody waits
     /// for it to be flushed; a batch without such a record is written and not flushed.
     fn append(&mut self, parts: &[&[u8]], durable: bool) -> Position;
+    /// What was appended last is to be written without delay, though nobody waits for it; other records that
+    /// nobody waits for may be, a little later.
+    fn hurry(&mut self) {}
     /// Makes sure that the next `records` appends, of `bytes` in sum, are recovered all or none.
     fn reserve(&mut self, bytes: usize, records: usize);
     /// `count` more live references to the record at `position` keep its segment.

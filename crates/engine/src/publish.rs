@@ -502,6 +502,7 @@ impl Engine {
             record::write_place(&mut writer, place);
         }
         let position = fx.append(&[&self.record, blob], wants_flush);
+        fx.hurry();
         fx.retain(position, u32::try_from(count).expect("queues are counted in 32 bits"));
         Some(position)
     }

@@ -333,6 +333,7 @@ impl Engine {
             let record = Record::Purged { queue: number, before, kept };
             record.write(&mut self.record);
             fx.append(&[&self.record], false);
+            fx.hurry();
         }
         self.drop_messages(slot, fx);
         ready

@@ -13,6 +13,10 @@ use crate::{Options, Position, Read};
 /// behind a backlog.
 pub(crate) const FLUSH_BYTES_MAX: usize = 8 << 20;
 
+/// Bytes that are gathered at most before they are written though nobody waits for them: the largest block
+/// of which a write costs hardly more than of a small one.
+const UNHURRIED_BYTES_MAX: u64 = 256 << 10;
+
 /// Mean bytes of the last flushes beyond which new segments are used without being overwritten with
 /// zeros first: `docs/decisions/0007-what-a-flush-costs.md` has the measurements.
 const ZEROING_FLUSH_BYTES_MAX: u64 = 128 << 10;
@@ -78,6 +82,8 @@ pub struct Journal {
     /// Sealed batches, not yet out.
     sealed: VecDeque<Batch>,
     sealed_bytes: usize,
+    /// What is appended and not out is to be written without delay.
+    hurried: bool,
     /// Bytes out in a flush.
     out_bytes: usize,
     /// Of the last flushes, the newest an eighth.
@@ -121,6 +127,7 @@ impl Journal {
             sealed_end: Position(0),
             sealed: VecDeque::new(),
             sealed_bytes: 0,
+            hurried: false,
             out_bytes: 0,
             flush_bytes_mean: 0,
             buffers: Buffers::default(),
@@ -172,6 +179,12 @@ impl Journal {
         self.stats.records += 1;
         self.stats.record_bytes += length as u64;
         self.open.push(length, parts, durable)
+    }
+
+    /// Has what was appended written without delay, though nobody waits for it.
+    #[inline]
+    pub fn hurry(&mut self) {
+        self.hurried = true;
     }
 
     /// Makes the appends that follow, up to `bytes` in sum (framing excluded) and `records`, one
@@ -288,12 +301,29 @@ impl Journal {
         } else if let Some(write) = self.next_checkpoint() {
             Work::Checkpoint(write)
         } else {
-            // A flush of many bytes does not feel the metadata that zeros would spare it, and would
-            // share the disk with them.
-            let zero = self.flush_bytes_mean <= ZEROING_FLUSH_BYTES_MAX;
-            Work::Space(self.segments.next_job(zero)?)
+            return self.next_space_job();
         };
         Some(Job { work })
+    }
+
+    /// The next work for a disk that writes no records.
+    pub fn next_space_job(&mut self) -> Option<Job> {
+        // A flush of many bytes does not feel the metadata that zeros would spare it, and would
+        // share the disk with them.
+        let zero = self.flush_bytes_mean <= ZEROING_FLUSH_BYTES_MAX;
+        Some(Job { work: Work::Space(self.segments.next_job(zero)?) })
+    }
+
+    /// Whether there is something to write that may as well be written a little later: nobody waits for it,
+    /// and it is little.
+    pub fn is_unhurried(&self) -> bool {
+        let is_due = self.hurried
+            || self.flushing
+            || self.pending.is_some()
+            || self.open.durable
+            || self.sealed.iter().any(|batch| batch.durable);
+        let is_little = (1..UNHURRIED_BYTES_MAX).contains(&self.backlog_bytes());
+        self.state == State::Ready && !is_due && is_little
     }
 
     fn next_flush(&mut self) -> Option<Flush> {
@@ -329,6 +359,7 @@ impl Journal {
             return None;
         }
         self.flushing = true;
+        self.hurried &= !self.sealed.is_empty();
         self.sealed_bytes -= bytes;
         self.out_bytes = bytes;
         Some(Flush {

@@ -16,9 +16,27 @@ use std::time::Duration;
 const SPILL_PAUSE: Duration = Duration::from_secs(60);
 
 impl Node {
+    /// The journal, for its counters.
+    ///
+    /// # Panics
+    /// Where this shard is not home.
+    pub fn journal(&self) -> &angarium_journal::Journal {
+        self.world.journal.as_ref().expect("only home is asked for the journal")
+    }
+
     /// The next work for the disk, if any; its result comes back by [`Node::job_done`].
     pub fn next_job(&mut self) -> Option<Job> {
-        self.world.journal.as_mut()?.next_job()
+        let is_put_off = self.writes.due().is_some() && self.is_unhurried();
+        let journal = self.world.journal.as_mut()?;
+        if is_put_off { journal.next_space_job() } else { journal.next_job() }
+    }
+
+    /// Whether nobody waits for what the journal has to write, nor to read it.
+    fn is_unhurried(&self) -> bool {
+        let Some(journal) = &self.world.journal else { return false };
+        let written = journal.written();
+        journal.is_unhurried()
+            && self.world.loads.iter().all(|load| storage::is_written(load, written))
     }
 
     /// A disk job ended.
@@ -131,9 +149,16 @@ impl Node {
         true
     }
 
+    /// Ends a turn for the disk: what may be written later is, and a due checkpoint is made.
+    pub(crate) fn end_turn_of_disk(&mut self, now: Time) {
+        self.make_due_checkpoint();
+        let is_unhurried = self.is_unhurried();
+        self.writes.end_turn(now, is_unhurried);
+    }
+
     /// Begins to hand the engine's state to the journal, where that is due, and moves stragglers out of a
     /// sparse segment. Goes on with what was begun, a part in each turn.
-    pub(crate) fn make_due_checkpoint(&mut self) {
+    fn make_due_checkpoint(&mut self) {
         if !self.engine.is_taking_snapshot() {
             self.begin_due_checkpoint();
         }

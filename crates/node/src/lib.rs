@@ -34,6 +34,7 @@ mod varint;
 mod visiting;
 mod waiting;
 mod world;
+mod writes;
 
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,7 @@ use crate::rate::Rates;
 use crate::recovery;
 use crate::session::AnySession;
 use crate::world::{Answer, Verification, World};
+use crate::writes::Writes;
 use angarium_engine::{ConnectionId, Engine, Refusal, Reply, SessionId, ShardId, Time};
 use angarium_journal::{State, Storage};
 use angarium_protocol::{Close, Peer, Protocol, Session, Turn};
@@ -85,6 +86,7 @@ pub struct Node {
     pub(crate) blocked: Option<String>,
     /// At home: from when on the spill logs may write again, where they have had to make room.
     pub(crate) spill_resumes: Option<Time>,
+    pub(crate) writes: Writes,
     /// Guests that outran consumers in this turn.
     pub(crate) outran: Vec<ConnectionId>,
     /// The journal has more than the disk takes, as all shards know.
@@ -141,6 +143,7 @@ impl Node {
             storage_state: State::Ready,
             blocked: None,
             spill_resumes: None,
+            writes: Writes::default(),
             outran: Vec::new(),
             is_congested: false,
             is_closing: false,
@@ -156,14 +159,6 @@ impl Node {
     /// Whether this is the shard with the queues and the journal.
     pub fn is_home(&self) -> bool {
         self.options.shard == ShardId::HOME
-    }
-
-    /// The journal, for its counters.
-    ///
-    /// # Panics
-    /// Where this shard is not home.
-    pub fn journal(&self) -> &angarium_journal::Journal {
-        self.world.journal.as_ref().expect("only home is asked for the journal")
     }
 
     /// Counters.
@@ -360,7 +355,7 @@ impl Node {
         self.tell_congestion();
         self.tell_spent();
         self.world.mesh.acknowledge();
-        self.make_due_checkpoint();
+        self.end_turn_of_disk(now);
     }
 
     /// Whether the node would go on at once: the host does not sleep before the next turn.
@@ -373,10 +368,10 @@ impl Node {
             || self.world.spill.has_stirred()
     }
 
-    /// When [`Node::expire`] next has something to do.
+    /// When [`Node::expire`], or the end of a turn, next has something to do.
     pub fn deadline(&self) -> Option<Time> {
         let closing = self.closing.first().map(|(due, _)| *due);
-        let others = [self.slowed.deadline(), self.rates.deadline()];
+        let others = [self.slowed.deadline(), self.rates.deadline(), self.writes.due()];
         [self.engine.deadline(), self.next_sweep, closing].into_iter().chain(others).flatten().min()
     }
 

@@ -29,7 +29,12 @@ impl ReadJob {
 /// what comes of it.
 pub(crate) fn may_run(load: &Load, written: Position, is_congested: bool) -> bool {
     let is_put_off = load.appends && is_congested;
-    !is_put_off && load.positions.iter().all(|position| position.0 < written.0)
+    !is_put_off && is_written(load, written)
+}
+
+/// Whether everything that a load asks for has left the journal's memory.
+pub(crate) fn is_written(load: &Load, written: Position) -> bool {
+    load.positions.iter().all(|position| position.0 < written.0)
 }
 
 /// The journal's form of the load's positions.

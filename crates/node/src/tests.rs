@@ -24,6 +24,7 @@ use angarium_engine::{QueueDeclaration, QueueOptions, RefusalKind, Request, Time
 use angarium_journal::FaultyStorage;
 use angarium_protocol::Peer;
 use host::{Host, RESIDENT_BYTES_MAX, Said};
+use std::time::Duration;
 
 /// Sizes with which a few messages fill segments.
 fn small_journal() -> angarium_journal::Options {
@@ -83,6 +84,7 @@ scenarios! {
     a_transient_message_is_confirmed_without_the_disk
     a_confirmed_message_is_there_after_a_crash_and_marked_if_it_was_delivered
     what_was_acknowledged_and_flushed_stays_away
+    what_nobody_waits_for_is_written_milliseconds_later
     a_full_disk_refuses_what_it_cannot_keep_and_takes_more_when_there_is_space
     a_failed_flush_refuses_what_waited_and_everything_after
     operators_hear_of_what_survives_a_restart_once_it_is_flushed
@@ -93,6 +95,7 @@ scenarios! {
     a_closed_node_starts_again_with_everything
     what_was_acknowledged_before_the_end_stays_away_however_much_it_is
     messages_beyond_memory_are_read_back_in_order
+    what_was_put_off_is_written_where_it_is_to_be_read
     a_checkpoint_takes_many_turns_and_others_are_served_meanwhile
     a_crash_within_a_checkpoint_loses_nothing
     an_orderly_end_within_a_checkpoint_loses_nothing
@@ -215,6 +218,29 @@ fn what_was_acknowledged_and_flushed_stays_away(mut host: Host) {
     host.crash();
     let client = host.client();
     assert_eq!(host.count(client, "q"), 1);
+}
+
+fn what_nobody_waits_for_is_written_milliseconds_later(mut host: Host) {
+    let unwritten = |host: &mut Host| host.node().journal().stats().backlog_bytes > 0;
+    let client = host.client();
+    host.declare(client, "q");
+    // Kept without anybody being told; but not to be lost for a few milliseconds.
+    host.publish_many(client, "q", b"kept", true, 3);
+    host.settle_down();
+    assert!(!unwritten(&mut host));
+    host.consume(client, "q", 0);
+    host.ack(client, 1);
+    assert!(unwritten(&mut host));
+    host.wait(Duration::from_millis(3));
+    host.ack(client, 2);
+    assert!(unwritten(&mut host));
+    host.wait(Duration::from_millis(2));
+    assert!(!unwritten(&mut host));
+    host.ack(client, 3);
+    assert!(unwritten(&mut host));
+    host.publish(client, "q", b"kept", true);
+    host.settle_down();
+    assert!(!unwritten(&mut host));
 }
 
 fn a_full_disk_refuses_what_it_cannot_keep_and_takes_more_when_there_is_space(mut host: Host) {
@@ -436,6 +462,21 @@ fn messages_beyond_memory_are_read_back_in_order(mut host: Host) {
         })
         .collect();
     assert_eq!(bodies, (0..200).collect::<Vec<u8>>());
+}
+
+fn what_was_put_off_is_written_where_it_is_to_be_read(mut host: Host) {
+    let client = host.client();
+    host.declare(client, "q");
+    // Somewhat more than memory has room for: nobody waits for that to be written, nor does a checkpoint.
+    let count = RESIDENT_BYTES_MAX as usize / 2_000 + 10;
+    host.publish_many(client, "q", &[7; 2_000], false, count);
+    host.settle_down();
+    assert!(host.node().journal().stats().backlog_bytes > 0);
+    let before = host.now;
+    host.get(client, "q", count);
+    let heard = host.heard(client);
+    let got = heard.iter().filter(|said| matches!(said, Said::Delivered(..))).count();
+    assert_eq!((got, host.now), (count, before), "{:?}", heard.last());
 }
 
 /// Has so many small messages out of the queue `q`, and a checkpoint begin.

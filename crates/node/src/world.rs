@@ -357,6 +357,11 @@ impl Effects for World {
         engine::Position(self.stored().append(parts, durable).0)
     }
 
+    #[inline]
+    fn hurry(&mut self) {
+        self.stored().hurry();
+    }
+
     fn reserve(&mut self, bytes: usize, records: usize) {
         self.stored().reserve(bytes, records);
     }

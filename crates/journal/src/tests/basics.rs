@@ -129,6 +129,39 @@ fn segments_go_when_all_in_them_is_settled() {
 }
 
 #[test]
+fn what_nobody_waits_for_may_be_written_later() {
+    let storage = FaultyStorage::new(1);
+    let large = Options { segment_bytes: 1 << 20, backlog_bytes_max: 8 << 20, ..small() };
+    let mut host = Host::open(&storage, large).unwrap();
+    host.run(&storage);
+    assert!(!host.journal.is_unhurried(), "there is nothing");
+    let check = |host: &mut Host, what: &str, append: &dyn Fn(&mut Host), is_unhurried: bool| {
+        host.publish(1000, false);
+        assert!(host.journal.is_unhurried());
+        append(host);
+        assert_eq!(host.journal.is_unhurried(), is_unhurried, "{what}");
+        host.run(&storage);
+        assert_eq!(host.journal.stats().backlog_bytes, 0);
+    };
+    let publish = |length, durable| {
+        move |host: &mut Host| {
+            host.publish(length, durable);
+        }
+    };
+    check(&mut host, "nobody waits", &publish(1000, false), true);
+    check(&mut host, "somebody waits", &publish(1000, true), false);
+    check(&mut host, "it is not to be put off", &|host| host.journal.hurry(), false);
+    check(&mut host, "that was before", &publish(1000, false), true);
+    check(&mut host, "it is not quite so much", &publish(250 << 10, false), true);
+    check(&mut host, "it is much", &publish(256 << 10, false), false);
+    check(&mut host, "a checkpoint waits", &|host| host.checkpoint(), false);
+    let flush = |host: &mut Host| drop(host.journal.next_job());
+    host.publish(1000, false);
+    flush(&mut host);
+    assert!(!host.journal.is_unhurried(), "it is on its way");
+}
+
+#[test]
 fn a_reader_keeps_its_segment() {
     let storage = FaultyStorage::new(1);
     let mut host = Host::open(&storage, small()).unwrap();

@@ -1,0 +1,53 @@
+//! When the journal writes what nobody waits for: settles, and messages for which memory has no room. A
+//! little later, so that there is more of it: a write and its end cost as much for one record as for a
+//! hundred. Knows no journal; time is an argument.
+
+use angarium_engine::Time;
+use std::time::Duration;
+
+/// How long such records wait to be written: so much more comes again, marked redelivered, where the process
+/// is killed.
+const DELAY: Duration = Duration::from_millis(5);
+
+/// When it is to write.
+#[derive(Debug, Default)]
+pub(crate) struct Writes {
+    due: Option<Time>,
+}
+
+impl Writes {
+    /// Ends a turn. `is_unhurried`: there is something to write, and nobody waits for it.
+    pub(crate) fn end_turn(&mut self, now: Time, is_unhurried: bool) {
+        let due = self.due.unwrap_or_else(|| now.plus(DELAY));
+        self.due = (is_unhurried && now < due).then_some(due);
+    }
+
+    /// When it is due, if it is put off.
+    pub(crate) fn due(&self) -> Option<Time> {
+        self.due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Plays turns, each with its time in milliseconds and whether what there is to write may wait; says of
+    /// which of them it is put off.
+    #[track_caller]
+    fn check(turns: &[(u64, bool, bool)]) {
+        let mut writes = Writes::default();
+        for (at, &(now, is_unhurried, is_put_off)) in turns.iter().enumerate() {
+            writes.end_turn(Time(now * 1_000), is_unhurried);
+            assert_eq!(writes.due().is_some(), is_put_off, "turn {at} of {turns:?}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_put_off_once() {
+        check(&[(10, false, false), (11, false, false)]);
+        check(&[(10, true, true), (12, true, true), (14, true, true), (15, true, false)]);
+        check(&[(10, true, true), (19, true, false), (20, true, true)]);
+        check(&[(10, true, true), (12, false, false), (14, true, true), (18, true, true)]);
+    }
+}
