@@ -1,5 +1,5 @@
-//! Healthy clients alone, then beside unruly ones: what of their rate and their latency is left. And beside
-//! the same load on a sink of our own: what of that the machine has taken.
+//! Healthy clients alone, then beside unruly ones, then alone again: what of their rate and their latency is
+//! left. And beside the same load on a sink of our own: what of that the machine has taken.
 
 use super::outcome::Outcome;
 use super::plan::Plan;
@@ -26,16 +26,16 @@ pub struct IsolationPlan {
 /// What it came to.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Isolation {
-    /// The healthy ones without the others.
-    pub alone: Outcome,
+    /// The healthy ones without the others, before and after: machines change within seconds.
+    pub alone: [Outcome; 2],
     /// And with them.
     pub beside: Outcome,
     /// And while they did the same, at the same pace, to a sink of the tool instead of the broker: what the
     /// machine takes from the healthy whatever the broker does.
     pub control: Outcome,
-    /// Deliveries per second beside them, as a part of those alone.
+    /// Deliveries per second beside them, as a part of those alone, of both runs the mean.
     pub rate_part: f64,
-    /// The p99 of latencies beside them, as a multiple of that alone.
+    /// The p99 of latencies beside them, as a multiple of that alone, of both runs the mean.
     /// `None` if the tool did not keep its own schedule, so that there are no percentiles.
     pub p99_times: Option<f64>,
     /// The same as a multiple of that beside the sink.
@@ -67,11 +67,11 @@ impl IsolationPlan {
     }
 }
 
-/// Runs the healthy ones alone, then beside the others, who are there before they begin, then beside the
-/// same on a sink.
+/// Runs the healthy ones alone, then beside the others, who are there before they begin, alone again, and
+/// beside the same on a sink.
 pub fn measure(plan: &IsolationPlan, broker_pid: Option<u32>) -> Result<Isolation, Error> {
     let healthy = &plan.healthy;
-    let alone = run(healthy, broker_pid)?;
+    let before = run(healthy, broker_pid)?;
     let topology = Topology::of(healthy);
     let scene = Scene::new(healthy, topology.names());
     let mut link = Link::open(&healthy.target)?;
@@ -82,6 +82,7 @@ pub fn measure(plan: &IsolationPlan, broker_pid: Option<u32>) -> Result<Isolatio
     })?;
     scene.strike(&mut link)?;
     link.close()?;
+    let alone = [before, run(healthy, broker_pid)?];
     let per_s = |octets: &AtomicU64, span_s: f64| octets.load(Ordering::Relaxed) as f64 / span_s;
     let paces = Paces {
         flooding: per_s(&deeds.flooded_bytes, span_s),
@@ -93,15 +94,10 @@ pub fn measure(plan: &IsolationPlan, broker_pid: Option<u32>) -> Result<Isolatio
     let (control, control_s) = self::beside(healthy, &topology, broker_pid, &on_sink, |scope| {
         Ok(sink::release(scope, &plan.unruly, paces, &on_sink)?)
     })?;
-    let rate = |outcome: &Outcome| outcome.rates.delivered.max(1e-9);
-    let p99 = |outcome: &Outcome| outcome.latency.as_ref().map(|latency| latency.p99_us);
-    let times = |other: &Outcome| {
-        p99(&beside).zip(p99(other)).map(|(beside, other)| beside / other.max(1e-9))
-    };
     Ok(Isolation {
-        rate_part: rate(&beside) / rate(&alone),
-        p99_times: times(&alone),
-        p99_times_control: times(&control),
+        rate_part: beside.rates.delivered / rate(&alone).max(1e-9),
+        p99_times: p99_times(&beside, &alone),
+        p99_times_control: p99_times(&beside, std::slice::from_ref(&control)),
         flooded_bytes_per_s: paces.flooding,
         control_flooded_bytes_per_s: per_s(&on_sink.flooded_bytes, control_s),
         cut_off: deeds.cut_off.load(Ordering::Relaxed),
@@ -132,9 +128,46 @@ fn beside<'a>(
     Ok((outcome?, start.elapsed().as_secs_f64()))
 }
 
+/// Deliveries per second of several runs, their mean.
+fn rate(runs: &[Outcome]) -> f64 {
+    runs.iter().map(|run| run.rates.delivered).sum::<f64>() / runs.len() as f64
+}
+
+/// The p99 of one run as a multiple of the mean of others, if all have one.
+fn p99_times(run: &Outcome, others: &[Outcome]) -> Option<f64> {
+    let p99 = |outcome: &Outcome| outcome.latency.as_ref().map(|latency| latency.p99_us);
+    let sum = others.iter().map(p99).sum::<Option<f64>>()?;
+    Some(p99(run)? * others.len() as f64 / sum.max(1e-9))
+}
+
 impl Isolation {
-    /// What became of the healthy's messages, in all three runs.
+    /// What became of the healthy's messages, in all runs.
     pub fn verdicts(&self) -> impl Iterator<Item = &Verdict> {
-        [&self.alone, &self.beside, &self.control].into_iter().filter_map(|it| it.verdict.as_ref())
+        let runs = self.alone.iter().chain([&self.beside, &self.control]);
+        runs.filter_map(|run| run.verdict.as_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::latency::Summary;
+
+    fn run(p99_us: Option<f64>) -> Outcome {
+        let latency = p99_us.map(|p99_us| Summary { p99_us, ..Summary::default() });
+        Outcome { latency, ..Outcome::default() }
+    }
+
+    #[track_caller]
+    fn check(beside: Option<f64>, alone: [Option<f64>; 2], times: Option<f64>) {
+        assert_eq!(p99_times(&run(beside), &alone.map(run)), times, "{beside:?} beside {alone:?}");
+    }
+
+    #[test]
+    fn the_p99_is_held_against_both_runs_alone() {
+        check(Some(300.0), [Some(100.0), Some(200.0)], Some(2.0));
+        check(Some(300.0), [Some(300.0), Some(300.0)], Some(1.0));
+        check(Some(300.0), [Some(100.0), None], None);
+        check(None, [Some(100.0), Some(200.0)], None);
     }
 }

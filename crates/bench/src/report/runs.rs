@@ -118,12 +118,13 @@ pub(crate) fn round_trips(trips: &RoundTrips) -> String {
     text + &format!("  verdict      {}\n", judged(&trips.verdict))
 }
 
-/// Healthy clients alone, beside unruly ones, and beside the same on a sink.
+/// Healthy clients alone, beside unruly ones, alone again, and beside the same on a sink.
 pub(crate) fn isolation(found: &Isolation) -> String {
     let mut text = format!(
-        "alone: {}beside the unruly: {}beside the same load on a sink: {}",
-        load(&found.alone),
+        "alone: {}beside the unruly: {}alone again: {}beside the same load on a sink: {}",
+        load(&found.alone[0]),
         load(&found.beside),
+        load(&found.alone[1]),
         load(&found.control)
     );
     let mut line = |name: &str, value: String| {
@@ -133,7 +134,11 @@ pub(crate) fn isolation(found: &Isolation) -> String {
     line(
         "p99",
         match found.p99_times {
-            Some(times) => format!("{times:.2} times that alone"),
+            Some(times) => {
+                let [before, after] =
+                    found.alone.each_ref().map(|run| p99_us(run.latency.as_ref()));
+                format!("{times:.2} times that alone ({before} us before, {after} after)")
+            }
             None => "the tool fell behind its own schedule: no percentiles".to_owned(),
         },
     );
@@ -202,6 +207,10 @@ fn kept(schedule: &Schedule) -> String {
         false => "\n               the tool fell behind its own schedule: no percentiles",
     };
     format!("{part:.1}% of what was due; the tool's own lag {lag}{behind}")
+}
+
+fn p99_us(summary: Option<&Summary>) -> String {
+    summary.map_or("?".to_owned(), |summary| format!("{:.0}", summary.p99_us))
 }
 
 fn quantiles(summary: &Summary) -> String {

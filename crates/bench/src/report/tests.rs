@@ -193,7 +193,7 @@ fn isolation_is_told_beside_alone_and_beside_a_sink() {
     let text = super::isolation(&found);
     for wanted in [
         "beside the same load on a sink: ",
-        "3.00 times that alone\n",
+        "3.00 times that alone (? us before, ? after)\n",
         "1.05 times that beside the same load on a sink",
         "80.0 MB/s, 79.0 MB/s on the sink",
     ] {

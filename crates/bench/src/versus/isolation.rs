@@ -77,7 +77,7 @@ fn describe(section: &mut Section, side: &Side, found: &[Isolation]) {
     let p99 = |outcome: &crate::load::Outcome| {
         outcome.latency.as_ref().map_or(0.0, |latency| latency.p99_us)
     };
-    let alone = spread(found.iter().map(|it| p99(&it.alone)), 0);
+    let alone = spread(found.iter().flat_map(|it| &it.alone).map(p99), 0);
     let beside = spread(found.iter().map(|it| p99(&it.beside)), 0);
     section.value(name, "p99 alone", format!("{alone} us"));
     section.value(name, "beside", format!("{beside} us"));
