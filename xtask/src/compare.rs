@@ -2,6 +2,7 @@
 //! benchmark. Knows nothing of loads and targets.
 
 use crate::layout::target_folder;
+use crate::network;
 use crate::process;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,8 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     let target = target_folder(root)?;
     build(root)?;
     let tools = if protocol == "nats" { install_nats(&target)? } else { perf_test(&target)? };
-    let status = Command::new(target.join("release/angarium-bench"))
+    let program = target.join("release/angarium-bench");
+    let status = network::with_cubic(&program)
         .arg("versus")
         .arg(protocol)
         .arg("--broker")

@@ -2,6 +2,7 @@
 
 mod compare;
 mod layout;
+mod network;
 mod process;
 mod simulate;
 mod test;
