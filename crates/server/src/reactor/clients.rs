@@ -285,7 +285,10 @@ impl Shard {
         match connection.receive(block, &mut self.plain) {
             Ok(Received::Nothing) => {}
             Ok(Received::Ended) => self.input_ended(index),
-            Ok(Received::Bytes(count)) => self.received(index, count),
+            Ok(Received::Bytes(count)) => {
+                self.share.received(count);
+                self.received(index, count);
+            }
             Err(error) => {
                 if let Phase::Handshaking(peer) = &connection.phase {
                     tracing::info!(peer = ?peer.address, %error, "TLS handshake failed");

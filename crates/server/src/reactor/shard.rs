@@ -438,7 +438,7 @@ impl Shard {
     fn flush(&mut self) {
         let mut flushing = std::mem::take(&mut self.flushing);
         self.node.take_dirty(&mut flushing);
-        self.share.end_turn(flushing.len());
+        self.share.end_turn(flushing.len(), self.node.engine().taken());
         self.send_wave(&flushing);
         for (at, id) in (1..).zip(flushing.drain(..)) {
             if let Some(index) = self.clients.index_of(id) {

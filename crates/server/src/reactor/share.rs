@@ -1,5 +1,6 @@
 //! How much is read from a client at once: what each gets of a turn where others send too, and twice as much
-//! from one that is alone, for whom every read and every wake-up of its receivers counts.
+//! from one that is alone, for whom every read and every wake-up of its receivers counts; more still where
+//! its messages are large, so that a turn does not take longer for it.
 //!
 //! Where many receive what one sends, less is more: what lies ready for all of them is to fit the
 //! processor's cache until it is sent. Too little, and sending costs more than that.
@@ -7,7 +8,12 @@
 /// Most bytes read from one connection in one turn.
 const SHARE_BYTES: usize = 64 << 10;
 /// And from one that is alone and sends to few.
-pub(super) const SHARE_BYTES_MAX: usize = 128 << 10;
+const SHARE_BYTES_ALONE: usize = 128 << 10;
+/// And from one that sends large messages besides. With 320 KiB and more, what is read and what is sent of it
+/// leave the processor's cache.
+pub(super) const SHARE_BYTES_MAX: usize = 224 << 10;
+/// Bytes of input for each message from which on messages are large.
+const LARGE_BYTES: u64 = 512;
 /// And from one that sends to many.
 const SHARE_BYTES_MIN: usize = 32 << 10;
 /// So many reads in a row from one client, and it is alone.
@@ -27,6 +33,12 @@ pub(super) struct Share {
     reads_in_turn: usize,
     /// How many were sent to for each read, in the last turn with any.
     receivers: usize,
+    /// Bytes read in this turn.
+    bytes_in_turn: u64,
+    /// Messages from clients up to the last turn.
+    messages: u64,
+    /// Messages of the last turn with any were large.
+    are_large: bool,
 }
 
 impl Share {
@@ -40,24 +52,38 @@ impl Share {
             SHARE_BYTES_MIN
         } else if self.receivers > FEW || self.reads < READS_ALONE {
             SHARE_BYTES
-        } else {
+        } else if self.are_large {
             SHARE_BYTES_MAX
+        } else {
+            SHARE_BYTES_ALONE
         }
     }
 
-    /// A turn ends in which so many clients are sent to.
+    /// So many bytes came.
     #[inline]
-    pub(super) fn end_turn(&mut self, receivers: usize) {
+    pub(super) fn received(&mut self, bytes: usize) {
+        self.bytes_in_turn += bytes as u64;
+    }
+
+    /// A turn ends in which so many clients are sent to; `messages` came from clients since the beginning.
+    #[inline]
+    pub(super) fn end_turn(&mut self, receivers: usize, messages: u64) {
         let reads = std::mem::take(&mut self.reads_in_turn);
         if let Some(receivers) = receivers.checked_div(reads) {
             self.receivers = receivers;
+        }
+        let bytes = std::mem::take(&mut self.bytes_in_turn);
+        let came = messages.saturating_sub(std::mem::replace(&mut self.messages, messages));
+        if let Some(mean) = bytes.checked_div(came) {
+            self.are_large = mean >= LARGE_BYTES;
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{FEW, READS_ALONE, SHARE_BYTES, SHARE_BYTES_MAX, SHARE_BYTES_MIN, SOME, Share};
+    use super::{FEW, READS_ALONE, SHARE_BYTES, SHARE_BYTES_ALONE, SHARE_BYTES_MIN};
+    use super::{LARGE_BYTES, SHARE_BYTES_MAX, SOME, Share};
 
     /// What the last of these clients gets, read from in this order.
     #[track_caller]
@@ -72,8 +98,8 @@ mod tests {
     #[test]
     fn one_that_has_been_alone_for_long_gets_more() {
         check([7; LONG], SHARE_BYTES);
-        check([7; LONG + 1], SHARE_BYTES_MAX);
-        check([7; 1_000], SHARE_BYTES_MAX);
+        check([7; LONG + 1], SHARE_BYTES_ALONE);
+        check([7; 1_000], SHARE_BYTES_ALONE);
     }
 
     #[test]
@@ -95,17 +121,40 @@ mod tests {
             let mut last = 0;
             for _ in 0..1_000 {
                 last = (0..readers).map(|slot| share.of(slot)).last().unwrap();
-                share.end_turn(receivers);
+                share.end_turn(receivers, 0);
                 // A turn for others changes nothing.
-                share.end_turn(1);
+                share.end_turn(1, 0);
             }
             assert_eq!(last, bytes, "{receivers} of {readers}");
         };
-        check(1, FEW, SHARE_BYTES_MAX);
+        check(1, FEW, SHARE_BYTES_ALONE);
         check(1, FEW + 1, SHARE_BYTES);
         check(1, SOME, SHARE_BYTES);
         check(1, SOME + 1, SHARE_BYTES_MIN);
         check(10, 50, SHARE_BYTES);
         check(10, 1_000, SHARE_BYTES_MIN);
+    }
+
+    #[test]
+    fn more_is_read_of_large_messages() {
+        let check = |bytes: u64, messages: u64, receivers: usize, share_bytes: usize| {
+            let mut share = Share::default();
+            let (mut last, mut came) = (0, 0);
+            for _ in 0..1_000 {
+                last = share.of(7);
+                share.received(bytes as usize);
+                came += messages;
+                share.end_turn(receivers, came);
+                // A turn without any changes nothing.
+                share.end_turn(1, came);
+            }
+            assert_eq!(last, share_bytes, "{bytes} bytes with {messages} messages to {receivers}");
+        };
+        check(100_000, 100, 1, SHARE_BYTES_MAX);
+        check(100 * LARGE_BYTES, 100, 1, SHARE_BYTES_MAX);
+        check(100 * LARGE_BYTES - 1, 100, 1, SHARE_BYTES_ALONE);
+        check(100_000, 100, FEW + 1, SHARE_BYTES);
+        // Nothing is known of what is no message.
+        check(100_000, 0, 1, SHARE_BYTES_ALONE);
     }
 }
