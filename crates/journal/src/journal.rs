@@ -13,8 +13,8 @@ use crate::{Options, Position, Read};
 /// behind a backlog.
 pub(crate) const FLUSH_BYTES_MAX: usize = 8 << 20;
 
-/// Bytes that are gathered at most before they are written though nobody waits for them: the largest block
-/// of which a write costs hardly more than of a small one.
+/// Bytes from which on what is appended is written though nobody waits for it: a write of so much is large
+/// enough.
 const UNHURRIED_BYTES_MAX: u64 = 256 << 10;
 
 /// Mean bytes of the last flushes beyond which new segments are used without being overwritten with
@@ -359,7 +359,7 @@ impl Journal {
             return None;
         }
         self.flushing = true;
-        self.hurried &= !self.sealed.is_empty();
+        self.hurried &= !(self.sealed.is_empty() && self.open.is_empty());
         self.sealed_bytes -= bytes;
         self.out_bytes = bytes;
         Some(Flush {
