@@ -149,7 +149,7 @@ impl Node {
         true
     }
 
-    /// Ends a turn for the disk: what may be written later is, and a due checkpoint is made.
+    /// Ends a turn for the disk: a due checkpoint is made, and what nobody waits for is put off.
     pub(crate) fn end_turn_of_disk(&mut self, now: Time) {
         self.make_due_checkpoint();
         let is_unhurried = self.is_unhurried();

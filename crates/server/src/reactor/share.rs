@@ -1,6 +1,6 @@
 //! How much is read from a client at once: what each gets of a turn where others send too, and twice as much
-//! from one that is alone, for whom every read and every wake-up of its receivers counts; more still where
-//! its messages are large, so that a turn does not take longer for it.
+//! from one that is alone, for whom every read and every wake-up of its receivers counts. If its messages
+//! are large it is more still: the fewer there are in so many bytes, the shorter is the turn.
 //!
 //! Where many receive what one sends, less is more: what lies ready for all of them is to fit the
 //! processor's cache until it is sent. Too little, and sending costs more than that.
