@@ -195,7 +195,9 @@ fn the_healthy_are_measured_alone_and_beside_the_unruly() {
         let p99 = |outcome: &load::Outcome| outcome.latency.as_ref().map(|it| it.p99_us);
         let ratio = p99(&found.beside).zip(p99(&found.control));
         assert_eq!(found.p99_times_control, ratio.map(|(beside, control)| beside / control));
-        assert_eq!(found.p99_times.is_some(), found.alone.iter().all(|it| p99(it).is_some()));
+        // On a busy machine a run may have none.
+        let runs = || found.alone.iter().chain([&found.beside]);
+        assert_eq!(found.p99_times.is_some(), runs().all(|it| p99(it).is_some()));
         assert_eq!((found.drained, found.backlog), (backlog_bytes / 100, backlog_bytes / 100));
     }
 }

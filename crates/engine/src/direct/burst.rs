@@ -13,8 +13,8 @@ use crate::{ConnectionId, Effects, Emit, Format, Heard, MessageView, Reached, Se
 
 /// Deliveries of one burst, or fewer: others are to have their turn.
 const DELIVERIES_MAX: usize = 2_048;
-/// Bytes of payloads, or somewhat more: as much as is written to each listener before it is another one's
-/// turn.
+/// Bytes of payloads, or somewhat more: as much as is written to each of several listeners before it is
+/// another one's turn, so that what the next one is handed is still in the processor's nearest cache.
 const BYTES_MAX: usize = 8 << 10;
 
 /// Messages in a row without properties, which differ in payload alone.
@@ -90,7 +90,9 @@ impl Engine {
         let limits = &self.options.limits;
         let work = limits.handed_at_once.saturating_sub(self.direct.handed) / ways as u64;
         let body_bytes_max = limits.body_bytes_max;
-        Some(BurstRoom { messages, bytes: BYTES_MAX, work, body_bytes_max })
+        // Nobody else's turn is put off where there is one way.
+        let bytes = if ways == 1 { usize::MAX } else { BYTES_MAX };
+        Some(BurstRoom { messages, bytes, work, body_bytes_max })
     }
 
     /// As [`Engine::emit_next`], for several messages at once, for which [`Engine::burst_room`] has had room.
