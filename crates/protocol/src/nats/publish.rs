@@ -1,6 +1,7 @@
 //! Messages on their way in: the hot path, and the answers when nobody takes a request.
 
-use super::codec::{Message, Publish, client};
+use super::codec::client::PublishRow;
+use super::codec::{Message, Publish};
 use super::session::Connection;
 use super::{fault, mapping, subject};
 use crate::json::ObjectWriter;
@@ -80,10 +81,10 @@ impl Connection {
             return 0;
         };
         let mut bodies = [&[][..]; Burst::MESSAGES_MAX];
-        let (mut count, mut used) = (0, 0);
+        let (mut count, mut used, mut row) = (0, 0, PublishRow::default());
         let subject = self.subject.as_bytes();
         for place in &mut bodies {
-            let next = client::next_publish(&input[used..], subject, &self.limits);
+            let next = row.next(&input[used..], subject, &self.limits);
             let Some((body, bytes)) = next.filter(|(body, _)| room.take(body.len())) else { break };
             *place = body;
             (count, used) = (count + 1, used + bytes);

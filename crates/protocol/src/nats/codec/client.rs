@@ -133,17 +133,37 @@ fn plain_payload<'a>(
     Some((&input[at..end], end + 2))
 }
 
-/// The payload of a PUB to a subject, without a reply, as all libraries write it, and where it ends. `None`:
-/// something else follows, or not all of it is there.
-#[inline]
-pub fn next_publish<'a>(
-    input: &'a [u8],
-    subject: &[u8],
-    limits: &Limits,
-) -> Option<(&'a [u8], usize)> {
-    input.strip_prefix(b"PUB ")?.strip_prefix(subject)?.strip_prefix(b" ")?;
-    let (bytes, at) = frame::last_number(input, b"PUB ".len() + subject.len() + 1)?;
-    plain_payload(input, at, bytes, limits)
+/// PUBs in a row to one subject, without a reply, as all libraries write them. The line of one is most often
+/// that of the next one, too, and then known.
+#[derive(Debug, Default)]
+pub struct PublishRow<'a> {
+    line: &'a [u8],
+    payload_bytes: usize,
+}
+
+impl<'a> PublishRow<'a> {
+    /// The payload of the next one, which `input` begins with, and where it ends. `None`: something else
+    /// follows, or not all of it is there.
+    #[inline]
+    pub fn next(
+        &mut self,
+        input: &'a [u8],
+        subject: &[u8],
+        limits: &Limits,
+    ) -> Option<(&'a [u8], usize)> {
+        if self.line.is_empty() || !input.starts_with(self.line) {
+            self.read_line(input, subject)?;
+        }
+        plain_payload(input, self.line.len(), self.payload_bytes, limits)
+    }
+
+    #[inline]
+    fn read_line(&mut self, input: &'a [u8], subject: &[u8]) -> Option<()> {
+        input.strip_prefix(b"PUB ")?.strip_prefix(subject)?.strip_prefix(b" ")?;
+        let (bytes, end) = frame::last_number(input, b"PUB ".len() + subject.len() + 1)?;
+        (self.line, self.payload_bytes) = (&input[..end], bytes);
+        Some(())
+    }
 }
 
 fn decode_other<'a>(

@@ -1,6 +1,6 @@
 //! Operations there and back, cut anywhere, and what is no operation.
 
-use super::client::{write_ping, write_pong, write_subscribe, write_unsubscribe};
+use super::client::{PublishRow, write_ping, write_pong, write_subscribe, write_unsubscribe};
 use super::headers::{HeadersWriter, without};
 use super::server::{write_error, write_ok};
 use super::*;
@@ -46,6 +46,53 @@ fn check(input: &str, expected: &str) {
     }
     let followed = format!("{input}PING\r\n");
     assert_eq!(client(followed.as_bytes()).unwrap().unwrap(), (op, used));
+}
+
+/// The payloads of the PUBs to `a` that the input begins with, and what follows them.
+#[track_caller]
+fn check_row(input: &str, payloads: &[&str], rest: &str) {
+    let (mut row, mut used) = (PublishRow::default(), 0);
+    let mut found = Vec::new();
+    while let Some((payload, bytes)) = row.next(&input.as_bytes()[used..], b"a", &LIMITS) {
+        // Each is what it is by itself, too.
+        let alone = client(&input.as_bytes()[used..]).unwrap().expect("it is whole");
+        assert_eq!(alone, (format!("publish a [] [] [{}]", text(payload)), bytes), "{input:?}");
+        found.push(text(payload));
+        used += bytes;
+    }
+    assert_eq!(found, payloads, "{input:?}");
+    assert_eq!(&input[used..], rest, "{input:?}");
+}
+
+#[test]
+fn publishes_in_a_row_are_read() {
+    check_row("", &[], "");
+    check_row("PUB a 1\r\nx\r\n", &["x"], "");
+    check_row("PUB a 1\r\nx\r\nPUB a 1\r\ny\r\nPUB a 1\r\nz\r\n", &["x", "y", "z"], "");
+    // Of other sizes, and the first one's again.
+    check_row("PUB a 1\r\nx\r\nPUB a 2\r\nyy\r\nPUB a 1\r\nz\r\n", &["x", "yy", "z"], "");
+    check_row("PUB a 1\r\nx\r\nPUB a 11\r\n12345678901\r\n", &["x", "12345678901"], "");
+    check_row("PUB a 0\r\n\r\nPUB a 0\r\n\r\n", &["", ""], "");
+    check_row("PUB a 01\r\nx\r\nPUB a 1\r\ny\r\n", &["x", "y"], "");
+    // What ends a row: another subject, operation or spelling, a reply, a wrong end, half a message.
+    for rest in [
+        "PUB ab 1\r\ny\r\n",
+        "PUB b 1\r\ny\r\n",
+        "PUB a r 1\r\ny\r\n",
+        "pub a 1\r\ny\r\n",
+        "PUB a  1\r\ny\r\n",
+        "PUB a 1\ny\r\n",
+        "PING\r\n",
+        "PUB a 1\r\nyy\r\n",
+        "PUB a 1001\r\n",
+        "PUB a 1\r\ny\r",
+        "PUB a 1\r\n",
+        "PUB a 1\r",
+        "PUB",
+    ] {
+        check_row(&format!("PUB a 1\r\nx\r\n{rest}"), &["x"], rest);
+        check_row(rest, &[], rest);
+    }
 }
 
 #[test]
