@@ -13,11 +13,11 @@ const MESSAGES: u64 = 1_280;
 /// each may take: a tenth above what it took when the bound was last set. Lower them where something
 /// has become cheaper.
 const BOUNDS: &[(&str, u64)] = &[
-    ("nats", 360),
-    ("nats-fanout-10", 690),
-    ("nats-among-1000", 360),
-    ("nats-among-1000000", 360),
-    ("nats-across", 630),
+    ("nats", 290),
+    ("nats-fanout-10", 620),
+    ("nats-among-1000", 290),
+    ("nats-among-1000000", 290),
+    ("nats-across", 560),
     ("amqp", 1_610),
     ("amqp-away", 4_490),
 ];

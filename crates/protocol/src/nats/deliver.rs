@@ -31,8 +31,12 @@ pub(crate) fn write_burst(outlet: &mut Outlet, delivery: &Delivery<'_>, bodies: 
         headers: &[],
         body: &[],
     };
+    let (mut line, mut size) = (&[][..], None);
     for body in bodies {
-        let line = outlet.control_line.whole(delivery, &Message { body, ..message });
+        if size != Some(body.len()) {
+            line = outlet.control_line.whole(delivery, &Message { body, ..message });
+            size = Some(body.len());
+        }
         put_body(line, body, &mut outlet.bytes);
     }
 }
@@ -134,7 +138,6 @@ fn write(
 /// Appends a payload and what is before it.
 #[inline]
 fn put_body(line: &[u8], body: &[u8], out: &mut Vec<u8>) {
-    out.reserve(line.len() + body.len() + END.len());
     out.extend_from_slice(line);
     out.extend_from_slice(body);
     out.extend_from_slice(END);

@@ -9,9 +9,9 @@
 const SHARE_BYTES: usize = 64 << 10;
 /// And from one that is alone and sends to few.
 const SHARE_BYTES_ALONE: usize = 128 << 10;
-/// And from one that sends large messages besides. With 320 KiB and more, what is read and what is sent of it
-/// leave the processor's cache.
-pub(super) const SHARE_BYTES_MAX: usize = 224 << 10;
+/// And from one that sends large messages besides: just four segments over loopback, with what the messages'
+/// lines grow by. With 320 KiB and more, what is read and what is sent of it leave the processor's cache.
+pub(super) const SHARE_BYTES_MAX: usize = 248 << 10;
 /// Bytes of input for each message from which on messages are large.
 const LARGE_BYTES: u64 = 512;
 /// And from one that sends to many.
