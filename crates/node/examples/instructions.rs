@@ -16,6 +16,8 @@ use std::fmt::Write;
 const BATCH: usize = 64;
 /// Octets that come at once, where there are many.
 const READ_BYTES: usize = 16 << 10;
+/// Words in the second place of subjects.
+const EXCHANGES: usize = 100;
 const BODY: [u8; 100] = [b'x'; 100];
 const NOW: Time = Time(1_000_000_000);
 
@@ -138,6 +140,20 @@ impl Host {
             self.say(client, &batch);
         }
     }
+
+    /// Subscribes to so many subjects which nobody publishes to.
+    fn subscribe_to_others(&mut self, client: usize, others: usize) {
+        let mut subscriptions = String::new();
+        for at in 0..others {
+            write!(subscriptions, "SUB stock.{}.{at} {at}\r\n", at % EXCHANGES)
+                .expect("a String takes all");
+            if subscriptions.len() > READ_BYTES {
+                self.say(client, subscriptions.as_bytes());
+                subscriptions.clear();
+            }
+        }
+        self.say(client, subscriptions.as_bytes());
+    }
 }
 
 /// One publisher, so many who listen to its subject, so many to others.
@@ -149,17 +165,30 @@ fn direct(messages: usize, listeners: usize, others: usize, shards: usize) -> us
         host.say(listener, b"SUB stock.us.ibm 1\r\n");
     }
     let other = host.nats(0);
-    let mut subscriptions = String::new();
-    for at in 0..others {
-        write!(subscriptions, "SUB other.{}.{at} {at}\r\n", at % 100).expect("a String takes all");
-        if subscriptions.len() > READ_BYTES {
-            host.say(other, subscriptions.as_bytes());
-            subscriptions.clear();
-        }
-    }
-    host.say(other, subscriptions.as_bytes());
+    host.subscribe_to_others(other, others);
     let message = [b"PUB stock.us.ibm 100\r\n", &BODY[..], b"\r\n"].concat();
     host.publish(publisher, &message, messages);
+    host.sent
+}
+
+/// One publisher, every message of which has a subject of its own, so that who hears it is looked for each
+/// time; one who hears them all, so many who listen to others.
+fn spread(messages: usize, others: usize) -> usize {
+    let mut host = Host::new(1);
+    let (publisher, listener, other) = (host.nats(0), host.nats(0), host.nats(0));
+    host.say(listener, b"SUB stock.*.new.> 1\r\n");
+    host.subscribe_to_others(other, others);
+    let mut batch = Vec::new();
+    for at in 0..messages {
+        let subject = format!("stock.{}.new.{at:08}", at % EXCHANGES);
+        batch.extend_from_slice(format!("PUB {subject} {}\r\n", BODY.len()).as_bytes());
+        batch.extend_from_slice(&BODY);
+        batch.extend_from_slice(b"\r\n");
+        if (at + 1) % BATCH == 0 {
+            host.say(publisher, &batch);
+            batch.clear();
+        }
+    }
     host.sent
 }
 
@@ -214,6 +243,9 @@ fn main() {
         "nats-fanout-10" => direct(messages, 10, 0, 1),
         "nats-among-1000" => direct(messages, 1, 1_000, 1),
         "nats-among-1000000" => direct(messages, 1, 1_000_000, 1),
+        "nats-spread" => spread(messages, 0),
+        "nats-spread-among-1000" => spread(messages, 1_000),
+        "nats-spread-among-1000000" => spread(messages, 1_000_000),
         "nats-across" => direct(messages, 1, 0, 2),
         "amqp" => queued(messages, 1),
         "amqp-away" => queued(messages, 2),

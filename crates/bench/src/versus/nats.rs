@@ -361,9 +361,10 @@ impl Nats<'_> {
             let counted = costs_of_instructions(rounds);
             let counts = counted.as_deref().map_or("not countable here".to_owned(), show);
             section.value(&side.name, "instructions", counts);
-            if side.name == OURS {
-                // Instructions tell it better, where they are counted: time is noisy.
-                let judged = counted.unwrap_or(costs);
+            // Instructions tell it better, where they are counted: time is noisy. Where no cache of matches
+            // helps, time is that of a memory a thousand times as large, too, and says nothing of the matching.
+            let judged = counted.or(Some(costs).filter(|_| spread == 0));
+            if let Some(judged) = judged.filter(|_| side.name == OURS) {
                 let least = judged.iter().copied().fold(f64::INFINITY, f64::min);
                 let most = judged.iter().copied().fold(0.0, f64::max);
                 let times = most / least.max(1e-9);
