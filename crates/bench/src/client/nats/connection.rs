@@ -2,6 +2,7 @@
 
 use super::{Login, Uri};
 use crate::client::{Error, Head, Incoming, Receiver, dial};
+use angarium_protocol::nats::codec::server::MessageRow;
 use angarium_protocol::nats::codec::{Connect, Info, Malformed, Message, ServerOp, client};
 use std::io::Write;
 use std::net::TcpStream;
@@ -21,6 +22,7 @@ pub struct Connection {
     /// The largest payload that the broker takes.
     pub payload_bytes_max: usize,
     pub(in crate::client) incoming: Incoming,
+    row: MessageRow,
     subscriptions: u64,
 }
 
@@ -28,8 +30,13 @@ impl Connection {
     /// Connects, authenticates, and waits until the broker took it.
     pub fn open(uri: &Uri) -> Result<Connection, Error> {
         let stream = dial(&uri.host, uri.port)?;
-        let (incoming, payload_bytes_max) = (Incoming::default(), PAYLOAD_BYTES_MAX);
-        let mut connection = Connection { stream, payload_bytes_max, incoming, subscriptions: 0 };
+        let mut connection = Connection {
+            stream,
+            payload_bytes_max: PAYLOAD_BYTES_MAX,
+            incoming: Incoming::default(),
+            row: MessageRow::default(),
+            subscriptions: 0,
+        };
         let mut info = None;
         connection.expect(|op| {
             let ServerOp::Info(text) = op else { return false };
@@ -105,7 +112,7 @@ impl Connection {
     ) -> Result<(), Error> {
         let payload_bytes_max = self.payload_bytes_max;
         while let Some(op) =
-            self.incoming.take(|bytes| ServerOp::decode(bytes, payload_bytes_max))?
+            self.incoming.take(|bytes| self.row.decode(bytes, payload_bytes_max))?
         {
             match op {
                 ServerOp::Message(message) => take(receiver, message)?,

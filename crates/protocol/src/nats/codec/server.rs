@@ -109,6 +109,65 @@ fn plain_message(input: &[u8], payload_bytes_max: usize) -> Option<(ServerOp<'_>
     Some((ServerOp::Message(message), end + 2))
 }
 
+/// Reads what a server sends where most of it is messages to one subject for one subscription, without a
+/// reply: the line of one is most often that of the next one, too, and then known.
+#[derive(Debug, Default)]
+pub struct MessageRow {
+    line: Vec<u8>,
+    subject_bytes: usize,
+    sid_bytes: usize,
+    payload_bytes: usize,
+}
+
+impl MessageRow {
+    /// As [`ServerOp::decode`], with the same largest payload each time.
+    #[inline]
+    pub fn decode<'a>(
+        &mut self,
+        input: &'a [u8],
+        payload_bytes_max: usize,
+    ) -> Result<Option<(ServerOp<'a>, usize)>, Malformed> {
+        if let Some((message, used)) = self.next(input) {
+            return Ok(Some((ServerOp::Message(message), used)));
+        }
+        let found = ServerOp::decode(input, payload_bytes_max)?;
+        if let Some((ServerOp::Message(message), used)) = &found {
+            self.keep(&input[..used - frame::END.len() - message.body.len()], message);
+        }
+        Ok(found)
+    }
+
+    /// The message that `input` begins with, if its line is the known one and all of it is there.
+    #[inline]
+    fn next<'a>(&self, input: &'a [u8]) -> Option<(Message<'a>, usize)> {
+        let at = self.line.len();
+        if at == 0 || !input.starts_with(&self.line) {
+            return None;
+        }
+        let end = at + self.payload_bytes;
+        let [b'\r', b'\n', ..] = input.get(end..)? else { return None };
+        let (subject, rest) = input["MSG ".len()..].split_at(self.subject_bytes);
+        let sid = &rest[1..=self.sid_bytes];
+        let message = Message { subject, sid, reply: &[], headers: &[], body: &input[at..end] };
+        Some((message, end + frame::END.len()))
+    }
+
+    /// Notes a message's line, if it is written as all servers write it and has no reply.
+    #[inline]
+    fn keep(&mut self, line: &[u8], message: &Message<'_>) {
+        let Message { subject, sid, body, .. } = message;
+        self.line.clear();
+        let names = line.strip_prefix(b"MSG ").and_then(|names| names.strip_prefix(*subject));
+        let rest = names.and_then(|names| names.strip_prefix(b" ")?.strip_prefix(*sid));
+        if rest.is_some() && message.reply.is_empty() {
+            self.line.extend_from_slice(line);
+            self.subject_bytes = subject.len();
+            self.sid_bytes = sid.len();
+            self.payload_bytes = body.len();
+        }
+    }
+}
+
 fn unquoted(text: &[u8]) -> &[u8] {
     let text = text.strip_prefix(b"'").unwrap_or(text);
     text.strip_suffix(b"'").unwrap_or(text)

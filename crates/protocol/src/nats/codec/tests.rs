@@ -2,7 +2,7 @@
 
 use super::client::{PublishRow, write_ping, write_pong, write_subscribe, write_unsubscribe};
 use super::headers::{HeadersWriter, without};
-use super::server::{write_error, write_ok};
+use super::server::{MessageRow, write_error, write_ok};
 use super::*;
 
 const LIMITS: Limits =
@@ -93,6 +93,47 @@ fn publishes_in_a_row_are_read() {
         check_row(&format!("PUB a 1\r\nx\r\n{rest}"), &["x"], rest);
         check_row(rest, &[], rest);
     }
+}
+
+#[test]
+fn messages_in_a_row_are_what_each_is_alone() {
+    let operations = [
+        "MSG a 1 2\r\nxy\r\n",
+        "MSG a 1 2\r\nyz\r\n",
+        "MSG a 1 3\r\nxyz\r\n",
+        "MSG a 11 2\r\nxy\r\n",
+        "MSG a.b 11 2\r\nxy\r\n",
+        "MSG a.b 11 2\r\nxy\r\n",
+        "MSG a.b 11 r 2\r\nxy\r\n",
+        "MSG a.b 11 r 2\r\nxz\r\n",
+        "msg a 1 2\r\nxy\r\n",
+        "MSG \t a\t1 2\r\nxy\r\n",
+        "MSG \t a\t1 2\r\nxz\r\n",
+        "MSG a 1 0\r\n\r\n",
+        "MSG a 1 0\r\n\r\n",
+        "HMSG a 1 12 14\r\nNATS/1.0\r\n\r\nhi\r\n",
+        "HMSG a 1 12 14\r\nNATS/1.0\r\n\r\nho\r\n",
+        "PING\r\n",
+        "MSG a 1 2\r\nyz\r\n",
+    ];
+    // Whatever came before.
+    for first in operations {
+        for second in operations {
+            let (mut row, both) = (MessageRow::default(), [first, second].concat());
+            row.decode(first.as_bytes(), 1000).expect("it is one");
+            let alone = ServerOp::decode(second.as_bytes(), 1000);
+            assert_eq!(row.decode(second.as_bytes(), 1000), alone, "{both:?}");
+            for cut in 0..second.len() {
+                let mut row = MessageRow::default();
+                row.decode(first.as_bytes(), 1000).expect("it is one");
+                let part = row.decode(&second.as_bytes()[..cut], 1000);
+                assert_eq!(part, Ok(None), "{both:?}, cut at {cut}");
+            }
+        }
+    }
+    let mut row = MessageRow::default();
+    row.decode(b"MSG a 1 2\r\nxy\r\n", 1000).expect("it is one");
+    assert!(row.decode(b"MSG a 1 2\r\nxyz\r\n", 1000).is_err(), "it ends where it should not");
 }
 
 #[test]
