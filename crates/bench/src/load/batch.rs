@@ -5,8 +5,10 @@ use super::plan::Plan;
 use super::topology::{FIRST_DIGITS, Topology};
 use crate::client::{Encoded, StandIn};
 
-/// Octets of a batch: what one write hands to the socket.
+/// Octets of a batch, which is what one write hands to the socket, at least, and of all producers' together
+/// where they are few: the more a write takes the less it costs, while a processor's cache holds them all.
 const BATCH_BYTES: usize = 64 * 1024;
+const ALL_BATCHES_BYTES: usize = 256 * 1024;
 
 /// Many messages, encoded once; only their stamps change.
 pub(super) struct Batch {
@@ -58,7 +60,8 @@ impl Batch {
         let mut bytes = Vec::new();
         let places = encode(&body, &mut bytes);
         let message_bytes = bytes.len();
-        let capacity = (BATCH_BYTES / message_bytes).max(1);
+        let batch_bytes = (ALL_BATCHES_BYTES / plan.producers.max(1)).max(BATCH_BYTES);
+        let capacity = (batch_bytes / message_bytes).max(1);
         let message = bytes.clone();
         let spread = Digits::find(&message[..places.body_at], plan.spread);
         for _ in 1..capacity {
