@@ -21,7 +21,7 @@ const BOUNDS: &[(&str, u64)] = &[
     ("nats-spread", 7_900),
     ("nats-spread-among-1000", 7_900),
     ("nats-spread-among-1000000", 7_900),
-    ("nats-across", 560),
+    ("nats-across", 540),
     ("amqp", 1_610),
     ("amqp-away", 4_490),
 ];
