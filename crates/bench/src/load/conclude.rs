@@ -75,6 +75,7 @@ pub(super) fn conclude(
         latency: summarize(plan, deliveries).filter(|_| tool_kept),
         confirm_latency: summarize(plan, confirms).filter(|_| tool_kept),
         schedule,
+        stalls: span.stalls,
         travels_us: consumed.first().map_or(Vec::new(), |it| it.travels.clone()),
         seconds: span.seconds.clone(),
         workers: 0,

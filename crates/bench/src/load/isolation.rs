@@ -9,10 +9,17 @@ use super::tally::Verdict;
 use super::topology::Topology;
 use super::unruly::{Deeds, Scene, Unruly};
 use crate::client::{Error, Link, Protocol};
+use crate::interrupt;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, Scope};
 use std::time::Instant;
+
+/// How often a run is tried for one in which the machine did not stand still.
+const TRIES: usize = 3;
+/// It did where it stood still for more than this part of the span. Of the hundredth that a p99 leaves out,
+/// that is a quarter.
+const STALLS_PART_MAX: f64 = 0.002_5;
 
 /// What the healthy ones do, and who is beside them.
 #[derive(Debug, Clone)]
@@ -36,7 +43,8 @@ pub struct Isolation {
     /// Deliveries per second beside them, as a part of those alone, of both runs the mean.
     pub rate_part: f64,
     /// The p99 of latencies beside them, as a multiple of that alone, of both runs the mean.
-    /// `None` if the tool did not keep its own schedule, so that there are no percentiles.
+    /// `None` if the tool did not keep its own schedule, so that there are no percentiles, or if the machine
+    /// stood still in all tries of a run.
     pub p99_times: Option<f64>,
     /// The same as a multiple of that beside the sink.
     pub p99_times_control: Option<f64>,
@@ -46,6 +54,9 @@ pub struct Isolation {
     pub control_flooded_bytes_per_s: f64,
     /// Connections of unruly clients that the broker ended.
     pub cut_off: u64,
+    /// Runs that were done again because the machine had stood still in them.
+    #[serde(default)]
+    pub repeated: u64,
     /// Messages of the backlog.
     pub backlog: u64,
     /// Those that were drained.
@@ -71,18 +82,24 @@ impl IsolationPlan {
 /// beside the same on a sink.
 pub fn measure(plan: &IsolationPlan, broker_pid: Option<u32>) -> Result<Isolation, Error> {
     let healthy = &plan.healthy;
-    let before = run(healthy, broker_pid)?;
+    let mut repeated = 0;
+    let alone = || Ok((run(healthy, broker_pid)?, ()));
+    let (before, ()) = calm(&mut repeated, alone)?;
     let topology = Topology::of(healthy);
     let scene = Scene::new(healthy, topology.names());
     let mut link = Link::open(&healthy.target)?;
-    scene.set(&mut link, healthy, &plan.unruly)?;
-    let deeds = Deeds::default();
-    let (beside, span_s) = beside(healthy, &topology, broker_pid, &deeds, |scope| {
-        scene.release(scope, &plan.unruly, &deeds)
+    let (beside, (deeds, span_s)) = calm(&mut repeated, || {
+        scene.set(&mut link, healthy, &plan.unruly)?;
+        let deeds = Deeds::default();
+        let (beside, span_s) = self::beside(healthy, &topology, broker_pid, &deeds, |scope| {
+            scene.release(scope, &plan.unruly, &deeds)
+        })?;
+        scene.strike(&mut link)?;
+        Ok((beside, (deeds, span_s)))
     })?;
-    scene.strike(&mut link)?;
     link.close()?;
-    let alone = [before, run(healthy, broker_pid)?];
+    let (after, ()) = calm(&mut repeated, alone)?;
+    let alone = [before, after];
     let per_s = |octets: &AtomicU64, span_s: f64| octets.load(Ordering::Relaxed) as f64 / span_s;
     let paces = Paces {
         flooding: per_s(&deeds.flooded_bytes, span_s),
@@ -90,9 +107,13 @@ pub fn measure(plan: &IsolationPlan, broker_pid: Option<u32>) -> Result<Isolatio
         draining: per_s(&deeds.drained_bytes, span_s),
         slow_bytes_per_s: scene.slow_bytes_per_s(),
     };
-    let (topology, on_sink) = (Topology::of(healthy), Deeds::default());
-    let (control, control_s) = self::beside(healthy, &topology, broker_pid, &on_sink, |scope| {
-        Ok(sink::release(scope, &plan.unruly, paces, &on_sink)?)
+    let topology = Topology::of(healthy);
+    let (control, (on_sink, control_s)) = calm(&mut repeated, || {
+        let on_sink = Deeds::default();
+        let (control, span_s) = self::beside(healthy, &topology, broker_pid, &on_sink, |scope| {
+            Ok(sink::release(scope, &plan.unruly, paces, &on_sink)?)
+        })?;
+        Ok((control, (on_sink, span_s)))
     })?;
     Ok(Isolation {
         rate_part: beside.rates.delivered / rate(&alone).max(1e-9),
@@ -101,6 +122,7 @@ pub fn measure(plan: &IsolationPlan, broker_pid: Option<u32>) -> Result<Isolatio
         flooded_bytes_per_s: paces.flooding,
         control_flooded_bytes_per_s: per_s(&on_sink.flooded_bytes, control_s),
         cut_off: deeds.cut_off.load(Ordering::Relaxed),
+        repeated,
         backlog: plan.unruly.backlog_bytes / healthy.size_bytes.max(1) as u64,
         drained: deeds.drained.load(Ordering::Relaxed),
         alone,
@@ -133,9 +155,34 @@ fn rate(runs: &[Outcome]) -> f64 {
     runs.iter().map(|run| run.rates.delivered).sum::<f64>() / runs.len() as f64
 }
 
-/// The p99 of one run as a multiple of the mean of others, if all have one.
+/// Does a run again while the machine stood still in it, at most so often. Counts those it threw away.
+fn calm<T>(
+    repeated: &mut u64,
+    mut run: impl FnMut() -> Result<(Outcome, T), Error>,
+) -> Result<(Outcome, T), Error> {
+    for _ in 1..TRIES {
+        let (outcome, rest) = run()?;
+        // What was lost in one is not to be forgotten with it.
+        let is_clean = outcome.verdict.as_ref().is_none_or(Verdict::is_clean);
+        if is_calm(&outcome) || !is_clean || interrupt::requested() {
+            return Ok((outcome, rest));
+        }
+        *repeated += 1;
+    }
+    run()
+}
+
+/// Whether the machine's own stalls cannot have made the p99.
+fn is_calm(outcome: &Outcome) -> bool {
+    let span_us = outcome.measured_s * 1e6;
+    outcome.stalls.is_none_or(|stalls| stalls.total_us <= span_us * STALLS_PART_MAX)
+}
+
+/// The p99 of one run as a multiple of the mean of others, if all have one that is not the machine's.
 fn p99_times(run: &Outcome, others: &[Outcome]) -> Option<f64> {
-    let p99 = |outcome: &Outcome| outcome.latency.as_ref().map(|latency| latency.p99_us);
+    let p99 = |outcome: &Outcome| {
+        outcome.latency.as_ref().filter(|_| is_calm(outcome)).map(|latency| latency.p99_us)
+    };
     let sum = others.iter().map(p99).sum::<Option<f64>>()?;
     Some(p99(run)? * others.len() as f64 / sum.max(1e-9))
 }
@@ -152,10 +199,17 @@ impl Isolation {
 mod tests {
     use super::*;
     use crate::measure::latency::Summary;
+    use crate::measure::stalls::Stalls;
 
     fn run(p99_us: Option<f64>) -> Outcome {
         let latency = p99_us.map(|p99_us| Summary { p99_us, ..Summary::default() });
         Outcome { latency, ..Outcome::default() }
+    }
+
+    /// A second, with a p99, in which the machine stood still for so many milliseconds.
+    fn stalled(ms: f64) -> Outcome {
+        let stalls = Stalls { total_us: ms * 1e3, longest_us: ms * 1e3 };
+        Outcome { measured_s: 1.0, stalls: Some(stalls), ..run(Some(100.0)) }
     }
 
     #[track_caller]
@@ -169,5 +223,32 @@ mod tests {
         check(Some(300.0), [Some(300.0), Some(300.0)], Some(1.0));
         check(Some(300.0), [Some(100.0), None], None);
         check(None, [Some(100.0), Some(200.0)], None);
+    }
+
+    #[test]
+    fn a_p99_that_the_machine_made_is_none() {
+        assert_eq!(p99_times(&stalled(2.5), &[stalled(0.0), stalled(1.0)]), Some(1.0));
+        assert_eq!(p99_times(&stalled(2.6), &[stalled(0.0), stalled(1.0)]), None);
+        assert_eq!(p99_times(&stalled(1.0), &[stalled(0.0), stalled(90.0)]), None);
+    }
+
+    /// Runs that come one after the other: how many are thrown away, and which one counts.
+    #[track_caller]
+    fn check_calm(runs: &[Outcome], thrown_away: u64) {
+        let (mut repeated, mut runs_left) = (0, runs.iter().cloned());
+        let next = || Ok((runs_left.next().expect("no more than these are run"), ()));
+        let (outcome, ()) = calm(&mut repeated, next).expect("none fails");
+        assert_eq!((repeated, &outcome), (thrown_away, &runs[thrown_away as usize]), "{runs:?}");
+    }
+
+    #[test]
+    fn a_run_in_which_the_machine_stood_still_is_done_again() {
+        check_calm(&[stalled(0.0)], 0);
+        check_calm(&[run(None)], 0);
+        check_calm(&[stalled(50.0), stalled(1.0)], 1);
+        check_calm(&[stalled(50.0), stalled(9.0), stalled(70.0)], 2);
+        // One that lost something counts in any case.
+        let verdict = Some(Verdict { lost: 1, ..Verdict::default() });
+        check_calm(&[Outcome { verdict, ..stalled(50.0) }], 0);
     }
 }

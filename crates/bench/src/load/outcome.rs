@@ -4,6 +4,7 @@ use super::limit::{Limit, Loads};
 use super::tally::Verdict;
 use crate::measure::latency::Summary;
 use crate::measure::process::Cost;
+use crate::measure::stalls::Stalls;
 use serde::{Deserialize, Serialize};
 
 /// Messages per second over the measured span.
@@ -120,6 +121,9 @@ pub struct Outcome {
     pub confirm_latency: Option<Summary>,
     /// How the schedule was kept, where there was one.
     pub schedule: Option<Schedule>,
+    /// For how long this machine itself stood still, where there was a schedule and it can be told.
+    #[serde(default)]
+    pub stalls: Option<Stalls>,
     /// What held the run back.
     pub limit: Limit,
     /// How busy everybody was.

@@ -14,6 +14,7 @@ use super::worker;
 use crate::client::{Error, Link};
 use crate::interrupt;
 use crate::measure::instructions::Instructions;
+use crate::measure::stalls::Watch;
 use std::sync::atomic::Ordering;
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
@@ -78,7 +79,9 @@ fn drive<'scope>(
         End::After { warm_up, measured } => {
             rest(warm_up, &over);
             let counted = broker_pid.filter(|_| plan.instructions).and_then(Instructions::start);
+            let watch = (plan.rate > 0).then(Watch::start).flatten();
             let mut span = measure_for(measured, control, broker_pid, &over);
+            span.stalls = watch.and_then(Watch::finish);
             span.instructions = counted.and_then(Instructions::finish);
             span
         }

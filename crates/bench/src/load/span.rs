@@ -4,6 +4,7 @@ use super::control::Control;
 use super::live;
 use super::outcome::Second;
 use crate::measure::process::{self, Ticks, Usage};
+use crate::measure::stalls::Stalls;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -47,6 +48,7 @@ pub(super) struct Span {
     pub(super) end: Snapshot,
     pub(super) seconds: Vec<Second>,
     pub(super) instructions: Option<u64>,
+    pub(super) stalls: Option<Stalls>,
 }
 
 impl Span {
@@ -117,6 +119,6 @@ impl<'a> Sampler<'a> {
         self.control.measuring.store(false, Ordering::Relaxed);
         live::set(0.0, 0.0);
         let end = Snapshot::take(self.control, self.broker_pid);
-        Span { start: self.start, end, seconds: self.seconds, instructions: None }
+        Span { start: self.start, end, seconds: self.seconds, instructions: None, stalls: None }
     }
 }

@@ -6,6 +6,7 @@ pub mod latency;
 pub mod network;
 pub mod process;
 pub mod raw;
+pub mod stalls;
 
 #[cfg(test)]
 mod tests;

@@ -48,6 +48,10 @@ pub(crate) fn load(outcome: &Outcome) -> String {
     if let Some(schedule) = &outcome.schedule {
         line("schedule", kept(schedule));
     }
+    if let Some(stalls) = outcome.stalls.filter(|stalls| stalls.total_us > 0.0) {
+        let (total_ms, longest_ms) = (stalls.total_us / 1e3, stalls.longest_us / 1e3);
+        line("machine", format!("stood still for {total_ms:.1} ms, {longest_ms:.1} ms at once"));
+    }
     if outcome.workers > 0 {
         let error_us = outcome.clock_error_us.unwrap_or(0.0);
         line("workers", format!("{}, clocks known to {error_us:.1} us", outcome.workers));
@@ -139,9 +143,14 @@ pub(crate) fn isolation(found: &Isolation) -> String {
                     found.alone.each_ref().map(|run| p99_us(run.latency.as_ref()));
                 format!("{times:.2} times that alone ({before} us before, {after} after)")
             }
-            None => "the tool fell behind its own schedule: no percentiles".to_owned(),
+            None => "no percentiles to go by: the tool fell behind its own schedule, or the machine stood \
+                     still"
+            .to_owned(),
         },
     );
+    if found.repeated > 0 {
+        line("repeated", format!("{} runs in which the machine stood still", found.repeated));
+    }
     if let Some(times) = found.p99_times_control {
         line(
             "",

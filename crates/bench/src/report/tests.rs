@@ -4,6 +4,7 @@ use super::result::{CaseResult, Measurement, PresetResult, Report, Run, SideInfo
 use super::{Raw, compare, median, page, preset_table};
 use crate::load::Verdict;
 use crate::load::isolation::Isolation;
+use crate::measure::stalls::Stalls;
 use crate::peer::Level;
 
 fn done(rate: f64) -> Run {
@@ -199,8 +200,17 @@ fn isolation_is_told_beside_alone_and_beside_a_sink() {
     ] {
         assert!(text.contains(wanted), "{text}");
     }
+    assert!(!text.contains("stood still"), "{text}");
     // Where the tool fell behind in one of the runs, nothing is made up.
+    found.repeated = 2;
+    found.beside.stalls = Some(Stalls { total_us: 81_000.0, longest_us: 62_100.0 });
     (found.p99_times, found.p99_times_control) = (None, None);
     let text = super::isolation(&found);
-    assert!(text.contains("no percentiles") && !text.contains("times that"), "{text}");
+    for wanted in [
+        "no percentiles to go by",
+        "stood still for 81.0 ms, 62.1 ms at once\n",
+        "2 runs in which the machine stood still\n",
+    ] {
+        assert!(text.contains(wanted) && !text.contains("times that"), "{text}");
+    }
 }

@@ -53,7 +53,7 @@ pub(crate) struct VersusArguments {
     /// Leave the peer out
     #[arg(long)]
     alone: bool,
-    /// One short round of everything
+    /// One short round of everything, and three of isolation
     #[arg(long)]
     quick: bool,
     /// Rounds of each load on each side, in turn [default: 3]
