@@ -12,7 +12,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Octets that the relay and the receiver ask of one read.
-const READ_BYTES: usize = 64 * 1024;
+const READ_BYTES: usize = 256 * 1024;
+/// Octets of a batch of messages.
+const BATCH_BYTES: usize = 64 * 1024;
 /// The largest message that is measured.
 pub const SIZE_BYTES_MAX: usize = 1 << 20;
 
@@ -64,7 +66,7 @@ impl Relayed {
 /// `span`.
 pub fn measure(size_bytes: usize, span: Duration) -> io::Result<SocketSpeed> {
     let size_bytes = size_bytes.clamp(1, SIZE_BYTES_MAX);
-    let (relayed, cpu_ns) = stream(size_bytes * (READ_BYTES / size_bytes).max(1), span)?;
+    let (relayed, cpu_ns) = stream(size_bytes * (BATCH_BYTES / size_bytes).max(1), span)?;
     Ok(SocketSpeed {
         size_bytes: size_bytes as u64,
         messages_per_s: relayed.messages_per_s(size_bytes),
@@ -80,7 +82,8 @@ pub fn round_trip(size_bytes: usize, span: Duration) -> io::Result<Option<Summar
     Ok(round_trips(size_bytes.clamp(1, SIZE_BYTES_MAX), span)?.summary())
 }
 
-/// Measures only the stream: each party writes or reads up to 64 KiB at a time.
+/// Measures only the stream: each party writes or reads up to 256 KiB at a time, as much as the load
+/// generator writes where it has one producer.
 pub fn relayed(span: Duration) -> io::Result<Relayed> {
     Ok(stream(READ_BYTES, span)?.0)
 }
