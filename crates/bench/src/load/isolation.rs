@@ -172,7 +172,7 @@ fn calm<T>(
     run()
 }
 
-/// Whether the machine's own stalls cannot have made the p99.
+/// Whether stalls of all cores at once were too short to have made the p99.
 fn is_calm(outcome: &Outcome) -> bool {
     let span_us = outcome.measured_s * 1e6;
     outcome.stalls.is_none_or(|stalls| stalls.total_us <= span_us * STALLS_PART_MAX)

@@ -78,11 +78,11 @@ fn drive<'scope>(
     let span = match plan.end {
         End::After { warm_up, measured } => {
             rest(warm_up, &over);
-            let counted = broker_pid.filter(|_| plan.instructions).and_then(Instructions::start);
             let watch = (plan.rate > 0).then(Watch::start).flatten();
+            let counted = broker_pid.filter(|_| plan.instructions).and_then(Instructions::start);
             let mut span = measure_for(measured, control, broker_pid, &over);
-            span.stalls = watch.and_then(Watch::finish);
             span.instructions = counted.and_then(Instructions::finish);
+            span.stalls = watch.and_then(Watch::finish);
             span
         }
         End::Count(total) => {

@@ -108,8 +108,8 @@ fn describe(section: &mut Section, side: &Side, found: &[Isolation]) {
         let part = median(found.iter().map(|it| it.rate_part));
         section.check(Check::at_least("of the rate alone", part, RATE_PART_MIN));
         let times: Vec<f64> = found.iter().filter_map(|it| it.p99_times).collect();
-        section.check(if times.is_empty() {
-            Check::holds("tool and machine kept the schedule in a round", false)
+        section.check(if times.len() * 2 <= found.len() {
+            Check::holds("tool and machine kept the schedule in most rounds", false)
         } else {
             Check::at_most("times the p99 alone", median(times), P99_TIMES_MAX)
         });
