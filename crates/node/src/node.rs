@@ -329,6 +329,12 @@ impl Node {
         self.world.take_dirty(into);
     }
 
+    /// Takes the connections that publishers wait for, of the last look at who takes nothing: they are to be
+    /// offered their output even if there seems to be no room for it, before the next look.
+    pub fn take_awaited(&mut self) -> Vec<ConnectionId> {
+        std::mem::take(&mut self.world.awaited)
+    }
+
     // ---- turns ----
 
     /// Ends a turn: consumers that became able to take messages get them, answered sessions go on,

@@ -81,6 +81,8 @@ pub(crate) struct World {
     pub(crate) lost: BTreeMap<(SessionId, u64), Lost>,
     /// Connections with output, each once.
     pub(crate) dirty: Vec<ConnectionId>,
+    /// Connections that publishers waited for at the last look.
+    pub(crate) awaited: Vec<ConnectionId>,
     /// Answers that sessions have not seen yet.
     pub(crate) replies: VecDeque<Answer>,
     pub(crate) loads: VecDeque<Load>,
@@ -116,6 +118,7 @@ impl World {
             caught_up: Vec::new(),
             lost: BTreeMap::new(),
             dirty: Vec::new(),
+            awaited: Vec::new(),
             replies: VecDeque::new(),
             loads: VecDeque::new(),
             credentials: Vec::new(),
@@ -156,6 +159,9 @@ impl World {
         for slot in 0..self.egress.len() {
             let held = self.egress[slot].look_for_stall();
             self.let_go(held);
+            if self.egress[slot].is_awaited() {
+                self.awaited.push(ConnectionId(slot as u32));
+            }
         }
     }
 

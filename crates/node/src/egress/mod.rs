@@ -181,6 +181,11 @@ impl Egress {
         self.is_stalled
     }
 
+    /// Whether a publisher waits for it.
+    pub(crate) fn is_awaited(&self) -> bool {
+        !self.holds.is_empty()
+    }
+
     /// Lets a publisher wait for this; says whether it does. One that has waited and went on sooner waits
     /// once.
     pub(crate) fn hold(&mut self, publisher: Publisher) -> bool {

@@ -232,10 +232,19 @@ impl Shard {
 
     /// Turns until the end.
     pub(super) fn run(&mut self) {
-        let mut events = Vec::with_capacity(EVENTS_MAX);
+        let (mut events, mut handled) = (Vec::with_capacity(EVENTS_MAX), 0);
         while self.stage != Stage::Closed {
-            self.wait(&mut events);
-            self.turn(&events);
+            if handled == events.len() {
+                self.wait(&mut events);
+                handled = 0;
+            }
+            handled += self.turn(&events[handled..]);
+            // What is left may be of a client that is gone by then, and in its place another one: what ends
+            // a client is told again.
+            for event in &mut events[handled..] {
+                let flags = event.flags;
+                event.flags = flags & (epoll::EventFlags::IN | epoll::EventFlags::OUT);
+            }
         }
     }
 
@@ -287,14 +296,20 @@ impl Shard {
             .min()
     }
 
-    fn turn(&mut self, events: &[epoll::Event]) {
+    /// Does what these events ask for, as many as there is time for, and what follows from that. Returns how
+    /// many those were.
+    fn turn(&mut self, events: &[epoll::Event]) -> usize {
+        let mut handled = 0;
         self.now = self.clock.now();
         self.counters.turns += 1;
         self.watchdog.begin(self.now);
         if self.open_letters() {
             self.watch_step(Step::Letters);
         }
-        for event in events {
+        self.watchdog.begin_sockets();
+        while handled < events.len() && !self.watchdog.is_time_up() {
+            let event = events[handled];
+            handled += 1;
             let data = event.data.u64();
             let index = (data & u64::from(u32::MAX)) as usize;
             match data - index as u64 {
@@ -339,6 +354,7 @@ impl Shard {
         if let Some(pause) = self.moderation.end_turn(self.now, messages) {
             std::thread::sleep(pause);
         }
+        handled
     }
 
     /// Opens letters that have come; says whether there were any.
@@ -436,6 +452,11 @@ impl Shard {
 
     /// Sends every connection's output once.
     fn flush(&mut self) {
+        // epoll tells of room once a third of a socket's buffer is free, which may be megabytes: whether one
+        // that others wait for takes anything is seen by trying.
+        for id in self.node.take_awaited() {
+            self.offer_anew(id);
+        }
         let mut flushing = std::mem::take(&mut self.flushing);
         self.node.take_dirty(&mut flushing);
         self.share.end_turn(flushing.len(), self.node.engine().taken());

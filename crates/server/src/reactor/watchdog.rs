@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 
 /// What a step may take.
 const STEP_MAX: Duration = Duration::from_millis(1);
+/// What a turn may take of sockets: the rest of them have the next one, so that answers, output and timers
+/// wait no longer, however many clients send.
+const TURN_MAX: Duration = Duration::from_millis(2);
 /// From here on an operator wants to know, whatever the log level.
 const GRAVE: Duration = Duration::from_millis(10);
 /// How old the last reading of the processor time may be when a step begins: what a step took of the
@@ -68,6 +71,8 @@ impl Slow {
 pub(super) struct Watchdog {
     /// When the last step ended.
     at: Time,
+    /// When this turn went over to sockets.
+    sockets_from: Time,
     /// When the processor time was last read, and what it was.
     reading: (Time, Duration),
     warnings: OncePerSecond,
@@ -88,6 +93,17 @@ impl Watchdog {
         if now.since(self.reading.0) > READING_AGE_MAX {
             self.reading = (now, processor_time());
         }
+    }
+
+    /// The turn goes over to sockets.
+    pub(super) fn begin_sockets(&mut self) {
+        self.sockets_from = self.at;
+    }
+
+    /// Whether the turn has done enough for sockets when its last step ended.
+    #[inline]
+    pub(super) fn is_time_up(&self) -> bool {
+        self.at.since(self.sockets_from) >= TURN_MAX
     }
 
     /// A step has ended; whether it took too long.
@@ -217,6 +233,21 @@ mod tests {
             })?;
             Some((slow.took.as_micros() as u64, slow.processor.as_micros() as u64))
         }
+    }
+
+    #[test]
+    fn sockets_have_two_milliseconds_of_a_turn_whatever_came_before() {
+        let mut thread = Thread::default();
+        thread.begin();
+        thread.step(50_000, 50_000);
+        thread.watchdog.begin_sockets();
+        for expected in [false, false, false, true] {
+            thread.step(500, 500);
+            assert_eq!(thread.watchdog.is_time_up(), expected, "after {} us", thread.wall);
+        }
+        thread.begin();
+        thread.watchdog.begin_sockets();
+        assert!(!thread.watchdog.is_time_up());
     }
 
     #[test]
