@@ -91,7 +91,7 @@ pub fn measure(plan: &IsolationPlan, broker_pid: Option<u32>) -> Result<Isolatio
     let (beside, (deeds, span_s)) = calm(&mut repeated, || {
         scene.set(&mut link, healthy, &plan.unruly)?;
         let deeds = Deeds::default();
-        let (beside, span_s) = self::beside(healthy, &topology, broker_pid, &deeds, |scope| {
+        let (beside, span_s) = beside(healthy, &topology, broker_pid, &deeds, |scope| {
             scene.release(scope, &plan.unruly, &deeds)
         })?;
         scene.strike(&mut link)?;

@@ -1,8 +1,9 @@
 //! A shard's thread: a loop over epoll that owns a node, its clients' sockets and nothing else.
 //!
-//! A turn reads up to 64 KiB from each ready socket (32 to 128 KiB, by how many send and receive), lets the
-//! node work, and sends each connection's output once. It blocks in epoll alone: disk and password hashing
-//! have threads of their own, whose results come by mailbox.
+//! A turn reads up to 64 KiB from each ready socket (32 to 248 KiB, by how many send and receive and how
+//! much) for as long as there is time, lets the node work, and sends each connection's output once. It
+//! blocks in epoll alone: disk and password hashing have threads of their own, whose results come by
+//! mailbox.
 
 mod certificates;
 mod clients;

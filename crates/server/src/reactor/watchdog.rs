@@ -1,8 +1,8 @@
-//! Names every step of a shard's turn that took more than a millisecond: all other clients of the shard
-//! have waited for it.
+//! Times a shard's turn: names every step that took more than a millisecond, for which all other clients
+//! of the shard have waited, and says when the turn has done enough for sockets.
 //!
 //! A step is what is done for one socket that is ready, for a letter, for a few connections' output, or
-//! once a turn. The clock is read after each: once for a read of up to 128 KiB, never for a message.
+//! once a turn. The clock is read after each: once for a read, however large, never for a message.
 //!
 //! On a machine that is busy with other programs most such steps only waited for a processor. The thread's
 //! own processor time tells: it takes a call into the kernel, some hundred nanoseconds, so it is read when a
