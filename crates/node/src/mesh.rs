@@ -3,12 +3,14 @@
 //!
 //! Knows bytes and numbers; what is in a message or in news is the engine's business.
 
+use crate::options::Options;
 use crate::parcel::{
     Parcel, SessionName, ToHome, Value, Word, write_delivery, write_forward, write_in_row,
     write_publish,
 };
 use angarium_engine::{
-    ConnectionId, Delivery, Forward, Heard, Publish, Request, SessionId, ShardId, Shards, Time,
+    Bound, ConnectionId, Delivery, Forward, Heard, Publish, Request, SessionId, ShardId, Shards,
+    Time,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -24,8 +26,11 @@ const ROOM_BYTES_MAX: usize = PARCEL_BYTES + (16 << 10);
 const NEWS_UNDERWAY_MAX: u64 = 4_096;
 /// How long somebody who hears a publisher well is remembered.
 const OTHERS: Duration = Duration::from_secs(10);
-/// Bytes of messages from a shard after which it is told that they were taken.
-const TAKEN_BYTES: u64 = UNDERWAY_BYTES_MAX / 8;
+/// Of how much a listener may have unsent, the part that may be on its way to its shard before publishers of
+/// direct messages wait: there is to be room left for what comes until they hear that.
+const UNDERWAY_PART: u64 = 4;
+/// Of what may be on its way, the part after which its sender is told that it was taken.
+const TAKEN_PART: u64 = 8;
 
 /// One other shard.
 #[derive(Debug, Default)]
@@ -74,6 +79,8 @@ impl Link {
 pub(crate) struct Mesh {
     shard: ShardId,
     others: Shards,
+    /// Bytes on their way to a shard beyond which who publishes direct messages waits for it.
+    direct_max: u64,
     /// Those with words that are not on their way yet.
     talking: Shards,
     /// By shard; the own one is not used.
@@ -89,11 +96,14 @@ pub(crate) struct Mesh {
 }
 
 impl Mesh {
-    /// The links of one of `count` shards.
-    pub(crate) fn new(shard: ShardId, count: usize) -> Mesh {
+    /// The links of one shard.
+    pub(crate) fn new(options: &Options) -> Mesh {
+        let Options { shard, shards: count, .. } = *options;
+        let unsent_max = options.quota.get(Bound::UnsentBytes).unwrap_or(u64::MAX);
         Mesh {
             shard,
             others: Shards::others(shard, count),
+            direct_max: UNDERWAY_BYTES_MAX.min(unsent_max / UNDERWAY_PART),
             talking: Shards::NONE,
             links: (0..count).map(|_| Link::default()).collect(),
             told: 0,
@@ -178,6 +188,7 @@ impl Mesh {
         let mut heard = Heard::Crowded;
         // Another shard's publisher is not ours to wait.
         let publisher = forward.publisher.filter(|_| forward.origin == self.shard);
+        let direct_max = self.direct_max;
         for shard in to {
             let link = self.open(shard);
             let words = &mut link.parcel.words;
@@ -185,7 +196,7 @@ impl Mesh {
                 0 => write_forward(forward, words),
                 _ => write_in_row(forward, bodies, &mut link.row, words),
             } as u64;
-            let is_crowded = link.underway > UNDERWAY_BYTES_MAX
+            let is_crowded = link.underway > direct_max
                 || publisher.is_some_and(|publisher| link.crowded.contains(&publisher));
             if !is_crowded {
                 heard = Heard::Well;
@@ -311,11 +322,12 @@ impl Mesh {
     /// A shard knows our news up to a number and has taken some messages. Returns publishers that may
     /// go on.
     pub(crate) fn taken(&mut self, by: ShardId, news: u64, bytes: u64) -> Vec<ConnectionId> {
+        let go_on_at = self.direct_max / 2;
         let link = self.link(by);
         link.knows = news;
         link.underway = link.underway.saturating_sub(bytes);
         let mut go_on = Vec::new();
-        if link.underway <= UNDERWAY_BYTES_MAX / 2 {
+        if link.underway <= go_on_at {
             let Link { waiting, crowded, .. } = link;
             waiting.retain(|publisher| {
                 let stays = crowded.contains(publisher);
@@ -344,9 +356,10 @@ impl Mesh {
 
     /// Tells shards what was taken of theirs, where they wait for it or it is much.
     pub(crate) fn acknowledge(&mut self) {
+        let much = self.direct_max / TAKEN_PART;
         for shard in self.others {
             let link = self.link(shard);
-            if link.news == link.news_taken && link.taken < TAKEN_BYTES {
+            if link.news == link.news_taken && link.taken < much {
                 continue;
             }
             link.news_taken = link.news;

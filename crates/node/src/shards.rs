@@ -29,7 +29,7 @@ impl Node {
     /// its first turn; what it would have told them until then is in it.
     #[must_use]
     pub fn introduction(&mut self) -> Vec<Vec<u8>> {
-        self.world.mesh = Mesh::new(self.options.shard, self.options.shards);
+        self.world.mesh = Mesh::new(&self.options);
         if let Some(why) = &self.blocked {
             self.world.mesh.say_to_all(&Word::FromHome(FromHome::Blocked(Some(why))));
         }

@@ -106,7 +106,7 @@ impl World {
     pub(crate) fn new(journal: Option<Journal>, options: &Options) -> World {
         World {
             journal,
-            mesh: Mesh::new(options.shard, options.shards),
+            mesh: Mesh::new(options),
             egress: Vec::new(),
             held: Vec::new(),
             held_briefly: Vec::new(),
