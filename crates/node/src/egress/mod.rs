@@ -30,6 +30,11 @@ const PIECE_CAPACITY: usize = PIECE_BYTES + (128 << 10);
 /// Room for so many pieces is kept while there are none.
 const PIECES_KEPT: usize = 16;
 
+/// After so many looks in a row at which nothing had left, two seconds, nobody waits for a connection. Fewer
+/// do not tell: room in a full socket comes a part at a time, and what its peer's kernel had no room for is
+/// sent again after some tenths of a second. Who reads 200 KB/s is silent for 2 s at times, 400 KB/s for 1 s.
+const SILENT_LOOKS_MAX: u8 = 4;
+
 /// Somebody who publishes direct messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Publisher {
@@ -71,8 +76,8 @@ pub(crate) struct Egress {
     droppable: Option<Box<Droppable>>,
     /// Publishers that are not read from before some of this is sent.
     holds: BTreeSet<Publisher>,
-    /// Nothing of it was sent for a while although there was something: it holds nobody up.
-    is_stalled: bool,
+    /// Looks in a row at which nothing had been sent since the last one, although others waited for it.
+    silent_looks: u8,
     /// At home: it is a connection of another shard, and this is not where its output goes.
     pub(crate) guest: Option<Box<Guest>>,
     /// On another shard: bytes of deliveries from home that home does not know to have left.
@@ -101,7 +106,7 @@ impl Egress {
         let pieces = self.pieces.len();
         self.sent += bytes;
         self.has_moved = true;
-        self.is_stalled = false;
+        self.silent_looks = 0;
         self.forget_sent();
         self.pieces.len() < pieces && self.unsent() > 0
     }
@@ -178,7 +183,7 @@ impl Egress {
 
     /// Whether nobody waits for it, because it takes nothing.
     pub(crate) fn is_stalled(&self) -> bool {
-        self.is_stalled
+        self.silent_looks >= SILENT_LOOKS_MAX
     }
 
     /// Whether a publisher waits for it.
@@ -189,7 +194,7 @@ impl Egress {
     /// Lets a publisher wait for this; says whether it does. One that has waited and went on sooner waits
     /// once.
     pub(crate) fn hold(&mut self, publisher: Publisher) -> bool {
-        if self.is_stalled {
+        if self.is_stalled() {
             return false;
         }
         self.holds.insert(publisher);
@@ -207,14 +212,14 @@ impl Egress {
         std::mem::take(&mut self.holds)
     }
 
-    /// Called now and then. Where nothing was sent since the last time although others wait for it, it
-    /// is stalled: returns those that waited, to go on without it.
+    /// Called twice a second. Where nothing was sent for some looks in a row although others wait for it,
+    /// it is stalled: returns those that waited, to go on without it.
     pub(crate) fn look_for_stall(&mut self) -> BTreeSet<Publisher> {
         if std::mem::take(&mut self.has_moved) || self.holds.is_empty() {
             return BTreeSet::new();
         }
-        self.is_stalled = true;
-        self.release()
+        self.silent_looks += 1;
+        if self.is_stalled() { self.release() } else { BTreeSet::new() }
     }
 
     /// Makes it that of the next connection in its slot, which may be listed as dirty already.

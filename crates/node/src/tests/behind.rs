@@ -116,15 +116,17 @@ fn one_that_takes_nothing_is_given_up_for_its_silence_and_one_that_takes_a_littl
 }
 
 #[test]
-fn one_that_others_wait_for_is_offered_more_before_it_counts_as_silent() {
+fn one_that_others_wait_for_is_offered_more_and_counts_as_silent_after_two_seconds() {
     for takes in [0, 1] {
         let (mut world, slow, publisher) = stalled(8 << 20, Laggard::Disconnect);
         world.publish(publisher, "s", 0..2_000);
         let slot = world.clients[slow].slot.unwrap();
-        for look in 0..6 {
+        let publisher_slot = world.clients[publisher].slot.unwrap();
+        for look in 1..10 {
             world.pass(Duration::from_millis(500));
             let awaited = world.node.take_awaited();
-            assert_eq!(awaited.contains(&slot), look == 0 || takes > 0, "{takes} in look {look}");
+            assert_eq!(awaited.contains(&slot), look < 5 || takes > 0, "{takes} in look {look}");
+            assert_eq!(world.node.wants_read(publisher_slot), !awaited.contains(&slot));
             if takes > 0 {
                 world.node.sent(slot, takes);
             }

@@ -140,6 +140,31 @@ async def who_is_to_be_disconnected_is(world):
 
 
 @case(ours=True, needs=PROGRAM)
+async def the_only_one_to_hear_a_flood_gets_all_that_it_takes(world):
+    user, subject = User(world, "--laggard", "disconnect"), world.name()
+    login = json.dumps({"verbose": False, "user": user.name, "pass": "pw"})
+    reader, writer = await world.raw()
+    writer.write(f"CONNECT {login}\r\nSUB {subject} 1\r\nPING\r\n".encode())
+    assert await within(reader.readline()) == b"PONG\r\n"
+    _, publisher = await world.raw()
+    publisher.write(f"CONNECT {login}\r\n".encode())
+    batch = (f"PUB {subject} 1000\r\n".encode() + bytes(1_000) + b"\r\n") * 64
+
+    async def flood():
+        while True:
+            publisher.write(batch)
+            await publisher.drain()
+
+    flooding = asyncio.create_task(flood())
+    # 1 MB/s for six seconds, of hundreds that the flood could send.
+    for _ in range(600):
+        await within(reader.readexactly(10_000))
+        await asyncio.sleep(0.01)
+    flooding.cancel()
+    user.delete()
+
+
+@case(ours=True, needs=PROGRAM)
 async def connections_of_a_user_are_counted(world):
     user = User(world, "--connections", "1")
     first = await world.connect(url(user.name, "pw"))
