@@ -74,14 +74,21 @@ impl Engine {
             );
             return Err(Refusal::new(RefusalKind::LimitExceeded, text));
         }
+        self.check_subject(id, emit.subject)
+    }
+
+    /// Whether the session may publish to a subject. It may be asked of what is no subject too: nothing else
+    /// tells who may not publish at all.
+    #[inline]
+    pub fn check_subject(&mut self, id: SessionId, subject: &str) -> Result<(), Refusal> {
         let connection = self.connections[id.connection.0 as usize].as_mut();
         let grant = connection.and_then(|connection| connection.grant.as_mut());
         let Some(grant) = grant else { return Ok(()) };
-        let exchange = if is_addressed(emit.subject) { "" } else { SUBJECT_EXCHANGE };
+        let exchange = if is_addressed(subject) { "" } else { SUBJECT_EXCHANGE };
         if !grant.may_publish(&self.access, exchange) {
             return Err(grant.publish_refused(exchange));
         }
-        grant.check_subject(emit.subject)
+        grant.check_subject(subject)
     }
 
     /// Whether a session may listen to a pattern; what of it is forbidden nevertheless.

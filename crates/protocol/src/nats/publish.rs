@@ -177,15 +177,20 @@ impl Connection {
         }
     }
 
-    /// Nobody can subscribe to such a subject, so nobody gets the message.
+    /// Nobody can subscribe to such a subject, so nobody gets the message. Who may not publish there is told
+    /// that, as of any other.
     #[cold]
     fn not_literal<W: World>(&mut self, turn: &mut Turn<'_, W>, message: &Publish<'_>) {
+        let name = String::from_utf8_lossy(message.subject);
         if self.wishes.pedantic {
             self.complain(turn, fault::INVALID_PUBLISH_SUBJECT);
         }
+        if turn.engine.check_subject(self.session(), &name).is_err() {
+            return self.complain(turn, &fault::publish_violation(&name));
+        }
         self.done(turn);
         if !message.reply.is_empty() {
-            self.unanswered(turn, &String::from_utf8_lossy(message.subject), message.reply);
+            self.unanswered(turn, &name, message.reply);
         }
     }
 

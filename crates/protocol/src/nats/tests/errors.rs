@@ -91,6 +91,10 @@ fn rights_are_checked() {
          < +OK
          > PUB a 1|x
          < -ERR 'Permissions Violation for Publish to \"a\"'
+         > PUB a..b 1|x
+         < -ERR 'Permissions Violation for Publish to \"a..b\"'
+         > PUB a.* 1|x
+         < -ERR 'Permissions Violation for Publish to \"a.*\"'
          > PING
          < PONG",
     );
