@@ -49,6 +49,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 
+pub use access::overlap as subjects_overlap;
 pub use away::Call;
 pub use counters::Counters;
 pub use direct::{

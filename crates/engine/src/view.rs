@@ -2,6 +2,7 @@
 
 use crate::engine::Engine;
 use crate::routing::TargetView;
+use crate::session::Session;
 use crate::{
     Arguments, ConnectionId, Counters, ExchangeOptions, Position, QueueCounters, QueueOptions,
     Quota, SubjectPermissions,
@@ -200,10 +201,18 @@ impl Engine {
 
     /// How many subjects a connection listens to without a queue.
     pub fn subjects_listened_to(&self, id: ConnectionId) -> usize {
+        self.sessions_of(id).map(|session| session.listeners.len()).sum()
+    }
+
+    /// Those subjects, as patterns, in no particular order; one as often as it listens to it.
+    pub fn listened_subjects(&self, id: ConnectionId) -> impl Iterator<Item = &str> {
+        self.sessions_of(id).flat_map(|session| self.subjects_of(&session.listeners))
+    }
+
+    fn sessions_of(&self, id: ConnectionId) -> impl Iterator<Item = &Session> {
         let connection = self.connections.get(id.0 as usize).and_then(Option::as_ref);
         let sessions = connection.into_iter().flat_map(|connection| &connection.sessions);
-        let sessions = sessions.filter_map(|(_, slot)| self.sessions.get(*slot));
-        sessions.map(|session| session.listeners.len()).sum()
+        sessions.filter_map(|(_, slot)| self.sessions.get(*slot))
     }
 
     /// All queues, in no particular order.

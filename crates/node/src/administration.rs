@@ -33,10 +33,16 @@ pub struct ConnectionInfo<'a> {
     pub id: ConnectionId,
     /// The number by which people know it, among those of all shards.
     pub number: u64,
-    /// How long it has been connected.
+    /// Since when it has been connected.
+    pub connected_at: Time,
+    /// How long that is.
     pub age: Duration,
     /// What its protocol session knows: peer, user, virtual host, client, channels.
     pub session: protocol::ConnectionInfo<'a>,
+    /// Messages that it has published.
+    pub received_messages: u64,
+    /// Messages that were written for it, but for those that were dropped again.
+    pub sent_messages: u64,
     /// Bytes received from it.
     pub received_bytes: u64,
     /// Bytes sent to it.
@@ -199,8 +205,11 @@ impl Node {
         Some(ConnectionInfo {
             id,
             number: self.options.number_of(connection.serial),
+            connected_at: connection.connected_at,
             age: now.since(connection.connected_at),
             session,
+            received_messages: connection.received_messages,
+            sent_messages: self.world.egress[id.0 as usize].outlet.messages,
             received_bytes: connection.received_bytes,
             sent_bytes: connection.sent_bytes,
             unsent_bytes: self.world.egress[id.0 as usize].unsent() as u64,

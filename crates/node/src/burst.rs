@@ -73,6 +73,7 @@ impl World {
             let both = self.egress.get_disjoint_mut([other.0 as usize, slot]);
             let [from, to] = both.expect("two connections have two places");
             to.outlet.bytes.extend_from_slice(&from.outlet.bytes[range]);
+            to.outlet.messages += bodies.len() as u64;
             return true;
         }
         let outlet = self.touch(connection);

@@ -39,6 +39,8 @@ pub(crate) struct Connection {
     pub(crate) waits_for_room: bool,
     /// What is measured of it, where its rate is bounded.
     pub(crate) metered: Option<Box<Metered>>,
+    /// Messages that it has published.
+    pub(crate) received_messages: u64,
     /// Bytes received and sent since it was accepted.
     pub(crate) received_bytes: u64,
     pub(crate) sent_bytes: u64,

@@ -95,11 +95,13 @@ impl Node {
                 return used;
             }
             let end = input.len().min(used.saturating_add(portion));
-            let published = self.engine.taken();
+            let before = self.engine.taken();
             let Some(connection) = self.connections[id.0 as usize].as_mut() else { return used };
             self.world.begin_call();
             let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
             let result = connection.session.receive(&mut turn, &input[used..end]);
+            let published = self.engine.taken() - before;
+            connection.received_messages += published;
             connection.stores |= self.world.has_stored;
             connection.uses_home |= self.world.has_called;
             if self.world.has_outrun {
@@ -116,7 +118,7 @@ impl Node {
             used += progress;
             let has_answered = self.answer(now);
             if progress > 0 {
-                self.meter(now, id, self.engine.taken() - published, progress);
+                self.meter(now, id, published, progress);
             }
             if progress == 0 && end < input.len() {
                 portion = portion.saturating_mul(2);

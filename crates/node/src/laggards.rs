@@ -110,6 +110,8 @@ impl World {
             *lost.entry((session, whose.tag)).or_default() += count;
             missed += count.messages;
         });
+        let outlet = &mut self.egress[id.0 as usize].outlet;
+        outlet.messages = outlet.messages.saturating_sub(missed);
         missed
     }
 

@@ -7,6 +7,7 @@
 //! Knows nothing about sockets, threads, files or clocks.
 
 mod administration;
+mod answers;
 mod arriving;
 mod burst;
 mod connection;
@@ -30,6 +31,7 @@ mod session;
 mod shards;
 mod spill;
 mod storage;
+mod surveys;
 mod varint;
 mod visiting;
 mod waiting;

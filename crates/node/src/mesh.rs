@@ -12,6 +12,7 @@ use angarium_engine::{
     Bound, ConnectionId, Delivery, Forward, Heard, Publish, Request, SessionId, ShardId, Shards,
     Time,
 };
+use angarium_protocol::Survey;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -172,6 +173,14 @@ impl Mesh {
     pub(crate) fn say_with(&mut self, to: ShardId, word: &Word<'_>, value: Value) {
         self.say(to, word);
         self.link(to).parcel.values.push_back(value);
+    }
+
+    /// Has all others look at their connections, for one here.
+    pub(crate) fn survey(&mut self, connection: ConnectionId, serial: u64, survey: &Survey) {
+        for shard in self.others {
+            let value = Value::Survey(Box::new(survey.clone()));
+            self.say_with(shard, &Word::Survey { connection, serial }, value);
+        }
     }
 
     /// Says a word to all.

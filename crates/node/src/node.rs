@@ -6,14 +6,14 @@ use crate::connection::Connection;
 use crate::episodes::Episodes;
 use crate::options::Options;
 use crate::outrun::{Company, Slowed, Visit};
-use crate::parcel::{FromHome, Value, Word};
 use crate::places::Places;
 use crate::rate::Rates;
 use crate::recovery;
 use crate::session::AnySession;
-use crate::world::{Answer, Verification, World};
+use crate::surveys::Surveys;
+use crate::world::{Verification, World};
 use crate::writes::Writes;
-use angarium_engine::{ConnectionId, Engine, Refusal, Reply, SessionId, ShardId, Time};
+use angarium_engine::{ConnectionId, Engine, ShardId, Time};
 use angarium_journal::{State, Storage};
 use angarium_protocol::{Close, Peer, Protocol, Session, Turn};
 use std::collections::{BTreeSet, VecDeque};
@@ -62,6 +62,7 @@ pub struct Node {
     stopping: Option<Box<str>>,
     pub(crate) operators: Operators,
     pub(crate) verifications: VecDeque<Verification>,
+    pub(crate) surveys: Surveys,
     /// Sessions that were answered and have input waiting.
     pub(crate) resumable: Vec<ConnectionId>,
     /// Sessions that go on in the next turn.
@@ -128,6 +129,7 @@ impl Node {
             stopping: None,
             operators: Operators::default(),
             verifications: VecDeque::new(),
+            surveys: Surveys::new(),
             resumable: Vec::new(),
             resting: Vec::new(),
             arrivals: VecDeque::new(),
@@ -202,6 +204,7 @@ impl Node {
             is_resting: false,
             waits_for_room: false,
             metered: None,
+            received_messages: 0,
             received_bytes: 0,
             sent_bytes: 0,
             is_active: true,
@@ -466,58 +469,6 @@ impl Node {
         }
         let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
         Some(act(&mut connection.session, &mut turn))
-    }
-
-    /// Hands a session the answer to its request.
-    pub(crate) fn hand_reply(
-        &mut self,
-        now: Time,
-        session: SessionId,
-        reply: Result<Reply, Refusal>,
-    ) {
-        let id = session.connection;
-        let Some(connection) = self.connections[id.0 as usize].as_ref() else {
-            return self.answer_operator(now, id, reply);
-        };
-        let has_input = !connection.carry.is_empty();
-        match self.at_session(now, id, |at, turn| at.replied(turn, session, reply)) {
-            Some(Ok(())) if has_input => self.resumable.push(id),
-            Some(Err(close)) => self.end(now, id, close),
-            _ => {}
-        }
-    }
-
-    /// The next answer that may be given.
-    fn next_answer(&mut self) -> Option<Answer> {
-        let World { replies, mesh, .. } = &mut self.world;
-        // Those that wait are about bindings, users and the like; all others go past them.
-        let at = replies.iter().position(|answer| mesh.is_known(answer.after))?;
-        replies.remove(at)
-    }
-
-    /// Hands the engine's answers to their sessions and credentials to the host; says whether there
-    /// were any answers.
-    pub(crate) fn answer(&mut self, now: Time) -> bool {
-        let mut has_answered = false;
-        while let Some(answer) = self.next_answer() {
-            let Answer { session, reply, .. } = answer;
-            has_answered = true;
-            if let Some((shard, name)) = self.world.name_of(session) {
-                // A refusal ends the session on its own shard.
-                if reply.is_err() {
-                    self.engine.tell_confirms_of(session, &mut self.world);
-                }
-                self.world.mesh.say_with(
-                    shard,
-                    &Word::FromHome(FromHome::Reply(name)),
-                    Value::Reply(reply),
-                );
-                continue;
-            }
-            self.hand_reply(now, session, reply);
-        }
-        self.take_credentials(now);
-        has_answered
     }
 
     /// Ends a session from the broker's side: what it wrote is still sent.

@@ -3,7 +3,8 @@
 use crate::options::Options;
 use angarium_engine::{ConnectionId, Engine, Refusal, Reply, SessionId, Settle, Time};
 use angarium_protocol::{
-    Authentication, Close, ConnectionInfo, Peer, Protocol, Session, Turn, World, amqp091, nats,
+    Authentication, Close, ConnectionInfo, Findings, Peer, Protocol, Session, Turn, World, amqp091,
+    nats,
 };
 
 /// One session of each protocol.
@@ -89,6 +90,9 @@ impl Session for AnySession {
         answer: Authentication,
     ) -> Result<(), Close> {
         each!(self, session => session.authenticated(turn, answer))
+    }
+    fn surveyed<W: World>(&mut self, turn: &mut Turn<'_, W>, found: &Findings) {
+        each!(self, session => session.surveyed(turn, found));
     }
     fn unheard<W: World>(&mut self, turn: &mut Turn<'_, W>, subject: &str, reply: &str) {
         each!(self, session => session.unheard(turn, subject, reply));

@@ -75,6 +75,15 @@ impl Node {
             Word::Spent { user, messages, bytes } => {
                 self.spent_elsewhere(now, user, messages, bytes);
             }
+            Word::Survey { connection, serial } => {
+                let Some(Value::Survey(survey)) = values.pop_front() else { return };
+                let found = Value::Findings(Box::new(self.look_around(now, &survey)));
+                self.world.mesh.say_with(from, &Word::Surveyed { connection, serial }, found);
+            }
+            Word::Surveyed { connection, serial } => {
+                let Some(Value::Findings(found)) = values.pop_front() else { return };
+                self.take_findings(now, (connection, serial), *found);
+            }
             Word::Sync => self.world.mesh.learned(from),
             Word::Forward(message) => {
                 self.world.mesh.took(from, bytes);

@@ -13,6 +13,7 @@ mod rights;
 mod rows;
 mod shards;
 mod slots;
+mod surveys;
 mod takers;
 mod turns;
 mod waiting;

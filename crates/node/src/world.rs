@@ -15,7 +15,7 @@ use angarium_engine::{
     Reply, Returned, SessionId, ShardId, Shards, Time,
 };
 use angarium_journal::Journal;
-use angarium_protocol::{Credentials, Outlet, World as ProtocolWorld};
+use angarium_protocol::{Credentials, Outlet, Survey, World as ProtocolWorld};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Credentials that the host is to check, off the shard's thread.
@@ -88,6 +88,8 @@ pub(crate) struct World {
     pub(crate) loads: VecDeque<Load>,
     /// Credentials that sessions handed in; the node completes them to [`Verification`]s.
     pub(crate) credentials: Vec<(ConnectionId, Credentials)>,
+    /// What sessions want to know of all connections; the node begins it.
+    pub(crate) surveys: Vec<(ConnectionId, Survey)>,
     /// Why logins were refused, but for those whose credentials the host found to be wrong.
     pub(crate) refused_logins: VecDeque<String>,
     /// Something was stored in a queue during this call into a session.
@@ -122,6 +124,7 @@ impl World {
             replies: VecDeque::new(),
             loads: VecDeque::new(),
             credentials: Vec::new(),
+            surveys: Vec::new(),
             refused_logins: VecDeque::new(),
             has_stored: false,
             has_outrun: false,
@@ -441,6 +444,10 @@ impl ProtocolWorld for World {
 
     fn authenticate(&mut self, connection: ConnectionId, credentials: Credentials) {
         self.credentials.push((connection, credentials));
+    }
+
+    fn survey(&mut self, connection: ConnectionId, survey: Survey) {
+        self.surveys.push((connection, survey));
     }
 
     fn login_refused(&mut self, why: String) {

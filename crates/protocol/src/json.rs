@@ -257,6 +257,25 @@ impl<'o> ObjectWriter<'o> {
         }
         self.out.push(b']');
     }
+    /// A member that is a list of objects, one for each item.
+    pub(crate) fn objects<T>(
+        &mut self,
+        name: &str,
+        items: &[T],
+        mut put: impl FnMut(&mut ObjectWriter<'_>, &T),
+    ) {
+        self.name(name);
+        self.out.push(b'[');
+        for (at, item) in items.iter().enumerate() {
+            if at > 0 {
+                self.out.push(b',');
+            }
+            let mut object = ObjectWriter::new(self.out);
+            put(&mut object, item);
+            object.end();
+        }
+        self.out.push(b']');
+    }
     /// A member that is an object itself, to be ended before this one goes on.
     pub(crate) fn object(&mut self, name: &str) -> ObjectWriter<'_> {
         self.name(name);

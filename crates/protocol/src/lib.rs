@@ -19,6 +19,7 @@ mod login;
 pub mod nats;
 mod properties;
 mod session;
+mod survey;
 #[cfg(test)]
 mod tests;
 
@@ -28,3 +29,4 @@ pub use properties::{amended, read_headers};
 pub use session::{
     Authentication, Close, Credentials, Identity, Outlet, Peer, Protocol, Session, Turn, World,
 };
+pub use survey::{Figures, Findings, Order, SUBJECT_BYTES_MAX, Survey, SurveyRow, Traffic};

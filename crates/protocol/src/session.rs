@@ -4,6 +4,7 @@
 //! the engine; the *outlet* is where output is written, by the session and, for deliveries, by the
 //! host on the engine's behalf.
 
+use crate::survey::{Findings, Survey};
 use angarium_engine::{
     ConnectionId, Delivery, Effects, Engine, Laggard, Listen, Refusal, Reply, Returned, SessionId,
     Settle, Time,
@@ -134,6 +135,9 @@ pub trait World: Effects {
     }
     /// Has credentials checked; the answer comes by [`Session::authenticated`], later.
     fn authenticate(&mut self, connection: ConnectionId, credentials: Credentials);
+    /// Has the connections of all shards looked at; what is found comes by [`Session::surveyed`], at once or
+    /// later, and until then the session [waits](Session::is_waiting).
+    fn survey(&mut self, connection: ConnectionId, survey: Survey);
     /// A login was refused, for a reason that is not the host's answer to its credentials: the log is
     /// to say why, since the client is not told.
     fn login_refused(&mut self, why: String);
@@ -172,6 +176,8 @@ pub struct Outlet {
     pub laggard: Option<Laggard>,
     /// What deliveries are written in.
     pub protocol: Protocol,
+    /// Messages written so far.
+    pub messages: u64,
     /// What the last message began with (NATS).
     pub(crate) control_line: crate::nats::ControlLine,
 }
@@ -200,6 +206,10 @@ pub trait Session {
         turn: &mut Turn<'_, W>,
         answer: Authentication,
     ) -> Result<(), Close>;
+    /// What [`World::survey`] has found.
+    fn surveyed<W: World>(&mut self, turn: &mut Turn<'_, W>, found: &Findings) {
+        let _ = (turn, found);
+    }
     /// Nobody on another shard took a message that it had emitted, and asked about.
     fn unheard<W: World>(&mut self, turn: &mut Turn<'_, W>, subject: &str, reply: &str) {
         let _ = (turn, subject, reply);
@@ -244,6 +254,7 @@ impl Outlet {
     /// Writes a delivery in the connection's protocol.
     #[inline]
     pub fn deliver(&mut self, delivery: &Delivery<'_>) {
+        self.messages += 1;
         match self.protocol {
             Protocol::Amqp091 => crate::amqp091::write_delivery(self, delivery),
             Protocol::Nats => crate::nats::write_delivery(self, delivery),
@@ -252,6 +263,7 @@ impl Outlet {
     /// Writes several deliveries of one streak, as [`Effects::emit_burst`] has them; only NATS has such.
     #[inline]
     pub fn deliver_burst(&mut self, delivery: &Delivery<'_>, bodies: &[&[u8]]) {
+        self.messages += bodies.len() as u64;
         crate::nats::write_burst(self, delivery, bodies);
     }
     /// Writes a returned message; only AMQP 0-9-1 asks for them.

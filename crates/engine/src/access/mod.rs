@@ -14,6 +14,7 @@ use regex::{Regex, RegexBuilder};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub use subjects::overlap;
 pub(crate) use subjects::{check_pattern, covers};
 
 /// The name under which patterns see the default exchange.

@@ -75,8 +75,9 @@ pub(crate) fn covers(general: &str, special: &str) -> bool {
     words.next().is_none()
 }
 
-/// Whether there is a subject that both match.
-pub(crate) fn overlap(one: &str, other: &str) -> bool {
+/// Whether there is a subject that both patterns match.
+#[must_use]
+pub fn overlap(one: &str, other: &str) -> bool {
     let (mut ones, mut others) = (one.split('.'), other.split('.'));
     loop {
         match (ones.next(), others.next()) {

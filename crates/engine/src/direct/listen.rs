@@ -114,6 +114,15 @@ impl Listener {
 }
 
 impl Engine {
+    /// What they listen to.
+    pub(crate) fn subjects_of(&self, listeners: &Listeners) -> impl Iterator<Item = &str> {
+        listeners.slots.iter().map(|&slot| {
+            let listener = self.direct.listeners.get(slot).expect("sessions know their listeners");
+            let host = self.vhosts.get(listener.vhost).expect("sessions end first");
+            host.interest.place(listener.place).0
+        })
+    }
+
     /// Begins to listen. One of that name that listens already goes on as it is.
     pub(crate) fn begin_to_listen<F: Effects>(
         &mut self,

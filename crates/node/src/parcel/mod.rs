@@ -14,6 +14,7 @@ pub(crate) use write::{write_delivery, write_forward, write_in_row, write_publis
 use angarium_engine::{
     Confirm, ConnectionId, Deletion, Refusal, Reply, Request, SessionId, Settle,
 };
+use angarium_protocol::{Findings, Survey};
 use std::collections::VecDeque;
 
 /// What one shard sends another.
@@ -44,6 +45,8 @@ impl Parcel {
 pub(crate) enum Value {
     Request(Request),
     Reply(Result<Reply, Refusal>),
+    Survey(Box<Survey>),
+    Findings(Box<Findings>),
 }
 
 impl Parcel {
@@ -88,6 +91,11 @@ pub(crate) enum Word<'a> {
     Ended(Deletion<'a>),
     /// A user whose rate is bounded has sent so much to the shard that says it, since it last did.
     Spent { user: &'a str, messages: u64, bytes: u64 },
+    /// A connection of the sender asks for those of the receiver; its value says which. `serial` tells it
+    /// from earlier ones in its slot.
+    Survey { connection: ConnectionId, serial: u64 },
+    /// Its value is what was found for one of the receiver.
+    Surveyed { connection: ConnectionId, serial: u64 },
     /// Counts as news and says nothing: an answer shows that all before it has been dealt with.
     Sync,
     /// Something that home is asked for.
@@ -216,4 +224,6 @@ mod kind {
     pub(super) const USER_ENDED: u8 = 34;
     pub(super) const VHOST_ENDED: u8 = 35;
     pub(super) const YIELD: u8 = 36;
+    pub(super) const SURVEY: u8 = 37;
+    pub(super) const SURVEYED: u8 = 38;
 }

@@ -68,6 +68,12 @@ impl<'a> Words<'a> {
             kind::SPENT => {
                 Word::Spent { messages: fields.u64()?, bytes: fields.u64()?, user: fields.text()? }
             }
+            kind::SURVEY => {
+                Word::Survey { connection: ConnectionId(fields.u32()?), serial: fields.u64()? }
+            }
+            kind::SURVEYED => {
+                Word::Surveyed { connection: ConnectionId(fields.u32()?), serial: fields.u64()? }
+            }
             kind::SYNC => Word::Sync,
             kind => match to_home(kind, fields) {
                 Some(word) => Word::ToHome(word),

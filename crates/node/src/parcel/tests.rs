@@ -25,6 +25,8 @@ fn words_come_back() {
         Word::Ended(Deletion::User("guest")),
         Word::Ended(Deletion::Vhost("/")),
         Word::Spent { user: "guest", messages: 3, bytes: u64::MAX },
+        Word::Survey { connection: ConnectionId(7), serial: 1 << 40 },
+        Word::Surveyed { connection: ConnectionId(7), serial: 1 << 40 },
         Word::Sync,
         Word::ToHome(ToHome::Connect { connection: ConnectionId(7), user: "guest", vhost: "/" }),
         Word::ToHome(ToHome::Admit { connection: ConnectionId(7), serial: 1 << 40, user: "ann" }),

@@ -31,6 +31,12 @@ impl Word<'_> {
                 let amounts = [messages.to_le_bytes(), bytes.to_le_bytes()];
                 put(parcel, kind::SPENT, &[amounts.as_flattened(), &text(user)]);
             }
+            Word::Survey { connection, serial } => {
+                put(parcel, kind::SURVEY, &[&connection.0.to_le_bytes(), &serial.to_le_bytes()]);
+            }
+            Word::Surveyed { connection, serial } => {
+                put(parcel, kind::SURVEYED, &[&connection.0.to_le_bytes(), &serial.to_le_bytes()]);
+            }
             Word::Sync => put(parcel, kind::SYNC, &[]),
             Word::ToHome(word) => word.write(parcel),
             Word::FromHome(word) => word.write(parcel),

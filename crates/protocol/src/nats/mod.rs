@@ -1,7 +1,7 @@
 //! NATS's client protocol, as nats-server speaks it without JetStream.
 //!
 //! `frame` and `codec` know bytes only and serve clients as well as the broker; `session` and its
-//! parts (`handshake`, `publish`) are one connection; `deliver` writes what the engine sends;
+//! parts (`handshake`, `publish`, `monitor`) are one connection; `deliver` writes what the engine sends;
 //! `mapping` is where this protocol's words meet the engine's.
 
 pub mod codec;
@@ -10,6 +10,7 @@ pub mod fault;
 pub mod frame;
 mod handshake;
 mod mapping;
+mod monitor;
 mod publish;
 mod session;
 mod settings;

@@ -2,38 +2,33 @@
 
 use super::codec::client::PublishRow;
 use super::codec::{Message, Publish};
+use super::monitor::Question;
 use super::session::Connection;
 use super::{fault, mapping, subject};
-use crate::json::ObjectWriter;
-use crate::{Close, Turn, World};
-use angarium_engine::{
-    Burst, Content, Emit, Format, Reached, Refusal, RefusalKind, Streak, SubjectPermissions,
-    SubjectRules,
-};
+use crate::{Turn, World};
+use angarium_engine::{Burst, Content, Emit, Format, Reached, Refusal, RefusalKind, Streak};
 use std::time::Duration;
 
 /// How long somebody who hears a publisher well is remembered.
 const OTHERS: Duration = Duration::from_secs(10);
-/// Asks who the server thinks the client is.
-const USER_INFO: &str = "$SYS.REQ.USER.INFO";
 
 impl Connection {
+    /// Says whether the next operation may be taken.
     #[inline]
     pub(super) fn publish<W: World>(
         &mut self,
         turn: &mut Turn<'_, W>,
         message: &Publish<'_>,
         streak: &mut Option<Streak>,
-    ) -> Result<(), Close> {
+    ) -> bool {
         if self.subject.as_bytes() != message.subject {
             *streak = None;
             if !self.keep_literal(message.subject) {
                 self.not_literal(turn, message);
-                return Ok(());
+                return true;
             }
-            if message.subject == USER_INFO.as_bytes() {
-                self.ask_who_it_is(turn, message);
-                return Ok(());
+            if let Some(question) = Question::at(&self.subject) {
+                return self.ask(turn, question, message);
             }
         }
         let before = self.out(turn).len();
@@ -58,9 +53,13 @@ impl Connection {
                 self.subject = name;
             }
             Ok(reached) => self.note_reached(turn, reached),
-            Err(refusal) => self.not_done(turn, before, &refusal),
+            Err(refusal) => {
+                let name = std::mem::take(&mut self.subject);
+                self.not_done(turn, &name, before, &refusal);
+                self.subject = name;
+            }
         }
-        Ok(())
+        true
     }
 
     /// Takes messages that follow one of a streak and differ from it in payload alone, if several do; returns
@@ -127,41 +126,19 @@ impl Connection {
 
     /// It was not done after all: what was said since `before` is taken back.
     #[cold]
-    fn not_done<W: World>(&mut self, turn: &mut Turn<'_, W>, before: usize, refusal: &Refusal) {
+    pub(super) fn not_done<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        name: &str,
+        before: usize,
+        refusal: &Refusal,
+    ) {
         self.out(turn).truncate(before);
         if refusal.kind == RefusalKind::LimitExceeded {
             self.complain(turn, &refusal.text);
         } else {
-            self.complain(turn, &fault::publish_violation(&self.subject));
+            self.complain(turn, &fault::publish_violation(name));
         }
-    }
-
-    /// A request to the server, which answers it whoever else listens.
-    #[cold]
-    fn ask_who_it_is<W: World>(&mut self, turn: &mut Turn<'_, W>, message: &Publish<'_>) {
-        let before = self.out(turn).len();
-        self.done(turn);
-        self.scratch.clear();
-        mapping::put_properties(&mut self.scratch, message.reply, message.headers);
-        let content = Content {
-            format: Format::Nats,
-            properties: &self.scratch,
-            body: message.body,
-            persistent: true,
-            priority: 0,
-            ttl: None,
-        };
-        let emit = Emit { subject: USER_INFO, echo: self.wishes.echo, asks: false, content };
-        match turn.engine.emit(turn.now, self.session(), &emit, turn.world) {
-            Err(refusal) => self.not_done(turn, before, &refusal),
-            Ok(_) => {
-                if let Ok(reply) = str::from_utf8(message.reply) {
-                    self.tell_user(turn, reply);
-                }
-            }
-        }
-        // The next one is to come here too.
-        self.subject.clear();
     }
 
     /// Keeps a subject, if messages can be published to it: most publishers send many to one in a row, and
@@ -219,57 +196,4 @@ impl Connection {
         };
         message.write(self.out(turn));
     }
-
-    fn tell_user<W: World>(&mut self, turn: &mut Turn<'_, W>, reply: &str) {
-        let mut body = Vec::new();
-        let mut answer = ObjectWriter::new(&mut body);
-        let mut server = answer.object("server");
-        server.text("name", &self.settings.server_name);
-        server.text("host", &self.settings.host);
-        server.text("id", &self.settings.server_id);
-        server.text("ver", &self.settings.version);
-        server.bool("jetstream", false);
-        server.end();
-        let mut user = answer.object("data");
-        user.text("user", &self.user);
-        user.text("account", &self.vhost);
-        if let Some(SubjectPermissions { publish, listen }) =
-            turn.engine.subject_permissions(self.id)
-        {
-            let mut permissions = user.object("permissions");
-            put_rules(&mut permissions, "publish", publish);
-            put_rules(&mut permissions, "subscribe", listen);
-            permissions.end();
-        }
-        user.end();
-        answer.end();
-        let content = Content {
-            format: Format::Nats,
-            properties: &[],
-            body: &body,
-            persistent: false,
-            priority: 0,
-            ttl: None,
-        };
-        if !subject::is_literal(reply.as_bytes()) {
-            return;
-        }
-        // Libraries listen to their answers on the connection that asks. Anywhere else a client could
-        // have the answer go where it may not publish itself.
-        turn.engine.emit_to_self(self.session(), reply, content, turn.world);
-    }
-}
-
-/// As nats-server tells them: what is empty is left out.
-fn put_rules(permissions: &mut ObjectWriter<'_>, name: &str, rules: &SubjectRules) {
-    if rules.allow.is_empty() && rules.deny.is_empty() {
-        return;
-    }
-    let mut object = permissions.object(name);
-    for (name, patterns) in [("allow", &rules.allow), ("deny", &rules.deny)] {
-        if !patterns.is_empty() {
-            object.texts(name, patterns);
-        }
-    }
-    object.end();
 }

@@ -1,12 +1,15 @@
 //! One NATS connection's state machine: operations in, what must happen next.
 //!
-//! The login is in `handshake`, messages in `publish`. Nothing here waits but for a login.
+//! The login is in `handshake`, messages in `publish`, what is asked of the broker in `monitor`. Nothing here
+//! waits but for a login and for such an answer.
 
 use super::codec::client::Limits;
 use super::codec::{ClientOp, client, server};
+use super::monitor::Asked;
 use super::settings::{Settings, Tls};
 use super::{fault, mapping};
 use crate::info::{ClientProperties, ConnectionInfo};
+use crate::survey::Findings;
 use crate::{Authentication, Close, Peer, Session, Turn, World};
 use angarium_engine::{ConnectionId, Listen, Refusal, Reply, SessionId, Streak, Time};
 use std::sync::Arc;
@@ -54,6 +57,8 @@ pub struct Connection {
     pub(super) is_ahead: bool,
     /// Until when others than those who are behind are taken to hear what it publishes.
     pub(super) others_until: Time,
+    /// What it has asked about connections and is not answered yet.
+    pub(super) asked: Option<Box<Asked>>,
     /// Why it ends, for the log.
     pub(super) ending: Option<Box<str>>,
 }
@@ -119,6 +124,7 @@ impl Connection {
             scratch: Vec::new(),
             is_ahead: false,
             others_until: Time(0),
+            asked: None,
             ending: None,
             settings,
         }
@@ -197,8 +203,7 @@ impl Connection {
         match op {
             ClientOp::Publish(message) => {
                 *streak = found;
-                self.publish(turn, &message, streak)?;
-                return Ok(!turn.engine.is_step_over());
+                return Ok(self.publish(turn, &message, streak) && !turn.engine.is_step_over());
             }
             ClientOp::Subscribe { subject, group, sid } => {
                 self.subscribe(turn, subject, group, sid);
@@ -390,6 +395,12 @@ impl Session for Connection {
         if self.state == State::Waiting { self.log_in(turn, answer) } else { Ok(()) }
     }
 
+    fn surveyed<W: World>(&mut self, turn: &mut Turn<'_, W>, found: &Findings) {
+        if self.is_open() {
+            self.tell_findings(turn, found);
+        }
+    }
+
     fn unheard<W: World>(&mut self, turn: &mut Turn<'_, W>, subject: &str, reply: &str) {
         if self.is_open() {
             self.unanswered(turn, subject, reply.as_bytes());
@@ -399,7 +410,7 @@ impl Session for Connection {
     #[inline]
     fn is_waiting(&self) -> bool {
         let owes_much = self.has_left && self.pongs_owed >= PONGS_OWED_MAX;
-        self.state == State::Waiting || owes_much
+        self.state == State::Waiting || self.asked.is_some() || owes_much
     }
 
     /// Direct messages are not stored; what a queue catches is as good as its disk.

@@ -2,7 +2,7 @@
 //! connections whose bytes are given and taken by hand.
 
 use crate::{Authentication, Close, Credentials, Identity, Outlet, Peer, Session, Turn, World};
-use crate::{amqp091, nats, read_headers};
+use crate::{Figures, Findings, Survey, SurveyRow, Traffic, amqp091, nats, read_headers};
 use angarium_engine::{
     Confirm, ConnectionId, Delivery, Effects, Engine, Heard, Listen, Load, Options, Position,
     Refusal, Reply, Request, Returned, SessionId, Time,
@@ -22,6 +22,7 @@ pub(crate) struct Surroundings {
     outlets: Vec<Outlet>,
     replies: VecDeque<(SessionId, Result<Reply, Refusal>)>,
     logins: VecDeque<(ConnectionId, Credentials)>,
+    surveys: VecDeque<(ConnectionId, Survey)>,
     refused: Vec<String>,
     records: BTreeMap<Position, Vec<u8>>,
     loads: VecDeque<Load>,
@@ -75,6 +76,9 @@ impl World for Surroundings {
     fn ahead(&mut self, _: ConnectionId, _: bool) {}
     fn authenticate(&mut self, connection: ConnectionId, credentials: Credentials) {
         self.logins.push_back((connection, credentials));
+    }
+    fn survey(&mut self, connection: ConnectionId, survey: Survey) {
+        self.surveys.push_back((connection, survey));
     }
     fn login_refused(&mut self, why: String) {
         self.refused.push(why);
@@ -263,6 +267,13 @@ impl Host {
                     self.ended(number, close.reason);
                 }
             }
+            while let Some((id, survey)) = self.world.surveys.pop_front() {
+                idle = false;
+                let found = self.look_around(&survey);
+                self.with(id.0 as usize, |session, turn| {
+                    of_any!(session, inner => inner.surveyed(turn, &found));
+                });
+            }
             while let Some((session, reply)) = self.world.replies.pop_front() {
                 idle = false;
                 let number = session.connection.0 as usize;
@@ -352,6 +363,38 @@ impl Host {
     /// Takes what was written to a connection.
     pub(crate) fn output(&mut self, number: usize) -> Vec<u8> {
         std::mem::take(&mut self.world.outlets[number].bytes)
+    }
+
+    /// What a survey finds, of the clients here; what is counted of each is made up from its number.
+    fn look_around(&self, survey: &Survey) -> Findings {
+        let mut found = Findings::default();
+        for (number, client) in (1..).zip(&self.clients) {
+            let info = of_any!(&client.session, inner => inner.info());
+            if info.vhost != survey.vhost || survey.user.as_ref().is_some_and(|it| it != info.user)
+            {
+                continue;
+            }
+            let traffic = Traffic {
+                subjects: number,
+                messages_received: 10 * number,
+                messages_sent: 20 * number,
+                bytes_received: 100 * number,
+                bytes_sent: 200 * number,
+            };
+            found.connections += 1;
+            found.traffic.add(&traffic);
+            found.rows.push(SurveyRow {
+                figures: Figures { number, connected_at: START, unsent_bytes: 7, traffic },
+                protocol: info.protocol,
+                address: info.peer.address.clone(),
+                user: info.user.to_owned(),
+                client: info.client.clone(),
+                subjects: vec!["a.*".to_owned(); usize::from(survey.with_subjects)],
+            });
+        }
+        let mut all = Findings::default();
+        all.merge(found, survey);
+        all
     }
 
     /// Takes what the log is to say of refused logins.

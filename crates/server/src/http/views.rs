@@ -260,6 +260,8 @@ pub(super) fn connections(shard: &mut Shard) -> Vec<Value> {
             "name": session.client.connection_name,
             "heartbeat_s": session.heartbeat_seconds,
             "age_s": connection.age.as_secs(),
+            "received_messages": connection.received_messages,
+            "sent_messages": connection.sent_messages,
             "received_bytes": connection.received_bytes,
             "sent_bytes": connection.sent_bytes,
             "unsent_bytes": connection.unsent_bytes,

@@ -196,6 +196,110 @@ fn who_it_is_is_told_to_whom_asks_and_to_nobody_else() {
     ));
 }
 
+/// A client asks with these options which connections there are: what the answer says behind who gives it.
+#[track_caller]
+fn check_asked(subject: &str, options: &str, expected: &str) {
+    let server = "{\"server\":{\"name\":\"angarium\",\"host\":\"0.0.0.0\",\"id\":\"ANGARIUM\",\
+                  \"ver\":\"2.12.0\",\"jetstream\":false},";
+    let answer = match expected {
+        "" => String::new(),
+        expected => {
+            let answer = format!("{server}{expected}");
+            format!("< MSG me 1 {}|{answer}", answer.len())
+        }
+    };
+    check(&format!(
+        "> SUB me 1
+         A> 1 queue.declare queue=q
+         A< 1 queue.declare-ok queue=q
+         > PUB {subject} me {}|{options}|PING
+         {answer}
+         < PONG
+         < INFO connect_info account=/",
+        options.len()
+    ));
+}
+
+#[test]
+fn a_client_can_ask_which_connections_there_are() {
+    let data = "\"data\":{\"server_id\":\"ANGARIUM\",\"now\":\"2023-11-14T22:13:20.000000Z\",";
+    let row = |cid: usize, kind: &str, more: &str| {
+        format!(
+            "{{\"cid\":{cid},\"kind\":\"Client\",\"type\":\"{kind}\",\"ip\":\"127.0.0.1\",\"port\":9,\
+             \"start\":\"2023-11-14T22:13:20.000000Z\",\"uptime\":\"0s\",\"pending_bytes\":7,\
+             \"in_msgs\":{},\"out_msgs\":{},\"in_bytes\":{},\"out_bytes\":{},\"subscriptions\":{cid}{more}}}",
+            10 * cid,
+            20 * cid,
+            100 * cid,
+            200 * cid
+        )
+    };
+    let page = |total: usize, offset: usize, limit: usize, rows: &[String]| {
+        format!(
+            "{data}\"num_connections\":{},\"total\":{total},\"offset\":{offset},\"limit\":{limit},\
+             \"connections\":[{}]}}}}",
+            rows.len(),
+            rows.join(",")
+        )
+    };
+    let (nats, amqp) = (row(1, "nats", ",\"lang\":\"test\""), row(2, "amqp 0-9-1", ""));
+    let both = [nats.clone(), amqp.clone()];
+    for subject in ["$SYS.REQ.ACCOUNT.PING.CONNZ", "$SYS.REQ.SERVER.PING.CONNZ"] {
+        check_asked(subject, "", &page(2, 0, 1_024, &both));
+    }
+    let connections = "$SYS.REQ.SERVER.PING.CONNZ";
+    let whose = ",\"lang\":\"test\",\"authorized_user\":\"guest\",\"account\":\"/\",\
+                 \"subscriptions_list\":[\"a.*\"]";
+    for (options, expected) in [
+        ("{\"limit\":1}", page(2, 0, 1, &both[..1])),
+        ("{\"limit\":5,\"offset\":1,\"state\":0,\"x\":1}", page(2, 1, 5, &both[1..])),
+        ("{\"sort\":\"bytes_to\"}", page(2, 0, 1_024, &[amqp, nats])),
+        ("{\"state\":1}", page(0, 0, 1_024, &[])),
+        ("{\"user\":\"nobody\",\"cid\":0}", page(0, 0, 1_024, &[])),
+        (
+            "{\"auth\":true,\"subscriptions\":true,\"limit\":1,\"server_name\":\"gari\"}",
+            page(2, 0, 1, &[row(1, "nats", whose)]),
+        ),
+        (
+            "{\"sort\":\"rtt\"}",
+            "\"error\":{\"code\":500,\"description\":\"invalid sorting option: rtt\"}}".to_owned(),
+        ),
+        (
+            "{\"limit\":\"1\"}",
+            "\"error\":{\"code\":400,\"description\":\"the option \\\"limit\\\" has a value of \
+             another type\"}}"
+                .to_owned(),
+        ),
+        (
+            "x",
+            "\"error\":{\"code\":400,\"description\":\"the options are not a JSON object\"}}"
+                .to_owned(),
+        ),
+        ("{\"server_name\":\"other\"}", String::new()),
+        ("{\"tags\":[\"a\"]}", String::new()),
+    ] {
+        check_asked(connections, options, &expected);
+    }
+    let sums = "\"sent\":{\"msgs\":60,\"bytes\":600},\"received\":{\"msgs\":30,\"bytes\":300}";
+    let account = format!(
+        "{{\"acc\":\"/\",\"name\":\"/\",\"conns\":2,\"leafnodes\":0,\"total_conns\":2,\
+         \"num_subscriptions\":3,{sums},\"slow_consumers\":0}}"
+    );
+    let statistics = format!("{data}\"account_statz\":[{account}]}}}}");
+    check_asked("$SYS.REQ.ACCOUNT.PING.STATZ", "", &statistics);
+}
+
+#[test]
+fn who_may_not_publish_may_not_ask() {
+    check_raw(
+        "> CONNECT {\"verbose\":false,\"user\":\"reader\",\"pass\":\"reader\"}
+         < INFO
+         > SUB me 1
+         > PUB $SYS.REQ.SERVER.PING.CONNZ me 0|
+         < -ERR 'Permissions Violation for Publish to \"$SYS.REQ.SERVER.PING.CONNZ\"'",
+    );
+}
+
 #[test]
 fn pings_are_answered_and_the_first_one_with_info() {
     check(

@@ -80,6 +80,28 @@ async def streams_are_declined(world):
         raise AssertionError("streams are not offered")
 
 
+@case()
+async def a_client_can_ask_which_connections_there_are(world):
+    client, other = await world.connect(), await world.connect()
+    subject = world.name()
+    await other.subscribe(subject)
+    await settle(other)
+    for number in range(3):
+        await client.publish(subject, b"%d" % number)
+    options = json.dumps({"subscriptions": True, "filter_subject": subject}).encode()
+    for asked in ("$SYS.REQ.SERVER.PING.CONNZ", "$SYS.REQ.ACCOUNT.PING.CONNZ"):
+        answer = json.loads((await client.request(asked, options, timeout=PATIENCE_S)).data)
+        (row,) = answer["data"]["connections"]
+        assert row["cid"] == other.client_id, row
+        assert row["subscriptions_list"] == [subject], row
+        assert (row["in_msgs"], row["out_msgs"]) == (0, 3), row
+    question = "$SYS.REQ.ACCOUNT.PING.STATZ"
+    answer = json.loads((await client.request(question, b"", timeout=PATIENCE_S)).data)
+    (account,) = answer["data"]["account_statz"]
+    assert account["conns"] >= 2 and account["num_subscriptions"] >= 2, account
+    assert account["received"]["msgs"] >= 3 and account["sent"]["msgs"] >= 3, account
+
+
 @case(ours=True)
 async def a_client_can_ask_who_it_is(world):
     client = await world.connect()
