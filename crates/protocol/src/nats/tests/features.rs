@@ -286,7 +286,9 @@ fn a_client_can_ask_which_connections_there_are() {
          \"num_subscriptions\":3,{sums},\"slow_consumers\":0}}"
     );
     let statistics = format!("{data}\"account_statz\":[{account}]}}}}");
-    check_asked("$SYS.REQ.ACCOUNT.PING.STATZ", "", &statistics);
+    for options in ["", "{\"accounts\":[\"/\"],\"user\":\"nobody\",\"sort\":\"rtt\"}"] {
+        check_asked("$SYS.REQ.ACCOUNT.PING.STATZ", options, &statistics);
+    }
 }
 
 #[test]
