@@ -5,6 +5,7 @@
 //! could have them go where it may not publish itself.
 
 use super::codec::Publish;
+use super::publish::published;
 use super::session::Connection;
 use super::settings::Settings;
 use super::{mapping, subject};
@@ -74,14 +75,7 @@ impl Connection {
         self.done(turn);
         self.scratch.clear();
         mapping::put_properties(&mut self.scratch, message.reply, message.headers);
-        let content = Content {
-            format: Format::Nats,
-            properties: &self.scratch,
-            body: message.body,
-            persistent: true,
-            priority: 0,
-            ttl: None,
-        };
+        let content = published(&self.scratch, message.body);
         // The next one is to come here too.
         let subject = std::mem::take(&mut self.subject);
         let emit = Emit { subject: &subject, echo: self.wishes.echo, asks: false, content };

@@ -35,15 +35,7 @@ impl Connection {
         self.done(turn);
         self.scratch.clear();
         mapping::put_properties(&mut self.scratch, message.reply, message.headers);
-        let content = Content {
-            format: Format::Nats,
-            properties: &self.scratch,
-            body: message.body,
-            // A queue that catches it keeps it as well as it can.
-            persistent: true,
-            priority: 0,
-            ttl: None,
-        };
+        let content = published(&self.scratch, message.body);
         let asks = self.wishes.no_responders && !message.reply.is_empty();
         let emit = Emit { subject: &self.subject, echo: self.wishes.echo, asks, content };
         match turn.engine.emit_next(turn.now, self.session(), &emit, streak, turn.world) {
@@ -195,5 +187,19 @@ impl Connection {
             body: &[],
         };
         message.write(self.out(turn));
+    }
+}
+
+/// A message as its publisher sent it.
+#[inline]
+pub(super) fn published<'a>(properties: &'a [u8], body: &'a [u8]) -> Content<'a> {
+    Content {
+        format: Format::Nats,
+        properties,
+        body,
+        // A queue that catches it keeps it as well as it can.
+        persistent: true,
+        priority: 0,
+        ttl: None,
     }
 }
