@@ -2,6 +2,9 @@
 //! from one that is alone, for whom every read and every wake-up of its receivers counts. If its messages
 //! are large it is more still: the fewer there are in so many bytes, the shorter is the turn.
 //!
+//! Where most of the others send little at a time, all of it waits for what is read at once from the few who
+//! send as much as they can: those get less.
+//!
 //! Where many receive what one sends, less is more: what lies ready for all of them is to fit the
 //! processor's cache until it is sent. Too little, and sending costs more than that.
 
@@ -16,6 +19,14 @@ pub(super) const SHARE_BYTES_MAX: usize = 248 << 10;
 const LARGE_BYTES: u64 = 512;
 /// And from one that sends to many.
 const SHARE_BYTES_MIN: usize = 32 << 10;
+/// And where many send little: what their messages wait for is half as long.
+const SHARE_BYTES_AMONG: usize = 32 << 10;
+/// Nobody who sends as much as it can brings less at once.
+const LITTLE_BYTES: usize = 8 << 10;
+/// So many small reads for each other one, and many send little: more than acknowledge what that brings.
+const LITTLE_READS: u16 = 8;
+/// So far the small reads are counted: what was before is forgotten.
+const LITTLE_MAX: u16 = 32 * LITTLE_READS;
 /// So many reads in a row from one client, and it is alone.
 const READS_ALONE: u8 = 32;
 /// So many receivers of one client are few.
@@ -31,6 +42,8 @@ pub(super) struct Share {
     reads: u8,
     /// How often in this turn.
     reads_in_turn: usize,
+    /// Small reads beyond [`LITTLE_READS`] for each other one.
+    little: u16,
     /// How many were sent to for each read, in the last turn with any.
     receivers: usize,
     /// Bytes read in this turn.
@@ -50,6 +63,8 @@ impl Share {
         self.last = slot;
         if self.receivers > SOME {
             SHARE_BYTES_MIN
+        } else if self.little > LITTLE_MAX / 2 {
+            SHARE_BYTES_AMONG
         } else if self.receivers > FEW || self.reads < READS_ALONE {
             SHARE_BYTES
         } else if self.are_large {
@@ -63,6 +78,11 @@ impl Share {
     #[inline]
     pub(super) fn received(&mut self, bytes: usize) {
         self.bytes_in_turn += bytes as u64;
+        self.little = if bytes < LITTLE_BYTES {
+            (self.little + 1).min(LITTLE_MAX)
+        } else {
+            self.little.saturating_sub(LITTLE_READS)
+        };
     }
 
     /// A turn ends in which so many clients are sent to; `messages` came from clients since the beginning.
@@ -83,7 +103,8 @@ impl Share {
 #[cfg(test)]
 mod tests {
     use super::{FEW, READS_ALONE, SHARE_BYTES, SHARE_BYTES_ALONE, SHARE_BYTES_MIN};
-    use super::{LARGE_BYTES, SHARE_BYTES_MAX, SOME, Share};
+    use super::{LARGE_BYTES, LITTLE_BYTES, LITTLE_READS, SHARE_BYTES_AMONG, SHARE_BYTES_MAX};
+    use super::{SOME, Share};
 
     /// What the last of these clients gets, read from in this order.
     #[track_caller]
@@ -133,6 +154,38 @@ mod tests {
         check(1, SOME + 1, SHARE_BYTES_MIN);
         check(10, 50, SHARE_BYTES);
         check(10, 1_000, SHARE_BYTES_MIN);
+    }
+
+    #[test]
+    fn one_that_sends_much_gets_less_among_many_that_send_little() {
+        let check = |small: u16, small_bytes: usize, bytes: usize| {
+            let mut share = Share::default();
+            let mut last = 0;
+            for _ in 0..1_000 {
+                for slot in 1..=usize::from(small) {
+                    share.of(slot);
+                    share.received(small_bytes);
+                }
+                last = share.of(0);
+                share.received(last);
+            }
+            assert_eq!(last, bytes, "among {small} with {small_bytes} bytes each");
+        };
+        check(LITTLE_READS + 1, 1_000, SHARE_BYTES_AMONG);
+        check(20, LITTLE_BYTES - 1, SHARE_BYTES_AMONG);
+        check(20, LITTLE_BYTES, SHARE_BYTES);
+        // These may be acknowledgements of what the one sends.
+        check(LITTLE_READS, 1_000, SHARE_BYTES);
+        check(0, 0, SHARE_BYTES_ALONE);
+    }
+
+    #[test]
+    fn once_those_who_send_little_have_gone_it_gets_more() {
+        let mut share = Share::default();
+        (0..1_000).for_each(|_| share.received(100));
+        assert_eq!(share.of(0), SHARE_BYTES_AMONG);
+        (0..1_000).for_each(|_| share.received(SHARE_BYTES));
+        assert_eq!(share.of(0), SHARE_BYTES);
     }
 
     #[test]
