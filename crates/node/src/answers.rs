@@ -56,7 +56,9 @@ impl Node {
             self.hand_reply(now, session, reply);
         }
         self.take_credentials(now);
-        let is_asked = !self.world.surveys.is_empty();
-        (is_asked && self.take_surveys(now)) || has_answered
+        if !self.world.surveys.is_empty() {
+            self.take_surveys();
+        }
+        has_answered
     }
 }

@@ -129,7 +129,7 @@ impl Node {
             stopping: None,
             operators: Operators::default(),
             verifications: VecDeque::new(),
-            surveys: Surveys::new(),
+            surveys: Surveys::default(),
             resumable: Vec::new(),
             resting: Vec::new(),
             arrivals: VecDeque::new(),
@@ -346,6 +346,9 @@ impl Node {
         self.world.begin_call();
         self.take_arrivals(now);
         self.answer(now);
+        if self.surveys.are_looked_for() {
+            self.look_on(now);
+        }
         self.resumable.append(&mut self.resting);
         while let Some(id) = self.resumable.pop() {
             self.drive_carry(now, id);
@@ -374,6 +377,7 @@ impl Node {
             || !self.resumable.is_empty()
             || !self.resting.is_empty()
             || !self.arrivals.is_empty()
+            || self.surveys.are_looked_for()
             || self.world.spill.has_stirred()
     }
 

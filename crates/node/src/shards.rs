@@ -77,8 +77,7 @@ impl Node {
             }
             Word::Survey { connection, serial } => {
                 let Some(Value::Survey(survey)) = values.pop_front() else { return };
-                let found = Value::Findings(Box::new(self.look_around(now, &survey)));
-                self.world.mesh.say_with(from, &Word::Surveyed { connection, serial }, found);
+                self.surveys.look_for(from, (connection, serial), *survey);
             }
             Word::Surveyed { connection, serial } => {
                 let Some(Value::Findings(found)) = values.pop_front() else { return };

@@ -29,4 +29,6 @@ pub use properties::{amended, read_headers};
 pub use session::{
     Authentication, Close, Credentials, Identity, Outlet, Peer, Protocol, Session, Turn, World,
 };
-pub use survey::{Figures, Findings, Order, SUBJECT_BYTES_MAX, Survey, SurveyRow, Traffic};
+pub use survey::{
+    Figures, Findings, Order, PlaceInOrder, SUBJECT_BYTES_MAX, Survey, SurveyRow, Traffic,
+};

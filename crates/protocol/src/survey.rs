@@ -122,10 +122,13 @@ impl Traffic {
     }
 }
 
+/// What orders a connection among others: the least comes first.
+pub type PlaceInOrder = (Reverse<u64>, Time, u64);
+
 impl Order {
-    /// What orders a connection among others: the least comes first.
+    /// Where a connection comes.
     #[must_use]
-    pub fn key(self, figures: &Figures) -> (Reverse<u64>, Time, u64) {
+    pub fn key(self, figures: &Figures) -> PlaceInOrder {
         let Figures { number, connected_at, unsent_bytes, traffic } = *figures;
         let most = match self {
             Order::Number | Order::Oldest => 0,

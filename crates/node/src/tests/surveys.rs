@@ -97,3 +97,31 @@ fn who_has_asked_and_gone_is_not_answered_and_nobody_in_its_place() {
     // What it had said behind that is not said any more.
     assert_eq!(broker.heard("c0"), "");
 }
+
+#[test]
+fn nobody_waits_for_a_survey_of_very_many() {
+    for shards in [1, 2] {
+        let mut broker = Broker::new(shards);
+        for at in 0..3_000 {
+            broker.connect(&format!("c{at}"), 0);
+        }
+        broker.say("c0", "SUB me 1\r\n");
+        broker.heard("c0");
+        broker.send("c0", "PUB $SYS.REQ.SERVER.PING.CONNZ me 0\r\n\r\n");
+        broker.turn();
+        // What others ask meanwhile is answered.
+        broker.heard("c1");
+        broker.send("c1", "PING\r\n");
+        broker.turn();
+        assert_eq!(broker.heard("c1"), "PONG\r\n", "{shards}");
+        assert_eq!(broker.heard("c0"), "", "{shards}");
+        // One that was seen goes, and another client has its slot.
+        broker.replace("c900", "other");
+        broker.settle_down();
+        let answer = broker.heard("c0");
+        assert_eq!(numbers(&answer, "total"), [3_000], "{shards}");
+        let listed = numbers(&answer, "cid");
+        assert_eq!(listed.len(), 1_023, "{shards}");
+        assert!(listed.is_sorted() && broker.listed().is_superset(&listed.into_iter().collect()));
+    }
+}
