@@ -5,6 +5,7 @@
 
 use angarium_sim::random::Random;
 use angarium_sim::run;
+use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -20,7 +21,9 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     if let ["--history", seed] = words.as_slice() {
-        print!("{}", run::history(seed.parse().unwrap_or_default()));
+        let history = run::history(seed.parse().unwrap_or_default());
+        // Whoever reads it may have read enough before its end.
+        let _ = std::io::stdout().write_all(history.as_bytes());
         return ExitCode::SUCCESS;
     }
     let number = |word: &str| word.parse::<u64>().ok();
