@@ -1,6 +1,7 @@
 //! Several direct messages at once for one connection after the other: what one was sent is copied for the
 //! next one where that is called the same, as it is for most.
 
+use crate::audience::Hearer;
 use crate::world::World;
 use angarium_engine::{ConnectionId, Delivery};
 use angarium_protocol::Protocol;
@@ -68,6 +69,7 @@ impl World {
         {
             return false;
         }
+        self.hearer = Some(Hearer::Connection(connection));
         if let Some((other, range)) = self.burst.same(delivery) {
             self.touch(connection);
             let both = self.egress.get_disjoint_mut([other.0 as usize, slot]);

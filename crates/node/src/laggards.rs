@@ -1,9 +1,10 @@
 //! Direct messages for connections that are too far behind, each by its policy.
 
+use crate::audience::Hearer;
 use crate::egress::{Egress, Whose};
 use crate::node::Node;
 use crate::spill::{Next, PASSED_MAX, SpillDone, SpillJob, SpillLoss, SpillStats, SpillStore};
-use crate::world::{Behind, World};
+use crate::world::World;
 use angarium_engine::{ConnectionId, Delivery, Engine, Heard, Laggard, SessionId, Time};
 use angarium_protocol::Session;
 
@@ -74,9 +75,10 @@ impl World {
         let connection = delivery.session.connection;
         self.touch(connection).deliver(delivery);
         if unsent < self.egress_bytes_max {
+            self.hearer = Some(Hearer::Connection(connection));
             return Heard::Well;
         }
-        self.crowded = Some(Behind::Connection(connection));
+        self.crowded = Some(Hearer::Connection(connection));
         Heard::Crowded
     }
 

@@ -9,6 +9,7 @@
 mod administration;
 mod answers;
 mod arriving;
+mod audience;
 mod burst;
 mod connection;
 mod credentials;

@@ -195,7 +195,7 @@ impl Node {
     ) {
         let is_own = origin == self.options.shard;
         if reached.crowded && is_own {
-            self.world.ahead(publisher, false);
+            self.world.ahead(now, publisher, false);
         } else if reached.crowded {
             self.world.hold_elsewhere(now, origin, publisher);
         } else if reached.listeners > 0 && !is_own {

@@ -3,6 +3,7 @@
 //! Effects are carried out the moment the engine calls them, in memory: a delivery is written into
 //! its connection's outlet, a record into the journal's batch. The host moves bytes and blocks.
 
+use crate::audience::Hearer;
 use crate::burst::Burst;
 use crate::egress::{Egress, Publisher};
 use crate::mesh::Mesh;
@@ -45,14 +46,6 @@ pub(crate) struct Answer {
     pub(crate) after: u64,
 }
 
-/// Who is behind with what it is sent.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Behind {
-    Connection(ConnectionId),
-    /// Somebody there, or the shard itself.
-    Shard(ShardId),
-}
-
 /// The surroundings of engine and sessions.
 #[derive(Debug)]
 pub(crate) struct World {
@@ -68,7 +61,9 @@ pub(crate) struct World {
     /// What was last written of several messages at once.
     pub(crate) burst: Burst,
     /// Who was last found to have much unsent.
-    pub(crate) crowded: Option<Behind>,
+    pub(crate) crowded: Option<Hearer>,
+    /// Who was last handed a direct message and had not.
+    pub(crate) hearer: Option<Hearer>,
     /// Connections that were too far behind and are to be ended, each once.
     pub(crate) laggards: Vec<ConnectionId>,
     /// Connections that have become too slow since the last turn.
@@ -114,6 +109,7 @@ impl World {
             held_briefly: Vec::new(),
             burst: Burst::default(),
             crowded: None,
+            hearer: None,
             laggards: Vec::new(),
             lagging: Vec::new(),
             spill: Spill::new(options.spill.clone(), options.shard, options.shards),
@@ -180,7 +176,7 @@ impl World {
 
     /// All who have heard a message of another shard's publisher have much unsent: it is to wait.
     pub(crate) fn hold_elsewhere(&mut self, now: Time, shard: ShardId, publisher: ConnectionId) {
-        let Some(Behind::Connection(behind)) = self.crowded.take() else { return };
+        let Some(Hearer::Connection(behind)) = self.crowded.take() else { return };
         let egress = &mut self.egress[behind.0 as usize];
         if !egress.is_stalled() && self.mesh.hold(shard, publisher) {
             let publisher_there = Publisher::There(shard, publisher);
@@ -299,8 +295,11 @@ impl Effects for World {
 
     fn forward_burst(&mut self, to: Shards, forward: &Forward<'_>, bodies: &[&[u8]]) -> Heard {
         let heard = self.mesh.forward(to, forward, bodies);
-        if heard == Heard::Crowded {
-            self.crowded = to.into_iter().next().map(Behind::Shard);
+        let shard = to.into_iter().next().map(Hearer::Shard);
+        match heard {
+            Heard::Crowded => self.crowded = shard,
+            Heard::Well => self.hearer = shard,
+            Heard::Missed => {}
         }
         heard
     }
@@ -406,14 +405,23 @@ impl ProtocolWorld for World {
         self.egress[connection.0 as usize].spooled.is_some()
     }
 
-    fn ahead(&mut self, publisher: ConnectionId, has_others: bool) {
+    #[inline]
+    fn kept_up(&mut self, now: Time, publisher: ConnectionId) {
+        self.egress[publisher.0 as usize].audience.heard(now, self.hearer.take());
+    }
+
+    fn ahead(&mut self, now: Time, publisher: ConnectionId, has_others: bool) {
         let slot = publisher.0 as usize;
-        match self.crowded.take() {
-            Some(Behind::Connection(behind)) if behind != publisher && !self.held[slot] => {
+        let behind = self.crowded.take();
+        let audience = self.egress[slot].audience;
+        let has_others =
+            has_others || behind.is_some_and(|behind| audience.has_other_than(now, behind));
+        match behind {
+            Some(Hearer::Connection(behind)) if behind != publisher && !self.held[slot] => {
                 let egress = &mut self.egress[behind.0 as usize];
                 self.held[slot] = egress.hold(Publisher::Here(publisher));
             }
-            Some(Behind::Shard(behind)) if !self.held[slot] => {
+            Some(Hearer::Shard(behind)) if !self.held[slot] => {
                 self.mesh.wait_for(behind, publisher);
                 self.held[slot] = true;
             }

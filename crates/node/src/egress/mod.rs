@@ -11,6 +11,7 @@ mod tests;
 
 use self::oldest::Droppable;
 use self::piece::Piece;
+use crate::audience::Audience;
 use crate::episodes::Lag;
 use crate::guest::Guest;
 use angarium_engine::{ConnectionId, Laggard, ShardId};
@@ -84,6 +85,8 @@ pub(crate) struct Egress {
     pub(crate) delivered: u64,
     /// It has asked other shards for something that they need not answer, but may.
     pub(crate) is_owed: bool,
+    /// Who hears what it publishes.
+    pub(crate) audience: Audience,
     /// Something of it was sent since [`Egress::look_for_stall`].
     has_moved: bool,
 }

@@ -69,6 +69,35 @@ fn a_publisher_that_others_hear_waits_for_nobody_long() {
     }
 }
 
+/// A publisher sends to one who stops reading, and before and after each of its messages to one who reads on:
+/// it waits for a moment at most, the first time too.
+fn check_first_wait(slow: usize, quick: usize) {
+    let mut broker = Broker::new(3);
+    broker.connect("p", 0);
+    broker.play(&format!("slow@{slow}> SUB s 1"));
+    broker.play(&format!("quick@{quick}> SUB q 1"));
+    broker.set_deaf("slow", true);
+    let message = format!("PUB s 1000\r\n{}\r\n", "x".repeat(1000));
+    let mut moments = 0;
+    for _ in 0..3 * EGRESS_BYTES_MAX / 1000 {
+        broker.say("p", "PUB q 1\r\nx\r\n");
+        broker.say("p", &message);
+        if !broker.is_read("p") {
+            moments += 1;
+            broker.pass(Duration::from_millis(2));
+        }
+        assert!(broker.is_read("p"), "{slow} {quick}");
+    }
+    assert!(moments > 0, "{slow} {quick}");
+}
+
+#[test]
+fn a_publisher_that_others_have_heard_waits_for_nobody_long() {
+    for (slow, quick) in [(0, 0), (0, 1), (1, 0), (1, 2)] {
+        check_first_wait(slow, quick);
+    }
+}
+
 #[test]
 fn a_publisher_goes_on_when_those_who_were_behind_have_gone() {
     let mut broker = Broker::new(2);

@@ -96,8 +96,11 @@ impl Connection {
     fn note_reached<W: World>(&mut self, turn: &mut Turn<'_, W>, reached: Reached) {
         if reached.crowded {
             self.heard_late(turn);
-        } else if self.is_ahead && reached.listeners > 0 {
-            self.heard_well(turn);
+        } else if reached.listeners > 0 {
+            turn.world.kept_up(turn.now, self.id);
+            if self.is_ahead {
+                self.heard_well(turn);
+            }
         }
     }
 
@@ -105,7 +108,7 @@ impl Connection {
     #[cold]
     fn heard_late<W: World>(&mut self, turn: &mut Turn<'_, W>) {
         self.is_ahead = true;
-        turn.world.ahead(self.id, turn.now < self.others_until);
+        turn.world.ahead(turn.now, self.id, turn.now < self.others_until);
     }
 
     /// Somebody hears it well. In between nothing was sent to those who were behind: it is another one.
@@ -113,7 +116,7 @@ impl Connection {
     fn heard_well<W: World>(&mut self, turn: &mut Turn<'_, W>) {
         self.is_ahead = false;
         self.others_until = turn.now.plus(OTHERS);
-        turn.world.ahead(self.id, true);
+        turn.world.ahead(turn.now, self.id, true);
     }
 
     /// It was not done after all: what was said since `before` is taken back.

@@ -1,0 +1,82 @@
+//! Who hears what a connection publishes, as far as it matters when one of them is behind: whether there are
+//! others, for whom its publisher is not to wait.
+//!
+//! Knows two at a time. Most publishers have always the same listeners, and then nothing is written.
+
+use angarium_engine::{ConnectionId, ShardId, Time};
+use std::time::Duration;
+
+/// How long one that heard something is remembered after the publisher went over to others.
+const REMEMBERED: Duration = Duration::from_secs(10);
+
+/// Who hears a direct message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hearer {
+    Connection(ConnectionId),
+    /// Somebody there, or the shard itself.
+    Shard(ShardId),
+}
+
+/// Those who heard a publisher well: the last of those who got its last message, and the last other one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Audience {
+    last: Option<Hearer>,
+    before: Option<Hearer>,
+    /// When the one before was the last one.
+    until: Time,
+}
+
+impl Audience {
+    /// The publisher's message was heard well by this one, among others perhaps.
+    #[inline]
+    pub(crate) fn heard(&mut self, now: Time, hearer: Option<Hearer>) {
+        if self.last != hearer && hearer.is_some() {
+            self.before = std::mem::replace(&mut self.last, hearer);
+            self.until = now;
+        }
+    }
+
+    /// Whether another one than this has heard the publisher well of late.
+    pub(crate) fn has_other_than(&self, now: Time, behind: Hearer) -> bool {
+        let is_other = |hearer: Option<Hearer>| hearer.is_some_and(|hearer| hearer != behind);
+        let is_remembered = now.since(self.until) < REMEMBERED;
+        is_other(self.last) || (is_remembered && is_other(self.before))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STALLED: Hearer = Hearer::Connection(ConnectionId(1));
+    const HEALTHY: Hearer = Hearer::Connection(ConnectionId(2));
+    const ELSEWHERE: Hearer = Hearer::Shard(ShardId(1));
+
+    /// What is known a moment after these heard the publisher, at these seconds, if then one is behind.
+    #[track_caller]
+    fn check(heard: &[(u64, Hearer)], now_s: u64, has_others: bool) {
+        let mut audience = Audience::default();
+        for (at_s, hearer) in heard {
+            audience.heard(Time(at_s * 1_000_000), Some(*hearer));
+        }
+        assert_eq!(audience.has_other_than(Time(now_s * 1_000_000), STALLED), has_others);
+    }
+
+    #[test]
+    fn whoever_is_the_only_one_has_no_others() {
+        check(&[], 20, false);
+        check(&[(20, STALLED), (20, STALLED), (21, STALLED)], 21, false);
+    }
+
+    #[test]
+    fn others_are_remembered_for_a_while() {
+        for other in [HEALTHY, ELSEWHERE] {
+            check(&[(20, other)], 20, true);
+            check(&[(20, other), (20, STALLED)], 20, true);
+            check(&[(20, STALLED), (20, other)], 90, true);
+            check(&[(20, STALLED), (21, other), (22, STALLED)], 31, true);
+            check(&[(20, STALLED), (21, other), (22, STALLED)], 32, false);
+        }
+        check(&[(20, HEALTHY), (20, ELSEWHERE)], 90, true);
+    }
+}
