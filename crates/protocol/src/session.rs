@@ -110,7 +110,7 @@ pub trait World: Effects {
     /// All who hear what the connection emits have much unsent: the host may let it wait for them. For a
     /// moment only where others hear it well besides, who are not to wait for those.
     fn ahead(&mut self, now: Time, connection: ConnectionId, has_others: bool);
-    /// Somebody who hears what the connection emits has not.
+    /// Somebody who hears what the connection has just emitted keeps up with it.
     fn kept_up(&mut self, now: Time, connection: ConnectionId);
     /// Whether messages that were handed to the connection wait elsewhere than in its outlet. Once they
     /// do no longer, the host calls [`Session::caught_up`].
