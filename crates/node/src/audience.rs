@@ -17,11 +17,26 @@ pub(crate) enum Hearer {
     Shard(ShardId),
 }
 
+/// One of them in few bytes, since a group's messages are another member's each time: a connection by its
+/// slot, a shard counted from the end of the numbers, where there are no slots. Zero: nobody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Heard(u32);
+
+impl From<Hearer> for Heard {
+    #[inline]
+    fn from(hearer: Hearer) -> Heard {
+        match hearer {
+            Hearer::Connection(id) => Heard(id.0),
+            Hearer::Shard(shard) => Heard(u32::MAX - u32::from(shard.0)),
+        }
+    }
+}
+
 /// Those who heard a publisher well: the last of those who got its last message, and the last other one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Audience {
-    last: Option<Hearer>,
-    before: Option<Hearer>,
+    last: Heard,
+    before: Heard,
     /// When the one before was the last one.
     until: Time,
 }
@@ -29,8 +44,8 @@ pub(crate) struct Audience {
 impl Audience {
     /// The publisher's message was heard well by this one, among others perhaps.
     #[inline]
-    pub(crate) fn heard(&mut self, now: Time, hearer: Option<Hearer>) {
-        if self.last != hearer && hearer.is_some() {
+    pub(crate) fn heard(&mut self, now: Time, hearer: Heard) {
+        if self.last != hearer && hearer != Heard::default() {
             self.before = std::mem::replace(&mut self.last, hearer);
             self.until = now;
         }
@@ -38,7 +53,8 @@ impl Audience {
 
     /// Whether another one than this has heard the publisher well of late.
     pub(crate) fn has_other_than(&self, now: Time, behind: Hearer) -> bool {
-        let is_other = |hearer: Option<Hearer>| hearer.is_some_and(|hearer| hearer != behind);
+        let behind = Heard::from(behind);
+        let is_other = |hearer: Heard| hearer != Heard::default() && hearer != behind;
         let is_remembered = now.since(self.until) < REMEMBERED;
         is_other(self.last) || (is_remembered && is_other(self.before))
     }
@@ -57,7 +73,7 @@ mod tests {
     fn check(heard: &[(u64, Hearer)], now_s: u64, has_others: bool) {
         let mut audience = Audience::default();
         for (at_s, hearer) in heard {
-            audience.heard(Time(at_s * 1_000_000), Some(*hearer));
+            audience.heard(Time(at_s * 1_000_000), (*hearer).into());
         }
         assert_eq!(audience.has_other_than(Time(now_s * 1_000_000), STALLED), has_others);
     }

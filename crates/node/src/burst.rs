@@ -69,7 +69,7 @@ impl World {
         {
             return false;
         }
-        self.hearer = Some(Hearer::Connection(connection));
+        self.hearer = Hearer::Connection(connection).into();
         if let Some((other, range)) = self.burst.same(delivery) {
             self.touch(connection);
             let both = self.egress.get_disjoint_mut([other.0 as usize, slot]);

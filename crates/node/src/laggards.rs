@@ -75,7 +75,7 @@ impl World {
         let connection = delivery.session.connection;
         self.touch(connection).deliver(delivery);
         if unsent < self.egress_bytes_max {
-            self.hearer = Some(Hearer::Connection(connection));
+            self.hearer = Hearer::Connection(connection).into();
             return Heard::Well;
         }
         self.crowded = Some(Hearer::Connection(connection));

@@ -3,7 +3,7 @@
 //! Effects are carried out the moment the engine calls them, in memory: a delivery is written into
 //! its connection's outlet, a record into the journal's batch. The host moves bytes and blocks.
 
-use crate::audience::Hearer;
+use crate::audience::{self, Hearer};
 use crate::burst::Burst;
 use crate::egress::{Egress, Publisher};
 use crate::mesh::Mesh;
@@ -63,7 +63,7 @@ pub(crate) struct World {
     /// Who was last found to have much unsent.
     pub(crate) crowded: Option<Hearer>,
     /// Who was last handed a direct message and had not.
-    pub(crate) hearer: Option<Hearer>,
+    pub(crate) hearer: audience::Heard,
     /// Connections that were too far behind and are to be ended, each once.
     pub(crate) laggards: Vec<ConnectionId>,
     /// Connections that have become too slow since the last turn.
@@ -109,7 +109,7 @@ impl World {
             held_briefly: Vec::new(),
             burst: Burst::default(),
             crowded: None,
-            hearer: None,
+            hearer: audience::Heard::default(),
             laggards: Vec::new(),
             lagging: Vec::new(),
             spill: Spill::new(options.spill.clone(), options.shard, options.shards),
@@ -298,7 +298,7 @@ impl Effects for World {
         let shard = to.into_iter().next().map(Hearer::Shard);
         match heard {
             Heard::Crowded => self.crowded = shard,
-            Heard::Well => self.hearer = shard,
+            Heard::Well => self.hearer = shard.map(Into::into).unwrap_or_default(),
             Heard::Missed => {}
         }
         heard
@@ -407,7 +407,7 @@ impl ProtocolWorld for World {
 
     #[inline]
     fn kept_up(&mut self, now: Time, publisher: ConnectionId) {
-        self.egress[publisher.0 as usize].audience.heard(now, self.hearer.take());
+        self.egress[publisher.0 as usize].audience.heard(now, std::mem::take(&mut self.hearer));
     }
 
     fn ahead(&mut self, now: Time, publisher: ConnectionId, has_others: bool) {
