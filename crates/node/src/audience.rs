@@ -20,14 +20,14 @@ pub(crate) enum Hearer {
 /// One of them in few bytes, since a group's messages are another member's each time: a connection by its
 /// slot, a shard counted from the end of the numbers, where there are no slots. Zero: nobody.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Heard(u32);
+pub(crate) struct HeardBy(u32);
 
-impl From<Hearer> for Heard {
+impl From<Hearer> for HeardBy {
     #[inline]
-    fn from(hearer: Hearer) -> Heard {
+    fn from(hearer: Hearer) -> HeardBy {
         match hearer {
-            Hearer::Connection(id) => Heard(id.0),
-            Hearer::Shard(shard) => Heard(u32::MAX - u32::from(shard.0)),
+            Hearer::Connection(id) => HeardBy(id.0),
+            Hearer::Shard(shard) => HeardBy(u32::MAX - u32::from(shard.0)),
         }
     }
 }
@@ -35,8 +35,8 @@ impl From<Hearer> for Heard {
 /// Those who heard a publisher well: the last of those who got its last message, and the last other one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Audience {
-    last: Heard,
-    before: Heard,
+    last: HeardBy,
+    before: HeardBy,
     /// When the one before was the last one.
     until: Time,
 }
@@ -44,8 +44,8 @@ pub(crate) struct Audience {
 impl Audience {
     /// The publisher's message was heard well by this one, among others perhaps.
     #[inline]
-    pub(crate) fn heard(&mut self, now: Time, hearer: Heard) {
-        if self.last != hearer && hearer != Heard::default() {
+    pub(crate) fn heard(&mut self, now: Time, hearer: HeardBy) {
+        if self.last != hearer && hearer != HeardBy::default() {
             self.before = std::mem::replace(&mut self.last, hearer);
             self.until = now;
         }
@@ -53,8 +53,8 @@ impl Audience {
 
     /// Whether another one than this has heard the publisher well of late.
     pub(crate) fn has_other_than(&self, now: Time, behind: Hearer) -> bool {
-        let behind = Heard::from(behind);
-        let is_other = |hearer: Heard| hearer != Heard::default() && hearer != behind;
+        let behind = HeardBy::from(behind);
+        let is_other = |hearer: HeardBy| hearer != HeardBy::default() && hearer != behind;
         let is_remembered = now.since(self.until) < REMEMBERED;
         is_other(self.last) || (is_remembered && is_other(self.before))
     }

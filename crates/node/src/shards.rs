@@ -195,7 +195,7 @@ impl Node {
     ) {
         let is_own = origin == self.options.shard;
         if reached.crowded && is_own {
-            self.world.ahead(now, publisher, false);
+            self.world.ahead(now, publisher);
         } else if reached.crowded {
             self.world.hold_elsewhere(now, origin, publisher);
         } else if reached.listeners > 0 && !is_own {

@@ -63,7 +63,7 @@ pub(crate) struct World {
     /// Who was last found to have much unsent.
     pub(crate) crowded: Option<Hearer>,
     /// Who was last handed a direct message and had not.
-    pub(crate) hearer: audience::Heard,
+    pub(crate) hearer: audience::HeardBy,
     /// Connections that were too far behind and are to be ended, each once.
     pub(crate) laggards: Vec<ConnectionId>,
     /// Connections that have become too slow since the last turn.
@@ -109,7 +109,7 @@ impl World {
             held_briefly: Vec::new(),
             burst: Burst::default(),
             crowded: None,
-            hearer: audience::Heard::default(),
+            hearer: audience::HeardBy::default(),
             laggards: Vec::new(),
             lagging: Vec::new(),
             spill: Spill::new(options.spill.clone(), options.shard, options.shards),
@@ -184,6 +184,15 @@ impl World {
             if self.mesh.has_others(now, shard, publisher) {
                 self.held_briefly.push(publisher_there);
             }
+        }
+    }
+
+    /// Others hear a publisher that waits: it waits for a moment only.
+    #[cold]
+    fn hold_briefly(&mut self, publisher: ConnectionId) {
+        let held = Publisher::Here(publisher);
+        if self.held_briefly.last() != Some(&held) {
+            self.held_briefly.push(held);
         }
     }
 
@@ -407,29 +416,30 @@ impl ProtocolWorld for World {
 
     #[inline]
     fn kept_up(&mut self, now: Time, publisher: ConnectionId) {
-        self.egress[publisher.0 as usize].audience.heard(now, std::mem::take(&mut self.hearer));
+        let slot = publisher.0 as usize;
+        self.egress[slot].audience.heard(now, std::mem::take(&mut self.hearer));
+        if self.held[slot] {
+            self.hold_briefly(publisher);
+        }
     }
 
-    fn ahead(&mut self, now: Time, publisher: ConnectionId, has_others: bool) {
+    #[cold]
+    fn ahead(&mut self, now: Time, publisher: ConnectionId) {
         let slot = publisher.0 as usize;
-        let behind = self.crowded.take();
-        let audience = self.egress[slot].audience;
-        let has_others =
-            has_others || behind.is_some_and(|behind| audience.has_other_than(now, behind));
+        let Some(behind) = self.crowded.take().filter(|_| !self.held[slot]) else { return };
         match behind {
-            Some(Hearer::Connection(behind)) if behind != publisher && !self.held[slot] => {
+            Hearer::Connection(behind) if behind == publisher => {}
+            Hearer::Connection(behind) => {
                 let egress = &mut self.egress[behind.0 as usize];
                 self.held[slot] = egress.hold(Publisher::Here(publisher));
             }
-            Some(Hearer::Shard(behind)) if !self.held[slot] => {
+            Hearer::Shard(behind) => {
                 self.mesh.wait_for(behind, publisher);
                 self.held[slot] = true;
             }
-            _ => {}
         }
-        let held = Publisher::Here(publisher);
-        if has_others && self.held[slot] && self.held_briefly.last() != Some(&held) {
-            self.held_briefly.push(held);
+        if self.held[slot] && self.egress[slot].audience.has_other_than(now, behind) {
+            self.hold_briefly(publisher);
         }
     }
 

@@ -107,9 +107,9 @@ pub type Authentication = Result<Identity, String>;
 pub trait World: Effects {
     /// Where output for a connection is written.
     fn outlet(&mut self, connection: ConnectionId) -> &mut Outlet;
-    /// All who hear what the connection emits have much unsent: the host may let it wait for them. For a
-    /// moment only where others hear it well besides, who are not to wait for those.
-    fn ahead(&mut self, now: Time, connection: ConnectionId, has_others: bool);
+    /// All who hear what the connection has just emitted have much unsent: the host may let it wait for them.
+    /// For a moment only where others hear it well besides, who are not to wait for those.
+    fn ahead(&mut self, now: Time, connection: ConnectionId);
     /// Somebody who hears what the connection has just emitted keeps up with it.
     fn kept_up(&mut self, now: Time, connection: ConnectionId);
     /// Whether messages that were handed to the connection wait elsewhere than in its outlet. Once they

@@ -7,10 +7,6 @@ use super::session::Connection;
 use super::{fault, mapping, subject};
 use crate::{Turn, World};
 use angarium_engine::{Burst, Content, Emit, Format, Reached, Refusal, RefusalKind, Streak};
-use std::time::Duration;
-
-/// How long somebody who hears a publisher well is remembered.
-const OTHERS: Duration = Duration::from_secs(10);
 
 impl Connection {
     /// Says whether the next operation may be taken.
@@ -93,30 +89,12 @@ impl Connection {
 
     /// Notes how those keep up who hear what it publishes.
     #[inline]
-    fn note_reached<W: World>(&mut self, turn: &mut Turn<'_, W>, reached: Reached) {
+    fn note_reached<W: World>(&self, turn: &mut Turn<'_, W>, reached: Reached) {
         if reached.crowded {
-            self.heard_late(turn);
+            turn.world.ahead(turn.now, self.id);
         } else if reached.listeners > 0 {
             turn.world.kept_up(turn.now, self.id);
-            if self.is_ahead {
-                self.heard_well(turn);
-            }
         }
-    }
-
-    /// All who hear the message have much unsent.
-    #[cold]
-    fn heard_late<W: World>(&mut self, turn: &mut Turn<'_, W>) {
-        self.is_ahead = true;
-        turn.world.ahead(turn.now, self.id, turn.now < self.others_until);
-    }
-
-    /// Somebody hears it well. In between nothing was sent to those who were behind: it is another one.
-    #[cold]
-    fn heard_well<W: World>(&mut self, turn: &mut Turn<'_, W>) {
-        self.is_ahead = false;
-        self.others_until = turn.now.plus(OTHERS);
-        turn.world.ahead(turn.now, self.id, true);
     }
 
     /// It was not done after all: what was said since `before` is taken back.

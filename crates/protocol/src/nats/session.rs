@@ -53,10 +53,6 @@ pub struct Connection {
     pub(super) subject: String,
     /// Properties of the message at hand, kept for its memory.
     pub(super) scratch: Vec<u8>,
-    /// Of what was published in this step, all who heard the last message had much unsent.
-    pub(super) is_ahead: bool,
-    /// Until when others than those who are behind are taken to hear what it publishes.
-    pub(super) others_until: Time,
     /// What it has asked about connections and is not answered yet.
     pub(super) asked: Option<Box<Asked>>,
     /// Why it ends, for the log.
@@ -122,8 +118,6 @@ impl Connection {
             pongs_owed: 0,
             subject: String::new(),
             scratch: Vec::new(),
-            is_ahead: false,
-            others_until: Time(0),
             asked: None,
             ending: None,
             settings,
@@ -326,7 +320,6 @@ impl Session for Connection {
 
     fn receive<W: World>(&mut self, turn: &mut Turn<'_, W>, input: &[u8]) -> Result<usize, Close> {
         self.heard = turn.now;
-        self.is_ahead = false;
         let (mut used, mut streak) = (0, None);
         let mut goes_on = !self.is_waiting();
         while goes_on && used < input.len() {
