@@ -3,6 +3,7 @@
 //!
 //! Knows bytes and numbers; what is in a message or in news is the engine's business.
 
+use crate::audience::Audience;
 use crate::options::Options;
 use crate::parcel::{
     Parcel, SessionName, ToHome, Value, Word, write_delivery, write_forward, write_in_row,
@@ -10,11 +11,9 @@ use crate::parcel::{
 };
 use angarium_engine::{
     Bound, ConnectionId, Delivery, Forward, Heard, Publish, Request, SessionId, ShardId, Shards,
-    Time,
 };
 use angarium_protocol::Survey;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::Duration;
+use std::collections::{BTreeSet, VecDeque};
 
 /// Bytes of messages on their way to a shard beyond which publishers wait for it.
 pub const UNDERWAY_BYTES_MAX: u64 = 4 << 20;
@@ -25,8 +24,6 @@ pub const PARCEL_BYTES: usize = 64 << 10;
 const ROOM_BYTES_MAX: usize = PARCEL_BYTES + (16 << 10);
 /// News that shards may not know yet before who tells more has to wait.
 const NEWS_UNDERWAY_MAX: u64 = 4_096;
-/// How long somebody who hears a publisher well is remembered.
-const OTHERS: Duration = Duration::from_secs(10);
 /// Of how much a listener may have unsent, the part that may be on its way to its shard before publishers of
 /// direct messages wait: there is to be room left for what comes until they hear that.
 const UNDERWAY_PART: u64 = 4;
@@ -59,9 +56,8 @@ struct Link {
     taken: u64,
     /// Its publishers that wait for some connection here.
     held: BTreeSet<ConnectionId>,
-    /// Those of its publishers that somebody here heard well while they waited for another one, and until
-    /// when that is remembered.
-    others: BTreeMap<ConnectionId, Time>,
+    /// Who here hears its publishers, by their slot there.
+    audiences: Vec<Audience>,
     /// Where its connections that use queues are at home, by their slot there.
     guests: Vec<Option<ConnectionId>>,
 }
@@ -94,6 +90,8 @@ pub(crate) struct Mesh {
     told_by: Vec<u64>,
     /// Connections of which not all know what they have told, in that order.
     unsettled: VecDeque<(u64, ConnectionId)>,
+    /// By connection: the shards that were sent messages of it.
+    heard_on: Vec<Shards>,
 }
 
 impl Mesh {
@@ -111,6 +109,7 @@ impl Mesh {
             known: 0,
             told_by: Vec::new(),
             unsettled: VecDeque::new(),
+            heard_on: Vec::new(),
         }
     }
 
@@ -197,6 +196,9 @@ impl Mesh {
         let mut heard = Heard::Crowded;
         // Another shard's publisher is not ours to wait.
         let publisher = forward.publisher.filter(|_| forward.origin == self.shard);
+        if let Some(publisher) = publisher {
+            self.note_heard_on(publisher, to);
+        }
         let direct_max = self.direct_max;
         for shard in to {
             let link = self.open(shard);
@@ -419,22 +421,31 @@ impl Mesh {
         !held.is_empty() && held.contains(&publisher)
     }
 
-    /// Whether others than those whom it waits for are taken to hear it.
-    pub(crate) fn has_others(&self, now: Time, shard: ShardId, publisher: ConnectionId) -> bool {
-        let others = &self.links[usize::from(shard.0)].others;
-        others.get(&publisher).is_some_and(|until| now < *until)
-    }
-
-    /// Remembers that there are.
-    pub(crate) fn note_others(&mut self, now: Time, shard: ShardId, publisher: ConnectionId) {
-        let others = &mut self.link(shard).others;
-        others.retain(|_, until| now < *until);
-        others.insert(publisher, now.plus(OTHERS));
+    /// Who hears a publisher of another shard.
+    #[inline]
+    pub(crate) fn audience(&mut self, shard: ShardId, publisher: ConnectionId) -> &mut Audience {
+        let audiences = &mut self.link(shard).audiences;
+        let slot = publisher.0 as usize;
+        if slot >= audiences.len() {
+            audiences.resize(slot + 1, Audience::default());
+        }
+        &mut audiences[slot]
     }
 
     /// A publisher of another shard has gone.
     pub(crate) fn forgotten(&mut self, shard: ShardId, publisher: ConnectionId) {
         self.link(shard).held.remove(&publisher);
+        *self.audience(shard, publisher) = Audience::default();
+    }
+
+    /// Notes which shards know of a publisher here.
+    #[inline]
+    fn note_heard_on(&mut self, publisher: ConnectionId, shards: Shards) {
+        let slot = publisher.0 as usize;
+        if slot >= self.heard_on.len() {
+            self.heard_on.resize(slot + 1, Shards::NONE);
+        }
+        self.heard_on[slot] = self.heard_on[slot].and(shards);
     }
 
     /// A connection has gone, or has not begun.
@@ -442,9 +453,11 @@ impl Mesh {
         for shard in self.others {
             let link = self.link(shard);
             link.waiting.remove(&connection);
-            if link.crowded.remove(&connection) {
-                self.say(shard, &Word::Forgotten(connection));
-            }
+            link.crowded.remove(&connection);
+        }
+        let heard_on = self.heard_on.get_mut(connection.0 as usize).map(std::mem::take);
+        for shard in heard_on.unwrap_or_default() {
+            self.say(shard, &Word::Forgotten(connection));
         }
         if let Some(told) = self.told_by.get_mut(connection.0 as usize) {
             *told = 0;

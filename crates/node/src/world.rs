@@ -181,28 +181,28 @@ impl World {
         if !egress.is_stalled() && self.mesh.hold(shard, publisher) {
             let publisher_there = Publisher::There(shard, publisher);
             egress.hold(publisher_there);
-            if self.mesh.has_others(now, shard, publisher) {
-                self.held_briefly.push(publisher_there);
+            let audience = self.mesh.audience(shard, publisher);
+            if audience.has_other_than(now, Hearer::Connection(behind)) {
+                self.hold_briefly(publisher_there);
             }
         }
     }
 
     /// Others hear a publisher that waits: it waits for a moment only.
     #[cold]
-    fn hold_briefly(&mut self, publisher: ConnectionId) {
-        let held = Publisher::Here(publisher);
-        if self.held_briefly.last() != Some(&held) {
-            self.held_briefly.push(held);
+    fn hold_briefly(&mut self, publisher: Publisher) {
+        if self.held_briefly.last() != Some(&publisher) {
+            self.held_briefly.push(publisher);
         }
     }
 
-    /// Somebody here hears another shard's publisher well: where it waits for one who does not, that is
-    /// another one.
+    /// Somebody here hears another shard's publisher well: where it waits for one who does not, it waits for
+    /// a moment only.
     #[inline]
     pub(crate) fn heard_elsewhere(&mut self, now: Time, shard: ShardId, publisher: ConnectionId) {
-        if self.mesh.is_held(shard, publisher) && !self.mesh.has_others(now, shard, publisher) {
-            self.mesh.note_others(now, shard, publisher);
-            self.held_briefly.push(Publisher::There(shard, publisher));
+        self.mesh.audience(shard, publisher).heard(now, std::mem::take(&mut self.hearer));
+        if self.mesh.is_held(shard, publisher) {
+            self.hold_briefly(Publisher::There(shard, publisher));
         }
     }
 
@@ -419,7 +419,7 @@ impl ProtocolWorld for World {
         let slot = publisher.0 as usize;
         self.egress[slot].audience.heard(now, std::mem::take(&mut self.hearer));
         if self.held[slot] {
-            self.hold_briefly(publisher);
+            self.hold_briefly(Publisher::Here(publisher));
         }
     }
 
@@ -439,7 +439,7 @@ impl ProtocolWorld for World {
             }
         }
         if self.held[slot] && self.egress[slot].audience.has_other_than(now, behind) {
-            self.hold_briefly(publisher);
+            self.hold_briefly(Publisher::Here(publisher));
         }
     }
 

@@ -83,7 +83,7 @@ pub(crate) enum Word<'a> {
     Crowded(ConnectionId),
     /// It may go on.
     Relieved(ConnectionId),
-    /// A connection that was told to wait has gone.
+    /// A connection of the sender whose messages came here has gone.
     Forgotten(ConnectionId),
     /// Nobody took a request that a connection of the receiver has emitted.
     Unheard { publisher: ConnectionId, subject: &'a str, reply: &'a str },

@@ -69,8 +69,8 @@ fn a_publisher_that_others_hear_waits_for_nobody_long() {
     }
 }
 
-/// A publisher sends to one who stops reading, and before and after each of its messages to one who reads on:
-/// it waits for a moment at most, the first time too.
+/// A publisher sends to one who reads on, and then to one who does not: it waits for a moment at most, the
+/// first time too.
 fn check_first_wait(slow: usize, quick: usize) {
     let mut broker = Broker::new(3);
     broker.connect("p", 0);
@@ -78,9 +78,9 @@ fn check_first_wait(slow: usize, quick: usize) {
     broker.play(&format!("quick@{quick}> SUB q 1"));
     broker.set_deaf("slow", true);
     let message = format!("PUB s 1000\r\n{}\r\n", "x".repeat(1000));
+    broker.play("p> PUB q 1|x");
     let mut moments = 0;
     for _ in 0..3 * EGRESS_BYTES_MAX / 1000 {
-        broker.say("p", "PUB q 1\r\nx\r\n");
         broker.say("p", &message);
         if !broker.is_read("p") {
             moments += 1;
@@ -93,8 +93,28 @@ fn check_first_wait(slow: usize, quick: usize) {
 
 #[test]
 fn a_publisher_that_others_have_heard_waits_for_nobody_long() {
-    for (slow, quick) in [(0, 0), (0, 1), (1, 0), (1, 2)] {
+    for (slow, quick) in [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)] {
         check_first_wait(slow, quick);
+    }
+}
+
+#[test]
+fn who_heard_a_publisher_is_not_taken_to_hear_the_next_one_in_its_place() {
+    for shard in [0, 1] {
+        let mut broker = Broker::new(2);
+        broker.connect("p", 0);
+        broker.play(&format!("slow@{shard}> SUB s 1"));
+        broker.play(&format!("quick@{shard}> SUB q 1"));
+        broker.play("p> PUB q 1|x");
+        broker.disconnect("p");
+        broker.connect("r", 0);
+        broker.set_deaf("slow", true);
+        let message = format!("PUB s 1000\r\n{}\r\n", "x".repeat(1000));
+        while broker.is_read("r") {
+            broker.say("r", &message);
+        }
+        broker.pass(Duration::from_millis(2));
+        assert!(!broker.is_read("r"), "{shard}");
     }
 }
 
