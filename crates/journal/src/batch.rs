@@ -1,13 +1,17 @@
 //! Records on their way to the disk: one batch becomes one block, written from the very buffer into
-//! which the records were copied.
+//! which the records were copied. What is large is copied into it only where it is written.
 
 use std::ops::{Deref, DerefMut};
+
+use bytes::Bytes;
 
 use crate::Position;
 use crate::format::{BLOCK_ALIGN, HEADER_BYTES, RECORD_HEADER_BYTES};
 
 /// Buffers kept for reuse at most.
 const SPARE_BUFFERS_MAX: usize = 4;
+/// A buffer of more than so many bytes is no longer one of an ordinary block.
+const LARGE_BUFFER_BYTES: usize = 4 << 20;
 
 /// Bytes that begin at a multiple of 4 KiB in memory as long as they fit the capacity: a disk takes
 /// such bytes as they are, without a copy in the page cache.
@@ -47,6 +51,14 @@ impl DerefMut for Buffer {
     }
 }
 
+/// Bytes of a record that are not in its batch's buffer yet.
+#[derive(Debug)]
+struct Shared {
+    /// Where in the buffer they belong.
+    at: usize,
+    bytes: Bytes,
+}
+
 /// A block in the making.
 #[derive(Debug)]
 pub(crate) struct Batch {
@@ -56,7 +68,11 @@ pub(crate) struct Batch {
     pub(crate) segment_bytes: u32,
     /// Room for the header, then records whose checksums are still zero.
     pub(crate) bytes: Buffer,
-    /// Bytes of `bytes` before padding.
+    /// What belongs in between, in order.
+    shared: Vec<Shared>,
+    /// Bytes of the block that are not in `bytes`: not yet, or no longer.
+    absent_bytes: usize,
+    /// Bytes of the block before padding.
     pub(crate) filled: usize,
     pub(crate) records: u32,
     /// Whether somebody waits for it to be flushed.
@@ -67,7 +83,16 @@ impl Batch {
     pub(crate) fn new(start: Position, segment_bytes: u32, mut bytes: Buffer) -> Batch {
         bytes.resize(0);
         bytes.resize(HEADER_BYTES);
-        Batch { start, segment_bytes, bytes, filled: 0, records: 0, durable: false }
+        Batch {
+            start,
+            segment_bytes,
+            bytes,
+            shared: Vec::new(),
+            absent_bytes: 0,
+            filled: 0,
+            records: 0,
+            durable: false,
+        }
     }
 
     /// Makes an empty batch's buffer take a block of `bytes` without moving.
@@ -81,7 +106,7 @@ impl Batch {
 
     #[inline]
     pub(crate) fn push(&mut self, length: usize, parts: &[&[u8]], durable: bool) -> Position {
-        let position = Position(self.start.0 + self.bytes.len() as u64);
+        let position = self.end();
         // The checksum behind the length is filled in where the block is written: the appender only
         // copies.
         let header = (length as u64).to_le_bytes();
@@ -95,20 +120,67 @@ impl Batch {
         position
     }
 
+    /// The same with `shared` behind the first `before` of the parts.
+    pub(crate) fn push_shared(
+        &mut self,
+        length: usize,
+        (before, shared, after): (&[&[u8]], &Bytes, &[u8]),
+        durable: bool,
+    ) -> Position {
+        let position = self.push(length, before, durable);
+        self.shared.push(Shared { at: self.bytes.len(), bytes: shared.clone() });
+        self.absent_bytes += shared.len();
+        self.bytes.bytes.extend_from_slice(after);
+        position
+    }
+
+    /// Bytes of the block as it is now.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len() + self.absent_bytes
+    }
+
+    /// Copies what belongs in between to where it belongs.
+    pub(crate) fn assemble(&mut self) {
+        if self.shared.is_empty() {
+            return;
+        }
+        let mut whole = Buffer::with_capacity(self.len());
+        let mut from = 0;
+        for Shared { at, bytes } in self.shared.drain(..) {
+            whole.bytes.extend_from_slice(&self.bytes[from..at]);
+            whole.bytes.extend_from_slice(&bytes);
+            from = at;
+        }
+        whole.bytes.extend_from_slice(&self.bytes[from..]);
+        (self.bytes, self.absent_bytes) = (whole, 0);
+    }
+
+    /// Lets its bytes go, once they are written: those of ordinary blocks are used again, and to give back
+    /// others takes its time.
+    pub(crate) fn written(&mut self) {
+        if self.bytes.capacity() > LARGE_BUFFER_BYTES {
+            self.absent_bytes = self.len();
+            self.bytes = Buffer::default();
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.records == 0
     }
 
     /// Ends the block: pads it. Returns where the next one begins.
     pub(crate) fn seal(&mut self) -> Position {
-        self.filled = self.bytes.len();
-        self.bytes.resize(self.filled.next_multiple_of(BLOCK_ALIGN));
+        self.filled = self.len();
+        let padding = self.filled.next_multiple_of(BLOCK_ALIGN) - self.filled;
+        self.bytes.resize(self.bytes.len() + padding);
         self.end()
     }
 
-    /// The end of a sealed batch.
+    /// Where it ends, as it is now.
+    #[inline]
     pub(crate) fn end(&self) -> Position {
-        Position(self.start.0 + self.bytes.len() as u64)
+        Position(self.start.0 + self.len() as u64)
     }
 }
 

@@ -134,7 +134,7 @@ impl Job {
     /// Bytes that it writes.
     pub fn bytes(&self) -> u64 {
         match &self.work {
-            Work::Flush(flush) => flush.batches.iter().map(|batch| batch.bytes.len() as u64).sum(),
+            Work::Flush(flush) => flush.batches.iter().map(|batch| batch.len() as u64).sum(),
             Work::Space(Space::Zero { bytes, .. }) => *bytes,
             Work::Space(_) => 0,
             Work::Checkpoint(write) => write.snapshot.iter().map(|piece| piece.len() as u64).sum(),
@@ -191,12 +191,14 @@ impl Flush {
                 storage.sync(&name).map_err(|error| format!("cannot flush {name}: {error}"))?;
             }
         }
+        self.batches.iter_mut().for_each(Batch::written);
         Ok(())
     }
 
     /// Chains the blocks and makes their checksums.
     fn seal(&mut self) {
         for batch in &mut self.batches {
+            batch.assemble();
             let header = BlockHeader {
                 flags: 0,
                 segment: batch.start.segment(),

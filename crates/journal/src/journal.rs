@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
+
 use crate::batch::{Batch, Buffer, Buffers};
 use crate::checkpoint::{Chain, Checkpoint};
 use crate::format::{HEADER_BYTES, RECORD_HEADER_BYTES, align};
@@ -171,6 +173,26 @@ impl Journal {
     #[inline]
     pub fn append(&mut self, parts: &[&[u8]], durable: bool) -> Position {
         let length: usize = parts.iter().map(|part| part.len()).sum();
+        self.take_room(length);
+        self.open.push(length, parts, durable)
+    }
+
+    /// The same for a record of which `shared`, behind the parts `before` and before `after`, is large:
+    /// whoever writes the record copies that.
+    pub fn append_shared(
+        &mut self,
+        (before, shared, after): (&[&[u8]], &Bytes, &[u8]),
+        durable: bool,
+    ) -> Position {
+        let copied: usize = before.iter().map(|part| part.len()).sum();
+        let length = copied + shared.len() + after.len();
+        self.take_room(length);
+        self.open.push_shared(length, (before, shared, after), durable)
+    }
+
+    /// Has room for a record of that length.
+    #[inline]
+    fn take_room(&mut self, length: usize) {
         let bytes = length + RECORD_HEADER_BYTES;
         if bytes > self.room {
             self.make_room(bytes);
@@ -178,7 +200,6 @@ impl Journal {
         self.room -= bytes;
         self.stats.records += 1;
         self.stats.record_bytes += length as u64;
-        self.open.push(length, parts, durable)
     }
 
     /// Has what was appended written without delay, though nobody waits for it.
@@ -229,13 +250,13 @@ impl Journal {
         let next = Batch::new(end, self.open.segment_bytes, self.buffers.take());
         let batch = std::mem::replace(&mut self.open, next);
         self.room = 0;
-        self.appended_bytes_since_checkpoint += batch.bytes.len() as u64;
+        self.appended_bytes_since_checkpoint += batch.len() as u64;
         if matches!(self.state, State::Failed(_)) {
             // Nobody will write it, nor be told that it was.
             self.buffers.give(batch.bytes, 2 * self.options.block_bytes_max());
             return;
         }
-        self.sealed_bytes += batch.bytes.len();
+        self.sealed_bytes += batch.len();
         self.sealed.push_back(batch);
     }
 
@@ -269,7 +290,7 @@ impl Journal {
         self.backlog_bytes() > self.options.backlog_bytes_max
     }
     fn backlog_bytes(&self) -> u64 {
-        let open = if self.open.is_empty() { 0 } else { self.open.bytes.len() };
+        let open = if self.open.is_empty() { 0 } else { self.open.len() };
         (self.sealed_bytes + self.out_bytes + open) as u64
     }
     /// Records to read back; every position is before [`Journal::written`]. `past_cache`: with less of the
@@ -339,7 +360,7 @@ impl Journal {
         let mut bytes = 0;
         let mut sync = false;
         while let Some(batch) = self.sealed.front() {
-            let larger = bytes + batch.bytes.len();
+            let larger = bytes + batch.len();
             let is_made = self.segments.is_made(batch.start.segment());
             if !is_made || (bytes > 0 && larger > FLUSH_BYTES_MAX) {
                 break;
@@ -412,7 +433,7 @@ impl Journal {
         self.stats.unsynced += u64::from(!flush.sync);
         for batch in flush.batches {
             self.written = batch.end();
-            self.stats.flushed_bytes += batch.bytes.len() as u64;
+            self.stats.flushed_bytes += batch.len() as u64;
             self.buffers.give(batch.bytes, 2 * self.options.block_bytes_max());
         }
         if flush.sync {
