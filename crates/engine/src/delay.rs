@@ -8,7 +8,7 @@ use crate::publish::Taken;
 use crate::queue::blob::Blob;
 use crate::queue::entry::{ENTRY_COST, NOWHERE};
 use crate::queue::paging::{Loading, Wanted, checked_message};
-use crate::queue::stored::{Incoming, Stored};
+use crate::queue::stored::Incoming;
 use crate::record::{self, Kind, Record};
 use crate::routing::{Keys, QueueKey};
 use crate::timers::Timer;
@@ -145,7 +145,7 @@ impl Delays {
     /// What those in memory are counted for, and ought to be.
     #[cfg(test)]
     pub(crate) fn resident(&self) -> (u64, u64) {
-        (self.resident, self.messages.values().map(|blob| cost(blob)).sum())
+        (self.resident, self.messages.values().map(|blob| cost(blob.len())).sum())
     }
 
     fn may_have_been_delivered(&self, turn: Turn) -> bool {
@@ -154,8 +154,8 @@ impl Delays {
 }
 
 /// What memory a message that is held back is counted for.
-fn cost(blob: &[u8]) -> u64 {
-    blob.len() as u64 + ENTRY_COST
+fn cost(blob_bytes: usize) -> u64 {
+    blob_bytes as u64 + ENTRY_COST
 }
 
 impl Engine {
@@ -169,14 +169,16 @@ impl Engine {
         fx: &mut F,
     ) -> Taken {
         let persistent = publish.content.persistent;
-        let mut blob = Vec::new();
+        let mut room = Vec::new();
         // So it will be when it leaves.
         let annotations = Annotations { delayed: true, ..Annotations::default() };
-        Incoming { annotations: &annotations, ..Incoming::of(publish) }.encode(&mut blob);
+        let incoming = Incoming { annotations: &annotations, ..Incoming::of(publish) };
+        let message = incoming.encode(&mut room);
+        let cost = cost(message.len());
         let limits = &self.options.limits;
         let most = limits.queue_resident_bytes_max;
-        let fits = self.delays.resident + cost(&blob) <= most
-            && self.resident + self.loading_bytes + cost(&blob) <= limits.resident_bytes_max;
+        let fits = self.delays.resident + cost <= most
+            && self.resident + self.loading_bytes + cost <= limits.resident_bytes_max;
         let is_stored = persistent || !fits;
         if self.delays.len() >= limits.delayed_max
             || (is_stored && self.storage != StorageState::Ready)
@@ -193,23 +195,23 @@ impl Engine {
             writer.u64(turn.number);
             writer.text(vhost);
             writer.u64(due.0);
-            position = fx.append(&[&self.record, &blob], wants_flush);
+            position = message.append(&self.record, wants_flush, fx);
             fx.hurry();
             fx.retain(position, 1);
         } else if is_stored {
             record::start(&mut self.record, Kind::Spooled);
-            position = fx.append(&[&self.record, &blob], false);
+            position = message.append(&self.record, false, fx);
             self.counters.spooled += 1;
             self.retain_transient(position, fx);
         }
-        let bytes = u32::try_from(blob.len()).unwrap_or(u32::MAX);
+        let bytes = u32::try_from(message.len()).unwrap_or(u32::MAX);
         self.delays
             .waiting
             .insert(turn, Held { position, vhost, bytes, persistent, mark: self.mark });
         if fits {
-            self.delays.resident += cost(&blob);
-            self.resident += cost(&blob);
-            self.delays.messages.insert(turn, Blob::from(&blob[..]));
+            self.delays.resident += cost;
+            self.resident += cost;
+            self.delays.messages.insert(turn, message.to_blob());
         }
         self.watch_delays();
         Taken { position: persistent.then_some(position), ..Taken::default() }
@@ -324,11 +326,11 @@ impl Engine {
         &mut self,
         now: Time,
         turn: Turn,
-        blob: &[u8],
+        blob: &Blob,
         fx: &mut F,
     ) -> Published {
         let Some(held) = self.delays.waiting.get(&turn).copied() else { return Published::Now };
-        let stored = Stored::parse(blob).expect("messages in memory were checked");
+        let stored = blob.stored().expect("messages in memory were checked");
         let also_to = stored.also_to().expect("messages in memory were checked");
         let content = stored.content;
         let keys = Keys { routing_key: stored.routing_key, also_to: &also_to };
@@ -372,8 +374,8 @@ impl Engine {
     /// Takes one out, its message included.
     fn take_delayed(&mut self, turn: Turn) -> Option<Held> {
         if let Some(blob) = self.delays.messages.remove(&turn) {
-            self.delays.resident -= cost(&blob);
-            self.resident -= cost(&blob);
+            self.delays.resident -= cost(blob.len());
+            self.resident -= cost(blob.len());
         }
         let delays = &mut self.delays;
         let held = delays.waiting.remove(&turn).or_else(|| delays.unreadable.remove(&turn))?;

@@ -4,6 +4,7 @@ use crate::{
     Call, ConnectionId, Forward, Laggard, Listen, MessageView, Position, Refusal, Reply, SessionId,
     Shards,
 };
+use bytes::Bytes;
 use std::sync::Arc;
 
 /// What the host does for the engine. Calls come in the order in which they must take effect; none
@@ -67,6 +68,15 @@ pub trait Effects {
     /// Appends one record made of `parts` to the journal's current batch. `durable`: somebody waits
     /// for it to be flushed; a batch without such a record is written and not flushed.
     fn append(&mut self, parts: &[&[u8]], durable: bool) -> Position;
+    /// The same for a record with something large between those parts and the last one: it may be copied
+    /// later.
+    fn append_shared(
+        &mut self,
+        (before, shared, after): (&[&[u8]], &Bytes, &[u8]),
+        durable: bool,
+    ) -> Position {
+        self.append(&[before, &[shared, after]].concat(), durable)
+    }
     /// What was appended last is to be written without delay, though nobody waits for it; other records that
     /// nobody waits for may be, a little later.
     fn hurry(&mut self) {}

@@ -10,6 +10,7 @@
 
 mod access;
 mod away;
+mod body;
 mod codec;
 mod control;
 mod counters;
@@ -51,6 +52,8 @@ mod tests;
 
 pub use access::overlap as subjects_overlap;
 pub use away::Call;
+pub use body::{GatheredBody, LARGE_BODY_BYTES};
+pub use bytes::Bytes;
 pub use counters::Counters;
 pub use direct::{
     Burst, BurstRoom, Deletion, Forward, QUEUE_SUBJECT_PREFIX, Row, SUBJECT_EXCHANGE, Streak,
@@ -71,6 +74,7 @@ pub use request::{
     SubjectRules, Subscribe,
 };
 pub use time::Time;
+pub use transit::is_body_apart;
 pub use value::Value;
 pub use view::{
     BindingListing, ExchangeListing, PermissionListing, QueueListing, UserListing, VhostListing,

@@ -2,6 +2,7 @@
 
 use crate::codec::Malformed;
 use crate::{Time, Value};
+use bytes::Bytes;
 use std::time::Duration;
 
 /// Which protocol's encoding `properties` are in. The engine keeps them as they came and never
@@ -41,6 +42,8 @@ pub struct Content<'a> {
     pub properties: &'a [u8],
     /// The payload.
     pub body: &'a [u8],
+    /// The same, where it is large: whoever gets it shares it.
+    pub shared: Option<&'a Bytes>,
     /// Whether it is to survive a restart (in durable queues).
     pub persistent: bool,
     /// 0 where the publisher set none.
@@ -62,6 +65,8 @@ pub struct MessageView<'a> {
     pub properties: &'a [u8],
     /// The payload.
     pub body: &'a [u8],
+    /// The same, where it is large: whoever gets it shares it.
+    pub shared: Option<&'a Bytes>,
     /// Whether it was published as persistent.
     pub persistent: bool,
     /// What the broker adds.

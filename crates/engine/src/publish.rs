@@ -4,7 +4,7 @@ use crate::direct::SUBJECT_EXCHANGE;
 use crate::engine::Engine;
 use crate::limits::NAME_BYTES_MAX;
 use crate::queue::Queue;
-use crate::queue::blob::Blob;
+use crate::queue::blob::{Blob, Encoded};
 use crate::queue::dead_letter::Refused;
 use crate::queue::entry::{ENTRY_COST, Entry, Fetch, NEVER, NOWHERE};
 use crate::queue::stored::Incoming;
@@ -428,11 +428,11 @@ impl Engine {
         wants_flush: bool,
         fx: &mut F,
     ) -> Taken {
-        let mut encoded = std::mem::take(&mut self.blob);
-        encoded.clear();
-        incoming.encode(&mut encoded);
+        let mut room = std::mem::take(&mut self.blob);
+        room.clear();
+        let encoded = incoming.encode(&mut room);
         let flushes = placements.iter().any(|placement| placement.flushes);
-        let durable = self.append_published(placements, &encoded, wants_flush && flushes, fx);
+        let durable = self.append_published(placements, encoded, wants_flush && flushes, fx);
         // All its queues have it before one of them drops another message for it: that may be a dead
         // letter for the next of them, whose numbers come in order.
         let is_several = placements.len() > 1 && !self.in_group;
@@ -442,7 +442,7 @@ impl Engine {
         let mut blob: Option<Blob> = None;
         for placement in placements {
             if placement.refused {
-                let blob = blob.get_or_insert_with(|| Blob::from(&encoded[..])).clone();
+                let blob = blob.get_or_insert_with(|| encoded.to_blob()).clone();
                 self.set_aside(*placement, durable, blob, incoming);
                 continue;
             }
@@ -456,14 +456,13 @@ impl Engine {
                     refused = true;
                     continue;
                 }
-                position = self.append_spooled(&encoded, fx);
+                position = self.append_spooled(encoded, fx);
                 spooled = Some(position);
             }
             if position != NOWHERE && !placement.durable {
                 self.retain_transient(position, fx);
             }
-            let message =
-                fits.then(|| blob.get_or_insert_with(|| Blob::from(&encoded[..])).clone());
+            let message = fits.then(|| blob.get_or_insert_with(|| encoded.to_blob()).clone());
             // What its other queues handed out may be more than the taker can still take.
             let taker = placement.taker.filter(|taker| {
                 placements.len() == 1
@@ -472,8 +471,8 @@ impl Engine {
             let placement = Placement { taker, ..*placement };
             self.enter(now, placement, position, message, incoming, fx);
         }
-        if encoded.capacity() <= KEPT_BLOB_BYTES_MAX {
-            self.blob = encoded;
+        if room.capacity() <= KEPT_BLOB_BYTES_MAX {
+            self.blob = room;
         }
         if is_several {
             self.in_group = false;
@@ -485,7 +484,7 @@ impl Engine {
     fn append_published<F: Effects>(
         &mut self,
         placements: &[Placement],
-        blob: &[u8],
+        message: Encoded<'_>,
         wants_flush: bool,
         fx: &mut F,
     ) -> Option<Position> {
@@ -501,16 +500,16 @@ impl Engine {
                 Place { queue: queue.number, seq: placement.seq, expires: placement.expires };
             record::write_place(&mut writer, place);
         }
-        let position = fx.append(&[&self.record, blob], wants_flush);
+        let position = message.append(&self.record, wants_flush, fx);
         fx.hurry();
         fx.retain(position, u32::try_from(count).expect("queues are counted in 32 bits"));
         Some(position)
     }
 
-    fn append_spooled<F: Effects>(&mut self, blob: &[u8], fx: &mut F) -> Position {
+    fn append_spooled<F: Effects>(&mut self, message: Encoded<'_>, fx: &mut F) -> Position {
         record::start(&mut self.record, Kind::Spooled);
         self.counters.spooled += 1;
-        fx.append(&[&self.record, blob], false)
+        message.append(&self.record, false, fx)
     }
 
     /// Whether a message for that queue may stay in memory.

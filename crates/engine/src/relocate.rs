@@ -3,6 +3,7 @@
 //! One load at a time: pages first, since they name messages too, then messages. Whatever is found
 //! in the segment afterwards starts another round; a round that cannot read ends it.
 
+use crate::body::{LARGE_BODY_BYTES, shared};
 use crate::delay::{Held, Turn};
 use crate::engine::Engine;
 use crate::queue::entry::{Entry, Fetch};
@@ -31,6 +32,9 @@ pub(crate) struct MovingPage {
     /// Messages that are being read, because they are in the segment.
     pub(crate) messages: Vec<Position>,
 }
+
+/// The record that a message was read from, and the message, which is its end.
+type Moving<'a> = (&'a Arc<[u8]>, &'a [u8]);
 
 /// Who refers to a message.
 #[derive(Debug, Default)]
@@ -121,10 +125,10 @@ impl Engine {
             let Some(users) = users.remove(position) else { continue };
             let Ok(message) = message_of(record) else { continue };
             for turn in users.delays {
-                self.move_delayed(turn, message, fx);
+                self.move_delayed(turn, (record, message), fx);
             }
             if !users.places.is_empty() {
-                let new = self.append_moved(users.places, *position, message, fx);
+                let new = self.append_moved(users.places, *position, (record, message), fx);
                 moved.insert(*position, new);
             }
         }
@@ -136,28 +140,41 @@ impl Engine {
         }
     }
 
+    /// Appends the record that has been begun, with that message as its end.
+    fn append_behind_head<F: Effects>(
+        &self,
+        (record, message): Moving<'_>,
+        fx: &mut F,
+    ) -> Position {
+        if message.len() < LARGE_BODY_BYTES {
+            return fx.append(&[&self.record, message], false);
+        }
+        let message = shared(Arc::clone(record)).slice(record.len() - message.len()..);
+        fx.append_shared((&[&self.record], &message, &[]), false)
+    }
+
     fn append_moved<F: Effects>(
         &mut self,
         places: Vec<Place>,
         from: Position,
-        message: &[u8],
+        moved: Moving<'_>,
         fx: &mut F,
     ) -> Position {
         let count = u32::try_from(places.len()).expect("queues are counted in 32 bits");
-        Record::Moved { places, message }.write(&mut self.record);
-        let to = fx.append(&[&self.record], false);
+        Record::Moved { places, message: &[] }.write(&mut self.record);
+        let to = self.append_behind_head(moved, fx);
         fx.retain(to, count);
         fx.release(from, count);
         to
     }
 
-    fn move_delayed<F: Effects>(&mut self, turn: Turn, message: &[u8], fx: &mut F) {
+    fn move_delayed<F: Effects>(&mut self, turn: Turn, moved: Moving<'_>, fx: &mut F) {
         let Some(held) = self.delays.get_mut(turn).copied() else { return };
         self.snapshot_held_first(turn, held);
         let Turn { due, number } = turn;
         let vhost = &self.vhosts.get(held.vhost).expect("delays have a virtual host").name;
-        Record::Delayed { number, vhost, due, message }.write(&mut self.record);
-        let to = fx.append(&[&self.record], false);
+        Record::Delayed { number, vhost, due, message: &[] }.write(&mut self.record);
+        let to = self.append_behind_head(moved, fx);
         fx.retain(to, 1);
         self.delays.replace(turn, Held { position: to, mark: self.mark, ..held });
         fx.release(held.position, 1);
@@ -254,7 +271,7 @@ impl Engine {
             let index = page.entries.iter().position(|entry| entry.position == *position);
             let entry = &mut page.entries[index.expect("its entries named it")];
             let place = Place { queue: number, seq: entry.seq, expires: entry.expires };
-            entry.position = self.append_moved(vec![place], *position, message, fx);
+            entry.position = self.append_moved(vec![place], *position, (record, message), fx);
         }
         let lane = u8::try_from(page.lane).expect("priorities are bytes");
         let record = Record::Page { queue: number, lane, durable: true, entries: page.entries };

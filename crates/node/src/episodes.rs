@@ -202,6 +202,7 @@ impl Node {
             format: Format::Nats,
             properties: &[],
             body: &body,
+            shared: None,
             persistent: false,
             priority: 0,
             ttl: None,

@@ -5,7 +5,9 @@ use crate::egress::{Egress, Whose};
 use crate::node::Node;
 use crate::spill::{Next, PASSED_MAX, SpillDone, SpillJob, SpillLoss, SpillStats, SpillStore};
 use crate::world::World;
-use angarium_engine::{ConnectionId, Delivery, Engine, Heard, Laggard, SessionId, Time};
+use angarium_engine::{
+    ConnectionId, Delivery, Engine, Heard, Laggard, MessageView, SessionId, Time,
+};
 use angarium_protocol::Session;
 
 /// Unsent bytes from which on what is to be spooled is.
@@ -73,7 +75,7 @@ impl World {
     #[inline]
     pub(crate) fn write_direct(&mut self, delivery: &Delivery<'_>, unsent: usize) -> Heard {
         let connection = delivery.session.connection;
-        self.touch(connection).deliver(delivery);
+        self.write_delivery(delivery);
         if unsent < self.egress_bytes_max {
             self.hearer = Hearer::Connection(connection).into();
             return Heard::Well;
@@ -97,7 +99,9 @@ impl World {
         let egress = &mut self.egress[slot];
         egress.prepare_droppable(about_bytes(delivery));
         let (start, unsent) = (egress.outlet.bytes.len(), egress.unsent());
-        let heard = self.write_direct(delivery, unsent);
+        // What may be taken out again is not shared.
+        let message = MessageView { shared: None, ..delivery.message };
+        let heard = self.write_direct(&Delivery { message, ..*delivery }, unsent);
         let whose = Whose { session: delivery.session.number, tag: delivery.tag };
         self.egress[slot].written_droppable(start, whose, delivery.missed);
         heard

@@ -6,11 +6,12 @@
 use crate::audience::Audience;
 use crate::options::Options;
 use crate::parcel::{
-    Parcel, SessionName, ToHome, Value, Word, write_delivery, write_forward, write_in_row,
-    write_publish,
+    FromHome, Parcel, SessionName, ToHome, Value, Word, write_delivery, write_forward,
+    write_in_row, write_publish,
 };
 use angarium_engine::{
-    Bound, ConnectionId, Delivery, Forward, Heard, Publish, Request, SessionId, ShardId, Shards,
+    Bound, ConnectionId, Delivery, Forward, Heard, MessageView, Publish, Request, SessionId,
+    ShardId, Shards,
 };
 use angarium_protocol::Survey;
 use std::collections::{BTreeSet, VecDeque};
@@ -203,10 +204,13 @@ impl Mesh {
         for shard in to {
             let link = self.open(shard);
             let words = &mut link.parcel.words;
-            link.underway += match forward.streak {
+            let shared = forward.message.shared;
+            let bytes = match forward.streak {
                 0 => write_forward(forward, words),
+                _ if shared.is_some() => write_forward(forward, words),
                 _ => write_in_row(forward, bodies, &mut link.row, words),
-            } as u64;
+            };
+            link.underway += (bytes + link.parcel.carry(shared)) as u64;
             let is_crowded = link.underway > direct_max
                 || publisher.is_some_and(|publisher| link.crowded.contains(&publisher));
             if !is_crowded {
@@ -220,7 +224,8 @@ impl Mesh {
     #[inline]
     pub(crate) fn publish(&mut self, session: SessionId, publish: &Publish<'_>) {
         let link = self.open(ShardId::HOME);
-        link.underway += write_publish(session, publish, &mut link.parcel.words) as u64;
+        let bytes = write_publish(session, publish, &mut link.parcel.words);
+        link.underway += (bytes + link.parcel.carry(publish.content.shared)) as u64;
     }
 
     /// Sends a delivery to the shard of its session; returns how many bytes that took.
@@ -231,7 +236,21 @@ impl Mesh {
         session: SessionName,
         delivery: &Delivery<'_>,
     ) -> usize {
-        write_delivery(session, delivery, &mut self.open(to).parcel.words)
+        let parcel = &mut self.open(to).parcel;
+        write_delivery(session, delivery, &mut parcel.words) + parcel.carry(delivery.message.shared)
+    }
+
+    /// Gives a message that no queue took back to the shard of its session.
+    pub(crate) fn return_to(
+        &mut self,
+        to: ShardId,
+        session: SessionName,
+        message: &MessageView<'_>,
+    ) {
+        let mut bytes = Vec::new();
+        message.write(&mut bytes);
+        self.say(to, &Word::FromHome(FromHome::Returned(session, &bytes)));
+        self.link(to).parcel.carry(message.shared);
     }
 
     /// Whether so much is on its way to a shard that those who send there wait.

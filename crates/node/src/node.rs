@@ -266,6 +266,12 @@ impl Node {
         self.world.egress[id.0 as usize].pending()
     }
 
+    /// The same with what comes behind it, where that lies in several parts.
+    pub fn outgoing_parts(&self, id: ConnectionId) -> Option<impl Iterator<Item = &[u8]>> {
+        let egress = &self.world.egress[id.0 as usize];
+        egress.has_parts().then(|| egress.parts())
+    }
+
     /// So many of them were sent.
     pub fn sent(&mut self, id: ConnectionId, bytes: usize) {
         let was_choked = self.is_choked(id);

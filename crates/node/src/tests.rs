@@ -7,6 +7,7 @@ mod bursts;
 mod floods;
 mod host;
 mod laggards;
+mod large;
 mod quotas;
 mod rates;
 mod rights;

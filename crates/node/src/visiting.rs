@@ -4,12 +4,13 @@
 use crate::connection::Connection;
 use crate::guest::Guest;
 use crate::node::Node;
-use crate::parcel::{Delivered, FromHome, SessionName, ToHome, Value, Word};
+use crate::parcel::{Delivered, FromHome, SessionName, ToHome, Value, Word, body_of};
+use crate::shards::UNDERSTOOD;
 use crate::waiting::WaitsFor;
 use crate::world::World;
 use angarium_engine::{
-    Annotations, Call, ConnectionId, Deletion, Delivery, Effects, Heard, MessageView, Publish,
-    Refusal, RefusalKind, Returned, SessionId, Settle, ShardId, Time,
+    Annotations, Bytes, Call, ConnectionId, Deletion, Delivery, Effects, Heard, MessageView,
+    Publish, Refusal, RefusalKind, Returned, SessionId, Settle, ShardId, Time,
 };
 use angarium_protocol::Session;
 use std::collections::VecDeque;
@@ -75,15 +76,22 @@ impl Node {
         values: &mut VecDeque<Value>,
     ) {
         match *word {
-            FromHome::Deliver(name, delivered) => self.deliver_here(name, &delivered, bytes),
+            FromHome::Deliver(name, delivered) => {
+                let body = body_of(delivered.message, values);
+                let bytes = bytes + body.as_ref().map_or(0, Bytes::len);
+                self.deliver_here(name, &delivered, (body.as_ref(), bytes));
+            }
             FromHome::Confirm(name, confirm) if self.is_here(name) => {
                 self.world.touch(name.id.connection).confirm(name.id, confirm);
             }
-            FromHome::Returned(name, message) if self.is_here(name) => {
-                let mut annotations = Annotations::default();
-                let message = MessageView::parse(message, &mut annotations)
-                    .expect("shards of one program understand each other");
-                self.world.touch(name.id.connection).returned(name.id, &Returned { message });
+            FromHome::Returned(name, message) => {
+                let body = body_of(message, values);
+                if self.is_here(name) {
+                    let mut annotations = Annotations::default();
+                    let message = MessageView::parse(message, &mut annotations, body.as_ref());
+                    let returned = Returned { message: message.expect(UNDERSTOOD) };
+                    self.world.return_here(name.id, &returned);
+                }
             }
             FromHome::Cancelled(name, subscription) if self.is_here(name) => {
                 self.world.touch(name.id.connection).cancelled(name.id, subscription);
@@ -118,7 +126,6 @@ impl Node {
             FromHome::Congested(is_congested) => self.is_congested = is_congested,
             FromHome::Yield(yields) => self.world.spill.set_yields(yields),
             FromHome::Confirm(..)
-            | FromHome::Returned(..)
             | FromHome::Cancelled(..)
             | FromHome::Outrun(_)
             | FromHome::Flood(..) => {}
@@ -130,10 +137,16 @@ impl Node {
         self.engine.is_opening(name.id, name.opening)
     }
 
-    fn deliver_here(&mut self, name: SessionName, delivered: &Delivered<'_>, bytes: usize) {
+    /// A delivery came that takes so many bytes, its body included, which may go along.
+    fn deliver_here(
+        &mut self,
+        name: SessionName,
+        delivered: &Delivered<'_>,
+        (body, bytes): (Option<&Bytes>, usize),
+    ) {
         let connection = name.id.connection;
         if self.is_here(name) {
-            self.hand_delivery(name.id, delivered);
+            self.hand_delivery(name.id, delivered, body);
         } else if !self.was_here(name) {
             return;
         }
@@ -153,12 +166,16 @@ impl Node {
         connection.filter(|connection| name.opening > connection.openings_before)
     }
 
-    fn hand_delivery(&mut self, session: SessionId, delivered: &Delivered<'_>) {
+    fn hand_delivery(
+        &mut self,
+        session: SessionId,
+        delivered: &Delivered<'_>,
+        body: Option<&Bytes>,
+    ) {
         let Delivered { subscription, tag, redelivered, messages_left, message } = *delivered;
         let mut annotations = Annotations::default();
-        let message = MessageView::parse(message, &mut annotations)
-            .expect("shards of one program understand each other");
-        self.world.touch(session.connection).deliver(&Delivery {
+        let message = MessageView::parse(message, &mut annotations, body).expect(UNDERSTOOD);
+        self.world.write_delivery(&Delivery {
             session,
             subscription,
             tag,
@@ -263,26 +280,28 @@ impl Node {
             ToHome::Disconnect(connection) => self.farewell(now, from, connection),
             ToHome::Drained { connection, bytes } => self.drained(from, connection, bytes),
             ToHome::Publish(session, message) => {
+                let body = body_of(message, values);
+                let bytes = bytes + body.as_ref().map_or(0, Bytes::len);
                 self.world.mesh.took(from, bytes);
-                self.publish_for(now, from, session, message, bytes);
+                self.publish_for(now, from, session, message, (body.as_ref(), bytes));
             }
         }
     }
 
-    /// Takes a message from a session of another shard, which came in so many bytes.
+    /// Takes a message from a session of another shard, which came in so many bytes, its body included, which
+    /// may go along.
     fn publish_for(
         &mut self,
         now: Time,
         from: ShardId,
         id: SessionId,
         message: &[u8],
-        bytes: usize,
+        (body, bytes): (Option<&Bytes>, usize),
     ) {
         let Some(session) = self.served_session(from, id) else { return };
         self.visited(now, session.connection, bytes);
         let mut further = Vec::new();
-        let publish = Publish::parse(message, &mut further)
-            .expect("shards of one program understand each other");
+        let publish = Publish::parse(message, &mut further, body).expect(UNDERSTOOD);
         self.world.begin_call();
         let published = self.engine.publish(now, session, &publish, &mut self.world);
         self.tell_what_it_did(session);

@@ -12,8 +12,8 @@ use crate::parcel::{FromHome, Word};
 use crate::spill::Spill;
 use angarium_engine as engine;
 use angarium_engine::{
-    Call, Confirm, ConnectionId, Delivery, Effects, Forward, Heard, Listen, Load, Lost, Refusal,
-    Reply, Returned, SessionId, ShardId, Shards, Time,
+    Bytes, Call, Confirm, ConnectionId, Delivery, Effects, Forward, Heard, Listen, Load, Lost,
+    Refusal, Reply, Returned, SessionId, ShardId, Shards, Time,
 };
 use angarium_journal::Journal;
 use angarium_protocol::{Credentials, Outlet, Survey, World as ProtocolWorld};
@@ -255,6 +255,29 @@ impl World {
         }
         &mut egress.outlet
     }
+
+    /// Writes a delivery into its connection's outlet.
+    #[inline(always)]
+    pub(crate) fn write_delivery(&mut self, delivery: &Delivery<'_>) {
+        let connection = delivery.session.connection;
+        self.touch(connection).deliver(delivery);
+        if delivery.message.shared.is_some() {
+            self.end_with_large(connection);
+        }
+    }
+
+    #[cold]
+    fn end_with_large(&mut self, connection: ConnectionId) {
+        self.egress[connection.0 as usize].end_with_large();
+    }
+
+    /// The same for a message that no queue took.
+    pub(crate) fn return_here(&mut self, session: SessionId, returned: &Returned<'_>) {
+        self.touch(session.connection).returned(session, returned);
+        if returned.message.shared.is_some() {
+            self.end_with_large(session.connection);
+        }
+    }
 }
 
 impl Effects for World {
@@ -266,7 +289,7 @@ impl Effects for World {
             guest.underway += self.mesh.deliver(guest.shard, name, delivery) as u64;
             return;
         }
-        self.touch(session.connection).deliver(delivery);
+        self.write_delivery(delivery);
     }
 
     fn call(&mut self, call: Call<'_>) {
@@ -331,12 +354,10 @@ impl Effects for World {
     }
 
     fn returned(&mut self, session: SessionId, returned: &Returned<'_>) {
-        if let Some((shard, name)) = self.name_of(session) {
-            let mut message = Vec::new();
-            returned.message.write(&mut message);
-            return self.mesh.say(shard, &Word::FromHome(FromHome::Returned(name, &message)));
+        match self.name_of(session) {
+            Some((shard, name)) => self.mesh.return_to(shard, name, &returned.message),
+            None => self.return_here(session, returned),
         }
-        self.touch(session.connection).returned(session, returned);
     }
 
     fn cancelled(&mut self, session: SessionId, subscription: &str) {
@@ -372,6 +393,14 @@ impl Effects for World {
     #[inline]
     fn append(&mut self, parts: &[&[u8]], durable: bool) -> engine::Position {
         engine::Position(self.stored().append(parts, durable).0)
+    }
+
+    fn append_shared(
+        &mut self,
+        record: (&[&[u8]], &Bytes, &[u8]),
+        durable: bool,
+    ) -> engine::Position {
+        engine::Position(self.stored().append_shared(record, durable).0)
     }
 
     #[inline]

@@ -15,6 +15,7 @@ mod advisory;
 pub mod amqp091;
 mod info;
 mod json;
+mod large;
 mod login;
 pub mod nats;
 mod properties;
@@ -25,6 +26,7 @@ mod tests;
 
 pub use advisory::LaggardAdvisory;
 pub use info::{ClientProperties, ConnectionInfo};
+pub use large::LargeBody;
 pub use properties::{amended, read_headers};
 pub use session::{
     Authentication, Close, Credentials, Identity, Outlet, Peer, Protocol, Session, Turn, World,

@@ -4,6 +4,7 @@
 //! the engine; the *outlet* is where output is written, by the session and, for deliveries, by the
 //! host on the engine's behalf.
 
+use crate::LargeBody;
 use crate::survey::{Findings, Survey};
 use angarium_engine::{
     ConnectionId, Delivery, Effects, Engine, Laggard, Listen, Refusal, Reply, Returned, SessionId,
@@ -168,6 +169,9 @@ pub struct Close {
 pub struct Outlet {
     /// Bytes to be sent. The host sends and clears them.
     pub bytes: Vec<u8>,
+    /// What comes behind those: the body of the message that was written last, where that is large and
+    /// shared. The host takes it before anything else is written.
+    pub large: Option<LargeBody>,
     /// Largest frame the peer takes, in bytes, as negotiated; 0: no limit.
     pub frame_bytes_max: u32,
     /// The peer wants to hear of the end of its subscriptions.
@@ -253,6 +257,16 @@ pub trait Session {
 }
 
 impl Outlet {
+    /// Copies a large body behind what comes before it, for a host that does not send it a part at a time.
+    pub fn copy_large(&mut self) {
+        if let Some(mut large) = self.large.take() {
+            while large.left() > 0 {
+                let before = self.bytes.len();
+                large.parts().for_each(|part| self.bytes.extend_from_slice(part));
+                large.advance(self.bytes.len() - before);
+            }
+        }
+    }
     /// Writes a delivery in the connection's protocol.
     #[inline]
     pub fn deliver(&mut self, delivery: &Delivery<'_>) {

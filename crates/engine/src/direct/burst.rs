@@ -72,6 +72,7 @@ impl<'a> Burst<'a> {
             format: self.format,
             properties: &[],
             body,
+            shared: None,
             persistent: self.persistent,
             annotations: &NO_ANNOTATIONS,
         }
@@ -190,10 +191,17 @@ impl Engine {
     /// Whether each of the messages might be emitted along that streak.
     fn may_burst(&mut self, id: SessionId, burst: &Burst<'_>, streak: Streak) -> bool {
         let Burst { subject, echo, format, persistent, bodies } = *burst;
+        let plain = crate::Content {
+            format,
+            properties: &[],
+            body: &[],
+            shared: None,
+            persistent,
+            priority: 0,
+            ttl: None,
+        };
         bodies.iter().all(|body| {
-            let (priority, ttl) = (0, None);
-            let content =
-                crate::Content { format, properties: &[], body, persistent, priority, ttl };
+            let content = crate::Content { body, ..plain };
             self.is_known(id, &Emit { subject, echo, asks: false, content }, streak)
         })
     }

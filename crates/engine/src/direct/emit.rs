@@ -172,6 +172,7 @@ impl Engine {
                 format: message.format,
                 properties: message.properties,
                 body: message.body,
+                shared: message.shared,
                 persistent: message.persistent,
                 priority: 0,
                 ttl: None,

@@ -5,7 +5,8 @@
 use super::{Burst, SUBJECT_EXCHANGE};
 use crate::codec::{Malformed, Reader, Writer};
 use crate::queue::stored::NO_ANNOTATIONS;
-use crate::{Annotations, ConnectionId, Format, MessageView, ShardId, Shards};
+use crate::transit::BODY_APART;
+use crate::{Annotations, Bytes, ConnectionId, Format, MessageView, ShardId, Shards};
 
 /// What a message is looked up by: its subject, and further ones, which publishers of AMQP may name. Who
 /// listens to several of them hears it once.
@@ -132,7 +133,7 @@ impl<'a> Forward<'a> {
     where
         'a: 'b,
     {
-        Forward { message: MessageView { body, ..self.message }, ..*self }
+        Forward { message: MessageView { body, shared: None, ..self.message }, ..*self }
     }
 
     /// Appends its bytes.
@@ -149,7 +150,8 @@ impl<'a> Forward<'a> {
             + u8::from(is_group) * TO_GROUP
             + u8::from(has_echo) * HAS_ECHO
             + u8::from(is_emitted) * IS_EMITTED
-            + u8::from(!further.is_empty()) * HAS_FURTHER;
+            + u8::from(!further.is_empty()) * HAS_FURTHER
+            + u8::from(message.shared.is_some()) * BODY_APART;
         let mut writer = Writer(out);
         writer.u8(flags);
         writer.u8(origin.0);
@@ -172,10 +174,12 @@ impl<'a> Forward<'a> {
         }
     }
 
-    /// Takes the bytes apart; `annotations` is room for what the broker knows about the message.
+    /// Takes the bytes apart; `annotations` is room for what the broker knows about the message, `apart`
+    /// its body where that goes along.
     pub fn parse(
         bytes: &'a [u8],
         annotations: &'a mut Annotations,
+        apart: Option<&'a Bytes>,
     ) -> Result<Forward<'a>, Malformed> {
         let mut reader = Reader(bytes);
         let flags = reader.u8()?;
@@ -190,7 +194,7 @@ impl<'a> Forward<'a> {
         };
         let (vhost, subject) = (reader.text()?, reader.text()?);
         let further = if has(HAS_FURTHER) { reader.bytes()? } else { &[] };
-        let mut message = MessageView::parse(reader.0, annotations)?;
+        let mut message = MessageView::parse(reader.0, annotations, apart)?;
         if has(IS_EMITTED) {
             (message.exchange, message.routing_key) = (SUBJECT_EXCHANGE, subject);
         }
@@ -247,6 +251,7 @@ impl<'a> Row<'a> {
             format,
             properties,
             body,
+            shared: None,
             persistent,
             annotations: &NO_ANNOTATIONS,
         };

@@ -127,6 +127,7 @@ impl Engine {
             format: content.format,
             properties: content.properties,
             body: content.body,
+            shared: content.shared,
             persistent: content.persistent,
             annotations: &NO_ANNOTATIONS,
         };

@@ -1,36 +1,172 @@
-//! A message's bytes in memory, shared by the queues that hold it.
+//! A message's bytes in memory, shared by the queues that hold it, and on their way there and to the journal.
 
-use std::ops::Deref;
+use super::stored::Stored;
+use crate::body::{LARGE_BODY_BYTES, shared};
+use crate::codec::Malformed;
+use crate::{Effects, Position};
+use bytes::Bytes;
 use std::sync::Arc;
 
-/// A message as [`super::stored`] describes it. One that was read back stays inside the record that
-/// it came in: nothing is copied.
+/// A message as [`super::stored`] describes it.
 #[derive(Clone, Debug)]
-pub(crate) struct Blob {
-    record: Arc<[u8]>,
-    /// Bytes before the message.
-    start: u32,
+pub(crate) enum Blob {
+    /// All of it. One that was read back stays inside the record that it came in, behind `start` other bytes:
+    /// nothing is copied.
+    Whole { record: Arc<[u8]>, start: u32 },
+    /// One with a large body.
+    Large(Arc<Large>),
+}
+
+/// A large body, and what is around it.
+#[derive(Debug)]
+pub(crate) struct Large {
+    around: Box<[u8]>,
+    body: Bytes,
 }
 
 impl Blob {
-    /// The message that a record ends with.
-    pub(crate) fn at_end_of(record: &Arc<[u8]>, message_bytes: usize) -> Blob {
-        let start = u32::try_from(record.len() - message_bytes).expect("records are below 1 GiB");
-        Blob { record: Arc::clone(record), start }
+    /// The message that a record ends with, if it is sound.
+    pub(crate) fn at_end_of(record: &Arc<[u8]>, message: &[u8]) -> Option<Blob> {
+        let stored = Stored::parse(message).ok()?;
+        stored.annotations(0).ok()?;
+        stored.also_to().ok()?;
+        let start = record.len() - message.len();
+        let body = stored.content.body;
+        if body.len() < LARGE_BODY_BYTES {
+            let start = u32::try_from(start).expect("records are below 1 GiB");
+            return Some(Blob::Whole { record: Arc::clone(record), start });
+        }
+        let at = stored.body_at();
+        let around = [&message[..at], &message[at + body.len()..]].concat().into();
+        let body = shared(Arc::clone(record)).slice(start + at..start + at + body.len());
+        Some(Blob::Large(Arc::new(Large { around, body })))
+    }
+
+    /// It, taken apart.
+    #[inline]
+    pub(crate) fn stored(&self) -> Result<Stored<'_>, Malformed> {
+        match self {
+            Blob::Whole { record, start } => Stored::parse(&record[*start as usize..]),
+            Blob::Large(large) => Stored::parse_around(&large.around, &large.body),
+        }
+    }
+
+    /// Its bytes.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Blob::Whole { record, start } => record.len() - *start as usize,
+            Blob::Large(large) => large.around.len() + large.body.len(),
+        }
     }
 }
 
-impl From<&[u8]> for Blob {
+/// A message that has been encoded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Encoded<'a> {
+    /// All of it, or all around its body.
+    pub(super) bytes: &'a [u8],
+    /// A large body, and where it belongs.
+    pub(super) body: Option<(usize, &'a Bytes)>,
+}
+
+impl Encoded<'_> {
+    /// Its bytes.
     #[inline]
-    fn from(message: &[u8]) -> Blob {
-        Blob { record: Arc::from(message), start: 0 }
+    pub(crate) fn len(self) -> usize {
+        self.bytes.len() + self.body.map_or(0, |(_, body)| body.len())
+    }
+
+    /// For memory.
+    #[inline]
+    pub(crate) fn to_blob(self) -> Blob {
+        match self.body {
+            None => Blob::Whole { record: Arc::from(self.bytes), start: 0 },
+            Some((_, body)) => {
+                Blob::Large(Arc::new(Large { around: self.bytes.into(), body: body.clone() }))
+            }
+        }
+    }
+
+    /// Appends it to the journal, as the end of a record that begins so.
+    #[inline]
+    pub(crate) fn append<F: Effects>(self, record: &[u8], durable: bool, fx: &mut F) -> Position {
+        match self.body {
+            None => fx.append(&[record, self.bytes], durable),
+            Some((at, body)) => {
+                let (before, after) = self.bytes.split_at(at);
+                fx.append_shared((&[record, before], body, after), durable)
+            }
+        }
     }
 }
 
-impl Deref for Blob {
-    type Target = [u8];
-    #[inline]
-    fn deref(&self) -> &[u8] {
-        &self.record[self.start as usize..]
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::stored::{Incoming, NO_ANNOTATIONS};
+    use crate::{Annotations, Content, Death, DeathReason, Format, Time};
+    use std::time::Duration;
+
+    fn death() -> Death {
+        Death {
+            reason: DeathReason::Expired,
+            queue: "q".to_owned(),
+            exchange: "x".to_owned(),
+            routing_keys: vec!["k".to_owned()],
+            count: 2,
+            time: Time(3),
+            original_ttl: None,
+        }
+    }
+
+    /// A message with a large body is the same bytes whether that is shared or not: on its way in, and back
+    /// from a record.
+    #[track_caller]
+    fn check(annotations: &Annotations) {
+        let body = Bytes::from(vec![7; LARGE_BODY_BYTES]);
+        let content = Content {
+            format: Format::Amqp091,
+            properties: b"pp",
+            body: &body,
+            shared: None,
+            persistent: true,
+            priority: 3,
+            ttl: Some(Duration::from_micros(9)),
+        };
+        let copied = Incoming {
+            exchange: "x",
+            routing_key: "key",
+            also_to: &["cc"],
+            content,
+            redelivered: false,
+            annotations,
+        };
+        let shared = Incoming { content: Content { shared: Some(&body), ..content }, ..copied };
+        let (mut all, mut around) = (Vec::new(), Vec::new());
+        let (copied, shared) = (copied.encode(&mut all), shared.encode(&mut around));
+        assert_eq!(copied.len(), shared.len());
+        let (at, _) = shared.body.expect("it is shared");
+        let bytes = [&shared.bytes[..at], &body, &shared.bytes[at..]].concat();
+        assert_eq!(bytes, copied.bytes);
+
+        let record: Arc<[u8]> = [b"record", &bytes[..]].concat().into();
+        let read = Blob::at_end_of(&record, &record[6..]).expect("it is sound");
+        for blob in [&read, &shared.to_blob(), &copied.to_blob()] {
+            assert_eq!(blob.len(), bytes.len());
+            let stored = blob.stored().unwrap();
+            assert_eq!((stored.exchange, stored.routing_key), ("x", "key"));
+            assert_eq!(stored.also_to().unwrap(), ["cc"]);
+            assert_eq!((stored.content.properties, stored.content.body), (&b"pp"[..], &body[..]));
+            assert_eq!(stored.annotations(0).unwrap().deaths, annotations.deaths);
+            assert_eq!(stored.content.shared.is_some(), matches!(blob, Blob::Large(_)));
+        }
+        assert!(matches!(read, Blob::Large(_)));
+    }
+
+    #[test]
+    fn what_is_shared_is_the_same_bytes() {
+        check(&NO_ANNOTATIONS);
+        check(&Annotations { deaths: vec![death(), death()], ..Annotations::default() });
     }
 }

@@ -1,9 +1,10 @@
 //! What happens to messages that leave a queue without having been accepted.
 
+use super::blob::Blob;
 use super::entry::Entry;
 use super::history;
 use super::paging::{Loading, Wanted};
-use super::stored::{Incoming, Stored};
+use super::stored::Incoming;
 use crate::direct::is_answer_address;
 use crate::engine::Engine;
 use crate::limits::DEAD_LETTER_DEPTH_MAX;
@@ -89,12 +90,12 @@ impl Engine {
         &mut self,
         now: Time,
         slot: u32,
-        blob: &[u8],
+        blob: &Blob,
         dying: Dying,
         entry: Entry,
         fx: &mut F,
     ) {
-        let stored = Stored::parse(blob).expect("messages in memory were checked");
+        let stored = blob.stored().expect("messages in memory were checked");
         let annotations = stored.annotations(0).expect("messages in memory were checked");
         let also_to = stored.also_to().expect("messages in memory were checked");
         let opens_group = entry.durable && !self.in_group;
@@ -113,8 +114,8 @@ impl Engine {
     }
 
     /// At most how many bytes the records take that make a message of `slot`'s queue a dead letter.
-    pub(crate) fn dead_letter_bytes(&mut self, slot: u32, blob: &[u8]) -> usize {
-        let stored = Stored::parse(blob).expect("messages in memory were checked");
+    pub(crate) fn dead_letter_bytes(&mut self, slot: u32, blob: &Blob) -> usize {
+        let stored = blob.stored().expect("messages in memory were checked");
         let also_to = stored.also_to().expect("messages in memory were checked");
         let queue = self.queues.get(slot).expect("entries come from living queues");
         let exchange = queue.options.dead_letter_exchange.as_deref().unwrap_or_default();

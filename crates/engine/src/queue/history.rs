@@ -142,6 +142,7 @@ mod tests {
                 format: crate::Format::Amqp091,
                 properties: &properties[..sent],
                 body: b"",
+                shared: None,
                 persistent: false,
                 priority: 0,
                 ttl: None,

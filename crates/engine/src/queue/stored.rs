@@ -6,8 +6,10 @@
 //! | exchange | key | further keys, each length u8 + text | properties | body | deaths
 //! ```
 
+use super::blob::Encoded;
 use crate::codec::{Malformed, Reader, Writer};
 use crate::{Annotations, Content, Death, DeathReason, Format, MessageView, Publish, Time};
+use bytes::Bytes;
 use std::time::Duration;
 
 const PERSISTENT: u8 = 1;
@@ -70,13 +72,14 @@ impl<'a> Incoming<'a> {
             format: self.content.format,
             properties: self.content.properties,
             body: self.content.body,
+            shared: self.content.shared,
             persistent: self.content.persistent,
             annotations: self.annotations,
         }
     }
 
-    /// Appends the blob.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+    /// Makes the blob, in a buffer that is empty.
+    pub(crate) fn encode(&self, out: &'a mut Vec<u8>) -> Encoded<'a> {
         let content = &self.content;
         let dead = !self.annotations.deaths.is_empty();
         let flags = u8::from(content.persistent) * PERSISTENT
@@ -104,10 +107,14 @@ impl<'a> Incoming<'a> {
             out.extend_from_slice(key.as_bytes());
         }
         out.extend_from_slice(content.properties);
-        out.extend_from_slice(content.body);
+        let body_at = out.len();
+        if content.shared.is_none() {
+            out.extend_from_slice(content.body);
+        }
         if dead {
             write_deaths(&mut Writer(out), &self.annotations.deaths);
         }
+        Encoded { bytes: out, body: content.shared.map(|body| (body_at, body)) }
     }
 }
 
@@ -132,6 +139,16 @@ impl<'a> Stored<'a> {
     /// Takes a blob apart.
     #[inline]
     pub(crate) fn parse(blob: &'a [u8]) -> Result<Stored<'a>, Malformed> {
+        Stored::parse_with(blob, None)
+    }
+
+    /// Takes one apart whose body is somewhere else.
+    pub(crate) fn parse_around(around: &'a [u8], body: &'a Bytes) -> Result<Stored<'a>, Malformed> {
+        Stored::parse_with(around, Some(body))
+    }
+
+    #[inline(always)]
+    fn parse_with(blob: &'a [u8], shared: Option<&'a Bytes>) -> Result<Stored<'a>, Malformed> {
         let mut reader = Reader(blob);
         let fixed: &[u8; 8] = reader.take(8)?.try_into().expect("eight bytes were taken");
         let [flags, format, priority, exchange_length, key_length, further_keys, _, _] = *fixed;
@@ -150,10 +167,16 @@ impl<'a> Stored<'a> {
             reader.take(length.into())?;
         }
         let further = rest.take(rest.0.len() - reader.0.len())?;
+        let properties = reader.take(properties_length as usize)?;
+        let body = match shared {
+            None => reader.take(body_length as usize)?,
+            Some(shared) => shared,
+        };
         let content = Content {
             format,
-            properties: reader.take(properties_length as usize)?,
-            body: reader.take(body_length as usize)?,
+            properties,
+            body,
+            shared,
             persistent: flags & PERSISTENT != 0,
             priority,
             ttl: (ttl != NO_TTL).then(|| Duration::from_micros(ttl)),
@@ -163,6 +186,15 @@ impl<'a> Stored<'a> {
         }
         let deaths = reader.0;
         Ok(Stored { exchange, routing_key, further_keys, further, content, deaths, flags })
+    }
+
+    /// Where in the blob the body begins.
+    pub(crate) fn body_at(&self) -> usize {
+        FIXED_BYTES
+            + self.exchange.len()
+            + self.routing_key.len()
+            + self.further.len()
+            + self.content.properties.len()
     }
 
     /// The further routing keys.
@@ -225,6 +257,7 @@ impl<'a> Stored<'a> {
             format: self.content.format,
             properties: self.content.properties,
             body: self.content.body,
+            shared: self.content.shared,
             persistent: self.content.persistent,
             annotations,
         }

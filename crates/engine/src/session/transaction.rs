@@ -1,6 +1,7 @@
 //! What a transaction holds back until it is committed.
 
 use crate::{Content, Format, Outcome, Publish, Settle};
+use bytes::Bytes;
 use std::time::Duration;
 
 /// Publishes and settles that wait, in order.
@@ -18,6 +19,13 @@ pub(crate) enum Operation {
     Settle(Settle),
 }
 
+/// The payload of one.
+#[derive(Debug)]
+enum Body {
+    Small(Box<[u8]>),
+    Large(Bytes),
+}
+
 /// A publish that outlives the connection's input.
 #[derive(Debug)]
 pub(crate) struct OwnedPublish {
@@ -28,7 +36,7 @@ pub(crate) struct OwnedPublish {
     delay: Option<Duration>,
     format: Format,
     properties: Vec<u8>,
-    body: Vec<u8>,
+    body: Body,
     persistent: bool,
     priority: u8,
     ttl: Option<Duration>,
@@ -44,7 +52,10 @@ impl OwnedPublish {
             delay: publish.delay,
             format: publish.content.format,
             properties: publish.content.properties.to_owned(),
-            body: publish.content.body.to_owned(),
+            body: match publish.content.shared {
+                Some(body) => Body::Large(body.clone()),
+                None => Body::Small(publish.content.body.into()),
+            },
             persistent: publish.content.persistent,
             priority: publish.content.priority,
             ttl: publish.content.ttl,
@@ -54,6 +65,10 @@ impl OwnedPublish {
     /// Lends it out as it came.
     pub(crate) fn with<R>(&self, then: impl FnOnce(&Publish<'_>) -> R) -> R {
         let also_to: Vec<&str> = self.also_to.iter().map(String::as_str).collect();
+        let (body, shared) = match &self.body {
+            Body::Small(body) => (&body[..], None),
+            Body::Large(body) => (&body[..], Some(body)),
+        };
         then(&Publish {
             exchange: &self.exchange,
             routing_key: &self.routing_key,
@@ -63,7 +78,8 @@ impl OwnedPublish {
             content: Content {
                 format: self.format,
                 properties: &self.properties,
-                body: &self.body,
+                body,
+                shared,
                 persistent: self.persistent,
                 priority: self.priority,
                 ttl: self.ttl,

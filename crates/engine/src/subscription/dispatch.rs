@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::queue::entry::{ENTRY_COST, Entry};
 use crate::queue::lane::Front;
-use crate::queue::stored::{Incoming, Stored};
+use crate::queue::stored::Incoming;
 use crate::subscription::share::MESSAGE_BYTES;
 use crate::subscription::unsettled::Delivered;
 use crate::timers::Timer;
@@ -277,7 +277,7 @@ impl Engine {
         fx: &mut F,
     ) {
         let blob = entry.message.take().expect("only messages in memory are handed out");
-        let stored = Stored::parse(&blob).expect("messages in memory were checked");
+        let stored = blob.stored().expect("messages in memory were checked");
         let annotations =
             stored.annotations(entry.requeues).expect("messages in memory were checked");
         let view = stored.view(&annotations);
@@ -429,7 +429,7 @@ impl Engine {
         queue.counters.delivered += 1;
         self.counters.delivered += 1;
         let blob = entry.message.clone().expect("only messages in memory are handed out");
-        let stored = Stored::parse(&blob).expect("messages in memory were checked");
+        let stored = blob.stored().expect("messages in memory were checked");
         let annotations =
             stored.annotations(entry.requeues).expect("messages in memory were checked");
         let session = self.sessions.get_mut(session_slot).expect("a session's slot is in use");

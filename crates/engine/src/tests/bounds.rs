@@ -238,6 +238,7 @@ fn further_keys_are_counted() {
         format: Format::Amqp091,
         properties: b"",
         body: b"body",
+        shared: None,
         persistent: false,
         priority: 0,
         ttl: None,

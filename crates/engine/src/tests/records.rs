@@ -36,6 +36,7 @@ fn blob() -> Vec<u8> {
             format: Format::Amqp091,
             properties: b"pp",
             body: b"body",
+            shared: None,
             persistent: true,
             priority: 3,
             ttl: Some(Duration::from_micros(9)),

@@ -101,17 +101,68 @@ impl Egress {
     /// Those of them that are to be sent next: all, or the rest of a piece.
     #[inline]
     pub(crate) fn pending(&self) -> &[u8] {
-        &self.pieces.front().map_or(&self.outlet.bytes[..], Piece::bytes)[self.sent..]
+        if self.pieces.is_empty() {
+            return &self.outlet.bytes[self.sent..];
+        }
+        self.parts().next().unwrap_or_default()
     }
 
-    /// Notes that `bytes` were sent; says whether a piece has ended and there is more.
+    /// The same, and what comes behind it, in parts; where there is but one, that is all.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &[u8]> {
+        let sent = std::iter::once(self.sent).chain(std::iter::repeat(0));
+        let mut goes_on = true;
+        let next = self.pieces.iter().zip(sent).take_while(move |(piece, _)| {
+            std::mem::replace(&mut goes_on, piece.has_few_parts()) && piece.is_whole()
+        });
+        next.flat_map(|(piece, sent)| piece.pending(sent))
+    }
+
+    /// Whether there are several.
+    #[inline]
+    pub(crate) fn has_parts(&self) -> bool {
+        !self.pieces.is_empty()
+    }
+
+    /// Notes that `bytes` were sent; says whether a piece has ended, or part of what is large, and there is
+    /// more.
+    #[inline]
     pub(crate) fn advance(&mut self, bytes: usize) -> bool {
-        let pieces = self.pieces.len();
-        self.sent += bytes;
         self.has_moved = true;
         self.silent_looks = 0;
+        if !self.pieces.is_empty() {
+            return self.advance_in_pieces(bytes);
+        }
+        self.sent += bytes;
         self.forget_sent();
-        self.pieces.len() < pieces && self.unsent() > 0
+        false
+    }
+
+    #[inline(never)]
+    fn advance_in_pieces(&mut self, mut bytes: usize) -> bool {
+        let mut has_ended = false;
+        while let Some(piece) = self.pieces.front_mut() {
+            let own = bytes.min(piece.len() - self.sent);
+            self.sent += own;
+            bytes -= own;
+            if self.sent < piece.len() {
+                return has_ended;
+            }
+            has_ended = true;
+            let before = piece.left();
+            bytes = piece.advance(bytes);
+            self.pieces_bytes -= before - piece.left();
+            self.sent = 0;
+            if piece.left() > 0 {
+                return true;
+            }
+            self.forget_piece();
+            if bytes == 0 {
+                return self.unsent() > 0;
+            }
+        }
+        self.sent += bytes;
+        self.forget_sent();
+        has_ended && self.unsent() > 0
     }
 
     /// Puts what has become much aside, so that what follows it need not be one with it.
@@ -142,18 +193,22 @@ impl Egress {
         });
     }
 
+    /// What is written becomes the last piece, and the large body that comes next belongs to it.
+    #[cold]
+    pub(crate) fn end_with_large(&mut self) {
+        let Some(large) = self.outlet.large.take() else { return };
+        if self.droppable.is_some() {
+            self.end_piece();
+        }
+        let bytes = std::mem::take(&mut self.outlet.bytes);
+        let piece = Piece::with_large(bytes, large);
+        self.pieces_bytes += piece.left();
+        self.pieces.push_back(piece);
+    }
+
     /// Frees the room of what is sent, now and then.
     fn forget_sent(&mut self) {
         let sent = self.sent;
-        if let Some(piece) = self.pieces.front() {
-            debug_assert!(sent <= piece.len());
-            if sent == piece.len() {
-                self.pieces_bytes -= sent;
-                self.sent = 0;
-                self.forget_piece();
-            }
-            return;
-        }
         debug_assert!(sent <= self.outlet.bytes.len());
         if sent == self.outlet.bytes.len() {
             self.outlet.bytes.clear();

@@ -5,6 +5,7 @@
 
 use super::marks::{Marked, Whose};
 use angarium_engine::Lost;
+use angarium_protocol::LargeBody;
 
 /// What is taken out leaves a hole in its piece until that is the next to be sent, where it is less than
 /// this part of it: all that is around it would have to be copied. So a laggard's pieces take no more than
@@ -22,6 +23,8 @@ pub(super) struct Piece {
     /// The messages that may be taken out or, where it has holes, those that were.
     marks: Box<[u8]>,
     holes_bytes: usize,
+    /// What comes behind its bytes.
+    large: Option<Box<LargeBody>>,
 }
 
 impl Piece {
@@ -35,10 +38,15 @@ impl Piece {
         let is_loose = bytes.capacity() - bytes.len() > bytes.capacity() / UNUSED_PART;
         // An allocator that is told to shrink need not give anything back.
         let bytes = if is_loose { bytes.as_slice().to_vec() } else { bytes };
-        Piece { bytes, marks, holes_bytes: 0 }
+        Piece { bytes, marks, ..Piece::default() }
     }
 
-    /// Bytes that are to be sent, and those of them that are sent already.
+    /// One that ends with a large body.
+    pub(super) fn with_large(bytes: Vec<u8>, large: LargeBody) -> Piece {
+        Piece { bytes, large: Some(Box::new(large)), ..Piece::default() }
+    }
+
+    /// Bytes before what is large that are to be sent, and those of them that are sent already.
     pub(super) fn len(&self) -> usize {
         self.bytes.len() - self.holes_bytes
     }
@@ -47,6 +55,35 @@ impl Piece {
     pub(super) fn bytes(&self) -> &[u8] {
         debug_assert!(self.holes_bytes == 0);
         &self.bytes
+    }
+
+    /// Whether they are just what is to be sent.
+    pub(super) fn is_whole(&self) -> bool {
+        self.holes_bytes == 0
+    }
+
+    /// What is to be sent next of all, where so many of them are, in a few parts.
+    pub(super) fn pending(&self, sent: usize) -> impl Iterator<Item = &[u8]> {
+        let own = Some(&self.bytes()[sent..]).filter(|own| !own.is_empty());
+        own.into_iter().chain(self.large.iter().flat_map(|large| large.parts()))
+    }
+
+    /// Whether that is all there is.
+    pub(super) fn has_few_parts(&self) -> bool {
+        let is_all =
+            |large: &LargeBody| large.parts().map(<[u8]>::len).sum::<usize>() == large.left();
+        self.large.as_deref().is_none_or(is_all)
+    }
+
+    /// What is still to be sent of all, if none of them is.
+    pub(super) fn left(&self) -> usize {
+        self.len() + self.large.as_ref().map_or(0, |large| large.left())
+    }
+
+    /// They are sent, and so many more; returns how many of these belong to what comes behind the piece.
+    pub(super) fn advance(&mut self, bytes: usize) -> usize {
+        (self.bytes, self.holes_bytes) = (Vec::new(), 0);
+        self.large.as_mut().map_or(bytes, |large| large.advance(bytes))
     }
 
     /// Bytes that its marks take.
@@ -103,11 +140,11 @@ impl Piece {
         self.bytes.len()
     }
 
-    /// Appends another one that has no holes, if both together are no more than `most` bytes. Returns how
-    /// many were copied.
+    /// Appends another one that has no holes, if nothing large comes between them and both together are no
+    /// more than `most` bytes. Returns how many were copied.
     pub(super) fn append(&mut self, other: &Piece, most: usize) -> Option<usize> {
         let bytes = other.bytes();
-        if self.bytes.len() + bytes.len() > most {
+        if self.large.is_some() || self.bytes.len() + bytes.len() > most {
             return None;
         }
         let mut copied = bytes.len();

@@ -2,21 +2,25 @@
 //! what that costs, in bytes of memory and in bytes copied.
 
 use super::*;
-use angarium_engine::Lost;
+use angarium_engine::{Bytes, Lost};
+use angarium_protocol::LargeBody;
 use std::collections::BTreeSet;
 
 fn byte(at: usize) -> u8 {
     (at % 251) as u8
 }
 
-/// Writes `writes` of `bytes` each, a turn after the other, while the peer takes what `takes` says; then
-/// all the rest is taken. It is to be what was written, and no buffer is ever to become large.
+/// Writes `writes` of `bytes` each, a turn after the other, with half of some of them as a large body, while
+/// the peer takes what `takes` says; then all the rest is taken. It is to be what was written, and no buffer
+/// is ever to become large.
 #[track_caller]
 fn check(writes: usize, bytes: usize, takes: fn(usize) -> usize) {
     let mut egress = Egress::default();
     let (mut written, mut taken) = (0, 0);
     let mut take = |egress: &mut Egress, most: usize| {
-        let pending = egress.pending();
+        let pending: Vec<u8> = egress.parts().flatten().copied().collect();
+        let pending = if egress.has_parts() { &pending[..] } else { egress.pending() };
+        assert!(pending.starts_with(egress.pending()));
         let count = pending.len().min(most);
         assert!(pending[..count].iter().enumerate().all(|(at, &it)| it == byte(taken + at)));
         taken += count;
@@ -25,8 +29,16 @@ fn check(writes: usize, bytes: usize, takes: fn(usize) -> usize) {
         taken
     };
     for turn in 0..writes {
-        egress.outlet.bytes.extend((written..written + bytes).map(byte));
+        let middle = written + bytes / 2;
+        egress.outlet.bytes.extend((written..middle).map(byte));
         written += bytes;
+        let second: Vec<u8> = (middle..written).map(byte).collect();
+        if turn % 3 == 1 {
+            egress.outlet.large = Some(LargeBody::plain(&Bytes::from(second), b""));
+            egress.end_with_large();
+        } else {
+            egress.outlet.bytes.extend(second);
+        }
         egress.part();
         assert!(egress.outlet.bytes.capacity() <= PIECE_CAPACITY * 2);
         let taken = take(&mut egress, takes(turn));
@@ -47,6 +59,7 @@ fn much_that_is_unsent_lies_in_pieces_and_leaves_in_order() {
     check(50, TURN, |_| usize::MAX);
     check(50, TURN, |turn| if turn < 30 { 7 } else { usize::MAX });
     check(5, 2 * PIECE_BYTES, |_| PIECE_BYTES);
+    check(5, 8 * PIECE_BYTES, |_| 3 * PIECE_BYTES);
 }
 
 /// One who reads what it gets, of messages that begin with their size and number; all others are zero.
@@ -110,6 +123,16 @@ impl Output {
         self.next += 1;
     }
 
+    /// The same with a body that is shared.
+    fn write_large(&mut self, bytes: usize) {
+        let message = message(self.next, bytes);
+        let (head, body) = message.split_at(MESSAGE_MIN);
+        self.egress.outlet.bytes.extend(head);
+        self.egress.outlet.large = Some(LargeBody::plain(&Bytes::copy_from_slice(body), b""));
+        self.egress.end_with_large();
+        self.next += 1;
+    }
+
     /// Writes a message whose listener is its number; says whether there was room.
     fn write(&mut self, bytes: usize) -> bool {
         self.write_for(bytes, None)
@@ -160,7 +183,10 @@ fn any_history_leaves_whole_messages_in_order_and_the_oldest_are_lost() {
             let most = if draw(20) == 0 { 2_000 } else { 60 };
             let bytes = MESSAGE_MIN + draw(most) as usize;
             if draw(20) < plain_part {
-                output.write_plain(bytes);
+                match draw(3) {
+                    0 => output.write_large(bytes + 1),
+                    _ => output.write_plain(bytes),
+                }
             } else {
                 output.write(bytes);
             }

@@ -12,7 +12,8 @@ pub(crate) use read::Words;
 pub(crate) use write::{write_delivery, write_forward, write_in_row, write_publish};
 
 use angarium_engine::{
-    Confirm, ConnectionId, Deletion, Refusal, Reply, Request, SessionId, Settle,
+    Bytes, Confirm, ConnectionId, Deletion, Refusal, Reply, Request, SessionId, Settle,
+    is_body_apart,
 };
 use angarium_protocol::{Findings, Survey};
 use std::collections::VecDeque;
@@ -38,6 +39,15 @@ impl Parcel {
     pub fn weight(&self) -> usize {
         self.words.len() + self.news * NEWS_BYTES
     }
+
+    /// Has a message's body go along with the word that was written last, where that is large; returns its
+    /// bytes.
+    #[inline]
+    pub(crate) fn carry(&mut self, body: Option<&Bytes>) -> usize {
+        let Some(body) = body else { return 0 };
+        self.values.push_back(Value::Body(body.clone()));
+        body.len()
+    }
 }
 
 /// What goes along with a word as it is.
@@ -47,6 +57,20 @@ pub(crate) enum Value {
     Reply(Result<Reply, Refusal>),
     Survey(Box<Survey>),
     Findings(Box<Findings>),
+    /// A message's body that is large.
+    Body(Bytes),
+}
+
+/// The body of a message in a word, where it goes along.
+#[inline]
+pub(crate) fn body_of(message: &[u8], values: &mut VecDeque<Value>) -> Option<Bytes> {
+    if !is_body_apart(message) {
+        return None;
+    }
+    match values.pop_front() {
+        Some(Value::Body(body)) => Some(body),
+        _ => None,
+    }
 }
 
 impl Parcel {

@@ -122,6 +122,7 @@ impl<'a> Record<'a> {
             format: formats.into_iter().find(|known| *known as u8 == *format)?,
             properties,
             body,
+            shared: None,
             persistent: flags & PERSISTENT != 0,
             annotations: &NO_ANNOTATIONS,
         };
@@ -154,6 +155,7 @@ pub(super) mod tests {
             format: Format::Nats,
             properties: b"\0\0",
             body,
+            shared: None,
             persistent: true,
             annotations: &NO_ANNOTATIONS,
         };

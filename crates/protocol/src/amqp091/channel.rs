@@ -1,6 +1,6 @@
 //! What a connection remembers of each of its channels.
 
-use angarium_engine::Credit;
+use angarium_engine::{Credit, GatheredBody};
 
 /// One channel.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ pub(super) struct Inbox {
 }
 
 /// A message whose frames did not arrive in one piece. Its buffers grow with what arrives, never
-/// with what is announced.
+/// with what is announced alone.
 #[derive(Debug, Default)]
 pub(super) struct Content {
     /// The fields of basic.publish.
@@ -46,13 +46,18 @@ pub(super) struct Content {
     /// Octets of body that the header announced; `None`: no header yet.
     pub(super) body_bytes: Option<u64>,
     pub(super) properties: Vec<u8>,
-    pub(super) body: Vec<u8>,
+    pub(super) body: GatheredBody,
 }
 
 impl Content {
     /// Octets of body still to come.
     pub(super) fn missing(&self) -> u64 {
         self.body_bytes.unwrap_or(0) - self.body.len() as u64
+    }
+
+    /// Takes a part of the body.
+    pub(super) fn gather(&mut self, part: &[u8]) {
+        self.body.extend(part, self.body_bytes.unwrap_or(0));
     }
 }
 

@@ -7,10 +7,11 @@ use super::codec::table::TableWriter;
 use super::codec::wire::truncated;
 use super::translate::translated;
 use super::{frame, mapping};
-use crate::Outlet;
 use crate::properties::{DELAY_HEADER, DELIVERY_COUNT_HEADER, is_plain, withdrawn};
+use crate::{LargeBody, Outlet};
 use angarium_engine::{
-    Annotations, Confirm, Death, DeathReason, Delivery, Format, MessageView, Returned, SessionId,
+    Annotations, Bytes, Confirm, Death, DeathReason, Delivery, Format, MessageView, Returned,
+    SessionId,
 };
 
 /// What a delivery takes beyond its strings, properties and body, unless the body is split.
@@ -23,7 +24,10 @@ pub(crate) fn write_delivery(outlet: &mut Outlet, delivery: &Delivery<'_>) {
     let channel = delivery.session.number;
     let out = &mut outlet.bytes;
     let strings = delivery.subscription.len() + message.exchange.len() + message.routing_key.len();
-    out.reserve(DELIVERY_FIXED_BYTES + strings + message.properties.len() + message.body.len());
+    if message.shared.is_none() {
+        let content = message.properties.len() + message.body.len();
+        out.reserve(DELIVERY_FIXED_BYTES + strings + content);
+    }
     if delivery.subscription.is_empty() {
         write_get_ok(out, delivery);
     } else {
@@ -90,7 +94,17 @@ fn write_content(outlet: &mut Outlet, channel: u16, message: &MessageView<'_>) {
         let properties = shown(message, outlet.frame_bytes_max);
         write_header(out, channel, body_bytes, &properties);
     }
-    frame::write_body(out, channel, message.body, outlet.frame_bytes_max);
+    match message.shared {
+        None => frame::write_body(out, channel, message.body, outlet.frame_bytes_max),
+        Some(body) => leave_body(outlet, channel, body),
+    }
+}
+
+/// A large body is left to whoever sends it.
+#[cold]
+fn leave_body(outlet: &mut Outlet, channel: u16, body: &Bytes) {
+    let frames = frame::of_body(channel, outlet.frame_bytes_max);
+    outlet.large = Some(LargeBody::in_frames(body, frames, &mut outlet.bytes));
 }
 
 /// Properties that are not as they were published.

@@ -9,6 +9,8 @@
 //! ```
 //! Specification 4.2.3.
 
+use crate::large::Frames;
+
 /// A method, spec 4.2.4.
 pub const METHOD: u8 = 1;
 /// A content header, spec 4.2.6.1.
@@ -144,6 +146,13 @@ pub fn end(out: &mut Vec<u8>, at: usize) {
 /// Appends a heartbeat.
 pub fn write_heartbeat(out: &mut Vec<u8>) {
     out.extend_from_slice(&[HEARTBEAT, 0, 0, 0, 0, 0, 0, END]);
+}
+
+/// The frames of a body, of at most `max` octets each (0: no limit).
+pub(crate) fn of_body(channel: u16, max: u32) -> Frames {
+    let [c0, c1] = channel.to_be_bytes();
+    let bytes_max = if max == 0 { u32::MAX as usize } else { max as usize - OVERHEAD_BYTES };
+    Frames { head: [BODY, c0, c1, 0, 0, 0, 0], end: END, bytes_max }
 }
 
 /// Appends a body as frames of at most `max` octets each (0: no limit).

@@ -12,9 +12,10 @@ use super::frame::{self, FrameError, HEAD_BYTES, Head};
 use super::mapping;
 use super::session::{Connection, Part, State, syntax};
 use super::{DIRECT_REPLY_TO, codec::Method};
+use crate::large::copy_of_large;
 use crate::properties::DELAY_HEADER;
 use crate::{Turn, World};
-use angarium_engine::{Format, Outcome, Publish, Settle};
+use angarium_engine::{Bytes, Format, LARGE_BODY_BYTES, Outcome, Publish, Settle};
 use std::time::Duration;
 
 /// The numbers of basic.publish.
@@ -23,6 +24,9 @@ pub(super) const BASIC_PUBLISH: (u16, u16) = (content::BASIC, 40);
 /// What the unfinished messages of a connection's channels may announce together, in messages of the
 /// largest size: each channel has one, and a connection has thousands of channels.
 const UNFINISHED_MAX: u64 = 4;
+
+/// A payload, and the same again where it is shared.
+type Body<'a> = (&'a [u8], Option<&'a Bytes>);
 
 /// What the header frame and body frames of a message, lying whole in the input, come to.
 struct Whole<'a> {
@@ -126,7 +130,8 @@ impl Connection {
             self.channels[index].content = Some(Box::new(content));
             return Ok(0);
         };
-        match self.publish(turn, index, method, whole.properties, whole.body) {
+        let copy = copy_of_large(whole.body);
+        match self.publish(turn, index, method, whole.properties, (whole.body, copy.as_ref())) {
             Ok(()) => Ok(whole.bytes),
             Err(fault) => Err((whole.bytes, fault)),
         }
@@ -207,7 +212,7 @@ impl Connection {
         content.body_bytes = Some(header.body_bytes);
         content.properties = header.properties.to_vec();
         if header.body_bytes == 0 {
-            self.complete(turn, index, &[]);
+            self.complete(turn, index, &[], None);
         }
         Ok(())
     }
@@ -221,17 +226,15 @@ impl Connection {
             return Ok(());
         };
         let Some(content) = &mut self.channels[index].content else { return Ok(()) };
-        if content.missing() > frame.payload.len() as u64 {
-            content.body.extend_from_slice(frame.payload);
+        let is_last = content.missing() == frame.payload.len() as u64;
+        if is_last && content.body.is_empty() {
+            self.complete(turn, index, frame.payload, copy_of_large(frame.payload).as_ref());
             return Ok(());
         }
-        if content.body.is_empty() {
-            self.complete(turn, index, frame.payload);
-            return Ok(());
+        content.gather(frame.payload);
+        if is_last {
+            self.complete_gathered(turn, index);
         }
-        content.body.extend_from_slice(frame.payload);
-        let body = std::mem::take(&mut content.body);
-        self.complete(turn, index, &body);
         Ok(())
     }
 
@@ -278,7 +281,7 @@ impl Connection {
             if let Some(channel) = self.channels.get(part.channel)
                 && let Some(content) = &mut channel.content
             {
-                content.body.extend_from_slice(taken);
+                content.gather(taken);
             }
             self.part = Some(Part { left: part.left - taken.len() as u32, ..part });
             return taken.len();
@@ -293,16 +296,32 @@ impl Connection {
             && content.missing() == 0
         {
             self.current = BASIC_PUBLISH;
-            let body = std::mem::take(&mut content.body);
-            self.complete(turn, index, &body);
+            self.complete_gathered(turn, index);
         }
         1
     }
 
-    /// All of a gathered message is here.
-    fn complete<W: World>(&mut self, turn: &mut Turn<'_, W>, index: usize, body: &[u8]) {
+    /// All of a message is here whose body came in parts.
+    fn complete_gathered<W: World>(&mut self, turn: &mut Turn<'_, W>, index: usize) {
+        let Some(content) = &mut self.channels[index].content else { return };
+        let body = std::mem::take(&mut content.body);
+        if body.len() < LARGE_BODY_BYTES {
+            return self.complete(turn, index, &body, None);
+        }
+        let body = body.into_shared();
+        self.complete(turn, index, &body, Some(&body));
+    }
+
+    /// All of a message is here.
+    fn complete<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        index: usize,
+        body: &[u8],
+        shared: Option<&Bytes>,
+    ) {
         let number = self.channels[index].number;
-        if let Err(fault) = self.publish_gathered(turn, index, body) {
+        if let Err(fault) = self.publish_gathered(turn, index, (body, shared)) {
             self.fail_message(turn, number, fault);
         }
     }
@@ -311,7 +330,7 @@ impl Connection {
         &mut self,
         turn: &mut Turn<'_, W>,
         index: usize,
-        body: &[u8],
+        body: Body<'_>,
     ) -> Result<(), Fault> {
         let Some(content) = self.channels[index].content.take() else { return Ok(()) };
         let method = PublishMethod::decode(&content.method)
@@ -326,7 +345,7 @@ impl Connection {
         index: usize,
         method: &PublishMethod<'_>,
         raw: &[u8],
-        body: &[u8],
+        (body, shared): Body<'_>,
     ) -> Result<(), Fault> {
         let scan =
             properties::scan(raw).map_err(|malformed| syntax("content header", malformed))?;
@@ -346,6 +365,7 @@ impl Connection {
                 format: Format::Amqp091,
                 properties: raw,
                 body,
+                shared,
                 persistent: scan.delivery_mode == 2,
                 priority: scan.priority,
                 ttl: None,

@@ -3,8 +3,8 @@
 use super::codec::{Message, server};
 use super::frame::{END, put_last_number};
 use super::{fault, mapping};
-use crate::Outlet;
 use crate::properties::{amended, is_plain};
+use crate::{LargeBody, Outlet};
 use angarium_engine::{Delivery, Format, Listen};
 
 /// Writes MSG, or HMSG where the message has headers and the client understands them.
@@ -126,7 +126,10 @@ fn write(
         headers: if outlet.takes_headers { headers } else { &[] },
         body: delivery.message.body,
     };
-    if delivery.streak == 0 || !message.headers.is_empty() {
+    if let Some(body) = delivery.message.shared {
+        message.write_before_body(&mut outlet.bytes);
+        outlet.large = Some(LargeBody::plain(body, END));
+    } else if delivery.streak == 0 || !message.headers.is_empty() {
         message.write(&mut outlet.bytes);
     } else if reply.is_empty() {
         put_body(outlet.control_line.whole(delivery, &message), message.body, &mut outlet.bytes);

@@ -1,13 +1,14 @@
 //! NATS's client protocol, as nats-server speaks it without JetStream.
 //!
 //! `frame` and `codec` know bytes only and serve clients as well as the broker; `session` and its
-//! parts (`handshake`, `publish`, `monitor`) are one connection; `deliver` writes what the engine sends;
-//! `mapping` is where this protocol's words meet the engine's.
+//! parts (`handshake`, `publish`, `gather`, `monitor`) are one connection; `deliver` writes what the engine
+//! sends; `mapping` is where this protocol's words meet the engine's.
 
 pub mod codec;
 mod deliver;
 pub mod fault;
 pub mod frame;
+mod gather;
 mod handshake;
 mod mapping;
 mod monitor;

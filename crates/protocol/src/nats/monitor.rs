@@ -164,6 +164,7 @@ impl Connection {
             format: Format::Nats,
             properties: &[],
             body,
+            shared: None,
             persistent: false,
             priority: 0,
             ttl: None,

@@ -5,16 +5,18 @@ use super::codec::{Message, Publish};
 use super::monitor::Question;
 use super::session::Connection;
 use super::{fault, mapping, subject};
+use crate::large::copy_of_large;
 use crate::{Turn, World};
-use angarium_engine::{Burst, Content, Emit, Format, Reached, Refusal, RefusalKind, Streak};
+use angarium_engine::{Burst, Bytes, Content, Emit, Format, Reached, Refusal, RefusalKind, Streak};
 
 impl Connection {
-    /// Says whether the next operation may be taken.
+    /// Says whether the next operation may be taken. `shared`: the body again, where it is large and shared.
     #[inline]
     pub(super) fn publish<W: World>(
         &mut self,
         turn: &mut Turn<'_, W>,
         message: &Publish<'_>,
+        shared: Option<&Bytes>,
         streak: &mut Option<Streak>,
     ) -> bool {
         if self.subject.as_bytes() != message.subject {
@@ -31,7 +33,9 @@ impl Connection {
         self.done(turn);
         self.scratch.clear();
         mapping::put_properties(&mut self.scratch, message.reply, message.headers);
-        let content = published(&self.scratch, message.body);
+        let copy = shared.is_none().then(|| copy_of_large(message.body)).flatten();
+        let shared = shared.or(copy.as_ref());
+        let content = Content { shared, ..published(&self.scratch, message.body) };
         let asks = self.wishes.no_responders && !message.reply.is_empty();
         let emit = Emit { subject: &self.subject, echo: self.wishes.echo, asks, content };
         match turn.engine.emit_next(turn.now, self.session(), &emit, streak, turn.world) {
@@ -178,6 +182,7 @@ pub(super) fn published<'a>(properties: &'a [u8], body: &'a [u8]) -> Content<'a>
         format: Format::Nats,
         properties,
         body,
+        shared: None,
         // A queue that catches it keeps it as well as it can.
         persistent: true,
         priority: 0,

@@ -5,6 +5,7 @@
 
 use super::codec::client::Limits;
 use super::codec::{ClientOp, client, server};
+use super::gather::Gathering;
 use super::monitor::Asked;
 use super::settings::{Settings, Tls};
 use super::{fault, mapping};
@@ -53,6 +54,8 @@ pub struct Connection {
     pub(super) subject: String,
     /// Properties of the message at hand, kept for its memory.
     pub(super) scratch: Vec<u8>,
+    /// The message at hand, where its payload is large and has not all arrived.
+    pub(super) gathering: Option<Box<Gathering>>,
     /// What it has asked about connections and is not answered yet.
     pub(super) asked: Option<Box<Asked>>,
     /// Why it ends, for the log.
@@ -118,6 +121,7 @@ impl Connection {
             pongs_owed: 0,
             subject: String::new(),
             scratch: Vec::new(),
+            gathering: None,
             asked: None,
             ending: None,
             settings,
@@ -197,7 +201,9 @@ impl Connection {
         match op {
             ClientOp::Publish(message) => {
                 *streak = found;
-                return Ok(self.publish(turn, &message, streak) && !turn.engine.is_step_over());
+                return Ok(
+                    self.publish(turn, &message, None, streak) && !turn.engine.is_step_over()
+                );
             }
             ClientOp::Subscribe { subject, group, sid } => {
                 self.subscribe(turn, subject, group, sid);
@@ -237,7 +243,7 @@ impl Connection {
     }
 
     /// Answers PINGs, unless something has to come before.
-    fn pong<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+    pub(super) fn pong<W: World>(&mut self, turn: &mut Turn<'_, W>) {
         if self.pongs_owed == 0 || self.has_left || !turn.world.is_done(self.id) {
             return;
         }
@@ -322,6 +328,9 @@ impl Session for Connection {
         self.heard = turn.now;
         let (mut used, mut streak) = (0, None);
         let mut goes_on = !self.is_waiting();
+        if goes_on && self.gathering.is_some() {
+            (used, goes_on) = self.gather(turn, input, &mut streak)?;
+        }
         while goes_on && used < input.len() {
             match ClientOp::decode(&input[used..], &self.limits) {
                 Ok(Some((op, bytes))) => {
@@ -356,6 +365,12 @@ impl Session for Connection {
                     // A payload is not waited for before the client is known.
                     if self.state == State::Greeting && !matches!(input[used], b'C' | b'c') {
                         self.log_in_nobody(turn)?;
+                    }
+                    if self.is_open() {
+                        used += self.begin_gathering(&input[used..]).unwrap_or(0);
+                    }
+                    if self.gathering.is_some() {
+                        used += self.gather(turn, &input[used..], &mut streak)?.0;
                     }
                     break;
                 }

@@ -32,9 +32,10 @@ pub(crate) struct Surroundings {
 impl Effects for Surroundings {
     fn deliver(&mut self, delivery: &Delivery<'_>) {
         self.outlet(delivery.session.connection).deliver(delivery);
+        self.outlet(delivery.session.connection).copy_large();
     }
     fn emit(&mut self, delivery: &Delivery<'_>) -> Heard {
-        self.outlet(delivery.session.connection).deliver(delivery);
+        self.deliver(delivery);
         Heard::Well
     }
     fn confirm(&mut self, session: SessionId, confirm: Confirm) {
@@ -42,6 +43,7 @@ impl Effects for Surroundings {
     }
     fn returned(&mut self, session: SessionId, returned: &Returned<'_>) {
         self.outlet(session.connection).returned(session, returned);
+        self.outlet(session.connection).copy_large();
     }
     fn cancelled(&mut self, session: SessionId, subscription: &str) {
         self.outlet(session.connection).cancelled(session, subscription);

@@ -21,7 +21,7 @@ const LINGER: Duration = Duration::from_secs(2);
 /// How long a client may take to read the last that is sent to it.
 const LAST_OUTPUT: Duration = Duration::from_secs(10);
 /// What one client is sent in a turn, or somewhat more, where it takes that and there is more.
-const SENT_BYTES: usize = 512 << 10;
+const SENT_BYTES: usize = 256 << 10;
 
 /// The first byte of a TLS handshake (RFC 8446, 5.1: the record's type).
 const TLS_HANDSHAKE: u8 = 22;
@@ -379,18 +379,19 @@ impl Shard {
         self.clients.paused.append(&mut paused);
     }
 
-    /// Sends what there is for a client, and closes it where the node is done with it.
-    pub(super) fn send(&mut self, index: usize) {
+    /// Sends what there is for a client, and closes it where the node is done with it. Returns how many bytes
+    /// it was offered.
+    pub(super) fn send(&mut self, index: usize) -> usize {
         let mut taken = 0;
         loop {
-            let Some(connection) = self.clients.get(index) else { return };
+            let Some(connection) = self.clients.get(index) else { return taken };
             let Some(id) = connection.id() else {
                 if connection.tls.is_some() && connection.send(&[]) == Sent::Ended {
                     self.drop_client(index);
                 } else {
                     self.watch(index);
                 }
-                return;
+                return taken;
             };
             if connection.is_full {
                 break;
@@ -400,7 +401,10 @@ impl Shard {
             if bytes.is_empty() && !has_ciphertext {
                 break;
             }
-            let (offered, sent) = (bytes.len(), connection.send(bytes));
+            let (offered, sent) = match self.node.outgoing_parts(id) {
+                Some(parts) if connection.tls.is_none() => connection.send_parts(parts, SENT_BYTES),
+                _ => (bytes.len(), connection.send(bytes)),
+            };
             let has_taken_all = offered > 0 && sent == Sent::Bytes(offered);
             taken += offered;
             let wants_more = self.sent(index, id, offered, &sent);
@@ -412,6 +416,7 @@ impl Shard {
         }
         self.watch(index);
         self.close_if_done(index);
+        taken
     }
 
     /// Notes what a client took of what it was offered; says whether it may be offered more.

@@ -7,7 +7,11 @@ use angarium_engine::{ConnectionId, Time};
 use angarium_protocol::Peer;
 use rustix::event::epoll::EventFlags;
 use rustls::ServerConfig;
+use std::io::IoSlice;
 use std::sync::Arc;
+
+/// Parts of its output that are offered a socket at once.
+const PARTS_MAX: usize = 16;
 
 /// One accepted client.
 #[derive(Debug)]
@@ -98,6 +102,27 @@ impl Connection {
                 sent
             }
         }
+    }
+
+    /// The same with bytes that lie in several places; returns how many were offered, too. Not with TLS,
+    /// which makes others of them.
+    pub(crate) fn send_parts<'a>(
+        &mut self,
+        parts: impl Iterator<Item = &'a [u8]>,
+        bytes_max: usize,
+    ) -> (usize, Sent) {
+        let mut slices = [IoSlice::new(&[]); PARTS_MAX];
+        let (mut count, mut offered) = (0, 0);
+        for part in parts.take(PARTS_MAX) {
+            slices[count] = IoSlice::new(part);
+            (count, offered) = (count + 1, offered + part.len());
+            if offered >= bytes_max {
+                break;
+            }
+        }
+        let sent = self.socket.send_parts(&slices[..count]);
+        self.took(offered, &sent);
+        (offered, sent)
     }
 
     /// Notes what the socket took of what it was offered.

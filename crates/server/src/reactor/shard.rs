@@ -36,6 +36,8 @@ const EVENTS_MAX: usize = 1_024;
 const LETTERS_PER_TURN: usize = 256;
 /// Connections sent to between two looks at the clock.
 const SENDS_PER_STEP: usize = 8;
+/// Or bytes that they are offered.
+const SENT_BYTES_PER_STEP: usize = 256 << 10;
 /// A timeout with which epoll only looks.
 const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// Accepting rests this long when descriptors have run out.
@@ -461,12 +463,12 @@ impl Shard {
         self.node.take_dirty(&mut flushing);
         self.share.end_turn(flushing.len(), self.node.engine().taken());
         self.send_wave(&flushing);
+        let mut sent = 0;
         for (at, id) in (1..).zip(flushing.drain(..)) {
-            if let Some(index) = self.clients.index_of(id) {
-                self.send(index);
-            }
-            if at % SENDS_PER_STEP == 0 {
+            sent += self.clients.index_of(id).map_or(0, |index| self.send(index));
+            if at % SENDS_PER_STEP == 0 || sent >= SENT_BYTES_PER_STEP {
                 self.watch_step(Step::Send(id));
+                sent = 0;
             }
         }
         // What became sendable while others were sent goes in the next turn, at once.

@@ -1,7 +1,7 @@
 //! A non-blocking stream socket: what a read or a write can come to.
 
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, Shutdown};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, sendmsg};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -62,6 +62,19 @@ impl Socket {
     pub(crate) fn send(&self, bytes: &[u8]) -> Sent {
         loop {
             return match rustix::net::send(&self.0, bytes, SendFlags::NOSIGNAL) {
+                Ok(count) => Sent::Bytes(count),
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => Sent::Full,
+                Err(_) => Sent::Ended,
+            };
+        }
+    }
+
+    /// The same with bytes that lie in several places.
+    pub(crate) fn send_parts(&self, parts: &[io::IoSlice<'_>]) -> Sent {
+        let mut control = SendAncillaryBuffer::default();
+        loop {
+            return match sendmsg(&self.0, parts, &mut control, SendFlags::NOSIGNAL) {
                 Ok(count) => Sent::Bytes(count),
                 Err(Errno::INTR) => continue,
                 Err(Errno::AGAIN) => Sent::Full,

@@ -60,6 +60,21 @@ pub struct Publish<'a> {
     pub body: &'a [u8],
 }
 
+/// The line of a PUB or HPUB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head<'a> {
+    /// The message's subject.
+    pub subject: &'a [u8],
+    /// Where replies go; empty: nowhere.
+    pub reply: &'a [u8],
+    /// Bytes of the header block, which the payload begins with.
+    pub header_bytes: usize,
+    /// Bytes of the payload, headers included.
+    pub payload_bytes: usize,
+    /// Bytes of the line, with its end.
+    pub line_bytes: usize,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verb {
     Connect,
@@ -198,6 +213,22 @@ fn decode_publish<'a>(
     has_headers: bool,
     limits: &Limits,
 ) -> Result<Option<(ClientOp<'a>, usize)>, Malformed> {
+    let Some(head) = read_head(input, at, has_headers, limits)? else { return Ok(None) };
+    let Head { subject, reply, header_bytes, payload_bytes, line_bytes } = head;
+    let Some((payload, end)) = payload(input, line_bytes, payload_bytes)? else {
+        return Ok(None);
+    };
+    let (headers, body) = payload.split_at(header_bytes);
+    Ok(Some((ClientOp::Publish(Publish { subject, reply, headers, body }), end)))
+}
+
+#[inline]
+fn read_head<'a>(
+    input: &'a [u8],
+    at: usize,
+    has_headers: bool,
+    limits: &Limits,
+) -> Result<Option<Head<'a>>, Malformed> {
     let Some(arguments) = Arguments::read(input, at, limits.control_line_bytes_max)? else {
         return Ok(None);
     };
@@ -205,13 +236,21 @@ fn decode_publish<'a>(
         return Err(Malformed::Headers);
     }
     let Some([subject, rest @ ..]) = arguments.all() else { return Err(Malformed::Arguments) };
-    let sizes = Sizes::read(rest, has_headers, limits.payload_bytes_max)?;
-    let Some((payload, end)) = payload(input, arguments.end, sizes.payload_bytes)? else {
-        return Ok(None);
-    };
-    let (headers, body) = payload.split_at(sizes.header_bytes);
-    let publish = Publish { subject, reply: sizes.reply, headers, body };
-    Ok(Some((ClientOp::Publish(publish), end)))
+    let Sizes { reply, header_bytes, payload_bytes } =
+        Sizes::read(rest, has_headers, limits.payload_bytes_max)?;
+    let line_bytes = arguments.end;
+    Ok(Some(Head { subject, reply, header_bytes, payload_bytes, line_bytes }))
+}
+
+impl<'a> Head<'a> {
+    /// That which `input` begins with; `None`: not all of its line has arrived, or it is none.
+    pub fn read(input: &'a [u8], limits: &Limits) -> Result<Option<Head<'a>>, Malformed> {
+        match verb(input, VERBS)? {
+            Some((Verb::Pub, at)) => read_head(input, at, false, limits),
+            Some((Verb::Hpub, at)) => read_head(input, at, true, limits),
+            _ => Ok(None),
+        }
+    }
 }
 
 /// An operation that is nothing but its control line; `op` makes it of the arguments, if they are right.

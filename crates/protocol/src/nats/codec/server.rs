@@ -233,17 +233,37 @@ impl Message<'_> {
 
     #[inline]
     fn write_rest(&self, out: &mut Vec<u8>) {
+        self.write_reply(out);
+        put_payload(out, self.headers, self.body);
+    }
+
+    /// Appends MSG, or HMSG where there are headers, up to the body.
+    pub(crate) fn write_before_body(&self, out: &mut Vec<u8>) {
+        out.extend(self.headers.first().map(|_| b'H'));
+        self.write_names(out);
+        self.write_reply(out);
+        put_before_body(out, self.headers, self.body);
+    }
+
+    #[inline]
+    fn write_reply(&self, out: &mut Vec<u8>) {
         if !self.reply.is_empty() {
             out.extend_from_slice(self.reply);
             out.push(b' ');
         }
-        put_payload(out, self.headers, self.body);
     }
 }
 
 /// Appends the sizes that end a control line, and what they announce.
 #[inline]
 pub(super) fn put_payload(out: &mut Vec<u8>, headers: &[u8], body: &[u8]) {
+    put_before_body(out, headers, body);
+    out.extend_from_slice(body);
+    out.extend_from_slice(frame::END);
+}
+
+#[inline]
+fn put_before_body(out: &mut Vec<u8>, headers: &[u8], body: &[u8]) {
     if headers.is_empty() {
         put_last_number(out, body.len());
     } else {
@@ -252,8 +272,6 @@ pub(super) fn put_payload(out: &mut Vec<u8>, headers: &[u8], body: &[u8]) {
         put_last_number(out, headers.len() + body.len());
         out.extend_from_slice(headers);
     }
-    out.extend_from_slice(body);
-    out.extend_from_slice(frame::END);
 }
 
 /// Appends +OK.

@@ -51,6 +51,50 @@ fn a_cut_anywhere_changes_nothing() {
     fragmentation::cut_anywhere(&bytes, output);
 }
 
+/// Large messages: with headers and without, two in a row, one that does not end where it has to.
+fn large() -> Vec<u8> {
+    let body = "x".repeat(70_000);
+    let session = [
+        CONNECT.to_owned(),
+        "SUB a.* 1".to_owned(),
+        "PING".to_owned(),
+        format!("PUB a.b 70000|{body}"),
+        format!("HPUB a.b reply 19 70019|NATS/1.0|X: yz||{body}"),
+        format!("hpub a.b 70012 70012|NATS/1.0||{body}"),
+        format!("PUB a..b 70000|{body}"),
+        "PUB a.b 5|small".to_owned(),
+        format!("PUB a.b 70000|{body}too much"),
+    ];
+    session.map(|line| format!("{line}\r\n").replace('|', "\r\n")).concat().into_bytes()
+}
+
+/// The output where the large messages come in pieces of so many bytes.
+fn large_output(bytes: &[u8], piece: usize) -> Vec<u8> {
+    let mut host = Host::new(crate::amqp091::Settings::default());
+    let number = host.accept_nats(Peer::default());
+    for piece in bytes.chunks(piece) {
+        host.receive(number, piece);
+    }
+    host.turn_ends();
+    assert!(host.closed(number).is_some(), "what comes instead of a payload's end is none");
+    host.output(number)
+}
+
+#[test]
+fn large_messages_are_the_same_in_pieces() {
+    let bytes = large();
+    let whole = large_output(&bytes, bytes.len());
+    let lines = super::decode(&whole);
+    assert_eq!(lines.iter().filter(|line| line.contains("MSG")).count(), 4, "{}", lines.len());
+    for piece in [1, 7, 1_000, 65_536, 69_990, 70_000, 70_013, 70_014, 70_015, 140_000, 250_000] {
+        assert!(large_output(&bytes, piece) == whole, "by {piece}");
+    }
+    let end = bytes.windows(4).position(|four| four == b"HPUB").expect("it follows the first");
+    for piece in end - 3..=end + 1 {
+        assert!(large_output(&bytes, piece) == whole, "by {piece}");
+    }
+}
+
 #[test]
 fn byte_by_byte_changes_nothing() {
     fragmentation::byte_by_byte(&recorded(), output);
