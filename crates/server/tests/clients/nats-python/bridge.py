@@ -66,6 +66,32 @@ async def subscribers_get_what_amqp_publishes(world):
 
 
 @case(ours=True, needs=AMQP_URL)
+async def large_bodies_cross_whole(world):
+    """With headers and without, to several of either protocol: who gets one shares it with all."""
+    clients, channel = [await world.connect() for _ in range(3)], world.channel()
+    subject = world.name()
+    queues = [caught(channel, f"{subject}.#") for _ in range(2)]
+    subscriptions = [await client.subscribe(f"{subject}.>") for client in clients]
+    for client in clients:
+        await settle(client)
+    large, larger = bytes(range(256)) * 400, bytes(range(251)) * 4_000
+    await clients[0].publish(f"{subject}.nats", large)
+    await clients[0].publish(f"{subject}.nats", larger, headers={"X-Own": "mine"})
+    await settle(clients[0])
+    for body in [large, larger]:
+        properties = pika.BasicProperties(headers={"X-Own": "mine"})
+        channel.basic_publish("amq.topic", f"{subject}.amqp", body, properties)
+    bodies = [large, larger, large, larger]
+    for subscription in subscriptions:
+        got = [await subscription.next_msg(timeout=PATIENCE_S) for _ in bodies]
+        assert [message.data for message in got] == bodies
+        assert [bool(message.headers) for message in got] == [False, True, True, True]
+    for queue in queues:
+        got = [await asyncio.to_thread(get_until, channel, queue) for _ in bodies]
+        assert [body for _, _, body in got] == bodies
+
+
+@case(ours=True, needs=AMQP_URL)
 async def further_keys_are_heard_once(world):
     channel, subject, heard = world.channel(), world.name(), []
     clients = [await world.connect() for _ in range(4)]

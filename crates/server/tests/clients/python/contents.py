@@ -5,7 +5,7 @@ import decimal
 
 import pika
 from cases import case
-from harness import Inbox, get_until, publish
+from harness import Inbox, get_until, publish, wait_for
 
 
 @case()
@@ -89,6 +89,38 @@ def a_large_body_arrives_whole(world):
     body = bytes(range(256)) * (32 << 12)
     publish(channel, queue, body, delivery_mode=2)
     assert get_until(channel, queue)[2] == body
+
+
+@case()
+def large_bodies_are_whole_on_every_way(world):
+    """To several queues, rejected into another one, in a transaction, and back where no queue takes them."""
+    channel = world.channel()
+    dead = world.queue(channel)
+    queues = [
+        world.queue(channel, arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": dead})
+        for _ in range(2)
+    ]
+    exchange = world.exchange(channel, "fanout")
+    for queue in queues:
+        channel.queue_bind(queue, exchange)
+    bodies = [bytes(range(256)) * 256, bytes(range(251)) * 4_001]
+    channel.tx_select()
+    for body in bodies:
+        channel.basic_publish(exchange, "", body)
+    channel.tx_commit()
+    for body in bodies:
+        for queue in queues:
+            method, _, got = get_until(channel, queue, auto_ack=False)
+            assert got == body
+            channel.basic_reject(method.delivery_tag, requeue=False)
+        channel.tx_commit()
+    assert sorted(get_until(channel, dead)[2] for _ in range(4)) == sorted(2 * bodies)
+    other, returned = world.channel(), []
+    other.add_on_return_callback(lambda *given: returned.append(given[-1]))
+    for body in bodies:
+        other.basic_publish("", world.name("nowhere-"), body, mandatory=True)
+    wait_for(other.connection, lambda: len(returned) == 2, "both come back")
+    assert returned == bodies
 
 
 @case()
