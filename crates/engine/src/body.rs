@@ -1,21 +1,42 @@
 //! Large bodies: one buffer for all who have the message, where a copy for each would be the longest step of
 //! all; and how one is gathered that arrives in parts.
 
+use crate::engine::Engine;
 use bytes::Bytes;
-use std::sync::LazyLock;
-use std::sync::mpsc::{Sender, channel};
-use std::thread::Builder;
-
-/// A body of so many bytes is large.
-pub const LARGE_BODY_BYTES: usize = 64 << 10;
+use std::sync::OnceLock;
 
 /// There is room for so much of a body from the beginning and, once so much has arrived, for all that is
 /// announced: to move what has come, again and again, would take longer than all else. Until it arrives it
 /// takes no memory but addresses.
 const TRUSTED_BYTES: usize = 256 << 10;
 
-/// To give so much memory back to the system takes its time.
+/// To give so much memory back to the system takes its time: a millisecond for 10 MB or so.
 const FREED_ELSEWHERE_BYTES: usize = 4 << 20;
+
+/// Who frees what is large.
+static FREES: OnceLock<fn(Box<dyn Send>)> = OnceLock::new();
+
+/// Has large buffers handed to `free` when nobody has them any more, to be dropped on another thread; the
+/// first such call counts. Without it they are dropped where they are.
+pub fn free_large_with(free: fn(Box<dyn Send>)) {
+    let _ = FREES.set(free);
+}
+
+impl Engine {
+    /// From so many bytes on a body is large.
+    #[inline]
+    #[must_use]
+    pub fn large_body_bytes(&self) -> usize {
+        self.options.limits.large_body_bytes
+    }
+
+    /// A body that is large, for all who get it: one copy instead of one for each of them.
+    #[inline]
+    #[must_use]
+    pub fn copy_of_large(&self, body: &[u8]) -> Option<Bytes> {
+        (body.len() >= self.large_body_bytes()).then(|| Bytes::copy_from_slice(body))
+    }
+}
 
 /// A body that arrives in parts.
 #[derive(Debug, Default)]
@@ -78,8 +99,7 @@ pub(crate) fn shared<T: AsRef<[u8]> + Send + 'static>(buffer: T) -> Bytes {
     Bytes::from_owner(Freed::new(buffer))
 }
 
-/// A buffer that somebody else gives back to the system, where it is large: that takes a millisecond for each
-/// 10 MB or so, in which a shard would serve nobody.
+/// A buffer that is freed elsewhere, where it is large.
 struct Freed<T: AsRef<[u8]> + Send + 'static>(Option<T>);
 
 impl<T: AsRef<[u8]> + Send + 'static> Freed<T> {
@@ -96,18 +116,11 @@ impl<T: AsRef<[u8]> + Send + 'static> AsRef<[u8]> for Freed<T> {
 
 impl<T: AsRef<[u8]> + Send + 'static> Drop for Freed<T> {
     fn drop(&mut self) {
-        static GIVES_BACK: LazyLock<Option<Sender<Box<dyn Send>>>> = LazyLock::new(|| {
-            let (sender, receiver) = channel();
-            let thread = Builder::new().name("memory".to_owned());
-            thread.spawn(move || receiver.into_iter().for_each(drop)).ok().map(|_| sender)
-        });
         let Some(buffer) = self.0.take() else { return };
-        if buffer.as_ref().len() < FREED_ELSEWHERE_BYTES {
-            return;
-        }
-        if let Some(sender) = &*GIVES_BACK {
-            // What cannot be sent comes back, and goes here.
-            let _ = sender.send(Box::new(buffer));
+        if buffer.as_ref().len() >= FREED_ELSEWHERE_BYTES
+            && let Some(free) = FREES.get()
+        {
+            free(Box::new(buffer));
         }
     }
 }

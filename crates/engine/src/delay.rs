@@ -302,7 +302,10 @@ impl Engine {
         }
         let records = records.unwrap_or_default();
         for (index, turn) in turns.iter().enumerate() {
-            match records.get(index).and_then(checked_message) {
+            match records
+                .get(index)
+                .and_then(|record| checked_message(record, &self.options.limits))
+            {
                 Some(blob) => {
                     if self.publish_delayed(now, *turn, &blob, fx) == Published::Later {
                         return self.set_delay_timer(now.plus(FULL_PAUSE));

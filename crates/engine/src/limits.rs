@@ -73,6 +73,8 @@ pub struct Limits {
     pub handed_at_once: u64,
     /// Bytes of a message body.
     pub body_bytes_max: u64,
+    /// A body of so many bytes is large: all who have the message share it.
+    pub large_body_bytes: usize,
     /// Publishes and settles in one transaction.
     pub transaction_operations_max: usize,
     /// Bytes of payload that one transaction holds until it is committed.
@@ -114,6 +116,7 @@ impl Default for Limits {
             snapshot_at_once: 2048,
             handed_at_once: 4 << 20,
             body_bytes_max: 128 << 20,
+            large_body_bytes: 64 << 10,
             transaction_operations_max: 100_000,
             transaction_bytes_max: 128 << 20,
             resident_bytes_max: 128 << 20,

@@ -3,7 +3,7 @@
 //! One load at a time: pages first, since they name messages too, then messages. Whatever is found
 //! in the segment afterwards starts another round; a round that cannot read ends it.
 
-use crate::body::{LARGE_BODY_BYTES, shared};
+use crate::body::shared;
 use crate::delay::{Held, Turn};
 use crate::engine::Engine;
 use crate::queue::entry::{Entry, Fetch};
@@ -146,7 +146,7 @@ impl Engine {
         (record, message): Moving<'_>,
         fx: &mut F,
     ) -> Position {
-        if message.len() < LARGE_BODY_BYTES {
+        if message.len() < self.options.limits.large_body_bytes {
             return fx.append(&[&self.record, message], false);
         }
         let message = shared(Arc::clone(record)).slice(record.len() - message.len()..);

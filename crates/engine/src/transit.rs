@@ -8,16 +8,21 @@ use crate::{Annotations, Content, Format, MessageView, Publish};
 use bytes::Bytes;
 use std::time::Duration;
 
+// Flags of both.
 const PERSISTENT: u8 = 1;
+/// The body, which is large, goes along beside the bytes.
+pub(crate) const BODY_APART: u8 = 128;
+
+// Of a message on its way out.
 const ANNOTATED: u8 = 2;
 const TTL_REMOVED: u8 = 4;
 const FURTHER_KEYS_REMOVED: u8 = 8;
 const DELAYED: u8 = 16;
-const MANDATORY: u8 = 32;
-const HAS_TTL: u8 = 64;
-const HAS_DELAY: u8 = 16;
-/// The body, which is large, goes along beside the bytes.
-pub(crate) const BODY_APART: u8 = 128;
+
+// Of one on its way in.
+const MANDATORY: u8 = 2;
+const HAS_TTL: u8 = 4;
+const HAS_DELAY: u8 = 8;
 
 /// Whether a message's body goes along beside its bytes, those that [`MessageView::write`],
 /// [`Publish::write`] or [`crate::Forward::write`] wrote.

@@ -140,20 +140,23 @@ impl Batch {
         self.bytes.len() + self.absent_bytes
     }
 
-    /// Copies what belongs in between to where it belongs.
+    /// Copies what belongs in between to where it belongs, the last of it first: there is room for all, and
+    /// what comes behind moves once.
     pub(crate) fn assemble(&mut self) {
         if self.shared.is_empty() {
             return;
         }
-        let mut whole = Buffer::with_capacity(self.len());
-        let mut from = 0;
-        for Shared { at, bytes } in self.shared.drain(..) {
-            whole.bytes.extend_from_slice(&self.bytes[from..at]);
-            whole.bytes.extend_from_slice(&bytes);
+        let (mut from, mut to) = (self.bytes.len(), self.len());
+        self.bytes.resize(to);
+        self.absent_bytes = 0;
+        while let Some(Shared { at, bytes }) = self.shared.pop() {
+            to -= from - at;
+            self.bytes.copy_within(at..from, to);
             from = at;
+            to -= bytes.len();
+            self.bytes[to..to + bytes.len()].copy_from_slice(&bytes);
         }
-        whole.bytes.extend_from_slice(&self.bytes[from..]);
-        (self.bytes, self.absent_bytes) = (whole, 0);
+        debug_assert_eq!(from, to);
     }
 
     /// Lets its bytes go, once they are written: those of ordinary blocks are used again, and to give back
@@ -196,7 +199,8 @@ impl Buffers {
     }
     /// Keeps a buffer unless it is larger than ordinary blocks are.
     pub(crate) fn give(&mut self, buffer: Buffer, capacity_max: usize) {
-        if self.spare.len() < SPARE_BUFFERS_MAX && buffer.capacity() <= capacity_max {
+        let is_ordinary = (1..=capacity_max).contains(&buffer.capacity());
+        if self.spare.len() < SPARE_BUFFERS_MAX && is_ordinary {
             self.spare.push(buffer);
         }
     }

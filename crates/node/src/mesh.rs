@@ -91,8 +91,8 @@ pub(crate) struct Mesh {
     told_by: Vec<u64>,
     /// Connections of which not all know what they have told, in that order.
     unsettled: VecDeque<(u64, ConnectionId)>,
-    /// By connection: the shards that were sent messages of it.
-    heard_on: Vec<Shards>,
+    /// By connection: others were sent messages of it.
+    known_elsewhere: Vec<bool>,
 }
 
 impl Mesh {
@@ -110,7 +110,7 @@ impl Mesh {
             known: 0,
             told_by: Vec::new(),
             unsettled: VecDeque::new(),
-            heard_on: Vec::new(),
+            known_elsewhere: Vec::new(),
         }
     }
 
@@ -198,17 +198,17 @@ impl Mesh {
         // Another shard's publisher is not ours to wait.
         let publisher = forward.publisher.filter(|_| forward.origin == self.shard);
         if let Some(publisher) = publisher {
-            self.note_heard_on(publisher, to);
+            self.note_known(publisher);
         }
         let direct_max = self.direct_max;
         for shard in to {
             let link = self.open(shard);
             let words = &mut link.parcel.words;
             let shared = forward.message.shared;
-            let bytes = match forward.streak {
-                0 => write_forward(forward, words),
-                _ if shared.is_some() => write_forward(forward, words),
-                _ => write_in_row(forward, bodies, &mut link.row, words),
+            let bytes = if forward.streak == 0 || shared.is_some() {
+                write_forward(forward, words)
+            } else {
+                write_in_row(forward, bodies, &mut link.row, words)
             };
             link.underway += (bytes + link.parcel.carry(shared)) as u64;
             let is_crowded = link.underway > direct_max
@@ -451,20 +451,24 @@ impl Mesh {
         &mut audiences[slot]
     }
 
-    /// A publisher of another shard has gone.
+    /// A publisher of another shard has gone. That it was to wait may be on its way there, and would hold the
+    /// next one in its place.
     pub(crate) fn forgotten(&mut self, shard: ShardId, publisher: ConnectionId) {
-        self.link(shard).held.remove(&publisher);
-        *self.audience(shard, publisher) = Audience::default();
+        self.let_go(shard, publisher);
+        if let Some(audience) = self.link(shard).audiences.get_mut(publisher.0 as usize) {
+            *audience = Audience::default();
+        }
     }
 
-    /// Notes which shards know of a publisher here.
+    /// Notes that others may know of a publisher here: those that its messages went to, and those that they
+    /// handed them on to.
     #[inline]
-    fn note_heard_on(&mut self, publisher: ConnectionId, shards: Shards) {
+    fn note_known(&mut self, publisher: ConnectionId) {
         let slot = publisher.0 as usize;
-        if slot >= self.heard_on.len() {
-            self.heard_on.resize(slot + 1, Shards::NONE);
+        if slot >= self.known_elsewhere.len() {
+            self.known_elsewhere.resize(slot + 1, false);
         }
-        self.heard_on[slot] = self.heard_on[slot].and(shards);
+        self.known_elsewhere[slot] = true;
     }
 
     /// A connection has gone, or has not begun.
@@ -474,9 +478,9 @@ impl Mesh {
             link.waiting.remove(&connection);
             link.crowded.remove(&connection);
         }
-        let heard_on = self.heard_on.get_mut(connection.0 as usize).map(std::mem::take);
-        for shard in heard_on.unwrap_or_default() {
-            self.say(shard, &Word::Forgotten(connection));
+        let is_known = self.known_elsewhere.get_mut(connection.0 as usize).map(std::mem::take);
+        if is_known == Some(true) {
+            self.say_to_all(&Word::Forgotten(connection));
         }
         if let Some(told) = self.told_by.get_mut(connection.0 as usize) {
             *told = 0;

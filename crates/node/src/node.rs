@@ -266,10 +266,10 @@ impl Node {
         self.world.egress[id.0 as usize].pending()
     }
 
-    /// The same with what comes behind it, where that lies in several parts.
+    /// What is to be sent to the connection part by part, these ones first, where it lies in several places.
     pub fn outgoing_parts(&self, id: ConnectionId) -> Option<impl Iterator<Item = &[u8]>> {
         let egress = &self.world.egress[id.0 as usize];
-        egress.has_parts().then(|| egress.parts())
+        egress.has_pieces().then(|| egress.parts())
     }
 
     /// So many of them were sent.

@@ -1,29 +1,23 @@
 //! Large bodies, which all who get them share, on their way out: a part at a time, from where they lie. All
 //! at once would be the longest step of all, and a copy for each of them.
 
-use angarium_engine::{Bytes, LARGE_BODY_BYTES};
+use angarium_engine::Bytes;
 use bytes::Buf;
-use std::ops::Range;
-
-/// A body that is large, for all who get it: one copy instead of one for each of them.
-#[inline]
-pub(crate) fn copy_of_large(body: &[u8]) -> Option<Bytes> {
-    (body.len() >= LARGE_BODY_BYTES).then(|| Bytes::copy_from_slice(body))
-}
 
 /// Bytes of a part at most.
 const PART_BYTES_MAX: usize = 256 << 10;
+/// What a frame has before its part of the body, and behind it.
+const HEAD_BYTES: usize = 7;
+const AROUND_BYTES: usize = HEAD_BYTES + 1;
 
 /// What is still to be sent of one, with what is around it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct LargeBody {
     rest: Bytes,
     /// Bytes of that which belong to the frame that has begun.
     in_frame: usize,
-    /// What comes behind those: the end of the frame, and the head of the next one.
-    around: [u8; Frames::AROUND_BYTES],
-    /// Where in that what is still to be sent begins and ends.
-    unsent: Range<usize>,
+    /// Bytes that are sent of what comes between that frame and the next one.
+    around_sent: usize,
     /// The frames that the body is divided into, where it is.
     frames: Option<Frames>,
     /// What comes behind all.
@@ -31,69 +25,89 @@ pub struct LargeBody {
 }
 
 /// How a protocol divides bodies.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Frames {
-    /// What is before each part but for its size, which is the last four bytes, most significant first.
-    pub(crate) head: [u8; Frames::HEAD_BYTES],
-    /// What is behind each.
-    pub(crate) end: u8,
-    /// Bytes of a part at most.
-    pub(crate) bytes_max: usize,
+    /// The end of a frame, and the head of the next one, where that is as long as may be.
+    around: [u8; AROUND_BYTES],
+    /// The same where that is the last one, and shorter.
+    around_last: [u8; AROUND_BYTES],
+    /// Bytes of the body in a frame at most.
+    bytes_max: usize,
 }
 
 impl Frames {
-    const HEAD_BYTES: usize = 7;
-    /// Bytes that a frame has beside its part of the body.
-    const AROUND_BYTES: usize = Frames::HEAD_BYTES + 1;
+    /// Frames of at most so many bytes of the body each, with a head that ends with the size of these in four
+    /// bytes, most significant first.
+    pub(crate) fn new(kind: [u8; 3], end: u8, bytes_max: usize) -> Frames {
+        let [a, b, c] = kind;
+        let around = [end, a, b, c, 0, 0, 0, 0];
+        Frames { around, around_last: around, bytes_max }
+    }
 
-    /// The head of one, where so much is left of the body.
-    fn head(&self, left: usize) -> [u8; Frames::HEAD_BYTES] {
-        let mut head = self.head;
-        head[3..].copy_from_slice(&(left.min(self.bytes_max) as u32).to_be_bytes());
-        head
+    /// The head of the frame that takes all of so many bytes, or as much as it may.
+    fn head(&self, bytes: usize) -> [u8; HEAD_BYTES] {
+        let size = (bytes.min(self.bytes_max) as u32).to_be_bytes();
+        let [_, a, b, c, ..] = self.around;
+        let [s0, s1, s2, s3] = size;
+        [a, b, c, s0, s1, s2, s3]
+    }
+
+    /// What is between a frame and the next one, of what is left behind it: nothing but the end of the last.
+    fn between(&self, left: usize) -> &[u8] {
+        match left {
+            0 => &self.around[..1],
+            _ if left < self.bytes_max => &self.around_last,
+            _ => &self.around,
+        }
     }
 }
 
 impl LargeBody {
     /// One in frames, of which the first begins in `out`.
-    pub(crate) fn in_frames(body: &Bytes, frames: Frames, out: &mut Vec<u8>) -> LargeBody {
+    pub(crate) fn in_frames(body: &Bytes, mut frames: Frames, out: &mut Vec<u8>) -> LargeBody {
         out.extend_from_slice(&frames.head(body.len()));
-        let mut large = LargeBody { frames: Some(frames), ..LargeBody::plain(body, b"") };
-        large.begin_frame();
-        large
+        let (longest, last) =
+            (frames.head(frames.bytes_max), frames.head(body.len() % frames.bytes_max));
+        frames.around[1..].copy_from_slice(&longest);
+        frames.around_last[1..].copy_from_slice(&last);
+        let in_frame = body.len().min(frames.bytes_max);
+        LargeBody { in_frame, frames: Some(frames), ..LargeBody::plain(body, b"") }
     }
 
     /// One that is sent as it is, and then the tail.
     #[must_use]
     pub fn plain(body: &Bytes, tail: &'static [u8]) -> LargeBody {
-        let around = [0; Frames::AROUND_BYTES];
-        let (rest, in_frame) = (body.clone(), body.len());
-        LargeBody { rest, in_frame, around, unsent: 0..0, frames: None, tail }
+        LargeBody { rest: body.clone(), in_frame: body.len(), around_sent: 0, frames: None, tail }
+    }
+
+    /// What comes behind the frame that has begun, up to the next one.
+    fn around(&self) -> &[u8] {
+        let left = self.rest.len() - self.in_frame;
+        self.frames.as_ref().map_or(&[], |frames| &frames.between(left)[self.around_sent..])
     }
 
     /// Bytes that are still to be sent.
     #[must_use]
     pub fn left(&self) -> usize {
         let behind = self.rest.len() - self.in_frame;
-        let around = self.frames.map_or(0, |frames| {
-            // The frame that comes next has its head already.
-            behind.div_ceil(frames.bytes_max) * Frames::AROUND_BYTES
+        let around = self.frames.as_ref().map_or(0, |frames| {
+            behind.div_ceil(frames.bytes_max) * AROUND_BYTES + 1 - self.around_sent
         });
-        let ahead = if behind > 0 { Frames::HEAD_BYTES } else { 0 };
-        self.rest.len() + self.unsent.len() + around.saturating_sub(ahead) + self.tail.len()
+        self.rest.len() + around + self.tail.len()
     }
 
-    /// Those of them that come next, in a few parts; none only where none are left.
+    /// Those of them that come next, part by part.
     pub fn parts(&self) -> impl Iterator<Item = &[u8]> {
-        let (first, behind) = self.rest.split_at(self.in_frame);
-        let second = &behind[..behind.len().min(self.frames.map_or(0, |frames| frames.bytes_max))];
-        let tail = if behind.is_empty() { self.tail } else { &[] };
-        // Where a part is not all there is, nothing follows it.
-        let is_long = |part: &[u8]| part.len() > PART_BYTES_MAX;
-        let count = if is_long(first) { 1 } else { 4 };
-        let parts = [first, &self.around[self.unsent.clone()], second, tail];
-        let parts = parts.into_iter().take(count).filter(|part| !part.is_empty());
-        parts.map(|part| &part[..part.len().min(PART_BYTES_MAX)])
+        let first = self.rest[..self.in_frame].chunks(PART_BYTES_MAX).chain([self.around()]);
+        let behind = &self.rest[self.in_frame..];
+        let frames = self.frames.iter().flat_map(move |frames| {
+            let mut left = behind.len();
+            behind.chunks(frames.bytes_max).flat_map(move |frame| {
+                left -= frame.len();
+                frame.chunks(PART_BYTES_MAX).chain([frames.between(left)])
+            })
+        });
+        first.chain(frames).chain([self.tail]).filter(|part| !part.is_empty())
     }
 
     /// So many of them are sent; returns how many of these belong to what comes behind it.
@@ -103,18 +117,19 @@ impl LargeBody {
             self.rest.advance(part);
             self.in_frame -= part;
             bytes -= part;
-            if self.in_frame == 0 {
-                let around = bytes.min(self.unsent.len());
-                self.unsent.start += around;
-                bytes -= around;
+            if self.in_frame > 0 {
+                break;
             }
-            if self.in_frame == 0 && self.unsent.is_empty() {
+            let around = bytes.min(self.around().len());
+            self.around_sent += around;
+            bytes -= around;
+            if self.around().is_empty() {
                 self.begin_frame();
             }
-            if self.rest.is_empty() && self.unsent.is_empty() {
-                let (_, tail) = self.tail.split_at(bytes.min(self.tail.len()));
-                bytes -= self.tail.len() - tail.len();
-                self.tail = tail;
+            if self.rest.is_empty() && self.around().is_empty() {
+                let sent = bytes.min(self.tail.len());
+                self.tail = &self.tail[sent..];
+                bytes -= sent;
             }
         }
         bytes
@@ -122,14 +137,9 @@ impl LargeBody {
 
     /// Begins the next frame, whose head was sent with the end of the one before.
     fn begin_frame(&mut self) {
-        let Some(frames) = self.frames.filter(|_| !self.rest.is_empty()) else { return };
-        self.in_frame = self.rest.len().min(frames.bytes_max);
-        self.around[0] = frames.end;
-        self.unsent = 0..1;
-        let behind = self.rest.len() - self.in_frame;
-        if behind > 0 {
-            self.around[1..].copy_from_slice(&frames.head(behind));
-            self.unsent = 0..self.around.len();
+        if let Some(frames) = self.frames.as_ref().filter(|_| !self.rest.is_empty()) {
+            self.in_frame = self.rest.len().min(frames.bytes_max);
+            self.around_sent = 0;
         }
     }
 }
@@ -142,7 +152,7 @@ mod tests {
     #[track_caller]
     fn check(large: impl Fn(&mut Vec<u8>) -> LargeBody, expected: &[u8]) {
         for step in [1, 3, 8, 9, 1_000, PART_BYTES_MAX + 5, usize::MAX] {
-            if expected.len() / step > 100_000 {
+            if expected.len() / step > 1_000 {
                 continue;
             }
             let mut out = Vec::new();
@@ -153,6 +163,7 @@ mod tests {
                 let parts: Vec<&[u8]> = large.parts().collect();
                 assert!(parts.iter().all(|part| (1..=PART_BYTES_MAX).contains(&part.len())));
                 let next = parts.concat();
+                assert_eq!(next.len(), left);
                 let sent = next.len().min(step);
                 out.extend_from_slice(&next[..sent]);
                 assert_eq!(large.advance(sent), 0);
@@ -176,12 +187,12 @@ mod tests {
             (&[b"abcd"], 4),
             (&[b"abc"], 4),
             (&[&long, &long, b"a"], long.len()),
-            (&[&[&long[..], &long, b"a"].concat()], usize::MAX),
+            (&[&[&long[..], &long, b"a"].concat()], u32::MAX as usize),
         ] {
-            let frames = Frames { head: [3, 0, 1, 0, 0, 0, 0], end: 206, bytes_max };
+            let frames = Frames::new([3, 0, 1], 206, bytes_max);
             let expected: Vec<u8> = parts.iter().flat_map(|part| frame(part)).collect();
             let body = Bytes::from(parts.concat());
-            check(|out| LargeBody::in_frames(&body, frames, out), &expected);
+            check(|out| LargeBody::in_frames(&body, frames.clone(), out), &expected);
         }
         for body in [&b"body"[..], &[&long[..], b"a"].concat()] {
             let expected = [body, b"\r\n"].concat();

@@ -171,7 +171,7 @@ pub struct Outlet {
     pub bytes: Vec<u8>,
     /// What comes behind those: the body of the message that was written last, where that is large and
     /// shared. The host takes it before anything else is written.
-    pub large: Option<LargeBody>,
+    pub large: Option<Box<LargeBody>>,
     /// Largest frame the peer takes, in bytes, as negotiated; 0: no limit.
     pub frame_bytes_max: u32,
     /// The peer wants to hear of the end of its subscriptions.
@@ -259,12 +259,8 @@ pub trait Session {
 impl Outlet {
     /// Copies a large body behind what comes before it, for a host that does not send it a part at a time.
     pub fn copy_large(&mut self) {
-        if let Some(mut large) = self.large.take() {
-            while large.left() > 0 {
-                let before = self.bytes.len();
-                large.parts().for_each(|part| self.bytes.extend_from_slice(part));
-                large.advance(self.bytes.len() - before);
-            }
+        if let Some(large) = self.large.take() {
+            large.parts().for_each(|part| self.bytes.extend_from_slice(part));
         }
     }
     /// Writes a delivery in the connection's protocol.

@@ -1,7 +1,7 @@
 //! A message's bytes in memory, shared by the queues that hold it, and on their way there and to the journal.
 
 use super::stored::Stored;
-use crate::body::{LARGE_BODY_BYTES, shared};
+use crate::body::shared;
 use crate::codec::Malformed;
 use crate::{Effects, Position};
 use bytes::Bytes;
@@ -25,14 +25,18 @@ pub(crate) struct Large {
 }
 
 impl Blob {
-    /// The message that a record ends with, if it is sound.
-    pub(crate) fn at_end_of(record: &Arc<[u8]>, message: &[u8]) -> Option<Blob> {
+    /// The message that a record ends with, if it is sound. `large_bytes`: from so many on its body is large.
+    pub(crate) fn at_end_of(
+        record: &Arc<[u8]>,
+        message: &[u8],
+        large_bytes: usize,
+    ) -> Option<Blob> {
         let stored = Stored::parse(message).ok()?;
         stored.annotations(0).ok()?;
         stored.also_to().ok()?;
         let start = record.len() - message.len();
         let body = stored.content.body;
-        if body.len() < LARGE_BODY_BYTES {
+        if body.len() < large_bytes {
             let start = u32::try_from(start).expect("records are below 1 GiB");
             return Some(Blob::Whole { record: Arc::clone(record), start });
         }
@@ -124,7 +128,7 @@ mod tests {
     /// from a record.
     #[track_caller]
     fn check(annotations: &Annotations) {
-        let body = Bytes::from(vec![7; LARGE_BODY_BYTES]);
+        let body = Bytes::from(vec![7; 100]);
         let content = Content {
             format: Format::Amqp091,
             properties: b"pp",
@@ -151,7 +155,7 @@ mod tests {
         assert_eq!(bytes, copied.bytes);
 
         let record: Arc<[u8]> = [b"record", &bytes[..]].concat().into();
-        let read = Blob::at_end_of(&record, &record[6..]).expect("it is sound");
+        let read = Blob::at_end_of(&record, &record[6..], 100).expect("it is sound");
         for blob in [&read, &shared.to_blob(), &copied.to_blob()] {
             assert_eq!(blob.len(), bytes.len());
             let stored = blob.stored().unwrap();

@@ -7,6 +7,7 @@ use super::lane::Front;
 use super::page::{Page, PageEntry};
 use crate::delay::Turn;
 use crate::engine::Engine;
+use crate::limits::Limits;
 use crate::record::{self, Record};
 use crate::relocate::MovingPage;
 use crate::{DeathReason, Effects, Load, LoadId, Loaded, Position, Time};
@@ -260,7 +261,8 @@ impl Engine {
         let messages = records.unwrap_or_default();
         let mut next = 0;
         for (index, seq) in seqs.iter().enumerate() {
-            let blob = messages.get(index).and_then(checked_message);
+            let blob = messages.get(index);
+            let blob = blob.and_then(|record| checked_message(record, &self.options.limits));
             let queue = self.queues.get_mut(slot).expect("the caller looked it up");
             let Some(blob) = blob else {
                 if let Some(entry) = queue.lanes[lane].find(*seq) {
@@ -367,7 +369,8 @@ impl Engine {
     ) {
         let queue = self.queues.get_mut(slot).expect("the caller looked it up");
         queue.unsettled -= 1;
-        let blob = records.ok().and_then(|records| checked_message(records.first()?));
+        let blob = records.ok();
+        let blob = blob.and_then(|records| checked_message(records.first()?, &self.options.limits));
         match blob {
             Some(blob) => {
                 let dying = self.dying_for(slot, &entry, reason);
@@ -430,6 +433,6 @@ impl Engine {
 }
 
 /// The message in a record, if it is sound.
-pub(crate) fn checked_message(record: &Arc<[u8]>) -> Option<Blob> {
-    Blob::at_end_of(record, record::message_of(record).ok()?)
+pub(crate) fn checked_message(record: &Arc<[u8]>, limits: &Limits) -> Option<Blob> {
+    Blob::at_end_of(record, record::message_of(record).ok()?, limits.large_body_bytes)
 }

@@ -81,6 +81,8 @@ impl<'a> Incoming<'a> {
     /// Makes the blob, in a buffer that is empty.
     pub(crate) fn encode(&self, out: &'a mut Vec<u8>) -> Encoded<'a> {
         let content = &self.content;
+        debug_assert!(out.is_empty(), "a blob is all there is in its buffer");
+        debug_assert!(content.shared.is_none_or(|shared| **shared == *content.body));
         let dead = !self.annotations.deaths.is_empty();
         let flags = u8::from(content.persistent) * PERSISTENT
             + u8::from(dead) * DEAD

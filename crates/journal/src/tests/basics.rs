@@ -84,6 +84,29 @@ fn a_batch_nobody_waits_for_is_written_and_not_flushed() {
     assert!(host.journal.durable() > spooled);
 }
 
+/// Such a batch's buffer goes once it is written, and not into the next one.
+#[test]
+fn records_of_megabytes_are_read_back_between_others() {
+    let storage = FaultyStorage::new(1);
+    let mut host = Host::open(&storage, small()).unwrap();
+    let mut positions = Vec::new();
+    for length in [100, 5 << 20, 5 << 20, 5 << 20, 100, 1_000, 70_000, 100] {
+        positions.push((host.publish(length, true).1, length));
+        if length > 1_000 {
+            host.run(&storage);
+        }
+    }
+    host.run(&storage);
+    assert_eq!(host.journal.durable(), host.journal.written());
+    for (number, (position, length)) in (1..).zip(positions) {
+        let record = read(&host.journal, vec![position], &storage).unwrap();
+        assert!(*record[0] == *payload(number, length), "record {number}");
+    }
+    let flushed = host.journal.stats().flushed_bytes;
+    assert!((15 << 20..16 << 20).contains(&flushed), "{flushed}");
+    assert_eq!(open(&storage, small()).unwrap().1, host.live);
+}
+
 #[test]
 fn what_is_appended_during_a_flush_is_the_next_flush() {
     let storage = FaultyStorage::new(1);

@@ -98,7 +98,7 @@ impl Egress {
         self.pieces_bytes + self.outlet.bytes.len() - self.sent
     }
 
-    /// Those of them that are to be sent next: all, or the rest of a piece.
+    /// Those of them that are to be sent next: all, or the rest of a piece, or of a part of one.
     #[inline]
     pub(crate) fn pending(&self) -> &[u8] {
         if self.pieces.is_empty() {
@@ -107,19 +107,16 @@ impl Egress {
         self.parts().next().unwrap_or_default()
     }
 
-    /// The same, and what comes behind it, in parts; where there is but one, that is all.
+    /// Those of them that lie in pieces, part by part, up to where some were taken out.
     pub(crate) fn parts(&self) -> impl Iterator<Item = &[u8]> {
         let sent = std::iter::once(self.sent).chain(std::iter::repeat(0));
-        let mut goes_on = true;
-        let next = self.pieces.iter().zip(sent).take_while(move |(piece, _)| {
-            std::mem::replace(&mut goes_on, piece.has_few_parts()) && piece.is_whole()
-        });
-        next.flat_map(|(piece, sent)| piece.pending(sent))
+        let pieces = self.pieces.iter().zip(sent).take_while(|(piece, _)| !piece.has_holes());
+        pieces.flat_map(|(piece, sent)| piece.pending(sent))
     }
 
-    /// Whether there are several.
+    /// Whether some do.
     #[inline]
-    pub(crate) fn has_parts(&self) -> bool {
+    pub(crate) fn has_pieces(&self) -> bool {
         !self.pieces.is_empty()
     }
 
@@ -200,7 +197,10 @@ impl Egress {
         if self.droppable.is_some() {
             self.end_piece();
         }
-        let bytes = std::mem::take(&mut self.outlet.bytes);
+        let bytes = match self.outlet.bytes.is_empty() {
+            true => Vec::new(),
+            false => std::mem::take(&mut self.outlet.bytes),
+        };
         let piece = Piece::with_large(bytes, large);
         self.pieces_bytes += piece.left();
         self.pieces.push_back(piece);

@@ -42,8 +42,8 @@ impl Piece {
     }
 
     /// One that ends with a large body.
-    pub(super) fn with_large(bytes: Vec<u8>, large: LargeBody) -> Piece {
-        Piece { bytes, large: Some(Box::new(large)), ..Piece::default() }
+    pub(super) fn with_large(bytes: Vec<u8>, large: Box<LargeBody>) -> Piece {
+        Piece { bytes, large: Some(large), ..Piece::default() }
     }
 
     /// Bytes before what is large that are to be sent, and those of them that are sent already.
@@ -57,30 +57,23 @@ impl Piece {
         &self.bytes
     }
 
-    /// Whether they are just what is to be sent.
-    pub(super) fn is_whole(&self) -> bool {
-        self.holes_bytes == 0
+    /// Whether messages that were taken out are still among them.
+    pub(super) fn has_holes(&self) -> bool {
+        self.holes_bytes > 0
     }
 
-    /// What is to be sent next of all, where so many of them are, in a few parts.
+    /// All that is to be sent of it, where so many of its bytes are, part by part; only without holes.
     pub(super) fn pending(&self, sent: usize) -> impl Iterator<Item = &[u8]> {
         let own = Some(&self.bytes()[sent..]).filter(|own| !own.is_empty());
         own.into_iter().chain(self.large.iter().flat_map(|large| large.parts()))
     }
 
-    /// Whether that is all there is.
-    pub(super) fn has_few_parts(&self) -> bool {
-        let is_all =
-            |large: &LargeBody| large.parts().map(<[u8]>::len).sum::<usize>() == large.left();
-        self.large.as_deref().is_none_or(is_all)
-    }
-
-    /// What is still to be sent of all, if none of them is.
+    /// How much is still to be sent of it, if none of its bytes is.
     pub(super) fn left(&self) -> usize {
         self.len() + self.large.as_ref().map_or(0, |large| large.left())
     }
 
-    /// They are sent, and so many more; returns how many of these belong to what comes behind the piece.
+    /// Its bytes are sent, and so many more; returns how many of these belong to what comes behind the piece.
     pub(super) fn advance(&mut self, bytes: usize) -> usize {
         (self.bytes, self.holes_bytes) = (Vec::new(), 0);
         self.large.as_mut().map_or(bytes, |large| large.advance(bytes))
@@ -144,6 +137,7 @@ impl Piece {
     /// more than `most` bytes. Returns how many were copied.
     pub(super) fn append(&mut self, other: &Piece, most: usize) -> Option<usize> {
         let bytes = other.bytes();
+        debug_assert!(other.large.is_none());
         if self.large.is_some() || self.bytes.len() + bytes.len() > most {
             return None;
         }

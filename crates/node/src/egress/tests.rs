@@ -2,7 +2,7 @@
 //! what that costs, in bytes of memory and in bytes copied.
 
 use super::*;
-use angarium_engine::{Bytes, Lost};
+use angarium_engine::{Annotations, Bytes, Delivery, Format, Lost, MessageView, SessionId};
 use angarium_protocol::LargeBody;
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ fn check(writes: usize, bytes: usize, takes: fn(usize) -> usize) {
     let (mut written, mut taken) = (0, 0);
     let mut take = |egress: &mut Egress, most: usize| {
         let pending: Vec<u8> = egress.parts().flatten().copied().collect();
-        let pending = if egress.has_parts() { &pending[..] } else { egress.pending() };
+        let pending = if egress.has_pieces() { &pending[..] } else { egress.pending() };
         assert!(pending.starts_with(egress.pending()));
         let count = pending.len().min(most);
         assert!(pending[..count].iter().enumerate().all(|(at, &it)| it == byte(taken + at)));
@@ -34,7 +34,7 @@ fn check(writes: usize, bytes: usize, takes: fn(usize) -> usize) {
         written += bytes;
         let second: Vec<u8> = (middle..written).map(byte).collect();
         if turn % 3 == 1 {
-            egress.outlet.large = Some(LargeBody::plain(&Bytes::from(second), b""));
+            egress.outlet.large = Some(LargeBody::plain(&Bytes::from(second), b"").into());
             egress.end_with_large();
         } else {
             egress.outlet.bytes.extend(second);
@@ -49,6 +49,69 @@ fn check(writes: usize, bytes: usize, takes: fn(usize) -> usize) {
     }
     assert_eq!(taken, written);
     assert!(egress.pending().is_empty() && egress.pieces.is_empty());
+}
+
+/// AMQP's deliveries with large bodies, in frames, are the same bytes however much of them leaves at once.
+#[test]
+fn large_bodies_leave_whole_by_steps_of_any_size() {
+    let body = Bytes::from((0..1_000).map(byte).collect::<Vec<u8>>());
+    let written = |egress: &mut Egress, is_shared: bool| {
+        egress.outlet.frame_bytes_max = 308;
+        for tag in 1..=3 {
+            let shared = is_shared.then_some(&body);
+            egress.outlet.deliver(&delivery(tag, &body, shared));
+            egress.end_with_large();
+            egress.outlet.bytes.extend(b"between");
+        }
+    };
+    let mut copied = Egress::default();
+    written(&mut copied, false);
+    let expected = copied.outlet.bytes;
+    for step in (1..400).chain([1_000, 5_000]) {
+        let (mut egress, mut taken) = (Egress::default(), Vec::new());
+        written(&mut egress, true);
+        while egress.unsent() > 0 {
+            assert_eq!(egress.unsent(), expected.len() - taken.len());
+            assert!(!egress.pending().is_empty());
+            let pending: Vec<u8> = egress.parts().flatten().copied().collect();
+            let pending = if egress.has_pieces() { &pending[..] } else { egress.pending() };
+            let count = pending.len().min(step);
+            taken.extend_from_slice(&pending[..count]);
+            egress.advance(count);
+        }
+        assert!(taken == expected, "by {step}");
+    }
+}
+
+fn delivery<'a>(tag: u64, body: &'a [u8], shared: Option<&'a Bytes>) -> Delivery<'a> {
+    static NOTHING_KNOWN: Annotations = Annotations {
+        delivery_count: 0,
+        deaths: Vec::new(),
+        ttl_removed: false,
+        further_keys_removed: false,
+        delayed: false,
+    };
+    Delivery {
+        session: SessionId { connection: ConnectionId(0), number: 1 },
+        subscription: "c",
+        tag,
+        redelivered: false,
+        messages_left: 0,
+        missed: 0,
+        laggard: None,
+        emission: 0,
+        streak: 0,
+        message: MessageView {
+            exchange: "x",
+            routing_key: "k",
+            format: Format::Amqp091,
+            properties: b"\0\0",
+            body,
+            shared,
+            persistent: false,
+            annotations: &NOTHING_KNOWN,
+        },
+    }
 }
 
 #[test]
@@ -128,7 +191,8 @@ impl Output {
         let message = message(self.next, bytes);
         let (head, body) = message.split_at(MESSAGE_MIN);
         self.egress.outlet.bytes.extend(head);
-        self.egress.outlet.large = Some(LargeBody::plain(&Bytes::copy_from_slice(body), b""));
+        self.egress.outlet.large =
+            Some(LargeBody::plain(&Bytes::copy_from_slice(body), b"").into());
         self.egress.end_with_large();
         self.next += 1;
     }

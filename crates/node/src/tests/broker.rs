@@ -238,6 +238,17 @@ impl Broker {
     }
 
     /// One turn of all shards; says whether anything happened.
+    /// Delivers to one shard what others have sent it.
+    pub(super) fn carry_to(&mut self, shard: usize) {
+        for (from, to, parcel) in std::mem::take(&mut self.parcels) {
+            if to == shard {
+                self.nodes[to].arrived(self.now, ShardId(from as u8), parcel);
+            } else {
+                self.parcels.push_back((from, to, parcel));
+            }
+        }
+    }
+
     pub(super) fn turn(&mut self) -> bool {
         let mut is_busy = false;
         for shard in 0..self.nodes.len() {

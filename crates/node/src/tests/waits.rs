@@ -118,6 +118,37 @@ fn who_heard_a_publisher_is_not_taken_to_hear_the_next_one_in_its_place() {
     }
 }
 
+/// A publisher is told to wait when it has gone already: the next one in its place does not.
+#[test]
+fn that_one_is_to_wait_does_not_reach_the_next_one_in_its_place() {
+    for is_told_first in [false, true] {
+        let mut broker = Broker::new(2);
+        broker.connect("p", 0);
+        broker.play("slow@1> SUB s 1");
+        broker.set_deaf("slow", true);
+        let message = format!("PUB s 1000\r\n{}\r\n", "x".repeat(1000));
+        broker.holds = true;
+        for _ in 0..EGRESS_BYTES_MAX / 1000 + 3 {
+            broker.send("p", &message);
+        }
+        broker.turn();
+        broker.carry_to(1);
+        if is_told_first {
+            broker.turn();
+        }
+        broker.replace("p", "q");
+        broker.holds = false;
+        broker.settle_down();
+        broker.set_deaf("slow", false);
+        broker.settle_down();
+        for _ in 0..3 {
+            broker.say("q", "PUB s 1\r\nx\r\n");
+            broker.pass(Duration::from_secs(5));
+            assert!(broker.is_read("q"), "{is_told_first}");
+        }
+    }
+}
+
 #[test]
 fn a_publisher_goes_on_when_those_who_were_behind_have_gone() {
     let mut broker = Broker::new(2);

@@ -104,7 +104,7 @@ fn write_content(outlet: &mut Outlet, channel: u16, message: &MessageView<'_>) {
 #[cold]
 fn leave_body(outlet: &mut Outlet, channel: u16, body: &Bytes) {
     let frames = frame::of_body(channel, outlet.frame_bytes_max);
-    outlet.large = Some(LargeBody::in_frames(body, frames, &mut outlet.bytes));
+    outlet.large = Some(LargeBody::in_frames(body, frames, &mut outlet.bytes).into());
 }
 
 /// Properties that are not as they were published.

@@ -152,7 +152,7 @@ pub fn write_heartbeat(out: &mut Vec<u8>) {
 pub(crate) fn of_body(channel: u16, max: u32) -> Frames {
     let [c0, c1] = channel.to_be_bytes();
     let bytes_max = if max == 0 { u32::MAX as usize } else { max as usize - OVERHEAD_BYTES };
-    Frames { head: [BODY, c0, c1, 0, 0, 0, 0], end: END, bytes_max }
+    Frames::new([BODY, c0, c1], END, bytes_max)
 }
 
 /// Appends a body as frames of at most `max` octets each (0: no limit).

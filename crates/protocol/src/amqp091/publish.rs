@@ -12,10 +12,9 @@ use super::frame::{self, FrameError, HEAD_BYTES, Head};
 use super::mapping;
 use super::session::{Connection, Part, State, syntax};
 use super::{DIRECT_REPLY_TO, codec::Method};
-use crate::large::copy_of_large;
 use crate::properties::DELAY_HEADER;
 use crate::{Turn, World};
-use angarium_engine::{Bytes, Format, LARGE_BODY_BYTES, Outcome, Publish, Settle};
+use angarium_engine::{Bytes, Format, Outcome, Publish, Settle};
 use std::time::Duration;
 
 /// The numbers of basic.publish.
@@ -130,7 +129,7 @@ impl Connection {
             self.channels[index].content = Some(Box::new(content));
             return Ok(0);
         };
-        let copy = copy_of_large(whole.body);
+        let copy = turn.engine.copy_of_large(whole.body);
         match self.publish(turn, index, method, whole.properties, (whole.body, copy.as_ref())) {
             Ok(()) => Ok(whole.bytes),
             Err(fault) => Err((whole.bytes, fault)),
@@ -228,7 +227,8 @@ impl Connection {
         let Some(content) = &mut self.channels[index].content else { return Ok(()) };
         let is_last = content.missing() == frame.payload.len() as u64;
         if is_last && content.body.is_empty() {
-            self.complete(turn, index, frame.payload, copy_of_large(frame.payload).as_ref());
+            let copy = turn.engine.copy_of_large(frame.payload);
+            self.complete(turn, index, frame.payload, copy.as_ref());
             return Ok(());
         }
         content.gather(frame.payload);
@@ -305,7 +305,7 @@ impl Connection {
     fn complete_gathered<W: World>(&mut self, turn: &mut Turn<'_, W>, index: usize) {
         let Some(content) = &mut self.channels[index].content else { return };
         let body = std::mem::take(&mut content.body);
-        if body.len() < LARGE_BODY_BYTES {
+        if body.len() < turn.engine.large_body_bytes() {
             return self.complete(turn, index, &body, None);
         }
         let body = body.into_shared();

@@ -128,7 +128,7 @@ fn write(
     };
     if let Some(body) = delivery.message.shared {
         message.write_before_body(&mut outlet.bytes);
-        outlet.large = Some(LargeBody::plain(body, END));
+        outlet.large = Some(LargeBody::plain(body, END).into());
     } else if delivery.streak == 0 || !message.headers.is_empty() {
         message.write(&mut outlet.bytes);
     } else if reply.is_empty() {

@@ -6,7 +6,7 @@ use super::codec::{Malformed, Publish};
 use super::fault;
 use super::session::Connection;
 use crate::{Close, Turn, World};
-use angarium_engine::{Bytes, GatheredBody, LARGE_BODY_BYTES, Streak};
+use angarium_engine::{Bytes, GatheredBody, Streak};
 
 /// A message of which the line has come, and not all of the payload.
 #[derive(Debug)]
@@ -19,18 +19,23 @@ pub(super) struct Gathering {
 }
 
 impl Connection {
-    /// Begins with the message that `input` begins with, if its payload is large, and returns how many bytes
-    /// of input that takes.
+    /// Begins with the message that `input` begins with, of which not all has come, if its payload is large.
+    /// Says how much of `input` was used.
     #[cold]
-    pub(super) fn begin_gathering(&mut self, input: &[u8]) -> Option<usize> {
-        let head = Head::read(input, &self.limits).ok()??;
-        if head.payload_bytes < LARGE_BODY_BYTES {
-            return None;
-        }
+    pub(super) fn begin_gathering<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        input: &[u8],
+    ) -> Result<usize, Close> {
+        let head = match Head::read(input, &self.limits) {
+            Ok(Some(head)) if head.payload_bytes >= turn.engine.large_body_bytes() => head,
+            _ => return Ok(0),
+        };
         let Head { line_bytes, payload_bytes, .. } = head;
         let (line, payload) = (input[..line_bytes].to_vec(), GatheredBody::default());
         self.gathering = Some(Box::new(Gathering { line, payload, payload_bytes }));
-        Some(line_bytes)
+        let (used, _) = self.gather(turn, &input[line_bytes..], &mut None)?;
+        Ok(line_bytes + used)
     }
 
     /// Takes more of it, and publishes it once it is whole. Says how much of `input` was used, and whether
@@ -71,13 +76,14 @@ impl Connection {
     ) -> bool {
         let Some(gathering) = self.gathering.take() else { return true };
         let Gathering { line, payload, .. } = *gathering;
-        let Ok(Some(head)) = Head::read(&line, &self.limits) else { return true };
+        let head =
+            Head::read(&line, &self.limits).ok().flatten().expect("its line was read before");
         let payload: Bytes = payload.into_shared();
         let (headers, body) =
             (payload.slice(..head.header_bytes), payload.slice(head.header_bytes..));
         let Head { subject, reply, .. } = head;
         let message = Publish { subject, reply, headers: &headers, body: &body };
-        let shared = (body.len() >= LARGE_BODY_BYTES).then_some(&body);
+        let shared = (body.len() >= turn.engine.large_body_bytes()).then_some(&body);
         self.publish(turn, &message, shared, streak)
     }
 }

@@ -5,7 +5,6 @@ use super::codec::{Message, Publish};
 use super::monitor::Question;
 use super::session::Connection;
 use super::{fault, mapping, subject};
-use crate::large::copy_of_large;
 use crate::{Turn, World};
 use angarium_engine::{Burst, Bytes, Content, Emit, Format, Reached, Refusal, RefusalKind, Streak};
 
@@ -33,7 +32,7 @@ impl Connection {
         self.done(turn);
         self.scratch.clear();
         mapping::put_properties(&mut self.scratch, message.reply, message.headers);
-        let copy = shared.is_none().then(|| copy_of_large(message.body)).flatten();
+        let copy = shared.is_none().then(|| turn.engine.copy_of_large(message.body)).flatten();
         let shared = shared.or(copy.as_ref());
         let content = Content { shared, ..published(&self.scratch, message.body) };
         let asks = self.wishes.no_responders && !message.reply.is_empty();

@@ -367,10 +367,7 @@ impl Session for Connection {
                         self.log_in_nobody(turn)?;
                     }
                     if self.is_open() {
-                        used += self.begin_gathering(&input[used..]).unwrap_or(0);
-                    }
-                    if self.gathering.is_some() {
-                        used += self.gather(turn, &input[used..], &mut streak)?.0;
+                        used += self.begin_gathering(turn, &input[used..])?;
                     }
                     break;
                 }

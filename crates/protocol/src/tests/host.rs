@@ -133,10 +133,20 @@ impl Host {
         Host::of(amqp091, nats::Settings::default())
     }
 
+    /// One where all bodies are large.
+    pub(crate) fn sharing() -> Host {
+        Host::made(amqp091::Settings::default(), nats::Settings::default(), 1)
+    }
+
     pub(crate) fn of(amqp091: amqp091::Settings, nats: nats::Settings) -> Host {
+        Host::made(amqp091, nats, usize::MAX)
+    }
+
+    fn made(amqp091: amqp091::Settings, nats: nats::Settings, large_body_bytes: usize) -> Host {
         let mut options = Options::alone([7; 32], read_headers);
         // Each direct message is the last one of a step: the next one has to be presented again.
         options.limits.handed_at_once = 1;
+        options.limits.large_body_bytes = large_body_bytes;
         let mut host = Host {
             engine: Engine::new(options),
             world: Surroundings::default(),

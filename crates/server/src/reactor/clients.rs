@@ -5,9 +5,10 @@ use super::listeners::Kind;
 use super::mailbox::Letter;
 use super::moderation::Stream;
 use super::shard::{CLIENT, Shard};
-use super::socket::{Received, Sent, Socket};
+use super::socket::{Offer, Received, Sent, Socket};
 use super::tls::{MayEncrypt, Tls};
 use angarium_engine::{ConnectionId, Time};
+use angarium_node::Node;
 use angarium_protocol::Peer;
 use rustix::event::epoll::{self, EventFlags};
 use rustls::ServerConfig;
@@ -386,7 +387,7 @@ impl Shard {
         loop {
             let Some(connection) = self.clients.get(index) else { return taken };
             let Some(id) = connection.id() else {
-                if connection.tls.is_some() && connection.send(&[]) == Sent::Ended {
+                if connection.tls.is_some() && connection.send(&Offer::Whole(&[])) == Sent::Ended {
                     self.drop_client(index);
                 } else {
                     self.watch(index);
@@ -396,15 +397,13 @@ impl Shard {
             if connection.is_full {
                 break;
             }
-            let bytes = self.node.outgoing(id);
+            let offer = offer(&self.node, id);
+            let offered = offer.len();
             let has_ciphertext = connection.tls.as_ref().is_some_and(|tls| !tls.is_flushed());
-            if bytes.is_empty() && !has_ciphertext {
+            if offered == 0 && !has_ciphertext {
                 break;
             }
-            let (offered, sent) = match self.node.outgoing_parts(id) {
-                Some(parts) if connection.tls.is_none() => connection.send_parts(parts, SENT_BYTES),
-                _ => (bytes.len(), connection.send(bytes)),
-            };
+            let sent = connection.send(&offer);
             let has_taken_all = offered > 0 && sent == Sent::Bytes(offered);
             taken += offered;
             let wants_more = self.sent(index, id, offered, &sent);
@@ -554,5 +553,14 @@ impl Shard {
         for index in 0..self.clients.slots.len() {
             self.drop_client(index);
         }
+    }
+}
+
+/// What a client is to be sent next.
+#[inline]
+pub(super) fn offer(node: &Node, id: ConnectionId) -> Offer<'_> {
+    match node.outgoing_parts(id) {
+        None => Offer::Whole(node.outgoing(id)),
+        Some(parts) => Offer::of(parts, SENT_BYTES),
     }
 }

@@ -1,7 +1,7 @@
 //! One accepted client as the reactor holds it: socket, TLS, and what epoll is told to watch.
 
 use super::moderation::Stream;
-use super::socket::{Received, Sent, Socket};
+use super::socket::{Offer, Received, Sent, Socket};
 use super::tls::Tls;
 use angarium_engine::{ConnectionId, Time};
 use angarium_protocol::Peer;
@@ -9,9 +9,6 @@ use rustix::event::epoll::EventFlags;
 use rustls::ServerConfig;
 use std::io::IoSlice;
 use std::sync::Arc;
-
-/// Parts of its output that are offered a socket at once.
-const PARTS_MAX: usize = 16;
 
 /// One accepted client.
 #[derive(Debug)]
@@ -89,40 +86,22 @@ impl Connection {
     }
 
     /// Sends as much as the peer takes.
-    pub(crate) fn send(&mut self, bytes: &[u8]) -> Sent {
+    pub(crate) fn send(&mut self, offer: &Offer<'_>) -> Sent {
         match &mut self.tls {
             Some(tls) => {
-                let sent = tls.send(&self.socket, bytes);
+                let sent = match offer {
+                    Offer::Whole(bytes) => tls.send(&self.socket, &[IoSlice::new(bytes)]),
+                    Offer::Parts { slices, .. } => tls.send(&self.socket, slices),
+                };
                 self.is_full = !tls.is_flushed();
                 sent
             }
             None => {
-                let sent = self.socket.send(bytes);
-                self.took(bytes.len(), &sent);
+                let sent = self.socket.offer(offer);
+                self.took(offer.len(), &sent);
                 sent
             }
         }
-    }
-
-    /// The same with bytes that lie in several places; returns how many were offered, too. Not with TLS,
-    /// which makes others of them.
-    pub(crate) fn send_parts<'a>(
-        &mut self,
-        parts: impl Iterator<Item = &'a [u8]>,
-        bytes_max: usize,
-    ) -> (usize, Sent) {
-        let mut slices = [IoSlice::new(&[]); PARTS_MAX];
-        let (mut count, mut offered) = (0, 0);
-        for part in parts.take(PARTS_MAX) {
-            slices[count] = IoSlice::new(part);
-            (count, offered) = (count + 1, offered + part.len());
-            if offered >= bytes_max {
-                break;
-            }
-        }
-        let sent = self.socket.send_parts(&slices[..count]);
-        self.took(offered, &sent);
-        (offered, sent)
     }
 
     /// Notes what the socket took of what it was offered.

@@ -31,6 +31,40 @@ pub(crate) enum Sent {
     Ended,
 }
 
+/// What a peer is offered at once.
+pub(crate) enum Offer<'a> {
+    /// Bytes that lie in one place.
+    Whole(&'a [u8]),
+    /// Bytes that lie in several, and how many they are.
+    Parts { slices: Vec<io::IoSlice<'a>>, bytes: usize },
+}
+
+/// Parts in an offer at most.
+const PARTS_MAX: usize = 64;
+
+impl<'a> Offer<'a> {
+    /// The first of these parts: so many bytes and somewhat more, where there are as many.
+    pub(crate) fn of(parts: impl Iterator<Item = &'a [u8]>, bytes_max: usize) -> Offer<'a> {
+        let (mut slices, mut bytes) = (Vec::new(), 0);
+        for part in parts.take(PARTS_MAX) {
+            slices.push(io::IoSlice::new(part));
+            bytes += part.len();
+            if bytes >= bytes_max {
+                break;
+            }
+        }
+        Offer::Parts { slices, bytes }
+    }
+
+    /// How many bytes.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Offer::Whole(bytes) => bytes.len(),
+            Offer::Parts { bytes, .. } => *bytes,
+        }
+    }
+}
+
 impl Socket {
     pub(crate) fn new(fd: OwnedFd) -> Socket {
         Socket(fd)
@@ -58,6 +92,14 @@ impl Socket {
         }
     }
 
+    /// Writes as much as the peer takes of what is offered.
+    pub(crate) fn offer(&self, offer: &Offer<'_>) -> Sent {
+        match offer {
+            Offer::Whole(bytes) => self.send(bytes),
+            Offer::Parts { slices, .. } => self.send_parts(slices),
+        }
+    }
+
     /// Writes as much as the peer takes.
     pub(crate) fn send(&self, bytes: &[u8]) -> Sent {
         loop {
@@ -71,7 +113,7 @@ impl Socket {
     }
 
     /// The same with bytes that lie in several places.
-    pub(crate) fn send_parts(&self, parts: &[io::IoSlice<'_>]) -> Sent {
+    fn send_parts(&self, parts: &[io::IoSlice<'_>]) -> Sent {
         let mut control = SendAncillaryBuffer::default();
         loop {
             return match sendmsg(&self.0, parts, &mut control, SendFlags::NOSIGNAL) {

@@ -3,7 +3,7 @@
 
 use super::socket::{Sent, Socket};
 use rustls::{ServerConfig, ServerConnection};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::sync::Arc;
 
 /// Plaintext that may lie encrypted and unsent in a connection.
@@ -77,12 +77,17 @@ impl Tls {
 
     /// Encrypts and sends; says how many bytes of `plain` it has taken over, or that the peer is
     /// gone. With [`Tls::is_flushed`] false, the socket took no more.
-    pub(crate) fn send(&mut self, socket: &Socket, plain: &[u8]) -> Sent {
+    pub(crate) fn send(&mut self, socket: &Socket, plain: &[IoSlice<'_>]) -> Sent {
+        let mut rest = plain.to_vec();
+        let mut rest = &mut rest[..];
         let mut taken = 0;
         loop {
-            if taken < plain.len() {
-                match self.session.writer().write(&plain[taken..]) {
-                    Ok(count) => taken += count,
+            if !rest.is_empty() {
+                match self.session.writer().write_vectored(rest) {
+                    Ok(count) => {
+                        taken += count;
+                        IoSlice::advance_slices(&mut rest, count);
+                    }
                     Err(_) => return Sent::Ended,
                 }
             }
@@ -90,7 +95,7 @@ impl Tls {
                 Sent::Ended => return Sent::Ended,
                 Sent::Full if taken == 0 => return Sent::Full,
                 Sent::Full => return Sent::Bytes(taken),
-                Sent::Bytes(_) if taken == plain.len() => return Sent::Bytes(taken),
+                Sent::Bytes(_) if rest.is_empty() => return Sent::Bytes(taken),
                 Sent::Bytes(_) => {}
             }
         }

@@ -4,8 +4,9 @@
 //! Helpers borrow sockets and bytes for the length of one call and decide nothing: what the sends came to is
 //! for the shard, as if it had sent all of it itself.
 
+use super::clients::offer;
 use super::shard::Shard;
-use super::socket::{Sent, Socket};
+use super::socket::{Offer, Sent, Socket};
 use super::watchdog::Step;
 use angarium_engine::ConnectionId;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,7 +31,7 @@ struct Output<'a> {
     index: usize,
     id: ConnectionId,
     socket: &'a Socket,
-    bytes: &'a [u8],
+    offer: Offer<'a>,
 }
 
 /// A client was sent what there was for it.
@@ -52,8 +53,8 @@ impl Shard {
         let outputs = to.iter().filter_map(|id| {
             let index = clients.index_of(*id)?;
             let socket = clients.plain_socket(index)?;
-            let bytes = node.outgoing(*id);
-            (!bytes.is_empty()).then_some(Output { index, id: *id, socket, bytes })
+            let offer = offer(node, *id);
+            (offer.len() > 0).then_some(Output { index, id: *id, socket, offer })
         });
         let outputs: Vec<Output<'_>> = outputs.collect();
         let (watchdog, clock) = (&mut self.watchdog, self.clock);
@@ -92,8 +93,8 @@ fn send_all(
     let send = |output: &Output<'_>| Done {
         index: output.index,
         id: output.id,
-        offered: output.bytes.len(),
-        sent: output.socket.send(output.bytes),
+        offered: output.offer.len(),
+        sent: output.socket.offer(&output.offer),
     };
     let help = || {
         let mut done = Vec::new();
@@ -121,7 +122,7 @@ fn send_all(
 
 #[cfg(test)]
 mod tests {
-    use super::{Done, Output, send_all};
+    use super::{Done, Offer, Output, send_all};
     use crate::reactor::socket::{Sent, Socket};
     use angarium_engine::ConnectionId;
     use std::io::Read;
@@ -152,9 +153,15 @@ mod tests {
         let bytes: Vec<Vec<u8>> = (0..count).map(bytes).collect();
         while let Sent::Bytes(_) = near[FULL].send(&[0; 1 << 10]) {}
         drop(far.remove(GONE));
+        fn offer(index: usize, bytes: &[u8]) -> Offer<'_> {
+            match index % 2 {
+                0 => Offer::Whole(bytes),
+                _ => Offer::of(bytes.chunks(1 << 19), usize::MAX),
+            }
+        }
         let output = |(index, bytes)| {
             let id = ConnectionId(index as u32);
-            Output { index, id, socket: &near[index], bytes }
+            Output { index, id, socket: &near[index], offer: offer(index, bytes) }
         };
         let outputs: Vec<Output<'_>> =
             bytes.iter().map(Vec::as_slice).enumerate().map(output).collect();

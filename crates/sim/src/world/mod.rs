@@ -43,6 +43,8 @@ const SETTLES_AT_ONCE: [usize; 3] = [1, 3, 1024];
 const SNAPSHOT_AT_ONCE: [usize; 5] = [1, 3, 10, 50, 2048];
 /// The same for bytes of direct messages that are handed out.
 const HANDED_AT_ONCE: [u64; 4] = [1, 4 << 20, 1_000, 20_000];
+/// The same for the least bytes of a body that is shared.
+const LARGE_BODY_BYTES: [usize; 7] = [64 << 10, 1, 64 << 10, 64, 64 << 10, 500, 2_000];
 /// The same for messages whose places are left to the journal together.
 const PAGE_ENTRIES: [usize; 4] = [1024, 7, 2, 100];
 /// Events after which a run is given up: it does not come to rest.
@@ -316,6 +318,7 @@ impl World {
                 snapshot_at_once: SNAPSHOT_AT_ONCE[seed as usize % SNAPSHOT_AT_ONCE.len()],
                 page_entries,
                 handed_at_once: HANDED_AT_ONCE[seed as usize % HANDED_AT_ONCE.len()],
+                large_body_bytes: LARGE_BODY_BYTES[seed as usize % LARGE_BODY_BYTES.len()],
                 ..Limits::default()
             },
             journal: angarium_journal::Options {

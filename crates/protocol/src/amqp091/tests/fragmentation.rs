@@ -37,9 +37,14 @@ pub(super) fn recorded() -> Vec<u8> {
 }
 
 /// The output where the input comes in pieces of those sizes; a turn ends only where the session
-/// waits, so that cuts are the only difference.
+/// waits, so that cuts are the only difference. It is the same whether or not bodies are large.
 fn output(pieces: &[&[u8]]) -> Vec<u8> {
-    let mut host = Host::new(Settings::default());
+    let copied = output_of(Host::new(Settings::default()), pieces);
+    assert_eq!(output_of(Host::sharing(), pieces), copied);
+    copied
+}
+
+fn output_of(mut host: Host, pieces: &[&[u8]]) -> Vec<u8> {
     let number = host.accept(Peer::default());
     for piece in pieces {
         host.receive(number, piece);
