@@ -22,6 +22,18 @@ pub fn free_large_with(free: fn(Box<dyn Send>)) {
     let _ = FREES.set(free);
 }
 
+/// Where one message is copied for many, so much in all is a long step: they share one copy.
+const COPIES_BYTES_MAX: usize = 256 << 10;
+/// To share less than that takes longer than to copy it.
+const SHARED_BYTES_MIN: usize = 4 << 10;
+
+/// A body for so many who get it, where a copy for each would be much in all.
+#[inline]
+pub(crate) fn copy_for(body: &[u8], takers: usize) -> Option<Bytes> {
+    let is_much = body.len() >= SHARED_BYTES_MIN && body.len() * takers > COPIES_BYTES_MAX;
+    is_much.then(|| Bytes::copy_from_slice(body))
+}
+
 impl Engine {
     /// From so many bytes on a body is large.
     #[inline]

@@ -1,5 +1,6 @@
 //! The way of a message in: checked, routed, placed in queues or handed to a consumer at once.
 
+use crate::body::copy_for;
 use crate::direct::SUBJECT_EXCHANGE;
 use crate::engine::Engine;
 use crate::limits::NAME_BYTES_MAX;
@@ -287,6 +288,12 @@ impl Engine {
         wants_flush: bool,
         fx: &mut F,
     ) -> Taken {
+        let copy = match incoming.content.shared {
+            None => copy_for(incoming.content.body, targets.len()),
+            Some(_) => None,
+        };
+        let shared = copy.as_ref().or(incoming.content.shared);
+        let incoming = &Incoming { content: Content { shared, ..incoming.content }, ..*incoming };
         let mut taken = Taken::default();
         let mut placements = std::mem::take(&mut self.placements);
         placements.clear();

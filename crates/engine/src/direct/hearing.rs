@@ -3,8 +3,9 @@
 use super::group::{Group, Part};
 use super::interest::Interest;
 use super::listen::Listener;
+use crate::body::copy_for;
 use crate::slab::Slab;
-use crate::{Effects, Heard, MessageView, Reached, ShardId, Shards};
+use crate::{Bytes, Effects, Heard, MessageView, Reached, ShardId, Shards};
 
 /// One message on its way, by which it is told from others.
 #[derive(Clone, Copy)]
@@ -38,6 +39,17 @@ pub(super) struct Hearing {
     pub(super) looked_at: u64,
     /// Somebody has little unsent.
     has_free: bool,
+}
+
+impl Emission<'_> {
+    /// A copy of its body for so many listeners, where they are to share one.
+    #[inline]
+    fn copy_for(&self, listeners: usize) -> Option<Bytes> {
+        match self.message.shared {
+            None => copy_for(self.message.body, listeners),
+            Some(_) => None,
+        }
+    }
 }
 
 impl Hearing {
@@ -83,6 +95,10 @@ impl Hearing {
         fx: &mut F,
     ) {
         self.looked_at += all.len() as u64;
+        let copy = emission.copy_for(all.len());
+        let shared = copy.as_ref().or(emission.message.shared);
+        let message = MessageView { shared, ..*emission.message };
+        let emission = Emission { message: &message, ..emission };
         for &slot in all {
             let Some(listener) = listeners.get_mut(slot) else { continue };
             if !is_deaf(listener) {

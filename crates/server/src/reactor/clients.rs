@@ -79,6 +79,19 @@ impl Clients {
         slot.checked_sub(1).map(|slot| slot as usize)
     }
 
+    /// Has one wait for its turn to be sent some of much; says whether it did not do so already.
+    pub(super) fn begins_to_wait(&mut self, id: ConnectionId) -> bool {
+        let connection = self.index_of(id).and_then(|index| self.get(index));
+        connection.is_some_and(|connection| !std::mem::replace(&mut connection.is_waiting, true))
+    }
+
+    /// It is its turn.
+    pub(super) fn has_waited(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.index_of(id).and_then(|index| self.get(index)) {
+            connection.is_waiting = false;
+        }
+    }
+
     /// The node's name for the one there.
     pub(super) fn id_of(&self, index: usize) -> Option<ConnectionId> {
         self.slots.get(index)?.as_ref()?.id()
@@ -194,6 +207,7 @@ impl Shard {
             phase: Phase::Handshaking(Box::new(peer)),
             watched: Some(EventFlags::IN),
             is_full: false,
+            is_waiting: false,
             deadline: Some(self.now.plus(self.settings.handshake_timeout.0)),
             stream: Stream::default(),
         };

@@ -24,6 +24,8 @@ pub(crate) struct Connection {
     pub(crate) watched: Option<EventFlags>,
     /// The socket took not everything: nothing is sent before epoll says that it takes more.
     pub(crate) is_full: bool,
+    /// It waits for its turn to be sent some of much.
+    pub(crate) is_waiting: bool,
     /// When it is closed if it stays in its phase.
     pub(crate) deadline: Option<Time>,
     /// Whether its input may be let gather.

@@ -26,6 +26,7 @@ use angarium_node::{Node, PARCEL_BYTES};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
+use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -38,6 +39,10 @@ const LETTERS_PER_TURN: usize = 256;
 const SENDS_PER_STEP: usize = 8;
 /// Or bytes that they are offered.
 const SENT_BYTES_PER_STEP: usize = 256 << 10;
+/// A connection with more unsent than that is sent some of it behind all that have less.
+const BULKY_BYTES: usize = 32 << 10;
+/// Bytes that all such connections are sent in a turn, or somewhat more.
+const BULKY_BYTES_PER_TURN: usize = 4 << 20;
 /// A timeout with which epoll only looks.
 const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// Accepting rests this long when descriptors have run out.
@@ -99,6 +104,8 @@ pub struct Shard {
     pub(super) logins: Logins,
     /// Those that are sent to, each once; empty between turns.
     flushing: Vec<ConnectionId>,
+    /// Connections that have much unsent, and wait for their turn to be sent some of it.
+    bulky: VecDeque<ConnectionId>,
     pub(super) moderation: Moderation,
     pub(super) polling: Polling,
     /// Threads that may help it with a wave.
@@ -168,6 +175,7 @@ impl Shard {
             operators: Operators::default(),
             logins: Logins::new(password_checks_max),
             flushing: Vec::new(),
+            bulky: VecDeque::new(),
             moderation: Moderation::default(),
             polling: Polling::default(),
             damage: Damage::default(),
@@ -253,7 +261,7 @@ impl Shard {
     /// Sleeps until something happens or is due.
     fn wait(&mut self, events: &mut Vec<epoll::Event>) {
         events.clear();
-        let is_busy = self.node.has_work() || self.node.has_dirty();
+        let is_busy = self.node.has_work() || self.node.has_dirty() || !self.bulky.is_empty();
         let timeout = match (is_busy || !self.inbox.fall_asleep(), self.deadline()) {
             (true, _) => Some(Duration::ZERO),
             (false, None) => None,
@@ -462,6 +470,14 @@ impl Shard {
         let mut flushing = std::mem::take(&mut self.flushing);
         self.node.take_dirty(&mut flushing);
         self.share.end_turn(flushing.len(), self.node.engine().taken());
+        let Shard { node, clients, bulky, .. } = self;
+        flushing.retain(|id| {
+            let is_bulky = node.unsent(*id) > BULKY_BYTES;
+            if is_bulky && clients.begins_to_wait(*id) {
+                bulky.push_back(*id);
+            }
+            !is_bulky
+        });
         self.send_wave(&flushing);
         let mut sent = 0;
         for (at, id) in (1..).zip(flushing.drain(..)) {
@@ -473,6 +489,22 @@ impl Shard {
         }
         // What became sendable while others were sent goes in the next turn, at once.
         self.flushing = flushing;
+        self.flush_bulky();
+    }
+
+    /// Sends some of the connections that have much, those that have waited longest; what is read meanwhile,
+    /// and those who have little, are not to wait for all of them.
+    fn flush_bulky(&mut self) {
+        let mut sent = 0;
+        for _ in 0..self.bulky.len() {
+            if sent >= BULKY_BYTES_PER_TURN {
+                break;
+            }
+            let Some(id) = self.bulky.pop_front() else { break };
+            self.clients.has_waited(id);
+            sent += self.clients.index_of(id).map_or(0, |index| self.send(index));
+            self.watch_step(Step::Send(id));
+        }
     }
 
     /// All shards are there until the clients of all are gone: what those sent last may be for queues, or be

@@ -1,6 +1,6 @@
 """Publishing and subscribing: wildcards, groups, headers, ends of subscriptions."""
 
-from cases import case
+from cases import PATIENCE_S, case
 from harness import next_data, settle, silent, until
 
 
@@ -169,3 +169,19 @@ async def many_subscriptions_on_one_connection(world):
         await client.publish(f"{prefix}.{number}", b"%d" % number)
     for number, subscription in enumerate(subscriptions):
         assert await next_data(subscription) == [b"%d" % number]
+
+
+@case()
+async def many_get_the_same_of_any_size(world):
+    """Twenty on each of three connections; some bodies are copied for each of them, others once."""
+    subject, clients = world.name(), [await world.connect() for _ in range(3)]
+    subscriptions = [await client.subscribe(subject) for client in clients for _ in range(20)]
+    for client in clients:
+        await settle(client)
+    sizes = (100, 4_096, 20_000, 100, 300_000, 4_095)
+    bodies = [bytes(number % 251 for number in range(size)) for size in sizes]
+    for body in bodies:
+        await clients[0].publish(subject, body)
+    for subscription in subscriptions:
+        got = [await subscription.next_msg(timeout=PATIENCE_S) for _ in bodies]
+        assert [message.data for message in got] == bodies
