@@ -460,7 +460,7 @@ impl Shard {
         }
     }
 
-    /// Sends every connection's output once.
+    /// Sends connections their output, each once: all that have little, and some of those that have much.
     fn flush(&mut self) {
         // epoll tells of room once a third of a socket's buffer is free, which may be megabytes: whether one
         // that others wait for takes anything is seen by trying.
