@@ -13,8 +13,8 @@ use crate::record::{self, Kind, Place};
 use crate::routing::{Keys, QueueKey};
 use crate::vhost::is_internal;
 use crate::{
-    Content, DeathReason, Effects, Overflow, Position, Publish, Refusal, RefusalKind, Returned,
-    SessionId, StorageState, Time,
+    Bytes, Content, DeathReason, Effects, Overflow, Position, Publish, Refusal, RefusalKind,
+    Returned, SessionId, StorageState, Time,
 };
 
 /// What begins the address of an inbox.
@@ -170,7 +170,9 @@ impl Engine {
                 (Taken { refused: true, ..Taken::default() }, true)
             }
             Ok(Route::Queues { has_subjects }) => {
-                let incoming = Incoming::of(publish);
+                let mut incoming = Incoming::of(publish);
+                let copy = copy_for_queues(publish, targets.len());
+                incoming.content.shared = copy.as_ref().or(incoming.content.shared);
                 let mut taken = Taken::default();
                 if !targets.is_empty() {
                     taken = self.place(now, &incoming, &targets, wants_flush, fx);
@@ -288,12 +290,6 @@ impl Engine {
         wants_flush: bool,
         fx: &mut F,
     ) -> Taken {
-        let copy = match incoming.content.shared {
-            None => copy_for(incoming.content.body, targets.len()),
-            Some(_) => None,
-        };
-        let shared = copy.as_ref().or(incoming.content.shared);
-        let incoming = &Incoming { content: Content { shared, ..incoming.content }, ..*incoming };
         let mut taken = Taken::default();
         let mut placements = std::mem::take(&mut self.placements);
         placements.clear();
@@ -582,6 +578,15 @@ impl Engine {
         let most = limits.queue_resident_bytes_max.min(rest);
         is_consumed && queue.resident > most / 2
     }
+}
+
+/// A copy of a message's body for so many queues, where they are to share one.
+#[inline]
+fn copy_for_queues(publish: &Publish<'_>, queues: usize) -> Option<Bytes> {
+    if queues < 2 || publish.content.shared.is_some() {
+        return None;
+    }
+    copy_for(publish.content.body, queues)
 }
 
 /// Where a message goes.
