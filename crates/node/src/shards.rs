@@ -7,7 +7,7 @@ use crate::mesh::Mesh;
 use crate::node::Node;
 use crate::parcel::{FromHome, Parcel, Value, Word, Words, body_of};
 use angarium_engine::{
-    Annotations, Burst, Bytes, ConnectionId, Deletion, Forward, Reached, Row, ShardId, Streak, Time,
+    Annotations, Burst, ConnectionId, Deletion, Forward, Reached, Row, ShardId, Streak, Time,
 };
 use angarium_protocol::{Close, Session, World as _, nats};
 use std::collections::VecDeque;
@@ -85,8 +85,8 @@ impl Node {
             }
             Word::Sync => self.world.mesh.learned(from),
             Word::Forward(message) => {
-                let body = body_of(message, values);
-                self.world.mesh.took(from, bytes + body.as_ref().map_or(0, Bytes::len));
+                let (body, bytes) = body_of(message, bytes, values);
+                self.world.mesh.took(from, bytes);
                 let mut annotations = Annotations::default();
                 let forward = Forward::parse(message, &mut annotations, body.as_ref());
                 let forward = forward.expect(UNDERSTOOD);

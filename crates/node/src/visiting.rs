@@ -77,15 +77,14 @@ impl Node {
     ) {
         match *word {
             FromHome::Deliver(name, delivered) => {
-                let body = body_of(delivered.message, values);
-                let bytes = bytes + body.as_ref().map_or(0, Bytes::len);
+                let (body, bytes) = body_of(delivered.message, bytes, values);
                 self.deliver_here(name, &delivered, (body.as_ref(), bytes));
             }
             FromHome::Confirm(name, confirm) if self.is_here(name) => {
                 self.world.touch(name.id.connection).confirm(name.id, confirm);
             }
             FromHome::Returned(name, message) => {
-                let body = body_of(message, values);
+                let (body, _) = body_of(message, bytes, values);
                 if self.is_here(name) {
                     let mut annotations = Annotations::default();
                     let message = MessageView::parse(message, &mut annotations, body.as_ref());
@@ -280,8 +279,7 @@ impl Node {
             ToHome::Disconnect(connection) => self.farewell(now, from, connection),
             ToHome::Drained { connection, bytes } => self.drained(from, connection, bytes),
             ToHome::Publish(session, message) => {
-                let body = body_of(message, values);
-                let bytes = bytes + body.as_ref().map_or(0, Bytes::len);
+                let (body, bytes) = body_of(message, bytes, values);
                 self.world.mesh.took(from, bytes);
                 self.publish_for(now, from, session, message, (body.as_ref(), bytes));
             }

@@ -197,10 +197,9 @@ impl Egress {
         if self.droppable.is_some() {
             self.end_piece();
         }
-        let bytes = match self.outlet.bytes.is_empty() {
-            true => Vec::new(),
-            false => std::mem::take(&mut self.outlet.bytes),
-        };
+        // Where there is nothing in it, its room is for what comes next.
+        let has_bytes = !self.outlet.bytes.is_empty();
+        let bytes = if has_bytes { std::mem::take(&mut self.outlet.bytes) } else { Vec::new() };
         let piece = Piece::with_large(bytes, large);
         self.pieces_bytes += piece.left();
         self.pieces.push_back(piece);

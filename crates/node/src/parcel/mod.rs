@@ -61,16 +61,19 @@ pub(crate) enum Value {
     Body(Bytes),
 }
 
-/// The body of a message in a word, where it goes along.
+/// The body of a message in a word of so many bytes, where it goes along, and how many bytes both are.
 #[inline]
-pub(crate) fn body_of(message: &[u8], values: &mut VecDeque<Value>) -> Option<Bytes> {
+pub(crate) fn body_of(
+    message: &[u8],
+    bytes: usize,
+    values: &mut VecDeque<Value>,
+) -> (Option<Bytes>, usize) {
     if !is_body_apart(message) {
-        return None;
+        return (None, bytes);
     }
-    match values.pop_front() {
-        Some(Value::Body(body)) => Some(body),
-        _ => None,
-    }
+    let Some(Value::Body(body)) = values.pop_front() else { return (None, bytes) };
+    let bytes = bytes + body.len();
+    (Some(body), bytes)
 }
 
 impl Parcel {
