@@ -29,7 +29,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     build(root)?;
     let tools = if protocol == "nats" { install_nats(&target)? } else { perf_test(&target)? };
     let program = target.join("release/angarium-bench");
-    let status = network::with_cubic(&program)
+    let status = network::unpaced(&program)
         .arg("versus")
         .arg(protocol)
         .arg("--broker")
