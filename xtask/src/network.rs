@@ -29,7 +29,9 @@ pub(crate) fn unpaced(program: impl AsRef<OsStr>) -> Command {
         );
         return Command::new(program);
     };
-    eprintln!("in a network of its own, with {chosen} for congestion control; this machine's is {default}");
+    eprintln!(
+        "in a network of its own, with {chosen} for congestion control; this machine's is {default}"
+    );
     inside(&format!("{} && exec \"$@\"", set_up(chosen)), program)
 }
 
