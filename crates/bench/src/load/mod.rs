@@ -1,6 +1,7 @@
 //! Runs a workload against a broker and says what happened. Knows protocols only through
 //! their links.
 
+pub(crate) mod bare_wave;
 mod batch;
 mod conclude;
 mod consumer;

@@ -3,7 +3,7 @@
 
 use super::judge::Judge;
 use super::message;
-use super::stamp::{Stamp, TIMED_BYTES};
+use super::stamp::{self, Stamp, TIMED_BYTES};
 use super::tally::{Checked, Verdict};
 use crate::client::Error;
 use crate::interrupt;
@@ -32,6 +32,15 @@ const NOISE_MAX: Duration = Duration::from_secs(5);
 pub(super) fn body() -> Vec<u8> {
     let mut body = message::body(BODY_BYTES);
     body[TIMED_BYTES..TIMED_BYTES + MARK.len()].copy_from_slice(MARK);
+    body
+}
+
+/// As it is when stamped for that wave.
+pub(super) fn stamped_body(wave: u64) -> Vec<u8> {
+    let mut body = body();
+    let mut stamp = Stamp { producer: 0, checksum: 0, sequence: wave, sent_ns: 0 };
+    stamp.checksum = stamp::checksum(&stamp, crc32fast::hash(&body[TIMED_BYTES..]));
+    stamp.write(&mut body);
     body
 }
 
@@ -210,17 +219,12 @@ fn find(bytes: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::stamp;
     use std::io::Write;
     use std::net::{Ipv4Addr, TcpListener};
 
     /// A message of NATS with the body of that wave.
     fn message(wave: u64) -> Vec<u8> {
-        let mut body = body();
-        let mut stamp = Stamp { producer: 0, checksum: 0, sequence: wave, sent_ns: 0 };
-        stamp.checksum = stamp::checksum(&stamp, crc32fast::hash(&body[TIMED_BYTES..]));
-        stamp.write(&mut body);
-        [b"MSG bench.123.idle 1 100\r\n", body.as_slice(), b"\r\n"].concat()
+        [b"MSG bench.123.idle 1 100\r\n", stamped_body(wave).as_slice(), b"\r\n"].concat()
     }
 
     /// The waves whose bodies are found in octets that come in two reads.

@@ -8,7 +8,7 @@ use super::side::{OURS, Side, text};
 use super::table::{Check, Report, Section, median, spread};
 use super::{Effort, isolation};
 use crate::load::idle::{self, IdlePlan};
-use crate::load::{self, DRAIN, End, Outcome, Plan, Unruly, round_trip};
+use crate::load::{self, DRAIN, End, Outcome, Plan, Unruly, bare_wave, round_trip};
 use crate::measure::raw;
 use crate::report::grouped;
 use std::path::Path;
@@ -309,6 +309,10 @@ impl Nats<'_> {
         let mut section =
             Section::new("10,000 idle subscribers of one subject, then one message to all");
         let settle = Duration::from_secs(2);
+        let bare = bare_wave::measure(IDLE_CONNECTIONS, WAVES).map_err(text)?;
+        let bare = format!("{} ms", spread(bare.into_iter(), 1));
+        eprintln!("idle: bare sockets: one message to all {bare}");
+        section.value("machine", "bare sockets, one to all", bare);
         for side in self.sides {
             let plan = IdlePlan { settle, waves: WAVES, ..IdlePlan::of(IDLE_CONNECTIONS) };
             let cost = idle::measure(&side.uri, side.pid(), &plan)

@@ -1,0 +1,77 @@
+//! What the machine allows of one message to very many connections at once: as many bare sockets, written to
+//! by as many threads as there are processors. Knows no broker and no protocol.
+
+use super::idle::raise_descriptor_limit;
+use super::plan::DRAIN;
+use super::wave::{Shore, stamped_body};
+use crate::client::Error;
+use crate::measure::raw;
+use rustix::process::{Resource, getrlimit};
+use std::io::{self, Write};
+use std::net::TcpStream;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// Descriptors for what else is open.
+const OTHER_DESCRIPTORS: u64 = 200;
+
+/// Milliseconds of each of so many waves until the last of `connections` was read. Where the system lets us
+/// have fewer sockets, those of as many as there may be, in proportion.
+pub(crate) fn measure(connections: usize, waves: usize) -> Result<Vec<f64>, Error> {
+    raise_descriptor_limit(2 * connections as u64 + OTHER_DESCRIPTORS);
+    let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let pairs = (allowed.saturating_sub(OTHER_DESCRIPTORS) / 2).clamp(1, connections as u64);
+    let pairs: io::Result<Vec<_>> = (0..pairs).map(|_| raw::pair()).collect();
+    let (near, far): (Vec<_>, Vec<_>) = pairs?.into_iter().unzip();
+    let part = far.len() as f64 / connections as f64;
+    let seconds = send(&near, &far, waves)?;
+    Ok(seconds.into_iter().map(|seconds| seconds * 1e3 / part).collect())
+}
+
+/// Sends each wave from all threads at once, and reads here. Returns the seconds of each.
+fn send(near: &[TcpStream], far: &[TcpStream], waves: usize) -> Result<Vec<f64>, Error> {
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let mut shore = Shore::new(near)?;
+    thread::scope(|scope| {
+        let writers: Vec<mpsc::Sender<u64>> = far
+            .chunks(far.len().div_ceil(threads))
+            .map(|share| {
+                let (begin, begun) = mpsc::channel();
+                scope.spawn(move || begun.iter().try_for_each(|wave| write(share, wave)));
+                begin
+            })
+            .collect();
+        let mut seconds = Vec::new();
+        for _ in 0..waves {
+            // As before those that go through a broker.
+            thread::sleep(Duration::from_millis(100));
+            let publish = |wave| {
+                for writer in &writers {
+                    // One that failed is missed by those who wait for what it was to write.
+                    let _ = writer.send(wave);
+                }
+                Ok(())
+            };
+            let Some(time) = shore.wave(publish, DRAIN)? else { break };
+            seconds.push(time.as_secs_f64());
+        }
+        Ok(seconds)
+    })
+}
+
+fn write(sockets: &[TcpStream], wave: u64) -> io::Result<()> {
+    let body = stamped_body(wave);
+    sockets.iter().try_for_each(|mut socket| socket.write_all(&body))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_wave_reaches_all_of_them() {
+        let waves = measure(50, 3).expect("loopback has ports");
+        assert!(waves.len() == 3 && waves.iter().all(|&ms| ms > 0.0), "{waves:?}");
+    }
+}
