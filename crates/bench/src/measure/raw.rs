@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 /// Octets that the relay and the receiver ask of one read.
 const READ_BYTES: usize = 256 * 1024;
+/// What is put before each message by who looks at messages.
+const LINE: &[u8] = b"MSG bench.12345.0 1 1024\r\n";
 /// Octets of a batch of messages.
 const BATCH_BYTES: usize = 64 * 1024;
 /// The largest message that is measured.
@@ -66,7 +68,7 @@ impl Relayed {
 /// `span`.
 pub fn measure(size_bytes: usize, span: Duration) -> io::Result<SocketSpeed> {
     let size_bytes = size_bytes.clamp(1, SIZE_BYTES_MAX);
-    let (relayed, cpu_ns) = stream(size_bytes * (BATCH_BYTES / size_bytes).max(1), span)?;
+    let (relayed, cpu_ns) = stream(size_bytes * (BATCH_BYTES / size_bytes).max(1), span, relay)?;
     Ok(SocketSpeed {
         size_bytes: size_bytes as u64,
         messages_per_s: relayed.messages_per_s(size_bytes),
@@ -85,7 +87,14 @@ pub fn round_trip(size_bytes: usize, span: Duration) -> io::Result<Option<Summar
 /// Measures only the stream: each party writes or reads up to 256 KiB at a time, as much as the load
 /// generator writes where it has one producer.
 pub fn relayed(span: Duration) -> io::Result<Relayed> {
-    Ok(stream(READ_BYTES, span)?.0)
+    Ok(stream(READ_BYTES, span, relay)?.0)
+}
+
+/// The same through a relay that puts another line before each message of so many octets, as every broker
+/// does: what follows it is copied once more.
+pub fn relabelled(wire_bytes: usize, span: Duration) -> io::Result<Relayed> {
+    let wire_bytes = wire_bytes.clamp(1, SIZE_BYTES_MAX);
+    Ok(stream(READ_BYTES, span, move |from, to| relabel(from, to, wire_bytes))?.0)
 }
 
 /// The two ends of a connection over loopback.
@@ -110,9 +119,38 @@ fn relay(mut from: TcpStream, mut to: TcpStream) -> io::Result<()> {
     }
 }
 
-/// Streams through the relay for so long, so many octets a write. Returns the CPU nanoseconds of all three
+/// Copies whole messages from one socket to the other until the end, with another line before each.
+fn relabel(mut from: TcpStream, mut to: TcpStream, wire_bytes: usize) -> io::Result<()> {
+    let line = &LINE[..LINE.len().min(wire_bytes)];
+    let mut input = vec![0; READ_BYTES + wire_bytes];
+    let mut output = Vec::with_capacity(input.len());
+    let mut held = 0;
+    loop {
+        let count = from.read(&mut input[held..held + READ_BYTES])?;
+        if count == 0 {
+            return to.shutdown(Shutdown::Write);
+        }
+        held += count;
+        output.clear();
+        let messages = input[..held].chunks_exact(wire_bytes);
+        let left = messages.remainder().len();
+        for message in messages {
+            output.extend_from_slice(line);
+            output.extend_from_slice(&message[line.len()..]);
+        }
+        to.write_all(&output)?;
+        input.copy_within(held - left..held, 0);
+        held = left;
+    }
+}
+
+/// Streams through `relay` for so long, so many octets a write. Returns the CPU nanoseconds of all three
 /// parties, too.
-fn stream(write_bytes: usize, span: Duration) -> io::Result<(Relayed, u64)> {
+fn stream(
+    write_bytes: usize,
+    span: Duration,
+    relay: impl FnOnce(TcpStream, TcpStream) -> io::Result<()> + Send,
+) -> io::Result<(Relayed, u64)> {
     let (mut sender, relay_in) = pair()?;
     let (relay_out, mut receiver) = pair()?;
     thread::scope(|scope| {
@@ -208,6 +246,29 @@ mod tests {
         let relayed = relayed(Duration::from_millis(20)).expect("loopback works");
         assert!(relayed.bytes >= READ_BYTES as u64, "{relayed:?}");
         assert!(relayed.seconds > 0.0 && relayed.relay_cpu_ns > 0, "{relayed:?}");
+    }
+
+    #[test]
+    fn every_message_gets_another_line() {
+        for wire_bytes in [1, 26, 100, 1_053, 300_000] {
+            let (mut sender, relay_in) = pair().expect("loopback works");
+            let (relay_out, mut receiver) = pair().expect("loopback works");
+            let sent = vec![b'x'; wire_bytes * 3];
+            let mut message = sent[..wire_bytes].to_vec();
+            let line = LINE.len().min(wire_bytes);
+            message[..line].copy_from_slice(&LINE[..line]);
+            thread::scope(|scope| {
+                scope.spawn(move || relabel(relay_in, relay_out, wire_bytes));
+                scope.spawn(move || {
+                    sender.write_all(&sent).and_then(|()| sender.shutdown(Shutdown::Write))
+                });
+                let mut came = Vec::new();
+                receiver.read_to_end(&mut came).expect("loopback works");
+                assert!(came == message.repeat(3), "{wire_bytes} octets each");
+            });
+        }
+        let relayed = relabelled(100, Duration::from_millis(20)).expect("loopback works");
+        assert!(relayed.bytes > 100 && relayed.relay_cpu_ns > 0, "{relayed:?}");
     }
 
     #[test]

@@ -7,11 +7,16 @@ use crate::load::{self, Plan};
 use crate::measure::raw::{self, Relayed};
 use std::time::Duration;
 
-/// The bare relay beside the rounds of one load.
+const BARE: &str = "bare relay";
+const RELABELLING: &str = "relay with lines of its own";
+
+/// The relays beside the rounds of one load.
 #[derive(Debug, Default)]
 pub(crate) struct Relay {
     /// What went through it, and the octets of one of the load's messages on the wire.
     pub(super) found: Vec<(Relayed, usize)>,
+    /// The same through one that puts another line before each message.
+    pub(super) relabelled: Vec<(Relayed, usize)>,
 }
 
 impl Relay {
@@ -25,26 +30,32 @@ impl Relay {
         if (plan.producers, plan.consumers) != (1, 1) {
             return Ok(());
         }
-        let (relayed, wire_bytes) =
-            (raw::relayed(span).map_err(text)?, load::delivered_bytes(plan));
-        eprintln!(
-            "{name}: bare relay: {:.0} msgs/s of {wire_bytes} B, its CPU {:.0} ns a message",
-            relayed.messages_per_s(wire_bytes),
-            relayed.relay_ns(wire_bytes)
-        );
-        self.found.push((relayed, wire_bytes));
+        let wire_bytes = load::delivered_bytes(plan);
+        let bare = raw::relayed(span).map_err(text)?;
+        let relabelled = raw::relabelled(wire_bytes, span).map_err(text)?;
+        for (which, relayed) in [(BARE, bare), (RELABELLING, relabelled)] {
+            eprintln!(
+                "{name}: {which}: {:.0} msgs/s of {wire_bytes} B, its CPU {:.0} ns a message",
+                relayed.messages_per_s(wire_bytes),
+                relayed.relay_ns(wire_bytes)
+            );
+        }
+        self.found.push((bare, wire_bytes));
+        self.relabelled.push((relabelled, wire_bytes));
         Ok(())
     }
 
     /// Adds what was seen. No target hangs on it: a broker looks at what it hands on.
     pub(crate) fn describe(&self, section: &mut Section) {
-        if self.found.is_empty() {
-            return;
+        for (which, found) in [(BARE, &self.found), (RELABELLING, &self.relabelled)] {
+            if found.is_empty() {
+                continue;
+            }
+            let each = found.iter();
+            let rates = each.clone().map(|(relayed, bytes)| relayed.messages_per_s(*bytes));
+            section.value("machine", &format!("{which} msgs/s"), spread(rates, 0));
+            let cpu = each.map(|(relayed, bytes)| relayed.relay_ns(*bytes));
+            section.value("machine", "its CPU", format!("{} ns", spread(cpu, 0)));
         }
-        let each = self.found.iter();
-        let rates = each.clone().map(|(relayed, bytes)| relayed.messages_per_s(*bytes));
-        section.value("machine", "bare relay msgs/s", spread(rates, 0));
-        let cpu = each.map(|(relayed, bytes)| relayed.relay_ns(*bytes));
-        section.value("machine", "its CPU", format!("{} ns", spread(cpu, 0)));
     }
 }

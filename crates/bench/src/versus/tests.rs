@@ -84,18 +84,19 @@ fn the_table_names_what_was_missed() {
 #[test]
 fn a_relay_is_the_machine_s_and_has_no_target() {
     let relayed = |bytes| Relayed { bytes, seconds: 2.0, relay_cpu_ns: 1_000_000_000 };
-    let row = |found: Vec<(Relayed, usize)>| {
+    let row = |found: Vec<(Relayed, usize)>, relabelled: Vec<(Relayed, usize)>| {
         let mut section = Section::new("a load");
-        Relay { found }.describe(&mut section);
+        Relay { found, relabelled }.describe(&mut section);
         let mut report = Report::new(RABBITMQ);
         report.add(section);
         report.render().lines().last().expect("it has a row").to_owned()
     };
     let found = vec![(relayed(1_000_000_000), 125), (relayed(2_000_000_000), 125)];
     let wanted = "| a load |  |  | bare relay msgs/s 6,000,000 (4,000,000 to 8,000,000)<br>\
-                  its CPU 94 (62 to 125) ns |  |";
-    assert_eq!(row(found), wanted);
-    assert_eq!(row(Vec::new()), "| a load |  |  |  |  |");
+                  its CPU 94 (62 to 125) ns<br>relay with lines of its own msgs/s 8,000,000<br>\
+                  its CPU 62 ns |  |";
+    assert_eq!(row(found, vec![(relayed(2_000_000_000), 125)]), wanted);
+    assert_eq!(row(Vec::new(), Vec::new()), "| a load |  |  |  |  |");
 }
 
 #[test]
@@ -107,7 +108,9 @@ fn a_relay_stands_beside_loads_with_one_connection_on_each_side() {
         let mut relay = Relay::default();
         relay.measure("a load", &plan, Duration::from_millis(5)).expect("loopback works");
         assert_eq!(relay.found.len(), wanted, "{plan:?}");
-        assert!(relay.found.iter().all(|(relayed, _)| relayed.bytes > 0), "{relay:?}");
+        assert_eq!(relay.relabelled.len(), wanted, "{plan:?}");
+        let mut all = relay.found.iter().chain(&relay.relabelled);
+        assert!(all.all(|(relayed, _)| relayed.bytes > 0), "{relay:?}");
     }
 }
 
