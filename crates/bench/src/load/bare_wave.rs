@@ -11,7 +11,6 @@ use std::io::{self, Write};
 use std::net::TcpStream;
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
 
 /// Descriptors for what else is open.
 const OTHER_DESCRIPTORS: u64 = 200;
@@ -25,11 +24,10 @@ pub(crate) fn measure(connections: usize, waves: usize) -> Result<Vec<f64>, Erro
     let pairs: io::Result<Vec<_>> = (0..pairs).map(|_| raw::pair()).collect();
     let (near, far): (Vec<_>, Vec<_>) = pairs?.into_iter().unzip();
     let part = far.len() as f64 / connections as f64;
-    let seconds = send(&near, &far, waves)?;
-    Ok(seconds.into_iter().map(|seconds| seconds * 1e3 / part).collect())
+    Ok(send(&near, &far, waves)?.into_iter().map(|ms| ms / part).collect())
 }
 
-/// Sends each wave from all threads at once, and reads here. Returns the seconds of each.
+/// Sends each wave from all threads at once, and reads here. Returns the milliseconds of each.
 fn send(near: &[TcpStream], far: &[TcpStream], waves: usize) -> Result<Vec<f64>, Error> {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let mut shore = Shore::new(near)?;
@@ -42,21 +40,14 @@ fn send(near: &[TcpStream], far: &[TcpStream], waves: usize) -> Result<Vec<f64>,
                 begin
             })
             .collect();
-        let mut seconds = Vec::new();
-        for _ in 0..waves {
-            // As before those that go through a broker.
-            thread::sleep(Duration::from_millis(100));
-            let publish = |wave| {
-                for writer in &writers {
-                    // One that failed is missed by those who wait for what it was to write.
-                    let _ = writer.send(wave);
-                }
-                Ok(())
-            };
-            let Some(time) = shore.wave(publish, DRAIN)? else { break };
-            seconds.push(time.as_secs_f64());
-        }
-        Ok(seconds)
+        let publish = |wave| {
+            for writer in &writers {
+                // One that failed is missed by those who wait for what it was to write.
+                let _ = writer.send(wave);
+            }
+            Ok(())
+        };
+        shore.waves(waves, publish, DRAIN)
     })
 }
 

@@ -185,8 +185,7 @@ struct Messages {
 }
 
 impl Messages {
-    /// Sends so many, one after the other, but none after one that not all have had: what is lost once
-    /// would be waited for again. Returns the times of those that all have had, in milliseconds.
+    /// Sends so many. Returns the times of those that all have had, in milliseconds.
     fn waves(
         &mut self,
         link: &mut Link,
@@ -194,14 +193,8 @@ impl Messages {
         count: usize,
     ) -> Result<(Vec<f64>, Verdict), Error> {
         let mut shore = Shore::new(sockets)?;
-        let mut waves_ms = Vec::new();
-        for _ in 0..count {
-            // The broker is to be idle, as it would be between rare messages.
-            thread::sleep(Duration::from_millis(100));
-            let publish = |wave| Ok(link.write(self.message.stamped(wave))?);
-            let Some(time) = shore.wave(publish, self.drain)? else { break };
-            waves_ms.push(time.as_secs_f64() * 1e3);
-        }
+        let publish = |wave| Ok(link.write(self.message.stamped(wave))?);
+        let waves_ms = shore.waves(count, publish, self.drain)?;
         Ok((waves_ms, shore.verdict()?))
     }
 }

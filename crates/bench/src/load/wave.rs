@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// What follows the stamp of every message of a wave: by it bodies are found among the octets of any
@@ -23,6 +24,8 @@ const MARK: &[u8; 16] = b"-a-wave-is-here-";
 pub(super) const BODY_BYTES: usize = 100;
 /// What a protocol ends a message with is no longer than this; what it begins one with is.
 const END_BYTES_MAX: usize = 8;
+/// Between two waves.
+const PAUSE: Duration = Duration::from_millis(100);
 /// How long there must be silence before nothing more comes.
 const SILENCE: Duration = Duration::from_millis(50);
 /// How long something that is no silence is listened to.
@@ -83,9 +86,28 @@ impl<'a> Shore<'a> {
         Ok(shore)
     }
 
+    /// Sends so many waves, one after the other, but none after one that not all have had: what is lost once
+    /// would be waited for again. `publish` sends the one with that number. Returns the times of those that
+    /// all have had, in milliseconds.
+    pub(super) fn waves(
+        &mut self,
+        count: usize,
+        mut publish: impl FnMut(u64) -> Result<(), Error>,
+        drain: Duration,
+    ) -> Result<Vec<f64>, Error> {
+        let mut waves_ms = Vec::new();
+        for _ in 0..count {
+            // The broker is to be idle, as it would be between rare messages.
+            thread::sleep(PAUSE);
+            let Some(time) = self.wave(&mut publish, drain)? else { break };
+            waves_ms.push(time.as_secs_f64() * 1e3);
+        }
+        Ok(waves_ms)
+    }
+
     /// Calls `publish` with the wave's number and waits until every socket has its message. Returns how
     /// long that took; `None` if nothing came for `drain` and some have none.
-    pub(super) fn wave(
+    fn wave(
         &mut self,
         publish: impl FnOnce(u64) -> Result<(), Error>,
         drain: Duration,
