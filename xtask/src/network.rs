@@ -39,7 +39,7 @@ fn set_up(congestion_control: &str) -> String {
     format!("ip link set lo up && echo {congestion_control} > {CONGESTION_CONTROL}")
 }
 
-/// A shell there that runs `script`, with an argument. It takes what is to be run as its arguments.
+/// A shell there that runs `script`. What that is to run are its arguments, of which this is the first.
 fn inside(script: &str, argument: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("unshare");
     command.args(UNSHARE).args(["sh", "-c", script, "sh"]).arg(argument);

@@ -1,5 +1,5 @@
-//! What the machine allows of a load with a connection on each side: as many octets through a bare relay in
-//! the broker's place.
+//! What the machine allows of a load with a connection on each side: as many octets through relays in the
+//! broker's place, one that looks at nothing and one that puts another line before each message.
 
 use super::side::text;
 use super::table::{Section, spread};
@@ -7,16 +7,26 @@ use crate::load::{self, Plan};
 use crate::measure::raw::{self, Relayed};
 use std::time::Duration;
 
-const BARE: &str = "bare relay";
-const RELABELLING: &str = "relay with lines of its own";
-
 /// The relays beside the rounds of one load.
 #[derive(Debug, Default)]
 pub(crate) struct Relay {
-    /// What went through it, and the octets of one of the load's messages on the wire.
-    pub(super) found: Vec<(Relayed, usize)>,
-    /// The same through one that puts another line before each message.
-    pub(super) relabelled: Vec<(Relayed, usize)>,
+    pub(super) rounds: Vec<Round>,
+}
+
+/// What went through them, one after the other.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Round {
+    /// Octets of one of the load's messages on the wire.
+    pub(super) wire_bytes: usize,
+    pub(super) bare: Relayed,
+    pub(super) relabelled: Relayed,
+}
+
+impl Round {
+    /// Both, by their names.
+    fn each(&self) -> [(&'static str, &Relayed); 2] {
+        [("bare relay", &self.bare), ("relay with lines of its own", &self.relabelled)]
+    }
 }
 
 impl Relay {
@@ -33,28 +43,26 @@ impl Relay {
         let wire_bytes = load::delivered_bytes(plan);
         let bare = raw::relayed(span).map_err(text)?;
         let relabelled = raw::relabelled(wire_bytes, span).map_err(text)?;
-        for (which, relayed) in [(BARE, bare), (RELABELLING, relabelled)] {
+        let round = Round { wire_bytes, bare, relabelled };
+        for (which, relayed) in round.each() {
             eprintln!(
                 "{name}: {which}: {:.0} msgs/s of {wire_bytes} B, its CPU {:.0} ns a message",
                 relayed.messages_per_s(wire_bytes),
                 relayed.relay_ns(wire_bytes)
             );
         }
-        self.found.push((bare, wire_bytes));
-        self.relabelled.push((relabelled, wire_bytes));
+        self.rounds.push(round);
         Ok(())
     }
 
     /// Adds what was seen. No target hangs on it: a broker looks at what it hands on.
     pub(crate) fn describe(&self, section: &mut Section) {
-        for (which, found) in [(BARE, &self.found), (RELABELLING, &self.relabelled)] {
-            if found.is_empty() {
-                continue;
-            }
-            let each = found.iter();
-            let rates = each.clone().map(|(relayed, bytes)| relayed.messages_per_s(*bytes));
+        let Some(first) = self.rounds.first() else { return };
+        for (at, (which, _)) in first.each().into_iter().enumerate() {
+            let rounds = || self.rounds.iter().map(|round| (round.each()[at].1, round.wire_bytes));
+            let rates = rounds().map(|(relayed, bytes)| relayed.messages_per_s(bytes));
             section.value("machine", &format!("{which} msgs/s"), spread(rates, 0));
-            let cpu = each.map(|(relayed, bytes)| relayed.relay_ns(*bytes));
+            let cpu = rounds().map(|(relayed, bytes)| relayed.relay_ns(bytes));
             section.value("machine", "its CPU", format!("{} ns", spread(cpu, 0)));
         }
     }
