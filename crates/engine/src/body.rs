@@ -22,6 +22,13 @@ pub fn free_large_with(free: fn(Box<dyn Send>)) {
     let _ = FREES.set(free);
 }
 
+/// Drops what takes long to drop, on another thread where the host has one for that.
+pub(crate) fn drop_elsewhere(what: impl Send + 'static) {
+    if let Some(free) = FREES.get() {
+        free(Box::new(what));
+    }
+}
+
 /// Where one message is copied for many, so much in all is a long step: they share one copy.
 const COPIES_BYTES_MAX: usize = 256 << 10;
 /// To share less than that takes longer than to copy it.

@@ -1,6 +1,7 @@
 //! Control requests: checked against permissions, carried out, answered.
 
 use crate::access::PermissionView;
+use crate::body::drop_elsewhere;
 use crate::direct::Interest;
 use crate::engine::Engine;
 use crate::limits::check_name;
@@ -309,10 +310,16 @@ impl Engine {
             self.delete_queue(queue, fx);
         }
         self.drop_delays_of(slot, fx);
-        self.end_all_listeners(fx);
+        self.remove_vhost(slot);
+    }
+
+    /// Takes a virtual host out that has nothing in it any more but listeners of sessions that have gone.
+    pub(crate) fn remove_vhost(&mut self, slot: u32) {
+        self.direct.vhost_left(slot);
         let vhost = self.vhosts.remove(slot).expect("the caller looked it up");
         self.vhost_slots.remove(&vhost.name);
         self.access.vhost_deleted(&vhost.name);
+        drop_elsewhere(vhost);
     }
 
     /// Appends a record about who may do what, and tells the other shards, which have copies, and those

@@ -49,7 +49,6 @@ impl Listening {
     }
 
     /// How many a user listens to here.
-    #[cfg(test)]
     pub(crate) fn here(&self, name: &str) -> u64 {
         self.users.get(name).map_or(0, |user| user.here)
     }

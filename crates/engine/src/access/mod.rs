@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use subjects::overlap;
-pub(crate) use subjects::{check_pattern, covers};
+pub(crate) use subjects::{Audible, check_pattern, covers};
 
 /// The name under which patterns see the default exchange.
 const DEFAULT_EXCHANGE: &str = "amq.default";
@@ -257,6 +257,18 @@ impl Access {
         }
     }
 
+    /// What a user may hear of subjects.
+    pub(crate) fn audible(&self, user: &str, vhost: &str) -> Audible {
+        let permissions = self.permissions.get(user).and_then(|of_user| of_user.get(vhost));
+        match permissions.filter(|it| it.read.matches(SUBJECT_EXCHANGE)) {
+            None => Audible::Nothing,
+            Some(permissions) => match &permissions.subjects {
+                None => Audible::Everything,
+                Some(subjects) => Audible::Some(Arc::clone(subjects)),
+            },
+        }
+    }
+
     /// The virtual host where a user has rights, if there is one alone.
     pub(crate) fn only_vhost(&self, user: &str) -> Option<&str> {
         let mut vhosts = self.permissions.get(user)?.keys();
@@ -290,7 +302,7 @@ impl Access {
     /// The same where it is connected already: it may be nothing now, and something again later.
     pub(crate) fn grant_as_it_is(&self, user: &str, vhost: &str) -> Grant {
         let mut grant = Grant {
-            user: user.to_owned(),
+            user: user.into(),
             vhost: vhost.to_owned(),
             generation: self.generation,
             administrator: false,
@@ -307,7 +319,7 @@ impl Access {
 /// from, so that changed permissions hold at once for connections that are open.
 #[derive(Clone, Debug)]
 pub(crate) struct Grant {
-    user: String,
+    user: Arc<str>,
     vhost: String,
     generation: u64,
     administrator: bool,
@@ -320,7 +332,7 @@ pub(crate) struct Grant {
 
 impl Grant {
     /// The user's name.
-    pub(crate) fn user(&self) -> &str {
+    pub(crate) fn user(&self) -> &Arc<str> {
         &self.user
     }
 
@@ -538,7 +550,7 @@ impl Grant {
         self.last_exchange = None;
         self.last_subject = None;
         self.administrator = access.user(&self.user).is_some_and(|user| user.administrator);
-        let of_user = access.permissions.get(&self.user);
+        let of_user = access.permissions.get(&*self.user);
         self.permissions = of_user.and_then(|of_user| of_user.get(&self.vhost)).cloned();
     }
 }

@@ -4,6 +4,33 @@
 
 use crate::limits::{SUBJECT_BYTES_MAX, SUBJECT_RULES_MAX};
 use crate::{Refusal, RefusalKind, SubjectPermissions, SubjectRules};
+use std::sync::Arc;
+
+/// Which subjects a user may hear, whatever it listens to.
+#[derive(Clone, Debug)]
+pub(crate) enum Audible {
+    Nothing,
+    Everything,
+    Some(Arc<SubjectPermissions>),
+}
+
+impl Audible {
+    /// Whether a message to these subjects may be heard: one is allowed, and none is forbidden.
+    pub(crate) fn includes<'a, S: Iterator<Item = &'a str>>(
+        &self,
+        subjects: impl Fn() -> S,
+    ) -> bool {
+        match self {
+            Audible::Nothing => false,
+            Audible::Everything => true,
+            Audible::Some(permissions) => {
+                let SubjectPermissions { listen, .. } = &**permissions;
+                subjects().any(|subject| listen.includes(subject))
+                    && !subjects().any(|subject| listen.excludes(subject))
+            }
+        }
+    }
+}
 
 impl SubjectPermissions {
     /// Whether nothing is restricted.
@@ -31,8 +58,20 @@ impl SubjectPermissions {
 impl SubjectRules {
     /// Whether a message may go to `subject`.
     pub(crate) fn allows(&self, subject: &str) -> bool {
-        let covered = |pattern: &String| covers(pattern, subject);
-        (self.allow.is_empty() || self.allow.iter().any(covered)) && !self.deny.iter().any(covered)
+        self.includes(subject) && !self.excludes(subject)
+    }
+
+    fn includes(&self, subject: &str) -> bool {
+        self.allow.is_empty() || self.allow.iter().any(|pattern| covers(pattern, subject))
+    }
+
+    fn excludes(&self, subject: &str) -> bool {
+        self.deny.iter().any(|pattern| covers(pattern, subject))
+    }
+
+    /// How many rules they are.
+    pub(crate) fn len(&self) -> usize {
+        self.allow.len() + self.deny.len()
     }
 
     /// What of `pattern` is forbidden although `pattern` as a whole is allowed.

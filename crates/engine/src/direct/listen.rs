@@ -4,7 +4,7 @@ use super::Direct;
 use super::forward::Subjects;
 use super::hearing::Emission;
 use super::interest::Place;
-use super::leaving::Sessions;
+use super::sessions::{Part, Sessions};
 use crate::access::{check_pattern, covers};
 use crate::engine::Engine;
 use crate::limits::{SUBJECT_BYTES_MAX, TOPIC_WORDS_MAX};
@@ -15,6 +15,7 @@ use crate::{
     SessionId,
 };
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
 /// One who listens.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ pub(crate) struct Listener {
     /// Its session.
     pub(crate) id: SessionId,
     /// The place of its session in [`Sessions`].
-    whose: u32,
+    pub(super) whose: u32,
     /// The slot of its virtual host.
     pub(super) vhost: u32,
     pub(super) place: Place,
@@ -66,7 +67,7 @@ impl Listener {
         silent: Option<ConnectionId>,
         sessions: &Sessions,
     ) -> bool {
-        sessions.has_left(self.whose)
+        sessions.is_deaf(self.whose, subjects)
             || silent == Some(self.id.connection)
             || (!self.exceptions.is_empty()
                 && subjects.each().any(|subject| self.may_not_hear(subject)))
@@ -155,9 +156,11 @@ impl Engine {
         }
         self.may_listen_to_more(id, known.len())?;
         let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
-        let sessions = &mut self.direct.sessions;
-        let whose = *session.listeners.whose.get_or_insert_with(|| sessions.come());
         let vhost = session.vhost;
+        let (sessions, connections) = (&mut self.direct.sessions, &self.connections);
+        let whose = *session.listeners.whose.get_or_insert_with(|| {
+            sessions.come(user_of(connections, id.connection).cloned(), vhost)
+        });
         let host = self.vhosts.get_mut(vhost).expect("sessions end first");
         let listener = self.direct.listeners.next_slot();
         let place = host.interest.add(listen.subject, listen.group, listener);
@@ -282,31 +285,36 @@ impl Engine {
         self.forget_listener(slot, Some(by), fx);
     }
 
-    /// No listener of a session that is being closed hears anything any more. They are taken out now,
-    /// or where they are many, in this turn and the next ones; they count for nothing from now on.
-    pub(crate) fn end_listeners<F: Effects>(
-        &mut self,
-        connection: ConnectionId,
-        listeners: Listeners,
-        fx: &mut F,
-    ) {
+    /// No listener of a session that is being closed hears anything any more. They count for nothing from
+    /// now on, and are taken out in this turn and, where there are many, the next ones.
+    pub(crate) fn end_listeners(&mut self, connection: ConnectionId, listeners: Listeners) {
         self.count_out(connection, listeners.len());
         self.direct.sessions.leave(listeners);
-        self.end_some_listeners(fx);
     }
 
-    /// Goes on with what [`Engine::end_listeners`] left.
-    pub(crate) fn end_some_listeners<F: Effects>(&mut self, fx: &mut F) {
-        // Whoever is in their connection's place by now has nothing to wait for.
-        for slot in self.direct.sessions.next_part() {
-            self.forget_listener(slot, None, fx);
+    /// The end of a turn: takes out some listeners of sessions that have gone or, if there are none, judges
+    /// some of those whose users' rights have changed.
+    #[inline]
+    pub(crate) fn settle_some_listeners<F: Effects>(&mut self, fx: &mut F) {
+        if self.direct.has_work() {
+            self.settle_listeners(fx);
         }
     }
 
-    /// The same, all of it.
-    pub(crate) fn end_all_listeners<F: Effects>(&mut self, fx: &mut F) {
-        while self.direct.has_work() {
-            self.end_some_listeners(fx);
+    #[cold]
+    fn settle_listeners<F: Effects>(&mut self, fx: &mut F) {
+        if !self.direct.sessions.are_leaving() {
+            return self.review_some_listeners(fx);
+        }
+        for Part { slots, is_homeless } in self.direct.sessions.next_leaving() {
+            for slot in slots {
+                if is_homeless {
+                    self.direct.listeners.remove(slot);
+                } else {
+                    // Whoever is in their connection's place by now has nothing to wait for.
+                    self.forget_listener(slot, None, fx);
+                }
+            }
         }
     }
 
@@ -325,7 +333,7 @@ impl Engine {
 }
 
 /// A connection's user; the host's own connections have none.
-fn user_of(connections: &[Option<Connection>], id: ConnectionId) -> Option<&str> {
+fn user_of(connections: &[Option<Connection>], id: ConnectionId) -> Option<&Arc<str>> {
     let connection = connections.get(id.0 as usize)?.as_ref()?;
     Some(connection.grant.as_ref()?.user())
 }

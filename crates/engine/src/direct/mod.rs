@@ -13,10 +13,10 @@ mod groups;
 mod heard;
 mod hearing;
 mod interest;
-mod leaving;
 pub(crate) mod listen;
 mod news;
 mod review;
+mod sessions;
 mod streak;
 
 use crate::publish::INBOX_PREFIX;
@@ -34,7 +34,7 @@ pub use streak::Streak;
 #[derive(Debug)]
 pub(crate) struct Direct {
     listeners: Slab<listen::Listener>,
-    sessions: leaving::Sessions,
+    sessions: sessions::Sessions,
     hasher: FixedState,
     /// Listeners there have been.
     listened: u32,
@@ -54,7 +54,7 @@ impl Direct {
     pub(crate) fn new(seed: u64) -> Direct {
         Direct {
             listeners: Slab::default(),
-            sessions: leaving::Sessions::default(),
+            sessions: sessions::Sessions::default(),
             hasher: FixedState::with_seed(seed),
             listened: 0,
             emissions: 0,
@@ -66,9 +66,15 @@ impl Direct {
         }
     }
 
-    /// Whether listeners of sessions that have gone are still to be taken out.
+    /// Whether listeners are still to be taken out or judged.
+    #[inline]
     pub(crate) fn has_work(&self) -> bool {
-        self.sessions.are_leaving()
+        self.sessions.are_unsettled()
+    }
+
+    /// A virtual host goes that no session is in any more.
+    pub(crate) fn vhost_left(&mut self, vhost: u32) {
+        self.sessions.vhost_left(vhost);
     }
 
     /// Whether listeners have heard as many messages as they wanted, and are to be ended.

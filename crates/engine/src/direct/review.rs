@@ -1,13 +1,104 @@
-//! Rights have changed: those who listen are judged anew.
+//! Users' rights have changed: those who listen are judged anew, some a turn, however many they are.
+//! Until a user's listeners are judged, each message is: what is forbidden is heard by nobody at once.
 
 use super::Direct;
+use super::forward::Subjects;
+use super::sessions::Member;
+use crate::access::Audible;
 use crate::engine::Engine;
 use crate::record::Record;
 use crate::{Effects, Listen};
+use std::collections::BTreeMap;
+
+/// Work of one turn: listeners that are looked at, and what judging some of them counts for.
+const WORK_AT_ONCE: usize = 4_096;
+/// So many looks does judging a listener count for, and one more for each rule.
+const JUDGING: usize = 8;
+
+/// The users whose listeners are being judged. All listeners are looked at, one after the other, round and
+/// round while there are such users.
+#[derive(Debug, Default)]
+pub(super) struct Reviews {
+    users: BTreeMap<String, Review>,
+    /// The slot of the next listener.
+    next: u32,
+    rounds: u64,
+}
+
+/// One user's.
+#[derive(Debug)]
+struct Review {
+    /// It ends with this slot of that round: all who listened when it began were looked at then. Who comes
+    /// later is judged as it comes.
+    until: (u64, u32),
+    /// What the user may hear now, by the slot of the virtual host.
+    audible: BTreeMap<u32, Audible>,
+    /// The user is deleted, and may hear nothing.
+    is_gone: bool,
+}
+
+impl Reviews {
+    pub(super) fn are_under_way(&self) -> bool {
+        !self.users.is_empty()
+    }
+
+    /// Whether its user may not hear messages to these subjects any more.
+    pub(super) fn forbid(&self, member: &Member, subjects: Subjects<'_>) -> bool {
+        let Some(review) = self.of(member) else { return false };
+        let audible = review.audible.get(&member.vhost);
+        review.is_gone || audible.is_some_and(|audible| !audible.includes(|| subjects.each()))
+    }
+
+    /// Whether its listeners are to be judged.
+    fn concern(&self, member: &Member) -> bool {
+        self.of(member).is_some()
+    }
+
+    fn of(&self, member: &Member) -> Option<&Review> {
+        self.users.get(member.user.as_deref()?)
+    }
+
+    /// Begins to review a user's rights in a virtual host, or in all; or begins again.
+    fn begin(&mut self, user: &str, changed: Option<(u32, Audible)>) {
+        let until = (self.rounds + 1, self.next);
+        let review = self.users.entry(user.to_owned()).or_insert_with(|| Review {
+            until,
+            audible: BTreeMap::new(),
+            is_gone: false,
+        });
+        review.until = until;
+        review.is_gone = changed.is_none();
+        match changed {
+            Some((vhost, audible)) => drop(review.audible.insert(vhost, audible)),
+            None => review.audible.clear(),
+        }
+    }
+
+    /// Ends those whose listeners were all looked at.
+    fn end(&mut self) {
+        let at = (self.rounds, self.next);
+        self.users.retain(|_, review| review.until > at);
+    }
+
+    /// The slot of the next listener to look at, of so many slots.
+    fn next(&mut self, slots: usize) -> u32 {
+        if self.next as usize >= slots {
+            self.next = 0;
+            self.rounds += 1;
+        }
+        self.next += 1;
+        self.next - 1
+    }
+
+    /// A virtual host goes, and another one may have its slot next.
+    pub(super) fn vhost_left(&mut self, vhost: u32) {
+        self.users.values_mut().for_each(|review| drop(review.audible.remove(&vhost)));
+    }
+}
 
 impl Engine {
-    /// Judges those anew who listen and whose user's rights a record has changed. Who may not listen any
-    /// more is told and hears nothing from now on; who still may hears what is not forbidden inside its
+    /// Begins to judge those anew who listen and whose user's rights a record has changed. Who may not listen
+    /// any more is told and hears nothing from now on; who still may hears what is not forbidden inside its
     /// pattern now.
     pub(crate) fn review_listeners<F: Effects>(&mut self, record: &Record<'_>, fx: &mut F) {
         let (user, vhost) = match record {
@@ -17,39 +108,68 @@ impl Engine {
             Record::UserDeleted { name } => (*name, None),
             _ => return,
         };
-        let vhost = match vhost.map(|name| self.vhost_slots.get(name)) {
+        if self.access.listening.here(user) == 0 {
+            return;
+        }
+        let changed = match vhost.map(|name| (self.vhost_slots.get(name), name)) {
             // No connection is in a virtual host that has gone.
-            Some(None) => return,
-            found => found.flatten().copied(),
+            Some((None, _)) => return,
+            Some((Some(slot), name)) => Some((*slot, self.access.audible(user, name))),
+            None => None,
         };
-        for slot in self.forbidden_listeners(user, vhost) {
+        self.direct.sessions.reviews.begin(user, changed);
+        self.direct.sessions.reconsider();
+        self.review_some_listeners(fx);
+    }
+
+    /// Looks at the next listeners, as many as go in one turn, and judges those whose users are reviewed.
+    pub(super) fn review_some_listeners<F: Effects>(&mut self, fx: &mut F) {
+        let mut left = WORK_AT_ONCE;
+        let mut forbidden = Vec::new();
+        let slots = self.direct.listeners.slots();
+        for _ in 0..slots {
+            if left == 0 {
+                break;
+            }
+            let slot = self.direct.sessions.reviews.next(slots);
+            let (work, may_listen) = self.judge_listener(slot);
+            left = left.saturating_sub(work);
+            if !may_listen {
+                forbidden.push(slot);
+            }
+        }
+        self.direct.sessions.reviews.end();
+        self.direct.sessions.reconsider();
+        // Once all is looked at that is looked at now: to take some out moves others.
+        for slot in forbidden {
             self.forbid_listener(slot, fx);
         }
     }
 
-    /// The listeners of a user, in one virtual host or in all, that it may not have any more, in the order
-    /// in which they came. What the others may not hear is brought up to date.
-    fn forbidden_listeners(&mut self, user: &str, vhost: Option<u32>) -> Vec<u32> {
-        let Engine { access, connections, sessions, vhosts, direct, .. } = self;
-        let Direct { listeners, .. } = direct;
-        let mut forbidden = Vec::new();
-        for connection in connections.iter_mut().flatten() {
-            let is_elsewhere = vhost.is_some_and(|vhost| vhost != connection.vhost);
-            let grant = connection.grant.as_mut().filter(|grant| grant.user() == user);
-            let Some(grant) = grant.filter(|_| !is_elsewhere) else { continue };
-            let sessions = connection.sessions.iter().filter_map(|(_, slot)| sessions.get(*slot));
-            for &slot in sessions.flat_map(|session| session.listeners.slots.iter()) {
-                let listener = listeners.get_mut(slot).expect("sessions know their listeners");
-                let host = vhosts.get(listener.vhost).expect("sessions end first");
-                let (pattern, ..) = host.interest.place(listener.place);
-                match grant.check_listen(access, pattern) {
-                    Ok(exceptions) => listener.exceptions = exceptions.into(),
-                    Err(_) => forbidden.push((listener.tag, slot)),
-                }
-            }
+    /// Judges a listener, if there is one in that slot, and its user is reviewed; what it may not hear is
+    /// brought up to date. Returns for how many looks that counts, and whether it may go on.
+    fn judge_listener(&mut self, slot: u32) -> (usize, bool) {
+        const UNCONCERNED: (usize, bool) = (1, true);
+        let Engine { access, connections, vhosts, direct, .. } = self;
+        let Direct { listeners, sessions, .. } = direct;
+        let Some(listener) = listeners.get_mut(slot) else { return UNCONCERNED };
+        let Some(member) = sessions.present(listener.whose) else { return UNCONCERNED };
+        if !sessions.reviews.concern(member) {
+            return UNCONCERNED;
         }
-        forbidden.sort_unstable();
-        forbidden.into_iter().map(|(_, slot)| slot).collect()
+        let connection = connections.get_mut(listener.id.connection.0 as usize);
+        let grant = connection.and_then(|connection| connection.as_mut()?.grant.as_mut());
+        let Some(grant) = grant else { return UNCONCERNED };
+        let host = vhosts.get(listener.vhost).expect("sessions end first");
+        let (pattern, ..) = host.interest.place(listener.place);
+        let may_listen = match grant.check_listen(access, pattern) {
+            Ok(exceptions) => {
+                listener.exceptions = exceptions.into();
+                true
+            }
+            Err(_) => false,
+        };
+        (JUDGING + grant.subjects().map_or(0, |subjects| subjects.listen.len()), may_listen)
     }
 
     /// Ends a listener that its user may not have any more, and tells its session.

@@ -359,9 +359,17 @@ fn what_is_left_of_many_listeners_goes_with_their_virtual_host() {
     }
     world.engine.disconnect(world.now, connection, &mut world.fx);
     assert!(world.engine.has_work());
+    // One of that name and in its slot is another one, and nothing is taken out of it.
     world.act_on("d delete-vhost v");
-    assert!(!world.engine.has_work());
-    assert_eq!(world.engine.direct.listeners.len(), 0);
+    world.act_on("d create-vhost v");
+    world.engine.connect_internal(connection, "v").unwrap();
+    world.engine.open(id);
+    let listen = crate::Listen { name: "new", subject: "x.1", group: None, laggard: None };
+    world.engine.listen(id, listen, &mut world.fx).unwrap();
+    assert!(world.engine.has_work(), "not all of it is done at once");
+    world.settle_down();
+    assert_eq!((world.engine.direct.listeners.len(), world.engine.direct.sessions.len()), (1, 1));
+    assert_eq!(world.engine.listener(id, "x.1"), Some("new"));
 }
 
 /// Numbers below a bound that look random.

@@ -135,10 +135,7 @@ impl Engine {
                     self.forget_queue(queue, fx);
                 }
                 self.drop_delays_of(slot, fx);
-                self.end_all_listeners(fx);
-                let vhost = self.vhosts.remove(slot).expect("it was found just now");
-                self.vhost_slots.remove(&vhost.name);
-                self.access.vhost_deleted(&vhost.name);
+                self.remove_vhost(slot);
             }
             Record::UserPut { name, password_hash, administrator } => {
                 self.access.put_user(name, password_hash, *administrator);

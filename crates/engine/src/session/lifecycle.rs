@@ -96,7 +96,7 @@ impl Engine {
         if session.opening != 0 {
             fx.call(Call::Close(id));
         }
-        self.end_listeners(id.connection, session.listeners, fx);
+        self.end_listeners(id.connection, session.listeners);
         if let Some(inbox) = session.inbox {
             self.remove_inbox(session.vhost, &inbox);
         }

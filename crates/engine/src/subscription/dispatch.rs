@@ -35,7 +35,7 @@ impl Engine {
         if !self.settling.is_empty() {
             self.settle_some(now, fx);
         }
-        self.end_some_listeners(fx);
+        self.settle_some_listeners(fx);
         let mut dirty = std::mem::take(&mut self.dirty);
         for slot in &dirty {
             if let Some(queue) = self.queues.get_mut(*slot) {

@@ -1,6 +1,7 @@
 //! Whom subjects are forbidden to: by which ways nothing reaches them, and what changes end.
 
 use crate::tests::{World, check_in};
+use std::ops::RangeInclusive;
 
 #[test]
 fn no_exchange_leads_to_listeners_of_subjects_that_are_forbidden() {
@@ -152,4 +153,77 @@ fn what_is_allowed_again_is_heard_by_those_who_listen_still() {
          b emit secret.x 4
          > nobody",
     );
+}
+
+/// Changes the rights of a client's user who listens to 3,000 subjects, between two ends of turns. At once it
+/// hears what it hears once all of it is judged, and is told `ended` listeners that it may not have.
+#[track_caller]
+fn check_many(changes: &[&str], ended: RangeInclusive<usize>) {
+    const COUNT: usize = 3_000;
+    let mut world = World::new();
+    world.client("c");
+    for number in 0..COUNT {
+        world.act_on(&format!("c listen x.{number} of{number}"));
+    }
+    world.run("b listen x.> all");
+    for change in changes {
+        world.act_on(change);
+    }
+    assert!(world.engine.has_work(), "{changes:?}: not all of it is done at once");
+    let mut told = 0;
+    let mut hears = |world: &mut World| {
+        for number in 0..COUNT {
+            world.act_on(&format!("b emit x.{number} -"));
+        }
+        let lines = std::mem::take(&mut world.fx.lines);
+        let count = |what| lines.iter().filter(|line| line.starts_with(what)).count();
+        assert_eq!(count("b hears all"), COUNT, "{changes:?}: others hear all");
+        told += count("c forbidden");
+        count("c hears")
+    };
+    let at_once = hears(&mut world);
+    world.settle_down();
+    let (later, listening) = (hears(&mut world), world.engine.direct.listeners.len());
+    assert_eq!((at_once, listening, told), (later, later + 1, COUNT - later), "{changes:?}");
+    assert!(ended.contains(&told), "{changes:?}: {told}");
+}
+
+#[test]
+fn rights_of_who_listens_to_much_hold_at_once_and_are_judged_over_some_turns() {
+    let (deny, allow) = ("a narrow-listening ann - x.>", "a narrow-listening ann - -");
+    check_many(&[deny], 3_000..=3_000);
+    check_many(&["a forbid ann"], 3_000..=3_000);
+    check_many(&["a permit ann .* .* ^other$"], 3_000..=3_000);
+    check_many(&["a narrow-listening ann - x.7"], 1..=1);
+    check_many(&["a narrow-listening ann x.* x.7"], 1..=1);
+    check_many(&["a narrow-listening ann - z.>"], 0..=0);
+    // Whoever was told of the change before it was taken back has lost it.
+    check_many(&[deny, allow], 1..=1_000);
+    check_many(&[deny, allow, deny], 3_000..=3_000);
+    check_many(&[allow, deny, "a narrow-listening ann - z.>"], 1..=1_000);
+}
+
+#[test]
+fn who_comes_and_goes_while_rights_are_judged_is_judged_once() {
+    let mut world = World::new();
+    world.client("c");
+    world.client("d");
+    world.run("a user bob hash");
+    world.run("a permit bob .* .* .*");
+    for number in 0..3_000 {
+        world.act_on(&format!("c listen x.{number} of{number}"));
+    }
+    // Both users are looked at in one round.
+    world.act_on("a narrow-listening ann - x.>");
+    world.act_on("a narrow-listening bob - x.>");
+    world.act_on("c listen y late");
+    world.act_on("c unlisten of2999");
+    world.act_on("d listen y other");
+    world.act_on("c disconnect");
+    assert!(world.engine.has_work(), "not all of it is done at once");
+    world.fx.lines.clear();
+    world.settle_down();
+    assert_eq!(world.fx.lines, [""; 0], "nobody is told anything who has gone");
+    assert_eq!((world.engine.direct.listeners.len(), world.engine.direct.sessions.len()), (1, 1));
+    assert_eq!(world.run("b emit y 1"), ["d hears other y 1"]);
 }
