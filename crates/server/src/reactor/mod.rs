@@ -22,6 +22,7 @@ mod operators;
 mod polling;
 mod shard;
 mod share;
+mod slow_steps;
 mod socket;
 mod start;
 #[cfg(test)]

@@ -300,10 +300,9 @@ impl Shard {
             Stage::Draining(at) => Some(at),
             _ => None,
         };
-        [self.node.deadline(), self.clients.deadline(), self.accept_again_at, drained_at]
-            .into_iter()
-            .flatten()
-            .min()
+        let of_node = [self.node.deadline(), self.clients.deadline()];
+        let own = [self.accept_again_at, drained_at, self.watchdog.deadline()];
+        of_node.into_iter().chain(own).flatten().min()
     }
 
     /// Does what these events ask for, as many as there is time for, and what follows from that. Returns how
@@ -313,6 +312,9 @@ impl Shard {
         self.now = self.clock.now();
         self.counters.turns += 1;
         self.watchdog.begin(self.now);
+        if self.watchdog.deadline().is_some() {
+            self.name_slow_step();
+        }
         if self.open_letters() {
             self.watch_step(Step::Letters);
         }

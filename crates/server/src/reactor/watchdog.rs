@@ -9,17 +9,17 @@
 //! step was slow, and otherwise just often enough to know where that step began.
 
 use super::shard::Shard;
-use crate::logs::OncePerSecond;
+use super::slow_steps::{Client, Named, SlowSteps};
 use angarium_engine::{ConnectionId, Time};
 use rustix::time::{ClockId, clock_gettime};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What a step may take.
 const STEP_MAX: Duration = Duration::from_millis(1);
 /// What a turn may take of sockets: the rest of them have the next one, so that answers, output and timers
 /// wait no longer, however many clients send.
 const TURN_MAX: Duration = Duration::from_millis(2);
-/// From here on an operator wants to know, whatever the log level.
+/// From here on an operator wants to know, whatever the log level; of a processor.
 const GRAVE: Duration = Duration::from_millis(10);
 /// How old the last reading of the processor time may be when a step begins: what a step took of the
 /// processor is known to within this.
@@ -51,6 +51,25 @@ pub(super) enum Step {
     Send(ConnectionId),
 }
 
+impl Step {
+    /// What it is in words; `received`: bytes that were read in it.
+    fn did(self, received: usize) -> String {
+        let did = match self {
+            Step::Letters => "opened letters from other threads",
+            Step::Client(_) if received > 0 => {
+                return format!("took {received} bytes from a client");
+            }
+            Step::Client(_) => "served a client's socket",
+            Step::Accept => "took new clients",
+            Step::Due => "did what was due",
+            Step::EndTurn => "ended the turn: queues, answers, checkpoint",
+            Step::Rest => "handed out work, sent the last output",
+            Step::Send(_) => "sent output",
+        };
+        did.to_owned()
+    }
+}
+
 /// A step that took too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slow {
@@ -75,8 +94,7 @@ pub(super) struct Watchdog {
     sockets_from: Time,
     /// When the processor time was last read, and what it was.
     reading: (Time, Duration),
-    warnings: OncePerSecond,
-    remarks: OncePerSecond,
+    slow: SlowSteps,
     /// Bytes that were last read from a client.
     pub(super) received: usize,
 }
@@ -112,8 +130,10 @@ impl Watchdog {
         self.ended(now, processor_time)
     }
 
-    fn log(&mut self, is_grave: bool) -> &mut OncePerSecond {
-        if is_grave { &mut self.warnings } else { &mut self.remarks }
+    /// When a step is to be named that was slow before.
+    #[inline]
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.slow.deadline()
     }
 
     /// A step has ended; how long it took, where that is too long.
@@ -150,29 +170,22 @@ impl Shard {
             self.counters.slow_steps += 1;
             self.counters.slow_step_micros += micros;
         }
-        let is_grave = slow.processor >= GRAVE;
-        let Some(held_back) = self.watchdog.log(is_grave).pass(Instant::now()) else { return };
-        let received = self.watchdog.received;
-        let did = match step {
-            Step::Letters => "opened letters from other threads".to_owned(),
-            Step::Client(_) if received > 0 => format!("took {received} bytes from a client"),
-            Step::Client(_) => "served a client's socket".to_owned(),
-            Step::Accept => "took new clients".to_owned(),
-            Step::Due => "did what was due".to_owned(),
-            Step::EndTurn => "ended the turn: queues, answers, checkpoint".to_owned(),
-            Step::Rest => "handed out work, sent the last output".to_owned(),
-            Step::Send(_) => "sent output".to_owned(),
-        };
-        let id = match step {
-            Step::Client(index) => self.clients.id_of(index),
-            Step::Send(id) => Some(id),
-            _ => None,
-        };
-        let connection = id.and_then(|id| self.node.connection(self.now, id));
-        let session = connection.as_ref().map(|connection| connection.session);
-        let peer = session.map(|session| session.peer.address.as_str());
-        let user = session.map(|session| session.user);
-        let connection = connection.as_ref().map(|connection| connection.number);
+        let mut steps = std::mem::take(&mut self.watchdog.slow);
+        steps.note(processor, || {
+            let did = step.did(self.watchdog.received);
+            Named { did, micros, processor, client: self.client_of(step) }
+        });
+        self.watchdog.slow = steps;
+        self.name_slow_step();
+    }
+
+    /// Writes into the log what is to be said now of slow steps.
+    pub(super) fn name_slow_step(&mut self) {
+        let Some((named, held_back)) = self.watchdog.slow.next(self.clock.now()) else { return };
+        let Named { did, micros, processor, client } = named;
+        let connection = client.as_ref().map(|client| client.connection);
+        let peer = client.as_ref().map(|client| client.peer.as_str());
+        let user = client.as_ref().map(|client| client.user.as_str());
         // A level has to be a constant where an event is written.
         macro_rules! log {
             ($level:ident) => {
@@ -188,11 +201,27 @@ impl Shard {
                 )
             };
         }
-        if is_grave {
+        if u128::from(processor) >= GRAVE.as_micros() {
             log!(warn);
         } else {
             log!(info);
         }
+    }
+
+    /// Whom a step was for.
+    fn client_of(&self, step: Step) -> Option<Client> {
+        let id = match step {
+            Step::Client(index) => self.clients.id_of(index),
+            Step::Send(id) => Some(id),
+            _ => None,
+        };
+        let connection = self.node.connection(self.now, id?)?;
+        let session = &connection.session;
+        Some(Client {
+            connection: connection.number,
+            peer: session.peer.address.clone(),
+            user: session.user.to_owned(),
+        })
     }
 }
 
