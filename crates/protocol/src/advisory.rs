@@ -23,7 +23,7 @@ pub struct LaggardAdvisory<'a> {
     pub spooled: u64,
     /// How long it has been so.
     pub millis: u64,
-    /// It was disconnected for it.
+    /// Its connection has ended, for that or because it went.
     pub is_disconnected: bool,
 }
 

@@ -67,10 +67,12 @@ impl SlowSteps {
 mod tests {
     use super::*;
 
-    /// Steps, each with the millisecond in which it ended and the time it had; or a look at that time, with
-    /// none. Which are named then, and how many others are not.
+    /// The millisecond in which a step ended, and the time it had, or in which nothing but a look was taken;
+    /// which one is named then, and of how many nothing is said.
+    type Look = (u64, Option<u64>, Option<(u64, u64)>);
+
     #[track_caller]
-    fn check(steps: &[(u64, Option<u64>, Option<(u64, u64)>)]) {
+    fn check(steps: &[Look]) {
         let mut slow = SlowSteps::default();
         for &(at, processor, expected) in steps {
             if let Some(processor) = processor {
