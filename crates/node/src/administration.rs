@@ -4,12 +4,8 @@
 //! what it changed is flushed, and known to all shards.
 
 use crate::node::Node;
-use crate::parcel::Word;
 use crate::waiting::WaitsFor;
-use angarium_engine::{
-    ConnectionId, Deletion, Laggard, Refusal, RefusalKind, Reply, Request, SessionId, Time,
-};
-use angarium_journal::State;
+use angarium_engine::{ConnectionId, Laggard, Refusal, Reply, Request, SessionId, Time};
 use angarium_protocol as protocol;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -77,13 +73,26 @@ impl Node {
         let ticket = Ticket(self.operators.asked);
         self.operators.waiting.insert(id, ticket);
         self.world.begin_call();
-        let may_be = self.prepare_deletion(now, vhost, &request);
-        let asked = may_be.and_then(|()| self.ask(now, id, vhost, request));
-        if let Err(refusal) = asked {
-            self.answer_operator(now, id, Err(refusal));
+        match self.await_endings(id, vhost, request) {
+            Ok(Some(request)) => self.ask_as_operator(now, id, vhost, request),
+            Ok(None) => self.end_some_connections(now),
+            Err(refusal) => self.answer_operator(now, id, Err(refusal)),
         }
         self.answer(now);
         ticket
+    }
+
+    /// Asks the engine, in a slot of its own.
+    pub(crate) fn ask_as_operator(
+        &mut self,
+        now: Time,
+        id: ConnectionId,
+        vhost: &str,
+        request: Request,
+    ) {
+        if let Err(refusal) = self.ask(now, id, vhost, request) {
+            self.answer_operator(now, id, Err(refusal));
+        }
     }
 
     /// Makes a user who may do everything in `vhost`, before clients connect: refusals come at once, and
@@ -117,39 +126,6 @@ impl Node {
     /// they changed is flushed and all shards know it.
     pub fn next_operator_answer(&mut self) -> Option<(Ticket, Result<Reply, Refusal>)> {
         self.operators.answers.pop_front()
-    }
-
-    /// Closes the connections of a user, or to a virtual host, that the request deletes. Not where a
-    /// failed journal cannot keep that: who stays is not disconnected.
-    fn prepare_deletion(
-        &mut self,
-        now: Time,
-        asked_in: &str,
-        request: &Request,
-    ) -> Result<(), Refusal> {
-        let (deletion, is_there) = match request {
-            Request::DeleteVhost { name } if name == asked_in => {
-                let text =
-                    format!("virtual host '{name}' is the one that administration itself uses");
-                return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
-            }
-            Request::DeleteVhost { name } => {
-                let is_there = self.engine.list_vhosts().any(|vhost| vhost.name == *name);
-                (Deletion::Vhost(name), is_there)
-            }
-            Request::DeleteUser { name } => {
-                let is_there = self.engine.list_users().any(|user| user.name == *name);
-                (Deletion::User(name), is_there)
-            }
-            _ => return Ok(()),
-        };
-        if is_there && !matches!(self.storage_state, State::Failed(_)) {
-            // Other shards end those that have come meanwhile when they hear that it is done.
-            self.world.mesh.say_to_all(&Word::Ended(deletion));
-            self.end_guests(now, deletion);
-            self.end_all(now, deletion);
-        }
-        Ok(())
     }
 
     fn ask(

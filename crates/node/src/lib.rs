@@ -13,6 +13,7 @@ mod audience;
 mod burst;
 mod connection;
 mod credentials;
+mod deletions;
 mod disk;
 mod egress;
 mod episodes;

@@ -175,6 +175,11 @@ impl Mesh {
         self.link(to).parcel.values.push_back(value);
     }
 
+    /// All but this one.
+    pub(crate) fn others(&self) -> Shards {
+        self.others
+    }
+
     /// Has all others look at their connections, for one here.
     pub(crate) fn survey(&mut self, connection: ConnectionId, serial: u64, survey: &Survey) {
         for shard in self.others {

@@ -3,6 +3,7 @@
 use crate::administration::Operators;
 use crate::arriving::Arrival;
 use crate::connection::Connection;
+use crate::deletions::Deletions;
 use crate::episodes::Episodes;
 use crate::options::Options;
 use crate::outrun::{Company, Slowed, Visit};
@@ -63,6 +64,7 @@ pub struct Node {
     pub(crate) operators: Operators,
     pub(crate) verifications: VecDeque<Verification>,
     pub(crate) surveys: Surveys,
+    pub(crate) deletions: Deletions,
     /// Sessions that were answered and have input waiting.
     pub(crate) resumable: Vec<ConnectionId>,
     /// Sessions that go on in the next turn.
@@ -130,6 +132,7 @@ impl Node {
             operators: Operators::default(),
             verifications: VecDeque::new(),
             surveys: Surveys::default(),
+            deletions: Deletions::default(),
             resumable: Vec::new(),
             resting: Vec::new(),
             arrivals: VecDeque::new(),
@@ -355,6 +358,10 @@ impl Node {
         if self.surveys.are_looked_for() {
             self.look_on(now);
         }
+        if self.deletions.are_under_way() {
+            self.end_some_connections(now);
+            self.answer(now);
+        }
         self.resumable.append(&mut self.resting);
         while let Some(id) = self.resumable.pop() {
             self.drive_carry(now, id);
@@ -384,6 +391,7 @@ impl Node {
             || !self.resting.is_empty()
             || !self.arrivals.is_empty()
             || self.surveys.are_looked_for()
+            || self.deletions.are_under_way()
             || self.world.spill.has_stirred()
     }
 

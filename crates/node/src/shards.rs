@@ -9,7 +9,7 @@ use crate::parcel::{FromHome, Parcel, Value, Word, Words, body_of};
 use angarium_engine::{
     Annotations, Burst, ConnectionId, Deletion, Forward, Reached, Row, ShardId, Streak, Time,
 };
-use angarium_protocol::{Close, Session, World as _, nats};
+use angarium_protocol::{Session, World as _, nats};
 use std::collections::VecDeque;
 
 /// Why what another shard sends can be read.
@@ -117,7 +117,7 @@ impl Node {
             Word::Unheard { publisher, subject, reply } => {
                 self.tell_unheard(now, publisher, subject, reply);
             }
-            Word::Ended(deletion) => self.end_all(now, deletion),
+            Word::Ended(deletion) => self.deletions.begin(deletion),
             Word::ToHome(word) => self.serve_guest(now, from, &word, bytes, values),
             Word::FromHome(word) => self.take_from_home(now, &word, bytes, values),
         }
@@ -208,24 +208,5 @@ impl Node {
     fn tell_unheard(&mut self, now: Time, publisher: ConnectionId, subject: &str, reply: &str) {
         // It may have gone, and another one be in its place, which does not listen to such a reply.
         self.at_session(now, publisher, |session, turn| session.unheard(turn, subject, reply));
-    }
-
-    /// The connections here of a user, or to a virtual host.
-    fn connections_of(&self, now: Time, deletion: Deletion<'_>) -> Vec<ConnectionId> {
-        let all = self.connections(now);
-        let meant = all.filter(|it| deletion.includes(it.session.user, it.session.vhost));
-        meant.map(|connection| connection.id).collect()
-    }
-
-    /// Ends connections here at once, whatever time their protocol would give them: what they are
-    /// connected to goes next.
-    pub(crate) fn end_all(&mut self, now: Time, deletion: Deletion<'_>) {
-        let reason = deletion.reason();
-        for id in self.connections_of(now, deletion) {
-            self.close_connection(now, id, &reason);
-            if self.is_open(id) {
-                self.end(now, id, Close { reason: reason.clone() });
-            }
-        }
     }
 }

@@ -275,6 +275,7 @@ impl Node {
             ToHome::Admit { connection, serial, user } => {
                 self.admit(from, connection, serial, user);
             }
+            ToHome::Ended => self.ended_at(now, from),
             ToHome::Left(connection) => self.forget_place(from, connection),
             ToHome::Disconnect(connection) => self.farewell(now, from, connection),
             ToHome::Drained { connection, bytes } => self.drained(from, connection, bytes),
@@ -398,16 +399,22 @@ impl Node {
         }
     }
 
-    /// Ends the guests of a user, or to a virtual host, that is deleted; their shards were told.
-    pub(crate) fn end_guests(&mut self, now: Time, deletion: Deletion<'_>) {
-        for slot in self.slots() {
-            let Some(guest) = self.world.guest_mut(slot) else { continue };
-            if deletion.includes(&guest.user, &guest.vhost) && guest.refusal.is_none() {
-                let text = "the user or virtual host was deleted";
-                guest.refusal = Some(Refusal::new(RefusalKind::AccessRefused, text));
-                self.engine.disconnect(now, slot, &mut self.world);
-            }
+    /// Ends home's part of a connection of another shard, if there is one in that slot that uses what is
+    /// deleted; says whether it did. Its own shard ends the rest of it.
+    pub(crate) fn end_guest_if_included(
+        &mut self,
+        now: Time,
+        slot: ConnectionId,
+        deletion: Deletion<'_>,
+    ) -> bool {
+        let Some(guest) = self.world.guest_mut(slot) else { return false };
+        if guest.refusal.is_some() || !deletion.includes(&guest.user, &guest.vhost) {
+            return false;
         }
+        let text = "the user or virtual host was deleted";
+        guest.refusal = Some(Refusal::new(RefusalKind::AccessRefused, text));
+        self.engine.disconnect(now, slot, &mut self.world);
+        true
     }
 
     /// Ends a turn: those that outran consumers in it may be said to do so again.

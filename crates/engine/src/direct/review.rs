@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 const WORK_AT_ONCE: usize = 4_096;
 /// So many looks does judging a listener count for, and one more for each rule.
 const JUDGING: usize = 8;
+/// So many more does ending it count for.
+const ENDING: usize = 16;
 
 /// The users whose listeners are being judged. All listeners are looked at, one after the other, round and
 /// round while there are such users.
@@ -162,14 +164,15 @@ impl Engine {
         let Some(grant) = grant else { return UNCONCERNED };
         let host = vhosts.get(listener.vhost).expect("sessions end first");
         let (pattern, ..) = host.interest.place(listener.place);
-        let may_listen = match grant.check_listen(access, pattern) {
+        let judged = grant.check_listen(access, pattern);
+        let work = JUDGING + grant.subjects().map_or(0, |subjects| subjects.listen.len());
+        match judged {
             Ok(exceptions) => {
                 listener.exceptions = exceptions.into();
-                true
+                (work, true)
             }
-            Err(_) => false,
-        };
-        (JUDGING + grant.subjects().map_or(0, |subjects| subjects.listen.len()), may_listen)
+            Err(_) => (work + ENDING, false),
+        }
     }
 
     /// Ends a listener that its user may not have any more, and tells its session.

@@ -139,6 +139,8 @@ pub(crate) enum ToHome<'a> {
         user: &'a str,
         vhost: &'a str,
     },
+    /// All connections have ended for the oldest [`Word::Ended`] that was not answered yet.
+    Ended,
     Open(SessionName),
     /// A connection has logged in: is it one more than its user may have? `serial` tells it from
     /// earlier ones in its slot.
@@ -253,4 +255,5 @@ mod kind {
     pub(super) const YIELD: u8 = 36;
     pub(super) const SURVEY: u8 = 37;
     pub(super) const SURVEYED: u8 = 38;
+    pub(super) const ENDED: u8 = 39;
 }

@@ -96,6 +96,7 @@ fn to_home(kind: u8, mut fields: Fields<'_>) -> Option<ToHome<'_>> {
             user: fields.text()?,
         },
         kind::LEFT => ToHome::Left(ConnectionId(fields.u32()?)),
+        kind::ENDED => ToHome::Ended,
         kind::OPEN => ToHome::Open(fields.name()?),
         kind::PUBLISH => ToHome::Publish(fields.session()?, fields.0),
         kind::SETTLE => ToHome::Settle(fields.session()?, fields.settle()?),

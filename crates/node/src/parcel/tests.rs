@@ -31,6 +31,7 @@ fn words_come_back() {
         Word::ToHome(ToHome::Connect { connection: ConnectionId(7), user: "guest", vhost: "/" }),
         Word::ToHome(ToHome::Admit { connection: ConnectionId(7), serial: 1 << 40, user: "ann" }),
         Word::ToHome(ToHome::Left(ConnectionId(7))),
+        Word::ToHome(ToHome::Ended),
         Word::ToHome(ToHome::Open(NAME)),
         Word::ToHome(ToHome::Publish(NAME.id, b"message")),
         Word::ToHome(ToHome::Settle(NAME.id, SETTLE_ALL)),

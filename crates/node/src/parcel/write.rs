@@ -59,6 +59,7 @@ impl ToHome<'_> {
                 put(parcel, kind::ADMIT, &[&connection, &serial.to_le_bytes(), &text(user)]);
             }
             ToHome::Left(connection) => put(parcel, kind::LEFT, &[&connection.0.to_le_bytes()]),
+            ToHome::Ended => put(parcel, kind::ENDED, &[]),
             ToHome::Open(name) => put(parcel, kind::OPEN, &[&name_bytes(name)]),
             ToHome::Publish(session, message) => {
                 put(parcel, kind::PUBLISH, &[&session_bytes(session), message]);

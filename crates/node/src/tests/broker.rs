@@ -76,6 +76,11 @@ impl Broker {
         self.settle_down();
     }
 
+    /// Has an operator ask for something, and nothing happen yet.
+    pub(super) fn ask(&mut self, vhost: &str, request: Request) {
+        self.nodes[0].administer(self.now, vhost, request);
+    }
+
     /// Plays a script.
     pub(super) fn play(&mut self, script: &str) {
         for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {

@@ -146,8 +146,17 @@ fn one_that_comes_to_a_virtual_host_while_its_deletion_is_told_ends_with_it() {
     host.settle_down();
     // Its virtual host is deleted, which takes more than one parcel to say.
     host.ask("/", Request::DeleteVhost { name: "other".to_owned() });
-    host.nodes[0].end_turn(now);
-    let parcels: Vec<_> = std::iter::from_fn(|| host.nodes[0].next_parcel()).collect();
+    let parcels_of = |host: &mut Host, shard: usize| -> Vec<_> {
+        host.nodes[shard].end_turn(now);
+        std::iter::from_fn(|| host.nodes[shard].next_parcel()).collect()
+    };
+    // The other shard has nobody there yet who has to go first.
+    for (from, to) in [(0, 1), (1, 0)] {
+        for (_, parcel) in parcels_of(&mut host, from) {
+            host.nodes[to].arrived(now, ShardId(from as u8), parcel);
+        }
+    }
+    let parcels = parcels_of(&mut host, 0);
     assert!(parcels.len() > 1);
     let open = Method::ConnectionOpen { virtual_host: "other", capabilities: "", insist: false };
     for (at, (_, parcel)) in parcels.into_iter().enumerate() {
