@@ -1,12 +1,12 @@
 //! What the operating system asks of the process: stop in order, stop at once, read settings anew.
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
 use signal_hook::iterator::Signals;
 
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// SIGTERM or SIGINT, the first of them.
+    /// SIGTERM, SIGINT or, as nats-server's operators send it, SIGUSR2; the first of them.
     Stop,
     /// SIGHUP.
     Reload,
@@ -15,7 +15,7 @@ pub enum Asked {
 /// Calls `react` on a thread of its own for each signal. A second wish to stop ends the process at
 /// once; what was confirmed is on the disk in any case.
 pub fn listen(mut react: impl FnMut(Asked) + Send + 'static) -> Result<(), String> {
-    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGUSR2, SIGHUP])
         .map_err(|error| format!("cannot listen for signals: {error}"))?;
     let run = move || {
         let mut is_stopping = false;

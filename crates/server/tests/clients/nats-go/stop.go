@@ -16,11 +16,24 @@ import (
 
 // What a broker of the case's own does when it is stopped.
 var stopCases = []testCase{
-	{name: "a broker that stops says so and answers on", needs: "BROKER_TEST_PROGRAM", body: lameDuck},
+	{
+		name:  "a broker that stops says so and answers on",
+		needs: "BROKER_TEST_PROGRAM",
+		body:  lameDuck(syscall.SIGTERM),
+	},
+	{
+		name:  "a broker takes nats-server's lame duck signal",
+		needs: "BROKER_TEST_PROGRAM",
+		body:  lameDuck(syscall.SIGUSR2),
+	},
+}
+
+func lameDuck(signal os.Signal) func(*world) error {
+	return func(w *world) error { return stopBy(w, signal) }
 }
 
 // Not all of its shards have clients, but all have to know of what those of others do.
-func lameDuck(w *world) error {
+func stopBy(w *world, signal os.Signal) error {
 	data, err := os.MkdirTemp("", "angarium-")
 	if err != nil {
 		return err
@@ -45,7 +58,7 @@ func lameDuck(w *world) error {
 	subscription, _ := answers.Subscribe(name, func(asked *nats.Msg) { asked.Respond(asked.Data) })
 	answers.Flush()
 
-	broker.Process.Signal(syscall.SIGTERM)
+	broker.Process.Signal(signal)
 	for range 2 {
 		select {
 		case <-told:
