@@ -5,9 +5,7 @@ use crate::egress::{Egress, Whose};
 use crate::node::Node;
 use crate::spill::{Next, PASSED_MAX, SpillDone, SpillJob, SpillLoss, SpillStats, SpillStore};
 use crate::world::World;
-use angarium_engine::{
-    ConnectionId, Delivery, Engine, Heard, Laggard, MessageView, SessionId, Time,
-};
+use angarium_engine::{ConnectionId, Delivery, Engine, Heard, Laggard, SessionId, Time};
 use angarium_protocol::Session;
 
 /// Unsent bytes from which on what is to be spooled is.
@@ -74,8 +72,13 @@ impl World {
     /// Writes a direct message into its connection's outlet, behind `unsent` bytes.
     #[inline]
     pub(crate) fn write_direct(&mut self, delivery: &Delivery<'_>, unsent: usize) -> Heard {
-        let connection = delivery.session.connection;
         self.write_delivery(delivery);
+        self.has_written(delivery.session.connection, unsent)
+    }
+
+    /// A direct message was written, behind `unsent` bytes.
+    #[inline]
+    fn has_written(&mut self, connection: ConnectionId, unsent: usize) -> Heard {
         if unsent < self.egress_bytes_max {
             self.hearer = Hearer::Connection(connection).into();
             return Heard::Well;
@@ -96,15 +99,20 @@ impl World {
                 return Heard::Missed;
             }
         }
-        let egress = &mut self.egress[slot];
-        egress.prepare_droppable(about_bytes(delivery));
-        let (start, unsent) = (egress.outlet.bytes.len(), egress.unsent());
-        // What may be taken out again is not shared.
-        let message = MessageView { shared: None, ..delivery.message };
-        let heard = self.write_direct(&Delivery { message, ..*delivery }, unsent);
         let whose = Whose { session: delivery.session.number, tag: delivery.tag };
-        self.egress[slot].written_droppable(start, whose, delivery.missed);
-        heard
+        let egress = &mut self.egress[slot];
+        let unsent = egress.unsent();
+        if delivery.message.shared.is_some() {
+            egress.prepare_large();
+            self.touch(id).deliver(delivery);
+            self.egress[slot].written_large(whose, delivery.missed);
+        } else {
+            egress.prepare_droppable(about_bytes(delivery));
+            let start = egress.outlet.bytes.len();
+            self.touch(id).deliver(delivery);
+            self.egress[slot].written_droppable(start, whose, delivery.missed);
+        }
+        self.has_written(id, unsent)
     }
 
     /// Takes a connection's oldest messages out, those that may be, until there is room; returns how many.

@@ -1,10 +1,12 @@
 //! Output from which the oldest direct messages can be taken out again: small pieces, each with marks where
-//! its messages lie, so that dropping costs what is dropped and not what waits.
+//! its messages lie, so that dropping costs what is dropped and not what waits. A message with a large body
+//! is a piece.
 
 use super::Egress;
 use super::marks::{Marks, Message, Whose};
 use super::piece::Piece;
 use angarium_engine::Lost;
+use angarium_protocol::LargeBody;
 
 /// Bytes of a piece, and about what goes at once.
 const PIECE_BYTES: usize = 64 << 10;
@@ -36,6 +38,21 @@ impl Droppable {
     pub(super) fn close(&mut self, bytes: Vec<u8>) -> Piece {
         let piece = Piece::marked(bytes, self.open.close());
         self.note_copied(piece.bytes().len());
+        self.marks_bytes += piece.marks_len();
+        piece
+    }
+
+    /// A message with a large body becomes a piece of its own.
+    fn close_large(
+        &mut self,
+        head: &[u8],
+        large: Box<LargeBody>,
+        whose: Whose,
+        untold: u64,
+    ) -> Piece {
+        self.open.push(Message { start: 0, bytes: head.len(), whose, untold });
+        let piece = Piece::marked_large(head, large, self.open.close());
+        self.note_copied(head.len());
         self.marks_bytes += piece.marks_len();
         piece
     }
@@ -80,6 +97,27 @@ impl Egress {
     pub(crate) fn held(&self) -> usize {
         let droppable = self.droppable.as_ref();
         self.unsent() + droppable.map_or(0, |it| it.marks_bytes + it.open.len())
+    }
+
+    /// A message with a large body is going to be written that may be taken out again.
+    pub(crate) fn prepare_large(&mut self) {
+        self.droppable.get_or_insert_default();
+        if !self.outlet.bytes.is_empty() {
+            self.end_piece();
+        }
+    }
+
+    /// What was written since is that message, up to its body: it lies in a piece of its own, and its body is
+    /// not copied.
+    pub(crate) fn written_large(&mut self, whose: Whose, untold: u64) {
+        let Some(large) = self.outlet.large.take() else {
+            return self.written_droppable(0, whose, untold);
+        };
+        let droppable = self.droppable.get_or_insert_default();
+        let piece = droppable.close_large(&self.outlet.bytes, large, whose, untold);
+        self.outlet.bytes.clear();
+        self.pieces_bytes += piece.left();
+        self.pieces.push_back(piece);
     }
 
     /// A message of about so many bytes is going to be written that may be taken out again.

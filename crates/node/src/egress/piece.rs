@@ -46,6 +46,11 @@ impl Piece {
         Piece { bytes, large: Some(large), ..Piece::default() }
     }
 
+    /// One that is a message with a large body, which may be taken out as a whole; `marks` tell whose it is.
+    pub(super) fn marked_large(head: &[u8], large: Box<LargeBody>, marks: Box<[u8]>) -> Piece {
+        Piece { bytes: head.to_vec(), marks, large: Some(large), ..Piece::default() }
+    }
+
     /// Bytes before what is large that are to be sent, and those of them that are sent already.
     pub(super) fn len(&self) -> usize {
         self.bytes.len() - self.holes_bytes
@@ -88,6 +93,9 @@ impl Piece {
     /// which listener misses what, of most of them once; returns their bytes.
     pub(super) fn take_out(&mut self, sent: usize, mut lost: impl FnMut(Whose, Lost)) -> usize {
         let mut bytes = 0;
+        // What comes before the large body is gone once it is sent.
+        let has_begun = self.bytes.is_empty();
+        let sent = if has_begun { usize::MAX } else { sent };
         let mut counts: [Option<(Whose, Lost)>; COUNTS] = [None; COUNTS];
         for message in Marked::new(&self.marks).skip_while(|message| message.start < sent) {
             bytes += message.bytes;
@@ -101,11 +109,14 @@ impl Piece {
             }
         }
         counts.into_iter().flatten().for_each(|(whose, count)| lost(whose, count));
+        self.holes_bytes = bytes;
         if bytes == 0 {
             self.marks = Box::default();
+            return 0;
         }
-        self.holes_bytes = bytes;
-        bytes
+        // It belongs to the only message.
+        let large = self.large.take();
+        bytes + large.map_or(0, |large| large.left())
     }
 
     /// Whether what was taken out may stay in it for now.

@@ -140,6 +140,11 @@ fn message(number: u32, bytes: usize) -> Vec<u8> {
     message
 }
 
+/// What of a message may be shared.
+fn large(message: &[u8]) -> Box<LargeBody> {
+    LargeBody::plain(&Bytes::copy_from_slice(&message[MESSAGE_MIN..]), b"").into()
+}
+
 impl Reader {
     fn take(&mut self, egress: &mut Egress, most: usize) {
         let pending = egress.pending();
@@ -189,10 +194,8 @@ impl Output {
     /// The same with a body that is shared.
     fn write_large(&mut self, bytes: usize) {
         let message = message(self.next, bytes);
-        let (head, body) = message.split_at(MESSAGE_MIN);
-        self.egress.outlet.bytes.extend(head);
-        self.egress.outlet.large =
-            Some(LargeBody::plain(&Bytes::copy_from_slice(body), b"").into());
+        self.egress.outlet.bytes.extend(&message[..MESSAGE_MIN]);
+        self.egress.outlet.large = Some(large(&message));
         self.egress.end_with_large();
         self.next += 1;
     }
@@ -204,6 +207,11 @@ impl Output {
 
     /// The same for a listener of many messages, where it is one.
     fn write_for(&mut self, bytes: usize, tag: Option<u64>) -> bool {
+        self.write_as(bytes, tag, false)
+    }
+
+    /// The same with a body that is shared, where it is large.
+    fn write_as(&mut self, bytes: usize, tag: Option<u64>, is_large: bool) -> bool {
         let Output { egress, lost, droppable, missed, .. } = self;
         let newest_lost = lost.last().copied();
         egress.drop_oldest(|whose, count| {
@@ -219,12 +227,20 @@ impl Output {
         if egress.held() >= egress.unsent_max {
             return false;
         }
-        egress.prepare_droppable(bytes);
-        let start = egress.outlet.bytes.len();
-        egress.outlet.bytes.extend(message(self.next, bytes));
         let untold = if tag.is_none() { self.next % 3 } else { 0 };
         let whose = Whose { session: 1, tag: tag.unwrap_or(self.next.into()) };
-        egress.written_droppable(start, whose, untold.into());
+        let message = message(self.next, bytes);
+        if is_large {
+            egress.prepare_large();
+            egress.outlet.bytes.extend(&message[..MESSAGE_MIN]);
+            egress.outlet.large = Some(large(&message));
+            egress.written_large(whose, untold.into());
+        } else {
+            egress.prepare_droppable(bytes);
+            let start = egress.outlet.bytes.len();
+            egress.outlet.bytes.extend(message);
+            egress.written_droppable(start, whose, untold.into());
+        }
         self.droppable.insert(self.next);
         self.next += 1;
         true
@@ -241,7 +257,7 @@ fn any_history_leaves_whole_messages_in_order_and_the_oldest_are_lost() {
     let mut lost = 0;
     for _ in 0..400 {
         let mut output = Output::new(200 + draw(20_000) as usize);
-        let (plain_part, takes) = (draw(20), draw(600));
+        let (plain_part, large_part, takes) = (draw(20), draw(30).min(20), draw(600));
         let mut reader = Reader::default();
         for _ in 0..600 {
             let most = if draw(20) == 0 { 2_000 } else { 60 };
@@ -252,7 +268,7 @@ fn any_history_leaves_whole_messages_in_order_and_the_oldest_are_lost() {
                     _ => output.write_plain(bytes),
                 }
             } else {
-                output.write(bytes);
+                output.write_as(bytes, None, draw(20) < large_part);
             }
             if draw(8) == 0 {
                 output.egress.part();
