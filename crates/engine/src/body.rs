@@ -23,7 +23,7 @@ pub fn free_large_with(free: fn(Box<dyn Send>)) {
 }
 
 /// Drops what takes long to drop, on another thread where the host has one for that.
-pub(crate) fn drop_elsewhere(what: impl Send + 'static) {
+pub fn drop_elsewhere(what: impl Send + 'static) {
     if let Some(free) = FREES.get() {
         free(Box::new(what));
     }
@@ -96,7 +96,7 @@ impl GatheredBody {
     /// All of it, to be shared.
     #[must_use]
     pub fn into_shared(mut self) -> Bytes {
-        shared(std::mem::take(&mut self.0))
+        share(std::mem::take(&mut self.0))
     }
 }
 
@@ -113,8 +113,8 @@ impl Drop for GatheredBody {
     }
 }
 
-/// What a buffer has, to be shared.
-pub(crate) fn shared<T: AsRef<[u8]> + Send + 'static>(buffer: T) -> Bytes {
+/// What a buffer has, to be shared. Where it is large it is freed elsewhere ([`free_large_with`]).
+pub fn share<T: AsRef<[u8]> + Send + 'static>(buffer: T) -> Bytes {
     Bytes::from_owner(Freed::new(buffer))
 }
 

@@ -52,7 +52,7 @@ mod tests;
 
 pub use access::overlap as subjects_overlap;
 pub use away::Call;
-pub use body::{GatheredBody, free_large_with};
+pub use body::{GatheredBody, drop_elsewhere, free_large_with, share};
 pub use bytes::Bytes;
 pub use counters::Counters;
 pub use direct::{

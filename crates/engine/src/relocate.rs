@@ -3,7 +3,7 @@
 //! One load at a time: pages first, since they name messages too, then messages. Whatever is found
 //! in the segment afterwards starts another round; a round that cannot read ends it.
 
-use crate::body::shared;
+use crate::body::share;
 use crate::delay::{Held, Turn};
 use crate::engine::Engine;
 use crate::queue::entry::{Entry, Fetch};
@@ -149,7 +149,7 @@ impl Engine {
         if message.len() < self.options.limits.large_body_bytes {
             return fx.append(&[&self.record, message], false);
         }
-        let message = shared(Arc::clone(record)).slice(record.len() - message.len()..);
+        let message = share(Arc::clone(record)).slice(record.len() - message.len()..);
         fx.append_shared((&[&self.record], &message, &[]), false)
     }
 

@@ -152,7 +152,9 @@ impl World {
         while self.egress[id.0 as usize].unsent() < self.egress_bytes_max {
             match self.spill.next(number) {
                 Next::Message(delivery) => {
-                    self.egress[id.0 as usize].outlet.deliver(&delivery);
+                    let egress = &mut self.egress[id.0 as usize];
+                    egress.outlet.deliver(&delivery);
+                    egress.end_with_large();
                     has_output = true;
                 }
                 Next::Waits => break,

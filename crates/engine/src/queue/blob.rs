@@ -1,7 +1,7 @@
 //! A message's bytes in memory, shared by the queues that hold it, and on their way there and to the journal.
 
 use super::stored::Stored;
-use crate::body::shared;
+use crate::body::share;
 use crate::codec::Malformed;
 use crate::{Effects, Position};
 use bytes::Bytes;
@@ -42,7 +42,7 @@ impl Blob {
         }
         let at = stored.body_at();
         let around = [&message[..at], &message[at + body.len()..]].concat().into();
-        let body = shared(Arc::clone(record)).slice(start + at..start + at + body.len());
+        let body = share(Arc::clone(record)).slice(start + at..start + at + body.len());
         Some(Blob::Large(Arc::new(Large { around, body })))
     }
 

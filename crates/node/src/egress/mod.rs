@@ -14,7 +14,7 @@ use self::piece::Piece;
 use crate::audience::Audience;
 use crate::episodes::Lag;
 use crate::guest::Guest;
-use angarium_engine::{ConnectionId, Laggard, ShardId};
+use angarium_engine::{ConnectionId, Laggard, ShardId, drop_elsewhere};
 use angarium_protocol::Outlet;
 use std::cell::Cell;
 use std::collections::{BTreeSet, VecDeque};
@@ -30,6 +30,9 @@ const PIECE_CAPACITY: usize = PIECE_BYTES + (128 << 10);
 
 /// Room for so many pieces is kept while there are none.
 const PIECES_KEPT: usize = 16;
+
+/// To give more back to the system than this takes a millisecond and more.
+const DROPPED_BYTES_MAX: usize = 4 << 20;
 
 /// After so many looks in a row at which nothing had left, two seconds, nobody waits for a connection. Fewer
 /// do not tell: room in a full socket comes a part at a time, and what its peer's kernel had no room for is
@@ -281,15 +284,23 @@ impl Egress {
 
     /// Makes it that of the next connection in its slot, which may be listed as dirty already.
     pub(crate) fn renew(&mut self) {
+        self.drop_pieces();
         *self = Egress { is_dirty: self.is_dirty, ..Egress::default() };
     }
 
     /// Drops all that is unsent: its peer is not waited for.
     pub(crate) fn discard(&mut self) {
         self.outlet.bytes = Vec::new();
-        self.pieces = VecDeque::new();
-        self.pieces_bytes = 0;
+        self.drop_pieces();
         self.sent = 0;
         self.droppable = None;
+    }
+
+    /// Drops all pieces; many of them where nobody waits for that.
+    fn drop_pieces(&mut self) {
+        let pieces = std::mem::take(&mut self.pieces);
+        if std::mem::take(&mut self.pieces_bytes) > DROPPED_BYTES_MAX {
+            drop_elsewhere(pieces);
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! A full piece of the spill log: what it holds for whom, and where it is.
 
+use super::content::Content;
 use super::store::Stored;
 use angarium_engine::Lost;
-use std::sync::Arc;
 
 /// One piece of the log: what is written, read and given back as a whole.
 #[derive(Debug)]
@@ -25,9 +25,9 @@ pub(super) struct Owed {
 #[derive(Debug)]
 pub(super) enum Place {
     /// In memory, to be written.
-    Filled(Arc<Vec<u8>>),
+    Filled(Content),
     /// In memory, being written.
-    Writing(Arc<Vec<u8>>),
+    Writing(Content),
     /// On the disk.
     Stored(Stored),
     /// There, and asked for.
@@ -35,7 +35,7 @@ pub(super) enum Place {
     /// There, and being read.
     Loading(Stored),
     /// There and in memory.
-    Loaded(Stored, Arc<Vec<u8>>),
+    Loaded(Stored, Content),
     /// Nowhere: it could not be written, or not be read.
     Lost,
 }
@@ -49,7 +49,7 @@ impl Chunk {
     }
 
     /// Its bytes, where they are in memory.
-    pub(super) fn in_memory(&self) -> Option<&Arc<Vec<u8>>> {
+    pub(super) fn in_memory(&self) -> Option<&Content> {
         match &self.place {
             Place::Filled(bytes) | Place::Writing(bytes) | Place::Loaded(_, bytes) => Some(bytes),
             Place::Stored(_) | Place::Wanted(_) | Place::Loading(_) | Place::Lost => None,

@@ -1,11 +1,11 @@
 //! The log and the disk: which jobs it hands out for its chunks, and what their results are to it.
 
 use super::chunk::{Chunk, Place};
+use super::content::Content;
 use super::job::{Outcome, SpillDone, SpillJob, Work};
 use super::loss::SpillLoss;
 use super::store::Stored;
 use super::{KEPT, Spill};
-use std::sync::Arc;
 
 /// Chunks being read at once.
 const READS_MAX: usize = 4;
@@ -42,15 +42,15 @@ impl Spill {
         let kept = self.chunks.iter().rev().take(KEPT).take_while(|chunk| chunk.bytes <= most);
         let count = self.chunks.len() - kept.count();
         let mut chunks = self.chunks.iter_mut().take(count).skip(from);
-        let (chunk, bytes) = chunks.find_map(|chunk| {
+        let (chunk, content) = chunks.find_map(|chunk| {
             self.next_write += 1;
-            let Place::Filled(bytes) = &chunk.place else { return None };
-            let bytes = Arc::clone(bytes);
-            chunk.place = Place::Writing(Arc::clone(&bytes));
-            Some((self.next_write - 1, bytes))
+            let Place::Filled(content) = &chunk.place else { return None };
+            let content = content.clone();
+            chunk.place = Place::Writing(content.clone());
+            Some((self.next_write - 1, content))
         })?;
         self.writes += 1;
-        Some(Work::Write { chunk, bytes })
+        Some(Work::Write { chunk, content })
     }
 
     fn next_removal(&mut self) -> Option<Work> {
@@ -72,7 +72,7 @@ impl Spill {
             Outcome::Read { chunk, result } => {
                 self.reads -= 1;
                 match result {
-                    Ok(bytes) => self.read(chunk, Arc::new(bytes)),
+                    Ok(bytes) => self.read(chunk, Content::whole(bytes)),
                     Err(why) => self.failed(chunk, why),
                 }
             }
@@ -87,7 +87,7 @@ impl Spill {
 
     fn written(&mut self, number: u64, stored: Stored) {
         let Some(chunk) = self.worked_on(number) else { return self.give_up(&stored) };
-        let filled = Arc::clone(chunk.in_memory().expect("what is being written is in memory"));
+        let filled = chunk.in_memory().expect("what is being written is in memory").clone();
         let bytes = filled.len();
         chunk.place = Place::Loaded(stored, filled);
         // From now on it takes the room of its file, which the store has counted.
@@ -97,9 +97,9 @@ impl Spill {
         self.give_way();
     }
 
-    fn read(&mut self, number: u64, bytes: Arc<Vec<u8>>) {
+    fn read(&mut self, number: u64, content: Content) {
         if let Some(chunk) = self.worked_on(number) {
-            chunk.take_stored(|stored| Place::Loaded(stored, bytes));
+            chunk.take_stored(|stored| Place::Loaded(stored, content));
             self.note_loaded(number);
         }
     }

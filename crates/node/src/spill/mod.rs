@@ -8,6 +8,7 @@
 //! process. Why it is so: `docs/decisions/0010-spill-log.md`.
 
 mod chunk;
+mod content;
 mod disk;
 mod job;
 mod laggard;
@@ -18,12 +19,13 @@ mod store;
 mod tests;
 
 use self::chunk::{Chunk, Owed, Place};
+use self::content::Filling;
 use self::laggard::Laggard;
 use self::loss::Losses;
-use self::record::{Recipient, Record};
+use self::record::Recipient;
 use self::store::Staying;
 use crate::egress::Whose;
-use angarium_engine::{ConnectionId, Delivery, Lost, MessageView, SessionId, ShardId};
+use angarium_engine::{Bytes, ConnectionId, Delivery, Lost, MessageView, SessionId, ShardId};
 use angarium_protocol::amended;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -40,6 +42,9 @@ const UNWRITTEN_BYTES_MAX: usize = 32 << 20;
 const KEPT: usize = 2;
 /// Clients with something in the log; what would be for one more is missed.
 const LAGGARDS_MAX: usize = 1_000;
+/// A body is shared by those who read it if it has that part of a chunk's bytes, all of which it keeps in
+/// memory.
+const SHARED_PART: usize = 2;
 /// Bytes of others' messages that a laggard's cursor passes at a time.
 pub(crate) const PASSED_MAX: usize = 1 << 20;
 
@@ -93,10 +98,7 @@ pub(crate) struct Spill {
     first: u64,
     chunks: VecDeque<Chunk>,
     /// What is being filled: the chunk after those.
-    open: Vec<u8>,
-    /// Where its last record begins, and which message that is.
-    record: usize,
-    emission: u64,
+    open: Filling,
     /// Bytes of the chunks that are stored, however many of them are copies.
     stored: u64,
     /// Those of chunks that have still to be.
@@ -121,6 +123,8 @@ pub(crate) struct Spill {
     lost: Vec<(SessionId, u64, Lost)>,
     /// Connections whose cursors are where something has changed.
     stirred: VecDeque<ConnectionId>,
+    /// The body of the message that a laggard found last, where it is shared.
+    handed: Option<Bytes>,
     stats: SpillStats,
     losses: Losses,
 }
@@ -157,9 +161,7 @@ impl Spill {
             next_laggard: 1,
             first: 0,
             chunks: VecDeque::new(),
-            open: Vec::new(),
-            record: 0,
-            emission: 0,
+            open: Filling::default(),
             stored: 0,
             unwritten: 0,
             next_write: 0,
@@ -172,6 +174,7 @@ impl Spill {
             yields: false,
             lost: Vec::new(),
             stirred: VecDeque::new(),
+            handed: None,
             stats: SpillStats::default(),
             losses: Losses::default(),
         }
@@ -207,7 +210,7 @@ impl Spill {
         let missed = u32::try_from(delivery.missed).unwrap_or(u32::MAX);
         laggard.listeners[listener as usize].owed += Lost::one(missed.into());
         let recipient = Recipient { laggard: id, listener, missed };
-        record::add_recipient(&mut self.open, self.record, recipient);
+        self.open.add_recipient(recipient);
         Some(id)
     }
 
@@ -219,7 +222,7 @@ impl Spill {
         if laggard.is_none() && self.laggards.len() >= LAGGARDS_MAX {
             return Err(SpillLoss::Laggards);
         }
-        if self.emission == delivery.emission && !self.open.is_empty() {
+        if self.open.ends_with(delivery.emission) {
             return Ok(());
         }
         self.begin(delivery)
@@ -240,12 +243,10 @@ impl Spill {
         if !self.open.is_empty() && self.open.len() + size > self.options.chunk_bytes {
             self.seal();
         }
-        let start = self.open.len();
-        if !record::begin(&mut self.open, &message) {
+        let is_alone = size > self.options.chunk_bytes;
+        if !self.open.begin(&message, delivery.emission, is_alone) {
             return Err(SpillLoss::Limit);
         }
-        self.record = start;
-        self.emission = delivery.emission;
         self.stats.messages += 1;
         Ok(())
     }
@@ -253,7 +254,7 @@ impl Spill {
     fn add(&mut self, connection: ConnectionId) -> u32 {
         let id = self.next_laggard;
         self.next_laggard = self.next_laggard.wrapping_add(1).max(1);
-        let laggard = Laggard::new(connection, self.open_number(), self.record);
+        let laggard = Laggard::new(connection, self.open_number(), self.open.last_record());
         self.laggards.insert(id, laggard);
         id
     }
@@ -274,12 +275,10 @@ impl Spill {
                 }
             }
         }
-        let full = std::mem::take(&mut self.open);
-        self.emission = 0;
-        self.record = 0;
+        let full = self.open.close();
         let bytes = full.len();
         self.unwritten += bytes;
-        self.chunks.push_back(Chunk { bytes, owed, place: Place::Filled(Arc::new(full)) });
+        self.chunks.push_back(Chunk { bytes, owed, place: Place::Filled(full) });
     }
 
     /// Gives up what is too much on the disk, where that is more than its part. What others have copies of
@@ -293,6 +292,7 @@ impl Spill {
     /// The same after a while, in which others have had the time to give up what they had of what was given
     /// up here.
     pub(crate) fn sweep(&mut self) {
+        self.handed = None;
         self.given_up.clear();
         self.give_way();
     }
@@ -346,11 +346,18 @@ impl Spill {
         };
         let laggard = &self.laggards[&id];
         let listener = &laggard.listeners[recipient.listener as usize];
-        let bytes = match chunk.checked_sub(self.first).map(|at| self.chunks.get(at as usize)) {
-            Some(Some(chunk)) => chunk.in_memory().expect("it was looked at just now"),
-            _ => &self.open,
+        let record = match chunk.checked_sub(self.first).map(|at| self.chunks.get(at as usize)) {
+            Some(Some(chunk)) => {
+                let content = chunk.in_memory().expect("it was looked at just now");
+                let record = content.record(offset).expect("it was read just now");
+                self.handed = content.share(&record, self.options.chunk_bytes / SHARED_PART);
+                record
+            }
+            _ => {
+                self.handed = None;
+                self.open.read(offset).expect("it was read just now")
+            }
         };
-        let record = Record::read(&bytes[offset..]).expect("it was read just now");
         Next::Message(Delivery {
             session: SessionId { connection: laggard.connection, number: listener.whose.session },
             subscription: &listener.name,
@@ -361,7 +368,7 @@ impl Spill {
             laggard: None,
             emission: 0,
             streak: 0,
-            message: record.message,
+            message: MessageView { shared: self.handed.as_ref(), ..record.message },
         })
     }
 
@@ -371,11 +378,15 @@ impl Spill {
             let open = self.open_number();
             let Some(laggard) = self.laggards.get_mut(&id) else { return Step::CaughtUp };
             let number = laggard.chunk;
-            let bytes: &[u8] = if number == open {
+            let (record, bytes) = if number == open {
                 if laggard.offset >= self.open.len() {
                     return Step::CaughtUp;
                 }
-                &self.open
+                if self.open.is_apart() {
+                    self.seal();
+                    continue;
+                }
+                (self.open.read(laggard.offset), self.open.len())
             } else {
                 let chunk = &mut self.chunks[(number - self.first) as usize];
                 let is_passed = laggard.offset >= chunk.bytes || chunk.owed_to(id).is_empty();
@@ -385,16 +396,16 @@ impl Spill {
                     continue;
                 }
                 match chunk.in_memory() {
-                    Some(bytes) => bytes,
+                    Some(content) => (content.record(laggard.offset), chunk.bytes),
                     None => {
                         self.want(number);
                         return Step::Waits;
                     }
                 }
             };
-            let Some(record) = Record::read(&bytes[laggard.offset..]) else {
+            let Some(record) = record else {
                 // Its checksum was right, so this cannot be; whatever it is, the client goes on.
-                laggard.offset = bytes.len();
+                laggard.offset = bytes;
                 continue;
             };
             match record.recipient(id, laggard.recipient) {
@@ -445,9 +456,7 @@ impl Spill {
             self.give_back_first();
         }
         if self.laggards.is_empty() {
-            self.open = Vec::new();
-            self.emission = 0;
-            self.record = 0;
+            self.open = Filling::default();
         }
     }
 

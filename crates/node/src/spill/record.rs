@@ -37,7 +37,7 @@ pub(super) fn size(message: &MessageView<'_>) -> usize {
     HEAD_BYTES + exchange.len() + routing_key.len() + properties.len() + body.len()
 }
 
-/// Appends a message without recipients; `false`: it has a part that is too long for the layout.
+/// Appends a message up to its body; `false`: it has a part that is too long for the layout.
 pub(super) fn begin(out: &mut Vec<u8>, message: &MessageView<'_>) -> bool {
     let MessageView { exchange, routing_key, properties, body, .. } = message;
     let (Ok(length), Ok(exchange_length), Ok(key_length)) = (
@@ -56,18 +56,19 @@ pub(super) fn begin(out: &mut Vec<u8>, message: &MessageView<'_>) -> bool {
         let length = u32::try_from(part.len()).expect("the whole has fewer than 2^32");
         out.extend_from_slice(&length.to_le_bytes());
     }
-    for part in [exchange.as_bytes(), routing_key.as_bytes(), properties, body] {
+    for part in [exchange.as_bytes(), routing_key.as_bytes(), properties] {
         out.extend_from_slice(part);
     }
     true
 }
 
-/// Appends a recipient to the record that begins at `start` and ends with `out`.
-pub(super) fn add_recipient(out: &mut Vec<u8>, start: usize, recipient: Recipient) {
+/// Appends a recipient to the record that begins at `start` and ends with `out`, but for so many bytes that
+/// lie apart.
+pub(super) fn add_recipient(out: &mut Vec<u8>, start: usize, apart: usize, recipient: Recipient) {
     for number in [recipient.laggard, recipient.listener, recipient.missed] {
         out.extend_from_slice(&number.to_le_bytes());
     }
-    let length = u32::try_from(out.len() - start).unwrap_or(u32::MAX);
+    let length = u32::try_from(out.len() - start + apart).unwrap_or(u32::MAX);
     out[start..start + 4].copy_from_slice(&length.to_le_bytes());
 }
 
@@ -98,12 +99,18 @@ pub(super) struct Record<'a> {
     recipients: &'a [u8],
 }
 
-impl<'a> Record<'a> {
-    /// The record that `bytes` begin with.
-    pub(super) fn read(bytes: &'a [u8]) -> Option<Record<'a>> {
-        let (length, _) = bytes.split_first_chunk::<4>()?;
-        let all = bytes.get(..u32::from_le_bytes(*length) as usize)?;
-        let rest = all.get(4..)?;
+/// What comes before the body.
+struct Head<'a> {
+    /// Bytes of the whole record.
+    bytes: usize,
+    body_bytes: usize,
+    message: MessageView<'a>,
+}
+
+impl<'a> Head<'a> {
+    /// Takes a record's head off what begins with it.
+    fn take(bytes: &mut &'a [u8]) -> Option<Head<'a>> {
+        let (length, rest) = bytes.split_first_chunk::<4>()?;
         let ([format, flags], rest) = rest.split_first_chunk::<2>()?;
         let (exchange_length, rest) = rest.split_first_chunk::<2>()?;
         let (key_length, rest) = rest.split_first_chunk::<2>()?;
@@ -114,20 +121,48 @@ impl<'a> Record<'a> {
         let (key, rest) = rest.split_at_checked(u16::from_le_bytes(*key_length).into())?;
         let properties_length = u32::from_le_bytes(*properties_length) as usize;
         let (properties, rest) = rest.split_at_checked(properties_length)?;
-        let (body, recipients) = rest.split_at_checked(u32::from_le_bytes(*body_length) as usize)?;
         let formats = [Format::Amqp091, Format::Nats];
         let message = MessageView {
             exchange: std::str::from_utf8(exchange).ok()?,
             routing_key: std::str::from_utf8(key).ok()?,
             format: formats.into_iter().find(|known| *known as u8 == *format)?,
             properties,
-            body,
+            body: &[],
             shared: None,
             persistent: flags & PERSISTENT != 0,
             annotations: &NO_ANNOTATIONS,
         };
+        *bytes = rest;
+        let (bytes, body_bytes) = (u32::from_le_bytes(*length), u32::from_le_bytes(*body_length));
+        Some(Head { bytes: bytes as usize, body_bytes: body_bytes as usize, message })
+    }
+
+    fn record(self, body: &'a [u8], recipients: &'a [u8]) -> Option<Record<'a>> {
         let is_whole = recipients.len().is_multiple_of(RECIPIENT_BYTES);
-        is_whole.then_some(Record { bytes: all.len(), message, recipients })
+        let message = MessageView { body, ..self.message };
+        is_whole.then_some(Record { bytes: self.bytes, message, recipients })
+    }
+}
+
+impl<'a> Record<'a> {
+    /// The record that `bytes` begin with.
+    pub(super) fn read(bytes: &'a [u8]) -> Option<Record<'a>> {
+        let (length, _) = bytes.split_first_chunk::<4>()?;
+        let mut rest = bytes.get(..u32::from_le_bytes(*length) as usize)?;
+        let head = Head::take(&mut rest)?;
+        let (body, recipients) = rest.split_at_checked(head.body_bytes)?;
+        head.record(body, recipients)
+    }
+
+    /// The record that lies in three parts.
+    pub(super) fn read_apart(
+        mut before: &'a [u8],
+        body: &'a [u8],
+        recipients: &'a [u8],
+    ) -> Option<Record<'a>> {
+        let head = Head::take(&mut before)?;
+        let is_whole = before.is_empty() && body.len() == head.body_bytes;
+        if is_whole { head.record(body, recipients) } else { None }
     }
 
     /// The next recipient, from number `from` on, that is this laggard; and its number.
@@ -173,12 +208,18 @@ pub(super) mod tests {
         }
     }
 
+    /// Appends a message.
+    fn add(bytes: &mut Vec<u8>, key: &str) {
+        assert!(begin(bytes, &delivery(key, b"body").message));
+        bytes.extend_from_slice(b"body");
+    }
+
     #[test]
     fn a_record_comes_back_with_each_recipient() {
         let mut bytes = b"before".to_vec();
-        assert!(begin(&mut bytes, &delivery("a.b", b"body").message));
+        add(&mut bytes, "a.b");
         for (laggard, listener, missed) in [(1, 0, 0), (2, 0, 7), (1, 3, 0)] {
-            add_recipient(&mut bytes, 6, Recipient { laggard, listener, missed });
+            add_recipient(&mut bytes, 6, 0, Recipient { laggard, listener, missed });
         }
         bytes.extend_from_slice(b"after");
         let record = Record::read(&bytes[6..]).unwrap();
@@ -203,10 +244,10 @@ pub(super) mod tests {
         let mut bytes = Vec::new();
         for (key, recipients) in [("a.b", 1), ("c", 0), ("a.b", 3)] {
             let start = bytes.len();
-            assert!(begin(&mut bytes, &delivery(key, b"body").message));
+            add(&mut bytes, key);
             for laggard in 0..recipients {
                 let recipient = Recipient { laggard, listener: 1, missed: 0 };
-                add_recipient(&mut bytes, start, recipient);
+                add_recipient(&mut bytes, start, 0, recipient);
             }
         }
         let found: Vec<&[u8]> = contents(&bytes).map(|range| &bytes[range]).collect();
@@ -221,8 +262,8 @@ pub(super) mod tests {
     #[test]
     fn nonsense_is_no_record() {
         let mut bytes = Vec::new();
-        begin(&mut bytes, &delivery("a.b", b"body").message);
-        add_recipient(&mut bytes, 0, Recipient { laggard: 1, listener: 1, missed: 0 });
+        add(&mut bytes, "a.b");
+        add_recipient(&mut bytes, 0, 0, Recipient { laggard: 1, listener: 1, missed: 0 });
         assert!(Record::read(&bytes).is_some());
         for length in 0..bytes.len() {
             assert!(Record::read(&bytes[..length]).is_none(), "{length}");

@@ -1,5 +1,6 @@
 //! The log by itself: laggards as letters, messages as numbers, a disk in memory.
 
+mod bodies;
 mod shards;
 
 use super::record::tests::delivery;
@@ -49,12 +50,13 @@ impl World {
     /// Stores a message of `bytes` for laggards; says who of them it was taken for.
     fn store(&mut self, laggards: &str, bytes: usize) -> String {
         self.emission += 1;
-        let (key, body) = (self.emission.to_string(), vec![7; bytes]);
+        let (key, body) = (self.emission.to_string(), Bytes::from(vec![7; bytes]));
         let mut taken = String::new();
         for name in laggards.chars() {
             let session = SessionId { connection: ConnectionId(name.into()), number: 0 };
             let message = delivery(&key, &body);
-            let message = Delivery { session, emission: self.emission, ..message };
+            let shared = MessageView { shared: Some(&body), ..message.message };
+            let message = Delivery { session, emission: self.emission, message: shared, ..message };
             let known = self.laggards.get(&name).copied();
             if let Some(number) = self.spill.store(known, &message) {
                 self.laggards.insert(name, number);
@@ -94,7 +96,9 @@ impl World {
             match self.spill.next(number) {
                 Next::Message(delivery) => {
                     assert_eq!(delivery.session.connection.0, u32::from(name));
-                    assert!(delivery.message.body.iter().all(|byte| *byte == 7));
+                    let MessageView { body, shared, .. } = delivery.message;
+                    assert!(body.iter().all(|byte| *byte == 7));
+                    assert!(shared.is_none_or(|shared| shared == body));
                     read.push(delivery.message.routing_key.parse().unwrap());
                 }
                 Next::Waits => return (read, '~'),

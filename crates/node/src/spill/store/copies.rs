@@ -4,7 +4,7 @@
 //! Stored bytes are not trusted: what does not fit together is no chunk.
 
 use crate::varint::{put, take};
-use std::sync::Arc;
+use angarium_engine::Bytes;
 
 /// Where bytes are that were stored for a chunk: behind so many others of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub(super) fn assemble(
     own: &[u8],
     copies: &[Copy],
     bytes: usize,
-    mut own_of: impl FnMut(u64) -> Option<Arc<Vec<u8>>>,
+    mut own_of: impl FnMut(u64) -> Option<Bytes>,
 ) -> Option<Vec<u8>> {
     let mut whole = Vec::with_capacity(bytes);
     let mut rest = own;
@@ -97,10 +97,10 @@ mod tests {
     }
 
     /// What was stored before.
-    fn own_of(chunk: u64) -> Option<Arc<Vec<u8>>> {
+    fn own_of(chunk: u64) -> Option<Bytes> {
         match chunk {
-            1 => Some(Arc::new(b"first chunk".to_vec())),
-            7 => Some(Arc::new(b"seventh".to_vec())),
+            1 => Some(Bytes::from_static(b"first chunk")),
+            7 => Some(Bytes::from_static(b"seventh")),
             _ => None,
         }
     }

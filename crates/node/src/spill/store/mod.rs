@@ -19,6 +19,7 @@ use self::room::Claim;
 use self::twins::Twins;
 use super::SpillOptions;
 use super::job::{Outcome, SpillDone, SpillJob, Work};
+use angarium_engine::{Bytes, share};
 use angarium_journal::{Storage, checksum};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -134,12 +135,14 @@ impl SpillStore {
     #[must_use]
     pub fn run(&mut self, job: SpillJob, storage: &dyn Storage) -> SpillDone {
         SpillDone(match job.0 {
-            Work::Write { chunk, bytes } => {
+            Work::Write { chunk, content } => {
+                let bytes = content.into_whole();
                 let result = self.write(bytes, storage).map_err(|error| error.to_string());
                 Outcome::Written { chunk, result }
             }
             Work::Read { chunk, number, bytes } => {
-                Outcome::Read { chunk, result: self.read(number, bytes, storage) }
+                let result = self.read(number, bytes, storage).map(share);
+                Outcome::Read { chunk, result }
             }
             Work::Remove(numbers) => {
                 numbers.into_iter().for_each(|number| self.give_back(number, storage));
@@ -149,7 +152,7 @@ impl SpillStore {
     }
 
     /// Nothing is flushed: what is here is not to survive anything.
-    fn write(&mut self, chunk: Arc<Vec<u8>>, storage: &dyn Storage) -> io::Result<Stored> {
+    fn write(&mut self, chunk: Bytes, storage: &dyn Storage) -> io::Result<Stored> {
         self.last += 1;
         let number = self.last;
         let copies = if self.has_twins { self.find_copies(&chunk, storage) } else { Vec::new() };
@@ -161,8 +164,8 @@ impl SpillStore {
             None => Default::default(),
         };
         let own = match &copies[..] {
-            [] => Arc::clone(&chunk),
-            copies => Arc::new(copies::own_bytes(&chunk, copies)),
+            [] => chunk.clone(),
+            copies => share(copies::own_bytes(&chunk, copies)),
         };
         let list = copies::write(number, &copies);
         let file = self.files.write(&[&own, &list], storage)?;
@@ -198,7 +201,7 @@ impl SpillStore {
     fn find_copies(&mut self, chunk: &[u8], storage: &dyn Storage) -> Vec<Copy> {
         let mut copies = self.twins.find(chunk);
         self.leave_what_is_little(&mut copies);
-        let mut origins: BTreeMap<u64, Option<Arc<Vec<u8>>>> = BTreeMap::new();
+        let mut origins: BTreeMap<u64, Option<Bytes>> = BTreeMap::new();
         copies.retain(|copy| {
             let Origin { chunk: number, offset } = copy.origin;
             let own = origins.entry(number).or_insert_with(|| self.own_of(number, storage));
@@ -228,12 +231,12 @@ impl SpillStore {
     }
 
     /// Bytes that were stored for a chunk.
-    fn own_of(&mut self, number: u64, storage: &dyn Storage) -> Option<Arc<Vec<u8>>> {
+    fn own_of(&mut self, number: u64, storage: &dyn Storage) -> Option<Bytes> {
         let kept = self.kept.get_mut(&number).filter(|kept| !kept.is_broken)?;
         if let Some(own) = self.recent.find(number) {
             return Some(own);
         }
-        let own = Arc::new(kept.read_own(storage).ok()?);
+        let own = share(kept.read_own(storage).ok()?);
         self.recent.add(number, &own);
         Some(own)
     }

@@ -113,15 +113,18 @@ mod tests {
     use crate::spill::record::tests::delivery;
     use crate::spill::record::{self, Recipient};
 
+    const BODY: [u8; 100] = [b'x'; 100];
+
     /// A chunk of messages, each for so many laggards.
     fn chunk(keys: &[&str], laggards: u32) -> Vec<u8> {
         let mut bytes = Vec::new();
         for key in keys {
             let start = bytes.len();
-            assert!(record::begin(&mut bytes, &delivery(key, &[b'x'; 100]).message));
+            assert!(record::begin(&mut bytes, &delivery(key, &BODY).message));
+            bytes.extend_from_slice(&BODY);
             for laggard in 1..=laggards {
                 let recipient = Recipient { laggard, listener: 0, missed: 0 };
-                record::add_recipient(&mut bytes, start, recipient);
+                record::add_recipient(&mut bytes, start, 0, recipient);
             }
         }
         bytes

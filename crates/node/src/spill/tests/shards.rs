@@ -311,7 +311,7 @@ fn messages_that_are_all_the_same_are_stored_once_too() {
     for _ in 0..3_000 {
         for world in &mut worlds {
             world.emission = 0;
-            world.spill.emission = 0;
+            world.spill.open.forget_message();
             assert_eq!(world.store("a", 10_000), "a");
             world.work();
         }
@@ -332,7 +332,7 @@ fn what_is_alike_is_bounded_though_it_takes_little_room() {
     let mut worlds = World::shards(&options, 2);
     for _ in 0..100 {
         worlds[0].emission = 0;
-        worlds[0].spill.emission = 0;
+        worlds[0].spill.open.forget_message();
         assert_eq!(worlds[0].store("a", 1_000_000), "a");
         worlds[0].work();
     }

@@ -1,0 +1,134 @@
+//! The bytes of a chunk in memory. A large body, which others have as well, is not copied: it lies beside
+//! what is around it, in a chunk of its own.
+
+use super::record::{self, Recipient, Record};
+use angarium_engine::{Bytes, MessageView, share};
+
+/// A full chunk's.
+#[derive(Clone, Debug)]
+pub(super) struct Content {
+    /// All of it, or what comes before the body.
+    bytes: Bytes,
+    /// A body, and what comes behind it.
+    apart: Option<(Bytes, Bytes)>,
+}
+
+impl Content {
+    pub(super) fn whole(bytes: Bytes) -> Content {
+        Content { bytes, apart: None }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        let apart = self.apart.as_ref().map_or(0, |(body, behind)| body.len() + behind.len());
+        self.bytes.len() + apart
+    }
+
+    /// The record that begins there.
+    pub(super) fn record(&self, offset: usize) -> Option<Record<'_>> {
+        match &self.apart {
+            None => Record::read(self.bytes.get(offset..)?),
+            Some((body, behind)) if offset == 0 => Record::read_apart(&self.bytes, body, behind),
+            Some(_) => None,
+        }
+    }
+
+    /// The body of one of its records, to be shared, if it has at least so many bytes: all of the chunk stays
+    /// in memory for as long as somebody has it.
+    pub(super) fn share(&self, record: &Record<'_>, least: usize) -> Option<Bytes> {
+        match &self.apart {
+            Some((body, _)) => Some(body.clone()),
+            None => {
+                let body = record.message.body;
+                (body.len() >= least).then(|| self.bytes.slice_ref(body))
+            }
+        }
+    }
+
+    /// All of it in one. Where the body lies apart, it is copied.
+    pub(super) fn into_whole(self) -> Bytes {
+        match self.apart {
+            None => self.bytes,
+            Some((body, behind)) => share([self.bytes, body, behind].concat()),
+        }
+    }
+}
+
+/// The one that is being filled.
+#[derive(Debug, Default)]
+pub(super) struct Filling {
+    bytes: Vec<u8>,
+    /// The body of its only message where that lies apart, and where among the bytes it belongs.
+    apart: Option<(usize, Bytes)>,
+    /// Where its last record begins, and which message that is.
+    record: usize,
+    emission: u64,
+}
+
+impl Filling {
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len() + self.apart.as_ref().map_or(0, |(_, body)| body.len())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Whether nothing is to be read of it before it is full.
+    pub(super) fn is_apart(&self) -> bool {
+        self.apart.is_some()
+    }
+
+    /// Whether its last message is that one.
+    pub(super) fn ends_with(&self, emission: u64) -> bool {
+        !self.is_empty() && self.emission == emission
+    }
+
+    /// What comes next is another message than the last one, whatever its number.
+    #[cfg(test)]
+    pub(super) fn forget_message(&mut self) {
+        self.emission = 0;
+    }
+
+    /// Where its last record begins.
+    pub(super) fn last_record(&self) -> usize {
+        self.record
+    }
+
+    /// Begins the record of a message, with its body beside it where that is shared and the chunk is to have
+    /// no other; `false`: it has a part that is too long.
+    pub(super) fn begin(
+        &mut self,
+        message: &MessageView<'_>,
+        emission: u64,
+        is_alone: bool,
+    ) -> bool {
+        let start = self.bytes.len();
+        if !record::begin(&mut self.bytes, message) {
+            return false;
+        }
+        match message.shared.filter(|_| is_alone && start == 0) {
+            Some(body) => self.apart = Some((self.bytes.len(), body.clone())),
+            None => self.bytes.extend_from_slice(message.body),
+        }
+        (self.record, self.emission) = (start, emission);
+        true
+    }
+
+    /// Adds somebody whom the last message waits for.
+    pub(super) fn add_recipient(&mut self, recipient: Recipient) {
+        let apart = self.apart.as_ref().map_or(0, |(_, body)| body.len());
+        record::add_recipient(&mut self.bytes, self.record, apart, recipient);
+    }
+
+    /// The record that begins there.
+    pub(super) fn read(&self, offset: usize) -> Option<Record<'_>> {
+        Record::read(self.bytes.get(offset..)?)
+    }
+
+    /// It is full.
+    pub(super) fn close(&mut self) -> Content {
+        let Filling { mut bytes, apart, .. } = std::mem::take(self);
+        let apart = apart.map(|(at, body)| (body, share(bytes.split_off(at))));
+        Content { bytes: share(bytes), apart }
+    }
+}
