@@ -9,6 +9,7 @@ use crate::limits::Limits;
 use crate::publish::Placement;
 use crate::queue::Queue;
 use crate::queue::dead_letter::Refused;
+use crate::queue::departed::Departures;
 use crate::queue::paging::Loading;
 use crate::random::Random;
 use crate::record::Requeued;
@@ -100,6 +101,8 @@ pub struct Engine {
     /// Settles that are carried out over several turns.
     pub(crate) settling: Settlings,
     pub(crate) next_settling: u64,
+    /// What was purged or deleted and is not given back yet.
+    pub(crate) departures: Departures,
     /// A snapshot that is written over several turns.
     pub(crate) taking: Option<Box<Taking>>,
     /// What durable messages are marked with that it has, or that came since it began: all of them, where
@@ -165,6 +168,7 @@ impl Engine {
             starting: Vec::new(),
             settling: Settlings::new(),
             next_settling: 0,
+            departures: Departures::default(),
             taking: None,
             mark: false,
             timers: Timers::default(),
@@ -452,6 +456,7 @@ impl Engine {
         !self.dirty.is_empty()
             || !self.starting.is_empty()
             || !self.settling.is_empty()
+            || !self.departures.is_empty()
             || self.direct.has_work()
     }
     /// Whether [`Engine::dispatch`] still has to settle what clients have asked it to.

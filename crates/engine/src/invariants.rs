@@ -56,6 +56,7 @@ impl Engine {
                 *transient.entry(entry.position.segment()).or_default() += 1;
             }
         }
+        resident += self.check_departures(&mut expected, &mut transient);
         resident += self.check_delays(&mut expected, &mut transient);
         self.check_marks();
         expected.retain(|_, count| *count > 0);
@@ -84,6 +85,32 @@ impl Engine {
         }
     }
 
+    /// Adds what refers to records of what was purged or deleted; returns what it takes up in memory.
+    fn check_departures(
+        &self,
+        expected: &mut BTreeMap<u32, i64>,
+        transient: &mut BTreeMap<u32, u64>,
+    ) -> u64 {
+        for entry in self.departures.entries().filter(|entry| entry.is_stored()) {
+            *expected.entry(entry.position.segment()).or_default() += 1;
+            if !entry.durable {
+                *transient.entry(entry.position.segment()).or_default() += 1;
+            }
+        }
+        for (page, durable) in self.departures.pages() {
+            *expected.entry(page.position.segment()).or_default() += 1;
+            if !durable {
+                *transient.entry(page.position.segment()).or_default() += 1;
+            }
+            for count in &page.segments {
+                *expected.entry(count.segment).or_default() +=
+                    i64::from(count.durable) + i64::from(count.transient);
+                *transient.entry(count.segment).or_default() += u64::from(count.transient);
+            }
+        }
+        self.departures.entries().map(Entry::resident_cost).sum()
+    }
+
     /// Adds what delayed messages refer to; returns what they take up in memory.
     fn check_delays(
         &self,
@@ -108,7 +135,8 @@ impl Engine {
         }
         let ready = self.queues.iter().flat_map(|(_, queue)| &queue.lanes);
         let ready = ready.flat_map(|lane| lane.entries());
-        let durable = ready.chain(self.out().map(|(_, entry)| entry)).filter(|it| it.durable);
+        let durable = ready.chain(self.out().map(|(_, entry)| entry));
+        let durable = durable.chain(self.departures.entries()).filter(|it| it.durable);
         let missed = durable.filter(|entry| entry.mark != self.mark).count();
         let held = self.delays.persistent().filter(|(_, held)| held.mark != self.mark).count();
         assert_eq!((missed, held), (0, 0), "missed by a snapshot");

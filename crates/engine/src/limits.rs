@@ -66,6 +66,9 @@ pub struct Limits {
     /// Settles of many deliveries at once, and those of a session that ends, that are carried out before
     /// others get their turn.
     pub settles_at_once: usize,
+    /// Messages of what was purged or deleted whose memory and records are given back before others get
+    /// their turn.
+    pub given_back_at_once: usize,
     /// Messages that are looked at for a checkpoint before others get their turn.
     pub snapshot_at_once: usize,
     /// Bytes of direct messages that are handed out before others get their turn: the message once for
@@ -113,6 +116,7 @@ impl Default for Limits {
             user_listeners_max: u64::MAX,
             unsettled_max: 1_000_000,
             settles_at_once: 1024,
+            given_back_at_once: 4096,
             snapshot_at_once: 2048,
             handed_at_once: 4 << 20,
             body_bytes_max: 128 << 20,

@@ -90,9 +90,11 @@ impl Engine {
     }
 
     /// Counts of references that end with this process. Those to pages of durable queues in which
-    /// nothing is durable are among them, and those of messages that are out of queues that are gone.
+    /// nothing is durable are among them, and those of what was purged or deleted and of messages that are
+    /// out of queues that are gone.
     fn write_transient_references(&self, writer: &mut Writer<'_>, apart: bool) {
         let mut references = self.transient_references.clone();
+        self.departures.count_durable(&mut references, !apart);
         let in_place = (!apart).then(|| self.durable_out()).into_iter().flatten();
         for (_, entry) in in_place.filter(|(number, _)| !self.queue_slots.contains_key(number)) {
             *references.entry(entry.position.segment()).or_default() += 1;

@@ -6,8 +6,9 @@
 //! that. Marks tell which ones are written. They change their meaning with each snapshot, so that
 //! nobody has to set them back: one that is written, or comes after the beginning, has the engine's.
 //!
-//! Looked at in this order: queues, sessions, settles under way, dead letters under way, delayed
-//! messages. All other ways of a message lead on in that order, so that none is missed.
+//! Looked at in this order: queues, what was purged or deleted, sessions, settles under way, dead
+//! letters under way, delayed messages. All other ways of a message lead on in that order, so that none is
+//! missed.
 //!
 //! Of what a message knows, only how often it went back may be newer than the snapshot. Records say that
 //! too, and saying it twice is harmless.
@@ -52,6 +53,7 @@ struct Run {
 #[derive(Clone, Copy, Debug)]
 enum Next {
     Lane(LanePart),
+    Departed(DepartedPart),
     Session { slot: u32, tag: u64 },
     Settling { number: u64, tag: u64 },
     Dying(LoadId),
@@ -65,6 +67,14 @@ struct LanePart {
     slot: u32,
     lane: usize,
     came_back: bool,
+    seq: u64,
+}
+
+/// A part of a lane that left its queue, from a number on.
+#[derive(Clone, Copy, Debug, Default)]
+struct DepartedPart {
+    serial: u64,
+    is_rest: bool,
     seq: u64,
 }
 
@@ -174,6 +184,7 @@ impl Engine {
 
     pub(crate) fn begin_taking(&mut self) {
         self.give_up_taking();
+        self.departures.disown();
         let mut first = Vec::new();
         self.write_snapshot(&mut first, true);
         // The end mark of no messages.
@@ -189,6 +200,7 @@ impl Engine {
         while budget.0 > 0 {
             taking.next = match taking.next {
                 Next::Lane(part) => self.take_lane(&mut taking, part, &mut budget),
+                Next::Departed(part) => self.take_departed(&mut taking, part, &mut budget),
                 Next::Session { slot, tag } => {
                     self.take_session(&mut taking, (slot, tag), &mut budget)
                 }
@@ -214,7 +226,7 @@ impl Engine {
 
     fn take_lane(&mut self, taking: &mut Taking, part: LanePart, budget: &mut Budget) -> Next {
         if part.slot as usize >= self.queues.slots() {
-            return Next::Session { slot: 0, tag: 0 };
+            return Next::Departed(DepartedPart::default());
         }
         let queue = self.queues.get_mut(part.slot).filter(|queue| queue.durable);
         let lane = queue.and_then(|queue| Some((queue.number, queue.lanes.get_mut(part.lane)?)));
@@ -230,6 +242,29 @@ impl Engine {
         Next::Lane(match part.came_back {
             true => LanePart { came_back: false, seq: 0, ..part },
             false => LanePart::first(part.slot, part.lane + 1),
+        })
+    }
+
+    fn take_departed(
+        &mut self,
+        taking: &mut Taking,
+        part: DepartedPart,
+        budget: &mut Budget,
+    ) -> Next {
+        let Some((serial, number, lane)) = self.departures.lane_from(part.serial) else {
+            return Next::Session { slot: 0, tag: 0 };
+        };
+        let is_same = serial == part.serial;
+        let DepartedPart { is_rest, seq, .. } = if is_same { part } else { Default::default() };
+        for entry in lane.entries_from(!is_rest, seq) {
+            if !budget.spend() {
+                return Next::Departed(DepartedPart { serial, is_rest, seq: entry.seq });
+            }
+            taking.take(number, entry, self.mark);
+        }
+        Next::Departed(match is_rest {
+            false => DepartedPart { serial, is_rest: true, seq: 0 },
+            true => DepartedPart { serial: serial + 1, ..Default::default() },
         })
     }
 

@@ -299,7 +299,7 @@ impl Engine {
             let text = format!("queue '{name}' was deleted");
             fx.reply(get.session, Err(Refusal::new(RefusalKind::NotFound, text)));
         }
-        self.drop_messages(slot, fx);
+        self.drop_messages(slot);
         let queue = self.queues.remove(slot).expect("it was found just now");
         if let Some(at) = queue.head_timer {
             self.timers.clear(at, crate::timers::Timer::Head(slot));
@@ -335,7 +335,7 @@ impl Engine {
             fx.append(&[&self.record], false);
             fx.hurry();
         }
-        self.drop_messages(slot, fx);
+        self.drop_messages(slot);
         ready
     }
 
@@ -347,23 +347,16 @@ impl Engine {
         kept
     }
 
-    /// Gives back everything ready in a queue, without a record.
-    pub(crate) fn drop_messages<F: Effects>(&mut self, slot: u32, fx: &mut F) {
+    /// Lets everything go that is ready in a queue, without a record: nobody sees it any more, and what it
+    /// holds is given back over the next turns.
+    pub(crate) fn drop_messages(&mut self, slot: u32) {
         let queue = self.queues.get_mut(slot).expect("the caller looked it up");
-        let number = queue.number;
         queue.ready = 0;
         queue.ready_bytes = 0;
         queue.resident = 0;
         queue.requeued_in_pages.clear();
-        let lanes: Vec<_> = queue.lanes.iter_mut().map(|lane| lane.take_all()).collect();
-        for (entries, pages) in lanes {
-            for entry in entries {
-                self.snapshot_first(number, &entry);
-                self.drop_entry(entry, fx);
-            }
-            for page in pages {
-                self.drop_page(slot, &page, fx);
-            }
+        for lane in &mut queue.lanes {
+            self.departures.add(queue.number, queue.durable, std::mem::take(lane));
         }
     }
 }

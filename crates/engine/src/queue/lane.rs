@@ -350,11 +350,10 @@ impl Lane {
         page
     }
 
-    /// Empties it.
-    pub(crate) fn take_all(&mut self) -> (Vec<Entry>, Vec<Page>) {
-        let lane = std::mem::take(self);
-        let entries = lane.returned.into_values().chain(lane.head).chain(lane.tail).collect();
-        (entries, lane.pages.into())
+    /// Takes some entry out of a lane that nothing is served from any more.
+    pub(crate) fn take_any(&mut self) -> Option<Entry> {
+        let returned = self.returned.pop_first().map(|(_, entry)| entry);
+        returned.or_else(|| self.head.pop_front()).or_else(|| self.tail.pop_front())
     }
 
     /// Checks its order and its count of cold entries.

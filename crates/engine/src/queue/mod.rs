@@ -2,6 +2,7 @@
 
 pub(crate) mod blob;
 pub(crate) mod dead_letter;
+pub(crate) mod departed;
 mod difference;
 pub(crate) mod entry;
 mod expiry;

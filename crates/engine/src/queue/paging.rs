@@ -342,15 +342,15 @@ impl Engine {
         queue.ready = queue.ready + count - u64::from(page.count);
         queue.ready_bytes = queue.ready_bytes + bytes - page.bytes;
         queue.forget_settled_in(&page);
+        let durable = queue.durable;
         for entry in gone {
             fx.release(entry.position, 1);
         }
-        self.release_page(slot, &page, fx);
+        self.release_page(durable, &page, fx);
     }
 
-    /// A page's record is not needed any more.
-    pub(crate) fn release_page<F: Effects>(&mut self, slot: u32, page: &Page, fx: &mut F) {
-        let durable = self.queues.get(slot).is_some_and(|queue| queue.durable);
+    /// A page's record is not needed any more. `durable`: its queue is.
+    fn release_page<F: Effects>(&mut self, durable: bool, page: &Page, fx: &mut F) {
         if durable {
             fx.release(page.position, 1);
         } else {
@@ -417,8 +417,8 @@ impl Engine {
         }
     }
 
-    /// Gives back everything that a page refers to, and the page.
-    pub(crate) fn drop_page<F: Effects>(&mut self, slot: u32, page: &Page, fx: &mut F) {
+    /// Gives back everything that a page refers to, and the page. `durable`: its queue is.
+    pub(crate) fn drop_page<F: Effects>(&mut self, durable: bool, page: &Page, fx: &mut F) {
         for count in &page.segments {
             let position = Position(u64::from(count.segment) << 32);
             if count.durable > 0 {
@@ -428,7 +428,7 @@ impl Engine {
                 self.release_transient(position, count.transient, fx);
             }
         }
-        self.release_page(slot, page, fx);
+        self.release_page(durable, page, fx);
     }
 }
 

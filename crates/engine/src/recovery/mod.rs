@@ -183,7 +183,8 @@ impl Engine {
 
     /// Deletes a queue because a record says so.
     fn forget_queue<F: Effects>(&mut self, slot: u32, fx: &mut F) {
-        self.drop_messages(slot, fx);
+        self.drop_messages(slot);
+        self.give_all_back(fx);
         let queue = self.queues.remove(slot).expect("the caller looked it up");
         self.queue_slots.remove(&queue.number);
         let vhost = self.vhosts.get_mut(queue.vhost).expect("queues end first");

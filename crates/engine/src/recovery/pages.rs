@@ -43,7 +43,8 @@ impl Engine {
         queue.ready -= u64::from(page.count);
         queue.ready_bytes -= page.bytes;
         queue.forget_settled_in(&page);
-        self.drop_page(slot, &page, fx);
+        let durable = queue.durable;
+        self.drop_page(durable, &page, fx);
     }
 
     /// Leaves only those messages in a page that were out when the queue was purged.

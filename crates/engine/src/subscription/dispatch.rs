@@ -35,6 +35,9 @@ impl Engine {
         if !self.settling.is_empty() {
             self.settle_some(now, fx);
         }
+        if !self.departures.is_empty() {
+            self.give_back_some(fx);
+        }
         self.settle_some_listeners(fx);
         let mut dirty = std::mem::take(&mut self.dirty);
         for slot in &dirty {

@@ -341,6 +341,7 @@ impl Run {
             resident_bytes_max: 6_000,
             settles_at_once: 20 + (random.next() % 40) as usize,
             snapshot_at_once: 1 << (random.next() % 11),
+            given_back_at_once: 1 + (random.next() % 100) as usize,
             ..Limits::default()
         });
         let mut run = Run { world, random, consumers: BTreeSet::new() };

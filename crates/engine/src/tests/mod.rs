@@ -8,6 +8,7 @@ mod bounds;
 mod checkpoints;
 mod damage;
 mod delays;
+mod departed;
 mod durability;
 mod groups;
 mod limits;
@@ -27,10 +28,12 @@ use crate::limits::Limits;
 
 pub(crate) use world::World;
 
-/// Runs a scenario and compares each line's effects: also where what is settled at once takes many turns.
+/// Runs a scenario and compares each line's effects: also where what is settled, or
+/// given back, at once takes many turns.
 pub(crate) fn check(scenario: &str) {
     check_in(World::new(), scenario);
-    check_in(World::with(Limits { settles_at_once: 1, ..Limits::default() }), scenario);
+    let one = Limits { settles_at_once: 1, given_back_at_once: 1, ..Limits::default() };
+    check_in(World::with(one), scenario);
 }
 
 /// As [`check`], in a world that was prepared.

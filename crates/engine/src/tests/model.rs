@@ -50,6 +50,7 @@ impl Run {
             queue_resident_bytes_max: 3_000,
             resident_bytes_max: 6_000,
             snapshot_at_once: 1 << (seed % 12),
+            given_back_at_once: 1 << (seed % 10),
             page_entries: 1 << (seed % 11),
             ..Limits::default()
         };

@@ -1,0 +1,114 @@
+//! What left its queue all at once, since that was purged or deleted: nobody sees it any more, and what it
+//! holds is given back a part at a time, however much it is. Knows not why it left.
+//!
+//! A snapshot that is being taken has what left since it began as its queue had it. What left before is
+//! nobody's: its references end with this process.
+
+use super::lane::Lane;
+use super::page::Page;
+use crate::Effects;
+use crate::engine::Engine;
+use crate::queue::entry::Entry;
+use std::collections::{BTreeMap, VecDeque};
+
+/// What one lane of a queue had.
+#[derive(Debug)]
+struct Departed {
+    /// Counted up.
+    serial: u64,
+    /// The number of its queue, or of none that ever was.
+    queue: u64,
+    /// Whether that survives a restart.
+    durable: bool,
+    lane: Lane,
+}
+
+/// All that has left, in that order.
+#[derive(Debug, Default)]
+pub(crate) struct Departures {
+    lanes: VecDeque<Departed>,
+    next: u64,
+}
+
+impl Departures {
+    /// Takes in what a lane of a queue had.
+    pub(crate) fn add(&mut self, queue: u64, durable: bool, lane: Lane) {
+        if !lane.is_empty() {
+            self.lanes.push_back(Departed { serial: self.next, queue, durable, lane });
+            self.next += 1;
+        }
+    }
+
+    /// Nothing is left to be given back.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lanes.is_empty()
+    }
+
+    /// The snapshot that begins now does not have it in any queue.
+    pub(crate) fn disown(&mut self) {
+        for departed in &mut self.lanes {
+            // Queues are counted from below, and end long before.
+            departed.queue = u64::MAX - departed.serial;
+        }
+    }
+
+    /// Its messages in memory.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.lanes.iter().flat_map(|departed| departed.lane.entries())
+    }
+
+    /// Its pages, and whether their queues survive a restart.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = (&Page, bool)> {
+        self.lanes.iter().flat_map(|it| it.lane.pages().map(|page| (page, it.durable)))
+    }
+
+    /// The first lane from a serial number on: that number, its queue's, and the lane.
+    pub(crate) fn lane_from(&mut self, serial: u64) -> Option<(u64, u64, &mut Lane)> {
+        let index = self.lanes.partition_point(|departed| departed.serial < serial);
+        let departed = self.lanes.get_mut(index)?;
+        Some((departed.serial, departed.queue, &mut departed.lane))
+    }
+
+    /// Counts what survives a restart as references that do not.
+    pub(crate) fn count_durable(&self, references: &mut BTreeMap<u32, u64>, with_entries: bool) {
+        let mut count = |segment, more| *references.entry(segment).or_default() += more;
+        let entries = with_entries.then(|| self.entries()).into_iter().flatten();
+        for entry in entries.filter(|entry| entry.durable) {
+            count(entry.position.segment(), 1);
+        }
+        for (page, durable) in self.pages() {
+            if durable {
+                count(page.position.segment(), 1);
+            }
+            for in_segment in page.segments.iter().filter(|count| count.durable > 0) {
+                count(in_segment.segment, in_segment.durable.into());
+            }
+        }
+    }
+}
+
+impl Engine {
+    /// Gives back some of what has left.
+    pub(crate) fn give_back_some<F: Effects>(&mut self, fx: &mut F) {
+        for _ in 0..self.options.limits.given_back_at_once {
+            let Some(first) = self.departures.lanes.front_mut() else { return };
+            let (queue, durable) = (first.queue, first.durable);
+            if let Some(entry) = first.lane.take_any() {
+                self.snapshot_first(queue, &entry);
+                self.drop_entry(entry, fx);
+            } else if let Some(page) = first.lane.pages_mut().pop_front() {
+                self.drop_page(durable, &page, fx);
+            } else {
+                self.departures.lanes.pop_front();
+            }
+        }
+    }
+
+    /// Gives all of it back, where nobody is kept waiting.
+    pub(crate) fn give_all_back<F: Effects>(&mut self, fx: &mut F) {
+        while !self.departures.is_empty() {
+            self.give_back_some(fx);
+        }
+    }
+}
