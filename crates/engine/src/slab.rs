@@ -1,5 +1,7 @@
 //! Values kept in numbered slots that are reused. Growing never moves many of them.
 
+use std::ops::Range;
+
 /// Slots that are allocated together.
 const CHUNK: usize = 1 << 10;
 
@@ -100,6 +102,15 @@ impl<T> Slab<T> {
         slots.filter_map(|(slot, value)| Some((slot, value.as_ref()?)))
     }
 
+    /// Those of these slots that are in use, with their values.
+    pub(crate) fn iter_in(&self, slots: Range<usize>) -> impl Iterator<Item = (u32, &T)> {
+        let end = slots.end.min(self.slots());
+        (slots.start..end).filter_map(|slot| {
+            let slot = u32::try_from(slot).ok()?;
+            Some((slot, self.get(slot)?))
+        })
+    }
+
     /// All slots in use, with their values.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut T)> {
         let all = self.first.iter_mut().chain(self.rest.iter_mut().flatten());
@@ -134,5 +145,9 @@ mod tests {
         assert!(slab.iter().all(|(slot, value)| slot == *value));
         assert!(slab.iter_mut().all(|(slot, value)| slot == *value));
         assert_eq!((slab.iter().count(), slab.insert(0)), (count as usize, count));
+        slab.remove(5);
+        let slots = |range| slab.iter_in(range).map(|(slot, _)| slot).collect::<Vec<_>>();
+        assert_eq!(slots(4..8), [4, 6, 7]);
+        assert_eq!(slots(count as usize..usize::MAX), [count]);
     }
 }

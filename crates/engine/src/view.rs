@@ -7,6 +7,7 @@ use crate::{
     Arguments, ConnectionId, Counters, ExchangeOptions, Position, QueueCounters, QueueOptions,
     Quota, SubjectPermissions,
 };
+use std::ops::Range;
 
 /// A virtual host.
 #[derive(Clone, Copy, Debug)]
@@ -215,9 +216,20 @@ impl Engine {
         sessions.filter_map(|(_, slot)| self.sessions.get(*slot))
     }
 
+    /// Places that queues have or had; each keeps its own.
+    #[must_use]
+    pub fn queue_places(&self) -> usize {
+        self.queues.slots()
+    }
+
     /// All queues, in no particular order.
     pub fn list_queues(&self) -> impl Iterator<Item = QueueListing<'_>> {
-        self.queues.iter().filter_map(|(_, queue)| {
+        self.list_queues_in(0..self.queue_places())
+    }
+
+    /// Those in some of the [`Engine::queue_places`].
+    pub fn list_queues_in(&self, places: Range<usize>) -> impl Iterator<Item = QueueListing<'_>> {
+        self.queues.iter_in(places).filter_map(|(_, queue)| {
             Some(QueueListing {
                 vhost: &self.vhosts.get(queue.vhost)?.name,
                 name: &queue.name,

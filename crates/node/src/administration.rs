@@ -8,6 +8,7 @@ use crate::waiting::WaitsFor;
 use angarium_engine::{ConnectionId, Laggard, Refusal, Reply, Request, SessionId, Time};
 use angarium_protocol as protocol;
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::time::Duration;
 
 /// An operator's request; its answer bears the same ticket.
@@ -158,7 +159,24 @@ impl Node {
 
     /// Every client's connection.
     pub fn connections(&self, now: Time) -> impl Iterator<Item = ConnectionInfo<'_>> {
-        self.slots().filter_map(move |id| self.connection(now, id))
+        self.connections_in(now, 0..self.connection_places())
+    }
+
+    /// Places that connections have or had; each keeps its own.
+    pub fn connection_places(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// The connections in some of them.
+    pub fn connections_in(
+        &self,
+        now: Time,
+        places: Range<usize>,
+    ) -> impl Iterator<Item = ConnectionInfo<'_>> {
+        // Nobody is in the first one.
+        let (from, to) = (places.start.max(1), places.end.min(self.connection_places()));
+        let slots = (from..to).filter_map(|slot| u32::try_from(slot).ok());
+        slots.filter_map(move |slot| self.connection(now, ConnectionId(slot)))
     }
 
     /// The one that people know by that number, while it is there.

@@ -2,6 +2,7 @@
 
 use super::State;
 use super::bodies::{BindingBody, ExchangeBody, PermissionBody, QueueBody, QuotaBody, UserBody};
+use super::listings;
 use super::notes::{self, Note};
 use super::subjects::SubjectsBody;
 use super::views;
@@ -104,7 +105,7 @@ pub(super) fn routes() -> Router<State> {
 }
 
 /// Restricts a listing.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 struct Filter {
     vhost: Option<String>,
 }
@@ -161,7 +162,9 @@ async fn carry_out_noted(
 async fn overview(state: Shared) -> Answer {
     let clients = state.mailboxes.ask_all(|shard| shard.node().stats().connections).await;
     let clients: u64 = clients.map_err(Failure::gone)?.iter().sum();
-    view(&state, move |shard| views::overview(shard, clients)).await
+    let messages = listings::rows(state.mailboxes.home(), views::messages).await;
+    let messages = messages.map_err(Failure::gone)?;
+    view(&state, move |shard| views::overview(shard, clients, &messages)).await
 }
 async fn vhosts(state: Shared) -> Answer {
     view(&state, views::vhosts).await
@@ -176,14 +179,17 @@ async fn exchanges(state: Shared, Query(filter): Query<Filter>) -> Answer {
     view(&state, move |shard| views::exchanges(shard, filter.vhost.as_deref())).await
 }
 async fn queues(state: Shared, Query(filter): Query<Filter>) -> Answer {
-    view(&state, move |shard| views::queues(shard, filter.vhost.as_deref())).await
+    let look =
+        move |shard: &mut Shard, places| views::queues(shard, places, filter.vhost.as_deref());
+    let rows = listings::rows(state.mailboxes.home(), look).await.map_err(Failure::gone)?;
+    Ok(Json(json!(rows)))
 }
 async fn bindings(state: Shared, Query(filter): Query<Filter>) -> Answer {
     view(&state, move |shard| views::bindings(shard, filter.vhost.as_deref())).await
 }
 async fn connections(state: Shared) -> Answer {
-    let of_shards = state.mailboxes.ask_all(views::connections).await.map_err(Failure::gone)?;
-    let mut rows: Vec<Value> = of_shards.into_iter().flatten().collect();
+    let rows = listings::rows_of_all(&state.mailboxes, views::connections).await;
+    let mut rows = rows.map_err(Failure::gone)?;
     rows.sort_by_key(|row| row["id"].as_u64());
     Ok(Json(rows.into()))
 }

@@ -1,7 +1,10 @@
 //! Metrics in Prometheus' text format: looked up on the shard's thread, written on this one.
 
 use super::api::Failure;
+use super::listings;
+use super::shards::Mailboxes;
 use super::views::{self, Measured};
+use crate::reactor::{Gone, Shard};
 use angarium_journal::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -9,14 +12,19 @@ use std::fmt::Write;
 
 /// Answers `/metrics`.
 pub(super) async fn metrics(state: axum::extract::State<super::State>) -> Response {
-    match state.mailboxes.ask_all(views::measured).await {
+    match measured(&state.mailboxes).await {
         Ok(measured) => {
-            let measured = Measured::sum(measured);
             let text = written(&measured, resident_bytes());
             ([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
         }
         Err(gone) => Failure::gone(gone).into_response(),
     }
+}
+
+async fn measured(mailboxes: &Mailboxes) -> Result<Measured, Gone> {
+    let sum = Measured::sum(mailboxes.ask_all(views::measured).await?);
+    let look = |shard: &mut Shard, places| views::queues(shard, places, None);
+    Ok(Measured { queues: listings::rows(mailboxes.home(), look).await?, ..sum })
 }
 
 /// Memory of the process, from the kernel.

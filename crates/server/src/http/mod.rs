@@ -6,6 +6,7 @@ mod api;
 mod bodies;
 mod caller;
 mod isolation;
+mod listings;
 mod metrics;
 mod notes;
 mod serve;

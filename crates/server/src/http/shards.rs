@@ -21,13 +21,18 @@ impl Mailboxes {
         &self.0[0]
     }
 
+    /// Those of all shards, home's first.
+    pub(super) fn all(&self) -> &[Mailbox] {
+        &self.0
+    }
+
     /// Asks every shard the same.
     pub(super) async fn ask_all<T: Send + 'static>(
         &self,
         task: impl FnOnce(&mut Shard) -> T + Clone + Send + 'static,
     ) -> Result<Vec<T>, Gone> {
         let mut answers = Vec::with_capacity(self.0.len());
-        for mailbox in &*self.0 {
+        for mailbox in self.all() {
             answers.push(mailbox.ask(task.clone()).await?);
         }
         Ok(answers)

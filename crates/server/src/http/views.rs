@@ -2,14 +2,16 @@
 
 use super::bodies::QuotaBody;
 use super::isolation;
+use super::listings::Part;
 use super::subjects::SubjectsBody;
 use crate::authenticate::NO_PASSWORD;
 use crate::reactor::{Histogram, Shard};
-use angarium_engine::{Durability, QueueOptions};
+use angarium_engine::{Durability, QueueListing, QueueOptions};
 use angarium_journal::State;
 use angarium_node::WaitsFor;
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::ops::Range;
 
 /// One queue.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -80,24 +82,26 @@ pub(super) fn is_administrator(shard: &mut Shard, user: &str) -> bool {
     shard.node().engine().list_users().any(|found| found.name == user && found.administrator)
 }
 
-/// The broker in short.
-pub(super) fn overview(shard: &mut Shard, connections: u64) -> Value {
+/// Messages that wait in queues, and those that are out of them.
+pub(super) fn messages(shard: &mut Shard, places: Range<usize>) -> Part<(u64, u64)> {
+    let engine = shard.node().engine();
+    let rows = engine.list_queues_in(places).map(|queue| (queue.ready, queue.unsettled));
+    Part { rows: rows.collect(), places: engine.queue_places() }
+}
+
+/// The broker in short; `messages`: those of its queues.
+pub(super) fn overview(shard: &mut Shard, connections: u64, messages: &[(u64, u64)]) -> Value {
     let is_serving = shard.is_serving();
     let node = shard.node();
     let counters = node.engine().counters();
-    let queues = node.engine().list_queues();
-    let (mut count, mut ready, mut unsettled) = (0u64, 0u64, 0u64);
-    for queue in queues {
-        count += 1;
-        ready += queue.ready;
-        unsettled += queue.unsettled;
-    }
+    let ready: u64 = messages.iter().map(|(ready, _)| ready).sum();
+    let unsettled: u64 = messages.iter().map(|(_, unsettled)| unsettled).sum();
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "serving": is_serving,
         "journal": format!("{:?}", node.journal().state()),
         "connections": connections,
-        "queues": count,
+        "queues": messages.len(),
         "messages_ready": ready,
         "messages_unsettled": unsettled,
         "published_total": counters.published,
@@ -176,8 +180,19 @@ fn durability(options: &QueueOptions) -> &'static str {
     }
 }
 
-fn queue_views(shard: &mut Shard) -> impl Iterator<Item = QueueView> {
-    shard.node().engine().list_queues().map(|queue| QueueView {
+/// Queues, or those of one virtual host.
+pub(super) fn queues(
+    shard: &mut Shard,
+    places: Range<usize>,
+    vhost: Option<&str>,
+) -> Part<QueueView> {
+    let engine = shard.node().engine();
+    let rows = engine.list_queues_in(places).filter(|queue| is_meant(vhost, queue.vhost));
+    Part { rows: rows.map(|queue| queue_view(&queue)).collect(), places: engine.queue_places() }
+}
+
+fn queue_view(queue: &QueueListing<'_>) -> QueueView {
+    QueueView {
         vhost: queue.vhost.to_owned(),
         name: queue.name.to_owned(),
         durable: queue.options.durable,
@@ -193,13 +208,7 @@ fn queue_views(shard: &mut Shard) -> impl Iterator<Item = QueueView> {
             segment: position.segment(),
             offset: position.0 & u64::from(u32::MAX),
         }),
-    })
-}
-
-/// All queues, or those of one virtual host.
-pub(super) fn queues(shard: &mut Shard, vhost: Option<&str>) -> Value {
-    let rows = queue_views(shard).filter(|queue| is_meant(vhost, &queue.vhost));
-    rows.map(|queue| json!(queue)).collect()
+    }
 }
 
 /// All bindings, or those of one virtual host.
@@ -240,10 +249,11 @@ fn json_value(value: &angarium_engine::Value) -> Value {
     }
 }
 
-/// The clients of one shard.
-pub(super) fn connections(shard: &mut Shard) -> Vec<Value> {
+/// Clients of one shard.
+pub(super) fn connections(shard: &mut Shard, places: Range<usize>) -> Part<Value> {
     let now = shard.now();
-    let rows = shard.node().connections(now).map(|connection| {
+    let node = shard.node();
+    let rows = node.connections_in(now, places).map(|connection| {
         let session = connection.session;
         json!({
             "id": connection.number,
@@ -271,15 +281,15 @@ pub(super) fn connections(shard: &mut Shard) -> Vec<Value> {
             })),
         })
     });
-    rows.collect()
+    Part { rows: rows.collect(), places: node.connection_places() }
 }
 
-/// What metrics show.
+/// What metrics show, but for single queues.
 pub(super) fn measured(shard: &mut Shard) -> Measured {
-    let queues: Vec<QueueView> = queue_views(shard).collect();
     let reactor = shard.counters().clone();
     let node = shard.node();
     let stats = node.stats();
+    let queues: usize = node.engine().list_vhosts().map(|vhost| vhost.queues).sum();
     let engine = node.engine().counters();
     let (state, journal) = match node.is_home().then(|| node.journal()) {
         Some(journal) => (Some(journal.state().clone()), journal.stats()),
@@ -326,7 +336,7 @@ pub(super) fn measured(shard: &mut Shard) -> Measured {
         .collect(),
         gauges: [
             ("angarium_connections", "Connections now.", stats.connections),
-            ("angarium_queues", "Queues now.", queues.len() as u64),
+            ("angarium_queues", "Queues now.", queues as u64),
             ("angarium_journal_backlog_bytes", "Not yet written.", journal.backlog_bytes),
             ("angarium_journal_disk_bytes", "Size of its files.", journal.disk_bytes),
             ("angarium_journal_segments", "Files with records.", journal.segments),
@@ -336,6 +346,6 @@ pub(super) fn measured(shard: &mut Shard) -> Measured {
         .collect(),
         spill_missed: isolation::missed(node),
         flush_times: reactor.flush_times,
-        queues,
+        queues: Vec::new(),
     }
 }

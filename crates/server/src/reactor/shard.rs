@@ -373,12 +373,15 @@ impl Shard {
     fn open_letters(&mut self) -> bool {
         let mut weight = 0;
         // Whatever else comes in the meantime is for the next turn, and so is what comes after a full
-        // parcel of another shard's, which may go to as many listeners as what is read from a client.
+        // parcel of another shard's, which may go to as many listeners as what is read from a client, or
+        // after a question: who asks for rows of a long listing has the next one here at once.
         for at in 0..LETTERS_PER_TURN {
             let Some(letter) = self.inbox.next() else { return at > 0 };
-            if let Letter::Parcel(_, parcel) = &letter {
-                weight += parcel.weight();
-            }
+            weight += match &letter {
+                Letter::Parcel(_, parcel) => parcel.weight(),
+                Letter::Question(_) => PARCEL_BYTES,
+                _ => 0,
+            };
             self.open_letter(letter);
             if weight >= PARCEL_BYTES {
                 break;
@@ -403,7 +406,7 @@ impl Shard {
             Letter::SpillDone(done) => self.node.spill_done(done),
             Letter::Parcel(from, parcel) => self.node.arrived(self.now, from, parcel),
             Letter::Client(fd, peer, tls) => self.take_client(fd, peer, tls),
-            Letter::Task(task) => task(self),
+            Letter::Task(task) | Letter::Question(task) => task(self),
         }
     }
 
