@@ -300,9 +300,11 @@ impl Shard {
             Stage::Draining(at) => Some(at),
             _ => None,
         };
-        let of_node = [self.node.deadline(), self.clients.deadline()];
-        let own = [self.accept_again_at, drained_at, self.watchdog.deadline()];
-        of_node.into_iter().chain(own).flatten().min()
+        let named_at = self.watchdog.deadline();
+        [self.node.deadline(), self.clients.deadline(), self.accept_again_at, drained_at, named_at]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Does what these events ask for, as many as there is time for, and what follows from that. Returns how
