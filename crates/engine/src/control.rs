@@ -10,6 +10,7 @@ use crate::queue::Get;
 use crate::record::Record;
 use crate::routing::Router;
 use crate::session::Inbox;
+use crate::session::transaction::Transaction;
 use crate::vhost::Vhost;
 use crate::{
     Credit, Effects, Outcome, Refusal, RefusalKind, Reply, Request, SessionId, StorageState, Time,
@@ -178,7 +179,8 @@ impl Engine {
         let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
         match &mut session.transaction {
             Some(transaction) => {
-                **transaction = Default::default();
+                let Transaction { operations, .. } = std::mem::take(&mut **transaction);
+                self.let_go_of(operations);
                 Ok(Reply::Done)
             }
             None => {

@@ -1,6 +1,6 @@
 //! Transactions: holding back, committing in one group, forgetting.
 
-use super::transaction::{self, Operation, OwnedPublish, Transaction};
+use super::transaction::{self, Operation, Operations, OwnedPublish, Transaction};
 use crate::engine::Engine;
 use crate::record::{self, EXTRA_BYTES_MAX};
 use crate::routing::Keys;
@@ -62,6 +62,7 @@ impl Engine {
         };
         let Transaction { operations, .. } = std::mem::take(transaction);
         if self.storage != StorageState::Ready && operations.iter().any(needs_storage) {
+            self.let_go_of(operations);
             let text = "the journal cannot store the transaction's messages";
             return Some(Err(Refusal::new(RefusalKind::StorageUnavailable, text)));
         }
@@ -70,7 +71,7 @@ impl Engine {
         fx.reserve(bytes, records);
         self.in_group = true;
         let mut last: Option<Position> = None;
-        for operation in &operations {
+        for operation in operations.iter() {
             let position = match operation {
                 Operation::Publish(publish) => publish.with(|publish| {
                     // The exchange may have been deleted since; then the message is unroutable.
@@ -86,6 +87,7 @@ impl Engine {
         }
         let settled = self.record_settled_durably(fx);
         self.in_group = false;
+        self.let_go_of(operations);
         self.run_overdue(now, fx);
         let session = self.sessions.get_mut(slot).expect("commits close no session");
         debug_assert_eq!(session.id, id);
@@ -97,11 +99,11 @@ impl Engine {
     }
 
     /// At most how many bytes in how many records the operations lead to.
-    fn group_size(&mut self, slot: u32, operations: &[Operation]) -> (usize, usize) {
+    fn group_size(&mut self, slot: u32, operations: &Operations) -> (usize, usize) {
         let (mut bytes, mut records) = (EXTRA_BYTES_MAX, 1);
         let mut up_to = 0;
         let mut settles = false;
-        for operation in operations {
+        for operation in operations.iter() {
             match operation {
                 Operation::Publish(publish) => {
                     bytes += publish.with(|publish| self.publish_bytes(slot, publish));
@@ -143,9 +145,8 @@ impl Engine {
         let vhost = self.vhosts.get_mut(vhost).expect("sessions end first");
         let keys = Keys { routing_key: publish.routing_key, also_to: publish.also_to };
         let way = (publish.exchange, keys);
-        let mut targets = Vec::new();
-        vhost.route(self.options.read_headers, way, &publish.content, &mut targets);
-        record::bytes_max(transaction::cost(publish) as usize, targets.len())
+        vhost.route(self.options.read_headers, way, &publish.content, &mut self.targets);
+        record::bytes_max(transaction::cost(publish) as usize, self.targets.len())
     }
 }
 

@@ -1,15 +1,29 @@
-//! What a transaction holds back until it is committed.
+//! What a transaction holds back until it is committed, and letting go of it afterwards.
 
+use crate::engine::Engine;
 use crate::{Content, Format, Outcome, Publish, Settle};
 use bytes::Bytes;
 use std::time::Duration;
 
+/// Operations that are allocated together, and let go of.
+const CHUNK: usize = 1024;
+/// The part of all that has ended that is let go of in a turn, beyond a chunk: it is never more than so
+/// many turns bring.
+const LET_GO_PART: usize = 16;
+
 /// Publishes and settles that wait, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Transaction {
-    pub(crate) operations: Vec<Operation>,
+    pub(crate) operations: Operations,
     /// Bytes that its publishes hold.
     pub(crate) bytes: u64,
+}
+
+/// Operations in order. However many come, those that are there are not moved for it.
+#[derive(Debug, Default)]
+pub(crate) struct Operations {
+    /// All but the last are full.
+    chunks: Vec<Vec<Operation>>,
 }
 
 /// One of them.
@@ -19,24 +33,57 @@ pub(crate) enum Operation {
     Settle(Settle),
 }
 
-/// The payload of one.
-#[derive(Debug)]
-enum Body {
-    Small(Box<[u8]>),
-    Large(Bytes),
+impl Operations {
+    pub(crate) fn len(&self) -> usize {
+        self.chunks.last().map_or(0, |last| (self.chunks.len() - 1) * CHUNK + last.len())
+    }
+
+    pub(crate) fn push(&mut self, operation: Operation) {
+        match self.chunks.last_mut() {
+            Some(last) if last.len() < CHUNK => last.push(operation),
+            // Most transactions have few.
+            None => self.chunks.push(vec![operation]),
+            Some(_) => {
+                let mut next = Vec::with_capacity(CHUNK);
+                next.push(operation);
+                self.chunks.push(next);
+            }
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Operation> {
+        self.chunks.iter().flatten()
+    }
+}
+
+impl Engine {
+    /// A transaction has ended, however it did. Where it held much, that is freed over the next turns.
+    pub(crate) fn let_go_of(&mut self, operations: Operations) {
+        if operations.chunks.len() > 1 {
+            self.spent.extend(operations.chunks);
+        }
+    }
+
+    /// Goes on with it.
+    pub(crate) fn let_go_of_some(&mut self) {
+        let left = self.spent.len().saturating_sub(1 + self.spent.len() / LET_GO_PART);
+        self.spent.truncate(left);
+    }
 }
 
 /// A publish that outlives the connection's input.
 #[derive(Debug)]
 pub(crate) struct OwnedPublish {
-    exchange: String,
-    routing_key: String,
+    /// Exchange, routing key, properties and a body that is not large, in one piece.
+    bytes: Box<[u8]>,
+    exchange_end: usize,
+    routing_key_end: usize,
+    properties_end: usize,
+    large_body: Option<Bytes>,
     also_to: Vec<String>,
     mandatory: bool,
     delay: Option<Duration>,
     format: Format,
-    properties: Vec<u8>,
-    body: Body,
     persistent: bool,
     priority: u8,
     ttl: Option<Duration>,
@@ -44,42 +91,45 @@ pub(crate) struct OwnedPublish {
 
 impl OwnedPublish {
     pub(crate) fn of(publish: &Publish<'_>) -> OwnedPublish {
+        let Publish { exchange, routing_key, content, .. } = publish;
+        let body = if content.shared.is_some() { &[] } else { content.body };
+        let parts = [exchange.as_bytes(), routing_key.as_bytes(), content.properties, body];
+        let exchange_end = exchange.len();
+        let routing_key_end = exchange_end + routing_key.len();
         OwnedPublish {
-            exchange: publish.exchange.to_owned(),
-            routing_key: publish.routing_key.to_owned(),
+            bytes: parts.concat().into(),
+            exchange_end,
+            routing_key_end,
+            properties_end: routing_key_end + content.properties.len(),
+            large_body: content.shared.cloned(),
             also_to: publish.also_to.iter().map(|key| (*key).to_owned()).collect(),
             mandatory: publish.mandatory,
             delay: publish.delay,
-            format: publish.content.format,
-            properties: publish.content.properties.to_owned(),
-            body: match publish.content.shared {
-                Some(body) => Body::Large(body.clone()),
-                None => Body::Small(publish.content.body.into()),
-            },
-            persistent: publish.content.persistent,
-            priority: publish.content.priority,
-            ttl: publish.content.ttl,
+            format: content.format,
+            persistent: content.persistent,
+            priority: content.priority,
+            ttl: content.ttl,
         }
     }
 
     /// Lends it out as it came.
     pub(crate) fn with<R>(&self, then: impl FnOnce(&Publish<'_>) -> R) -> R {
         let also_to: Vec<&str> = self.also_to.iter().map(String::as_str).collect();
-        let (body, shared) = match &self.body {
-            Body::Small(body) => (&body[..], None),
-            Body::Large(body) => (&body[..], Some(body)),
-        };
+        let text = |bytes| std::str::from_utf8(bytes).expect("it came as text");
         then(&Publish {
-            exchange: &self.exchange,
-            routing_key: &self.routing_key,
+            exchange: text(&self.bytes[..self.exchange_end]),
+            routing_key: text(&self.bytes[self.exchange_end..self.routing_key_end]),
             also_to: &also_to,
             mandatory: self.mandatory,
             delay: self.delay,
             content: Content {
                 format: self.format,
-                properties: &self.properties,
-                body,
-                shared,
+                properties: &self.bytes[self.routing_key_end..self.properties_end],
+                body: match &self.large_body {
+                    Some(body) => body,
+                    None => &self.bytes[self.properties_end..],
+                },
+                shared: self.large_body.as_ref(),
                 persistent: self.persistent,
                 priority: self.priority,
                 ttl: self.ttl,

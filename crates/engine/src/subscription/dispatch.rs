@@ -38,6 +38,9 @@ impl Engine {
         if !self.departures.is_empty() {
             self.give_back_some(fx);
         }
+        if !self.spent.is_empty() {
+            self.let_go_of_some();
+        }
         self.settle_some_listeners(fx);
         let mut dirty = std::mem::take(&mut self.dirty);
         for slot in &dirty {

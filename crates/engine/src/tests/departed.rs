@@ -1,4 +1,5 @@
-//! What was purged or deleted is gone at once, and what it held is given back a part at a time.
+//! What was purged or deleted is gone at once, and what it held is given back a part at a time; so is what
+//! transactions held back.
 
 use super::World;
 use super::recovery::fill;
@@ -161,5 +162,34 @@ fn segments_are_given_back_meanwhile() {
             }
         }
         check_gone(world, way);
+    }
+}
+
+#[test]
+fn what_a_transaction_held_back_is_let_go_of_over_turns() {
+    for (line, ready) in
+        [("a rollback", 0), ("a commit", 5_000), ("a close", 0), ("a disconnect", 0)]
+    {
+        let mut world = World::new();
+        for line in ["b queue q durable", "a transactions"] {
+            world.run(line);
+        }
+        for number in 0..5_000 {
+            let priority = number % 3;
+            world.act_on(&format!("a publish - q {number} persistent priority={priority}"));
+        }
+        world.act_on(line);
+        for left in (0..5).rev() {
+            assert_eq!(world.engine.spent.len(), left + 1, "{line}");
+            turn(&mut world);
+        }
+        assert!(!world.engine.has_work(), "{line}");
+        world.run("flush");
+        assert_eq!(world.run("b passive q"), [format!("b queue q {ready} 0")], "{line}");
+        world.run("b subscribe q c presettled");
+        assert_eq!(world.fx.delivered.len(), ready, "{line}");
+        for (number, (_, _, body, _)) in world.fx.delivered.iter().enumerate() {
+            assert_eq!(body, &number.to_string(), "{line}");
+        }
     }
 }
