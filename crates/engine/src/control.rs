@@ -206,9 +206,20 @@ impl Engine {
         };
         let queue = self.queues.get_mut(queue_slot).expect("routers name living queues");
         queue.gets.push_back(Get { session: id, presettled });
+        self.sessions.get_mut(slot).expect("a session's slot is in use").gets += 1;
         self.queue_used(now, queue_slot);
         self.serve_queue(now, queue_slot, fx);
         None
+    }
+
+    /// The first of those who wait for one message of a queue waits no longer.
+    pub(crate) fn take_get(&mut self, queue_slot: u32) -> Option<Get> {
+        let get = self.queues.get_mut(queue_slot)?.gets.pop_front()?;
+        let slot = self.session_slot(get.session);
+        if let Some(session) = slot.and_then(|slot| self.sessions.get_mut(slot)) {
+            session.gets -= 1;
+        }
+        Some(get)
     }
 
     // ---- virtual hosts, users, permissions ----

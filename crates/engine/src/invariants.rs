@@ -155,6 +155,9 @@ impl Engine {
             let out = session.unsettled.iter().chain(settling);
             let counted = out.filter(|(_, out)| out.subscription.is_some());
             assert_eq!(session.account.messages as usize, counted.count(), "session credit");
+            let gets = self.queues.iter().flat_map(|(_, queue)| &queue.gets);
+            let gets = gets.filter(|get| get.session == session.id).count();
+            assert_eq!(session.gets as usize, gets, "messages that it waits for");
         }
     }
 

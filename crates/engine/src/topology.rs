@@ -295,7 +295,7 @@ impl Engine {
         }
         let queue = self.queues.get_mut(slot).expect("it was found just now");
         let name = queue.name.clone();
-        for get in std::mem::take(&mut queue.gets) {
+        while let Some(get) = self.take_get(slot) {
             let text = format!("queue '{name}' was deleted");
             fx.reply(get.session, Err(Refusal::new(RefusalKind::NotFound, text)));
         }

@@ -81,9 +81,7 @@ impl Engine {
             self.end_subscription(now, subscription, fx);
         }
         self.requeue_all(now, slot, &queues, fx);
-        for (_, queue) in self.queues.iter_mut().filter(|(_, queue)| !queue.gets.is_empty()) {
-            queue.gets.retain(|get| get.session != id);
-        }
+        self.forget_gets(slot, id);
         if let Some(confirms) =
             self.sessions.get_mut(slot).and_then(|session| session.confirms.as_mut())
         {
@@ -105,6 +103,17 @@ impl Engine {
             connection.sessions.retain(|(number, _)| *number != id.number);
         }
         self.run_overdue(now, fx);
+    }
+
+    /// A session that ends waits for no message any more. Only where it does are all queues looked at.
+    fn forget_gets(&mut self, slot: u32, id: SessionId) {
+        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
+        if std::mem::take(&mut session.gets) == 0 {
+            return;
+        }
+        for (_, queue) in self.queues.iter_mut().filter(|(_, queue)| !queue.gets.is_empty()) {
+            queue.gets.retain(|get| get.session != id);
+        }
     }
 
     /// The virtual host of the session in a slot.

@@ -50,6 +50,8 @@ pub(crate) struct Session {
     /// What is answered once this is flushed: a commit, or a change that has to survive a restart.
     pub(crate) unanswered: Option<(Position, Reply)>,
     pub(crate) inbox: Option<Box<Inbox>>,
+    /// How often it waits for one message of a queue.
+    pub(crate) gets: u32,
     /// Tags that went back for want of a settle; a late settle of one is ignored.
     pub(crate) timed_out: BTreeSet<u64>,
     /// When the timer for settles goes off.
@@ -82,6 +84,7 @@ impl Session {
             transaction: None,
             unanswered: None,
             inbox: None,
+            gets: 0,
             timed_out: BTreeSet::new(),
             settle_timer: None,
             opening: 0,

@@ -426,10 +426,9 @@ impl Engine {
 
     /// Answers the first of those who wait for one message with the front, which is in memory.
     pub(crate) fn answer_get<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
-        let Some(queue) = self.queues.get_mut(slot) else { return };
-        let Some(get) = queue.gets.pop_front() else { return };
+        let Some(get) = self.take_get(slot) else { return };
         let Some(session_slot) = self.session_slot(get.session) else { return };
-        let queue = self.queues.get_mut(slot).expect("it was found just now");
+        let queue = self.queues.get_mut(slot).expect("it was waited for");
         let entry = queue.pop().expect("its front is an entry");
         let left = queue.ready;
         queue.counters.delivered += 1;
@@ -465,8 +464,7 @@ impl Engine {
 
     /// The queue is empty: tells those who wait for one message.
     fn answer_gets_empty<F: Effects>(&mut self, slot: u32, fx: &mut F) {
-        let Some(queue) = self.queues.get_mut(slot) else { return };
-        while let Some(get) = queue.gets.pop_front() {
+        while let Some(get) = self.take_get(slot) {
             fx.reply(get.session, Ok(Reply::Empty));
         }
     }
@@ -482,10 +480,11 @@ impl Engine {
              at {offset}: purge or delete it",
             queue.name
         );
-        while let Some(get) = queue.gets.pop_front() {
+        while let Some(get) = self.take_get(slot) {
             let refusal = Refusal::new(RefusalKind::StorageUnavailable, text.as_str());
             fx.reply(get.session, Err(refusal));
         }
+        let queue = self.queues.get_mut(slot).expect("it was found just now");
         if queue.stopped_at.replace(position) != Some(position) {
             self.counters.queue_stops += 1;
         }

@@ -528,3 +528,35 @@ fn a_rolled_back_settle_leaves_the_delivery_unsettled() {
          > b got, 0 left",
     );
 }
+
+#[test]
+fn who_has_gone_waits_for_no_message_any_more() {
+    for gone in ["b close", "b disconnect"] {
+        let limits = Limits { queue_resident_bytes_max: 0, ..Limits::default() };
+        check_in(
+            World::with(limits),
+            &format!(
+                "a queue q
+                 > a queue q 0 0
+                 a publish - q 1
+                 loads hold
+                 b get q
+                 b2 get q
+                 c get q
+                 b2 close
+                 {gone}
+                 loads
+                 > c deliver  #1 1
+                 > c got, 0 left
+                 loads hold
+                 a publish - q 2
+                 b get q
+                 c get q
+                 a delete q
+                 > b refused NotFound: queue 'q' was deleted
+                 > c refused NotFound: queue 'q' was deleted
+                 > a messages 1"
+            ),
+        );
+    }
+}
