@@ -302,6 +302,7 @@ impl Engine {
     }
 
     #[cold]
+    #[inline(never)]
     fn settle_listeners<F: Effects>(&mut self, fx: &mut F) {
         if !self.direct.sessions.are_leaving() {
             return self.review_some_listeners(fx);

@@ -90,6 +90,8 @@ impl Departures {
 
 impl Engine {
     /// Gives back some of what has left.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn give_back_some<F: Effects>(&mut self, fx: &mut F) {
         for _ in 0..self.options.limits.given_back_at_once {
             let Some(first) = self.departures.lanes.front_mut() else { return };
