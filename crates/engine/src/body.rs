@@ -1,6 +1,7 @@
 //! Large bodies: one buffer for all who have the message, where a copy for each would be the longest step of
 //! all; and how one is gathered that arrives in parts.
 
+use crate::Content;
 use crate::engine::Engine;
 use bytes::Bytes;
 use std::sync::OnceLock;
@@ -39,6 +40,15 @@ const SHARED_BYTES_MIN: usize = 4 << 10;
 pub(crate) fn copy_for(body: &[u8], takers: usize) -> Option<Bytes> {
     let is_much = body.len() >= SHARED_BYTES_MIN && body.len() * takers > COPIES_BYTES_MAX;
     is_much.then(|| Bytes::copy_from_slice(body))
+}
+
+/// The same for so many queues.
+#[inline]
+pub(crate) fn copy_for_queues(content: &Content<'_>, queues: usize) -> Option<Bytes> {
+    if queues < 2 || content.shared.is_some() {
+        return None;
+    }
+    copy_for(content.body, queues)
 }
 
 impl Engine {

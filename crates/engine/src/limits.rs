@@ -72,7 +72,8 @@ pub struct Limits {
     /// Messages that are looked at for a checkpoint before others get their turn.
     pub snapshot_at_once: usize,
     /// Bytes of direct messages that are handed out before others get their turn: the message once for
-    /// each of those who listen, each of whom counts for 128 bytes more.
+    /// each of those who listen, each of whom counts for 128 bytes more. Each queue that a message goes to,
+    /// beside a first one, counts for 4 KiB.
     pub handed_at_once: u64,
     /// Bytes of a message body.
     pub body_bytes_max: u64,

@@ -1,6 +1,6 @@
 //! The way of a message in: checked, routed, placed in queues or handed to a consumer at once.
 
-use crate::body::copy_for;
+use crate::body::copy_for_queues;
 use crate::direct::SUBJECT_EXCHANGE;
 use crate::engine::Engine;
 use crate::limits::NAME_BYTES_MAX;
@@ -13,8 +13,8 @@ use crate::record::{self, Kind, Place};
 use crate::routing::{Keys, QueueKey};
 use crate::vhost::is_internal;
 use crate::{
-    Bytes, Content, DeathReason, Effects, Overflow, Position, Publish, Refusal, RefusalKind,
-    Returned, SessionId, StorageState, Time,
+    Content, DeathReason, Effects, Overflow, Position, Publish, Refusal, RefusalKind, Returned,
+    SessionId, StorageState, Time,
 };
 
 /// What begins the address of an inbox.
@@ -171,7 +171,7 @@ impl Engine {
             }
             Ok(Route::Queues { has_subjects }) => {
                 let mut incoming = Incoming::of(publish);
-                let copy = copy_for_queues(publish, targets.len());
+                let copy = copy_for_queues(&publish.content, targets.len());
                 incoming.content.shared = copy.as_ref().or(incoming.content.shared);
                 let mut taken = Taken::default();
                 if !targets.is_empty() {
@@ -291,6 +291,7 @@ impl Engine {
         fx: &mut F,
     ) -> Taken {
         let mut taken = Taken::default();
+        self.direct.count_placed(targets.len());
         let mut placements = std::mem::take(&mut self.placements);
         placements.clear();
         let mut refused = Vec::new();
@@ -578,15 +579,6 @@ impl Engine {
         let most = limits.queue_resident_bytes_max.min(rest);
         is_consumed && queue.resident > most / 2
     }
-}
-
-/// A copy of a message's body for so many queues, where they are to share one.
-#[inline]
-fn copy_for_queues(publish: &Publish<'_>, queues: usize) -> Option<Bytes> {
-    if queues < 2 || publish.content.shared.is_some() {
-        return None;
-    }
-    copy_for(publish.content.body, queues)
 }
 
 /// Where a message goes.

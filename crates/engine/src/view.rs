@@ -122,7 +122,7 @@ impl Engine {
         self.counters.unheard + self.counters.unroutable + self.counters.let_go
     }
 
-    /// Whether so many direct messages were handed out since [`Engine::begin_step`], as
+    /// Whether so many messages were handed out or put into several queues since [`Engine::begin_step`], as
     /// [`crate::limits::Limits`] counts them, that others are to get their turn.
     #[inline]
     #[must_use]

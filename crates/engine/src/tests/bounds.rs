@@ -315,3 +315,29 @@ fn full_queues_pass_dead_letters_on_so_often_and_no_more() {
         assert_eq!(world.engine.counters().dead_letter_cycles, u64::from(!arrives));
     }
 }
+
+/// Publishes one message after the other to so many queues each, between two times that others get their
+/// turn; how many those are at most.
+#[track_caller]
+fn check_placed(queues: usize, publishes: usize) {
+    let mut world = World::new();
+    for number in 0..queues {
+        world.run(&format!("a queue q{number}"));
+        world.run(&format!("a bind amq.fanout q{number} k"));
+    }
+    world.engine.begin_step();
+    let mut count = 0;
+    while count < 5_000 && !world.engine.is_step_over() {
+        world.act_on("a publish amq.fanout k x");
+        count += 1;
+    }
+    assert_eq!(count, publishes, "{queues}");
+}
+
+#[test]
+fn who_publishes_to_many_queues_lets_others_have_their_turn() {
+    check_placed(1, 5_000);
+    check_placed(2, 1_024);
+    check_placed(100, 11);
+    check_placed(1_500, 1);
+}
