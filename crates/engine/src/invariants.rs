@@ -56,7 +56,7 @@ impl Engine {
                 *transient.entry(entry.position.segment()).or_default() += 1;
             }
         }
-        resident += self.check_departures(&mut expected, &mut transient);
+        self.check_departures(&mut expected, &mut transient);
         resident += self.check_delays(&mut expected, &mut transient);
         self.check_marks();
         expected.retain(|_, count| *count > 0);
@@ -85,12 +85,12 @@ impl Engine {
         }
     }
 
-    /// Adds what refers to records of what was purged or deleted; returns what it takes up in memory.
+    /// Adds what refers to records of what was purged or deleted.
     fn check_departures(
         &self,
         expected: &mut BTreeMap<u32, i64>,
         transient: &mut BTreeMap<u32, u64>,
-    ) -> u64 {
+    ) {
         for entry in self.departures.entries().filter(|entry| entry.is_stored()) {
             *expected.entry(entry.position.segment()).or_default() += 1;
             if !entry.durable {
@@ -108,7 +108,6 @@ impl Engine {
                 *transient.entry(count.segment).or_default() += u64::from(count.transient);
             }
         }
-        self.departures.entries().map(Entry::resident_cost).sum()
     }
 
     /// Adds what delayed messages refer to; returns what they take up in memory.

@@ -353,7 +353,7 @@ impl Engine {
         let queue = self.queues.get_mut(slot).expect("the caller looked it up");
         queue.ready = 0;
         queue.ready_bytes = 0;
-        queue.resident = 0;
+        self.resident -= std::mem::take(&mut queue.resident);
         queue.requeued_in_pages.clear();
         for lane in &mut queue.lanes {
             self.departures.add(queue.number, queue.durable, std::mem::take(lane));

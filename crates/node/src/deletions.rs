@@ -14,6 +14,9 @@ use std::collections::VecDeque;
 
 /// Connections that end in one turn: each takes some 15 us, its socket's end included.
 const ENDED_AT_ONCE: usize = 32;
+/// Where more than those of a turn have ended, all are looked at again, so often at most: clients may come
+/// back sooner than the others are gone.
+const ROUNDS_MAX: usize = 5;
 /// Slots that are looked at in one turn.
 const LOOKS_PER_TURN: usize = 2_048;
 
@@ -32,6 +35,9 @@ struct Ending {
     deleted: Deleted,
     /// The slot from which on connections were not looked at.
     next: u32,
+    /// How many have ended since all were looked at last, and how often they were.
+    ended: usize,
+    rounds: usize,
 }
 
 #[derive(Debug)]
@@ -67,6 +73,15 @@ impl Deleted {
     }
 }
 
+impl Ending {
+    /// Whether all are to be looked at again.
+    fn begin_again(&mut self) -> bool {
+        self.rounds += 1;
+        self.next = 1;
+        std::mem::take(&mut self.ended) > ENDED_AT_ONCE && self.rounds < ROUNDS_MAX
+    }
+}
+
 impl Deletions {
     /// Whether connections are to end.
     #[inline]
@@ -76,7 +91,12 @@ impl Deletions {
 
     /// Ends connections for home.
     pub(crate) fn begin(&mut self, deletion: Deletion<'_>) {
-        self.endings.push_back(Ending { deleted: Deleted::by(deletion), next: 1 });
+        self.endings.push_back(Ending {
+            deleted: Deleted::by(deletion),
+            next: 1,
+            ended: 0,
+            rounds: 0,
+        });
     }
 
     /// A shard has ended all connections for the oldest request that waits for it. Returns one that waits for
@@ -114,7 +134,7 @@ impl Node {
                 format!("virtual host '{asked_in}' is the one that administration itself uses");
             return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
         }
-        // Where nothing is deleted in the end, nobody is disconnected.
+        // Where nothing can be deleted as things are, nobody is disconnected.
         if !self.can_delete(deletion) {
             return Ok(Some(request));
         }
@@ -149,7 +169,8 @@ impl Node {
             ending.next += 1;
             left -= usize::from(self.end_if_included(now, id, ending.deleted.deletion(), &reason));
         }
-        if (ending.next as usize) < self.connections.len() {
+        ending.ended += ENDED_AT_ONCE - left;
+        if (ending.next as usize) < self.connections.len() || ending.begin_again() {
             return self.deletions.endings.push_front(ending);
         }
         if self.is_home() {

@@ -4,7 +4,7 @@ use super::Direct;
 use super::forward::Subjects;
 use super::hearing::Emission;
 use super::interest::Place;
-use super::sessions::{Part, Sessions};
+use super::sessions::{Part, Sessions, TAKEN_OUT_AT_ONCE};
 use crate::access::{check_pattern, covers};
 use crate::engine::Engine;
 use crate::limits::{SUBJECT_BYTES_MAX, TOPIC_WORDS_MAX};
@@ -67,14 +67,19 @@ impl Listener {
         silent: Option<ConnectionId>,
         sessions: &Sessions,
     ) -> bool {
-        sessions.is_deaf(self.whose, subjects)
-            || silent == Some(self.id.connection)
-            || (!self.exceptions.is_empty()
-                && subjects.each().any(|subject| self.may_not_hear(subject)))
+        if silent == Some(self.id.connection) {
+            return true;
+        }
+        match sessions.ruling(self.whose, subjects) {
+            Some(is_deaf) => is_deaf,
+            None => !self.exceptions.is_empty() && self.may_not_hear(subjects),
+        }
     }
 
-    fn may_not_hear(&self, subject: &str) -> bool {
-        self.exceptions.iter().any(|exception| covers(exception, subject))
+    fn may_not_hear(&self, subjects: Subjects<'_>) -> bool {
+        let is_exception =
+            |subject: &str| self.exceptions.iter().any(|exception| covers(exception, subject));
+        subjects.each().any(is_exception)
     }
 
     /// Whether it has no policy of its own.
@@ -292,7 +297,7 @@ impl Engine {
         self.direct.sessions.leave(listeners);
     }
 
-    /// The end of a turn: takes out some listeners of sessions that have gone or, if there are none, judges
+    /// The end of a turn: takes out some listeners of sessions that have gone and, where they are few, judges
     /// some of those whose users' rights have changed.
     #[inline]
     pub(crate) fn settle_some_listeners<F: Effects>(&mut self, fx: &mut F) {
@@ -304,10 +309,9 @@ impl Engine {
     #[cold]
     #[inline(never)]
     fn settle_listeners<F: Effects>(&mut self, fx: &mut F) {
-        if !self.direct.sessions.are_leaving() {
-            return self.review_some_listeners(fx);
-        }
+        let mut count = 0;
         for Part { slots, is_homeless } in self.direct.sessions.next_leaving() {
+            count += slots.len() + 1;
             for slot in slots {
                 if is_homeless {
                     self.direct.listeners.remove(slot);
@@ -316,6 +320,9 @@ impl Engine {
                     self.forget_listener(slot, None, fx);
                 }
             }
+        }
+        if count < TAKEN_OUT_AT_ONCE && self.direct.sessions.reviews.are_under_way() {
+            self.review_some_listeners(fx);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Users' rights have changed: those who listen are judged anew, some a turn, however many they are.
-//! Until a user's listeners are judged, each message is: what is forbidden is heard by nobody at once.
+//! Until a user's listeners are judged, each message for them is: what is forbidden is heard by nobody from
+//! now on, and what is no longer forbidden is heard.
 
 use super::Direct;
 use super::forward::Subjects;
@@ -44,11 +45,14 @@ impl Reviews {
         !self.users.is_empty()
     }
 
-    /// Whether its user may not hear messages to these subjects any more.
-    pub(super) fn forbid(&self, member: &Member, subjects: Subjects<'_>) -> bool {
-        let Some(review) = self.of(member) else { return false };
-        let audible = review.audible.get(&member.vhost);
-        review.is_gone || audible.is_some_and(|audible| !audible.includes(|| subjects.each()))
+    /// Whether its user may not hear messages to these subjects, where its rights are reviewed.
+    pub(super) fn forbid(&self, member: &Member, subjects: Subjects<'_>) -> Option<bool> {
+        let review = self.of(member)?;
+        if review.is_gone {
+            return Some(true);
+        }
+        let audible = review.audible.get(&member.vhost)?;
+        Some(!audible.includes(|| subjects.each()))
     }
 
     /// Whether its listeners are to be judged.

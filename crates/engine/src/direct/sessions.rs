@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// As many listeners are taken out in one turn, or somewhat more.
-const TAKEN_OUT_AT_ONCE: usize = 500;
+pub(super) const TAKEN_OUT_AT_ONCE: usize = 500;
 
 /// Sessions that listen or have listened.
 #[derive(Debug, Default)]
@@ -82,16 +82,19 @@ impl Sessions {
         self.is_unsettled && self.present(whose).is_none()
     }
 
-    /// Whether one has gone, or may not hear messages to `subjects` by rights that its listeners were not
-    /// judged by yet.
+    /// Whether a listener hears nothing of messages to `subjects`, since its session has gone, or as its
+    /// user's rights are now; none: as it was found when it was last judged.
     #[inline]
-    pub(super) fn is_deaf(&self, whose: u32, subjects: Subjects<'_>) -> bool {
-        self.is_unsettled && self.may_not_hear(whose, subjects)
+    pub(super) fn ruling(&self, whose: u32, subjects: Subjects<'_>) -> Option<bool> {
+        if self.is_unsettled { self.rule(whose, subjects) } else { None }
     }
 
     #[cold]
-    fn may_not_hear(&self, whose: u32, subjects: Subjects<'_>) -> bool {
-        self.present(whose).is_none_or(|member| self.reviews.forbid(member, subjects))
+    fn rule(&self, whose: u32, subjects: Subjects<'_>) -> Option<bool> {
+        match self.present(whose) {
+            Some(member) => self.reviews.forbid(member, subjects),
+            None => Some(true),
+        }
     }
 
     /// One goes.

@@ -1,5 +1,6 @@
 //! What left its queue all at once, since that was purged or deleted: nobody sees it any more, and what it
-//! holds is given back a part at a time, however much it is. Knows not why it left.
+//! holds is given back a part at a time, however much it is. It counts for nothing from the beginning: what
+//! comes next has its room. Knows not why it left.
 //!
 //! A snapshot that is being taken has what left since it began as its queue had it. What left before is
 //! nobody's: its references end with this process.
@@ -98,7 +99,7 @@ impl Engine {
             let (queue, durable) = (first.queue, first.durable);
             if let Some(entry) = first.lane.take_any() {
                 self.snapshot_first(queue, &entry);
-                self.drop_entry(entry, fx);
+                self.release_entry(&entry, fx);
             } else if let Some(page) = first.lane.pages_mut().pop_front() {
                 self.drop_page(durable, &page, fx);
             } else {

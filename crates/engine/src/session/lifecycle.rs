@@ -75,7 +75,9 @@ impl Engine {
         // Without flow nothing is delivered to it while what it had goes back.
         session.flow = false;
         let subscriptions = session.subscriptions.clone();
-        self.let_go_of(transaction.unwrap_or_default().operations);
+        if let Some(transaction) = transaction {
+            self.let_go_of(transaction.operations);
+        }
         let queues = self.queues_of(slot);
         for subscription in subscriptions {
             self.end_subscription(now, subscription, fx);

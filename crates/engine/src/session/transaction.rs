@@ -7,9 +7,8 @@ use std::time::Duration;
 
 /// Operations that are allocated together, and let go of.
 const CHUNK: usize = 1024;
-/// The part of all that has ended that is let go of in a turn, beyond a chunk: it is never more than so
-/// many turns bring.
-const LET_GO_PART: usize = 16;
+/// Chunks that are let go of in a turn: some tenths of a millisecond.
+const LET_GO_AT_ONCE: usize = 4;
 
 /// Publishes and settles that wait, in order.
 #[derive(Debug, Default)]
@@ -66,7 +65,7 @@ impl Engine {
 
     /// Goes on with it.
     pub(crate) fn let_go_of_some(&mut self) {
-        let left = self.spent.len().saturating_sub(1 + self.spent.len() / LET_GO_PART);
+        let left = self.spent.len().saturating_sub(LET_GO_AT_ONCE);
         self.spent.truncate(left);
     }
 }

@@ -181,6 +181,12 @@ impl Engine {
     #[inline]
     pub(crate) fn drop_entry<F: Effects>(&mut self, entry: Entry, fx: &mut F) {
         self.resident -= entry.resident_cost();
+        self.release_entry(&entry, fx);
+    }
+
+    /// Gives back what an entry holds in the journal.
+    #[inline]
+    pub(crate) fn release_entry<F: Effects>(&mut self, entry: &Entry, fx: &mut F) {
         if entry.durable {
             fx.release(entry.position, 1);
         } else if entry.is_stored() {

@@ -204,6 +204,29 @@ fn rights_of_who_listens_to_much_hold_at_once_and_are_judged_over_some_turns() {
 }
 
 #[test]
+fn what_is_allowed_again_is_heard_at_once() {
+    let mut world = World::new();
+    world.client("c");
+    world.run("a narrow-listening ann - x.7");
+    for number in 0..3_000 {
+        world.act_on(&format!("c listen x.* of{number}"));
+    }
+    let mut hears = |change: &str| {
+        world.act_on(change);
+        world.fx.lines.clear();
+        world.act_on("b emit x.7 -");
+        world.fx.lines.iter().filter(|line| line.starts_with("c hears")).count()
+    };
+    assert_eq!(hears("a narrow-listening ann - x.7"), 0);
+    assert_eq!(hears("a narrow-listening ann - x.8"), 3_000);
+    assert_eq!(hears("a narrow-listening ann - x.7"), 0);
+    world.settle_down();
+    world.fx.lines.clear();
+    assert_eq!(world.run("b emit x.7 -"), ["nobody"]);
+    assert_eq!(world.run("b emit x.8 -").len(), 3_000);
+}
+
+#[test]
 fn who_comes_and_goes_while_rights_are_judged_is_judged_once() {
     let mut world = World::new();
     world.client("c");
