@@ -27,9 +27,14 @@ fn judge(
 ) -> Result<(), String> {
     // What was written before the oldest messages were taken out, or waited on the disk when others were
     // lost there, tells nothing of that: last words do, and the very last where they too may be taken out.
+    // One that is takes with it what it told of, and none that came with it tells of that again.
     let last = ear.heard.iter().filter_map(|(_, hear)| hear.message).next_back();
     let tells = |message| match laggard {
-        Laggard::DropOldest => Some(message) == last && hearing.is_last_word(message),
+        Laggard::DropOldest => {
+            Some(message) == last
+                && hearing.is_last_word(message)
+                && !misses_last_words(hearing, ear)
+        }
         Laggard::Spool => hearing.is_last_word(message),
         Laggard::DropNew | Laggard::Disconnect => true,
     };
@@ -85,6 +90,13 @@ fn expected<'h>(
         let is_known = said.processed.is_some() && ear.knows_before(said.at);
         is_known && ear.is_for(said.emit)
     })
+}
+
+/// Whether it may have missed some of the last words.
+fn misses_last_words(hearing: &Hearing<'_>, ear: &Ear<'_>) -> bool {
+    let heard: BTreeSet<_> = ear.heard.iter().filter_map(|(_, hear)| hear.message).collect();
+    let mut last_words = hearing.said.keys().filter(|message| hearing.is_last_word(**message));
+    last_words.any(|message| ear.is_for(hearing.said[message].emit) && !heard.contains(message))
 }
 
 /// How many it may have missed before the last message that it heard.

@@ -232,6 +232,9 @@ fn what_a_spool_lost_is_told_by_the_last_words() {
     let taken_out = |missed| history_of(oldest(), all(vec![listen(1), gap(), last(missed)]));
     kept_in(&taken_out(1));
     broken_in(check, "told of 0", &taken_out(0));
+    // It took what it told of with it.
+    let after_lost = vec![Event::CaughtUp, emit(3), emit(4), flushed(4), hear(1, 4)];
+    kept_in(&history_of(oldest(), all(vec![listen(1), gap(), after_lost])));
     // Where the disk does not fail, nobody misses anything.
     let sound = || Plan { spool: Spool::default(), ..spooling() };
     let told = || all(vec![listen(1), gap(), last(1)]);
