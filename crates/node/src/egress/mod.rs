@@ -52,8 +52,9 @@ pub(crate) enum Publisher {
 #[derive(Debug, Default)]
 pub(crate) struct Egress {
     pub(crate) outlet: Outlet,
-    /// What comes before the outlet's bytes.
-    pieces: VecDeque<Piece>,
+    /// What comes before the outlet's bytes. The row is small, since it moves when it grows: those of many
+    /// laggards that are sent the same grow in the same step.
+    pieces: VecDeque<Box<Piece>>,
     /// How much that is.
     pieces_bytes: usize,
     /// Bytes at the start of the first piece, or of `outlet.bytes`, that are already sent.
@@ -187,10 +188,11 @@ impl Egress {
         let room = if is_small { self.small_piece_bytes() } else { PIECE_CAPACITY };
         let bytes = std::mem::replace(&mut self.outlet.bytes, Vec::with_capacity(room));
         self.pieces_bytes += bytes.len();
-        self.pieces.push_back(match &mut self.droppable {
+        let piece = match &mut self.droppable {
             Some(droppable) => droppable.close(bytes),
             None => Piece::plain(bytes),
-        });
+        };
+        self.pieces.push_back(piece.into());
     }
 
     /// What is written becomes the last piece, and the large body that comes next belongs to it.
@@ -205,7 +207,7 @@ impl Egress {
         let bytes = if has_bytes { std::mem::take(&mut self.outlet.bytes) } else { Vec::new() };
         let piece = Piece::with_large(bytes, large);
         self.pieces_bytes += piece.left();
-        self.pieces.push_back(piece);
+        self.pieces.push_back(piece.into());
     }
 
     /// Frees the room of what is sent, now and then.
@@ -237,7 +239,7 @@ impl Egress {
             self.pieces.shrink_to(PIECES_KEPT);
         }
         if let (Some(droppable), Some(piece)) = (&mut self.droppable, &piece) {
-            droppable.first_left(piece, self.pieces.front_mut());
+            droppable.first_left(piece, self.pieces.front_mut().map(Box::as_mut));
         }
     }
 

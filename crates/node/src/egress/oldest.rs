@@ -86,8 +86,8 @@ impl Egress {
     /// Bytes of memory that the output has, and how many were copied within it since the beginning.
     #[cfg(test)]
     pub(crate) fn room_and_copied(&self) -> (usize, usize) {
-        let pieces: usize = self.pieces.iter().map(Piece::room).sum();
-        let row = self.pieces.capacity() * size_of::<Piece>();
+        let pieces: usize = self.pieces.iter().map(|it| size_of::<Piece>() + it.room()).sum();
+        let row = self.pieces.capacity() * size_of::<Box<Piece>>();
         let open = self.droppable.as_ref().map_or(0, |it| it.open.capacity());
         let copied = self.droppable.as_ref().map_or(0, |it| it.copied);
         (pieces + row + open + self.outlet.bytes.capacity(), copied)
@@ -117,7 +117,7 @@ impl Egress {
         let piece = droppable.close_large(&self.outlet.bytes, large, whose, untold);
         self.outlet.bytes.clear();
         self.pieces_bytes += piece.left();
-        self.pieces.push_back(piece);
+        self.pieces.push_back(piece.into());
     }
 
     /// A message of about so many bytes is going to be written that may be taken out again.
@@ -190,11 +190,11 @@ impl Egress {
         let Some(droppable) = &mut self.droppable else { return };
         let mut is_gone = self.pieces[at].len() == 0;
         if !is_gone && at > 0 {
-            let piece = std::mem::take(&mut self.pieces[at]);
+            let piece = std::mem::take(&mut *self.pieces[at]);
             let copied = self.pieces[at - 1].append(&piece, most);
             is_gone = copied.is_some();
             droppable.note_copied(copied.unwrap_or(0));
-            self.pieces[at] = piece;
+            *self.pieces[at] = piece;
         }
         if is_gone {
             self.pieces.remove(at);
