@@ -4,7 +4,7 @@ use super::Direct;
 use super::forward::Subjects;
 use super::hearing::Emission;
 use super::interest::Place;
-use super::sessions::{Part, Sessions, TAKEN_OUT_AT_ONCE};
+use super::sessions::{Part, Sessions};
 use crate::access::{check_pattern, covers};
 use crate::engine::Engine;
 use crate::limits::{SUBJECT_BYTES_MAX, TOPIC_WORDS_MAX};
@@ -309,9 +309,8 @@ impl Engine {
     #[cold]
     #[inline(never)]
     fn settle_listeners<F: Effects>(&mut self, fx: &mut F) {
-        let mut count = 0;
-        for Part { slots, is_homeless } in self.direct.sessions.next_leaving() {
-            count += slots.len() + 1;
+        let (parts, has_time) = self.direct.sessions.next_leaving();
+        for Part { slots, is_homeless } in parts {
             for slot in slots {
                 if is_homeless {
                     self.direct.listeners.remove(slot);
@@ -321,7 +320,7 @@ impl Engine {
                 }
             }
         }
-        if count < TAKEN_OUT_AT_ONCE && self.direct.sessions.reviews.are_under_way() {
+        if has_time && self.direct.sessions.reviews.are_under_way() {
             self.review_some_listeners(fx);
         }
     }

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// As many listeners are taken out in one turn, or somewhat more.
-pub(super) const TAKEN_OUT_AT_ONCE: usize = 500;
+const TAKEN_OUT_AT_ONCE: usize = 500;
 
 /// Sessions that listen or have listened.
 #[derive(Debug, Default)]
@@ -115,8 +115,9 @@ impl Sessions {
         self.reviews.vhost_left(vhost);
     }
 
-    /// Takes the next of those who are leaving, as many as go in one turn.
-    pub(super) fn next_leaving(&mut self) -> Vec<Part> {
+    /// Takes the next of those who are leaving, as many as go in one turn; says whether there is time
+    /// for more.
+    pub(super) fn next_leaving(&mut self) -> (Vec<Part>, bool) {
         let (mut parts, mut count) = (Vec::new(), 0);
         while count < TAKEN_OUT_AT_ONCE
             && let Some(part) = self.next_part()
@@ -126,7 +127,7 @@ impl Sessions {
             parts.push(part);
         }
         self.reconsider();
-        parts
+        (parts, count < TAKEN_OUT_AT_ONCE)
     }
 
     fn next_part(&mut self) -> Option<Part> {
