@@ -1,6 +1,6 @@
 //! One connection: its protocol session, and the input that the session could not use yet.
 
-use crate::outrun::FloodAtHome;
+use crate::outrun::HomeSaid;
 use crate::rate::Metered;
 use crate::session::AnySession;
 use crate::waiting::WaitsFor;
@@ -26,8 +26,8 @@ pub(crate) struct Connection {
     pub(crate) stores: bool,
     /// On another shard than home: it has asked home for something, and waits when home is behind.
     pub(crate) uses_home: bool,
-    /// What home last said of it, where that found it to flood others.
-    pub(crate) flood_at_home: Option<FloodAtHome>,
+    /// What home last said of it, where that found it to send too much.
+    pub(crate) home_said: HomeSaid,
     /// It put more into a queue than its consumers get, or floods others, and is not read from for a
     /// moment.
     pub(crate) is_slowed: bool,

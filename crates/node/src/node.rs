@@ -6,7 +6,7 @@ use crate::connection::Connection;
 use crate::deletions::Deletions;
 use crate::episodes::Episodes;
 use crate::options::Options;
-use crate::outrun::{Company, Slowed, Visit};
+use crate::outrun::{Company, HomeSaid, Slowed, Visit};
 use crate::places::Places;
 use crate::rate::Rates;
 use crate::recovery;
@@ -201,7 +201,7 @@ impl Node {
             ended: None,
             stores: false,
             uses_home: false,
-            flood_at_home: None,
+            home_said: HomeSaid::default(),
             is_slowed: false,
             last_slowed: None,
             is_resting: false,

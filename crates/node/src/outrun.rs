@@ -18,8 +18,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 const FLOOD_BYTES: usize = 16 << 10;
 /// How long after its input a connection is there for others.
 const COMPANY: Duration = Duration::from_millis(1);
-/// For how long what a connection sends is a flood after home has said that it was: home's word comes
-/// when more has been read.
+/// For how long what a connection sends is what home has said that it was, a flood or more than consumers
+/// get: home's word comes when more has been read.
 const HOME_SAID: Duration = Duration::from_millis(5);
 
 /// Who sends what somebody gets: those that a flood would disturb.
@@ -60,12 +60,28 @@ pub(crate) struct Visit {
     before: (u64, u64),
 }
 
-/// Home found what a connection of its broker's other shards sends to be a flood.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FloodAtHome {
-    said_at: Time,
-    /// It disturbs others there.
-    disturbs: bool,
+/// What home found a connection of its broker's other shards to send too much of, and when that was heard.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct HomeSaid {
+    /// A flood, and whether it disturbs others there.
+    flood: Option<(Time, bool)>,
+    /// More than consumers get.
+    outran: Option<Time>,
+}
+
+impl HomeSaid {
+    /// Whether home has just said that the connection floods, and if so whether it disturbs others there.
+    #[inline]
+    fn floods(&self, now: Time) -> Option<bool> {
+        let (said, disturbs) = self.flood?;
+        (now.since(said) < HOME_SAID).then_some(disturbs)
+    }
+
+    /// Whether home has just said that the connection outruns consumers.
+    #[inline]
+    fn outruns(&self, now: Time) -> bool {
+        self.outran.is_some_and(|said| now.since(said) < HOME_SAID)
+    }
 }
 
 /// Connections that are slowed down, and publishers that wait for somebody who is behind for a moment
@@ -135,7 +151,8 @@ impl Node {
         self.engine.wasted() - wasted > (self.engine.taken() - taken) / 2
     }
 
-    /// After `bytes` of input: slows the connection down if they are a flood's and others are there.
+    /// After `bytes` of input: slows the connection down if they are a flood's and others are there, or if
+    /// home has just said that it outruns consumers.
     /// What nobody gets may wait; without others, but for other floods, it is as fast as it can be.
     #[inline]
     pub(crate) fn slow_flood(
@@ -145,15 +162,24 @@ impl Node {
         bytes: usize,
         before: (u64, u64),
     ) {
-        let at_home = self.flood_at_home(now, id).filter(|_| bytes >= FLOOD_BYTES);
-        if at_home.is_none() && !self.is_flood(bytes, before) {
+        let (mut floods_home, mut outruns) = (None, false);
+        if bytes >= FLOOD_BYTES
+            && let Some(connection) = self.connections[id.0 as usize].as_ref()
+        {
+            floods_home = connection.home_said.floods(now);
+            outruns = connection.home_said.outruns(now);
+        }
+        if outruns {
+            self.slow_down(now, id, WaitsFor::Consumers);
+        }
+        if floods_home.is_none() && !self.is_flood(bytes, before) {
             self.company.heard_from(now, id);
-        } else if at_home.is_some_and(|it| it.disturbs) || self.company.is_there(now, id) {
+        } else if floods_home == Some(true) || self.company.is_there(now, id) {
             self.slow_down(now, id, WaitsFor::Flooded);
         }
     }
 
-    // ---- floods by way of home ----
+    // ---- by way of home ----
 
     /// Home: a guest asks for something in `bytes`.
     #[inline]
@@ -187,17 +213,17 @@ impl Node {
     /// Its shard: what the connection sent was a flood.
     pub(crate) fn flooded_home(&mut self, now: Time, id: ConnectionId, disturbs: bool) {
         let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
-        connection.flood_at_home = Some(FloodAtHome { said_at: now, disturbs });
+        connection.home_said.flood = Some((now, disturbs));
         if disturbs || self.company.is_there(now, id) {
             self.slow_down(now, id, WaitsFor::Flooded);
         }
     }
 
-    /// What home has said of the connection just now.
-    #[inline]
-    fn flood_at_home(&self, now: Time, id: ConnectionId) -> Option<FloodAtHome> {
-        let said = self.connections[id.0 as usize].as_ref()?.flood_at_home?;
-        (now.since(said.said_at) < HOME_SAID).then_some(said)
+    /// Its shard: what the connection sent was more than consumers get.
+    pub(crate) fn outran_at_home(&mut self, now: Time, id: ConnectionId) {
+        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        connection.home_said.outran = Some(now);
+        self.slow_down(now, id, WaitsFor::Consumers);
     }
 
     /// Lets those go on whose moment is over.

@@ -6,7 +6,6 @@ use crate::guest::Guest;
 use crate::node::Node;
 use crate::parcel::{Delivered, FromHome, SessionName, ToHome, Value, Word, body_of};
 use crate::shards::UNDERSTOOD;
-use crate::waiting::WaitsFor;
 use crate::world::World;
 use angarium_engine::{
     Annotations, Bytes, Call, ConnectionId, Deletion, Delivery, Effects, Heard, MessageView,
@@ -116,7 +115,7 @@ impl Node {
                 }
             }
             FromHome::Outrun(name) if self.was_here(name) => {
-                self.slow_down(now, name.id.connection, WaitsFor::Consumers);
+                self.outran_at_home(now, name.id.connection);
             }
             FromHome::Flood(name, disturbs) if self.was_here(name) => {
                 self.flooded_home(now, name.id.connection, disturbs);

@@ -2,6 +2,7 @@
 
 use super::broker::Broker;
 use super::host::Host;
+use crate::WaitsFor;
 use angarium_engine::{QueueDeclaration, QueueOptions, Request};
 use std::time::Duration;
 
@@ -162,4 +163,31 @@ fn a_flood_by_way_of_home_waits_before_home_has_said_so_again_and_no_longer_than
     send_much(&mut host, flood, "all");
     host.settle_down();
     assert!(host.wants_read(flood), "it floods no more");
+}
+
+#[test]
+fn who_outruns_consumers_at_home_waits_before_home_has_said_so_again_and_no_longer_than_it_does() {
+    let mut host = with_queues(2);
+    let (publisher, consumer) = (host.client_on(1), host.client_on(0));
+    host.consume(consumer, "one", 1);
+    send_much(&mut host, publisher, "one");
+    host.settle_down();
+    for _ in 0..3 {
+        host.wait(MOMENT);
+        assert!(host.wants_read(publisher));
+        send_much(&mut host, publisher, "one");
+        assert_eq!(
+            host.waits_for(publisher),
+            Some(WaitsFor::Consumers),
+            "home has not seen it yet"
+        );
+        host.settle_down();
+    }
+    host.wait(MOMENT);
+    host.publish(publisher, "one", b"message", false);
+    assert!(host.wants_read(publisher), "little may be anything");
+    host.settle_down();
+    host.wait(10 * MOMENT);
+    send_much(&mut host, publisher, "all");
+    assert!(host.wants_read(publisher), "it outruns nobody any more");
 }
