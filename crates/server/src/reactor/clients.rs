@@ -4,6 +4,7 @@ use super::connection::{Connection, Phase};
 use super::listeners::Kind;
 use super::mailbox::Letter;
 use super::moderation::Stream;
+use super::polling::Party;
 use super::shard::{CLIENT, Shard};
 use super::socket::{Offer, Received, Sent, Socket};
 use super::tls::{MayEncrypt, Tls};
@@ -359,7 +360,7 @@ impl Shard {
         };
         let is_encrypted = connection.tls.is_some();
         self.moderation.received(&mut connection.stream, count);
-        self.polling.heard(index);
+        self.polling.heard(Party::Client(index));
         self.watchdog.received = count;
         if handshake_ended {
             self.handshaken(index);
@@ -449,7 +450,7 @@ impl Shard {
                 self.node.sent(id, count);
                 let Some(connection) = self.clients.get(index) else { return false };
                 connection.stream.sent();
-                self.polling.sent(index);
+                self.polling.sent(Party::Client(index));
                 connection.is_full || count < offered
             }
             Sent::Full => false,

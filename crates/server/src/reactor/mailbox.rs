@@ -105,15 +105,21 @@ impl Inbox {
         self.first.take().or_else(|| self.letters.try_recv().ok())
     }
 
+    /// Whether a letter is there.
+    pub(crate) fn has_letter(&mut self) -> bool {
+        self.first = self.next();
+        self.first.is_some()
+    }
+
     /// Says that the shard is about to sleep; `false`: a letter is there, so it must not.
     pub(crate) fn fall_asleep(&mut self) -> bool {
         self.waker.is_asleep.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        self.first = self.next();
-        if self.first.is_some() {
+        let must_not = self.has_letter();
+        if must_not {
             self.wake_up();
         }
-        self.first.is_none()
+        !must_not
     }
 
     /// Says that it is awake.

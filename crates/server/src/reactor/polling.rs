@@ -1,11 +1,12 @@
-//! Polls for a moment before the shard sleeps, where the client that it has just sent something to is about
-//! to answer: to be woken takes longer than such an answer, on a virtual machine several times as long.
+//! Polls for a moment before the shard sleeps, where the client or the other shard that it has just sent
+//! something to is about to answer: to be woken takes longer than such an answer, on a virtual machine
+//! several times as long.
 //!
-//! That is so in a chain: one client is heard, one is sent to, and it is that one who is heard next, at
-//! once. Streams, crowds and clients that think are no such chain. Knows clients as slots, and nothing about
+//! That is so in a chain: one is heard, one is sent to, and it is that one who is heard next, at once.
+//! Streams, crowds and clients that think are no such chain. Knows clients as slots, and nothing about
 //! sockets; time is an argument.
 
-use angarium_engine::Time;
+use angarium_engine::{ShardId, Time};
 use std::time::Duration;
 
 /// How long the shard polls: longer than a client takes that waits for a message and sends one, and no more
@@ -18,21 +19,30 @@ const ANSWERS: u16 = 16;
 /// The same where polling is in vain, more than once in about fifty times: it takes as good as nothing then.
 const ANSWERS_MAX: u16 = 4096;
 
+/// With whom the shard speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Party {
+    /// The client in this slot.
+    Client(usize),
+    /// Another shard, for clients of its own.
+    Shard(ShardId),
+}
+
 /// Who was heard, or sent to, in one turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Whom {
     #[default]
     Nobody,
-    One(usize),
+    One(Party),
     Several,
 }
 
 impl Whom {
     #[inline]
-    fn and(self, slot: usize) -> Whom {
+    fn and(self, party: Party) -> Whom {
         match self {
-            Whom::Nobody => Whom::One(slot),
-            Whom::One(other) if other == slot => self,
+            Whom::Nobody => Whom::One(party),
+            Whom::One(other) if other == party => self,
             Whom::One(_) | Whom::Several => Whom::Several,
         }
     }
@@ -48,8 +58,9 @@ pub(super) struct Polling {
     last_turn: Time,
     /// Answers in a row.
     answers: u16,
-    /// How many it takes.
-    answers_needed: u16,
+    /// How many it takes to wait for a client, and for another shard: by way of one an answer takes longer.
+    clients_needed: u16,
+    shards_needed: u16,
 }
 
 impl Default for Polling {
@@ -60,22 +71,23 @@ impl Default for Polling {
             last_sent: Whom::Nobody,
             last_turn: Time::default(),
             answers: 0,
-            answers_needed: ANSWERS,
+            clients_needed: ANSWERS,
+            shards_needed: ANSWERS,
         }
     }
 }
 
 impl Polling {
-    /// Something came from the client in this slot.
+    /// Something came from it.
     #[inline]
-    pub(super) fn heard(&mut self, slot: usize) {
-        self.heard = self.heard.and(slot);
+    pub(super) fn heard(&mut self, party: Party) {
+        self.heard = self.heard.and(party);
     }
 
     /// Something was sent to it.
     #[inline]
-    pub(super) fn sent(&mut self, slot: usize) {
-        self.sent = self.sent.and(slot);
+    pub(super) fn sent(&mut self, party: Party) {
+        self.sent = self.sent.and(party);
     }
 
     /// Ends a turn that began at `now`.
@@ -88,7 +100,7 @@ impl Polling {
                 && now.since(self.last_turn) <= ANSWER_MAX;
             self.answers = if is_answer { self.answers.saturating_add(1) } else { 0 };
         }
-        // A turn for a timer or for another shard changes nothing.
+        // A turn for a timer changes nothing.
         if (heard, sent) != (Whom::Nobody, Whom::Nobody) {
             (self.last_sent, self.last_turn) = (sent, now);
         }
@@ -97,8 +109,12 @@ impl Polling {
     /// How long to poll before the next turn.
     #[inline]
     pub(super) fn span(&self) -> Option<Duration> {
-        let is_expected = self.answers >= self.answers_needed;
-        (is_expected && matches!(self.last_sent, Whom::One(_))).then_some(SPAN)
+        let needed = match self.last_sent {
+            Whom::One(Party::Client(_)) => self.clients_needed,
+            Whom::One(Party::Shard(_)) => self.shards_needed,
+            Whom::Nobody | Whom::Several => return None,
+        };
+        (self.answers >= needed).then_some(SPAN)
     }
 
     /// Polls for so long at most, by the time that `now` tells; says whether `look` has found something.
@@ -121,10 +137,12 @@ impl Polling {
     }
 
     fn learn(&mut self, found_in_time: bool) {
+        let is_shard = matches!(self.last_sent, Whom::One(Party::Shard(_)));
+        let needed = if is_shard { &mut self.shards_needed } else { &mut self.clients_needed };
         if found_in_time {
-            self.answers_needed -= (self.answers_needed / 64).max(1).min(self.answers_needed - 1);
+            *needed -= (*needed / 64).max(1).min(*needed - 1);
         } else {
-            self.answers_needed = (self.answers_needed * 2).min(ANSWERS_MAX);
+            *needed = (*needed * 2).min(ANSWERS_MAX);
             self.answers = 0;
         }
     }
@@ -132,12 +150,21 @@ impl Polling {
 
 #[cfg(test)]
 mod tests {
-    use super::{ANSWER_MAX, ANSWERS, ANSWERS_MAX, Polling, SPAN};
-    use angarium_engine::Time;
+    use super::{ANSWER_MAX, ANSWERS, ANSWERS_MAX, Party, Polling, SPAN};
+    use angarium_engine::{ShardId, Time};
     use std::cell::Cell;
     use std::time::Duration;
 
     const SOON: Duration = Duration::from_micros(20);
+    /// From here on numbers are other shards.
+    const SHARDS: usize = 100;
+
+    fn party(number: usize) -> Party {
+        match number.checked_sub(SHARDS) {
+            Some(shard) => Party::Shard(ShardId(u8::try_from(shard).unwrap())),
+            None => Party::Client(number),
+        }
+    }
 
     /// Turns, so far apart: who is heard in each, and who is sent to.
     fn play<'a>(
@@ -147,8 +174,8 @@ mod tests {
     ) {
         let mut now = polling.last_turn;
         for (heard, sent) in turns {
-            heard.iter().for_each(|slot| polling.heard(*slot));
-            sent.iter().for_each(|slot| polling.sent(*slot));
+            heard.iter().for_each(|number| polling.heard(party(*number)));
+            sent.iter().for_each(|number| polling.sent(party(*number)));
             now = now.plus(apart);
             polling.end_turn(now);
         }
@@ -186,9 +213,12 @@ mod tests {
         check(SOON, &[(&[1], &[2]), (&[2], &[1])], true);
         check(SOON, &[(&[1], &[1])], true);
         check(SOON, &[(&[1], &[2]), (&[2], &[3]), (&[3], &[1])], true);
-        // The answer to a client comes by way of another shard.
-        check(SOON, &[(&[1], &[]), (&[], &[1])], true);
         check(SOON, &[(&[1], &[2]), (&[], &[]), (&[2], &[1])], true);
+        // One who asks here, another who answers elsewhere: as either shard sees it.
+        check(SOON, &[(&[1], &[SHARDS]), (&[SHARDS], &[1])], true);
+        check(SOON, &[(&[SHARDS], &[2]), (&[2], &[SHARDS])], true);
+        // Home, where both are elsewhere.
+        check(SOON, &[(&[SHARDS], &[SHARDS + 1]), (&[SHARDS + 1], &[SHARDS])], true);
     }
 
     #[test]
@@ -199,6 +229,9 @@ mod tests {
         check(SOON, &[(&[1, 2], &[1, 2])], false);
         check(SOON, &[(&[1], &[2]), (&[1], &[2]), (&[2], &[1])], false);
         check(SOON, &[(&[1], &[])], false);
+        check(SOON, &[(&[1], &[SHARDS])], false);
+        check(SOON, &[(&[SHARDS], &[1])], false);
+        check(SOON, &[(&[1], &[SHARDS, SHARDS + 1]), (&[SHARDS], &[1])], false);
     }
 
     #[test]
@@ -221,6 +254,27 @@ mod tests {
         assert_eq!(polling.span(), None);
         ping_pong(&mut polling, 4);
         assert_eq!(polling.span(), Some(SPAN));
+    }
+
+    #[test]
+    fn that_other_shards_take_too_long_does_not_end_the_polling_for_clients() {
+        let mut polling = Polling::default();
+        let (mut for_client, mut for_shard) = (0, 0);
+        let (client, shard): (&[usize], &[usize]) = (&[1], &[SHARDS]);
+        for _ in 0..ANSWERS_MAX {
+            play(&mut polling, SOON, [(shard, client)]);
+            if polling.span().is_some() {
+                assert!(poll(&mut polling, SOON, Duration::ZERO));
+                for_client += 1;
+            }
+            play(&mut polling, SOON, [(client, shard)]);
+            if polling.span().is_some() {
+                assert!(!poll(&mut polling, 2 * SPAN, Duration::ZERO));
+                for_shard += 1;
+            }
+        }
+        assert!(for_client > ANSWERS_MAX * 9 / 10, "{for_client}");
+        assert!(for_shard < 10, "{for_shard}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::mailbox::{Inbox, Letter, Mailbox};
 use super::moderation::Moderation;
 use super::neighbours::Neighbours;
 use super::operators::Operators;
-use super::polling::Polling;
+use super::polling::{Party, Polling};
 use super::share::{SHARE_BYTES_MAX, Share};
 use super::watchdog::{Step, Watchdog};
 use super::wave;
@@ -262,15 +262,14 @@ impl Shard {
     fn wait(&mut self, events: &mut Vec<epoll::Event>) {
         events.clear();
         let is_busy = self.node.has_work() || self.node.has_dirty() || !self.bulky.is_empty();
+        if !is_busy && self.poll(events) {
+            return;
+        }
         let timeout = match (is_busy || !self.inbox.fall_asleep(), self.deadline()) {
             (true, _) => Some(Duration::ZERO),
             (false, None) => None,
             (false, Some(due)) => Some(due.since(self.clock.now())),
         };
-        if timeout != Some(Duration::ZERO) && self.poll(events) {
-            self.inbox.wake_up();
-            return;
-        }
         let timeout = timeout.map(|timeout| Timespec {
             tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(timeout.subsec_nanos()),
@@ -282,17 +281,21 @@ impl Shard {
         self.inbox.wake_up();
     }
 
-    /// Looks for events for a moment, where an answer is about to come; says whether there were any.
+    /// Looks for events and letters for a moment, where an answer is about to come; says whether there were
+    /// any. Other shards take it to be awake and need not wake it up.
     fn poll(&mut self, events: &mut Vec<epoll::Event>) -> bool {
         let Some(span) = self.polling.span() else { return false };
-        let (epoll, clock) = (&self.epoll, &self.clock);
+        if self.deadline().is_some_and(|due| due <= self.clock.now()) {
+            return false;
+        }
+        let Shard { epoll, clock, inbox, polling, .. } = self;
         let look = || {
             // Who is to answer may have been put on the same processor.
             std::thread::yield_now();
-            let found = epoll::wait(epoll, spare_capacity(events), Some(&NOW));
-            found.is_ok_and(|count| count > 0)
+            let found = epoll::wait(&*epoll, spare_capacity(events), Some(&NOW));
+            inbox.has_letter() || found.is_ok_and(|count| count > 0)
         };
-        self.polling.poll(span, look, || clock.now())
+        polling.poll(span, look, || clock.now())
     }
 
     fn deadline(&self) -> Option<Time> {
@@ -406,7 +409,10 @@ impl Shard {
                 self.node.read_done(self.now, done);
             }
             Letter::SpillDone(done) => self.node.spill_done(done),
-            Letter::Parcel(from, parcel) => self.node.arrived(self.now, from, parcel),
+            Letter::Parcel(from, parcel) => {
+                self.polling.heard(Party::Shard(from));
+                self.node.arrived(self.now, from, parcel);
+            }
             Letter::Client(fd, peer, tls) => self.take_client(fd, peer, tls),
             Letter::Task(task) | Letter::Question(task) => task(self),
         }
@@ -421,6 +427,7 @@ impl Shard {
     /// Sends other shards what there is for them.
     fn send_parcels(&mut self) {
         while let Some((to, parcel)) = self.node.next_parcel() {
+            self.polling.sent(Party::Shard(to));
             self.neighbours.send(to, Letter::Parcel(self.neighbours.here, parcel));
         }
     }
