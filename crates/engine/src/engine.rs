@@ -17,6 +17,7 @@ use crate::routing::QueueKey;
 use crate::session::transaction::Operation;
 use crate::session::{Connection, Session};
 use crate::slab::Slab;
+use crate::step::Step;
 use crate::subscription::Subscription;
 use crate::subscription::settling::Settlings;
 use crate::taking::Taking;
@@ -86,6 +87,7 @@ pub struct Engine {
     pub(crate) openings: u32,
     pub(crate) delays: Delays,
     pub(crate) direct: Direct,
+    pub(crate) step: Step,
 
     /// Queues to be served.
     pub(crate) dirty: Vec<u32>,
@@ -147,6 +149,7 @@ impl Engine {
     pub fn new(options: Options) -> Engine {
         let mut random = Random::new(options.seed);
         let direct = Direct::new(random.next());
+        let step = Step::new(options.limits.handed_at_once);
         let mut engine = Engine {
             options,
             access: Access::default(),
@@ -163,6 +166,7 @@ impl Engine {
             openings: 0,
             delays: Delays::default(),
             direct,
+            step,
             dirty: Vec::new(),
             drained: 0,
             unrecorded: Vec::new(),
@@ -350,11 +354,6 @@ impl Engine {
             return self.settle_at_home(session, settle, fx);
         }
         self.take_settle(now, session, settle, fx)
-    }
-    /// The host begins with something else, in which nobody else is served.
-    #[inline]
-    pub fn begin_step(&mut self) {
-        self.direct.handed = 0;
     }
     /// Hands a direct message to all who listen to its subject now, and to queues that catch it.
     /// Refused: no permission, too large.

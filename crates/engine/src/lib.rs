@@ -36,6 +36,7 @@ mod routing;
 mod session;
 mod slab;
 mod snapshot;
+mod step;
 mod subscription;
 mod table;
 mod taking;

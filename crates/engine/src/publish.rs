@@ -291,7 +291,7 @@ impl Engine {
         fx: &mut F,
     ) -> Taken {
         let mut taken = Taken::default();
-        self.direct.count_placed(targets.len());
+        self.step.count_placed(targets.len());
         let mut placements = std::mem::take(&mut self.placements);
         placements.clear();
         let mut refused = Vec::new();

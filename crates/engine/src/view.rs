@@ -122,14 +122,6 @@ impl Engine {
         self.counters.unheard + self.counters.unroutable + self.counters.let_go
     }
 
-    /// Whether so many messages were handed out or put into several queues since [`Engine::begin_step`], as
-    /// [`crate::limits::Limits`] counts them, that others are to get their turn.
-    #[inline]
-    #[must_use]
-    pub fn is_step_over(&self) -> bool {
-        self.direct.handed >= self.options.limits.handed_at_once
-    }
-
     /// Bytes of messages that all queues hold in memory, as [`crate::limits::Limits`] counts them.
     #[must_use]
     pub fn resident_bytes(&self) -> u64 {

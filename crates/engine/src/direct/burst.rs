@@ -88,9 +88,8 @@ impl Engine {
         // All that go to other shards are one more.
         let ways = leaf.all.len() + usize::from(!leaf.shards().is_empty());
         let messages = DELIVERIES_MAX.checked_div(ways)?.min(Burst::MESSAGES_MAX);
-        let limits = &self.options.limits;
-        let work = limits.handed_at_once.saturating_sub(self.direct.handed) / ways as u64;
-        let body_bytes_max = limits.body_bytes_max;
+        let work = self.step.left() / ways as u64;
+        let body_bytes_max = self.options.limits.body_bytes_max;
         // Nobody else's turn is put off where there is one way.
         let bytes = if ways == 1 { usize::MAX } else { BYTES_MAX };
         Some(BurstRoom { messages, bytes, work, body_bytes_max })
@@ -172,7 +171,7 @@ impl Engine {
         let offered = if hearing.heard > 0 { count } else { 0 };
         let offered = burst.hand_out(rest, numbers, (listeners, spent), hearing, fx).max(offered);
         let bytes: usize = burst.bodies.iter().map(|body| body.len()).sum();
-        self.direct.handed += leaf.all.len() as u64 * Hearing::look_bytes(count, bytes);
+        self.step.count_handed(leaf.all.len() as u64 * Hearing::look_bytes(count, bytes));
         (offered, leaf.shards())
     }
 

@@ -379,7 +379,7 @@ impl Engine {
         hearing: &Hearing,
         message: &MessageView<'_>,
     ) -> Reached {
-        self.direct.handed += hearing.bytes(message);
+        self.step.count_handed(hearing.bytes(message));
         self.counters.heard += hearing.heard;
         self.counters.missed += hearing.missed;
         hearing.reached()

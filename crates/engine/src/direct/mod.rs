@@ -30,9 +30,6 @@ pub(crate) use listen::Listeners;
 pub use news::Deletion;
 pub use streak::Streak;
 
-/// As so many bytes counts each further queue that a message goes to: a microsecond or so.
-const PLACED_BYTES: u64 = 4 << 10;
-
 /// What all virtual hosts share of direct messaging.
 #[derive(Debug)]
 pub(crate) struct Direct {
@@ -43,8 +40,6 @@ pub(crate) struct Direct {
     listened: u32,
     /// Messages there have been.
     emissions: u64,
-    /// What was handed out, or put into several queues, since the step began, as the limit on that counts.
-    pub(crate) handed: u64,
 
     // Kept between calls for their memory.
     leaves: Vec<u32>,
@@ -61,7 +56,6 @@ impl Direct {
             hasher: FixedState::with_seed(seed),
             listened: 0,
             emissions: 0,
-            handed: 0,
             leaves: Vec::new(),
             parts: Vec::new(),
             spent: Vec::new(),
@@ -78,13 +72,6 @@ impl Direct {
     /// A virtual host goes that no session is in any more.
     pub(crate) fn vhost_left(&mut self, vhost: u32) {
         self.sessions.vhost_left(vhost);
-    }
-
-    /// A message goes to so many queues. Those of a fanout are what takes long: one to a single queue is
-    /// bounded by what is read at once.
-    #[inline]
-    pub(crate) fn count_placed(&mut self, queues: usize) {
-        self.handed += queues.saturating_sub(1) as u64 * PLACED_BYTES;
     }
 
     /// Whether listeners have heard as many messages as they wanted, and are to be ended.
