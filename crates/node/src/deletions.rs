@@ -32,18 +32,12 @@ pub(crate) struct Deletions {
 /// All that use one.
 #[derive(Debug)]
 struct Ending {
-    deleted: Deleted,
+    deletion: Deletion<String>,
     /// The slot from which on connections were not looked at.
     next: u32,
     /// How many have ended since all were looked at last, and how often they were.
     ended: usize,
     rounds: usize,
-}
-
-#[derive(Debug)]
-enum Deleted {
-    User(String),
-    Vhost(String),
 }
 
 /// An operator's request.
@@ -55,22 +49,6 @@ pub(crate) struct Waiting {
     pub(crate) request: Request,
     /// Where connections may still end.
     shards: Shards,
-}
-
-impl Deleted {
-    fn by(deletion: Deletion<'_>) -> Deleted {
-        match deletion {
-            Deletion::User(name) => Deleted::User(name.to_owned()),
-            Deletion::Vhost(name) => Deleted::Vhost(name.to_owned()),
-        }
-    }
-
-    fn deletion(&self) -> Deletion<'_> {
-        match self {
-            Deleted::User(name) => Deletion::User(name),
-            Deleted::Vhost(name) => Deletion::Vhost(name),
-        }
-    }
 }
 
 impl Ending {
@@ -90,9 +68,9 @@ impl Deletions {
     }
 
     /// Ends connections for home.
-    pub(crate) fn begin(&mut self, deletion: Deletion<'_>) {
+    pub(crate) fn begin(&mut self, deletion: Deletion<&str>) {
         self.endings.push_back(Ending {
-            deleted: Deleted::by(deletion),
+            deletion: deletion.to_owned(),
             next: 1,
             ended: 0,
             rounds: 0,
@@ -111,7 +89,7 @@ impl Deletions {
 }
 
 /// What a request deletes that connections may use.
-fn deletion_of(request: &Request) -> Option<Deletion<'_>> {
+fn deletion_of(request: &Request) -> Option<Deletion<&str>> {
     match request {
         Request::DeleteVhost { name } => Some(Deletion::Vhost(name)),
         Request::DeleteUser { name } => Some(Deletion::User(name)),
@@ -147,7 +125,7 @@ impl Node {
     }
 
     /// Whether it is there, and the journal keeps that it is not.
-    fn can_delete(&self, deletion: Deletion<'_>) -> bool {
+    fn can_delete(&self, deletion: Deletion<&str>) -> bool {
         let is_there = match deletion {
             Deletion::Vhost(name) => self.engine.list_vhosts().any(|vhost| vhost.name == name),
             Deletion::User(name) => self.engine.list_users().any(|user| user.name == name),
@@ -160,14 +138,14 @@ impl Node {
     pub(crate) fn end_some_connections(&mut self, now: Time) {
         let Some(mut ending) = self.deletions.endings.pop_front() else { return };
         let mut left = ENDED_AT_ONCE;
-        let reason = ending.deleted.deletion().reason();
+        let reason = ending.deletion.borrowed().reason();
         for _ in 0..LOOKS_PER_TURN {
             if left == 0 || ending.next as usize >= self.connections.len() {
                 break;
             }
             let id = ConnectionId(ending.next);
             ending.next += 1;
-            left -= usize::from(self.end_if_included(now, id, ending.deleted.deletion(), &reason));
+            left -= usize::from(self.end_if_included(now, id, ending.deletion.borrowed(), &reason));
         }
         ending.ended += ENDED_AT_ONCE - left;
         if (ending.next as usize) < self.connections.len() || ending.begin_again() {
@@ -193,7 +171,7 @@ impl Node {
     }
 
     /// Ends all connections here that use what goes next, at once.
-    pub(crate) fn end_all(&mut self, now: Time, deletion: Deletion<'_>) {
+    pub(crate) fn end_all(&mut self, now: Time, deletion: Deletion<&str>) {
         let reason = deletion.reason();
         for id in self.slots() {
             self.end_if_included(now, id, deletion, &reason);
@@ -206,7 +184,7 @@ impl Node {
         &mut self,
         now: Time,
         id: ConnectionId,
-        deletion: Deletion<'_>,
+        deletion: Deletion<&str>,
         reason: &str,
     ) -> bool {
         if self.end_guest_if_included(now, id, deletion) {

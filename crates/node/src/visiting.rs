@@ -404,7 +404,7 @@ impl Node {
         &mut self,
         now: Time,
         slot: ConnectionId,
-        deletion: Deletion<'_>,
+        deletion: Deletion<&str>,
     ) -> bool {
         let Some(guest) = self.world.guest_mut(slot) else { return false };
         if guest.refusal.is_some() || !deletion.includes(&guest.user, &guest.vhost) {

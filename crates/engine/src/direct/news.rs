@@ -111,23 +111,32 @@ fn access(record: &Record<'_>) -> Vec<u8> {
 
 /// What is deleted, and whose connections end with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deletion<'a> {
+pub enum Deletion<Name> {
     /// A user.
-    User(&'a str),
+    User(Name),
     /// A virtual host.
-    Vhost(&'a str),
+    Vhost(Name),
 }
 
-impl<'a> Deletion<'a> {
+impl<'a> Deletion<&'a str> {
     /// What news tell to be deleted, if they do: before they are taken in, connections that use it have to
     /// end.
     #[must_use]
-    pub fn told_by(news: &'a [u8]) -> Option<Deletion<'a>> {
+    pub fn told_by(news: &'a [u8]) -> Option<Self> {
         let Some((&ACCESS, record)) = news.split_first() else { return None };
         match Record::parse(record) {
             Ok(Record::UserDeleted { name }) => Some(Deletion::User(name)),
             Ok(Record::VhostDeleted { name }) => Some(Deletion::Vhost(name)),
             _ => None,
+        }
+    }
+
+    /// The same with a name of its own.
+    #[must_use]
+    pub fn to_owned(self) -> Deletion<String> {
+        match self {
+            Deletion::User(name) => Deletion::User(name.to_owned()),
+            Deletion::Vhost(name) => Deletion::Vhost(name.to_owned()),
         }
     }
 
@@ -146,6 +155,17 @@ impl<'a> Deletion<'a> {
         match self {
             Deletion::User(name) => format!("user '{name}' was deleted"),
             Deletion::Vhost(name) => format!("virtual host '{name}' was deleted"),
+        }
+    }
+}
+
+impl Deletion<String> {
+    /// The same with the name borrowed.
+    #[must_use]
+    pub fn borrowed(&self) -> Deletion<&str> {
+        match self {
+            Deletion::User(name) => Deletion::User(name),
+            Deletion::Vhost(name) => Deletion::Vhost(name),
         }
     }
 }

@@ -115,7 +115,7 @@ pub(crate) enum Word<'a> {
     /// Nobody took a request that a connection of the receiver has emitted.
     Unheard { publisher: ConnectionId, subject: &'a str, reply: &'a str },
     /// Connections that use what is to be deleted end, whether or not it can be.
-    Ended(Deletion<'a>),
+    Ended(Deletion<&'a str>),
     /// A user whose rate is bounded has sent so much to the shard that says it, since it last did.
     Spent { user: &'a str, messages: u64, bytes: u64 },
     /// A connection of the sender asks for those of the receiver; its value says which. `serial` tells it
