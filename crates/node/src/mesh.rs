@@ -196,10 +196,16 @@ impl Mesh {
     }
 
     /// Sends some shards a message, or several of a streak with these payloads. Crowded where all of the
-    /// shards are behind, or want its publisher to wait.
-    pub(crate) fn forward(&mut self, to: Shards, forward: &Forward<'_>, bodies: &[&[u8]]) -> Heard {
+    /// shards are behind, or want its publisher to wait. Returns one of which that is so, too: of those
+    /// that are behind, one that wants it to wait rather than one with too much on its way for a moment.
+    pub(crate) fn forward(
+        &mut self,
+        to: Shards,
+        forward: &Forward<'_>,
+        bodies: &[&[u8]],
+    ) -> (Heard, Option<ShardId>) {
         debug_assert!(forward.streak != 0 || bodies.len() == 1, "a row is a streak's");
-        let mut heard = Heard::Crowded;
+        let (mut well, mut wanting, mut behind) = (None, None, None);
         // Another shard's publisher is not ours to wait.
         let publisher = forward.publisher.filter(|_| forward.origin == self.shard);
         if let Some(publisher) = publisher {
@@ -216,13 +222,19 @@ impl Mesh {
                 write_in_row(forward, bodies, &mut link.row, words)
             };
             link.underway += (bytes + link.parcel.carry(shared)) as u64;
-            let is_crowded = link.underway > direct_max
-                || publisher.is_some_and(|publisher| link.crowded.contains(&publisher));
-            if !is_crowded {
-                heard = Heard::Well;
-            }
+            let kind = if publisher.is_some_and(|publisher| link.crowded.contains(&publisher)) {
+                &mut wanting
+            } else if link.underway > direct_max {
+                &mut behind
+            } else {
+                &mut well
+            };
+            kind.get_or_insert(shard);
         }
-        heard
+        match well {
+            Some(_) => (Heard::Well, well),
+            None => (Heard::Crowded, wanting.or(behind)),
+        }
     }
 
     /// Sends home a message for queues.

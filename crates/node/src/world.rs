@@ -326,8 +326,8 @@ impl Effects for World {
     }
 
     fn forward_burst(&mut self, to: Shards, forward: &Forward<'_>, bodies: &[&[u8]]) -> Heard {
-        let heard = self.mesh.forward(to, forward, bodies);
-        let shard = to.into_iter().next().map(Hearer::Shard);
+        let (heard, shard) = self.mesh.forward(to, forward, bodies);
+        let shard = shard.map(Hearer::Shard);
         match heard {
             Heard::Crowded => self.crowded = shard,
             Heard::Well => self.hearer = shard.map(Into::into).unwrap_or_default(),

@@ -98,6 +98,35 @@ fn a_publisher_that_others_have_heard_waits_for_nobody_long() {
     }
 }
 
+/// One of those who hear a publisher is behind, on another shard than one who reads on: while too much is
+/// on its way to that one the publisher waits, and no longer.
+#[test]
+fn a_publisher_waits_for_the_one_of_two_shards_that_is_behind_no_longer_than_for_the_other() {
+    for (slow, quick) in [(1, 2), (2, 1)] {
+        let mut broker = Broker::new(3);
+        broker.connect("p", 0);
+        broker.play(&format!("slow@{slow}> SUB s 1"));
+        broker.play(&format!("quick@{quick}> SUB s 1"));
+        broker.set_deaf("slow", true);
+        let message = format!("PUB s 1000\r\n{}\r\n", "x".repeat(1000));
+        for _ in 0..EGRESS_BYTES_MAX / 1000 + 3 {
+            broker.say("p", &message);
+        }
+        assert!(broker.is_read("p"), "{slow} {quick}");
+        broker.holds = true;
+        let mut sent = 0;
+        while broker.is_read("p") && sent < 10_000 {
+            broker.send("p", &message);
+            sent += 1;
+        }
+        assert!(!broker.is_read("p"), "{slow} {quick}: too much is on its way");
+        broker.holds = false;
+        broker.turn();
+        broker.pass(Duration::from_millis(2));
+        assert!(broker.is_read("p"), "{slow} {quick}");
+    }
+}
+
 #[test]
 fn who_heard_a_publisher_is_not_taken_to_hear_the_next_one_in_its_place() {
     for shard in [0, 1] {
