@@ -196,8 +196,8 @@ impl Mesh {
     }
 
     /// Sends some shards a message, or several of a streak with these payloads. Crowded where all of the
-    /// shards are behind, or want its publisher to wait. Returns one of which that is so, too: of those
-    /// that are behind, one that wants it to wait rather than one with too much on its way for a moment.
+    /// shards are behind, or want its publisher to wait. Returns one of which that is so, too: rather one
+    /// with too much on its way, which it takes in a moment, than one that wants its publisher to wait.
     pub(crate) fn forward(
         &mut self,
         to: Shards,
@@ -233,7 +233,7 @@ impl Mesh {
         }
         match well {
             Some(_) => (Heard::Well, well),
-            None => (Heard::Crowded, wanting.or(behind)),
+            None => (Heard::Crowded, behind.or(wanting)),
         }
     }
 
