@@ -7,13 +7,28 @@ use crate::WaitsFor;
 use angarium_protocol::amqp091::codec::Method;
 use std::time::Duration;
 
+/// A message to those who listen to `s`.
+fn message() -> String {
+    format!("PUB s 1000\r\n{}\r\n", "x".repeat(1000))
+}
+
+/// A publisher on shard 0; on theirs, one who listens to `s` and does not read, and one who reads.
+fn slow_and_quick(shards: usize, slow: usize, (quick, subject): (usize, &str)) -> Broker {
+    let mut broker = Broker::new(shards);
+    broker.connect("p", 0);
+    broker.play(&format!("slow@{slow}> SUB s 1"));
+    broker.play(&format!("quick@{quick}> SUB {subject} 1"));
+    broker.set_deaf("slow", true);
+    broker
+}
+
 #[test]
 fn a_publisher_waits_for_those_on_another_shard_who_are_all_behind() {
     let mut broker = Broker::new(2);
     broker.connect("p", 0);
     broker.play("slow@1> SUB s 1");
     broker.set_deaf("slow", true);
-    let message = format!("PUB s 1000\r\n{}\r\n", "x".repeat(1000));
+    let message = message();
     let mut sent = 0;
     while broker.is_read("p") {
         broker.say("p", &message);
@@ -39,12 +54,8 @@ fn a_publisher_waits_for_those_on_another_shard_who_are_all_behind() {
 /// A publisher on shard 0 sends to one who is behind and then to one who is not, wherever they are: it
 /// waits for a moment at most. Without the latter it waits.
 fn check_wait(slow: usize, quick: usize) {
-    let mut broker = Broker::new(2);
-    broker.connect("p", 0);
-    broker.play(&format!("slow@{slow}> SUB s 1"));
-    broker.play(&format!("quick@{quick}> SUB q 1"));
-    broker.set_deaf("slow", true);
-    let message = format!("PUB s 1000\r\n{}\r\n", "x".repeat(1000));
+    let mut broker = slow_and_quick(2, slow, (quick, "q"));
+    let message = message();
     while broker.is_read("p") {
         broker.say("p", &message);
     }
@@ -72,12 +83,8 @@ fn a_publisher_that_others_hear_waits_for_nobody_long() {
 /// A publisher sends to one who reads on, and then to one who does not: it waits for a moment at most, the
 /// first time too.
 fn check_first_wait(slow: usize, quick: usize) {
-    let mut broker = Broker::new(3);
-    broker.connect("p", 0);
-    broker.play(&format!("slow@{slow}> SUB s 1"));
-    broker.play(&format!("quick@{quick}> SUB q 1"));
-    broker.set_deaf("slow", true);
-    let message = format!("PUB s 1000\r\n{}\r\n", "x".repeat(1000));
+    let mut broker = slow_and_quick(3, slow, (quick, "q"));
+    let message = message();
     broker.play("p> PUB q 1|x");
     let mut moments = 0;
     for _ in 0..3 * EGRESS_BYTES_MAX / 1000 {
@@ -101,12 +108,8 @@ fn a_publisher_that_others_have_heard_waits_for_nobody_long() {
 /// Two hear a publisher, each on a shard of its own. One does not read on, and too much is on its way to the
 /// other one, which has had some before or nothing yet: the publisher waits for that one alone.
 fn check_wait_of_two_shards(slow: usize, quick: usize, has_had_some: bool) {
-    let mut broker = Broker::new(3);
-    broker.connect("p", 0);
-    broker.play(&format!("slow@{slow}> SUB s 1"));
-    broker.play(&format!("quick@{quick}> SUB s 1"));
-    broker.set_deaf("slow", true);
-    let message = format!("PUB s 1000\r\n{}\r\n", "x".repeat(1000));
+    let mut broker = slow_and_quick(3, slow, (quick, "s"));
+    let message = message();
     if has_had_some {
         for _ in 0..EGRESS_BYTES_MAX / 1000 + 3 {
             broker.say("p", &message);
@@ -150,7 +153,7 @@ fn who_heard_a_publisher_is_not_taken_to_hear_the_next_one_in_its_place() {
         broker.disconnect("p");
         broker.connect("r", 0);
         broker.set_deaf("slow", true);
-        let message = format!("PUB s 1000\r\n{}\r\n", "x".repeat(1000));
+        let message = message();
         while broker.is_read("r") {
             broker.say("r", &message);
         }
@@ -167,7 +170,7 @@ fn that_one_is_to_wait_does_not_reach_the_next_one_in_its_place() {
         broker.connect("p", 0);
         broker.play("slow@1> SUB s 1");
         broker.set_deaf("slow", true);
-        let message = format!("PUB s 1000\r\n{}\r\n", "x".repeat(1000));
+        let message = message();
         broker.holds = true;
         for _ in 0..EGRESS_BYTES_MAX / 1000 + 3 {
             broker.send("p", &message);
@@ -196,7 +199,7 @@ fn a_publisher_goes_on_when_those_who_were_behind_have_gone() {
     broker.connect("p", 0);
     broker.play("slow@1> SUB s 1");
     broker.set_deaf("slow", true);
-    let message = format!("PUB s 1000\r\n{}\r\n", "x".repeat(1000));
+    let message = message();
     while broker.is_read("p") {
         broker.say("p", &message);
     }
