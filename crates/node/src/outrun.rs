@@ -152,8 +152,8 @@ impl Node {
     }
 
     /// After `bytes` of input: slows the connection down if they are a flood's and others are there, or if
-    /// home has just said that it outruns consumers.
-    /// What nobody gets may wait; without others, but for other floods, it is as fast as it can be.
+    /// home has just said that it outruns consumers. What nobody gets may wait; without others, but for
+    /// other floods, it is as fast as it can be.
     #[inline]
     pub(crate) fn slow_flood(
         &mut self,
@@ -162,16 +162,14 @@ impl Node {
         bytes: usize,
         before: (u64, u64),
     ) {
-        let (mut floods_home, mut outruns) = (None, false);
-        if bytes >= FLOOD_BYTES
-            && let Some(connection) = self.connections[id.0 as usize].as_ref()
-        {
-            floods_home = connection.home_said.floods(now);
-            outruns = connection.home_said.outruns(now);
-        }
-        if outruns {
+        let home_said = match &self.connections[id.0 as usize] {
+            Some(connection) if bytes >= FLOOD_BYTES => connection.home_said,
+            _ => HomeSaid::default(),
+        };
+        if home_said.outruns(now) {
             self.slow_down(now, id, WaitsFor::Consumers);
         }
+        let floods_home = home_said.floods(now);
         if floods_home.is_none() && !self.is_flood(bytes, before) {
             self.company.heard_from(now, id);
         } else if floods_home == Some(true) || self.company.is_there(now, id) {
