@@ -73,7 +73,8 @@ pub(crate) fn visit_properties(raw: &[u8], see: &mut dyn FnMut(Property<'_>) -> 
     if !reply.is_empty()
         && let Ok(reply) = str::from_utf8(reply)
     {
-        see(Property::ReplyTo(reply.strip_prefix(QUEUE_SUBJECT_PREFIX).unwrap_or(reply)));
+        let queue = reply.strip_prefix(QUEUE_SUBJECT_PREFIX).filter(|name| !name.is_empty());
+        see(Property::ReplyTo(queue.unwrap_or(reply)));
     }
     if block.is_empty() {
         return;

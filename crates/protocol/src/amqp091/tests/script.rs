@@ -1,7 +1,8 @@
 //! Methods as text and back, derived from the method table: `1 queue.declare queue=q durable=true`.
 //!
 //! Fields that are zero, false or empty are left out. A message's properties and body follow its
-//! method: `1 basic.publish routing_key=q | delivery_mode=2 "body"`.
+//! method: `1 basic.publish routing_key=q | delivery_mode=2 "body"`. In a table, `%`
+//! begins a value in octets: `%T000000006553f100` is a time.
 
 use crate::amqp091::codec::content::{ContentHeader, write_header};
 use crate::amqp091::codec::method::FieldType;
@@ -120,10 +121,20 @@ fn put_entries(text: &str, table: &mut TableWriter<'_>) {
             table.table(name, |inner| put_entries(value, inner));
         } else if value.starts_with('[') {
             table.texts(name, &parts(value));
+        } else if let Some(raw) = value.strip_prefix('%') {
+            put_short_str(table.out, name);
+            table.out.extend_from_slice(&raw_value(raw));
         } else {
             table.text(name, &unquoted(value));
         }
     }
+}
+
+/// A value of a type that has no form of its own here: the type's letter and its bytes in hexadecimal.
+fn raw_value(text: &str) -> Vec<u8> {
+    let (kind, digits) = text.split_at(1);
+    let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).expect("hexadecimal digits");
+    kind.bytes().chain((0..digits.len()).step_by(2).map(byte)).collect()
 }
 
 fn put_content(text: &str, channel: u16, frame_max: u32, out: &mut Vec<u8>) {

@@ -71,6 +71,49 @@ fn subjects_are_routing_keys_of_the_topic_exchange() {
 }
 
 #[test]
+fn routing_keys_that_are_no_subjects_are_heard_as_they_are() {
+    for (key, subject) in
+        [("orders..x", "orders.*.x"), ("orders.*", "orders.*"), ("orders.#", "*.*")]
+    {
+        check(&format!(
+            "> SUB {subject} 1
+             > SUB orders.eu 2
+             A> 1 basic.publish exchange=amq.topic routing_key={key} | \"x\"
+             < MSG {key} 1 1|x"
+        ));
+    }
+    check(
+        "> SUB > 1
+         A> 1 basic.publish exchange=amq.topic | \"x\"
+         A> 1 basic.publish exchange=amq.topic routing_key=a | \"x\"
+         < MSG a 1 1|x",
+    );
+}
+
+#[test]
+fn what_amqp_has_no_room_for_is_not_lost() {
+    let [fits, long] = [255, 256].map(|length| "s".repeat(length));
+    for (subject, reply, properties) in [
+        (&*fits, "", "delivery_mode=2"),
+        ("a", &*fits, &*format!("delivery_mode=2 reply_to={fits}")),
+        ("a", &*long, &*format!("headers={{Reply-To:{long}}} delivery_mode=2")),
+    ] {
+        check(&format!(
+            "{CATCH}
+             > PUB {subject} {reply} 1|x
+             A< 1 basic.deliver consumer_tag=c delivery_tag=1 exchange=amq.topic \
+             routing_key={subject} | {properties} \"x\""
+        ));
+    }
+    check(&format!(
+        "{CATCH}
+         > SUB > 1
+         > PUB {long} 1|x
+         < MSG {long} 1 1|x"
+    ));
+}
+
+#[test]
 fn nats_headers_are_amqp_properties_and_headers() {
     to_amqp(&["X: 1"], "headers={X:1} delivery_mode=2");
     to_amqp(&["X: 1", "Y: b", "X: 2"], "headers={X:[1,2],Y:b} delivery_mode=2");
@@ -176,6 +219,27 @@ fn amqp_properties_are_nats_headers() {
         "",
         &["a: text", "b: 12", "c: true", "d: x", "d: y", "e: {\"f\":1,\"g\":[\"z\"]}"],
     );
+}
+
+#[test]
+fn amqp_values_of_every_type_are_nats_text() {
+    for (value, text) in [
+        ("%x00000003ff0041", "ff0041"),
+        ("%S00000001ff", "ff"),
+        ("%V", ""),
+        ("%T000000006553f100", "1700000000"),
+        ("%t00", "false"),
+        ("%bff", "-1"),
+        ("%B80", "128"),
+        ("%l8000000000000000", "-9223372036854775808"),
+        ("%d3ff8000000000000", "1.5"),
+        ("%f40490fdb", "3.1415927410125732"),
+        ("%D0200000096", "1.5"),
+    ] {
+        to_nats(&format!("headers={{h:{value}}}"), "", &[&*format!("h: {text}")]);
+    }
+    // An array of a text and nothing.
+    to_nats("headers={h:%A0000000753000000017856}", "", &["h: x", "h: "]);
 }
 
 #[test]
@@ -331,12 +395,20 @@ fn amqp_asks_and_nats_answers() {
 
 #[test]
 fn a_queue_s_name_is_kept_on_the_way_through_nats() {
-    check(&format!(
-        "{CATCH}
-         > PUB a $QUEUE.replies 0|
-         A< 1 basic.deliver consumer_tag=c delivery_tag=1 exchange=amq.topic routing_key=a | \
-         delivery_mode=2 reply_to=replies \"\"",
-    ));
+    for (reply, address) in [
+        ("$QUEUE.replies", "replies"),
+        ("$QUEUE.a.b", "a.b"),
+        ("$QUEUE.", "$QUEUE."),
+        ("$QUEUE", "$QUEUE"),
+        ("a.*", "a.*"),
+    ] {
+        check(&format!(
+            "{CATCH}
+             > PUB a {reply} 0|
+             A< 1 basic.deliver consumer_tag=c delivery_tag=1 exchange=amq.topic routing_key=a | \
+             delivery_mode=2 reply_to={address} \"\"",
+        ));
+    }
 }
 
 #[test]
