@@ -24,6 +24,9 @@ const MARK: &[u8; 16] = b"-a-wave-is-here-";
 pub(super) const BODY_BYTES: usize = 100;
 /// What a protocol ends a message with is no longer than this; what it begins one with is.
 const END_BYTES_MAX: usize = 8;
+/// How long what comes gathers before it is read; a wave ends so much later at most. Woken for every message,
+/// we would take turns with the broker on its processors, which clients on machines of their own do not.
+const GATHER: Duration = Duration::from_micros(500);
 /// Between two waves.
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long there must be silence before nothing more comes.
@@ -120,6 +123,7 @@ impl<'a> Shore<'a> {
         self.published += 1;
         let mut moved = Instant::now();
         while missing > 0 && moved.elapsed() < drain && !interrupt::requested() {
+            thread::sleep(GATHER);
             self.look(drain.min(Duration::from_secs(1)))?;
             // A broker's pings are no sign that a message will come.
             if self.arrivals.len() > seen {
