@@ -261,9 +261,9 @@ settings! {
 
     /// How long a stop waits for clients to answer and for the disk.
     drain_timeout("drain-timeout"): Span = seconds(10), Now, between(seconds(0), DAY);
-    /// How long NATS clients that were told to go (INFO with `ldm`) may stay, to answer requests and to
-    /// connect elsewhere: a stop takes so long while any of them stay. `drain-timeout` ends it sooner.
-    /// A client that does not take what is unsent to it is waited for until then.
+    /// How long NATS clients may stay once they were told to go (INFO with `ldm`), to answer requests and
+    /// to connect elsewhere; a stop ends sooner where all have gone. A client that does not read what was
+    /// sent to it is waited for longer: until `drain-timeout`, which bounds the whole stop.
     nats_lame_duck("nats-lame-duck"): Span = Span(Duration::from_millis(500)), Restart,
         between(seconds(0), DAY);
     /// How much is logged, to standard error.
