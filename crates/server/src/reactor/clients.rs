@@ -1,22 +1,15 @@
-//! The shard's clients: taken in, read from, sent to, closed.
+//! The shard's clients: read from, sent to, closed.
 
 use super::connection::{Connection, Phase};
-use super::listeners::Kind;
-use super::mailbox::Letter;
-use super::moderation::Stream;
 use super::polling::Party;
 use super::shard::{CLIENT, Shard};
 use super::socket::{Offer, Received, Sent, Socket};
-use super::tls::{MayEncrypt, Tls};
 use angarium_engine::{ConnectionId, Time};
 use angarium_node::Node;
 use angarium_protocol::Peer;
 use rustix::event::epoll::{self, EventFlags};
-use rustls::ServerConfig;
 use std::collections::BTreeSet;
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a client that is done may take to end its side.
 const LINGER: Duration = Duration::from_secs(2);
@@ -24,9 +17,6 @@ const LINGER: Duration = Duration::from_secs(2);
 const LAST_OUTPUT: Duration = Duration::from_secs(10);
 /// What one client is sent in a turn, or somewhat more, where it takes that and there is more.
 const SENT_BYTES: usize = 256 << 10;
-
-/// The first byte of a TLS handshake (RFC 8446, 5.1: the record's type).
-const TLS_HANDSHAKE: u8 = 22;
 
 /// All clients, by slot.
 #[derive(Debug, Default)]
@@ -44,7 +34,7 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    fn insert(&mut self, connection: Connection) -> usize {
+    pub(super) fn insert(&mut self, connection: Connection) -> usize {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             u32::try_from(self.slots.len() - 1).expect("descriptors fit 32 bits")
@@ -56,7 +46,7 @@ impl Clients {
         slot as usize
     }
 
-    fn get(&mut self, index: usize) -> Option<&mut Connection> {
+    pub(super) fn get(&mut self, index: usize) -> Option<&mut Connection> {
         self.slots.get_mut(index)?.as_deref_mut()
     }
 
@@ -98,7 +88,7 @@ impl Clients {
         self.slots.get(index)?.as_ref()?.id()
     }
 
-    fn name(&mut self, index: usize, id: ConnectionId) {
+    pub(super) fn name(&mut self, index: usize, id: ConnectionId) {
         let at = id.0 as usize;
         if at >= self.by_id.len() {
             self.by_id.resize(at + 1, 0);
@@ -111,7 +101,7 @@ impl Clients {
         self.leaving.retain(|other| *other != id);
     }
 
-    fn set_deadline(&mut self, index: usize, deadline: Option<Time>) {
+    pub(super) fn set_deadline(&mut self, index: usize, deadline: Option<Time>) {
         let Some(connection) = self.slots[index].as_mut() else { return };
         let before = std::mem::replace(&mut connection.deadline, deadline);
         if let Some(before) = before {
@@ -132,7 +122,7 @@ impl Clients {
         self.deadlines.first().filter(|(due, _)| *due <= now).map(|(_, slot)| *slot as usize)
     }
 
-    fn remove(&mut self, index: usize) -> Option<Box<Connection>> {
+    pub(super) fn remove(&mut self, index: usize) -> Option<Box<Connection>> {
         self.set_deadline(index, None);
         let connection = self.slots[index].take()?;
         self.free.push(slot_of(index));
@@ -144,130 +134,7 @@ fn slot_of(index: usize) -> u32 {
     u32::try_from(index).expect("slots are numbered with 32 bits")
 }
 
-fn begin_tls(config: Arc<ServerConfig>) -> Option<Box<Tls>> {
-    match Tls::new(config) {
-        Ok(tls) => Some(Box::new(tls)),
-        Err(error) => {
-            tracing::error!(%error, "cannot begin TLS");
-            None
-        }
-    }
-}
-
 impl Shard {
-    /// At home, a client was accepted: it goes to the shard that has room for it.
-    pub(super) fn accepted(&mut self, fd: OwnedFd, peer: Peer, kind: Kind) {
-        if let Err(why) = self.neighbours.has_room(self.settings.connections_max) {
-            self.counters.refused += 1;
-            if let Some(held_back) = self.complaints.pass(Instant::now()) {
-                tracing::warn!(held_back, "refused a client: {why}");
-            }
-            if !matches!(kind, Kind::Tls) {
-                // It may have gone by now.
-                let _ = Socket::new(fd).send(&self.node.turned_away(self.now, &peer));
-            }
-            return;
-        }
-        let Some(tls) = self.may_encrypt(kind) else { return };
-        match self.neighbours.place(peer.protocol) {
-            shard if shard == self.neighbours.here => self.take_client(fd, peer, tls),
-            shard => self.neighbours.send(shard, Letter::Client(fd, peer, tls)),
-        }
-    }
-
-    /// Whether a client of that kind begins TLS; none: it has to, and there is nothing to begin it with.
-    fn may_encrypt(&mut self, kind: Kind) -> Option<MayEncrypt> {
-        let certificates = self.certificates.as_mut();
-        let config = || certificates.map(|certificates| certificates.config(Instant::now()));
-        match kind {
-            Kind::Tcp | Kind::Unix => Some(MayEncrypt::Never),
-            Kind::Tls => config().map(MayEncrypt::AtOnce),
-            Kind::MaybeTls => Some(config().map_or(MayEncrypt::Never, MayEncrypt::Greeted)),
-        }
-    }
-
-    /// A client is this shard's.
-    pub(super) fn take_client(&mut self, fd: OwnedFd, peer: Peer, may_encrypt: MayEncrypt) {
-        let (tls, may_begin_tls) = match may_encrypt {
-            MayEncrypt::Never => (None, None),
-            MayEncrypt::Greeted(config) => (None, Some(config)),
-            MayEncrypt::AtOnce(config) => match begin_tls(config) {
-                Some(tls) => (Some(tls), None),
-                None => return self.neighbours.left(),
-            },
-        };
-        if !self.is_serving() {
-            return self.neighbours.left();
-        }
-        let is_plain = tls.is_none();
-        let connection = Connection {
-            socket: Socket::new(fd),
-            tls,
-            may_begin_tls,
-            tells_tls: false,
-            phase: Phase::Handshaking(Box::new(peer)),
-            watched: Some(EventFlags::IN),
-            is_full: false,
-            is_waiting: false,
-            deadline: Some(self.now.plus(self.settings.handshake_timeout.0)),
-            stream: Stream::default(),
-        };
-        let index = self.clients.insert(connection);
-        let connection = self.clients.get(index).expect("just inserted");
-        let data = epoll::EventData::new_u64(CLIENT | index as u64);
-        if let Err(error) = epoll::add(&self.epoll, &connection.socket, data, EventFlags::IN) {
-            tracing::error!(%error, "cannot watch a connection");
-            self.clients.remove(index);
-            self.neighbours.left();
-            return;
-        }
-        if is_plain {
-            self.handshaken(index);
-        }
-    }
-
-    /// The first that a client sends who may begin TLS now: says whether it does.
-    fn look_for_tls(&mut self, index: usize) {
-        let Some(connection) = self.clients.get(index) else { return };
-        if connection.may_begin_tls.is_none() {
-            return;
-        }
-        let Some(first) = connection.socket.peek() else { return };
-        let config = connection.may_begin_tls.take();
-        if first == TLS_HANDSHAKE {
-            connection.tls = config.and_then(begin_tls);
-            connection.tells_tls = connection.tls.is_some();
-        }
-    }
-
-    /// Tells the node that a client's transport has become encrypted.
-    fn tell_tls(&mut self, index: usize) {
-        let Some(connection) = self.clients.get(index) else { return };
-        let (true, Some(tls), Phase::Open(id)) =
-            (connection.tells_tls, &connection.tls, &connection.phase)
-        else {
-            return;
-        };
-        if tls.is_handshaking() {
-            return;
-        }
-        self.node.encrypted(*id, tls.certificate_name());
-        connection.tells_tls = false;
-    }
-
-    /// The transport stands: the node takes the client over.
-    fn handshaken(&mut self, index: usize) {
-        let Some(connection) = self.clients.get(index) else { return };
-        let Phase::Handshaking(peer) = &mut connection.phase else { return };
-        let mut peer = std::mem::take(&mut **peer);
-        peer.certificate_name = connection.tls.as_ref().and_then(|tls| tls.certificate_name());
-        let id = self.node.connected(self.now, peer);
-        connection.phase = Phase::Open(id);
-        self.log_client(id, "connected");
-        self.clients.set_deadline(index, None);
-        self.clients.name(index, id);
-    }
-
     /// epoll says that a client's socket can be read or written.
     pub(super) fn client_ready(&mut self, index: usize, flags: EventFlags) {
         let Some(connection) = self.clients.get(index) else { return };
@@ -314,13 +181,7 @@ impl Shard {
                 self.share.received(count);
                 self.received(index, count);
             }
-            Err(error) => {
-                if let Phase::Handshaking(peer) = &connection.phase {
-                    tracing::info!(peer = ?peer.address, %error, "TLS handshake failed");
-                    self.counters.handshakes_failed += 1;
-                }
-                self.drop_client(index);
-            }
+            Err(error) => self.tls_failed(index, &error),
         }
     }
 
@@ -469,12 +330,20 @@ impl Shard {
             }
             return;
         }
-        self.log_client(id, "connection ends");
+        self.linger(index);
+    }
+
+    /// Has said all to a client, and reads on for a while: behind what is closed unread, its kernel would
+    /// throw away what was said last.
+    pub(super) fn linger(&mut self, index: usize) {
         let Some(connection) = self.clients.get(index) else { return };
-        connection.end_output();
-        connection.phase = Phase::Lingering;
-        self.node.disconnected(self.now, id);
-        self.clients.unname(id);
+        let id = connection.id();
+        connection.end();
+        if let Some(id) = id {
+            self.log_client(id, "connection ends");
+            self.node.disconnected(self.now, id);
+            self.clients.unname(id);
+        }
         self.clients.set_deadline(index, Some(self.now.plus(LINGER)));
         self.watch(index);
     }
@@ -545,7 +414,7 @@ impl Shard {
     }
 
     /// Says what became of a client, and which one it is.
-    fn log_client(&self, id: ConnectionId, what: &str) {
+    pub(super) fn log_client(&self, id: ConnectionId, what: &str) {
         if !tracing::enabled!(tracing::Level::DEBUG) {
             return;
         }

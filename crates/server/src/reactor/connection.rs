@@ -115,11 +115,13 @@ impl Connection {
         };
     }
 
-    /// Ends the outgoing half in order.
-    pub(crate) fn end_output(&mut self) {
-        if let Some(tls) = &mut self.tls {
+    /// Ends the outgoing half in order. What still comes is of no interest, nor is what it says.
+    pub(crate) fn end(&mut self) {
+        if let Some(mut tls) = self.tls.take() {
             tls.end_output(&self.socket);
         }
         self.socket.end_output();
+        self.may_begin_tls = None;
+        self.phase = Phase::Lingering;
     }
 }

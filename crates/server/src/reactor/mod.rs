@@ -5,6 +5,7 @@
 //! blocks in epoll alone: disk and password hashing have threads of their own, whose results come by
 //! mailbox.
 
+mod arrivals;
 mod certificates;
 mod clients;
 mod clock;

@@ -2,9 +2,13 @@ package main
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"math/big"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,6 +31,7 @@ var lifeCases = []testCase{
 	{name: "tls begins after info", needs: "BROKER_TEST_NATS_TLS_PORT", body: tlsAfterInfo},
 	{name: "tls begins before info", needs: "BROKER_TEST_NATS_TLS_PORT", body: tlsFirst},
 	{name: "a broker of another authority is not trusted", needs: "BROKER_TEST_NATS_TLS_PORT", body: untrusted},
+	{name: "a client of another authority is told so", needs: "BROKER_TEST_NATS_TLS_PORT", body: stranger},
 }
 
 func serverInfo(w *world) error {
@@ -236,6 +241,35 @@ func tlsFirst(w *world) error {
 		return err
 	}
 	return roundTrip(w, client)
+}
+
+// stranger shows a certificate that it has signed itself.
+func stranger(w *world) error {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return err
+	}
+	about := x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, &about, &about, public, private)
+	if err != nil {
+		return err
+	}
+	certificate := tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}
+	show := func(options *nats.Options) error {
+		// Among Certificates it would be shown to those alone who say that they trust its authority.
+		options.TLSConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return &certificate, nil
+		}
+		return nil
+	}
+	// What the broker says must not be lost, whatever the client has sent by then.
+	for range 20 {
+		_, err := w.connectTo("tls://"+address(), authority(), show)
+		if err == nil || !strings.Contains(err.Error(), "certificate") {
+			return fmt.Errorf("told: %v", err)
+		}
+	}
+	return nil
 }
 
 func untrusted(w *world) error {
