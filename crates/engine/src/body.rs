@@ -2,9 +2,9 @@
 //! all; and how one is gathered that arrives in parts.
 
 use crate::Content;
+use crate::elsewhere::drop_elsewhere;
 use crate::engine::Engine;
 use bytes::Bytes;
-use std::sync::OnceLock;
 
 /// There is room for so much of a body from the beginning and, once so much has arrived, for all that is
 /// announced: to move what has come, again and again, would take longer than all else. Until it arrives it
@@ -13,22 +13,6 @@ const TRUSTED_BYTES: usize = 256 << 10;
 
 /// To give so much memory back to the system takes its time: a millisecond for 10 MB or so.
 const FREED_ELSEWHERE_BYTES: usize = 4 << 20;
-
-/// Who frees what is large.
-static FREES: OnceLock<fn(Box<dyn Send>)> = OnceLock::new();
-
-/// Has large buffers handed to `free` when nobody has them any more, to be dropped on another thread; the
-/// first such call counts. Without it they are dropped where they are.
-pub fn free_large_with(free: fn(Box<dyn Send>)) {
-    let _ = FREES.set(free);
-}
-
-/// Drops what takes long to drop, on another thread where the host has one for that.
-pub fn drop_elsewhere(what: impl Send + 'static) {
-    if let Some(free) = FREES.get() {
-        free(Box::new(what));
-    }
-}
 
 /// Where one message is copied for many, so much in all is a long step: they share one copy.
 const COPIES_BYTES_MAX: usize = 256 << 10;
@@ -123,7 +107,7 @@ impl Drop for GatheredBody {
     }
 }
 
-/// What a buffer has, to be shared. Where it is large it is freed elsewhere ([`free_large_with`]).
+/// What a buffer has, to be shared. Where it is large it is freed elsewhere ([`drop_elsewhere`]).
 pub fn share<T: AsRef<[u8]> + Send + 'static>(buffer: T) -> Bytes {
     Bytes::from_owner(Freed::new(buffer))
 }
@@ -146,10 +130,8 @@ impl<T: AsRef<[u8]> + Send + 'static> AsRef<[u8]> for Freed<T> {
 impl<T: AsRef<[u8]> + Send + 'static> Drop for Freed<T> {
     fn drop(&mut self) {
         let Some(buffer) = self.0.take() else { return };
-        if buffer.as_ref().len() >= FREED_ELSEWHERE_BYTES
-            && let Some(free) = FREES.get()
-        {
-            free(Box::new(buffer));
+        if buffer.as_ref().len() >= FREED_ELSEWHERE_BYTES {
+            drop_elsewhere(buffer);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Control requests: checked against permissions, carried out, answered.
 
 use crate::access::PermissionView;
-use crate::body::drop_elsewhere;
 use crate::direct::Interest;
+use crate::elsewhere::drop_elsewhere;
 use crate::engine::Engine;
 use crate::limits::check_name;
 use crate::publish::INBOX_PREFIX;
@@ -179,8 +179,7 @@ impl Engine {
         let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
         match &mut session.transaction {
             Some(transaction) => {
-                let Transaction { operations, .. } = std::mem::take(&mut **transaction);
-                self.let_go_of(operations);
+                **transaction = Transaction::default();
                 Ok(Reply::Done)
             }
             None => {

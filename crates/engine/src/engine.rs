@@ -14,7 +14,6 @@ use crate::queue::paging::Loading;
 use crate::random::Random;
 use crate::record::Requeued;
 use crate::routing::QueueKey;
-use crate::session::transaction::Operation;
 use crate::session::{Connection, Session};
 use crate::slab::Slab;
 use crate::step::Step;
@@ -106,8 +105,6 @@ pub struct Engine {
     pub(crate) next_settling: u64,
     /// What was purged or deleted and is not given back yet.
     pub(crate) departures: Departures,
-    /// What transactions that have ended held back.
-    pub(crate) spent: Vec<Vec<Operation>>,
     /// A snapshot that is written over several turns.
     pub(crate) taking: Option<Box<Taking>>,
     /// What durable messages are marked with that it has, or that came since it began: all of them, where
@@ -176,7 +173,6 @@ impl Engine {
             settling: Settlings::new(),
             next_settling: 0,
             departures: Departures::default(),
-            spent: Vec::new(),
             taking: None,
             mark: false,
             timers: Timers::default(),
@@ -460,7 +456,6 @@ impl Engine {
             || !self.starting.is_empty()
             || !self.settling.is_empty()
             || !self.departures.is_empty()
-            || !self.spent.is_empty()
             || self.direct.has_work()
     }
     /// Whether [`Engine::dispatch`] still has to settle what clients have asked it to.

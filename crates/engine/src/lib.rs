@@ -17,6 +17,7 @@ mod counters;
 mod delay;
 mod direct;
 mod effect;
+mod elsewhere;
 mod engine;
 #[cfg(test)]
 mod invariants;
@@ -53,7 +54,7 @@ mod tests;
 
 pub use access::overlap as subjects_overlap;
 pub use away::Call;
-pub use body::{GatheredBody, drop_elsewhere, free_large_with, share};
+pub use body::{GatheredBody, share};
 pub use bytes::Bytes;
 pub use counters::Counters;
 pub use direct::{
@@ -61,6 +62,7 @@ pub use direct::{
     is_answer_address,
 };
 pub use effect::{Confirm, Delivery, Effects, Heard, Load, LoadId, Loaded, Lost, Returned};
+pub use elsewhere::{drop_elsewhere, drop_elsewhere_with};
 pub use engine::{Engine, Options, StorageState};
 pub use message::{Annotations, Content, Death, DeathReason, Format, MessageView, ReadHeaders};
 pub use names::{ConnectionId, Position, SessionId, ShardId, Shards};

@@ -292,6 +292,10 @@ impl Engine {
     ) -> Taken {
         let mut taken = Taken::default();
         self.step.count_placed(targets.len());
+        if !self.departures.is_empty() {
+            // What has left is never more for what comes: a message, and that it was the last of its lane.
+            self.give_back_some(2 * targets.len(), fx);
+        }
         let mut placements = std::mem::take(&mut self.placements);
         placements.clear();
         let mut refused = Vec::new();

@@ -1,30 +1,37 @@
-//! Gives freed memory back to the operating system, on a thread of its own (decision 0015). Knows nothing of
-//! what it was used for.
+//! Drops what takes long to drop, and gives freed memory back to the operating system, on a thread of its own
+//! (decision 0015). Knows nothing of what it was used for.
 
 use std::sync::OnceLock;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 /// The allocator gives memory back a second after it was freed, on the thread that next comes by: on this
 /// one, as long as it comes by more often.
 const INTERVAL: Duration = Duration::from_millis(750);
 
-/// Takes what is so large that it is given back as soon as it is freed (decision 0017).
-static LARGE: OnceLock<Sender<Box<dyn Send>>> = OnceLock::new();
+/// What may wait to be dropped, in pieces: a shard that brings more drops it itself, so that no client's
+/// haste makes it more.
+const WAITING_MAX: usize = 64;
+
+/// Takes what is to be dropped there, such as large bodies (decision 0017).
+static WAITING: OnceLock<SyncSender<Box<dyn Send>>> = OnceLock::new();
 
 /// Starts the thread, which ends with the process.
 pub(crate) fn start() -> Result<(), String> {
-    let (sender, receiver) = channel::<Box<dyn Send>>();
+    let (sender, receiver) = sync_channel::<Box<dyn Send>>(WAITING_MAX);
     let run = move || {
         let mut next = Instant::now() + INTERVAL;
         loop {
-            match receiver.recv_timeout(next.saturating_duration_since(Instant::now())) {
-                Ok(large) => drop(large),
-                Err(RecvTimeoutError::Timeout) => {
-                    give_back();
-                    next = Instant::now() + INTERVAL;
-                }
+            let left = next.saturating_duration_since(Instant::now());
+            match receiver.recv_timeout(left) {
+                Ok(what) => drop(what),
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
+            }
+            // Also where there is always something to drop.
+            if left.is_zero() {
+                give_back();
+                next = Instant::now() + INTERVAL;
             }
         }
     };
@@ -32,15 +39,15 @@ pub(crate) fn start() -> Result<(), String> {
         .name("memory".into())
         .spawn(run)
         .map_err(|error| format!("cannot start a thread: {error}"))?;
-    let _ = LARGE.set(sender);
-    angarium_engine::free_large_with(free);
+    let _ = WAITING.set(sender);
+    angarium_engine::drop_elsewhere_with(take);
     Ok(())
 }
 
-/// Frees something on that thread. Where it cannot be sent there, it is dropped here.
-fn free(large: Box<dyn Send>) {
-    if let Some(sender) = LARGE.get() {
-        let _ = sender.send(large);
+/// Drops something on that thread. Where it cannot be sent there, it is dropped here.
+fn take(what: Box<dyn Send>) {
+    if let Some(sender) = WAITING.get() {
+        let _ = sender.try_send(what);
     }
 }
 

@@ -4,7 +4,7 @@ use super::Direct;
 use super::forward::Subjects;
 use super::hearing::Emission;
 use super::interest::Place;
-use super::sessions::{Part, Sessions};
+use super::sessions::{Part, Sessions, TAKEN_OUT_AT_ONCE};
 use crate::access::{check_pattern, covers};
 use crate::engine::Engine;
 use crate::limits::{SUBJECT_BYTES_MAX, TOPIC_WORDS_MAX};
@@ -195,6 +195,12 @@ impl Engine {
             self.access.listening.begin(user);
         }
         self.tell_listening(Some(id.connection), vhost, place, true, fx);
+        // Those who have gone are never more for it: of as many as came, each counts twice at most.
+        if self.direct.listened.is_multiple_of(TAKEN_OUT_AT_ONCE as u32 / 2)
+            && self.direct.sessions.are_leaving()
+        {
+            self.take_out_some_listeners(fx);
+        }
         Ok(())
     }
 
@@ -309,6 +315,15 @@ impl Engine {
     #[cold]
     #[inline(never)]
     fn settle_listeners<F: Effects>(&mut self, fx: &mut F) {
+        let has_time = self.take_out_some_listeners(fx);
+        if has_time && self.direct.sessions.reviews.are_under_way() {
+            self.review_some_listeners(fx);
+        }
+    }
+
+    /// Takes out some listeners of sessions that have gone; says whether there is time for more.
+    #[cold]
+    fn take_out_some_listeners<F: Effects>(&mut self, fx: &mut F) -> bool {
         let (parts, has_time) = self.direct.sessions.next_leaving();
         for Part { slots, is_homeless } in parts {
             for slot in slots {
@@ -320,9 +335,7 @@ impl Engine {
                 }
             }
         }
-        if has_time && self.direct.sessions.reviews.are_under_way() {
-            self.review_some_listeners(fx);
-        }
+        has_time
     }
 
     /// `by`: who waits for the other shards to know.

@@ -9,8 +9,8 @@ use crate::slab::Slab;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// As many listeners are taken out in one turn, or somewhat more.
-const TAKEN_OUT_AT_ONCE: usize = 500;
+/// As many listeners are taken out at once, or somewhat more.
+pub(super) const TAKEN_OUT_AT_ONCE: usize = 500;
 
 /// Sessions that listen or have listened.
 #[derive(Debug, Default)]
@@ -115,8 +115,7 @@ impl Sessions {
         self.reviews.vhost_left(vhost);
     }
 
-    /// Takes the next of those who are leaving, as many as go in one turn; says whether there is time
-    /// for more.
+    /// Takes the next of those who are leaving, as many as go at once; says whether there is time for more.
     pub(super) fn next_leaving(&mut self) -> (Vec<Part>, bool) {
         let (mut parts, mut count) = (Vec::new(), 0);
         while count < TAKEN_OUT_AT_ONCE

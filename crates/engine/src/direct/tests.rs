@@ -344,6 +344,22 @@ fn a_session_that_ends_with_many_listeners_hears_nothing_more() {
 }
 
 #[test]
+fn those_who_come_and_go_again_and_again_do_not_pile_up() {
+    let mut world = World::new();
+    for round in 0..20 {
+        for number in 0..3_000 {
+            world.act_on(&format!("a listen x.{number} {number}"));
+        }
+        world.act_on("a disconnect");
+        world.engine.dispatch(world.now, &mut world.fx);
+        let listening = world.engine.direct.listeners.len();
+        assert!(listening <= 3_100, "{listening} after round {round}");
+    }
+    world.settle_down();
+    assert_eq!(world.engine.direct.listeners.len(), 0);
+}
+
+#[test]
 fn what_is_left_of_many_listeners_goes_with_their_virtual_host() {
     let mut world = World::new();
     world.run("d create-vhost v");

@@ -90,11 +90,11 @@ impl Departures {
 }
 
 impl Engine {
-    /// Gives back some of what has left.
+    /// Gives back some of what has left: so many messages.
     #[cold]
     #[inline(never)]
-    pub(crate) fn give_back_some<F: Effects>(&mut self, fx: &mut F) {
-        for _ in 0..self.options.limits.given_back_at_once {
+    pub(crate) fn give_back_some<F: Effects>(&mut self, most: usize, fx: &mut F) {
+        for _ in 0..most {
             let Some(first) = self.departures.lanes.front_mut() else { return };
             let (queue, durable) = (first.queue, first.durable);
             if let Some(entry) = first.lane.take_any() {
@@ -111,7 +111,7 @@ impl Engine {
     /// Gives all of it back, where nobody is kept waiting.
     pub(crate) fn give_all_back<F: Effects>(&mut self, fx: &mut F) {
         while !self.departures.is_empty() {
-            self.give_back_some(fx);
+            self.give_back_some(self.options.limits.given_back_at_once, fx);
         }
     }
 }

@@ -62,7 +62,6 @@ impl Engine {
         };
         let Transaction { operations, .. } = std::mem::take(transaction);
         if self.storage != StorageState::Ready && operations.iter().any(needs_storage) {
-            self.let_go_of(operations);
             let text = "the journal cannot store the transaction's messages";
             return Some(Err(Refusal::new(RefusalKind::StorageUnavailable, text)));
         }
@@ -87,7 +86,6 @@ impl Engine {
         }
         let settled = self.record_settled_durably(fx);
         self.in_group = false;
-        self.let_go_of(operations);
         self.run_overdue(now, fx);
         let session = self.sessions.get_mut(slot).expect("commits close no session");
         debug_assert_eq!(session.id, id);

@@ -71,13 +71,10 @@ impl Engine {
     pub(crate) fn close_session<F: Effects>(&mut self, now: Time, id: SessionId, fx: &mut F) {
         let Some(slot) = self.session_slot(id) else { return };
         let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
-        let transaction = session.transaction.take();
+        session.transaction = None;
         // Without flow nothing is delivered to it while what it had goes back.
         session.flow = false;
         let subscriptions = session.subscriptions.clone();
-        if let Some(transaction) = transaction {
-            self.let_go_of(transaction.operations);
-        }
         let queues = self.queues_of(slot);
         for subscription in subscriptions {
             self.end_subscription(now, subscription, fx);

@@ -1,14 +1,14 @@
-//! What a transaction holds back until it is committed, and letting go of it afterwards.
+//! What a transaction holds back until it is committed.
 
-use crate::engine::Engine;
+use crate::elsewhere::drop_elsewhere;
 use crate::{Content, Format, Outcome, Publish, Settle};
 use bytes::Bytes;
 use std::time::Duration;
 
-/// Operations that are allocated together, and let go of.
+/// Operations that are allocated together.
 const CHUNK: usize = 1024;
-/// Chunks that are let go of in a turn: some tenths of a millisecond.
-const LET_GO_AT_ONCE: usize = 4;
+/// So many chunks are dropped in some tenths of a millisecond: more take long.
+const DROPPED_AT_ONCE: usize = 4;
 
 /// Publishes and settles that wait, in order.
 #[derive(Debug, Default)]
@@ -55,18 +55,11 @@ impl Operations {
     }
 }
 
-impl Engine {
-    /// A transaction has ended, however it did. Where it held much, that is freed over the next turns.
-    pub(crate) fn let_go_of(&mut self, operations: Operations) {
-        if operations.chunks.len() > 1 {
-            self.spent.extend(operations.chunks);
+impl Drop for Operations {
+    fn drop(&mut self) {
+        if self.chunks.len() > DROPPED_AT_ONCE {
+            drop_elsewhere(std::mem::take(&mut self.chunks));
         }
-    }
-
-    /// Goes on with it.
-    pub(crate) fn let_go_of_some(&mut self) {
-        let left = self.spent.len().saturating_sub(LET_GO_AT_ONCE);
-        self.spent.truncate(left);
     }
 }
 

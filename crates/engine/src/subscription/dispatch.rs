@@ -36,10 +36,7 @@ impl Engine {
             self.settle_some(now, fx);
         }
         if !self.departures.is_empty() {
-            self.give_back_some(fx);
-        }
-        if !self.spent.is_empty() {
-            self.let_go_of_some();
+            self.give_back_some(self.options.limits.given_back_at_once, fx);
         }
         self.settle_some_listeners(fx);
         let mut dirty = std::mem::take(&mut self.dirty);
