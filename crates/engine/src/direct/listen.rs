@@ -137,18 +137,7 @@ impl Engine {
         fx: &mut F,
     ) -> Result<(), Refusal> {
         let slot = self.session_slot(id).ok_or_else(|| Engine::no_session(id))?;
-        check_pattern(listen.subject)?;
-        let words = listen.subject.split('.').count();
-        if words > TOPIC_WORDS_MAX {
-            let text = format!("a subject of {words} words has more than {TOPIC_WORDS_MAX}");
-            return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
-        }
-        if listen.group.unwrap_or_default().len().max(listen.name.len()) > SUBJECT_BYTES_MAX {
-            let text = format!(
-                "the names of a listener and of a group have at most {SUBJECT_BYTES_MAX} bytes"
-            );
-            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
-        }
+        check_listen(&listen)?;
         let exceptions = self.may_listen(id, listen.subject)?.into();
         let hash = self.direct.hasher.hash_one(listen.name);
         let session = self.sessions.get(slot).expect("a session's slot is in use");
@@ -350,6 +339,23 @@ impl Engine {
             moved.place = listener.place;
         }
     }
+}
+
+/// Whether its subject and names can be used. Refused: what is wrong with them.
+fn check_listen(listen: &Listen<'_>) -> Result<(), Refusal> {
+    check_pattern(listen.subject)?;
+    let words = listen.subject.split('.').count();
+    if words > TOPIC_WORDS_MAX {
+        let text = format!("a subject of {words} words has more than {TOPIC_WORDS_MAX}");
+        return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
+    }
+    if listen.group.unwrap_or_default().len().max(listen.name.len()) > SUBJECT_BYTES_MAX {
+        let text = format!(
+            "the names of a listener and of a group have at most {SUBJECT_BYTES_MAX} bytes"
+        );
+        return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+    }
+    Ok(())
 }
 
 /// A connection's user; the host's own connections have none.

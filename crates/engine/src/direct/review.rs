@@ -36,8 +36,9 @@ struct Review {
     until: (u64, u32),
     /// What the user may hear now, by the slot of the virtual host.
     audible: BTreeMap<u32, Audible>,
-    /// The user is deleted, and may hear nothing.
-    is_gone: bool,
+    /// In all others: nothing, where it was deleted since the review began. None: as its listeners were
+    /// found when they were last judged.
+    elsewhere: Option<Audible>,
 }
 
 impl Reviews {
@@ -48,10 +49,7 @@ impl Reviews {
     /// Whether its user may not hear messages to these subjects, where its rights are reviewed.
     pub(super) fn forbid(&self, member: &Member, subjects: Subjects<'_>) -> Option<bool> {
         let review = self.of(member)?;
-        if review.is_gone {
-            return Some(true);
-        }
-        let audible = review.audible.get(&member.vhost)?;
+        let audible = review.audible.get(&member.vhost).or(review.elsewhere.as_ref())?;
         Some(!audible.includes(|| subjects.each()))
     }
 
@@ -70,13 +68,15 @@ impl Reviews {
         let review = self.users.entry(user.to_owned()).or_insert_with(|| Review {
             until,
             audible: BTreeMap::new(),
-            is_gone: false,
+            elsewhere: None,
         });
         review.until = until;
-        review.is_gone = changed.is_none();
         match changed {
             Some((vhost, audible)) => drop(review.audible.insert(vhost, audible)),
-            None => review.audible.clear(),
+            None => {
+                review.audible.clear();
+                review.elsewhere = Some(Audible::Nothing);
+            }
         }
     }
 

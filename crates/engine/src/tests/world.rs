@@ -480,6 +480,7 @@ fn access_request(word: &str, words: &Words<'_>) -> Request {
         },
         "permit" => {
             let (user, configure, write, read) = (text(1), text(2), text(3), text(4));
+            let vhost = words.value("vhost").map_or(vhost, str::to_owned);
             Request::SetPermissions { user, vhost, configure, write, read }
         }
         "narrow" => {

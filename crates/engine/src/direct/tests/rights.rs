@@ -227,6 +227,23 @@ fn what_is_allowed_again_is_heard_at_once() {
 }
 
 #[test]
+fn who_was_deleted_hears_nothing_whatever_one_of_that_name_may_elsewhere() {
+    let mut world = World::new();
+    world.client("c");
+    world.run("a create-vhost v");
+    for number in 0..3_000 {
+        world.act_on(&format!("c listen x.{number} of{number}"));
+    }
+    for line in ["a delete-user ann", "a user ann hash", "a permit ann .* .* .* vhost=v"] {
+        world.act_on(line);
+        assert!(world.engine.has_work(), "not all of it is done at once");
+        world.fx.lines.clear();
+        world.act_on("b emit x.2999 -");
+        assert_eq!(world.fx.lines, ["nobody"], "{line}");
+    }
+}
+
+#[test]
 fn who_comes_and_goes_while_rights_are_judged_is_judged_once() {
     let mut world = World::new();
     world.client("c");
