@@ -46,7 +46,7 @@ pub(crate) struct Waiting {
     /// The slot that it is asked in, and the virtual host.
     pub(crate) id: ConnectionId,
     pub(crate) asked_in: String,
-    pub(crate) request: Request,
+    pub(crate) deletion: Deletion<String>,
     /// Where connections may still end.
     shards: Shards,
 }
@@ -120,7 +120,8 @@ impl Node {
         self.deletions.begin(deletion);
         let shards = Shards::one(self.options.shard).and(self.world.mesh.others());
         let asked_in = asked_in.to_owned();
-        self.deletions.waiting.push_back(Waiting { id, asked_in, request, shards });
+        let deletion = deletion.to_owned();
+        self.deletions.waiting.push_back(Waiting { id, asked_in, deletion, shards });
         Ok(None)
     }
 
@@ -160,13 +161,17 @@ impl Node {
 
     /// A shard has ended all connections for the oldest request.
     pub(crate) fn ended_at(&mut self, now: Time, shard: ShardId) {
-        let Some(Waiting { id, asked_in, request, .. }) = self.deletions.ended_at(shard) else {
+        let Some(Waiting { id, asked_in, deletion, .. }) = self.deletions.ended_at(shard) else {
             return;
         };
         // Other shards end those that have come meanwhile when they hear that it is done.
-        if let Some(deletion) = deletion_of(&request).filter(|it| self.can_delete(*it)) {
-            self.end_all(now, deletion);
+        if self.can_delete(deletion.borrowed()) {
+            self.end_all(now, deletion.borrowed());
         }
+        let request = match deletion {
+            Deletion::User(name) => Request::DeleteUser { name },
+            Deletion::Vhost(name) => Request::DeleteVhost { name },
+        };
         self.ask_as_operator(now, id, &asked_in, request);
     }
 
@@ -216,15 +221,14 @@ mod tests {
             let shards = (0..*count).fold(Shards::NONE, |all, shard| {
                 all.and(Shards::one(ShardId(u8::try_from(shard).unwrap())))
             });
-            let request = Request::DeleteUser { name: number.to_string() };
+            let deletion = Deletion::User(number.to_string());
             let (id, asked_in) = (ConnectionId(1), String::new());
-            deletions.waiting.push_back(Waiting { id, asked_in, request, shards });
+            deletions.waiting.push_back(Waiting { id, asked_in, deletion, shards });
         }
         for &(shard, expected) in steps {
-            let request = deletions.ended_at(ShardId(shard)).map(|waiting| waiting.request);
-            let found = request.as_ref().and_then(deletion_of);
-            let name = expected.map(|number| number.to_string());
-            assert_eq!(found, name.as_deref().map(Deletion::User), "{requests:?} {steps:?}");
+            let found = deletions.ended_at(ShardId(shard)).map(|waiting| waiting.deletion);
+            let expected = expected.map(|number| Deletion::User(number.to_string()));
+            assert_eq!(found, expected, "{requests:?} {steps:?}");
         }
     }
 

@@ -102,16 +102,10 @@ impl World {
         let whose = Whose { session: delivery.session.number, tag: delivery.tag };
         let egress = &mut self.egress[slot];
         let unsent = egress.unsent();
-        if delivery.message.shared.is_some() {
-            egress.prepare_large();
-            self.touch(id).deliver(delivery);
-            self.egress[slot].written_large(whose, delivery.missed);
-        } else {
-            egress.prepare_droppable(about_bytes(delivery));
-            let start = egress.outlet.bytes.len();
-            self.touch(id).deliver(delivery);
-            self.egress[slot].written_droppable(start, whose, delivery.missed);
-        }
+        let has_large = delivery.message.shared.is_some();
+        let start = egress.prepare_droppable(about_bytes(delivery), has_large);
+        self.touch(id).deliver(delivery);
+        self.egress[slot].written_droppable(start, whose, delivery.missed);
         self.has_written(id, unsent)
     }
 

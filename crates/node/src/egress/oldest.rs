@@ -42,15 +42,8 @@ impl Droppable {
         piece
     }
 
-    /// A message with a large body becomes a piece of its own.
-    fn close_large(
-        &mut self,
-        head: &[u8],
-        large: Box<LargeBody>,
-        whose: Whose,
-        untold: u64,
-    ) -> Piece {
-        self.open.push(Message { start: 0, bytes: head.len(), whose, untold });
+    /// What is being written becomes a piece, with a large body behind it.
+    fn close_large(&mut self, head: &[u8], large: Box<LargeBody>) -> Piece {
         let piece = Piece::marked_large(head, large, self.open.close());
         self.note_copied(head.len());
         self.marks_bytes += piece.marks_len();
@@ -99,47 +92,34 @@ impl Egress {
         self.unsent() + droppable.map_or(0, |it| it.marks_bytes + it.open.len())
     }
 
-    /// A message with a large body is going to be written that may be taken out again.
-    pub(crate) fn prepare_large(&mut self) {
-        self.droppable.get_or_insert_default();
-        if !self.outlet.bytes.is_empty() {
-            self.end_piece();
-        }
-    }
-
-    /// What was written since is that message, up to its body: it lies in a piece of its own, and its body is
-    /// not copied.
-    pub(crate) fn written_large(&mut self, whose: Whose, untold: u64) {
-        let Some(large) = self.outlet.large.take() else {
-            return self.written_droppable(0, whose, untold);
-        };
-        let droppable = self.droppable.get_or_insert_default();
-        let piece = droppable.close_large(&self.outlet.bytes, large, whose, untold);
-        self.outlet.bytes.clear();
-        self.pieces_bytes += piece.left();
-        self.pieces.push_back(piece.into());
-    }
-
-    /// A message of about so many bytes is going to be written that may be taken out again.
-    pub(crate) fn prepare_droppable(&mut self, bytes: usize) {
+    /// A message is going to be written that may be taken out again: of about so many bytes, or with a large
+    /// body, which lies in a piece of its own. Returns where it begins.
+    pub(crate) fn prepare_droppable(&mut self, bytes: usize, has_large: bool) -> usize {
         self.droppable.get_or_insert_default();
         let most = self.small_piece_bytes();
         let written = self.outlet.bytes.len();
-        if written > 0 && written + bytes > most {
+        if written > 0 && (has_large || written + bytes > most) {
             self.end_piece();
         }
         let room = most.max(bytes);
-        if self.outlet.bytes.is_empty() && self.outlet.bytes.capacity() < room {
+        if !has_large && self.outlet.bytes.is_empty() && self.outlet.bytes.capacity() < room {
             self.outlet.bytes = Vec::with_capacity(room);
         }
+        self.outlet.bytes.len()
     }
 
-    /// What was written from `start` on is a message that may be taken out again, and with it what it tells
-    /// of.
+    /// What was written from `start` on is that message, up to its body where that is large, and with it what
+    /// it tells of.
     pub(crate) fn written_droppable(&mut self, start: usize, whose: Whose, untold: u64) {
         let bytes = self.outlet.bytes.len() - start;
         let droppable = self.droppable.get_or_insert_default();
         droppable.open.push(Message { start, bytes, whose, untold });
+        if let Some(large) = self.outlet.large.take() {
+            let piece = droppable.close_large(&self.outlet.bytes, large);
+            self.outlet.bytes.clear();
+            self.pieces_bytes += piece.left();
+            self.pieces.push_back(piece.into());
+        }
     }
 
     /// Takes the oldest of those out, those of whole pieces, until less is held than may be unsent or none is

@@ -230,17 +230,14 @@ impl Output {
         let untold = if tag.is_none() { self.next % 3 } else { 0 };
         let whose = Whose { session: 1, tag: tag.unwrap_or(self.next.into()) };
         let message = message(self.next, bytes);
+        let start = egress.prepare_droppable(bytes, is_large);
         if is_large {
-            egress.prepare_large();
             egress.outlet.bytes.extend(&message[..MESSAGE_MIN]);
             egress.outlet.large = Some(large(&message));
-            egress.written_large(whose, untold.into());
         } else {
-            egress.prepare_droppable(bytes);
-            let start = egress.outlet.bytes.len();
             egress.outlet.bytes.extend(message);
-            egress.written_droppable(start, whose, untold.into());
         }
+        egress.written_droppable(start, whose, untold.into());
         self.droppable.insert(self.next);
         self.next += 1;
         true

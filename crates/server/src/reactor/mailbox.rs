@@ -29,8 +29,6 @@ pub(crate) enum Letter {
     Client(OwnedFd, Peer, MayEncrypt),
     /// Something to be done on the shard's own thread.
     Task(Box<dyn FnOnce(&mut Shard) + Send>),
-    /// The same, and whoever asks may ask for more as soon as it is answered.
-    Question(Box<dyn FnOnce(&mut Shard) + Send>),
 }
 
 /// Sends letters to a shard.
@@ -91,10 +89,10 @@ impl Mailbox {
         task: impl FnOnce(&mut Shard) -> T + Send + 'static,
     ) -> Result<T, Gone> {
         let (sender, receiver) = tokio::sync::oneshot::channel();
-        self.send(Letter::Question(Box::new(move |shard| {
+        self.tell(move |shard| {
             // Nobody waits for the result any more where this fails.
             let _ = sender.send(task(shard));
-        })))?;
+        })?;
         receiver.await.map_err(|_| Gone)
     }
 }

@@ -379,12 +379,12 @@ impl Shard {
         let mut weight = 0;
         // Whatever else comes in the meantime is for the next turn, and so is what comes after a full
         // parcel of another shard's, which may go to as many listeners as what is read from a client, or
-        // after a question: who asks for rows of a long listing has the next one here at once.
+        // after a task: who asks for rows of a long listing has the next one here at once.
         for at in 0..LETTERS_PER_TURN {
             let Some(letter) = self.inbox.next() else { return at > 0 };
             weight += match &letter {
                 Letter::Parcel(_, parcel) => parcel.weight(),
-                Letter::Question(_) => PARCEL_BYTES,
+                Letter::Task(_) => PARCEL_BYTES,
                 _ => 0,
             };
             self.open_letter(letter);
@@ -414,7 +414,7 @@ impl Shard {
                 self.node.arrived(self.now, from, parcel);
             }
             Letter::Client(fd, peer, tls) => self.take_client(fd, peer, tls),
-            Letter::Task(task) | Letter::Question(task) => task(self),
+            Letter::Task(task) => task(self),
         }
     }
 
