@@ -293,7 +293,7 @@ impl Engine {
         let mut taken = Taken::default();
         self.step.count_placed(targets.len());
         if !self.departures.is_empty() {
-            // What has left is never more for what comes: a message, and that it was the last of its lane.
+            // What comes does not make what has left more: each message may leave a lane behind, too.
             self.give_back_some(2 * targets.len(), fx);
         }
         let mut placements = std::mem::take(&mut self.placements);

@@ -184,7 +184,8 @@ impl Engine {
             self.access.listening.begin(user);
         }
         self.tell_listening(Some(id.connection), vhost, place, true, fx);
-        // Those who have gone are never more for it: of as many as came, each counts twice at most.
+        // Others who come do not make those who have gone more. They go twice as fast as these come, since
+        // each may count twice ([`Sessions::next_leaving`]).
         if self.direct.listened.is_multiple_of(TAKEN_OUT_AT_ONCE as u32 / 2)
             && self.direct.sessions.are_leaving()
         {

@@ -115,7 +115,7 @@ impl Connection {
         };
     }
 
-    /// Ends the outgoing half in order. What still comes is of no interest, nor is what it says.
+    /// Ends the outgoing half in order. What still comes is dropped as it is, encrypted or not.
     pub(crate) fn end(&mut self) {
         if let Some(mut tls) = self.tls.take() {
             tls.end_output(&self.socket);
