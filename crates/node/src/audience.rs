@@ -17,6 +17,15 @@ pub(crate) enum Hearer {
     Shard(ShardId),
 }
 
+/// Those who were behind with a direct message, the last of each kind.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Crowded {
+    /// On this shard.
+    pub(crate) here: Option<ConnectionId>,
+    /// Another shard, or somebody there.
+    pub(crate) there: Option<ShardId>,
+}
+
 /// One of them in few bytes, since a group's messages are another member's each time: a connection by its
 /// slot, a shard counted from the end of the numbers, where there are no slots. Zero: nobody.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -83,7 +83,7 @@ impl World {
             self.hearer = Hearer::Connection(connection).into();
             return Heard::Well;
         }
-        self.crowded = Some(Hearer::Connection(connection));
+        self.crowded.here = Some(connection);
         Heard::Crowded
     }
 

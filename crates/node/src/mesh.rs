@@ -375,15 +375,9 @@ impl Mesh {
         link.underway = link.underway.saturating_sub(bytes);
         let mut go_on = Vec::new();
         if link.underway <= go_on_at {
-            let Link { waiting, crowded, .. } = link;
-            waiting.retain(|publisher| {
-                let stays = crowded.contains(publisher);
-                if !stays {
-                    go_on.push(*publisher);
-                }
-                stays
-            });
+            go_on.extend(link.waiting.difference(&link.crowded).copied());
         }
+        go_on.iter().for_each(|publisher| self.wait_no_more(*publisher));
         let knows = self.others.map(|shard| self.links[usize::from(shard.0)].knows);
         self.known = knows.min().unwrap_or(self.told);
         go_on
@@ -417,9 +411,22 @@ impl Mesh {
 
     // ---- publishers that wait ----
 
-    /// The shard that all who hear a publisher are on, and that is behind; the publisher waits for it.
+    /// All shards that hear a publisher are behind, or want it to wait: it waits for this one and for all
+    /// that want it to, whichever takes more first.
     pub(crate) fn wait_for(&mut self, behind: ShardId, publisher: ConnectionId) {
-        self.link(behind).waiting.insert(publisher);
+        for shard in self.others {
+            let link = self.link(shard);
+            if shard == behind || link.crowded.contains(&publisher) {
+                link.waiting.insert(publisher);
+            }
+        }
+    }
+
+    /// It goes on, and waits for none.
+    fn wait_no_more(&mut self, publisher: ConnectionId) {
+        for shard in self.others {
+            self.link(shard).waiting.remove(&publisher);
+        }
     }
 
     /// A shard wants a publisher to wait.
@@ -431,7 +438,11 @@ impl Mesh {
     pub(crate) fn relieved(&mut self, by: ShardId, publisher: ConnectionId) -> bool {
         let link = self.link(by);
         link.crowded.remove(&publisher);
-        link.waiting.remove(&publisher)
+        let has_waited = link.waiting.contains(&publisher);
+        if has_waited {
+            self.wait_no_more(publisher);
+        }
+        has_waited
     }
 
     /// Has a publisher of another shard wait; says whether that is new.

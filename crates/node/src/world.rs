@@ -3,7 +3,7 @@
 //! Effects are carried out the moment the engine calls them, in memory: a delivery is written into
 //! its connection's outlet, a record into the journal's batch. The host moves bytes and blocks.
 
-use crate::audience::{self, Hearer};
+use crate::audience::{self, Crowded, Hearer};
 use crate::burst::Burst;
 use crate::egress::{Egress, Publisher};
 use crate::mesh::Mesh;
@@ -60,8 +60,8 @@ pub(crate) struct World {
     pub(crate) held_briefly: Vec<Publisher>,
     /// What was last written of several messages at once.
     pub(crate) burst: Burst,
-    /// Who was last found to have much unsent.
-    pub(crate) crowded: Option<Hearer>,
+    /// Who were last found to have much unsent.
+    pub(crate) crowded: Crowded,
     /// Who was last handed a direct message and had not.
     pub(crate) hearer: audience::HeardBy,
     /// Connections that were too far behind and are to be ended, each once.
@@ -108,7 +108,7 @@ impl World {
             held: Vec::new(),
             held_briefly: Vec::new(),
             burst: Burst::default(),
-            crowded: None,
+            crowded: Crowded::default(),
             hearer: audience::HeardBy::default(),
             laggards: Vec::new(),
             lagging: Vec::new(),
@@ -176,7 +176,7 @@ impl World {
 
     /// All who have heard a message of another shard's publisher have much unsent: it is to wait.
     pub(crate) fn hold_elsewhere(&mut self, now: Time, shard: ShardId, publisher: ConnectionId) {
-        let Some(Hearer::Connection(behind)) = self.crowded.take() else { return };
+        let Some(behind) = std::mem::take(&mut self.crowded).here else { return };
         let egress = &mut self.egress[behind.0 as usize];
         if !egress.is_stalled() && self.mesh.hold(shard, publisher) {
             let publisher_there = Publisher::There(shard, publisher);
@@ -327,10 +327,11 @@ impl Effects for World {
 
     fn forward_burst(&mut self, to: Shards, forward: &Forward<'_>, bodies: &[&[u8]]) -> Heard {
         let (heard, shard) = self.mesh.forward(to, forward, bodies);
-        let shard = shard.map(Hearer::Shard);
         match heard {
-            Heard::Crowded => self.crowded = shard,
-            Heard::Well => self.hearer = shard.map(Into::into).unwrap_or_default(),
+            Heard::Crowded => self.crowded.there = shard,
+            Heard::Well => {
+                self.hearer = shard.map(|it| Hearer::Shard(it).into()).unwrap_or_default()
+            }
             Heard::Missed => {}
         }
         heard
@@ -455,19 +456,22 @@ impl ProtocolWorld for World {
     #[cold]
     fn ahead(&mut self, now: Time, publisher: ConnectionId) {
         let slot = publisher.0 as usize;
-        let Some(behind) = self.crowded.take().filter(|_| !self.held[slot]) else { return };
-        match behind {
-            Hearer::Connection(behind) if behind == publisher => {}
-            Hearer::Connection(behind) => {
-                let egress = &mut self.egress[behind.0 as usize];
-                self.held[slot] = egress.hold(Publisher::Here(publisher));
-            }
-            Hearer::Shard(behind) => {
-                self.mesh.wait_for(behind, publisher);
-                self.held[slot] = true;
-            }
+        let Crowded { here, there } = std::mem::take(&mut self.crowded);
+        if self.held[slot] {
+            return;
         }
-        if self.held[slot] && self.egress[slot].audience.has_other_than(now, behind) {
+        // Whichever takes more first lets it go on.
+        let here = here
+            .filter(|behind| *behind != publisher)
+            .filter(|behind| self.egress[behind.0 as usize].hold(Publisher::Here(publisher)));
+        if let Some(behind) = there {
+            self.mesh.wait_for(behind, publisher);
+        }
+        let Some(behind) = there.map(Hearer::Shard).or(here.map(Hearer::Connection)) else {
+            return;
+        };
+        self.held[slot] = true;
+        if self.egress[slot].audience.has_other_than(now, behind) {
             self.hold_briefly(Publisher::Here(publisher));
         }
     }

@@ -143,6 +143,21 @@ fn a_publisher_waits_of_two_shards_for_the_one_that_takes_on() {
 }
 
 #[test]
+fn a_publisher_whose_listeners_are_all_behind_waits_for_the_first_that_reads_on() {
+    for (slow, quick) in [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (2, 1)] {
+        let mut broker = slow_and_quick(3, slow, (quick, "s"));
+        broker.set_deaf("quick", true);
+        let message = message();
+        while broker.is_read("p") {
+            broker.say("p", &message);
+            broker.pass(Duration::from_millis(2));
+        }
+        broker.set_deaf("quick", false);
+        assert!(broker.is_read("p"), "{slow} {quick}");
+    }
+}
+
+#[test]
 fn who_heard_a_publisher_is_not_taken_to_hear_the_next_one_in_its_place() {
     for shard in [0, 1] {
         let mut broker = Broker::new(2);
