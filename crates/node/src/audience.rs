@@ -3,7 +3,7 @@
 //!
 //! Knows two at a time. Most publishers have always the same listeners, and then nothing is written.
 
-use angarium_engine::{ConnectionId, ShardId, Time};
+use angarium_engine::{ConnectionId, Delivery, ShardId, Shards, Time};
 use std::time::Duration;
 
 /// How long one that heard something is remembered after the publisher went over to others.
@@ -17,13 +17,51 @@ pub(crate) enum Hearer {
     Shard(ShardId),
 }
 
-/// Those who were behind with a direct message, the last of each kind.
-#[derive(Clone, Copy, Debug, Default)]
+/// All who were behind with the last direct message that some were behind with.
+#[derive(Debug, Default)]
 pub(crate) struct Crowded {
+    /// Which one that was, of those that are counted.
+    emission: u64,
     /// On this shard.
-    pub(crate) here: Option<ConnectionId>,
-    /// Another shard, or somebody there.
-    pub(crate) there: Option<ShardId>,
+    here: Vec<ConnectionId>,
+    /// Other shards, or somebody there.
+    there: Shards,
+}
+
+impl Crowded {
+    /// A connection here is behind with this message.
+    pub(crate) fn add(&mut self, delivery: &Delivery<'_>) {
+        if delivery.emission != self.emission || delivery.emission == 0 {
+            self.here.clear();
+            self.emission = delivery.emission;
+        }
+        self.here.push(delivery.session.connection);
+    }
+
+    /// So are these shards, or who hears it there.
+    pub(crate) fn add_shards(&mut self, shards: Shards) {
+        self.there = self.there.and(shards);
+    }
+
+    /// The message has been dealt with.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.here.clear();
+        self.there = Shards::NONE;
+    }
+
+    pub(crate) fn here(&self) -> &[ConnectionId] {
+        &self.here
+    }
+
+    pub(crate) fn there(&self) -> Shards {
+        self.there
+    }
+
+    fn contains(&self, hearer: HeardBy) -> bool {
+        self.here.iter().any(|it| hearer == Hearer::Connection(*it).into())
+            || self.there.into_iter().any(|it| hearer == Hearer::Shard(it).into())
+    }
 }
 
 /// One of them in few bytes, since a group's messages are another member's each time: a connection by its
@@ -60,10 +98,9 @@ impl Audience {
         }
     }
 
-    /// Whether another one than this has heard the publisher well of late.
-    pub(crate) fn has_other_than(&self, now: Time, behind: Hearer) -> bool {
-        let behind = HeardBy::from(behind);
-        let is_other = |hearer: HeardBy| hearer != HeardBy::default() && hearer != behind;
+    /// Whether others than those who are behind have heard the publisher well of late.
+    pub(crate) fn has_others(&self, now: Time, behind: &Crowded) -> bool {
+        let is_other = |hearer| hearer != HeardBy::default() && !behind.contains(hearer);
         let is_remembered = now.since(self.until) < REMEMBERED;
         is_other(self.last) || (is_remembered && is_other(self.before))
     }
@@ -84,13 +121,16 @@ mod tests {
         for (at_s, hearer) in heard {
             audience.heard(Time(at_s * 1_000_000), (*hearer).into());
         }
-        assert_eq!(audience.has_other_than(Time(now_s * 1_000_000), STALLED), has_others);
+        let here = vec![ConnectionId(3), ConnectionId(1)];
+        let behind = Crowded { here, there: Shards::one(ShardId(2)), ..Crowded::default() };
+        assert_eq!(audience.has_others(Time(now_s * 1_000_000), &behind), has_others);
     }
 
     #[test]
     fn whoever_is_the_only_one_has_no_others() {
         check(&[], 20, false);
         check(&[(20, STALLED), (20, STALLED), (21, STALLED)], 21, false);
+        check(&[(20, STALLED), (21, Hearer::Shard(ShardId(2)))], 21, false);
     }
 
     #[test]

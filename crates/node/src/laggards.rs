@@ -73,17 +73,17 @@ impl World {
     #[inline]
     pub(crate) fn write_direct(&mut self, delivery: &Delivery<'_>, unsent: usize) -> Heard {
         self.write_delivery(delivery);
-        self.has_written(delivery.session.connection, unsent)
+        self.has_written(delivery, unsent)
     }
 
     /// A direct message was written, behind `unsent` bytes.
     #[inline]
-    fn has_written(&mut self, connection: ConnectionId, unsent: usize) -> Heard {
+    fn has_written(&mut self, delivery: &Delivery<'_>, unsent: usize) -> Heard {
         if unsent < self.egress_bytes_max {
-            self.hearer = Hearer::Connection(connection).into();
+            self.hearer = Hearer::Connection(delivery.session.connection).into();
             return Heard::Well;
         }
-        self.crowded.here = Some(connection);
+        self.crowded.add(delivery);
         Heard::Crowded
     }
 
@@ -106,7 +106,7 @@ impl World {
         let start = egress.prepare_droppable(about_bytes(delivery), has_large);
         self.touch(id).deliver(delivery);
         self.egress[slot].written_droppable(start, whose, delivery.missed);
-        self.has_written(id, unsent)
+        self.has_written(delivery, unsent)
     }
 
     /// Takes a connection's oldest messages out, those that may be, until there is room; returns how many.

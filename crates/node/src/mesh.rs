@@ -10,8 +10,8 @@ use crate::parcel::{
     write_in_row, write_publish,
 };
 use angarium_engine::{
-    Bound, ConnectionId, Delivery, Forward, Heard, MessageView, Publish, Request, SessionId,
-    ShardId, Shards,
+    Bound, ConnectionId, Delivery, Forward, MessageView, Publish, Request, SessionId, ShardId,
+    Shards,
 };
 use angarium_protocol::Survey;
 use std::collections::{BTreeSet, VecDeque};
@@ -195,17 +195,16 @@ impl Mesh {
         }
     }
 
-    /// Sends some shards a message, or several of a streak with these payloads. Crowded where all of the
-    /// shards are behind, or want its publisher to wait. Returns one of which that is so, too: rather one
-    /// with too much on its way, which it takes in a moment, than one that wants its publisher to wait.
+    /// Sends some shards a message, or several of a streak with these payloads. Well heard where one of them
+    /// is neither behind nor wants its publisher to wait: returns such a one.
     pub(crate) fn forward(
         &mut self,
         to: Shards,
         forward: &Forward<'_>,
         bodies: &[&[u8]],
-    ) -> (Heard, Option<ShardId>) {
+    ) -> Option<ShardId> {
         debug_assert!(forward.streak != 0 || bodies.len() == 1, "a row is a streak's");
-        let (mut well, mut wanting, mut behind) = (None, None, None);
+        let mut well = None;
         // Another shard's publisher is not ours to wait.
         let publisher = forward.publisher.filter(|_| forward.origin == self.shard);
         if let Some(publisher) = publisher {
@@ -222,19 +221,12 @@ impl Mesh {
                 write_in_row(forward, bodies, &mut link.row, words)
             };
             link.underway += (bytes + link.parcel.carry(shared)) as u64;
-            let kind = if publisher.is_some_and(|publisher| link.crowded.contains(&publisher)) {
-                &mut wanting
-            } else if link.underway > direct_max {
-                &mut behind
-            } else {
-                &mut well
-            };
-            kind.get_or_insert(shard);
+            let is_wanted = publisher.is_some_and(|publisher| link.crowded.contains(&publisher));
+            if !is_wanted && link.underway <= direct_max {
+                well.get_or_insert(shard);
+            }
         }
-        match well {
-            Some(_) => (Heard::Well, well),
-            None => (Heard::Crowded, behind.or(wanting)),
-        }
+        well
     }
 
     /// Sends home a message for queues.
@@ -411,14 +403,11 @@ impl Mesh {
 
     // ---- publishers that wait ----
 
-    /// All shards that hear a publisher are behind, or want it to wait: it waits for this one and for all
-    /// that want it to, whichever takes more first.
-    pub(crate) fn wait_for(&mut self, behind: ShardId, publisher: ConnectionId) {
-        for shard in self.others {
-            let link = self.link(shard);
-            if shard == behind || link.crowded.contains(&publisher) {
-                link.waiting.insert(publisher);
-            }
+    /// All shards that hear a publisher are behind, or want it to wait: it waits for whichever takes more
+    /// first.
+    pub(crate) fn wait_for(&mut self, shards: Shards, publisher: ConnectionId) {
+        for shard in shards {
+            self.link(shard).waiting.insert(publisher);
         }
     }
 
@@ -445,13 +434,11 @@ impl Mesh {
         has_waited
     }
 
-    /// Has a publisher of another shard wait; says whether that is new.
-    pub(crate) fn hold(&mut self, shard: ShardId, publisher: ConnectionId) -> bool {
-        let is_new = self.link(shard).held.insert(publisher);
-        if is_new {
+    /// Has a publisher of another shard wait.
+    pub(crate) fn hold(&mut self, shard: ShardId, publisher: ConnectionId) {
+        if self.link(shard).held.insert(publisher) {
             self.say(shard, &Word::Crowded(publisher));
         }
-        is_new
     }
 
     /// Lets it go on, where it still waits.

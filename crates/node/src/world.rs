@@ -60,7 +60,7 @@ pub(crate) struct World {
     pub(crate) held_briefly: Vec<Publisher>,
     /// What was last written of several messages at once.
     pub(crate) burst: Burst,
-    /// Who were last found to have much unsent.
+    /// Who were found to have much unsent that the last message was for.
     pub(crate) crowded: Crowded,
     /// Who was last handed a direct message and had not.
     pub(crate) hearer: audience::HeardBy,
@@ -176,16 +176,26 @@ impl World {
 
     /// All who have heard a message of another shard's publisher have much unsent: it is to wait.
     pub(crate) fn hold_elsewhere(&mut self, now: Time, shard: ShardId, publisher: ConnectionId) {
-        let Some(behind) = std::mem::take(&mut self.crowded).here else { return };
-        let egress = &mut self.egress[behind.0 as usize];
-        if !egress.is_stalled() && self.mesh.hold(shard, publisher) {
-            let publisher_there = Publisher::There(shard, publisher);
-            egress.hold(publisher_there);
+        let publisher_there = Publisher::There(shard, publisher);
+        if !self.mesh.is_held(shard, publisher) && self.hold_for_crowded(publisher_there) {
+            self.mesh.hold(shard, publisher);
             let audience = self.mesh.audience(shard, publisher);
-            if audience.has_other_than(now, Hearer::Connection(behind)) {
+            if audience.has_others(now, &self.crowded) {
                 self.hold_briefly(publisher_there);
             }
         }
+        self.crowded.clear();
+    }
+
+    /// Has a publisher wait for those here who are behind with its message, whichever takes more first; says
+    /// whether there are any that are waited for.
+    fn hold_for_crowded(&mut self, publisher: Publisher) -> bool {
+        let mut waits = false;
+        for behind in self.crowded.here() {
+            let is_other = publisher != Publisher::Here(*behind);
+            waits |= is_other && self.egress[behind.0 as usize].hold(publisher);
+        }
+        waits
     }
 
     /// Others hear a publisher that waits: it waits for a moment only.
@@ -200,6 +210,7 @@ impl World {
     /// a moment only.
     #[inline]
     pub(crate) fn heard_elsewhere(&mut self, now: Time, shard: ShardId, publisher: ConnectionId) {
+        self.crowded.clear();
         self.mesh.audience(shard, publisher).heard(now, std::mem::take(&mut self.hearer));
         if self.mesh.is_held(shard, publisher) {
             self.hold_briefly(Publisher::There(shard, publisher));
@@ -326,15 +337,16 @@ impl Effects for World {
     }
 
     fn forward_burst(&mut self, to: Shards, forward: &Forward<'_>, bodies: &[&[u8]]) -> Heard {
-        let (heard, shard) = self.mesh.forward(to, forward, bodies);
-        match heard {
-            Heard::Crowded => self.crowded.there = shard,
-            Heard::Well => {
-                self.hearer = shard.map(|it| Hearer::Shard(it).into()).unwrap_or_default()
+        match self.mesh.forward(to, forward, bodies) {
+            Some(well) => {
+                self.hearer = Hearer::Shard(well).into();
+                Heard::Well
             }
-            Heard::Missed => {}
+            None => {
+                self.crowded.add_shards(to);
+                Heard::Crowded
+            }
         }
-        heard
     }
 
     fn tell(&mut self, by: Option<ConnectionId>, news: &[u8]) {
@@ -447,6 +459,7 @@ impl ProtocolWorld for World {
     #[inline]
     fn kept_up(&mut self, now: Time, publisher: ConnectionId) {
         let slot = publisher.0 as usize;
+        self.crowded.clear();
         self.egress[slot].audience.heard(now, std::mem::take(&mut self.hearer));
         if self.held[slot] {
             self.hold_briefly(Publisher::Here(publisher));
@@ -456,24 +469,16 @@ impl ProtocolWorld for World {
     #[cold]
     fn ahead(&mut self, now: Time, publisher: ConnectionId) {
         let slot = publisher.0 as usize;
-        let Crowded { here, there } = std::mem::take(&mut self.crowded);
-        if self.held[slot] {
-            return;
+        if !self.held[slot] {
+            let there = self.crowded.there();
+            self.mesh.wait_for(there, publisher);
+            let waits_here = self.hold_for_crowded(Publisher::Here(publisher));
+            self.held[slot] = waits_here || !there.is_empty();
+            if self.held[slot] && self.egress[slot].audience.has_others(now, &self.crowded) {
+                self.hold_briefly(Publisher::Here(publisher));
+            }
         }
-        // Whichever takes more first lets it go on.
-        let here = here
-            .filter(|behind| *behind != publisher)
-            .filter(|behind| self.egress[behind.0 as usize].hold(Publisher::Here(publisher)));
-        if let Some(behind) = there {
-            self.mesh.wait_for(behind, publisher);
-        }
-        let Some(behind) = there.map(Hearer::Shard).or(here.map(Hearer::Connection)) else {
-            return;
-        };
-        self.held[slot] = true;
-        if self.egress[slot].audience.has_other_than(now, behind) {
-            self.hold_briefly(Publisher::Here(publisher));
-        }
+        self.crowded.clear();
     }
 
     #[inline]

@@ -142,17 +142,53 @@ fn a_publisher_waits_of_two_shards_for_the_one_that_takes_on() {
     }
 }
 
+/// Two hear a publisher, one of whom never reads on: it goes on once the other one does, whichever of them
+/// listened first.
+fn check_first_to_read_on(slow: usize, quick: usize, is_quick_first: bool) {
+    let mut broker = Broker::new(3);
+    broker.connect("p", 0);
+    let mut listeners = [format!("slow@{slow}> SUB s 1"), format!("quick@{quick}> SUB s 1")];
+    if is_quick_first {
+        listeners.reverse();
+    }
+    listeners.iter().for_each(|listener| broker.play(listener));
+    broker.set_deaf("slow", true);
+    broker.set_deaf("quick", true);
+    let message = message();
+    while broker.is_read("p") {
+        broker.say("p", &message);
+        broker.pass(Duration::from_millis(2));
+    }
+    broker.set_deaf("quick", false);
+    assert!(broker.is_read("p"), "{slow} {quick}, {is_quick_first}");
+}
+
 #[test]
 fn a_publisher_whose_listeners_are_all_behind_waits_for_the_first_that_reads_on() {
     for (slow, quick) in [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (2, 1)] {
-        let mut broker = slow_and_quick(3, slow, (quick, "s"));
-        broker.set_deaf("quick", true);
-        let message = message();
-        while broker.is_read("p") {
-            broker.say("p", &message);
-            broker.pass(Duration::from_millis(2));
+        for is_quick_first in [false, true] {
+            check_first_to_read_on(slow, quick, is_quick_first);
         }
-        broker.set_deaf("quick", false);
+    }
+}
+
+/// Too much is on its way to both shards where a publisher is heard, and one of them has it wait for one who
+/// does not read: it goes on once the other one has taken what it was sent.
+#[test]
+fn a_publisher_waits_for_all_shards_that_are_behind() {
+    for (slow, quick) in [(1, 2), (2, 1)] {
+        let mut broker = slow_and_quick(3, slow, (quick, "s"));
+        let message = message();
+        broker.holds = true;
+        while broker.is_read("p") {
+            broker.send("p", &message);
+            broker.turn();
+        }
+        for shard in [slow, 0, quick, 0] {
+            broker.turn();
+            broker.carry_to(shard);
+        }
+        broker.pass(Duration::from_millis(2));
         assert!(broker.is_read("p"), "{slow} {quick}");
     }
 }
