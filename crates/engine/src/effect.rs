@@ -21,7 +21,7 @@ pub trait Effects {
         false
     }
     /// Hands a direct message to other shards; each gets it by [`crate::Engine::forwarded`]. Says how
-    /// far behind they are, the best of them: as `Heard::Crowded` says, its publisher may wait.
+    /// far behind they are, the best of them.
     fn forward(&mut self, to: Shards, forward: &Forward<'_>) -> Heard {
         let _ = (to, forward);
         Heard::Missed
@@ -100,6 +100,8 @@ pub enum Heard {
     Well,
     /// It is on its way behind much that is not sent yet.
     Crowded,
+    /// It is on its way to one who is so far behind that nobody waits for it.
+    Late,
     /// The listener is too far behind: it missed it.
     Missed,
 }

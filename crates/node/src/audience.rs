@@ -3,6 +3,7 @@
 //!
 //! Knows two at a time. Most publishers have always the same listeners, and then nothing is written.
 
+use angarium_engine::limits::SHARDS_MAX;
 use angarium_engine::{ConnectionId, Delivery, ShardId, Shards, Time};
 use std::time::Duration;
 
@@ -17,6 +18,15 @@ pub(crate) enum Hearer {
     Shard(ShardId),
 }
 
+/// How those on another shard are behind who hear a publisher, where none of them keeps up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Behind {
+    /// It is to wait for some of them.
+    Awaited,
+    /// They are too far behind for that.
+    Far,
+}
+
 /// All who were behind with the last direct message that some were behind with.
 #[derive(Debug, Default)]
 pub(crate) struct Crowded {
@@ -24,6 +34,9 @@ pub(crate) struct Crowded {
     emission: u64,
     /// On this shard.
     here: Vec<ConnectionId>,
+    /// Those for whom nobody waits, since they can have it later. Who waits for others goes on when one of
+    /// these has room.
+    patient: Vec<ConnectionId>,
     /// Other shards, or somebody there.
     there: Shards,
 }
@@ -31,11 +44,14 @@ pub(crate) struct Crowded {
 impl Crowded {
     /// A connection here is behind with this message.
     pub(crate) fn add(&mut self, delivery: &Delivery<'_>) {
-        if delivery.emission != self.emission || delivery.emission == 0 {
-            self.here.clear();
-            self.emission = delivery.emission;
-        }
+        self.begin(delivery);
         self.here.push(delivery.session.connection);
+    }
+
+    /// So is one that can have it later.
+    pub(crate) fn add_patient(&mut self, delivery: &Delivery<'_>) {
+        self.begin(delivery);
+        self.patient.push(delivery.session.connection);
     }
 
     /// So are these shards, or who hears it there.
@@ -43,10 +59,19 @@ impl Crowded {
         self.there = self.there.and(shards);
     }
 
+    fn begin(&mut self, delivery: &Delivery<'_>) {
+        if delivery.emission != self.emission || delivery.emission == 0 {
+            self.here.clear();
+            self.patient.clear();
+            self.emission = delivery.emission;
+        }
+    }
+
     /// The message has been dealt with.
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.here.clear();
+        self.patient.clear();
         self.there = Shards::NONE;
     }
 
@@ -54,13 +79,12 @@ impl Crowded {
         &self.here
     }
 
-    pub(crate) fn there(&self) -> Shards {
-        self.there
+    pub(crate) fn patient(&self) -> &[ConnectionId] {
+        &self.patient
     }
 
-    fn contains(&self, hearer: HeardBy) -> bool {
-        self.here.iter().any(|it| hearer == Hearer::Connection(*it).into())
-            || self.there.into_iter().any(|it| hearer == Hearer::Shard(it).into())
+    pub(crate) fn there(&self) -> Shards {
+        self.there
     }
 }
 
@@ -75,6 +99,16 @@ impl From<Hearer> for HeardBy {
         match hearer {
             Hearer::Connection(id) => HeardBy(id.0),
             Hearer::Shard(shard) => HeardBy(u32::MAX - u32::from(shard.0)),
+        }
+    }
+}
+
+impl HeardBy {
+    fn hearer(self) -> Option<Hearer> {
+        match u32::MAX - self.0 {
+            _ if self == HeardBy::default() => None,
+            shard if (shard as usize) < SHARDS_MAX => Some(Hearer::Shard(ShardId(shard as u8))),
+            _ => Some(Hearer::Connection(ConnectionId(self.0))),
         }
     }
 }
@@ -98,11 +132,20 @@ impl Audience {
         }
     }
 
-    /// Whether others than those who are behind have heard the publisher well of late.
-    pub(crate) fn has_others(&self, now: Time, behind: &Crowded) -> bool {
-        let is_other = |hearer| hearer != HeardBy::default() && !behind.contains(hearer);
+    /// This one is behind now, and may be gone when it no longer is.
+    pub(crate) fn forget(&mut self, hearer: Hearer) {
+        for known in [&mut self.last, &mut self.before] {
+            if *known == hearer.into() {
+                *known = HeardBy::default();
+            }
+        }
+    }
+
+    /// Those of them who have heard it of late.
+    pub(crate) fn of_late(&self, now: Time) -> impl Iterator<Item = Hearer> + use<> {
         let is_remembered = now.since(self.until) < REMEMBERED;
-        is_other(self.last) || (is_remembered && is_other(self.before))
+        let before = if is_remembered { self.before } else { HeardBy::default() };
+        [self.last, before].into_iter().filter_map(HeardBy::hearer)
     }
 }
 
@@ -114,34 +157,30 @@ mod tests {
     const HEALTHY: Hearer = Hearer::Connection(ConnectionId(2));
     const ELSEWHERE: Hearer = Hearer::Shard(ShardId(1));
 
-    /// What is known a moment after these heard the publisher, at these seconds, if then one is behind.
+    /// Who is known to have heard the publisher at a time, after these heard it, at these seconds.
     #[track_caller]
-    fn check(heard: &[(u64, Hearer)], now_s: u64, has_others: bool) {
+    fn check(heard: &[(u64, Hearer)], now_s: u64, expected: &[Hearer]) {
         let mut audience = Audience::default();
         for (at_s, hearer) in heard {
             audience.heard(Time(at_s * 1_000_000), (*hearer).into());
         }
-        let here = vec![ConnectionId(3), ConnectionId(1)];
-        let behind = Crowded { here, there: Shards::one(ShardId(2)), ..Crowded::default() };
-        assert_eq!(audience.has_others(Time(now_s * 1_000_000), &behind), has_others);
+        assert_eq!(audience.of_late(Time(now_s * 1_000_000)).collect::<Vec<_>>(), expected);
     }
 
     #[test]
     fn whoever_is_the_only_one_has_no_others() {
-        check(&[], 20, false);
-        check(&[(20, STALLED), (20, STALLED), (21, STALLED)], 21, false);
-        check(&[(20, STALLED), (21, Hearer::Shard(ShardId(2)))], 21, false);
+        check(&[], 20, &[]);
+        check(&[(20, STALLED), (20, STALLED), (21, STALLED)], 21, &[STALLED]);
     }
 
     #[test]
     fn others_are_remembered_for_a_while() {
         for other in [HEALTHY, ELSEWHERE] {
-            check(&[(20, other)], 20, true);
-            check(&[(20, other), (20, STALLED)], 20, true);
-            check(&[(20, STALLED), (20, other)], 90, true);
-            check(&[(20, STALLED), (21, other), (22, STALLED)], 31, true);
-            check(&[(20, STALLED), (21, other), (22, STALLED)], 32, false);
+            check(&[(20, other)], 20, &[other]);
+            check(&[(20, other), (20, STALLED)], 20, &[STALLED, other]);
+            check(&[(20, STALLED), (20, other)], 90, &[other]);
+            check(&[(20, STALLED), (21, other), (22, STALLED)], 31, &[STALLED, other]);
+            check(&[(20, STALLED), (21, other), (22, STALLED)], 32, &[STALLED]);
         }
-        check(&[(20, HEALTHY), (20, ELSEWHERE)], 90, true);
     }
 }

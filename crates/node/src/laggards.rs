@@ -56,7 +56,11 @@ impl World {
                 Heard::Missed
             }
             // Nobody waits for one who can have what there is later.
-            Laggard::Spool => self.write_direct(delivery, 0),
+            Laggard::Spool if unsent >= self.egress_bytes_max => {
+                self.write_delivery(delivery);
+                self.crowded.add_patient(delivery);
+                Heard::Late
+            }
             _ => self.write_direct(delivery, unsent),
         }
     }
@@ -123,7 +127,7 @@ impl World {
         missed
     }
 
-    /// Puts a message into the spill log. Nobody waits for who reads from there.
+    /// Puts a message into the spill log.
     fn spool(&mut self, delivery: &Delivery<'_>) -> Heard {
         let id = delivery.session.connection;
         let egress = &mut self.egress[id.0 as usize];
@@ -134,7 +138,7 @@ impl World {
         egress.spooled = Some(number);
         egress.choose_path(self.egress_bytes_max);
         self.note_spooled(id);
-        Heard::Well
+        Heard::Late
     }
 
     /// Writes what a connection has in the spill log into its outlet, as far as there is room; returns how

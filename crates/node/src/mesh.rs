@@ -3,18 +3,18 @@
 //!
 //! Knows bytes and numbers; what is in a message or in news is the engine's business.
 
-use crate::audience::Audience;
+use crate::audience::{Audience, Behind};
 use crate::options::Options;
 use crate::parcel::{
     FromHome, Parcel, SessionName, ToHome, Value, Word, write_delivery, write_forward,
     write_in_row, write_publish,
 };
 use angarium_engine::{
-    Bound, ConnectionId, Delivery, Forward, MessageView, Publish, Request, SessionId, ShardId,
-    Shards,
+    Bound, ConnectionId, Delivery, Forward, Heard, MessageView, Publish, Request, SessionId,
+    ShardId, Shards,
 };
 use angarium_protocol::Survey;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Bytes of messages on their way to a shard beyond which publishers wait for it.
 pub const UNDERWAY_BYTES_MAX: u64 = 4 << 20;
@@ -46,8 +46,8 @@ struct Link {
     underway: u64,
     /// The last news that it knows.
     knows: u64,
-    /// Our publishers that it wants to wait.
-    crowded: BTreeSet<ConnectionId>,
+    /// Our publishers none of whose listeners there keeps up.
+    behind: BTreeMap<ConnectionId, Behind>,
     /// Our publishers that wait for it, whether or not it wants them to.
     waiting: BTreeSet<ConnectionId>,
     /// How many of its news came, and how many of those it knows to have come.
@@ -55,8 +55,8 @@ struct Link {
     news_taken: u64,
     /// Bytes of its messages that came and that it does not know to have come.
     taken: u64,
-    /// Its publishers that wait for some connection here.
-    held: BTreeSet<ConnectionId>,
+    /// Its publishers none of whose listeners here keeps up, as it was told.
+    told_behind: BTreeMap<ConnectionId, Behind>,
     /// Who here hears its publishers, by their slot there.
     audiences: Vec<Audience>,
     /// Where its connections that use queues are at home, by their slot there.
@@ -195,16 +195,16 @@ impl Mesh {
         }
     }
 
-    /// Sends some shards a message, or several of a streak with these payloads. Well heard where one of them
-    /// is neither behind nor wants its publisher to wait: returns such a one.
+    /// Sends some shards a message, or several of a streak with these payloads. Returns how it is heard, and
+    /// one that hears it well or, where its publisher is to wait, all that it may wait for.
     pub(crate) fn forward(
         &mut self,
         to: Shards,
         forward: &Forward<'_>,
         bodies: &[&[u8]],
-    ) -> Option<ShardId> {
+    ) -> (Heard, Shards) {
         debug_assert!(forward.streak != 0 || bodies.len() == 1, "a row is a streak's");
-        let mut well = None;
+        let (mut well, mut awaited) = (None, Shards::NONE);
         // Another shard's publisher is not ours to wait.
         let publisher = forward.publisher.filter(|_| forward.origin == self.shard);
         if let Some(publisher) = publisher {
@@ -221,12 +221,18 @@ impl Mesh {
                 write_in_row(forward, bodies, &mut link.row, words)
             };
             link.underway += (bytes + link.parcel.carry(shared)) as u64;
-            let is_wanted = publisher.is_some_and(|publisher| link.crowded.contains(&publisher));
-            if !is_wanted && link.underway <= direct_max {
-                well.get_or_insert(shard);
+            match publisher.and_then(|publisher| link.behind.get(&publisher)) {
+                Some(Behind::Awaited) => awaited = awaited.and(Shards::one(shard)),
+                _ if link.underway > direct_max => awaited = awaited.and(Shards::one(shard)),
+                Some(Behind::Far) => {}
+                None => well = Some(shard),
             }
         }
-        well
+        match well {
+            Some(shard) => (Heard::Well, Shards::one(shard)),
+            None if awaited.is_empty() => (Heard::Late, awaited),
+            None => (Heard::Crowded, awaited),
+        }
     }
 
     /// Sends home a message for queues.
@@ -367,7 +373,8 @@ impl Mesh {
         link.underway = link.underway.saturating_sub(bytes);
         let mut go_on = Vec::new();
         if link.underway <= go_on_at {
-            go_on.extend(link.waiting.difference(&link.crowded).copied());
+            let is_awaited = |it: &_| link.behind.get(it) == Some(&Behind::Awaited);
+            go_on.extend(link.waiting.iter().filter(|it| !is_awaited(it)));
         }
         go_on.iter().for_each(|publisher| self.wait_no_more(*publisher));
         let knows = self.others.map(|shard| self.links[usize::from(shard.0)].knows);
@@ -418,41 +425,51 @@ impl Mesh {
         }
     }
 
-    /// A shard wants a publisher to wait.
-    pub(crate) fn crowded(&mut self, by: ShardId, publisher: ConnectionId) {
-        self.link(by).crowded.insert(publisher);
-    }
-
-    /// It does no longer; says whether the publisher waited.
-    pub(crate) fn relieved(&mut self, by: ShardId, publisher: ConnectionId) -> bool {
-        let link = self.link(by);
-        link.crowded.remove(&publisher);
-        let has_waited = link.waiting.contains(&publisher);
-        if has_waited {
+    /// Nobody on a shard who hears a publisher keeps up, or some do again. Says whether that lets the
+    /// publisher go on.
+    pub(crate) fn learn_behind(
+        &mut self,
+        on: ShardId,
+        publisher: ConnectionId,
+        behind: Option<Behind>,
+    ) -> bool {
+        let link = self.link(on);
+        match behind {
+            Some(behind) => link.behind.insert(publisher, behind),
+            None => link.behind.remove(&publisher),
+        };
+        let goes_on = behind.is_none() && link.waiting.contains(&publisher);
+        if goes_on {
             self.wait_no_more(publisher);
         }
-        has_waited
+        goes_on
     }
 
-    /// Has a publisher of another shard wait.
-    pub(crate) fn hold(&mut self, shard: ShardId, publisher: ConnectionId) {
-        if self.link(shard).held.insert(publisher) {
-            self.say(shard, &Word::Crowded(publisher));
+    /// Tells another shard that none of those here who hear its publisher keeps up.
+    pub(crate) fn tell_behind(&mut self, shard: ShardId, publisher: ConnectionId, behind: Behind) {
+        if self.link(shard).told_behind.insert(publisher, behind) != Some(behind) {
+            self.say(
+                shard,
+                &match behind {
+                    Behind::Awaited => Word::Crowded(publisher),
+                    Behind::Far => Word::FarBehind(publisher),
+                },
+            );
         }
     }
 
-    /// Lets it go on, where it still waits.
+    /// The same is no longer so, if it was.
     pub(crate) fn let_go(&mut self, shard: ShardId, publisher: ConnectionId) {
-        if self.link(shard).held.remove(&publisher) {
+        if self.link(shard).told_behind.remove(&publisher).is_some() {
             self.say(shard, &Word::Relieved(publisher));
         }
     }
 
-    /// Whether it waits for a connection here.
+    /// What its shard was told.
     #[inline]
-    pub(crate) fn is_held(&self, shard: ShardId, publisher: ConnectionId) -> bool {
-        let held = &self.links[usize::from(shard.0)].held;
-        !held.is_empty() && held.contains(&publisher)
+    pub(crate) fn told_behind(&self, shard: ShardId, publisher: ConnectionId) -> Option<Behind> {
+        let told = &self.links[usize::from(shard.0)].told_behind;
+        if told.is_empty() { None } else { told.get(&publisher).copied() }
     }
 
     /// Who hears a publisher of another shard.
@@ -491,7 +508,7 @@ impl Mesh {
         for shard in self.others {
             let link = self.link(shard);
             link.waiting.remove(&connection);
-            link.crowded.remove(&connection);
+            link.behind.remove(&connection);
         }
         let is_known = self.known_elsewhere.get_mut(connection.0 as usize).map(std::mem::take);
         if is_known == Some(true) {

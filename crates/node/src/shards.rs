@@ -3,6 +3,7 @@
 //! Home is the shard with queues, journal, users and virtual hosts; the others have copies of the last
 //! two. A client of any of them reaches all who listen, wherever they are.
 
+use crate::audience::{Behind, Hearer};
 use crate::mesh::Mesh;
 use crate::node::Node;
 use crate::parcel::{FromHome, Parcel, Value, Word, Words, body_of};
@@ -107,12 +108,9 @@ impl Node {
                     self.world.held[publisher.0 as usize] = false;
                 }
             }
-            Word::Crowded(publisher) => self.world.mesh.crowded(from, publisher),
-            Word::Relieved(publisher) => {
-                if self.world.mesh.relieved(from, publisher) {
-                    self.world.held[publisher.0 as usize] = false;
-                }
-            }
+            Word::Crowded(publisher) => self.learn_behind(from, publisher, Some(Behind::Awaited)),
+            Word::FarBehind(publisher) => self.learn_behind(from, publisher, Some(Behind::Far)),
+            Word::Relieved(publisher) => self.learn_behind(from, publisher, None),
             Word::Forgotten(publisher) => self.world.mesh.forgotten(from, publisher),
             Word::Unheard { publisher, subject, reply } => {
                 self.tell_unheard(now, publisher, subject, reply);
@@ -120,6 +118,17 @@ impl Node {
             Word::Ended(deletion) => self.deletions.begin(deletion),
             Word::ToHome(word) => self.serve_guest(now, from, &word, bytes, values),
             Word::FromHome(word) => self.take_from_home(now, &word, bytes, values),
+        }
+    }
+
+    /// How those on another shard keep up who hear a publisher.
+    fn learn_behind(&mut self, on: ShardId, publisher: ConnectionId, behind: Option<Behind>) {
+        if behind.is_some() {
+            let audience = &mut self.world.egress[publisher.0 as usize].audience;
+            audience.forget(Hearer::Shard(on));
+        }
+        if self.world.mesh.learn_behind(on, publisher, behind) {
+            self.world.held[publisher.0 as usize] = false;
         }
     }
 

@@ -3,7 +3,7 @@
 //! Effects are carried out the moment the engine calls them, in memory: a delivery is written into
 //! its connection's outlet, a record into the journal's batch. The host moves bytes and blocks.
 
-use crate::audience::{self, Crowded, Hearer};
+use crate::audience::{Audience, Behind, Crowded, HeardBy, Hearer};
 use crate::burst::Burst;
 use crate::egress::{Egress, Publisher};
 use crate::mesh::Mesh;
@@ -63,7 +63,7 @@ pub(crate) struct World {
     /// Who were found to have much unsent that the last message was for.
     pub(crate) crowded: Crowded,
     /// Who was last handed a direct message and had not.
-    pub(crate) hearer: audience::HeardBy,
+    pub(crate) hearer: HeardBy,
     /// Connections that were too far behind and are to be ended, each once.
     pub(crate) laggards: Vec<ConnectionId>,
     /// Connections that have become too slow since the last turn.
@@ -109,7 +109,7 @@ impl World {
             held_briefly: Vec::new(),
             burst: Burst::default(),
             crowded: Crowded::default(),
-            hearer: audience::HeardBy::default(),
+            hearer: HeardBy::default(),
             laggards: Vec::new(),
             lagging: Vec::new(),
             spill: Spill::new(options.spill.clone(), options.shard, options.shards),
@@ -174,14 +174,21 @@ impl World {
         }
     }
 
-    /// All who have heard a message of another shard's publisher have much unsent: it is to wait.
+    /// None of those here who have heard a message of another shard's publisher keeps up: it is to wait for
+    /// them, or for none of them where all are too far behind.
     pub(crate) fn hold_elsewhere(&mut self, now: Time, shard: ShardId, publisher: ConnectionId) {
-        let publisher_there = Publisher::There(shard, publisher);
-        if !self.mesh.is_held(shard, publisher) && self.hold_for_crowded(publisher_there) {
-            self.mesh.hold(shard, publisher);
-            let audience = self.mesh.audience(shard, publisher);
-            if audience.has_others(now, &self.crowded) {
-                self.hold_briefly(publisher_there);
+        if self.mesh.told_behind(shard, publisher) != Some(Behind::Awaited) {
+            let there = Publisher::There(shard, publisher);
+            let waits = self.hold_for_crowded(there);
+            let audience = *self.mesh.audience(shard, publisher);
+            let has_others = self.has_others(now, audience);
+            if waits {
+                self.mesh.tell_behind(shard, publisher, Behind::Awaited);
+            } else if !has_others {
+                self.mesh.tell_behind(shard, publisher, Behind::Far);
+            }
+            if waits && has_others {
+                self.hold_briefly(there);
             }
         }
         self.crowded.clear();
@@ -195,7 +202,21 @@ impl World {
             let is_other = publisher != Publisher::Here(*behind);
             waits |= is_other && self.egress[behind.0 as usize].hold(publisher);
         }
+        for behind in self.crowded.patient().iter().filter(|_| waits) {
+            self.egress[behind.0 as usize].hold(publisher);
+        }
         waits
+    }
+
+    /// Whether any of those who have heard a publisher well of late still keep up.
+    fn has_others(&self, now: Time, audience: Audience) -> bool {
+        audience.of_late(now).any(|hearer| match hearer {
+            Hearer::Connection(id) => {
+                let egress = &self.egress[id.0 as usize];
+                egress.unsent() < egress.unsent_max.min(self.egress_bytes_max)
+            }
+            Hearer::Shard(shard) => !self.crowded.there().contains(shard),
+        })
     }
 
     /// Others hear a publisher that waits: it waits for a moment only.
@@ -212,8 +233,10 @@ impl World {
     pub(crate) fn heard_elsewhere(&mut self, now: Time, shard: ShardId, publisher: ConnectionId) {
         self.crowded.clear();
         self.mesh.audience(shard, publisher).heard(now, std::mem::take(&mut self.hearer));
-        if self.mesh.is_held(shard, publisher) {
-            self.hold_briefly(Publisher::There(shard, publisher));
+        match self.mesh.told_behind(shard, publisher) {
+            None => {}
+            Some(Behind::Awaited) => self.hold_briefly(Publisher::There(shard, publisher)),
+            Some(Behind::Far) => self.mesh.let_go(shard, publisher),
         }
     }
 
@@ -337,16 +360,14 @@ impl Effects for World {
     }
 
     fn forward_burst(&mut self, to: Shards, forward: &Forward<'_>, bodies: &[&[u8]]) -> Heard {
-        match self.mesh.forward(to, forward, bodies) {
-            Some(well) => {
-                self.hearer = Hearer::Shard(well).into();
-                Heard::Well
-            }
-            None => {
-                self.crowded.add_shards(to);
-                Heard::Crowded
-            }
+        let (heard, those) = self.mesh.forward(to, forward, bodies);
+        if heard == Heard::Well {
+            let well = those.into_iter().next().map(Hearer::Shard);
+            self.hearer = well.map(HeardBy::from).unwrap_or_default();
+        } else {
+            self.crowded.add_shards(those);
         }
+        heard
     }
 
     fn tell(&mut self, by: Option<ConnectionId>, news: &[u8]) {
@@ -474,7 +495,7 @@ impl ProtocolWorld for World {
             self.mesh.wait_for(there, publisher);
             let waits_here = self.hold_for_crowded(Publisher::Here(publisher));
             self.held[slot] = waits_here || !there.is_empty();
-            if self.held[slot] && self.egress[slot].audience.has_others(now, &self.crowded) {
+            if self.held[slot] && self.has_others(now, self.egress[slot].audience) {
                 self.hold_briefly(Publisher::Here(publisher));
             }
         }

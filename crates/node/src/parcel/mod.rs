@@ -108,6 +108,8 @@ pub(crate) enum Word<'a> {
     Taken { news: u64, bytes: u64 },
     /// All who hear what a connection of the receiver emits have much unsent: it is to wait.
     Crowded(ConnectionId),
+    /// They have so much that it is not to wait for them, as it is not for who does not hear it.
+    FarBehind(ConnectionId),
     /// It may go on.
     Relieved(ConnectionId),
     /// A connection of the sender whose messages came here has gone.
@@ -256,4 +258,5 @@ mod kind {
     pub(super) const SURVEY: u8 = 37;
     pub(super) const SURVEYED: u8 = 38;
     pub(super) const ENDED: u8 = 39;
+    pub(super) const FAR_BEHIND: u8 = 40;
 }

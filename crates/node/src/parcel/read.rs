@@ -56,6 +56,7 @@ impl<'a> Words<'a> {
             }
             kind::TAKEN => Word::Taken { news: fields.u64()?, bytes: fields.u64()? },
             kind::CROWDED => Word::Crowded(ConnectionId(fields.u32()?)),
+            kind::FAR_BEHIND => Word::FarBehind(ConnectionId(fields.u32()?)),
             kind::RELIEVED => Word::Relieved(ConnectionId(fields.u32()?)),
             kind::FORGOTTEN => Word::Forgotten(ConnectionId(fields.u32()?)),
             kind::UNHEARD => Word::Unheard {

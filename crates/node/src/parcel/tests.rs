@@ -11,6 +11,7 @@ const SETTLE_ALL: Settle = Settle { tag: u64::MAX, multiple: true, outcome: Outc
 
 #[test]
 fn words_come_back() {
+    let (redelivered, messages_left, message) = (true, 4, &b"message"[..]);
     let words = [
         Word::News(b"news"),
         Word::Forward(b""),
@@ -19,6 +20,7 @@ fn words_come_back() {
         Word::InRow { properties: b"", body: b"body" },
         Word::Taken { news: u64::MAX, bytes: 7 },
         Word::Crowded(ConnectionId(3)),
+        Word::FarBehind(ConnectionId(2)),
         Word::Relieved(ConnectionId(u32::MAX)),
         Word::Forgotten(ConnectionId(0)),
         Word::Unheard { publisher: ConnectionId(1), subject: "a.b", reply: "_INBOX.1" },
@@ -41,13 +43,7 @@ fn words_come_back() {
         Word::ToHome(ToHome::Drained { connection: ConnectionId(7), bytes: 1 << 40 }),
         Word::FromHome(FromHome::Deliver(
             NAME,
-            Delivered {
-                subscription: "ctag",
-                tag: 3,
-                redelivered: true,
-                messages_left: 4,
-                message: b"message",
-            },
+            Delivered { subscription: "ctag", tag: 3, redelivered, messages_left, message },
         )),
         Word::FromHome(FromHome::Confirm(
             NAME,

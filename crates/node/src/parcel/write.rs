@@ -15,6 +15,9 @@ impl Word<'_> {
                 put(parcel, kind::TAKEN, &[&news.to_le_bytes(), &bytes.to_le_bytes()]);
             }
             Word::Crowded(connection) => put(parcel, kind::CROWDED, &[&connection.0.to_le_bytes()]),
+            Word::FarBehind(connection) => {
+                put(parcel, kind::FAR_BEHIND, &[&connection.0.to_le_bytes()])
+            }
             Word::Relieved(connection) => {
                 put(parcel, kind::RELIEVED, &[&connection.0.to_le_bytes()])
             }

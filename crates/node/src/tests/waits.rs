@@ -1,7 +1,7 @@
 //! Publishers of direct messages, all or some of whose listeners are behind, and those who store more than
 //! the disk takes.
 
-use super::broker::{Broker, EGRESS_BYTES_MAX};
+use super::broker::{Broker, DIRECT_BYTES_MAX, EGRESS_BYTES_MAX};
 use super::host::Host;
 use crate::WaitsFor;
 use angarium_protocol::amqp091::codec::Method;
@@ -168,6 +168,48 @@ fn a_publisher_whose_listeners_are_all_behind_waits_for_the_first_that_reads_on(
     for (slow, quick) in [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (2, 1)] {
         for is_quick_first in [false, true] {
             check_first_to_read_on(slow, quick, is_quick_first);
+        }
+    }
+}
+
+/// Two hear a publisher, one of whom never reads and is far behind. The other one is as much protected as if
+/// it were alone: the publisher waits for it, and it is not disconnected.
+fn check_protected(policy: &str, slow: usize, quick: usize) {
+    let mut broker = Broker::new(3);
+    broker.connect("p", 0);
+    broker.play(&format!("slow@{slow}> SUB {policy}s 1"));
+    broker.play(&format!("quick@{quick}> SUB s 1"));
+    broker.set_deaf("slow", true);
+    let message = message();
+    let far = 2 * DIRECT_BYTES_MAX / 1000;
+    for _ in 0..far {
+        broker.say("p", &message);
+        broker.pass(Duration::from_millis(2));
+    }
+    for stalls in [false, true] {
+        assert!(broker.is_read("p"), "{policy} {slow} {quick}, {stalls}");
+        broker.set_deaf("quick", true);
+        let mut sent = 0;
+        while broker.is_read("p") && sent < far {
+            broker.say("p", &message);
+            broker.pass(Duration::from_millis(2));
+            sent += 1;
+        }
+        assert!(broker.is_connected("quick"), "{policy} {slow} {quick}, {stalls}");
+        assert!(sent < far, "{policy} {slow} {quick}, {stalls}: it does not wait");
+        broker.set_deaf("quick", false);
+        // Nobody waits for the slow one any longer.
+        for _ in 0..6 {
+            broker.pass(Duration::from_millis(500));
+        }
+    }
+}
+
+#[test]
+fn who_reads_on_is_waited_for_whoever_else_does_not() {
+    for policy in ["", "$LAGGARD.drop-new.", "$LAGGARD.drop-oldest.", "$LAGGARD.spool."] {
+        for (slow, quick) in [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (2, 1)] {
+            check_protected(policy, slow, quick);
         }
     }
 }
