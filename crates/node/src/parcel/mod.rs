@@ -108,7 +108,7 @@ pub(crate) enum Word<'a> {
     Taken { news: u64, bytes: u64 },
     /// All who hear what a connection of the receiver emits have much unsent: it is to wait.
     Crowded(ConnectionId),
-    /// They have so much that it is not to wait for them, as it is not for who does not hear it.
+    /// They are too far behind to be waited for: it is to go on as if nobody there heard it.
     FarBehind(ConnectionId),
     /// It may go on.
     Relieved(ConnectionId),
