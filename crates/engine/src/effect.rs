@@ -100,8 +100,6 @@ pub enum Heard {
     Well,
     /// It is on its way behind much that is not sent yet.
     Crowded,
-    /// It is on its way to one who is so far behind that nobody waits for it.
-    Late,
     /// The listener is too far behind: it missed it.
     Missed,
 }

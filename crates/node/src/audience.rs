@@ -18,11 +18,11 @@ pub(crate) enum Hearer {
     Shard(ShardId),
 }
 
-/// How those on another shard are behind who hear a publisher, where none of them keeps up.
+/// How those of a shard are behind who hear a publisher of another one, where none of them keeps up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Behind {
-    /// It is to wait for some of them.
-    Awaited,
+    /// It is to wait for some of them. There may be others who keep up with other messages of its.
+    Awaited { has_others: bool },
     /// They are too far behind for that.
     Far,
 }
@@ -32,10 +32,10 @@ pub(crate) enum Behind {
 pub(crate) struct Crowded {
     /// Which one that was, of those that are counted.
     emission: u64,
-    /// On this shard.
+    /// On this shard, those that may be waited for.
     here: Vec<ConnectionId>,
-    /// Those for whom nobody waits, since they can have it later. Who waits for others goes on when one of
-    /// these has room.
+    /// Those for whom nobody waits, since they miss it or have it later. Who waits for others goes on when
+    /// one of these has room.
     patient: Vec<ConnectionId>,
     /// Other shards, or somebody there.
     there: Shards,
@@ -48,7 +48,7 @@ impl Crowded {
         self.here.push(delivery.session.connection);
     }
 
-    /// So is one that can have it later.
+    /// So is one that misses it, or has it later.
     pub(crate) fn add_patient(&mut self, delivery: &Delivery<'_>) {
         self.begin(delivery);
         self.patient.push(delivery.session.connection);
@@ -127,15 +127,17 @@ impl Audience {
     #[inline]
     pub(crate) fn heard(&mut self, now: Time, hearer: HeardBy) {
         if self.last != hearer && hearer != HeardBy::default() {
-            self.before = std::mem::replace(&mut self.last, hearer);
-            self.until = now;
+            if self.last != HeardBy::default() {
+                (self.before, self.until) = (self.last, now);
+            }
+            self.last = hearer;
         }
     }
 
-    /// This one is behind now, and may be gone when it no longer is.
-    pub(crate) fn forget(&mut self, hearer: Hearer) {
+    /// These no longer hear it well.
+    pub(crate) fn forget(&mut self, is_behind: impl Fn(Hearer) -> bool) {
         for known in [&mut self.last, &mut self.before] {
-            if *known == hearer.into() {
+            if known.hearer().is_some_and(&is_behind) {
                 *known = HeardBy::default();
             }
         }
@@ -171,6 +173,16 @@ mod tests {
     fn whoever_is_the_only_one_has_no_others() {
         check(&[], 20, &[]);
         check(&[(20, STALLED), (20, STALLED), (21, STALLED)], 21, &[STALLED]);
+    }
+
+    #[test]
+    fn who_is_behind_does_not_take_the_place_of_others() {
+        let mut audience = Audience::default();
+        for hearer in [HEALTHY, STALLED, ELSEWHERE] {
+            audience.heard(Time(1), hearer.into());
+            audience.forget(|hearer| hearer == STALLED);
+        }
+        assert!(audience.of_late(Time(2)).eq([ELSEWHERE, HEALTHY]));
     }
 
     #[test]

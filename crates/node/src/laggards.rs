@@ -52,6 +52,7 @@ impl World {
                 Heard::Missed
             }
             Laggard::DropNew if is_late => {
+                self.crowded.add_patient(delivery);
                 self.note_missed(id, policy, 1);
                 Heard::Missed
             }
@@ -59,7 +60,7 @@ impl World {
             Laggard::Spool if unsent >= self.egress_bytes_max => {
                 self.write_delivery(delivery);
                 self.crowded.add_patient(delivery);
-                Heard::Late
+                Heard::Crowded
             }
             _ => self.write_direct(delivery, unsent),
         }
@@ -100,6 +101,7 @@ impl World {
             let is_late = self.egress[slot].held() >= self.egress[slot].unsent_max;
             self.note_missed(id, Laggard::DropOldest, missed + u64::from(is_late));
             if is_late {
+                self.crowded.add_patient(delivery);
                 return Heard::Missed;
             }
         }
@@ -127,7 +129,7 @@ impl World {
         missed
     }
 
-    /// Puts a message into the spill log.
+    /// Puts a message into the spill log. Nobody waits for who reads from there, whose pace is nobody else's.
     fn spool(&mut self, delivery: &Delivery<'_>) -> Heard {
         let id = delivery.session.connection;
         let egress = &mut self.egress[id.0 as usize];
@@ -138,7 +140,7 @@ impl World {
         egress.spooled = Some(number);
         egress.choose_path(self.egress_bytes_max);
         self.note_spooled(id);
-        Heard::Late
+        Heard::Crowded
     }
 
     /// Writes what a connection has in the spill log into its outlet, as far as there is room; returns how

@@ -222,7 +222,7 @@ impl Mesh {
             };
             link.underway += (bytes + link.parcel.carry(shared)) as u64;
             match publisher.and_then(|publisher| link.behind.get(&publisher)) {
-                Some(Behind::Awaited) => awaited = awaited.and(Shards::one(shard)),
+                Some(Behind::Awaited { .. }) => awaited = awaited.and(Shards::one(shard)),
                 _ if link.underway > direct_max => awaited = awaited.and(Shards::one(shard)),
                 Some(Behind::Far) => {}
                 None => well = Some(shard),
@@ -230,7 +230,6 @@ impl Mesh {
         }
         match well {
             Some(shard) => (Heard::Well, Shards::one(shard)),
-            None if awaited.is_empty() => (Heard::Late, awaited),
             None => (Heard::Crowded, awaited),
         }
     }
@@ -373,8 +372,8 @@ impl Mesh {
         link.underway = link.underway.saturating_sub(bytes);
         let mut go_on = Vec::new();
         if link.underway <= go_on_at {
-            let is_awaited = |it: &_| link.behind.get(it) == Some(&Behind::Awaited);
-            go_on.extend(link.waiting.iter().filter(|it| !is_awaited(it)));
+            let is_awaited = |it| matches!(link.behind.get(it), Some(Behind::Awaited { .. }));
+            go_on.extend(link.waiting.iter().filter(|it| !is_awaited(*it)));
         }
         go_on.iter().for_each(|publisher| self.wait_no_more(*publisher));
         let knows = self.others.map(|shard| self.links[usize::from(shard.0)].knows);
@@ -434,11 +433,13 @@ impl Mesh {
         behind: Option<Behind>,
     ) -> bool {
         let link = self.link(on);
-        match behind {
+        let before = match behind {
             Some(behind) => link.behind.insert(publisher, behind),
             None => link.behind.remove(&publisher),
         };
-        let goes_on = behind.is_none() && link.waiting.contains(&publisher);
+        // It did not wait for those who were far behind, and one of them may be the first to read on.
+        let has_waited = link.waiting.contains(&publisher) || before == Some(Behind::Far);
+        let goes_on = behind.is_none() && has_waited;
         if goes_on {
             self.wait_no_more(publisher);
         }
@@ -448,20 +449,14 @@ impl Mesh {
     /// Tells another shard that none of those here who hear its publisher keeps up.
     pub(crate) fn tell_behind(&mut self, shard: ShardId, publisher: ConnectionId, behind: Behind) {
         if self.link(shard).told_behind.insert(publisher, behind) != Some(behind) {
-            self.say(
-                shard,
-                &match behind {
-                    Behind::Awaited => Word::Crowded(publisher),
-                    Behind::Far => Word::FarBehind(publisher),
-                },
-            );
+            self.say(shard, &Word::Behind(publisher, Some(behind)));
         }
     }
 
     /// The same is no longer so, if it was.
     pub(crate) fn let_go(&mut self, shard: ShardId, publisher: ConnectionId) {
         if self.link(shard).told_behind.remove(&publisher).is_some() {
-            self.say(shard, &Word::Relieved(publisher));
+            self.say(shard, &Word::Behind(publisher, None));
         }
     }
 

@@ -108,9 +108,7 @@ impl Node {
                     self.world.held[publisher.0 as usize] = false;
                 }
             }
-            Word::Crowded(publisher) => self.learn_behind(from, publisher, Some(Behind::Awaited)),
-            Word::FarBehind(publisher) => self.learn_behind(from, publisher, Some(Behind::Far)),
-            Word::Relieved(publisher) => self.learn_behind(from, publisher, None),
+            Word::Behind(publisher, behind) => self.learn_behind(from, publisher, behind),
             Word::Forgotten(publisher) => self.world.mesh.forgotten(from, publisher),
             Word::Unheard { publisher, subject, reply } => {
                 self.tell_unheard(now, publisher, subject, reply);
@@ -123,9 +121,9 @@ impl Node {
 
     /// How those on another shard keep up who hear a publisher.
     fn learn_behind(&mut self, on: ShardId, publisher: ConnectionId, behind: Option<Behind>) {
-        if behind.is_some() {
+        if matches!(behind, Some(Behind::Far | Behind::Awaited { has_others: false })) {
             let audience = &mut self.world.egress[publisher.0 as usize].audience;
-            audience.forget(Hearer::Shard(on));
+            audience.forget(|hearer| hearer == Hearer::Shard(on));
         }
         if self.world.mesh.learn_behind(on, publisher, behind) {
             self.world.held[publisher.0 as usize] = false;
@@ -143,6 +141,7 @@ impl Node {
 
     #[inline]
     fn take_forward(&mut self, now: Time, forward: &Forward<'_>, streak: &mut Option<Streak>) {
+        self.world.crowded.clear();
         let reached = self.engine.forwarded(now, forward, streak, &mut self.world);
         let Forward { origin, subject, message, .. } = *forward;
         let Some(publisher) = forward.publisher else { return };
@@ -186,6 +185,7 @@ impl Node {
             return 0;
         }
         self.world.mesh.took(from, used);
+        self.world.crowded.clear();
         let burst = row.burst(&bodies[..count]);
         let reached = self.engine.forwarded_burst(&burst, &mut rows.streak, &mut self.world);
         if let Some(publisher) = row.publisher {

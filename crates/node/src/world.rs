@@ -175,23 +175,22 @@ impl World {
     }
 
     /// None of those here who have heard a message of another shard's publisher keeps up: it is to wait for
-    /// them, or for none of them where all are too far behind.
+    /// them, or for none of them where all are too far behind. Of that it is told nothing while others here
+    /// keep up with other messages of its.
     pub(crate) fn hold_elsewhere(&mut self, now: Time, shard: ShardId, publisher: ConnectionId) {
-        if self.mesh.told_behind(shard, publisher) != Some(Behind::Awaited) {
+        if !matches!(self.mesh.told_behind(shard, publisher), Some(Behind::Awaited { .. })) {
             let there = Publisher::There(shard, publisher);
             let waits = self.hold_for_crowded(there);
-            let audience = *self.mesh.audience(shard, publisher);
-            let has_others = self.has_others(now, audience);
+            let has_others = self.has_others(now, there);
             if waits {
-                self.mesh.tell_behind(shard, publisher, Behind::Awaited);
-            } else if !has_others {
+                self.mesh.tell_behind(shard, publisher, Behind::Awaited { has_others });
+            } else if !has_others && self.crowded.there().is_empty() {
                 self.mesh.tell_behind(shard, publisher, Behind::Far);
             }
             if waits && has_others {
                 self.hold_briefly(there);
             }
         }
-        self.crowded.clear();
     }
 
     /// Has a publisher wait for those here who are behind with its message, whichever takes more first; says
@@ -202,21 +201,38 @@ impl World {
             let is_other = publisher != Publisher::Here(*behind);
             waits |= is_other && self.egress[behind.0 as usize].hold(publisher);
         }
-        for behind in self.crowded.patient().iter().filter(|_| waits) {
-            self.egress[behind.0 as usize].hold(publisher);
+        for patient in self.crowded.patient() {
+            self.egress[patient.0 as usize].free(publisher);
         }
         waits
     }
 
-    /// Whether any of those who have heard a publisher well of late still keep up.
-    fn has_others(&self, now: Time, audience: Audience) -> bool {
-        audience.of_late(now).any(|hearer| match hearer {
-            Hearer::Connection(id) => {
-                let egress = &self.egress[id.0 as usize];
-                egress.unsent() < egress.unsent_max.min(self.egress_bytes_max)
-            }
-            Hearer::Shard(shard) => !self.crowded.there().contains(shard),
-        })
+    /// Whether any of those who have heard a publisher well of late still keep up. Who does not is forgotten,
+    /// but for other shards: there may be somebody else there.
+    fn has_others(&mut self, now: Time, publisher: Publisher) -> bool {
+        let mut known = *self.audience(publisher);
+        known.forget(|hearer| matches!(hearer, Hearer::Connection(id) if !self.keeps_up(id)));
+        let there = self.crowded.there();
+        let has_others = known
+            .of_late(now)
+            .any(|hearer| !matches!(hearer, Hearer::Shard(shard) if there.contains(shard)));
+        *self.audience(publisher) = known;
+        has_others
+    }
+
+    /// Whether a connection hears direct messages without delay; not if it has gone.
+    fn keeps_up(&self, id: ConnectionId) -> bool {
+        let egress = &self.egress[id.0 as usize];
+        let most = egress.unsent_max.min(self.egress_bytes_max);
+        egress.unsent() < most && egress.spooled.is_none()
+    }
+
+    /// Who hears a publisher.
+    fn audience(&mut self, publisher: Publisher) -> &mut Audience {
+        match publisher {
+            Publisher::Here(id) => &mut self.egress[id.0 as usize].audience,
+            Publisher::There(shard, id) => self.mesh.audience(shard, id),
+        }
     }
 
     /// Others hear a publisher that waits: it waits for a moment only.
@@ -231,11 +247,10 @@ impl World {
     /// a moment only.
     #[inline]
     pub(crate) fn heard_elsewhere(&mut self, now: Time, shard: ShardId, publisher: ConnectionId) {
-        self.crowded.clear();
         self.mesh.audience(shard, publisher).heard(now, std::mem::take(&mut self.hearer));
         match self.mesh.told_behind(shard, publisher) {
             None => {}
-            Some(Behind::Awaited) => self.hold_briefly(Publisher::There(shard, publisher)),
+            Some(Behind::Awaited { .. }) => self.hold_briefly(Publisher::There(shard, publisher)),
             Some(Behind::Far) => self.mesh.let_go(shard, publisher),
         }
     }
@@ -258,6 +273,7 @@ impl World {
     /// Begins a call into a session.
     #[inline]
     pub(crate) fn begin_call(&mut self) {
+        self.crowded.clear();
         self.has_stored = false;
         self.has_outrun = false;
         self.told_in_call = 0;
@@ -495,7 +511,7 @@ impl ProtocolWorld for World {
             self.mesh.wait_for(there, publisher);
             let waits_here = self.hold_for_crowded(Publisher::Here(publisher));
             self.held[slot] = waits_here || !there.is_empty();
-            if self.held[slot] && self.has_others(now, self.egress[slot].audience) {
+            if self.held[slot] && self.has_others(now, Publisher::Here(publisher)) {
                 self.hold_briefly(Publisher::Here(publisher));
             }
         }

@@ -66,7 +66,7 @@ impl Hearing {
                 self.heard += messages;
                 self.has_free = true;
             }
-            Heard::Crowded | Heard::Late => self.heard += messages,
+            Heard::Crowded => self.heard += messages,
             Heard::Missed => self.missed += messages,
         }
     }

@@ -81,6 +81,8 @@ pub(crate) struct Egress {
     droppable: Option<Box<Droppable>>,
     /// Publishers that are not read from before some of this is sent.
     holds: BTreeSet<Publisher>,
+    /// Those that wait for others, and go on, too, once this has room.
+    frees: BTreeSet<Publisher>,
     /// Looks in a row at which nothing had been sent since the last one, although others waited for it.
     silent_looks: u8,
     /// At home: it is a connection of another shard, and this is not where its output goes.
@@ -257,10 +259,16 @@ impl Egress {
     /// once.
     pub(crate) fn hold(&mut self, publisher: Publisher) -> bool {
         if self.is_stalled() {
+            self.free(publisher);
             return false;
         }
         self.holds.insert(publisher);
         true
+    }
+
+    /// Has a publisher that waits for others go on, too, once this has room.
+    pub(crate) fn free(&mut self, publisher: Publisher) {
+        self.frees.insert(publisher);
     }
 
     /// How many publishers wait for it, or have waited and went on sooner.
@@ -269,9 +277,11 @@ impl Egress {
         self.holds.len()
     }
 
-    /// Takes those that wait, to let them go on.
+    /// Takes those that wait, for this or for others, to let them go on.
     pub(crate) fn release(&mut self) -> BTreeSet<Publisher> {
-        std::mem::take(&mut self.holds)
+        let mut released = std::mem::take(&mut self.frees);
+        released.append(&mut self.holds);
+        released
     }
 
     /// Called twice a second. Where nothing was sent for some looks in a row although others wait for it,
@@ -281,7 +291,7 @@ impl Egress {
             return BTreeSet::new();
         }
         self.silent_looks += 1;
-        if self.is_stalled() { self.release() } else { BTreeSet::new() }
+        if self.is_stalled() { std::mem::take(&mut self.holds) } else { BTreeSet::new() }
     }
 
     /// Makes it that of the next connection in its slot, which may be listed as dirty already.

@@ -11,6 +11,7 @@ mod write;
 pub(crate) use read::Words;
 pub(crate) use write::{write_delivery, write_forward, write_in_row, write_publish};
 
+use crate::audience::Behind;
 use angarium_engine::{
     Bytes, Confirm, ConnectionId, Deletion, Refusal, Reply, Request, SessionId, Settle,
     is_body_apart,
@@ -106,12 +107,8 @@ pub(crate) enum Word<'a> {
     /// All news up to this number are known, and so many bytes of messages were taken since the last
     /// word of this kind.
     Taken { news: u64, bytes: u64 },
-    /// All who hear what a connection of the receiver emits have much unsent: it is to wait.
-    Crowded(ConnectionId),
-    /// They are too far behind to be waited for: it is to go on as if nobody there heard it.
-    FarBehind(ConnectionId),
-    /// It may go on.
-    Relieved(ConnectionId),
+    /// None of those who hear what a connection of the receiver emits keeps up, or some do again.
+    Behind(ConnectionId, Option<Behind>),
     /// A connection of the sender whose messages came here has gone.
     Forgotten(ConnectionId),
     /// Nobody took a request that a connection of the receiver has emitted.
@@ -221,7 +218,7 @@ mod kind {
     pub(super) const NEWS: u8 = 0;
     pub(super) const FORWARD: u8 = 1;
     pub(super) const TAKEN: u8 = 2;
-    pub(super) const CROWDED: u8 = 3;
+    pub(super) const AWAITED: u8 = 3;
     pub(super) const RELIEVED: u8 = 4;
     pub(super) const FORGOTTEN: u8 = 5;
     pub(super) const UNHEARD: u8 = 6;

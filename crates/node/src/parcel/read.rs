@@ -1,6 +1,7 @@
 //! Bytes to words.
 
 use super::{Delivered, FromHome, HEAD_BYTES, IN_ROW_HEAD_BYTES, SessionName, ToHome, Word, kind};
+use crate::audience::Behind;
 use angarium_engine::{Confirm, ConnectionId, Deletion, Outcome, SessionId, Settle};
 
 /// Takes a parcel apart. It comes from this very program, so what it cannot read is a bug, which is
@@ -55,9 +56,12 @@ impl<'a> Words<'a> {
                 Word::InRow { properties, body }
             }
             kind::TAKEN => Word::Taken { news: fields.u64()?, bytes: fields.u64()? },
-            kind::CROWDED => Word::Crowded(ConnectionId(fields.u32()?)),
-            kind::FAR_BEHIND => Word::FarBehind(ConnectionId(fields.u32()?)),
-            kind::RELIEVED => Word::Relieved(ConnectionId(fields.u32()?)),
+            kind::AWAITED => {
+                let publisher = ConnectionId(fields.u32()?);
+                Word::Behind(publisher, Some(Behind::Awaited { has_others: fields.bool()? }))
+            }
+            kind::FAR_BEHIND => Word::Behind(ConnectionId(fields.u32()?), Some(Behind::Far)),
+            kind::RELIEVED => Word::Behind(ConnectionId(fields.u32()?), None),
             kind::FORGOTTEN => Word::Forgotten(ConnectionId(fields.u32()?)),
             kind::UNHEARD => Word::Unheard {
                 publisher: ConnectionId(fields.u32()?),

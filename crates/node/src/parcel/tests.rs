@@ -1,6 +1,7 @@
 //! Words there and back.
 
 use super::*;
+use crate::audience::Behind;
 use angarium_engine::Outcome;
 
 const NAME: SessionName = SessionName {
@@ -19,9 +20,9 @@ fn words_come_back() {
         Word::InRow { properties: b"reply", body: b"" },
         Word::InRow { properties: b"", body: b"body" },
         Word::Taken { news: u64::MAX, bytes: 7 },
-        Word::Crowded(ConnectionId(3)),
-        Word::FarBehind(ConnectionId(2)),
-        Word::Relieved(ConnectionId(u32::MAX)),
+        Word::Behind(ConnectionId(3), Some(Behind::Awaited { has_others: true })),
+        Word::Behind(ConnectionId(2), Some(Behind::Far)),
+        Word::Behind(ConnectionId(u32::MAX), None),
         Word::Forgotten(ConnectionId(0)),
         Word::Unheard { publisher: ConnectionId(1), subject: "a.b", reply: "_INBOX.1" },
         Word::Ended(Deletion::User("guest")),
@@ -105,7 +106,7 @@ fn payloads_of_a_row_come_alone_where_they_are_alone() {
 #[test]
 fn what_cannot_be_read_ends_a_parcel() {
     let mut parcel = Vec::new();
-    Word::Crowded(ConnectionId(3)).write(&mut parcel);
+    Word::Behind(ConnectionId(3), None).write(&mut parcel);
     for cut in 1..parcel.len() {
         let words: Vec<_> = Words(&parcel[..cut]).collect();
         assert_eq!(words, [Err("a parcel is malformed")], "{cut}");

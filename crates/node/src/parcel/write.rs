@@ -1,6 +1,7 @@
 //! Words to bytes.
 
 use super::{Delivered, FromHome, HEAD_BYTES, IN_ROW_HEAD_BYTES, SessionName, ToHome, Word, kind};
+use crate::audience::Behind;
 use angarium_engine::{Confirm, Deletion, Delivery, Forward, Outcome, Publish, SessionId, Settle};
 
 impl Word<'_> {
@@ -14,12 +15,15 @@ impl Word<'_> {
             Word::Taken { news, bytes } => {
                 put(parcel, kind::TAKEN, &[&news.to_le_bytes(), &bytes.to_le_bytes()]);
             }
-            Word::Crowded(connection) => put(parcel, kind::CROWDED, &[&connection.0.to_le_bytes()]),
-            Word::FarBehind(connection) => {
-                put(parcel, kind::FAR_BEHIND, &[&connection.0.to_le_bytes()])
-            }
-            Word::Relieved(connection) => {
-                put(parcel, kind::RELIEVED, &[&connection.0.to_le_bytes()])
+            Word::Behind(publisher, behind) => {
+                let publisher = publisher.0.to_le_bytes();
+                match behind {
+                    Some(Behind::Awaited { has_others }) => {
+                        put(parcel, kind::AWAITED, &[&publisher, &[u8::from(has_others)]])
+                    }
+                    Some(Behind::Far) => put(parcel, kind::FAR_BEHIND, &[&publisher]),
+                    None => put(parcel, kind::RELIEVED, &[&publisher]),
+                }
             }
             Word::Forgotten(connection) => {
                 put(parcel, kind::FORGOTTEN, &[&connection.0.to_le_bytes()])

@@ -142,74 +142,141 @@ fn a_publisher_waits_of_two_shards_for_the_one_that_takes_on() {
     }
 }
 
-/// Two hear a publisher, one of whom never reads on: it goes on once the other one does, whichever of them
-/// listened first.
-fn check_first_to_read_on(slow: usize, quick: usize, is_quick_first: bool) {
+/// What may become of messages that somebody does not take, and who hears `s` so.
+const POLICIES: [&str; 4] = ["", "$LAGGARD.drop-new.", "$LAGGARD.drop-oldest.", "$LAGGARD.spool."];
+/// The shards of two listeners, where the publisher is on shard 0.
+const PLACES: [(usize, usize); 6] = [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (2, 1)];
+
+/// A publisher on shard 0; one who listens by this policy, and one who reads. Neither is deaf yet.
+fn with_policy(policy: &str, (one, quick): (usize, usize), is_quick_first: bool) -> Broker {
     let mut broker = Broker::new(3);
     broker.connect("p", 0);
-    let mut listeners = [format!("slow@{slow}> SUB s 1"), format!("quick@{quick}> SUB s 1")];
+    let mut listeners = [format!("one@{one}> SUB {policy}s 1"), format!("quick@{quick}> SUB s 1")];
     if is_quick_first {
         listeners.reverse();
     }
     listeners.iter().for_each(|listener| broker.play(listener));
-    broker.set_deaf("slow", true);
-    broker.set_deaf("quick", true);
+    broker
+}
+
+/// Sends one message after the other, until the publisher waits or it is too many; says whether it waits.
+fn send_until_it_waits(broker: &mut Broker) -> bool {
     let message = message();
-    while broker.is_read("p") {
+    for _ in 0..2 * DIRECT_BYTES_MAX / 1000 {
+        if !broker.is_read("p") {
+            return true;
+        }
         broker.say("p", &message);
         broker.pass(Duration::from_millis(2));
     }
-    broker.set_deaf("quick", false);
-    assert!(broker.is_read("p"), "{slow} {quick}, {is_quick_first}");
+    !broker.is_read("p")
 }
 
+/// Both are behind, and one of them never reads on: the publisher goes on once the other one does.
 #[test]
 fn a_publisher_whose_listeners_are_all_behind_waits_for_the_first_that_reads_on() {
-    for (slow, quick) in [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (2, 1)] {
-        for is_quick_first in [false, true] {
-            check_first_to_read_on(slow, quick, is_quick_first);
-        }
-    }
-}
-
-/// Two hear a publisher, one of whom never reads and is far behind. The other one is as much protected as if
-/// it were alone: the publisher waits for it, and it is not disconnected.
-fn check_protected(policy: &str, slow: usize, quick: usize) {
-    let mut broker = Broker::new(3);
-    broker.connect("p", 0);
-    broker.play(&format!("slow@{slow}> SUB {policy}s 1"));
-    broker.play(&format!("quick@{quick}> SUB s 1"));
-    broker.set_deaf("slow", true);
-    let message = message();
-    let far = 2 * DIRECT_BYTES_MAX / 1000;
-    for _ in 0..far {
-        broker.say("p", &message);
-        broker.pass(Duration::from_millis(2));
-    }
-    for stalls in [false, true] {
-        assert!(broker.is_read("p"), "{policy} {slow} {quick}, {stalls}");
+    for (policy, places, is_quick_first) in cases() {
+        let mut broker = with_policy(policy, places, is_quick_first);
+        broker.set_deaf("one", true);
         broker.set_deaf("quick", true);
-        let mut sent = 0;
-        while broker.is_read("p") && sent < far {
-            broker.say("p", &message);
-            broker.pass(Duration::from_millis(2));
-            sent += 1;
-        }
-        assert!(broker.is_connected("quick"), "{policy} {slow} {quick}, {stalls}");
-        assert!(sent < far, "{policy} {slow} {quick}, {stalls}: it does not wait");
-        broker.set_deaf("quick", false);
-        // Nobody waits for the slow one any longer.
-        for _ in 0..6 {
-            broker.pass(Duration::from_millis(500));
-        }
+        assert!(send_until_it_waits(&mut broker), "{policy} {places:?} {is_quick_first}");
+        broker.set_deaf("one", false);
+        assert!(broker.is_read("p"), "{policy} {places:?} {is_quick_first}");
     }
 }
 
+fn cases() -> impl Iterator<Item = (&'static str, (usize, usize), bool)> {
+    POLICIES.into_iter().flat_map(|policy| {
+        let of_place =
+            move |places| [false, true].map(|is_quick_first| (policy, places, is_quick_first));
+        PLACES.into_iter().flat_map(of_place)
+    })
+}
+
+/// One never reads and is far behind. The other one is as much protected as if it were alone: the publisher
+/// waits for it, and it is not disconnected.
 #[test]
 fn who_reads_on_is_waited_for_whoever_else_does_not() {
-    for policy in ["", "$LAGGARD.drop-new.", "$LAGGARD.drop-oldest.", "$LAGGARD.spool."] {
-        for (slow, quick) in [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (2, 1)] {
-            check_protected(policy, slow, quick);
+    for (policy, places, is_quick_first) in cases() {
+        let mut broker = with_policy(policy, places, is_quick_first);
+        broker.set_deaf("one", true);
+        assert!(!send_until_it_waits(&mut broker), "{policy} {places:?}: the quick one reads");
+        for is_stalled in [false, true] {
+            broker.set_deaf("quick", true);
+            let waits = send_until_it_waits(&mut broker);
+            assert!(broker.is_connected("quick"), "{policy} {places:?}, {is_stalled}");
+            assert!(waits, "{policy} {places:?}, {is_stalled}");
+            broker.set_deaf("quick", false);
+            // Nobody waits for the slow one any longer.
+            for _ in 0..6 {
+                broker.pass(Duration::from_millis(500));
+            }
+        }
+    }
+}
+
+/// The same where that one has what it does not take on the disk, and reads a little.
+#[test]
+fn who_spools_and_reads_slowly_does_not_say_how_fast_others_are_to_be() {
+    for places in PLACES {
+        let mut broker = with_policy("$LAGGARD.spool.", places, true);
+        broker.set_deaf("one", true);
+        assert!(!send_until_it_waits(&mut broker), "{places:?}: the quick one reads");
+        broker.set_deaf("quick", true);
+        let message = message();
+        for _ in 0..100 {
+            broker.take("one", EGRESS_BYTES_MAX / 4);
+            if broker.is_read("p") {
+                broker.say("p", &message);
+            }
+            broker.pass(Duration::from_millis(2));
+        }
+        assert!(broker.is_connected("quick"), "{places:?}");
+    }
+}
+
+/// One was not waited for any longer, and the publisher waits for the other one: it goes on once that one
+/// reads which took nothing for so long.
+#[test]
+fn who_was_not_waited_for_and_reads_on_lets_a_publisher_go_on() {
+    for policy in ["$LAGGARD.drop-new.", "$LAGGARD.drop-oldest."] {
+        for places in PLACES {
+            let mut broker = with_policy(policy, places, false);
+            broker.set_deaf("one", true);
+            assert!(!send_until_it_waits(&mut broker), "{policy} {places:?}: the quick one reads");
+            broker.set_deaf("quick", true);
+            assert!(send_until_it_waits(&mut broker), "{policy} {places:?}");
+            for _ in 0..3 {
+                broker.pass(Duration::from_millis(500));
+                broker.take("quick", 1);
+            }
+            assert!(!broker.is_read("p"), "{policy} {places:?}");
+            broker.set_deaf("one", false);
+            assert!(broker.is_read("p"), "{policy} {places:?}");
+        }
+    }
+}
+
+/// Two who do not read hear a publisher on subjects of their own, one after the other, and somebody else on
+/// a third one: that one never waits for more than a moment.
+#[test]
+fn who_hears_a_publisher_of_two_laggards_waits_for_neither() {
+    for (first, second) in PLACES {
+        for quick in [0, 1] {
+            let mut broker = slow_and_quick(3, first, (quick, "q"));
+            broker.play(&format!("other@{second}> SUB t 1"));
+            broker.set_deaf("other", true);
+            let many = EGRESS_BYTES_MAX / 1000 + 2;
+            let to =
+                |subject| format!("PUB {subject} 1000\r\n{}\r\n", "x".repeat(1000)).repeat(many);
+            for round in 0..3 {
+                for text in ["PUB q 1\r\nx\r\n", &to("s"), &to("t")] {
+                    assert!(broker.is_read("p"), "{first} {second} {quick}, {round}");
+                    broker.say("p", text);
+                    broker.pass(Duration::from_millis(2));
+                }
+            }
+            assert_eq!(broker.heard("quick").matches("MSG q").count(), 3);
         }
     }
 }
