@@ -15,10 +15,11 @@ pub trait Effects {
     /// Hands a direct message to one who listens, now or never.
     fn emit(&mut self, delivery: &Delivery<'_>) -> Heard;
     /// The same for several messages in a row with these payloads, of which `delivery` has everything
-    /// else, if the connection hears all of them well; if not, `false`: each is handed to it as any other.
-    fn emit_burst(&mut self, delivery: &Delivery<'_>, bodies: &[&[u8]]) -> bool {
+    /// else (its number is the first one's), if there is room for all of them: says how the last one is
+    /// heard. If not, `None`: each is handed to it as any other.
+    fn emit_burst(&mut self, delivery: &Delivery<'_>, bodies: &[&[u8]]) -> Option<Heard> {
         let _ = (delivery, bodies);
-        false
+        None
     }
     /// Hands a direct message to other shards; each gets it by [`crate::Engine::forwarded`]. Says how
     /// far behind they are, the best of them.

@@ -4,7 +4,7 @@
 //! Knows two at a time. Most publishers have always the same listeners, and then nothing is written.
 
 use angarium_engine::limits::SHARDS_MAX;
-use angarium_engine::{ConnectionId, Delivery, ShardId, Shards, Time};
+use angarium_engine::{ConnectionId, ShardId, Shards, Time};
 use std::time::Duration;
 
 /// How long one that heard something is remembered after the publisher went over to others.
@@ -43,15 +43,17 @@ pub(crate) struct Crowded {
 
 impl Crowded {
     /// A connection here is behind with this message.
-    pub(crate) fn add(&mut self, delivery: &Delivery<'_>) {
-        self.begin(delivery);
-        self.here.push(delivery.session.connection);
+    pub(crate) fn add(&mut self, emission: u64, connection: ConnectionId) {
+        if self.is_last(emission) {
+            self.here.push(connection);
+        }
     }
 
     /// So is one that misses it, or has it later.
-    pub(crate) fn add_patient(&mut self, delivery: &Delivery<'_>) {
-        self.begin(delivery);
-        self.patient.push(delivery.session.connection);
+    pub(crate) fn add_patient(&mut self, emission: u64, connection: ConnectionId) {
+        if self.is_last(emission) {
+            self.patient.push(connection);
+        }
     }
 
     /// So are these shards, or who hears it there.
@@ -59,12 +61,15 @@ impl Crowded {
         self.there = self.there.and(shards);
     }
 
-    fn begin(&mut self, delivery: &Delivery<'_>) {
-        if delivery.emission != self.emission || delivery.emission == 0 {
+    /// Whether a message is the last one. Of several in a row some are handed all of them before others are
+    /// handed the first.
+    fn is_last(&mut self, emission: u64) -> bool {
+        if emission > self.emission || emission == 0 {
             self.here.clear();
             self.patient.clear();
-            self.emission = delivery.emission;
+            self.emission = emission;
         }
+        emission == self.emission
     }
 
     /// The message has been dealt with.

@@ -1,9 +1,8 @@
 //! Several direct messages at once for one connection after the other: what one was sent is copied for the
 //! next one where that is called the same, as it is for most.
 
-use crate::audience::Hearer;
 use crate::world::World;
-use angarium_engine::{ConnectionId, Delivery};
+use angarium_engine::{ConnectionId, Delivery, Heard};
 use angarium_protocol::Protocol;
 use std::ops::Range;
 
@@ -54,36 +53,40 @@ impl Burst {
 
 impl World {
     /// Writes messages with these payloads into their connection's outlet, if there is room for all of them;
-    /// says whether there is.
-    pub(crate) fn write_burst(&mut self, delivery: &Delivery<'_>, bodies: &[&[u8]]) -> bool {
+    /// says how the last one is heard.
+    pub(crate) fn write_burst(
+        &mut self,
+        delivery: &Delivery<'_>,
+        bodies: &[&[u8]],
+    ) -> Option<Heard> {
         let connection = delivery.session.connection;
         let slot = connection.0 as usize;
         let egress = &self.egress[slot];
         let names = delivery.message.routing_key.len() + delivery.subscription.len();
         let payload: usize = bodies.iter().map(|body| body.len()).sum();
         let bytes = payload + bodies.len() * (names + FRAMING_BYTES);
-        let most = egress.plain_max.min(self.egress_bytes_max);
+        let unsent = egress.unsent() + bytes;
         if egress.guest.is_some()
             || egress.outlet.protocol != Protocol::Nats
-            || egress.unsent() + bytes >= most
+            || unsent >= egress.plain_max
         {
-            return false;
+            return None;
         }
-        self.hearer = Hearer::Connection(connection).into();
         if let Some((other, range)) = self.burst.same(delivery) {
             self.touch(connection);
             let both = self.egress.get_disjoint_mut([other.0 as usize, slot]);
             let [from, to] = both.expect("two connections have two places");
             to.outlet.bytes.extend_from_slice(&from.outlet.bytes[range]);
             to.outlet.messages += bodies.len() as u64;
-            return true;
+        } else {
+            let outlet = self.touch(connection);
+            let start = outlet.bytes.len();
+            outlet.bytes.reserve(bytes);
+            outlet.deliver_burst(delivery, bodies);
+            let range = start..outlet.bytes.len();
+            self.burst.keep(delivery, range);
         }
-        let outlet = self.touch(connection);
-        let start = outlet.bytes.len();
-        outlet.bytes.reserve(bytes);
-        outlet.deliver_burst(delivery, bodies);
-        let range = start..outlet.bytes.len();
-        self.burst.keep(delivery, range);
-        true
+        let last = delivery.emission + bodies.len() as u64 - 1;
+        Some(self.has_written(connection, last, unsent))
     }
 }

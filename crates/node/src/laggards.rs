@@ -52,14 +52,14 @@ impl World {
                 Heard::Missed
             }
             Laggard::DropNew if is_late => {
-                self.crowded.add_patient(delivery);
+                self.crowded.add_patient(delivery.emission, id);
                 self.note_missed(id, policy, 1);
                 Heard::Missed
             }
             // Nobody waits for one who can have what there is later.
             Laggard::Spool if unsent >= self.egress_bytes_max => {
                 self.write_delivery(delivery);
-                self.crowded.add_patient(delivery);
+                self.crowded.add_patient(delivery.emission, id);
                 Heard::Crowded
             }
             _ => self.write_direct(delivery, unsent),
@@ -78,17 +78,22 @@ impl World {
     #[inline]
     pub(crate) fn write_direct(&mut self, delivery: &Delivery<'_>, unsent: usize) -> Heard {
         self.write_delivery(delivery);
-        self.has_written(delivery, unsent)
+        self.has_written(delivery.session.connection, delivery.emission, unsent)
     }
 
     /// A direct message was written, behind `unsent` bytes.
     #[inline]
-    fn has_written(&mut self, delivery: &Delivery<'_>, unsent: usize) -> Heard {
+    pub(crate) fn has_written(
+        &mut self,
+        connection: ConnectionId,
+        emission: u64,
+        unsent: usize,
+    ) -> Heard {
         if unsent < self.egress_bytes_max {
-            self.hearer = Hearer::Connection(delivery.session.connection).into();
+            self.hearer = Hearer::Connection(connection).into();
             return Heard::Well;
         }
-        self.crowded.add(delivery);
+        self.crowded.add(emission, connection);
         Heard::Crowded
     }
 
@@ -101,7 +106,7 @@ impl World {
             let is_late = self.egress[slot].held() >= self.egress[slot].unsent_max;
             self.note_missed(id, Laggard::DropOldest, missed + u64::from(is_late));
             if is_late {
-                self.crowded.add_patient(delivery);
+                self.crowded.add_patient(delivery.emission, id);
                 return Heard::Missed;
             }
         }
@@ -112,7 +117,7 @@ impl World {
         let start = egress.prepare_droppable(about_bytes(delivery), has_large);
         self.touch(id).deliver(delivery);
         self.egress[slot].written_droppable(start, whose, delivery.missed);
-        self.has_written(delivery, unsent)
+        self.has_written(delivery.session.connection, delivery.emission, unsent)
     }
 
     /// Takes a connection's oldest messages out, those that may be, until there is room; returns how many.

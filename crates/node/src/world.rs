@@ -361,7 +361,7 @@ impl Effects for World {
     }
 
     #[inline]
-    fn emit_burst(&mut self, delivery: &Delivery<'_>, bodies: &[&[u8]]) -> bool {
+    fn emit_burst(&mut self, delivery: &Delivery<'_>, bodies: &[&[u8]]) -> Option<Heard> {
         self.write_burst(delivery, bodies)
     }
 

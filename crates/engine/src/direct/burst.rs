@@ -163,8 +163,8 @@ impl Engine {
                 continue;
             }
             match listener.hear_all(burst, numbers, fx) {
-                true => hearing.count_each(Heard::Well, count),
-                false => rest.push(slot),
+                Some(heard) => hearing.count_each(heard, count),
+                None => rest.push(slot),
             }
         }
         // The others are handed each message before the next one, as it is the same for all of them.
@@ -219,10 +219,10 @@ impl Burst<'_> {
         if to.is_empty() {
             return 0;
         }
-        let (others_heard, mut offered) = (hearing.heard > 0, 0);
+        let (is_heard_well, mut offered) = (hearing.has_free(), 0);
         for (number, body) in (first..).zip(self.bodies) {
             // How far behind those are who hear it is said of the last one.
-            hearing.begin_next(others_heard);
+            hearing.begin_next(is_heard_well);
             let message = &self.message(body);
             let mut is_offered = false;
             for &slot in to {
@@ -241,22 +241,23 @@ impl Burst<'_> {
 }
 
 impl Listener {
-    /// Hands it the messages of a burst, at once, if it keeps up and wants all of them; says whether.
+    /// Hands it the messages of a burst, at once, if there is room for all of them and it wants them; says
+    /// how it hears the last one.
     fn hear_all<F: Effects>(
         &mut self,
         burst: &Burst<'_>,
         (first, streak): (u64, u64),
         fx: &mut F,
-    ) -> bool {
+    ) -> Option<Heard> {
         let count = burst.bodies.len() as u64;
         let wants_all = self.until - self.heard > count;
         if !wants_all || self.missed > 0 || !self.hears_plainly() {
-            return false;
+            return None;
         }
         let message = &burst.message(&[]);
         let emission = Emission { number: first, streak, message };
-        let heard = fx.emit_burst(&self.delivery(emission), burst.bodies);
-        self.heard += if heard { count } else { 0 };
-        heard
+        let heard = fx.emit_burst(&self.delivery(emission), burst.bodies)?;
+        self.heard += count;
+        Some(heard)
     }
 }

@@ -71,6 +71,12 @@ impl Hearing {
         }
     }
 
+    /// Whether somebody has heard it well.
+    #[inline]
+    pub(super) fn has_free(&self) -> bool {
+        self.has_free
+    }
+
     /// The next one of several messages, which somebody hears well, or nobody yet.
     #[inline]
     pub(super) fn begin_next(&mut self, is_heard_well: bool) {

@@ -159,14 +159,14 @@ fn with_policy(policy: &str, (one, quick): (usize, usize), is_quick_first: bool)
     broker
 }
 
-/// Sends one message after the other, until the publisher waits or it is too many; says whether it waits.
-fn send_until_it_waits(broker: &mut Broker) -> bool {
-    let message = message();
-    for _ in 0..2 * DIRECT_BYTES_MAX / 1000 {
+/// Sends so many messages at a time, until the publisher waits or it is too many; says whether it waits.
+fn send_until_it_waits(broker: &mut Broker, at_once: usize) -> bool {
+    let messages = message().repeat(at_once);
+    for _ in 0..2 * DIRECT_BYTES_MAX / messages.len() {
         if !broker.is_read("p") {
             return true;
         }
-        broker.say("p", &message);
+        broker.say("p", &messages);
         broker.pass(Duration::from_millis(2));
     }
     !broker.is_read("p")
@@ -177,11 +177,16 @@ fn send_until_it_waits(broker: &mut Broker) -> bool {
 fn a_publisher_whose_listeners_are_all_behind_waits_for_the_first_that_reads_on() {
     for (policy, places, is_quick_first) in cases() {
         let mut broker = with_policy(policy, places, is_quick_first);
-        broker.set_deaf("one", true);
-        broker.set_deaf("quick", true);
-        assert!(send_until_it_waits(&mut broker), "{policy} {places:?} {is_quick_first}");
-        broker.set_deaf("one", false);
-        assert!(broker.is_read("p"), "{policy} {places:?} {is_quick_first}");
+        for (at_once, first) in [(1, "one"), (1, "quick"), (7, "one"), (7, "quick")] {
+            broker.set_deaf("one", true);
+            broker.set_deaf("quick", true);
+            let case = format!("{policy} {places:?} {is_quick_first}, {at_once}, {first}");
+            assert!(send_until_it_waits(&mut broker, at_once), "{case}");
+            broker.set_deaf(first, false);
+            assert!(broker.is_read("p"), "{case}");
+            broker.set_deaf("one", false);
+            broker.set_deaf("quick", false);
+        }
     }
 }
 
@@ -200,10 +205,10 @@ fn who_reads_on_is_waited_for_whoever_else_does_not() {
     for (policy, places, is_quick_first) in cases() {
         let mut broker = with_policy(policy, places, is_quick_first);
         broker.set_deaf("one", true);
-        assert!(!send_until_it_waits(&mut broker), "{policy} {places:?}: the quick one reads");
+        assert!(!send_until_it_waits(&mut broker, 1), "{policy} {places:?}: the quick one reads");
         for is_stalled in [false, true] {
             broker.set_deaf("quick", true);
-            let waits = send_until_it_waits(&mut broker);
+            let waits = send_until_it_waits(&mut broker, 1);
             assert!(broker.is_connected("quick"), "{policy} {places:?}, {is_stalled}");
             assert!(waits, "{policy} {places:?}, {is_stalled}");
             broker.set_deaf("quick", false);
@@ -221,7 +226,7 @@ fn who_spools_and_reads_slowly_does_not_say_how_fast_others_are_to_be() {
     for places in PLACES {
         let mut broker = with_policy("$LAGGARD.spool.", places, true);
         broker.set_deaf("one", true);
-        assert!(!send_until_it_waits(&mut broker), "{places:?}: the quick one reads");
+        assert!(!send_until_it_waits(&mut broker, 1), "{places:?}: the quick one reads");
         broker.set_deaf("quick", true);
         let message = message();
         for _ in 0..100 {
@@ -243,9 +248,12 @@ fn who_was_not_waited_for_and_reads_on_lets_a_publisher_go_on() {
         for places in PLACES {
             let mut broker = with_policy(policy, places, false);
             broker.set_deaf("one", true);
-            assert!(!send_until_it_waits(&mut broker), "{policy} {places:?}: the quick one reads");
+            assert!(
+                !send_until_it_waits(&mut broker, 1),
+                "{policy} {places:?}: the quick one reads"
+            );
             broker.set_deaf("quick", true);
-            assert!(send_until_it_waits(&mut broker), "{policy} {places:?}");
+            assert!(send_until_it_waits(&mut broker, 1), "{policy} {places:?}");
             for _ in 0..3 {
                 broker.pass(Duration::from_millis(500));
                 broker.take("quick", 1);
