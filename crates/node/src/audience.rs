@@ -1,7 +1,7 @@
 //! Who hears what a connection publishes, as far as it matters when one of them is behind: whether there are
 //! others, for whom its publisher is not to wait.
 //!
-//! Knows two at a time. Most publishers have always the same listeners, and then nothing is written.
+//! Knows a few at a time. Most publishers have always the same listeners, and then nothing is written.
 
 use angarium_engine::limits::SHARDS_MAX;
 use angarium_engine::{ConnectionId, ShardId, Shards, Time};
@@ -27,7 +27,8 @@ pub(crate) enum Behind {
     Far,
 }
 
-/// All who were behind with the last direct message that some were behind with.
+/// Those who were behind with the last direct message that some were behind with, but for those that are to
+/// be disconnected for it.
 #[derive(Debug, Default)]
 pub(crate) struct Crowded {
     /// Which one that was, of those that are counted.
@@ -118,13 +119,15 @@ impl HeardBy {
     }
 }
 
-/// Those who heard a publisher well: the last of those who got its last message, and the last other one.
+/// Others than the last one that are remembered.
+const OTHERS_MAX: usize = 3;
+
+/// Those who heard a publisher well: the last of those who got its last message, and the last others.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Audience {
     last: HeardBy,
-    before: HeardBy,
-    /// When the one before was the last one.
-    until: Time,
+    /// The latest first, and until when each was the last one.
+    others: [(HeardBy, Time); OTHERS_MAX],
 }
 
 impl Audience {
@@ -132,27 +135,29 @@ impl Audience {
     #[inline]
     pub(crate) fn heard(&mut self, now: Time, hearer: HeardBy) {
         if self.last != hearer && hearer != HeardBy::default() {
-            if self.last != HeardBy::default() {
-                (self.before, self.until) = (self.last, now);
-            }
-            self.last = hearer;
+            self.change(now, hearer);
         }
     }
 
-    /// These no longer hear it well.
-    pub(crate) fn forget(&mut self, is_behind: impl Fn(Hearer) -> bool) {
-        for known in [&mut self.last, &mut self.before] {
-            if known.hearer().is_some_and(&is_behind) {
-                *known = HeardBy::default();
-            }
+    fn change(&mut self, now: Time, hearer: HeardBy) {
+        let known = self.others.iter().position(|(other, _)| *other == hearer);
+        self.others[..=known.unwrap_or(OTHERS_MAX - 1)].rotate_right(1);
+        self.others[0] = (std::mem::replace(&mut self.last, hearer), now);
+    }
+
+    /// This one may have gone.
+    pub(crate) fn forget(&mut self, hearer: Hearer) {
+        let others = self.others.iter_mut().map(|(other, _)| other);
+        for known in others.chain([&mut self.last]).filter(|it| **it == hearer.into()) {
+            *known = HeardBy::default();
         }
     }
 
     /// Those of them who have heard it of late.
     pub(crate) fn of_late(&self, now: Time) -> impl Iterator<Item = Hearer> + use<> {
-        let is_remembered = now.since(self.until) < REMEMBERED;
-        let before = if is_remembered { self.before } else { HeardBy::default() };
-        [self.last, before].into_iter().filter_map(HeardBy::hearer)
+        let is_remembered = move |(_, until): &(_, Time)| now.since(*until) < REMEMBERED;
+        let others = self.others.into_iter().filter(is_remembered).map(|(other, _)| other);
+        std::iter::once(self.last).chain(others).filter_map(HeardBy::hearer)
     }
 }
 
@@ -181,13 +186,23 @@ mod tests {
     }
 
     #[test]
-    fn who_is_behind_does_not_take_the_place_of_others() {
+    fn who_is_remembered_is_so_once() {
+        let more = [3, 4, 5].map(|id| Hearer::Connection(ConnectionId(id)));
+        check(&[(1, HEALTHY), (2, STALLED), (3, HEALTHY), (4, STALLED)], 5, &[STALLED, HEALTHY]);
+        check(&[(1, HEALTHY), (2, more[0]), (3, more[1])], 5, &[more[1], more[0], HEALTHY]);
+        let heard = [(1, STALLED), (1, HEALTHY), (2, more[0]), (2, more[1]), (2, more[2])];
+        check(&heard, 5, &[more[2], more[1], more[0], HEALTHY]);
+    }
+
+    #[test]
+    fn who_may_have_gone_is_forgotten() {
         let mut audience = Audience::default();
-        for hearer in [HEALTHY, STALLED, ELSEWHERE] {
+        for hearer in [HEALTHY, ELSEWHERE, STALLED] {
             audience.heard(Time(1), hearer.into());
-            audience.forget(|hearer| hearer == STALLED);
         }
-        assert!(audience.of_late(Time(2)).eq([ELSEWHERE, HEALTHY]));
+        audience.forget(ELSEWHERE);
+        audience.forget(STALLED);
+        assert!(audience.of_late(Time(2)).eq([HEALTHY]));
     }
 
     #[test]

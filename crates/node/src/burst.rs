@@ -87,6 +87,7 @@ impl World {
             self.burst.keep(delivery, range);
         }
         let last = delivery.emission + bodies.len() as u64 - 1;
-        Some(self.has_written(connection, last, unsent))
+        let last_bytes = bodies.last().map_or(0, |body| body.len() + names + FRAMING_BYTES);
+        Some(self.has_written(connection, last, unsent - last_bytes))
     }
 }

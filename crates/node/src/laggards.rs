@@ -81,7 +81,7 @@ impl World {
         self.has_written(delivery.session.connection, delivery.emission, unsent)
     }
 
-    /// A direct message was written, behind `unsent` bytes.
+    /// A direct message was written behind `unsent` bytes, alone or as the last of several.
     #[inline]
     pub(crate) fn has_written(
         &mut self,
@@ -145,6 +145,7 @@ impl World {
         egress.spooled = Some(number);
         egress.choose_path(self.egress_bytes_max);
         self.note_spooled(id);
+        self.crowded.add_patient(delivery.emission, id);
         Heard::Crowded
     }
 

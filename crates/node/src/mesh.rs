@@ -446,6 +446,12 @@ impl Mesh {
         goes_on
     }
 
+    /// Whether somebody on a shard may hear a publisher well, as far as is known here.
+    pub(crate) fn may_keep_up(&self, shard: ShardId, publisher: ConnectionId) -> bool {
+        let behind = self.links[usize::from(shard.0)].behind.get(&publisher);
+        matches!(behind, None | Some(Behind::Awaited { has_others: true }))
+    }
+
     /// Tells another shard that none of those here who hear its publisher keeps up.
     pub(crate) fn tell_behind(&mut self, shard: ShardId, publisher: ConnectionId, behind: Behind) {
         if self.link(shard).told_behind.insert(publisher, behind) != Some(behind) {
@@ -453,9 +459,12 @@ impl Mesh {
         }
     }
 
-    /// The same is no longer so, if it was.
-    pub(crate) fn let_go(&mut self, shard: ShardId, publisher: ConnectionId) {
+    /// The same is no longer so, if it was: those here keep up, or have gone or stalled.
+    pub(crate) fn let_go(&mut self, shard: ShardId, publisher: ConnectionId, keep_up: bool) {
         if self.link(shard).told_behind.remove(&publisher).is_some() {
+            if !keep_up {
+                self.say(shard, &Word::Behind(publisher, Some(Behind::Far)));
+            }
             self.say(shard, &Word::Behind(publisher, None));
         }
     }
@@ -481,7 +490,7 @@ impl Mesh {
     /// A publisher of another shard has gone. That it was to wait may be on its way there, and would hold the
     /// next one in its place.
     pub(crate) fn forgotten(&mut self, shard: ShardId, publisher: ConnectionId) {
-        self.let_go(shard, publisher);
+        self.let_go(shard, publisher, true);
         if let Some(audience) = self.link(shard).audiences.get_mut(publisher.0 as usize) {
             *audience = Audience::default();
         }

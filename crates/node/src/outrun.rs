@@ -227,7 +227,7 @@ impl Node {
     /// Lets those go on whose moment is over.
     pub(crate) fn let_slowed_go_on(&mut self, now: Time) {
         let (slowed, held) = self.slowed.take_due(now);
-        self.world.let_go(held);
+        self.world.let_go(held, true);
         for id in slowed {
             if let Some(connection) = self.connections[id.0 as usize].as_mut() {
                 connection.is_slowed = false;

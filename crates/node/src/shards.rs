@@ -121,9 +121,8 @@ impl Node {
 
     /// How those on another shard keep up who hear a publisher.
     fn learn_behind(&mut self, on: ShardId, publisher: ConnectionId, behind: Option<Behind>) {
-        if matches!(behind, Some(Behind::Far | Behind::Awaited { has_others: false })) {
-            let audience = &mut self.world.egress[publisher.0 as usize].audience;
-            audience.forget(|hearer| hearer == Hearer::Shard(on));
+        if behind == Some(Behind::Far) {
+            self.world.egress[publisher.0 as usize].audience.forget(Hearer::Shard(on));
         }
         if self.world.mesh.learn_behind(on, publisher, behind) {
             self.world.held[publisher.0 as usize] = false;

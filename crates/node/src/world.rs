@@ -3,7 +3,7 @@
 //! Effects are carried out the moment the engine calls them, in memory: a delivery is written into
 //! its connection's outlet, a record into the journal's batch. The host moves bytes and blocks.
 
-use crate::audience::{Audience, Behind, Crowded, HeardBy, Hearer};
+use crate::audience::{Behind, Crowded, HeardBy, Hearer};
 use crate::burst::Burst;
 use crate::egress::{Egress, Publisher};
 use crate::mesh::Mesh;
@@ -143,7 +143,7 @@ impl World {
         let has_room = egress.unsent() <= self.egress_bytes_max / 2;
         if has_room {
             let held = egress.release();
-            self.let_go(held);
+            self.let_go(held, true);
             self.refill(connection);
         }
         if has_ended_piece {
@@ -157,19 +157,23 @@ impl World {
     pub(crate) fn look_for_stalls(&mut self) {
         for slot in 0..self.egress.len() {
             let held = self.egress[slot].look_for_stall();
-            self.let_go(held);
+            self.let_go(held, false);
             if self.egress[slot].is_awaited() {
                 self.awaited.push(ConnectionId(slot as u32));
             }
         }
     }
 
-    /// Lets publishers go on.
-    pub(crate) fn let_go(&mut self, publishers: impl IntoIterator<Item = Publisher>) {
+    /// Lets publishers go on, since those they waited for keep up, or since these have gone or stalled.
+    pub(crate) fn let_go(
+        &mut self,
+        publishers: impl IntoIterator<Item = Publisher>,
+        keep_up: bool,
+    ) {
         for publisher in publishers {
             match publisher {
                 Publisher::Here(connection) => self.held[connection.0 as usize] = false,
-                Publisher::There(shard, connection) => self.mesh.let_go(shard, connection),
+                Publisher::There(shard, id) => self.mesh.let_go(shard, id, keep_up),
             }
         }
     }
@@ -178,18 +182,19 @@ impl World {
     /// them, or for none of them where all are too far behind. Of that it is told nothing while others here
     /// keep up with other messages of its.
     pub(crate) fn hold_elsewhere(&mut self, now: Time, shard: ShardId, publisher: ConnectionId) {
-        if !matches!(self.mesh.told_behind(shard, publisher), Some(Behind::Awaited { .. })) {
-            let there = Publisher::There(shard, publisher);
-            let waits = self.hold_for_crowded(there);
-            let has_others = self.has_others(now, there);
-            if waits {
-                self.mesh.tell_behind(shard, publisher, Behind::Awaited { has_others });
-            } else if !has_others && self.crowded.there().is_empty() {
-                self.mesh.tell_behind(shard, publisher, Behind::Far);
-            }
-            if waits && has_others {
-                self.hold_briefly(there);
-            }
+        let there = Publisher::There(shard, publisher);
+        let waits = self.hold_for_crowded(there);
+        if matches!(self.mesh.told_behind(shard, publisher), Some(Behind::Awaited { .. })) {
+            return;
+        }
+        let has_others = self.has_others(now, there);
+        if waits {
+            self.mesh.tell_behind(shard, publisher, Behind::Awaited { has_others });
+        } else if !has_others && self.crowded.there().is_empty() {
+            self.mesh.tell_behind(shard, publisher, Behind::Far);
+        }
+        if waits && has_others {
+            self.hold_briefly(there);
         }
     }
 
@@ -207,32 +212,32 @@ impl World {
         waits
     }
 
-    /// Whether any of those who have heard a publisher well of late still keep up. Who does not is forgotten,
-    /// but for other shards: there may be somebody else there.
+    /// Whether any of those who have heard a publisher well of late still keep up. Where it waits for others,
+    /// it goes on, too, once one does again that does not.
     fn has_others(&mut self, now: Time, publisher: Publisher) -> bool {
-        let mut known = *self.audience(publisher);
-        known.forget(|hearer| matches!(hearer, Hearer::Connection(id) if !self.keeps_up(id)));
-        let there = self.crowded.there();
-        let has_others = known
-            .of_late(now)
-            .any(|hearer| !matches!(hearer, Hearer::Shard(shard) if there.contains(shard)));
-        *self.audience(publisher) = known;
-        has_others
-    }
-
-    /// Whether a connection hears direct messages without delay; not if it has gone.
-    fn keeps_up(&self, id: ConnectionId) -> bool {
-        let egress = &self.egress[id.0 as usize];
-        let most = egress.unsent_max.min(self.egress_bytes_max);
-        egress.unsent() < most && egress.spooled.is_none()
-    }
-
-    /// Who hears a publisher.
-    fn audience(&mut self, publisher: Publisher) -> &mut Audience {
-        match publisher {
-            Publisher::Here(id) => &mut self.egress[id.0 as usize].audience,
-            Publisher::There(shard, id) => self.mesh.audience(shard, id),
+        let audience = match publisher {
+            Publisher::Here(id) => self.egress[id.0 as usize].audience,
+            Publisher::There(shard, id) => *self.mesh.audience(shard, id),
+        };
+        let mut has_others = false;
+        for hearer in audience.of_late(now) {
+            has_others |= match hearer {
+                Hearer::Connection(id) => {
+                    let egress = &mut self.egress[id.0 as usize];
+                    let keeps_up = egress.keeps_up(self.egress_bytes_max);
+                    if !keeps_up {
+                        egress.free(publisher);
+                    }
+                    keeps_up
+                }
+                Hearer::Shard(shard) if self.crowded.there().contains(shard) => false,
+                Hearer::Shard(shard) => match publisher {
+                    Publisher::Here(id) => self.mesh.may_keep_up(shard, id),
+                    Publisher::There(..) => true,
+                },
+            };
         }
+        has_others
     }
 
     /// Others hear a publisher that waits: it waits for a moment only.
@@ -251,7 +256,7 @@ impl World {
         match self.mesh.told_behind(shard, publisher) {
             None => {}
             Some(Behind::Awaited { .. }) => self.hold_briefly(Publisher::There(shard, publisher)),
-            Some(Behind::Far) => self.mesh.let_go(shard, publisher),
+            Some(Behind::Far) => self.mesh.let_go(shard, publisher, true),
         }
     }
 
@@ -288,7 +293,7 @@ impl World {
             self.held.resize(slot + 1, false);
         }
         let held = self.egress[slot].release();
-        self.let_go(held);
+        self.let_go(held, false);
         self.mesh.reset(connection);
         self.end_spooling(connection);
         self.held[slot] = false;
@@ -505,13 +510,12 @@ impl ProtocolWorld for World {
 
     #[cold]
     fn ahead(&mut self, now: Time, publisher: ConnectionId) {
-        let slot = publisher.0 as usize;
-        if !self.held[slot] {
-            let there = self.crowded.there();
-            self.mesh.wait_for(there, publisher);
-            let waits_here = self.hold_for_crowded(Publisher::Here(publisher));
-            self.held[slot] = waits_here || !there.is_empty();
-            if self.held[slot] && self.has_others(now, Publisher::Here(publisher)) {
+        let there = self.crowded.there();
+        self.mesh.wait_for(there, publisher);
+        let waits_here = self.hold_for_crowded(Publisher::Here(publisher));
+        if waits_here || !there.is_empty() {
+            self.held[publisher.0 as usize] = true;
+            if self.has_others(now, Publisher::Here(publisher)) {
                 self.hold_briefly(Publisher::Here(publisher));
             }
         }

@@ -245,6 +245,11 @@ impl Egress {
         }
     }
 
+    /// Whether it hears direct messages without delay, and there is somebody to hear them.
+    pub(crate) fn keeps_up(&self, egress_bytes_max: usize) -> bool {
+        self.unsent() < self.unsent_max.min(egress_bytes_max) && self.spooled.is_none()
+    }
+
     /// Whether nobody waits for it, because it takes nothing.
     pub(crate) fn is_stalled(&self) -> bool {
         self.silent_looks >= SILENT_LOOKS_MAX
@@ -255,8 +260,8 @@ impl Egress {
         !self.holds.is_empty()
     }
 
-    /// Lets a publisher wait for this; says whether it does. One that has waited and went on sooner waits
-    /// once.
+    /// Lets a publisher wait for this; says whether it does, or only goes on, too, once this has room. One
+    /// that has waited and went on sooner waits once.
     pub(crate) fn hold(&mut self, publisher: Publisher) -> bool {
         if self.is_stalled() {
             self.free(publisher);
@@ -277,10 +282,13 @@ impl Egress {
         self.holds.len()
     }
 
-    /// Takes those that wait, for this or for others, to let them go on.
+    /// Takes those that wait, to let them go on. Those that wait for others do not while something waits on
+    /// the disk for this.
     pub(crate) fn release(&mut self) -> BTreeSet<Publisher> {
-        let mut released = std::mem::take(&mut self.frees);
-        released.append(&mut self.holds);
+        let mut released = std::mem::take(&mut self.holds);
+        if self.spooled.is_none() {
+            released.append(&mut self.frees);
+        }
         released
     }
 

@@ -230,7 +230,7 @@ fn who_spools_and_reads_slowly_does_not_say_how_fast_others_are_to_be() {
         broker.set_deaf("quick", true);
         let message = message();
         for _ in 0..100 {
-            broker.take("one", EGRESS_BYTES_MAX / 4);
+            broker.take("one", EGRESS_BYTES_MAX / 24);
             if broker.is_read("p") {
                 broker.say("p", &message);
             }
@@ -266,26 +266,67 @@ fn who_was_not_waited_for_and_reads_on_lets_a_publisher_go_on() {
 }
 
 /// Two who do not read hear a publisher on subjects of their own, one after the other, and somebody else on
-/// a third one: that one never waits for more than a moment.
+/// a third one: that one never waits for more than a moment, whether it hears little or much.
+fn check_wait_for_neither((first, second): (usize, usize), quick: usize, messages: usize) {
+    let case = format!("{first} {second} {quick}, {messages}");
+    let mut broker = slow_and_quick(3, first, (quick, "q"));
+    broker.play(&format!("other@{second}> SUB t 1"));
+    broker.set_deaf("other", true);
+    let to = |subject, count| format!("PUB {subject} 1000\r\n{:1000}\r\n", "").repeat(count);
+    let many = EGRESS_BYTES_MAX / 1000 + 2;
+    for round in 0..3 {
+        for text in [to("q", messages), to("s", many), to("t", many)] {
+            assert!(broker.is_read("p"), "{case}, {round}");
+            broker.say("p", &text);
+            broker.pass(Duration::from_millis(2));
+        }
+    }
+    assert_eq!(broker.heard("quick").matches("MSG q").count(), 3 * messages, "{case}");
+}
+
 #[test]
 fn who_hears_a_publisher_of_two_laggards_waits_for_neither() {
-    for (first, second) in PLACES {
+    for places in PLACES {
         for quick in [0, 1] {
-            let mut broker = slow_and_quick(3, first, (quick, "q"));
-            broker.play(&format!("other@{second}> SUB t 1"));
-            broker.set_deaf("other", true);
-            let many = EGRESS_BYTES_MAX / 1000 + 2;
-            let to =
-                |subject| format!("PUB {subject} 1000\r\n{}\r\n", "x".repeat(1000)).repeat(many);
-            for round in 0..3 {
-                for text in ["PUB q 1\r\nx\r\n", &to("s"), &to("t")] {
-                    assert!(broker.is_read("p"), "{first} {second} {quick}, {round}");
-                    broker.say("p", text);
-                    broker.pass(Duration::from_millis(2));
-                }
+            for messages in [1, 2 * EGRESS_BYTES_MAX / 1000] {
+                check_wait_for_neither(places, quick, messages);
             }
-            assert_eq!(broker.heard("quick").matches("MSG q").count(), 3);
         }
+    }
+}
+
+/// One who does not read and one who does hear a publisher on subjects of their own, and both are behind: it
+/// goes on once the latter reads.
+#[test]
+fn who_is_behind_in_the_same_moment_lets_a_publisher_go_on() {
+    for (slow, quick) in PLACES {
+        let mut broker = slow_and_quick(3, slow, (quick, "q"));
+        broker.set_deaf("quick", true);
+        let to = |subject| format!("PUB {subject} 1000\r\n{:1000}\r\n", "");
+        let many = EGRESS_BYTES_MAX / 1000 + 2;
+        for _ in 0..2 {
+            broker.say("p", &format!("{}{}", to("s").repeat(many), to("q").repeat(many)));
+            broker.pass(Duration::from_millis(2));
+        }
+        assert!(!broker.is_read("p"), "{slow} {quick}: both are behind");
+        broker.set_deaf("quick", false);
+        broker.pass(Duration::from_millis(2));
+        assert!(broker.is_read("p"), "{slow} {quick}");
+    }
+}
+
+/// One has what it hears on the disk, and the publisher waits for another one: it goes on once the first has
+/// taken everything.
+#[test]
+fn who_has_taken_what_was_spooled_lets_a_publisher_go_on() {
+    for places in PLACES {
+        let mut broker = with_policy("$LAGGARD.spool.", places, false);
+        broker.set_deaf("one", true);
+        assert!(!send_until_it_waits(&mut broker, 1), "{places:?}: the quick one reads");
+        broker.set_deaf("quick", true);
+        assert!(send_until_it_waits(&mut broker, 1), "{places:?}");
+        broker.set_deaf("one", false);
+        assert!(broker.is_read("p"), "{places:?}");
     }
 }
 
