@@ -140,9 +140,16 @@ impl Audience {
     }
 
     fn change(&mut self, now: Time, hearer: HeardBy) {
-        let known = self.others.iter().position(|(other, _)| *other == hearer);
-        self.others[..=known.unwrap_or(OTHERS_MAX - 1)].rotate_right(1);
-        self.others[0] = (std::mem::replace(&mut self.last, hearer), now);
+        let last = std::mem::replace(&mut self.last, hearer);
+        let place = |wanted| self.others.iter().position(|(other, _)| *other == wanted);
+        let place = place(hearer).or(place(HeardBy::default())).unwrap_or(OTHERS_MAX - 1);
+        if last == HeardBy::default() {
+            // Nobody comes after it; it is not to be known twice.
+            self.others[place].0 = HeardBy::default();
+        } else {
+            self.others[..=place].rotate_right(1);
+            self.others[0] = (last, now);
+        }
     }
 
     /// This one may have gone.
@@ -192,6 +199,19 @@ mod tests {
         check(&[(1, HEALTHY), (2, more[0]), (3, more[1])], 5, &[more[1], more[0], HEALTHY]);
         let heard = [(1, STALLED), (1, HEALTHY), (2, more[0]), (2, more[1]), (2, more[2])];
         check(&heard, 5, &[more[2], more[1], more[0], HEALTHY]);
+    }
+
+    #[test]
+    fn who_is_forgotten_and_heard_again_takes_nobodys_place() {
+        let mut audience = Audience::default();
+        audience.heard(Time(1), HEALTHY.into());
+        for _ in 0..9 {
+            audience.heard(Time(1), ELSEWHERE.into());
+            audience.forget(ELSEWHERE);
+        }
+        assert!(audience.of_late(Time(2)).eq([HEALTHY]));
+        audience.heard(Time(2), HEALTHY.into());
+        assert!(audience.of_late(Time(2)).eq([HEALTHY]));
     }
 
     #[test]

@@ -170,6 +170,8 @@ impl World {
                 }
                 Next::CaughtUp => {
                     self.end_spooling(id);
+                    let held = self.egress[id.0 as usize].release();
+                    self.let_go(held, true);
                     self.caught_up.push(id);
                     break;
                 }

@@ -461,8 +461,8 @@ impl Mesh {
 
     /// The same is no longer so, if it was: those here keep up, or have gone or stalled.
     pub(crate) fn let_go(&mut self, shard: ShardId, publisher: ConnectionId, keep_up: bool) {
-        if self.link(shard).told_behind.remove(&publisher).is_some() {
-            if !keep_up {
+        if let Some(told) = self.link(shard).told_behind.remove(&publisher) {
+            if !keep_up && told != (Behind::Awaited { has_others: true }) {
                 self.say(shard, &Word::Behind(publisher, Some(Behind::Far)));
             }
             self.say(shard, &Word::Behind(publisher, None));

@@ -3,7 +3,7 @@
 //! Effects are carried out the moment the engine calls them, in memory: a delivery is written into
 //! its connection's outlet, a record into the journal's batch. The host moves bytes and blocks.
 
-use crate::audience::{Behind, Crowded, HeardBy, Hearer};
+use crate::audience::{Audience, Behind, Crowded, HeardBy, Hearer};
 use crate::burst::Burst;
 use crate::egress::{Egress, Publisher};
 use crate::mesh::Mesh;
@@ -215,14 +215,14 @@ impl World {
     /// Whether any of those who have heard a publisher well of late still keep up. Where it waits for others,
     /// it goes on, too, once one does again that does not.
     fn has_others(&mut self, now: Time, publisher: Publisher) -> bool {
-        let audience = match publisher {
-            Publisher::Here(id) => self.egress[id.0 as usize].audience,
-            Publisher::There(shard, id) => *self.mesh.audience(shard, id),
-        };
         let mut has_others = false;
-        for hearer in audience.of_late(now) {
-            has_others |= match hearer {
-                Hearer::Connection(id) => {
+        for hearer in self.audience(publisher).of_late(now) {
+            has_others |= match (hearer, publisher) {
+                (Hearer::Connection(id), _) if !self.egress[id.0 as usize].has_listener() => {
+                    self.audience(publisher).forget(hearer);
+                    false
+                }
+                (Hearer::Connection(id), _) => {
                     let egress = &mut self.egress[id.0 as usize];
                     let keeps_up = egress.keeps_up(self.egress_bytes_max);
                     if !keeps_up {
@@ -230,14 +230,20 @@ impl World {
                     }
                     keeps_up
                 }
-                Hearer::Shard(shard) if self.crowded.there().contains(shard) => false,
-                Hearer::Shard(shard) => match publisher {
-                    Publisher::Here(id) => self.mesh.may_keep_up(shard, id),
-                    Publisher::There(..) => true,
-                },
+                (Hearer::Shard(shard), _) if self.crowded.there().contains(shard) => false,
+                (Hearer::Shard(shard), Publisher::Here(id)) => self.mesh.may_keep_up(shard, id),
+                (Hearer::Shard(_), Publisher::There(..)) => true,
             };
         }
         has_others
+    }
+
+    /// Who hears a publisher.
+    fn audience(&mut self, publisher: Publisher) -> &mut Audience {
+        match publisher {
+            Publisher::Here(id) => &mut self.egress[id.0 as usize].audience,
+            Publisher::There(shard, id) => self.mesh.audience(shard, id),
+        }
     }
 
     /// Others hear a publisher that waits: it waits for a moment only.
@@ -292,10 +298,10 @@ impl World {
             self.egress.resize_with(slot + 1, Egress::default);
             self.held.resize(slot + 1, false);
         }
+        self.end_spooling(connection);
         let held = self.egress[slot].release();
         self.let_go(held, false);
         self.mesh.reset(connection);
-        self.end_spooling(connection);
         self.held[slot] = false;
         self.egress[slot].renew();
     }

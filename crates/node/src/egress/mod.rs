@@ -245,7 +245,13 @@ impl Egress {
         }
     }
 
-    /// Whether it hears direct messages without delay, and there is somebody to hear them.
+    /// Whether there is somebody to hear direct messages: a slot has no bound before a client is logged in,
+    /// nor after it has gone.
+    pub(crate) fn has_listener(&self) -> bool {
+        self.unsent_max > 0
+    }
+
+    /// Whether direct messages are heard without delay.
     pub(crate) fn keeps_up(&self, egress_bytes_max: usize) -> bool {
         self.unsent() < self.unsent_max.min(egress_bytes_max) && self.spooled.is_none()
     }
