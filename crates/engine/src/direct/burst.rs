@@ -219,7 +219,7 @@ impl Burst<'_> {
         if to.is_empty() {
             return 0;
         }
-        let (is_heard_well, mut offered) = (hearing.has_free(), 0);
+        let (is_heard_well, mut offered) = (hearing.has_free, 0);
         for (number, body) in (first..).zip(self.bodies) {
             // How far behind those are who hear it is said of the last one.
             hearing.begin_next(is_heard_well);

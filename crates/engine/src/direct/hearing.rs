@@ -38,7 +38,7 @@ pub(super) struct Hearing {
     /// Listeners, patterns and groups that were looked at, whether or not they heard it.
     pub(super) looked_at: u64,
     /// Somebody has little unsent.
-    has_free: bool,
+    pub(super) has_free: bool,
 }
 
 impl Emission<'_> {
@@ -69,12 +69,6 @@ impl Hearing {
             Heard::Crowded => self.heard += messages,
             Heard::Missed => self.missed += messages,
         }
-    }
-
-    /// Whether somebody has heard it well.
-    #[inline]
-    pub(super) fn has_free(&self) -> bool {
-        self.has_free
     }
 
     /// The next one of several messages, which somebody hears well, or nobody yet.

@@ -9,7 +9,11 @@ use std::time::Duration;
 
 /// A message to those who listen to `s`.
 fn message() -> String {
-    format!("PUB s 1000\r\n{}\r\n", "x".repeat(1000))
+    message_to("s")
+}
+
+fn message_to(subject: &str) -> String {
+    format!("PUB {subject} 1000\r\n{}\r\n", "x".repeat(1000))
 }
 
 /// A publisher on shard 0; on theirs, one who listens to `s` and does not read, and one who reads.
@@ -172,6 +176,14 @@ fn send_until_it_waits(broker: &mut Broker, at_once: usize) -> bool {
     !broker.is_read("p")
 }
 
+/// The same where that one does not read and is far behind, while the other one has read everything.
+fn with_one_far_behind(policy: &str, places: (usize, usize), is_quick_first: bool) -> Broker {
+    let mut broker = with_policy(policy, places, is_quick_first);
+    broker.set_deaf("one", true);
+    assert!(!send_until_it_waits(&mut broker, 1), "{policy} {places:?}: the quick one reads");
+    broker
+}
+
 /// Both are behind, and one of them never reads on: the publisher goes on once the other one does.
 #[test]
 fn a_publisher_whose_listeners_are_all_behind_waits_for_the_first_that_reads_on() {
@@ -203,9 +215,7 @@ fn cases() -> impl Iterator<Item = (&'static str, (usize, usize), bool)> {
 #[test]
 fn who_reads_on_is_waited_for_whoever_else_does_not() {
     for (policy, places, is_quick_first) in cases() {
-        let mut broker = with_policy(policy, places, is_quick_first);
-        broker.set_deaf("one", true);
-        assert!(!send_until_it_waits(&mut broker, 1), "{policy} {places:?}: the quick one reads");
+        let mut broker = with_one_far_behind(policy, places, is_quick_first);
         for is_stalled in [false, true] {
             broker.set_deaf("quick", true);
             let waits = send_until_it_waits(&mut broker, 1);
@@ -224,9 +234,7 @@ fn who_reads_on_is_waited_for_whoever_else_does_not() {
 #[test]
 fn who_spools_and_reads_slowly_does_not_say_how_fast_others_are_to_be() {
     for places in PLACES {
-        let mut broker = with_policy("$LAGGARD.spool.", places, true);
-        broker.set_deaf("one", true);
-        assert!(!send_until_it_waits(&mut broker, 1), "{places:?}: the quick one reads");
+        let mut broker = with_one_far_behind("$LAGGARD.spool.", places, true);
         broker.set_deaf("quick", true);
         let message = message();
         for _ in 0..100 {
@@ -272,7 +280,7 @@ fn check_wait_for_neither((first, second): (usize, usize), quick: usize, message
     let mut broker = slow_and_quick(3, first, (quick, "q"));
     broker.play(&format!("other@{second}> SUB t 1"));
     broker.set_deaf("other", true);
-    let to = |subject, count| format!("PUB {subject} 1000\r\n{:1000}\r\n", "").repeat(count);
+    let to = |subject, count| message_to(subject).repeat(count);
     let many = EGRESS_BYTES_MAX / 1000 + 2;
     for round in 0..3 {
         for text in [to("q", messages), to("s", many), to("t", many)] {
@@ -302,10 +310,10 @@ fn who_is_behind_in_the_same_moment_lets_a_publisher_go_on() {
     for (slow, quick) in PLACES {
         let mut broker = slow_and_quick(3, slow, (quick, "q"));
         broker.set_deaf("quick", true);
-        let to = |subject| format!("PUB {subject} 1000\r\n{:1000}\r\n", "");
-        let many = EGRESS_BYTES_MAX / 1000 + 2;
+        let to_all =
+            ["s", "q"].map(|to| message_to(to).repeat(EGRESS_BYTES_MAX / 1000 + 2)).concat();
         for _ in 0..2 {
-            broker.say("p", &format!("{}{}", to("s").repeat(many), to("q").repeat(many)));
+            broker.say("p", &to_all);
             broker.pass(Duration::from_millis(2));
         }
         assert!(!broker.is_read("p"), "{slow} {quick}: both are behind");
@@ -320,9 +328,7 @@ fn who_is_behind_in_the_same_moment_lets_a_publisher_go_on() {
 #[test]
 fn who_has_taken_what_was_spooled_lets_a_publisher_go_on() {
     for places in PLACES {
-        let mut broker = with_policy("$LAGGARD.spool.", places, false);
-        broker.set_deaf("one", true);
-        assert!(!send_until_it_waits(&mut broker, 1), "{places:?}: the quick one reads");
+        let mut broker = with_one_far_behind("$LAGGARD.spool.", places, false);
         broker.set_deaf("quick", true);
         assert!(send_until_it_waits(&mut broker, 1), "{places:?}");
         broker.set_deaf("one", false);
