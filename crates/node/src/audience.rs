@@ -4,7 +4,7 @@
 //! Knows a few at a time. Most publishers have always the same listeners, and then nothing is written.
 
 use angarium_engine::limits::SHARDS_MAX;
-use angarium_engine::{ConnectionId, ShardId, Shards, Time};
+use angarium_engine::{ConnectionId, ShardId, Time};
 use std::time::Duration;
 
 /// How long one that heard something is remembered after the publisher went over to others.
@@ -16,82 +16,6 @@ pub(crate) enum Hearer {
     Connection(ConnectionId),
     /// Somebody there, or the shard itself.
     Shard(ShardId),
-}
-
-/// How those of a shard are behind who hear a publisher of another one, where none of them keeps up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Behind {
-    /// It is to wait for some of them. There may be others who keep up with other messages of its.
-    Awaited { has_others: bool },
-    /// They are too far behind for that.
-    Far,
-}
-
-/// Those who were behind with the last direct message that some were behind with, but for those that are to
-/// be disconnected for it.
-#[derive(Debug, Default)]
-pub(crate) struct Crowded {
-    /// Which one that was, of those that are counted.
-    emission: u64,
-    /// On this shard, those that may be waited for.
-    here: Vec<ConnectionId>,
-    /// Those for whom nobody waits, since they miss it or have it later. Who waits for others goes on when
-    /// one of these has room.
-    patient: Vec<ConnectionId>,
-    /// Other shards, or somebody there.
-    there: Shards,
-}
-
-impl Crowded {
-    /// A connection here is behind with this message.
-    pub(crate) fn add(&mut self, emission: u64, connection: ConnectionId) {
-        if self.is_last(emission) {
-            self.here.push(connection);
-        }
-    }
-
-    /// So is one that misses it, or has it later.
-    pub(crate) fn add_patient(&mut self, emission: u64, connection: ConnectionId) {
-        if self.is_last(emission) {
-            self.patient.push(connection);
-        }
-    }
-
-    /// So are these shards, or who hears it there.
-    pub(crate) fn add_shards(&mut self, shards: Shards) {
-        self.there = self.there.and(shards);
-    }
-
-    /// Whether a message is the last one. Of several in a row some are handed all of them before others are
-    /// handed the first.
-    fn is_last(&mut self, emission: u64) -> bool {
-        if emission > self.emission || emission == 0 {
-            self.here.clear();
-            self.patient.clear();
-            self.emission = emission;
-        }
-        emission == self.emission
-    }
-
-    /// The message has been dealt with.
-    #[inline]
-    pub(crate) fn clear(&mut self) {
-        self.here.clear();
-        self.patient.clear();
-        self.there = Shards::NONE;
-    }
-
-    pub(crate) fn here(&self) -> &[ConnectionId] {
-        &self.here
-    }
-
-    pub(crate) fn patient(&self) -> &[ConnectionId] {
-        &self.patient
-    }
-
-    pub(crate) fn there(&self) -> Shards {
-        self.there
-    }
 }
 
 /// One of them in few bytes, since a group's messages are another member's each time: a connection by its

@@ -13,6 +13,7 @@ mod audience;
 mod burst;
 mod connection;
 mod credentials;
+mod crowded;
 mod deletions;
 mod disk;
 mod egress;

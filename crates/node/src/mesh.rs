@@ -3,7 +3,8 @@
 //!
 //! Knows bytes and numbers; what is in a message or in news is the engine's business.
 
-use crate::audience::{Audience, Behind};
+use crate::audience::Audience;
+use crate::crowded::Behind;
 use crate::options::Options;
 use crate::parcel::{
     FromHome, Parcel, SessionName, ToHome, Value, Word, write_delivery, write_forward,

@@ -3,7 +3,8 @@
 //! Home is the shard with queues, journal, users and virtual hosts; the others have copies of the last
 //! two. A client of any of them reaches all who listen, wherever they are.
 
-use crate::audience::{Behind, Hearer};
+use crate::audience::Hearer;
+use crate::crowded::Behind;
 use crate::mesh::Mesh;
 use crate::node::Node;
 use crate::parcel::{FromHome, Parcel, Value, Word, Words, body_of};

@@ -3,8 +3,9 @@
 //! Effects are carried out the moment the engine calls them, in memory: a delivery is written into
 //! its connection's outlet, a record into the journal's batch. The host moves bytes and blocks.
 
-use crate::audience::{Audience, Behind, Crowded, HeardBy, Hearer};
+use crate::audience::{Audience, HeardBy, Hearer};
 use crate::burst::Burst;
+use crate::crowded::{Behind, Crowded};
 use crate::egress::{Egress, Publisher};
 use crate::mesh::Mesh;
 use crate::options::Options;

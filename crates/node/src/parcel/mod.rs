@@ -11,7 +11,7 @@ mod write;
 pub(crate) use read::Words;
 pub(crate) use write::{write_delivery, write_forward, write_in_row, write_publish};
 
-use crate::audience::Behind;
+use crate::crowded::Behind;
 use angarium_engine::{
     Bytes, Confirm, ConnectionId, Deletion, Refusal, Reply, Request, SessionId, Settle,
     is_body_apart,

@@ -1,7 +1,7 @@
 //! Bytes to words.
 
 use super::{Delivered, FromHome, HEAD_BYTES, IN_ROW_HEAD_BYTES, SessionName, ToHome, Word, kind};
-use crate::audience::Behind;
+use crate::crowded::Behind;
 use angarium_engine::{Confirm, ConnectionId, Deletion, Outcome, SessionId, Settle};
 
 /// Takes a parcel apart. It comes from this very program, so what it cannot read is a bug, which is

@@ -1,7 +1,7 @@
 //! Words there and back.
 
 use super::*;
-use crate::audience::Behind;
+use crate::crowded::Behind;
 use angarium_engine::Outcome;
 
 const NAME: SessionName = SessionName {

@@ -1,7 +1,7 @@
 //! Words to bytes.
 
 use super::{Delivered, FromHome, HEAD_BYTES, IN_ROW_HEAD_BYTES, SessionName, ToHome, Word, kind};
-use crate::audience::Behind;
+use crate::crowded::Behind;
 use angarium_engine::{Confirm, Deletion, Delivery, Forward, Outcome, Publish, SessionId, Settle};
 
 impl Word<'_> {
