@@ -275,7 +275,7 @@ struct Sent {
 fn run_sender(floor: &Floor, mut link: Link) -> Result<Sent, Error> {
     let template = Template::new(&link, &floor.queues.orders);
     let start_ns = floor.now_ns();
-    let pace = Pace::of(floor.plan.rate, 1, start_ns);
+    let pace = Pace::of(floor.plan.rate, 0, 1, start_ns);
     let (mut next, mut out, mut lags) = (0, Vec::new(), Latencies::new());
     let (mut state, mut free_ns) = (0x9E37_79B9_7F4A_7C15u64, start_ns);
     while next < floor.plan.orders && !floor.is_over() {

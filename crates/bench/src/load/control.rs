@@ -34,6 +34,7 @@ pub(super) struct Control {
     ahead: u64,
     copies: u64,
     parked: OnceLock<Vec<Thread>>,
+    started_ns: OnceLock<u64>,
     epoch: Instant,
     /// Added to what has elapsed since then.
     offset_ns: i64,
@@ -54,6 +55,7 @@ impl Control {
             ahead,
             copies,
             parked: OnceLock::new(),
+            started_ns: OnceLock::new(),
             epoch: Instant::now(),
             offset_ns: 0,
         }
@@ -73,6 +75,11 @@ impl Control {
     #[inline]
     pub(super) fn now_ns(&self) -> u64 {
         (self.epoch.elapsed().as_nanos() as u64).saturating_add_signed(self.offset_ns)
+    }
+
+    /// When the first producer began to publish, by this clock: now, if this one is the first.
+    pub(super) fn started_ns(&self, now_ns: u64) -> u64 {
+        *self.started_ns.get_or_init(|| now_ns)
     }
 
     /// Messages published so far.

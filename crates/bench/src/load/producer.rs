@@ -100,7 +100,8 @@ impl<'a> Producer<'a> {
     pub(super) fn run(mut self) -> Result<Produced, Error> {
         self.begun_ns = self.control.now_ns();
         (self.first_ns, self.free_ns) = (self.begun_ns, self.begun_ns);
-        self.pace = Pace::of(self.plan.rate, self.plan.producers, self.begun_ns);
+        let start_ns = self.control.started_ns(self.begun_ns);
+        self.pace = Pace::of(self.plan.rate, self.index, self.plan.producers, start_ns);
         let share = self.plan.share_of(self.index);
         while self.published < share && !self.control.stop_publishing.load(Ordering::Relaxed) {
             let room = match &self.window {

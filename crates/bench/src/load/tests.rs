@@ -158,13 +158,22 @@ fn a_window_gives_back_send_times() {
 
 #[test]
 fn a_pace_spreads_messages_evenly() {
-    let pace = Pace::of(1_000, 2, 5_000).expect("there is a rate");
+    let pace = Pace::of(1_000, 0, 2, 5_000).expect("there is a rate");
     assert_eq!(pace.due_ns(0), 5_000);
     assert_eq!(pace.due_ns(3), 5_000 + 6_000_000);
     assert_eq!(pace.due_by(4_999), 0);
     assert_eq!(pace.due_by(5_000), 1);
     assert_eq!(pace.due_by(5_000 + 6_000_000), 4);
-    assert_eq!(Pace::of(0, 2, 5_000), None);
+    assert_eq!(Pace::of(0, 0, 2, 5_000), None);
+}
+
+#[test]
+fn producers_take_turns_with_what_is_due() {
+    let paces = [0, 1, 2].map(|index| Pace::of(1_000, index, 3, 5_000).expect("there is a rate"));
+    for sequence in 0..9 {
+        let due_ns = paces[sequence % 3].due_ns(sequence as u64 / 3);
+        assert_eq!(due_ns, 5_000 + sequence as u64 * 1_000_000, "the one of number {sequence}");
+    }
 }
 
 #[test]
