@@ -87,6 +87,9 @@ pub struct Limits {
     pub resident_bytes_max: u64,
     /// Bytes of payload that one queue keeps in memory before its further messages spool.
     pub queue_resident_bytes_max: u64,
+    /// Bytes a second that one queue hands out of what has waited in it, besides what comes in, while others
+    /// are served; a message counts for 256 bytes more than its body. At least 1.
+    pub backlog_bytes_per_second: u64,
     /// Messages that memory holds nothing of but their places, and whose places are left to the journal
     /// together; at least 1.
     pub page_entries: usize,
@@ -126,6 +129,7 @@ impl Default for Limits {
             transaction_bytes_max: 128 << 20,
             resident_bytes_max: 128 << 20,
             queue_resident_bytes_max: 32 << 20,
+            backlog_bytes_per_second: 128 << 20,
             page_entries: 1024,
             delayed_max: 4_000_000,
             delay_max: Duration::from_secs(365 * 86_400),

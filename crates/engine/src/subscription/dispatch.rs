@@ -59,7 +59,8 @@ impl Engine {
     /// Hands out what one queue has to those who can take it, at most its share.
     pub(crate) fn serve_queue<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
         let Some(queue) = self.queues.get(slot) else { return };
-        let (before, bytes_max) = (queue.counters.delivered, queue.share.bytes_max());
+        let per_second = self.options.limits.backlog_bytes_per_second;
+        let (before, bytes_max) = (queue.counters.delivered, queue.share.bytes_max(per_second));
         let (mut entries, mut bytes) = (0, 0);
         while entries < ENTRIES_MAX
             && bytes < bytes_max

@@ -2,7 +2,8 @@
 //!
 //! Who drains a long queue takes as much as there is, and so would have all of the shard's time, and of the
 //! machine's, while others wait. A turn hands out one share of it. While others are served meanwhile, it is
-//! one share in each interval: a rate, whatever the size of messages, so that the drain always goes on.
+//! one share in each interval: a rate (`Limits::backlog_bytes_per_second`), whatever the size of messages, so
+//! that the drain always goes on.
 
 use crate::Time;
 use crate::engine::Engine;
@@ -11,12 +12,11 @@ use std::time::Duration;
 
 /// What one queue hands out before others get their turn: more than one client can put into it in a turn.
 const TURN_BYTES: u64 = 256 << 10;
-/// And where it drains beside others: as much as is read from one client.
-const SHARE_BYTES: u64 = 64 << 10;
 /// What a message counts for besides its body.
 pub(super) const MESSAGE_BYTES: u64 = 256;
-/// The time for a share while others are served.
-const INTERVAL: Duration = Duration::from_micros(500);
+/// While others are served, so many shares have their time in a second, and one in this.
+const SHARES_PER_SECOND: u64 = 2_000;
+const INTERVAL: Duration = Duration::from_micros(1_000_000 / SHARES_PER_SECOND);
 /// How long after a delivery to them others are there.
 const COMPANY: Duration = Duration::from_millis(1);
 
@@ -42,14 +42,21 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Bytes that it may hand out now.
-    pub(super) fn bytes_max(&self) -> u64 {
-        if self.is_paced { SHARE_BYTES } else { TURN_BYTES }
+    /// Bytes that it may hand out now, at so many a second beside others.
+    pub(super) fn bytes_max(&self, per_second: u64) -> u64 {
+        if self.is_paced { share(per_second).min(TURN_BYTES) } else { TURN_BYTES }
     }
 
-    /// How long a queue rests that has just handed out so many messages, of so many bytes, when `come` had
-    /// ever come in: not before what it handed out, less what came in, has had its time.
-    fn rest(&mut self, now: Time, (messages, bytes): (u64, u64), come: u64) -> Option<Time> {
+    /// Until when a queue rests that has just handed out so many messages, of so many bytes, when `come` had
+    /// ever come in: until what it handed out, less what came in, has had its time, at so many bytes a
+    /// second.
+    fn rest(
+        &mut self,
+        now: Time,
+        (messages, bytes): (u64, u64),
+        come: u64,
+        per_second: u64,
+    ) -> Option<Time> {
         let time = now.since(self.begun);
         if time >= INTERVAL {
             (self.begun, self.messages, self.bytes) = (now, 0, 0);
@@ -63,17 +70,23 @@ impl Share {
         let fewer = self.messages.saturating_sub(come - self.come_before);
         let drained = u128::from(self.bytes) * u128::from(fewer) / u128::from(self.messages.max(1));
         let has_company = self.others_at != Time::default() && now.since(self.others_at) < COMPANY;
-        self.is_paced = has_company && drained >= u128::from(SHARE_BYTES);
-        let nanos = drained * INTERVAL.as_nanos() / u128::from(SHARE_BYTES);
+        self.is_paced = has_company && drained >= u128::from(share(per_second));
+        let nanos = drained * 1_000_000_000 / u128::from(per_second.max(1));
         let time = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
         self.is_paced.then(|| self.begun.plus(time))
     }
+}
+
+/// Bytes of a share, at so many a second.
+fn share(per_second: u64) -> u64 {
+    (per_second / SHARES_PER_SECOND).max(1)
 }
 
 impl Engine {
     /// A queue has handed out so many messages, of so many bytes: lets it rest where it has more, drains, and
     /// others are there.
     pub(super) fn rest_after(&mut self, now: Time, slot: u32, messages: u64, bytes: u64) {
+        let per_second = self.options.limits.backlog_bytes_per_second;
         let Some(queue) = self.queues.get_mut(slot) else { return };
         let share = &mut queue.share;
         if messages == 0 || queue.ready == 0 {
@@ -88,7 +101,8 @@ impl Engine {
         if std::mem::replace(&mut share.others, others) != others {
             share.others_at = now;
         }
-        if let Some(until) = share.rest(now, (messages, bytes), queue.counters.published)
+        if let Some(until) =
+            share.rest(now, (messages, bytes), queue.counters.published, per_second)
             && !std::mem::replace(&mut share.is_resting, true)
         {
             self.timers.set(until, Timer::Share(slot));

@@ -6,12 +6,17 @@ use crate::Time;
 use crate::limits::Limits;
 use std::time::Duration;
 
-/// Bodies of what waits, and how many of them are a share: each counts for 256 bytes more.
+/// Bodies of what waits, and how many of them are a share of 128 MiB a second: each counts for 256 bytes
+/// more.
 const BODY_BYTES: usize = 8_000;
-const SHARE: usize = (64usize << 10).div_ceil(BODY_BYTES + 256);
+const SHARE: usize = share(128 << 20);
 const INTERVAL: Duration = Duration::from_micros(500);
 /// How many messages a queue hands out at once beside nobody.
 const FIRST: usize = (256usize << 10).div_ceil(BODY_BYTES + 256);
+
+const fn share(bytes_per_second: usize) -> usize {
+    (bytes_per_second / 2_000).div_ceil(BODY_BYTES + 256)
+}
 
 /// Queues with so many messages, of bodies that begin with their names and numbers; and others, who talk.
 fn world(limits: Limits, queues: &[(&str, usize)]) -> World {
@@ -83,20 +88,38 @@ fn those_who_drain_are_no_hindrance_to_each_other() {
 
 #[test]
 fn beside_others_a_drain_has_one_share_in_each_interval() {
-    let mut world = world(Limits::default(), &[("q", 20 * SHARE)]);
+    for mib_per_second in [128, 32, 1] {
+        check_rate(mib_per_second << 20);
+    }
+}
+
+#[track_caller]
+fn check_rate(bytes_per_second: usize) {
+    let rate = u64::try_from(bytes_per_second).unwrap();
+    let limits = Limits { backlog_bytes_per_second: rate, ..Limits::default() };
+    let (share, all) = (share(bytes_per_second), FIRST + 10 * share(bytes_per_second));
+    let mut world = world(limits, &[("q", all)]);
     talk(&mut world);
     world.run("b subscribe q c presettled");
     // Nobody knew yet that it would be a drain.
     let (began, mut had) = (world.now, come(&world, "q"));
-    assert!((FIRST..FIRST + SHARE).contains(&had), "{had}");
-    while had < 20 * SHARE {
+    assert!((FIRST..FIRST + share).contains(&had), "{had} at {rate}");
+    let time = |messages: usize| {
+        let bytes = u64::try_from(messages * (BODY_BYTES + 256)).unwrap();
+        Duration::from_nanos(bytes * 1_000_000_000 / rate)
+    };
+    while had < all {
         talk(&mut world);
         pass(&mut world, INTERVAL / 10);
         let more = come(&world, "q") - std::mem::replace(&mut had, come(&world, "q"));
-        assert!([0, SHARE].contains(&more) || had == 20 * SHARE, "{more}");
-        assert!(had <= most(&world, began), "{had}");
+        assert!([0, share].contains(&more) || had == all, "{more} at {rate}");
+        assert!(
+            time(had - more) <= world.now.since(began) + INTERVAL || more == 0,
+            "{had} at {rate}"
+        );
     }
-    assert!(world.now.since(began) < 22 * INTERVAL);
+    // The looks are a tenth of an interval apart.
+    assert!(world.now.since(began) <= time(all) * 11 / 10 + INTERVAL, "{rate}");
 }
 
 /// How many messages may have come since then.

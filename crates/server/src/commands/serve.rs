@@ -158,6 +158,7 @@ pub(crate) fn options(settings: &Settings, shards: usize) -> Result<Options, Str
             transaction_bytes_max: settings.transaction_bytes_max.0,
             resident_bytes_max: settings.resident_bytes_max.0,
             queue_resident_bytes_max: settings.queue_resident_bytes_max.0,
+            backlog_bytes_per_second: settings.backlog_bytes_per_second.bytes(),
             delay_max: settings.delay_max.0,
             delayed_max: count(settings.delayed_messages),
             settle_timeout: settings.settle_timeout.0,

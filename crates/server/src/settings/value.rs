@@ -244,6 +244,54 @@ impl SettingValue for ShardCount {
     }
 }
 
+/// What a queue hands out of its backlog in a second while others are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BacklogRate {
+    /// More where there are more processors: where there are two, half of what a drain takes is time that
+    /// others wait for (decision 0013).
+    Auto,
+    /// So much.
+    Bytes(ByteCount),
+}
+
+/// With `auto`, for each processor, and at most.
+const BACKLOG_BYTES_PER_PROCESSOR: u64 = 16 << 20;
+const BACKLOG_BYTES_MOST: u64 = 128 << 20;
+const BACKLOG_BYTES_LEAST: ByteCount = ByteCount(1 << 20);
+
+impl BacklogRate {
+    /// How many bytes that is on this machine.
+    #[must_use]
+    pub fn bytes(self) -> u64 {
+        match self {
+            BacklogRate::Auto => {
+                let processors = std::thread::available_parallelism().map_or(1, usize::from);
+                (BACKLOG_BYTES_PER_PROCESSOR * processors as u64).min(BACKLOG_BYTES_MOST)
+            }
+            BacklogRate::Bytes(bytes) => bytes.0,
+        }
+    }
+}
+
+impl SettingValue for BacklogRate {
+    const FORM: &'static str = "BYTES|auto";
+    fn parse(text: &str) -> Result<Self, String> {
+        if text == "auto" {
+            return Ok(BacklogRate::Auto);
+        }
+        match ByteCount::parse(text) {
+            Ok(bytes) if bytes >= BACKLOG_BYTES_LEAST => Ok(BacklogRate::Bytes(bytes)),
+            _ => Err("expected auto or bytes such as 64MiB, 1MiB at least".into()),
+        }
+    }
+    fn show(&self) -> String {
+        match self {
+            BacklogRate::Auto => "auto".into(),
+            BacklogRate::Bytes(bytes) => bytes.show(),
+        }
+    }
+}
+
 impl SettingValue for u64 {
     const FORM: &'static str = "NUMBER";
     fn parse(text: &str) -> Result<Self, String> {
