@@ -77,8 +77,8 @@ impl Control {
         (self.epoch.elapsed().as_nanos() as u64).saturating_add_signed(self.offset_ns)
     }
 
-    /// When the first producer began to publish, by this clock: now, if this one is the first.
-    pub(super) fn started_ns(&self, now_ns: u64) -> u64 {
+    /// A producer begins to publish. Returns when the first one did, by this clock.
+    pub(super) fn begin(&self, now_ns: u64) -> u64 {
         *self.started_ns.get_or_init(|| now_ns)
     }
 

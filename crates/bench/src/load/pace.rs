@@ -12,9 +12,12 @@ impl Pace {
     /// at even distances; `None` for no pace. Those that began as their threads happen to would send in
     /// bursts that differ from run to run, and latencies would be those of the bursts.
     pub(crate) fn of(rate: u64, index: usize, producers: usize, start_ns: u64) -> Option<Pace> {
+        if rate == 0 {
+            return None;
+        }
         let distance_ns = 1e9 / rate as f64;
         let start_ns = start_ns + (index as f64 * distance_ns) as u64;
-        (rate > 0).then_some(Pace { start_ns, interval_ns: distance_ns * producers as f64 })
+        Some(Pace { start_ns, interval_ns: distance_ns * producers as f64 })
     }
 
     /// When the message with this sequence number is due.

@@ -99,8 +99,9 @@ impl<'a> Producer<'a> {
     /// Publishes until the plan or the control says stop, then takes the last confirms.
     pub(super) fn run(mut self) -> Result<Produced, Error> {
         self.begun_ns = self.control.now_ns();
-        (self.first_ns, self.free_ns) = (self.begun_ns, self.begun_ns);
-        let start_ns = self.control.started_ns(self.begun_ns);
+        let start_ns = self.control.begin(self.begun_ns);
+        // A thread that is there later than that is the tool's own lag.
+        (self.first_ns, self.free_ns) = (self.begun_ns, start_ns);
         self.pace = Pace::of(self.plan.rate, self.index, self.plan.producers, start_ns);
         let share = self.plan.share_of(self.index);
         while self.published < share && !self.control.stop_publishing.load(Ordering::Relaxed) {

@@ -127,7 +127,7 @@ impl Engine {
                 Timer::Head(slot) => self.expire_messages(now, slot, fx),
                 Timer::Queue(slot) => self.expire_queue(now, slot, fx),
                 Timer::Settle(slot) => self.time_out_settles(now, slot, fx),
-                Timer::Share(slot) => self.end_rest(slot),
+                Timer::Share(slot) => self.end_rest(now, slot),
                 Timer::Delay => self.delays_due(now, fx),
             }
         }

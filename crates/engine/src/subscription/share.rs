@@ -14,11 +14,14 @@ use std::time::Duration;
 const TURN_BYTES: u64 = 256 << 10;
 /// What a message counts for besides its body.
 pub(super) const MESSAGE_BYTES: u64 = 256;
-/// While others are served, so many shares have their time in a second, and one in this.
+/// While others are served, so many shares have their time in a second, and one in this: twice within
+/// what a client notices.
 const SHARES_PER_SECOND: u64 = 2_000;
 const INTERVAL: Duration = Duration::from_micros(1_000_000 / SHARES_PER_SECOND);
 /// How long after a delivery to them others are there.
 const COMPANY: Duration = Duration::from_millis(1);
+/// Who takes something at least so often goes on taking.
+const GOES_ON: Duration = Duration::from_millis(100);
 
 /// What a queue has handed out lately, what came in, and what others had meanwhile.
 #[derive(Debug, Default)]
@@ -32,8 +35,9 @@ pub(crate) struct Share {
     come: u64,
     /// It drains beside others.
     pub(crate) is_paced: bool,
-    /// It hands nothing out until its timer goes off.
+    /// It hands nothing out, until then at most: not for longer than others are there.
     pub(crate) is_resting: bool,
+    until: Time,
     /// Messages that it handed out while more waited.
     drained: u64,
     /// How many messages others had had when that was last looked at, and when it was not the same.
@@ -44,7 +48,7 @@ pub(crate) struct Share {
 impl Share {
     /// Bytes that it may hand out now, at so many a second beside others.
     pub(super) fn bytes_max(&self, per_second: u64) -> u64 {
-        if self.is_paced { share(per_second).min(TURN_BYTES) } else { TURN_BYTES }
+        if self.is_paced { share_bytes(per_second).min(TURN_BYTES) } else { TURN_BYTES }
     }
 
     /// Until when a queue rests that has just handed out so many messages, of so many bytes, when `come` had
@@ -61,7 +65,7 @@ impl Share {
         if time >= INTERVAL {
             (self.begun, self.messages, self.bytes) = (now, 0, 0);
             // What came in since the last look counts, but not what came while nobody took anything.
-            let goes_on = self.is_paced || time < COMPANY;
+            let goes_on = self.is_paced || time < GOES_ON;
             self.come_before = if goes_on { self.come } else { come };
         }
         self.come = come;
@@ -70,7 +74,7 @@ impl Share {
         let fewer = self.messages.saturating_sub(come - self.come_before);
         let drained = u128::from(self.bytes) * u128::from(fewer) / u128::from(self.messages.max(1));
         let has_company = self.others_at != Time::default() && now.since(self.others_at) < COMPANY;
-        self.is_paced = has_company && drained >= u128::from(share(per_second));
+        self.is_paced = has_company && drained >= u128::from(share_bytes(per_second));
         let nanos = drained * 1_000_000_000 / u128::from(per_second.max(1));
         let time = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
         self.is_paced.then(|| self.begun.plus(time))
@@ -78,7 +82,7 @@ impl Share {
 }
 
 /// Bytes of a share, at so many a second.
-fn share(per_second: u64) -> u64 {
+fn share_bytes(per_second: u64) -> u64 {
     (per_second / SHARES_PER_SECOND).max(1)
 }
 
@@ -88,32 +92,47 @@ impl Engine {
     pub(super) fn rest_after(&mut self, now: Time, slot: u32, messages: u64, bytes: u64) {
         let per_second = self.options.limits.backlog_bytes_per_second;
         let Some(queue) = self.queues.get_mut(slot) else { return };
-        let share = &mut queue.share;
         if messages == 0 || queue.ready == 0 {
-            share.is_paced &= queue.ready > 0;
+            queue.share.is_paced &= queue.ready > 0;
             return;
         }
         self.drained += messages;
-        share.drained += messages;
-        // What others had, but for what they drained: of those who drain none is in the others' way.
-        let own = queue.counters.delivered - share.drained;
-        let others = self.counters.delivered + self.counters.heard - self.drained - own;
-        if std::mem::replace(&mut share.others, others) != others {
-            share.others_at = now;
-        }
-        if let Some(until) =
-            share.rest(now, (messages, bytes), queue.counters.published, per_second)
-            && !std::mem::replace(&mut share.is_resting, true)
+        queue.share.drained += messages;
+        self.look_at_others(now, slot);
+        let Some(queue) = self.queues.get_mut(slot) else { return };
+        let come = queue.counters.published;
+        if let Some(until) = queue.share.rest(now, (messages, bytes), come, per_second)
+            && !std::mem::replace(&mut queue.share.is_resting, true)
         {
-            self.timers.set(until, Timer::Share(slot));
+            queue.share.until = until;
+            self.timers.set(until.min(now.plus(COMPANY)), Timer::Share(slot));
         }
     }
 
-    /// A queue has rested.
-    pub(crate) fn end_rest(&mut self, slot: u32) {
-        if let Some(queue) = self.queues.get_mut(slot) {
-            queue.share.is_resting = false;
-            self.mark_dirty(slot);
+    /// Whether others than this queue's had anything since the last look.
+    fn look_at_others(&mut self, now: Time, slot: u32) -> bool {
+        let Some(queue) = self.queues.get_mut(slot) else { return false };
+        // But for what they drained: of those who drain none is in the others' way.
+        let own = queue.counters.delivered - queue.share.drained;
+        let others = self.counters.delivered + self.counters.heard - self.drained - own;
+        let had_some = std::mem::replace(&mut queue.share.others, others) != others;
+        if had_some {
+            queue.share.others_at = now;
         }
+        had_some
+    }
+
+    /// A queue has rested for a moment: it goes on when it has rested for as long as it had to, or nobody
+    /// else is there any more.
+    pub(crate) fn end_rest(&mut self, now: Time, slot: u32) {
+        let has_company = self.look_at_others(now, slot);
+        let Some(queue) = self.queues.get_mut(slot) else { return };
+        let until = queue.share.until;
+        if has_company && now < until {
+            self.timers.set(until.min(now.plus(COMPANY)), Timer::Share(slot));
+            return;
+        }
+        queue.share.is_resting = false;
+        self.mark_dirty(slot);
     }
 }

@@ -110,7 +110,7 @@ fn check_rate(bytes_per_second: usize) {
     };
     while had < all {
         talk(&mut world);
-        pass(&mut world, INTERVAL / 10);
+        pass(&mut world, time(share) / 10);
         let more = come(&world, "q") - std::mem::replace(&mut had, come(&world, "q"));
         assert!([0, share].contains(&more) || had == all, "{more} at {rate}");
         assert!(
@@ -118,7 +118,7 @@ fn check_rate(bytes_per_second: usize) {
             "{had} at {rate}"
         );
     }
-    // The looks are a tenth of an interval apart.
+    // The looks are a tenth of a share's time apart.
     assert!(world.now.since(began) <= time(all) * 11 / 10 + INTERVAL, "{rate}");
 }
 
@@ -186,20 +186,70 @@ fn gets_are_answered_at_once_and_hasten_no_drain() {
 
 #[test]
 fn a_queue_that_gets_as_much_as_it_hands_out_is_not_held_up() {
-    let mut world = world(Limits::default(), &[("q", 10 * SHARE)]);
-    world.run("b subscribe q c credit=6");
-    pass(&mut world, Duration::from_secs(1));
-    let mut number = 10 * SHARE;
-    for _ in 0..100 {
-        talk(&mut world);
-        for _ in 0..6 {
-            world.run(&format!("a publish - q q-{number:x<BODY_BYTES$}"));
-            number += 1;
+    let micros = Duration::from_micros;
+    for (mib_per_second, gap) in
+        [(128, micros(50)), (32, micros(50)), (32, micros(2_000)), (1, micros(5_000))]
+    {
+        let limits = Limits { backlog_bytes_per_second: mib_per_second << 20, ..Limits::default() };
+        let mut world = world(limits, &[("q", 10 * SHARE)]);
+        world.run("b subscribe q c credit=6");
+        pass(&mut world, Duration::from_secs(1));
+        let mut number = 10 * SHARE;
+        for round in 0..100 {
+            talk(&mut world);
+            for _ in 0..6 {
+                world.run(&format!("a publish - q q-{number:x<BODY_BYTES$}"));
+                number += 1;
+            }
+            let had = come(&world, "q");
+            world.run(&format!("b accept {had} multiple"));
+            for _ in 0..gap.as_micros().div_ceil(500) {
+                talk(&mut world);
+                pass(&mut world, gap.min(INTERVAL));
+            }
+            // What came while nobody took anything for a second is drained, and has its time.
+            let is_known = round * gap > Duration::from_millis(100) || round > 30;
+            assert!(
+                !is_known || come(&world, "q") - had == 6,
+                "round {round}, {mib_per_second} MiB/s"
+            );
         }
-        let had = come(&world, "q");
-        world.run(&format!("b accept {had} multiple"));
-        pass(&mut world, INTERVAL / 10);
-        assert_eq!(come(&world, "q") - had, 6);
+    }
+}
+
+#[test]
+fn however_long_it_would_have_to_rest_it_goes_on_when_others_are_gone() {
+    let limits = Limits { backlog_bytes_per_second: 1 << 20, ..Limits::default() };
+    let mut world = world(limits, &[("q", 300)]);
+    talk(&mut world);
+    world.run("b subscribe q c presettled");
+    assert_eq!(come(&world, "q"), FIRST);
+    // 256 KiB have a quarter of a second.
+    for _ in 0..200 {
+        talk(&mut world);
+        pass(&mut world, Duration::from_millis(1));
+        assert_eq!(come(&world, "q"), FIRST);
+    }
+    pass(&mut world, Duration::from_millis(1));
+    pass(&mut world, Duration::from_millis(1));
+    assert_eq!(come(&world, "q"), 300);
+}
+
+#[test]
+fn any_rate_is_one() {
+    for rate in [0, 1, 1 << 30, u64::MAX] {
+        let limits = Limits { backlog_bytes_per_second: rate, ..Limits::default() };
+        let mut world = world(limits, &[("q", 300)]);
+        talk(&mut world);
+        world.run("b subscribe q c presettled");
+        for _ in 0..10 {
+            talk(&mut world);
+            pass(&mut world, INTERVAL);
+        }
+        assert_eq!(come(&world, "q") == 300, rate > 1, "{rate}");
+        pass(&mut world, Duration::from_millis(3));
+        pass(&mut world, Duration::from_millis(3));
+        assert_eq!(come(&world, "q"), 300, "{rate}");
     }
 }
 

@@ -185,8 +185,9 @@ settings! {
     queue_resident_bytes_max("queue-resident-bytes-max"): ByteCount = ByteCount(32 << 20), Restart,
         at_least(ByteCount(64 << 10));
     /// Bytes that one queue hands out in a second of what has waited in it, besides what comes in, while
-    /// others are served; without others it is as fast as it can be. More drains a backlog sooner, and lets
-    /// others wait for longer. `auto`: 16 MiB for each processor, 128 MiB at most.
+    /// others are served, at least 1 MiB; a message counts for 256 bytes more than its body. Without others
+    /// it is as fast as it can be. More drains a backlog sooner, and lets others wait for longer. `auto`: 16
+    /// MiB for each processor, 128 MiB at most.
     backlog_bytes_per_second("backlog-bytes-per-second"): BacklogRate = BacklogRate::Auto, Restart, Any;
     /// Virtual hosts.
     vhosts_max("vhosts-max"): u64 = 1_000, Restart, between(1, 1_000_000);

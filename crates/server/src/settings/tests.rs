@@ -1,5 +1,6 @@
 //! Settings from every place, right and wrong.
 
+use super::value::BacklogRate;
 use super::*;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -71,6 +72,14 @@ fn wrong_ones_are_named_with_the_nearest_right_name() {
         &flags(&[("amqp", "here")]),
         "--amqp: 'here': expected ADDRESS:PORT such as 127.0.0.1:5672, :5672 or off",
     );
+    for wrong in ["0", "1023KiB", "fast"] {
+        refused(
+            &flags(&[("backlog-bytes-per-second", wrong)]),
+            &format!(
+                "--backlog-bytes-per-second: '{wrong}': expected auto or bytes such as 64MiB, 1MiB at least"
+            ),
+        );
+    }
     refused(
         &flags(&[("connections-max", "0")]),
         "--connections-max: '0': must lie between 1 and 4000000",
@@ -168,6 +177,17 @@ fn bytes_and_times_have_units() {
     for text in ["", "s", "5", "1w", "99999999999999999999d"] {
         assert!(Span::parse(text).is_err(), "{text}");
     }
+}
+
+#[test]
+fn a_backlog_has_a_rate_that_goes_by_the_processors_or_is_given() {
+    for (processors, mib) in [(1, 16), (2, 32), (4, 64), (8, 128), (64, 128)] {
+        assert_eq!(BacklogRate::with_processors(processors), mib << 20, "{processors}");
+    }
+    for text in ["auto", "1MiB", "64MiB"] {
+        assert_eq!(BacklogRate::parse(text).unwrap().show(), text);
+    }
+    assert_eq!(BacklogRate::parse("64MiB").unwrap().bytes(), 64 << 20);
 }
 
 #[test]

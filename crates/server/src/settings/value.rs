@@ -247,16 +247,14 @@ impl SettingValue for ShardCount {
 /// What a queue hands out of its backlog in a second while others are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BacklogRate {
-    /// More where there are more processors: where there are two, half of what a drain takes is time that
-    /// others wait for (decision 0013).
+    /// By the processors: where they are few, those that a drain keeps busy are those that others wait for
+    /// (decision 0013).
     Auto,
     /// So much.
     Bytes(ByteCount),
 }
 
-/// With `auto`, for each processor, and at most.
-const BACKLOG_BYTES_PER_PROCESSOR: u64 = 16 << 20;
-const BACKLOG_BYTES_MOST: u64 = 128 << 20;
+/// With less, one message of the usual limit would hold its queue for minutes.
 const BACKLOG_BYTES_LEAST: ByteCount = ByteCount(1 << 20);
 
 impl BacklogRate {
@@ -266,10 +264,15 @@ impl BacklogRate {
         match self {
             BacklogRate::Auto => {
                 let processors = std::thread::available_parallelism().map_or(1, usize::from);
-                (BACKLOG_BYTES_PER_PROCESSOR * processors as u64).min(BACKLOG_BYTES_MOST)
+                BacklogRate::with_processors(processors)
             }
             BacklogRate::Bytes(bytes) => bytes.0,
         }
+    }
+
+    /// What it is by itself with so many processors.
+    pub(super) fn with_processors(processors: usize) -> u64 {
+        (processors as u64 * (16 << 20)).min(128 << 20)
     }
 }
 

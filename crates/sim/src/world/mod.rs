@@ -49,6 +49,8 @@ const HANDED_AT_ONCE: [u64; 4] = [1, 4 << 20, 1_000, 20_000];
 const LARGE_BODY_BYTES: [usize; 7] = [64 << 10, 1, 64 << 10, 64, 64 << 10, 500, 2_000];
 /// The same for messages whose places are left to the journal together.
 const PAGE_ENTRIES: [usize; 4] = [1024, 7, 2, 100];
+/// The same for bytes a second of a backlog that are handed out beside others.
+const BACKLOG_BYTES_PER_SECOND: [u64; 3] = [128 << 20, 1 << 20, 64 << 10];
 /// Events after which a run is given up: it does not come to rest.
 const EVENTS_MAX: u64 = 20_000_000;
 
@@ -320,6 +322,8 @@ impl World {
                 given_back_at_once: GIVEN_BACK_AT_ONCE[seed as usize % GIVEN_BACK_AT_ONCE.len()],
                 snapshot_at_once: SNAPSHOT_AT_ONCE[seed as usize % SNAPSHOT_AT_ONCE.len()],
                 page_entries,
+                backlog_bytes_per_second: BACKLOG_BYTES_PER_SECOND
+                    [seed as usize % BACKLOG_BYTES_PER_SECOND.len()],
                 handed_at_once: HANDED_AT_ONCE[seed as usize % HANDED_AT_ONCE.len()],
                 large_body_bytes: LARGE_BODY_BYTES[seed as usize % LARGE_BODY_BYTES.len()],
                 ..Limits::default()
