@@ -34,6 +34,7 @@ pub(super) struct Control {
     ahead: u64,
     copies: u64,
     parked: OnceLock<Vec<Thread>>,
+    /// When the first producer began.
     started_ns: OnceLock<u64>,
     epoch: Instant,
     /// Added to what has elapsed since then.

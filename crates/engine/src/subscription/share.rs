@@ -14,13 +14,14 @@ use std::time::Duration;
 const TURN_BYTES: u64 = 256 << 10;
 /// What a message counts for besides its body.
 pub(super) const MESSAGE_BYTES: u64 = 256;
-/// While others are served, so many shares have their time in a second, and one in this: twice within
-/// what a client notices.
+/// While others are served, so many shares have their time in a second, and one in this: less than others
+/// would notice if it came before them.
 const SHARES_PER_SECOND: u64 = 2_000;
 const INTERVAL: Duration = Duration::from_micros(1_000_000 / SHARES_PER_SECOND);
 /// How long after a delivery to them others are there.
 const COMPANY: Duration = Duration::from_millis(1);
-/// Who takes something at least so often goes on taking.
+/// Who takes something at least so often goes on taking, and what comes in meanwhile is no backlog: consumers
+/// that acknowledge many at once take in batches.
 const GOES_ON: Duration = Duration::from_millis(100);
 
 /// What a queue has handed out lately, what came in, and what others had meanwhile.
@@ -35,8 +36,9 @@ pub(crate) struct Share {
     come: u64,
     /// It drains beside others.
     pub(crate) is_paced: bool,
-    /// It hands nothing out, until then at most: not for longer than others are there.
+    /// It hands nothing out.
     pub(crate) is_resting: bool,
+    /// Until when at most: not for longer than others are there.
     until: Time,
     /// Messages that it handed out while more waited.
     drained: u64,
