@@ -4,8 +4,8 @@ use std::io::{self, ErrorKind, Read};
 
 /// The most octets that a protocol may need at once to make progress.
 pub(super) const PARTIAL_BYTES_MAX: usize = 128 * 1024;
-/// Octets asked of the socket by one read: large enough that the cost of a call is shared by many
-/// messages.
+/// Octets asked of the socket by one read, at most: large enough that the cost of a call is shared by many
+/// messages, and so few that they are still in the processor's own cache when they are parsed.
 pub(super) const READ_BYTES: usize = 128 * 1024;
 
 /// A receive buffer that holds at most what a protocol cannot take yet beside what one read brought.
@@ -39,8 +39,9 @@ impl Incoming {
             self.end -= self.start;
             self.start = 0;
         }
+        let until = self.buffer.len().min(self.end + READ_BYTES);
         loop {
-            match source.read(&mut self.buffer[self.end..]) {
+            match source.read(&mut self.buffer[self.end..until]) {
                 // By a signal: a process that was stopped goes on, or one is asked to end.
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 read => {
@@ -79,6 +80,17 @@ mod tests {
                 Some(kind) => Err(kind.into()),
                 None => "ab".as_bytes().read(buffer),
             }
+        }
+    }
+
+    #[test]
+    fn room_for_large_pieces_makes_no_read_larger() {
+        for partial_bytes_max in [0, PARTIAL_BYTES_MAX, 1 << 20] {
+            let mut incoming = Incoming::default();
+            incoming.reserve(partial_bytes_max);
+            let fills: Vec<usize> =
+                (0..2).map(|_| incoming.fill(&mut io::repeat(b'a')).unwrap()).collect();
+            assert_eq!(fills, [READ_BYTES; 2], "{partial_bytes_max}");
         }
     }
 
