@@ -2,7 +2,6 @@
 
 use super::disk_share::Flushed;
 use super::isolation::octets;
-use super::nats::wave_check;
 use super::nats_bench;
 use super::perftest::{Row, Run, Second, parse_second};
 use super::relay::{Relay, Round};
@@ -49,23 +48,6 @@ fn is_met(row: &Row) -> bool {
     let mut report = Report::new(RABBITMQ);
     report.add(perftest_row(row));
     report.all_met()
-}
-
-#[test]
-fn one_message_to_all_is_held_to_bare_sockets_where_these_take_too_long() {
-    for (ours_ms, bare_ms, met) in [
-        (50.0, 20.0, true),
-        (50.1, 50.0, false),
-        (50.1, 50.1, true),
-        (72.0, 60.0, true),
-        (72.1, 60.0, false),
-    ] {
-        let mut section = Section::new("one to all");
-        section.check(wave_check(ours_ms, bare_ms));
-        let mut report = Report::new(RABBITMQ);
-        report.add(section);
-        assert_eq!(report.all_met(), met, "{ours_ms} beside {bare_ms}");
-    }
 }
 
 #[test]
