@@ -52,6 +52,7 @@ async def one_of_a_group_gets_each_message(world):
     for _ in range(300):
         await publisher.publish(subject, b"x")
     await next_data(everything, 300)
+    await until(lambda: sum(counts) >= 300, "messages for one of the group each")
     for member in members:
         await member.flush()
     assert sum(counts) == 300, counts

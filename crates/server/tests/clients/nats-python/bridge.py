@@ -102,7 +102,7 @@ async def further_keys_are_heard_once(world):
 
         await client.subscribe(f"{subject}.>", cb=hear)
         await client.subscribe(f"{subject}.*", "group", cb=hear)
-        await client.flush()
+        await settle(client)
     further = pika.BasicProperties(headers={"CC": [f"{subject}.b", f"{subject}.a"]})
     channel.basic_publish("amq.topic", f"{subject}.a", b"several", further)
     channel.basic_publish("amq.topic", f"{subject}.a", b"one")

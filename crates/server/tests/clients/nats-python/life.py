@@ -31,7 +31,7 @@ async def draining_handles_what_has_arrived(world):
     await settle(client)
     for number in range(100):
         await publisher.publish(subject, b"%d" % number)
-    await publisher.flush()
+    await settle(publisher)
     await client.flush()
     await client.drain()
     assert client.is_closed
@@ -95,7 +95,7 @@ async def a_client_that_lost_its_connection_comes_back(world):
 async def who_publishes_and_goes_at_once_is_heard(world):
     client, subject = await world.connect(), world.name()
     subscription = await client.subscribe(subject)
-    await client.flush()
+    await settle(client)
     hello = b'CONNECT {"verbose":false}\r\n'
     for _ in range(30):
         _, writer = await world.raw()
