@@ -121,6 +121,7 @@ impl Node {
         // Slot 0 is never a client's: the broker's own advisories come from there.
         world.reset(ConnectionId(0));
         let shards = options.shards;
+        let slowed = Slowed::new(options.limits.backlog_bytes_per_second);
         Node {
             options,
             engine,
@@ -138,7 +139,7 @@ impl Node {
             arrivals: VecDeque::new(),
             next_sweep: None,
             closing: BTreeSet::new(),
-            slowed: Slowed::default(),
+            slowed,
             company: Company::default(),
             visit: None,
             rates: Rates::new(shards),

@@ -8,10 +8,15 @@ use crate::waiting::WaitsFor;
 use angarium_engine::{ConnectionId, Time};
 use std::time::Duration;
 
-/// How long such a connection is not read from. With 64 KiB read at once, or 32 where many are sent to, it
-/// may send 64 or 32 MB a second even then: it is slowed down, not stopped, so that nothing can wait for it
-/// in a circle.
+/// How long such a connection is not read from where nobody else is there. With 64 KiB read at once, or 32
+/// where many are sent to, it may send 64 or 32 MB a second even then: it is slowed down, not stopped, so
+/// that nothing can wait for it in a circle.
 const PAUSE: Duration = Duration::from_millis(1);
+/// The longest, beside others: shorter than home's word counts.
+const PAUSE_MAX: Duration = Duration::from_millis(4);
+/// Beside others it takes as long as a queue takes that hands out so many bytes of its backlog: twice what is
+/// read at once, so that what is put in has half the rate of what is taken out (decision 0013).
+const PAUSE_BYTES: u64 = 128 << 10;
 
 /// A read of as much, most of which came to nothing, is a flood's: half of what is read at once at least,
 /// since what comes encrypted is less when it arrives here.
@@ -84,41 +89,65 @@ impl HomeSaid {
     }
 }
 
-/// Connections that are slowed down, and publishers that wait for somebody who is behind for a moment
-/// only; and when they go on: all together.
-#[derive(Debug, Default)]
-pub(crate) struct Slowed {
-    connections: Vec<ConnectionId>,
-    publishers: Vec<Publisher>,
+/// Some who wait for a moment, and when they go on: all together.
+#[derive(Debug)]
+struct Pause<T> {
+    length: Duration,
+    those: Vec<T>,
     until: Option<Time>,
 }
 
-impl Slowed {
-    fn add(&mut self, now: Time, connection: ConnectionId) {
-        self.connections.push(connection);
-        self.until.get_or_insert(now.plus(PAUSE));
+impl<T> Pause<T> {
+    fn new(length: Duration) -> Pause<T> {
+        Pause { length, those: Vec::new(), until: None }
     }
 
-    /// The same for publishers.
-    pub(crate) fn hold(&mut self, now: Time, publishers: &mut Vec<Publisher>) {
-        if !publishers.is_empty() {
-            self.publishers.append(publishers);
-            self.until.get_or_insert(now.plus(PAUSE));
-        }
-    }
-
-    /// When they go on.
-    pub(crate) fn deadline(&self) -> Option<Time> {
-        self.until
+    fn add(&mut self, now: Time, one: T) {
+        self.those.push(one);
+        self.until.get_or_insert(now.plus(self.length));
     }
 
     /// Those that go on now.
-    fn take_due(&mut self, now: Time) -> (Vec<ConnectionId>, Vec<Publisher>) {
-        if self.until.is_none_or(|due| due > now) {
-            return Default::default();
+    fn take_due(&mut self, now: Time) -> Vec<T> {
+        match self.until.take_if(|due| *due <= now) {
+            Some(_) => std::mem::take(&mut self.those),
+            None => Vec::new(),
         }
-        self.until = None;
-        (std::mem::take(&mut self.connections), std::mem::take(&mut self.publishers))
+    }
+}
+
+/// Connections that are slowed down, alone or beside others, and publishers that wait for somebody who is
+/// behind for a moment only.
+#[derive(Debug)]
+pub(crate) struct Slowed {
+    alone: Pause<ConnectionId>,
+    beside_others: Pause<ConnectionId>,
+    publishers: Pause<Publisher>,
+}
+
+impl Slowed {
+    /// Where a queue hands out so many bytes a second of its backlog beside others.
+    pub(crate) fn new(backlog_bytes_per_second: u64) -> Slowed {
+        let nanos = PAUSE_BYTES * 1_000_000_000 / backlog_bytes_per_second.max(1);
+        let beside_others = Duration::from_nanos(nanos).clamp(PAUSE, PAUSE_MAX);
+        Slowed {
+            alone: Pause::new(PAUSE),
+            beside_others: Pause::new(beside_others),
+            publishers: Pause::new(PAUSE),
+        }
+    }
+
+    /// Publishers are not read from for a moment.
+    pub(crate) fn hold(&mut self, now: Time, publishers: &mut Vec<Publisher>) {
+        for publisher in publishers.drain(..) {
+            self.publishers.add(now, publisher);
+        }
+    }
+
+    /// When the first of them go on.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        let all = [self.alone.until, self.beside_others.until, self.publishers.until];
+        all.into_iter().flatten().min()
     }
 }
 
@@ -129,7 +158,10 @@ impl Node {
         if !std::mem::replace(&mut connection.is_slowed, true) {
             connection.last_slowed = Some((why, now));
             self.stats.floods_paused += u64::from(why == WaitsFor::Flooded);
-            self.slowed.add(now, id);
+            let is_alone = why != WaitsFor::Flooded && !self.company.is_there(now, id);
+            let Slowed { alone, beside_others, .. } = &mut self.slowed;
+            let pause = if is_alone { alone } else { beside_others };
+            pause.add(now, id);
         }
     }
 
@@ -226,12 +258,52 @@ impl Node {
 
     /// Lets those go on whose moment is over.
     pub(crate) fn let_slowed_go_on(&mut self, now: Time) {
-        let (slowed, held) = self.slowed.take_due(now);
+        let held = self.slowed.publishers.take_due(now);
         self.world.let_go(held, true);
-        for id in slowed {
+        let alone = self.slowed.alone.take_due(now);
+        for id in alone.into_iter().chain(self.slowed.beside_others.take_due(now)) {
             if let Some(connection) = self.connections[id.0 as usize].as_mut() {
                 connection.is_slowed = false;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// For how many microseconds a connection is not read from beside others, by the rate of a drain.
+    #[track_caller]
+    fn check(bytes_per_second: u64, micros: u64) {
+        let mut slowed = Slowed::new(bytes_per_second);
+        let due = Time(1).plus(Duration::from_micros(micros));
+        slowed.beside_others.add(Time(1), ConnectionId(7));
+        slowed.beside_others.add(due, ConnectionId(8));
+        assert_eq!(slowed.deadline(), Some(due), "{bytes_per_second} bytes a second");
+        assert!(slowed.beside_others.take_due(Time(due.0 - 1)).is_empty());
+        assert_eq!(slowed.beside_others.take_due(due), [ConnectionId(7), ConnectionId(8)]);
+        assert_eq!(slowed.deadline(), None);
+    }
+
+    #[test]
+    fn the_pause_beside_others_goes_by_the_rate_of_a_drain() {
+        check(0, 4_000);
+        check(16 << 20, 4_000);
+        check(32 << 20, 3_906);
+        check(64 << 20, 1_953);
+        check(128 << 20, 1_000);
+        check(u64::MAX, 1_000);
+    }
+
+    #[test]
+    fn publishers_that_wait_for_somebody_go_on_at_their_own_time() {
+        let mut slowed = Slowed::new(0);
+        slowed.beside_others.add(Time(1), ConnectionId(7));
+        slowed.hold(Time(1), &mut vec![Publisher::Here(ConnectionId(8))]);
+        let due = Time(1).plus(PAUSE);
+        assert_eq!(slowed.deadline(), Some(due));
+        assert_eq!(slowed.publishers.take_due(due), [Publisher::Here(ConnectionId(8))]);
+        assert_eq!(slowed.deadline(), Some(Time(1).plus(PAUSE_MAX)));
     }
 }

@@ -3,6 +3,7 @@
 use super::broker::Broker;
 use super::host::Host;
 use crate::WaitsFor;
+use crate::outrun::Slowed;
 use angarium_engine::{QueueDeclaration, QueueOptions, Request};
 use std::time::Duration;
 
@@ -124,6 +125,37 @@ fn what_comes_to_nothing_at_home_waits_wherever_its_publisher_is() {
         }
         assert!(is_read_by_way_of_home(shard, 2, Publishes, "all"), "from {shard}: kept");
     }
+}
+
+/// For how long a client is not read from that sends much to `queue`, where a drain has 32 MiB a second.
+#[track_caller]
+fn check_pause(queue: &str, consumes: bool, does: Company, pause: Duration) {
+    let mut host = with_queues(1);
+    host.node().slowed = Slowed::new(32 << 20);
+    let (publisher, other, consumer) = (host.client(), host.client(), host.client());
+    if consumes {
+        host.consume(consumer, queue, 1);
+    }
+    host.wait(10 * MOMENT);
+    if let Company::Publishes = does {
+        host.publish(other, "all", b"message", false);
+    }
+    send_much(&mut host, publisher, queue);
+    host.settle_down();
+    let tick = Duration::from_micros(1);
+    for (wait, is_read) in [(pause.saturating_sub(tick), pause.is_zero()), (tick, true)] {
+        host.wait(wait);
+        assert_eq!(host.wants_read(publisher), is_read, "{queue} after {wait:?}: {does:?}");
+    }
+}
+
+#[test]
+fn who_outruns_consumers_waits_longer_where_others_wait_for_it() {
+    let longer = Duration::from_micros(3_906);
+    check_pause("one", true, Company::Nothing, MOMENT);
+    check_pause("one", true, Company::Publishes, longer);
+    check_pause("nowhere", false, Company::Nothing, Duration::ZERO);
+    check_pause("nowhere", false, Company::Publishes, longer);
 }
 
 #[test]
