@@ -187,8 +187,8 @@ settings! {
     /// Bytes that one queue hands out in a second of what has waited in it, besides what comes in, while
     /// others are served, at least 1 MiB; a message counts for 256 bytes more than its body. Without others
     /// it is as fast as it can be. More drains a backlog sooner, and lets others wait for longer. Who
-    /// outruns consumers or floods others puts in half as much meanwhile, though 16 MB at least and 64 MB at
-    /// most. `auto`: 16 MiB for each processor, 128 MiB at most.
+    /// outruns consumers or floods others is read from for about half as much meanwhile. `auto`: 16 MiB for
+    /// each processor, 128 MiB at most.
     backlog_bytes_per_second("backlog-bytes-per-second"): BacklogRate = BacklogRate::Auto, Restart, Any;
     /// Virtual hosts.
     vhosts_max("vhosts-max"): u64 = 1_000, Restart, between(1, 1_000_000);
