@@ -194,7 +194,10 @@ impl Client {
                 self.queues.lock().expect("no panic").entry(queue.to_owned()).or_default();
                 Method::QueueDeclareOk { queue: "", message_count: 0, consumer_count: 0 }
             }
-            Method::QueueDelete { .. } => Method::QueueDeleteOk { message_count: 0 },
+            Method::QueueDelete { queue, .. } => {
+                self.queues.lock().expect("no panic").remove(queue);
+                Method::QueueDeleteOk { message_count: 0 }
+            }
             Method::ConfirmSelect { .. } => {
                 self.confirms = true;
                 Method::ConfirmSelectOk {}

@@ -177,19 +177,21 @@ fn one_message_reaches_all_idle_connections() {
 
 #[test]
 fn the_healthy_are_measured_alone_and_beside_the_unruly() {
-    let span = Duration::from_millis(300);
     for (plan, backlog_bytes) in [(plan(Fault::None), 50_000), (nats_plan(Fault::None), 0)] {
-        let healthy = Plan {
-            rate: 2_000,
-            latency: true,
-            end: End::After { warm_up: Duration::ZERO, measured: span },
-            ..plan
-        };
         // The fake has one consumer for a queue, and no limit, so nobody floods it.
         let unruly = Unruly { stalled: 1, slow: 0, flooding: 0, unacking: 0, backlog_bytes };
-        let plan = IsolationPlan { healthy, unruly };
-        assert_eq!(plan.check(), Ok(()));
-        let found = isolation::measure(&plan, None).expect("the fake answers");
+        let measure = |span_ms| {
+            let measured = Duration::from_millis(span_ms);
+            let end = End::After { warm_up: Duration::ZERO, measured };
+            let healthy = Plan { rate: 2_000, latency: true, end, ..plan.clone() };
+            let plan = IsolationPlan { healthy, unruly };
+            assert_eq!(plan.check(), Ok(()));
+            isolation::measure(&plan, None).expect("the fake answers")
+        };
+        // Who drains gives way to all other threads: on a busy machine a short run is over first.
+        let mut found = [300, 3_000, 20_000].into_iter().map(measure);
+        let found = found.find(|it| it.drained == it.backlog).expect("nobody drained");
+        assert_eq!(found.backlog, backlog_bytes / 100);
         assert_eq!(found.verdicts().filter(|it| it.is_clean() && it.delivered > 0).count(), 4);
         assert!(found.rate_part > 0.0);
         let p99 = |outcome: &load::Outcome| outcome.latency.as_ref().map(|it| it.p99_us);
@@ -200,7 +202,6 @@ fn the_healthy_are_measured_alone_and_beside_the_unruly() {
         }
         let runs = || found.alone.iter().chain([&found.beside]);
         assert!(found.p99_times.is_none() || runs().all(|it| p99(it).is_some()));
-        assert_eq!((found.drained, found.backlog), (backlog_bytes / 100, backlog_bytes / 100));
     }
 }
 
