@@ -8,16 +8,18 @@
 use crate::Time;
 use crate::engine::Engine;
 use crate::timers::Timer;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// What one queue hands out before others get their turn: more than one client can put into it in a turn.
 const TURN_BYTES: u64 = 256 << 10;
 /// What a message counts for besides its body.
 pub(super) const MESSAGE_BYTES: u64 = 256;
-/// While others are served, so many shares have their time in a second, and one in this: less than others
-/// would notice if it came before them.
-const SHARES_PER_SECOND: u64 = 2_000;
-const INTERVAL: Duration = Duration::from_micros(1_000_000 / SHARES_PER_SECOND);
+/// While others are served, a share is about this: each wakes its client and has it take what comes, and less
+/// at once makes for more of that (decision 0013). What is more others would notice if it came before them.
+const SHARE_BYTES: u64 = 64 << 10;
+/// Microseconds in which a share has its time, whatever the rate.
+const INTERVAL_MICROS: RangeInclusive<u64> = 500..=2_000;
 /// How long after a delivery to them others are there.
 const COMPANY: Duration = Duration::from_millis(1);
 /// Who takes something at least so often goes on taking, and what comes in meanwhile is no backlog: consumers
@@ -64,7 +66,7 @@ impl Share {
         per_second: u64,
     ) -> Option<Time> {
         let time = now.since(self.begun);
-        if time >= INTERVAL {
+        if time >= Duration::from_micros(interval_micros(per_second)) {
             (self.begun, self.messages, self.bytes) = (now, 0, 0);
             // What came in since the last look counts, but not what came while nobody took anything.
             let goes_on = self.is_paced || time < GOES_ON;
@@ -83,9 +85,15 @@ impl Share {
     }
 }
 
+/// Microseconds in which a share has its time, at so many bytes a second.
+fn interval_micros(per_second: u64) -> u64 {
+    let micros = SHARE_BYTES * 1_000_000 / per_second.max(1);
+    micros.clamp(*INTERVAL_MICROS.start(), *INTERVAL_MICROS.end())
+}
+
 /// Bytes of a share, at so many a second.
 fn share_bytes(per_second: u64) -> u64 {
-    (per_second / SHARES_PER_SECOND).max(1)
+    (per_second.saturating_mul(interval_micros(per_second)) / 1_000_000).max(1)
 }
 
 impl Engine {

@@ -10,12 +10,22 @@ use std::time::Duration;
 /// more.
 const BODY_BYTES: usize = 8_000;
 const SHARE: usize = share(128 << 20);
-const INTERVAL: Duration = Duration::from_micros(500);
+const INTERVAL: Duration = Duration::from_micros(interval_micros(128 << 20));
 /// How many messages a queue hands out at once beside nobody.
 const FIRST: usize = (256usize << 10).div_ceil(BODY_BYTES + 256);
 
+/// In which 64 KiB are handed out, or less at a low rate and more at a high one.
+const fn interval_micros(bytes_per_second: usize) -> u64 {
+    match (64_000_000 << 10) / bytes_per_second as u64 {
+        0..500 => 500,
+        micros @ 500..=2_000 => micros,
+        _ => 2_000,
+    }
+}
+
 const fn share(bytes_per_second: usize) -> usize {
-    (bytes_per_second / 2_000).div_ceil(BODY_BYTES + 256)
+    let bytes = bytes_per_second as u64 * interval_micros(bytes_per_second) / 1_000_000;
+    (bytes as usize).div_ceil(BODY_BYTES + 256)
 }
 
 /// Queues with so many messages, of bodies that begin with their names and numbers; and others, who talk.
@@ -88,7 +98,7 @@ fn those_who_drain_are_no_hindrance_to_each_other() {
 
 #[test]
 fn beside_others_a_drain_has_one_share_in_each_interval() {
-    for mib_per_second in [128, 32, 1] {
+    for mib_per_second in [128, 64, 32, 16, 1] {
         check_rate(mib_per_second << 20);
     }
 }
@@ -98,6 +108,7 @@ fn check_rate(bytes_per_second: usize) {
     let rate = u64::try_from(bytes_per_second).unwrap();
     let limits = Limits { backlog_bytes_per_second: rate, ..Limits::default() };
     let (share, all) = (share(bytes_per_second), FIRST + 10 * share(bytes_per_second));
+    let interval = Duration::from_micros(interval_micros(bytes_per_second));
     let mut world = world(limits, &[("q", all)]);
     talk(&mut world);
     world.run("b subscribe q c presettled");
@@ -114,12 +125,12 @@ fn check_rate(bytes_per_second: usize) {
         let more = come(&world, "q") - std::mem::replace(&mut had, come(&world, "q"));
         assert!([0, share].contains(&more) || had == all, "{more} at {rate}");
         assert!(
-            time(had - more) <= world.now.since(began) + INTERVAL || more == 0,
+            time(had - more) <= world.now.since(began) + interval || more == 0,
             "{had} at {rate}"
         );
     }
     // The looks are a tenth of a share's time apart.
-    assert!(world.now.since(began) <= time(all) * 11 / 10 + INTERVAL, "{rate}");
+    assert!(world.now.since(began) <= time(all) * 11 / 10 + interval, "{rate}");
 }
 
 /// How many messages may have come since then.
