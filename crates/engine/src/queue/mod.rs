@@ -8,6 +8,7 @@ pub(crate) mod entry;
 mod expiry;
 mod history;
 pub(crate) mod lane;
+pub(crate) mod loaded;
 mod overflow;
 pub(crate) mod page;
 pub(crate) mod paging;

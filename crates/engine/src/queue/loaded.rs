@@ -1,0 +1,200 @@
+//! What comes of a load: messages, a page, or a dead letter, read back by the host. Knows nothing of what is
+//! asked for, nor when.
+
+use super::blob::Blob;
+use super::entry::{ENTRY_COST, Entry, Fetch};
+use super::page::PageEntry;
+use super::paging::{Loading, Wanted};
+use crate::engine::Engine;
+use crate::limits::Limits;
+use crate::record::{self, Record};
+use crate::{DeathReason, Effects, LoadId, Loaded, Position, Time};
+use std::sync::Arc;
+
+impl Engine {
+    /// The host's answer.
+    pub(crate) fn take_loaded<F: Effects>(
+        &mut self,
+        now: Time,
+        id: LoadId,
+        records: Loaded,
+        fx: &mut F,
+    ) {
+        let Some(loading) = self.loads.remove(&id) else { return };
+        self.loading_bytes -= loading.bytes;
+        if let Wanted::Delayed { turns } = loading.wanted {
+            return self.delayed_loaded(now, &turns, records, fx);
+        }
+        if let Wanted::Relocation { segment, positions } = loading.wanted {
+            return self.relocation_loaded(segment, &positions, records, fx);
+        }
+        let slot = loading.queue;
+        let is_there = match self.queues.get_mut(slot) {
+            Some(queue) if queue.number == loading.number => {
+                queue.loads -= 1;
+                queue.loading_bytes -= loading.bytes;
+                true
+            }
+            _ => false,
+        };
+        match loading.wanted {
+            Wanted::DeadLetter { entry, .. } if !is_there => {
+                self.snapshot_first(loading.number, &entry);
+                self.drop_entry(*entry, fx);
+            }
+            _ if !is_there => return,
+            Wanted::Messages { lane, seqs } => self.messages_loaded(slot, lane, &seqs, records, fx),
+            Wanted::Page { lane, position } => self.page_loaded(slot, lane, position, records, fx),
+            Wanted::DeadLetter { entry, reason } => {
+                self.dead_letter_loaded(now, slot, *entry, reason, records, fx);
+            }
+            Wanted::MovingPage(page) => self.moving_page_loaded(slot, *page, records, fx),
+            Wanted::Delayed { .. } | Wanted::Relocation { .. } => {}
+        }
+        self.enforce_limits(now, slot, fx);
+        self.run_overdue(now, fx);
+        self.refill(slot, fx);
+        self.watch_head(slot);
+        self.mark_dirty(slot);
+    }
+
+    fn messages_loaded<F: Effects>(
+        &mut self,
+        slot: u32,
+        lane: usize,
+        seqs: &[u64],
+        records: Loaded,
+        fx: &mut F,
+    ) {
+        if records.is_err() && seqs.len() > 1 {
+            // One of them cannot be read, which says nothing about the others.
+            let (first, second) = seqs.split_at(seqs.len() / 2);
+            self.ask_again(slot, lane, first, fx);
+            self.ask_again(slot, lane, second, fx);
+            return;
+        }
+        let messages = records.unwrap_or_default();
+        let mut next = 0;
+        for (index, seq) in seqs.iter().enumerate() {
+            let blob = messages.get(index);
+            let blob = blob.and_then(|record| checked_message(record, &self.options.limits));
+            let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+            let Some(blob) = blob else {
+                if let Some(entry) = queue.lanes[lane].find(*seq) {
+                    entry.fetch = Fetch::Failed;
+                    self.counters.unreadable += 1;
+                }
+                continue;
+            };
+            if let Some(cost) = queue.lanes[lane].warm(*seq, blob, &mut next) {
+                queue.resident += cost;
+                self.resident += cost;
+            }
+        }
+    }
+
+    /// Asks for messages of a load that failed as a whole, where they are in the queue still.
+    fn ask_again<F: Effects>(&mut self, slot: u32, lane: usize, seqs: &[u64], fx: &mut F) {
+        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+        let number = queue.number;
+        let mut bytes = 0;
+        let (mut left, mut positions) = (Vec::new(), Vec::new());
+        for seq in seqs {
+            let Some(entry) = queue.lanes[lane].find(*seq).filter(|entry| entry.is_cold()) else {
+                continue;
+            };
+            bytes += u64::from(entry.bytes) + ENTRY_COST;
+            left.push(*seq);
+            positions.push(entry.position);
+        }
+        if !left.is_empty() {
+            let wanted = Wanted::Messages { lane, seqs: left };
+            self.load(slot, Loading { queue: slot, number, bytes, wanted }, positions, fx);
+        }
+    }
+
+    fn page_loaded<F: Effects>(
+        &mut self,
+        slot: u32,
+        lane: usize,
+        position: Position,
+        records: Loaded,
+        fx: &mut F,
+    ) {
+        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+        if !queue.has_page(lane, position) {
+            return;
+        }
+        let records = records.unwrap_or_default();
+        let entries = match records.first().map(|record| Record::parse(record)) {
+            Some(Ok(Record::Page { queue: number, entries, .. })) if number == queue.number => {
+                entries
+            }
+            _ => {
+                queue.lanes[lane].pages_mut()[0].fetch = Fetch::Failed;
+                self.counters.unreadable += 1;
+                return;
+            }
+        };
+        let known = queue.lanes[lane].pages().next().expect("it was found just now");
+        let settled = &queue.settled_in_pages;
+        let (live, gone): (Vec<PageEntry>, Vec<PageEntry>) = entries
+            .into_iter()
+            .filter(|entry| entry.durable || !known.recovered)
+            .partition(|entry| known.holds(entry.seq) && !settled.contains(entry.seq));
+        let mut live: Vec<Entry> =
+            live.iter().map(|entry| Entry::from_page(entry, lane as u8, self.mark)).collect();
+        for entry in &mut live {
+            entry.redelivered |= entry.seq < queue.recovered_before;
+            if let Some(requeues) = queue.requeued_in_pages.remove(&entry.seq) {
+                entry.went_back(requeues);
+            }
+        }
+        let bytes: u64 = live.iter().map(|entry| u64::from(entry.bytes)).sum();
+        let count = live.len() as u64;
+        let page = queue.lanes[lane].open_page(position, live).expect("it was found just now");
+        // Which of its messages are settled, and their bytes, was not known until now.
+        queue.ready = queue.ready + count - u64::from(page.count);
+        queue.ready_bytes = queue.ready_bytes + bytes - page.bytes;
+        queue.forget_settled_in(&page);
+        let durable = queue.durable;
+        for entry in gone {
+            fx.release(entry.position, 1);
+        }
+        self.release_page(durable, &page, fx);
+    }
+
+    fn dead_letter_loaded<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        entry: Entry,
+        reason: DeathReason,
+        records: Loaded,
+        fx: &mut F,
+    ) {
+        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+        queue.unsettled -= 1;
+        let blob = records.ok();
+        let blob = blob.and_then(|records| checked_message(records.first()?, &self.options.limits));
+        match blob {
+            Some(blob) => {
+                let dying = self.dying_for(slot, &entry, reason);
+                self.dead_letter_blob(now, slot, &blob, dying, entry, fx);
+            }
+            None => {
+                self.counters.unreadable += 1;
+                let number = queue.number;
+                self.snapshot_first(number, &entry);
+                let entry = Entry { fetch: Fetch::Failed, mark: self.mark, ..entry };
+                let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+                queue.give_back(entry);
+            }
+        }
+    }
+}
+
+/// The message in a record, if it is sound.
+pub(crate) fn checked_message(record: &Arc<[u8]>, limits: &Limits) -> Option<Blob> {
+    Blob::at_end_of(record, record::message_of(record).ok()?, limits.large_body_bytes)
+}
