@@ -10,6 +10,18 @@ use crate::measure::latency::Summary;
 use crate::measure::raw::SocketSpeed;
 use std::fmt::Write;
 
+/// What this machine did meanwhile, whoever had it do so; `None` where that is not known.
+fn machine(outcome: &Outcome) -> Option<String> {
+    let busy = Some(outcome.loads.machine).filter(|part| *part > 0.0);
+    let busy = busy.map(|part| format!("{:.0}% of all processors busy", 100.0 * part));
+    let still = outcome.stalls.filter(|stalls| stalls.total_us > 0.0).map(|stalls| {
+        let (total_ms, longest_ms) = (stalls.total_us / 1e3, stalls.longest_us / 1e3);
+        format!("stood still for {total_ms:.1} ms, {longest_ms:.1} ms at once")
+    });
+    let parts: Vec<String> = busy.into_iter().chain(still).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
 /// A load.
 pub(crate) fn load(outcome: &Outcome) -> String {
     let mut text = format!("{}\n", outcome.plan);
@@ -48,9 +60,8 @@ pub(crate) fn load(outcome: &Outcome) -> String {
     if let Some(schedule) = &outcome.schedule {
         line("schedule", kept(schedule));
     }
-    if let Some(stalls) = outcome.stalls.filter(|stalls| stalls.total_us > 0.0) {
-        let (total_ms, longest_ms) = (stalls.total_us / 1e3, stalls.longest_us / 1e3);
-        line("machine", format!("stood still for {total_ms:.1} ms, {longest_ms:.1} ms at once"));
+    if let Some(machine) = machine(outcome) {
+        line("machine", machine);
     }
     if outcome.workers > 0 {
         let error_us = outcome.clock_error_us.unwrap_or(0.0);
