@@ -10,6 +10,7 @@ use crate::publish::Placement;
 use crate::queue::Queue;
 use crate::queue::dead_letter::Refused;
 use crate::queue::departed::Departures;
+use crate::queue::loaded::Arrivals;
 use crate::queue::paging::Loading;
 use crate::random::Random;
 use crate::record::Requeued;
@@ -112,6 +113,7 @@ pub struct Engine {
     pub(crate) mark: bool,
     pub(crate) timers: Timers,
     pub(crate) loads: BTreeMap<LoadId, Loading>,
+    pub(crate) arrivals: Arrivals,
     pub(crate) next_load: u64,
     /// What will take up memory once it is loaded, all queues together.
     pub(crate) loading_bytes: u64,
@@ -177,6 +179,7 @@ impl Engine {
             mark: false,
             timers: Timers::default(),
             loads: BTreeMap::new(),
+            arrivals: Arrivals::default(),
             next_load: 1,
             loading_bytes: 0,
             resident: 0,
@@ -456,6 +459,7 @@ impl Engine {
             || !self.starting.is_empty()
             || !self.settling.is_empty()
             || !self.departures.is_empty()
+            || !self.arrivals.is_empty()
             || self.direct.has_work()
     }
     /// Whether [`Engine::dispatch`] still has to settle what clients have asked it to.

@@ -9,7 +9,25 @@ use crate::engine::Engine;
 use crate::limits::Limits;
 use crate::record::{self, Record};
 use crate::{DeathReason, Effects, LoadId, Loaded, Position, Time};
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::vec;
+
+/// Of what is taken in at once, a queue that is held to a rate takes in one part of so many.
+const PACED_PARTS: usize = 4;
+
+/// Loads that were answered and whose messages are taken in over several turns, in that order. Until the last
+/// of them is, a load counts as one that was not answered yet.
+#[derive(Debug, Default)]
+pub(crate) struct Arrivals(VecDeque<(LoadId, vec::IntoIter<Arc<[u8]>>)>);
+
+impl Arrivals {
+    /// Nothing is left to be taken in.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
 
 impl Engine {
     /// The host's answer.
@@ -20,6 +38,41 @@ impl Engine {
         records: Loaded,
         fx: &mut F,
     ) {
+        match (self.part_of(id), records) {
+            (Some(_), Ok(messages)) => self.arrivals.0.push_back((id, messages.into_iter())),
+            (_, records) => self.take_load(now, id, records, fx),
+        }
+    }
+
+    /// How many messages of a load are taken in before others get their turn, if it has more. A queue that is
+    /// held to a rate is in no hurry, and whoever is beside it may be.
+    fn part_of(&self, id: LoadId) -> Option<usize> {
+        let loading = self.loads.get(&id)?;
+        let Wanted::Messages { seqs, .. } = &loading.wanted else { return None };
+        let queue = self.queues.get(loading.queue).filter(|it| it.number == loading.number)?;
+        let most = self.options.limits.loaded_at_once;
+        let part = if queue.share.is_paced { most.div_ceil(PACED_PARTS) } else { most };
+        (seqs.len() > part).then_some(part)
+    }
+
+    /// Takes in some of the messages that have arrived.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn take_some_in<F: Effects>(&mut self, now: Time, fx: &mut F) {
+        let Some((id, mut messages)) = self.arrivals.0.pop_front() else { return };
+        let part = self.part_of(id);
+        let (Some(part), Some(loading)) = (part, self.loads.get_mut(&id)) else {
+            return self.take_load(now, id, Ok(messages.collect()), fx);
+        };
+        let Wanted::Messages { lane, seqs } = &mut loading.wanted else { return };
+        let (slot, lane, seqs) = (loading.queue, *lane, seqs.drain(..part).collect::<Vec<_>>());
+        let first = messages.by_ref().take(part).collect();
+        self.arrivals.0.push_front((id, messages));
+        self.messages_loaded(slot, lane, &seqs, Ok(first), fx);
+        self.serve_loaded(now, slot, fx);
+    }
+
+    fn take_load<F: Effects>(&mut self, now: Time, id: LoadId, records: Loaded, fx: &mut F) {
         let Some(loading) = self.loads.remove(&id) else { return };
         self.loading_bytes -= loading.bytes;
         if let Wanted::Delayed { turns } = loading.wanted {
@@ -51,6 +104,11 @@ impl Engine {
             Wanted::MovingPage(page) => self.moving_page_loaded(slot, *page, records, fx),
             Wanted::Delayed { .. } | Wanted::Relocation { .. } => {}
         }
+        self.serve_loaded(now, slot, fx);
+    }
+
+    /// Goes on with a queue that has more in memory than before.
+    fn serve_loaded<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
         self.enforce_limits(now, slot, fx);
         self.run_overdue(now, fx);
         self.refill(slot, fx);

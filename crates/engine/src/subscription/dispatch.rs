@@ -38,6 +38,9 @@ impl Engine {
         if !self.departures.is_empty() {
             self.give_back_some(self.options.limits.given_back_at_once, fx);
         }
+        if !self.arrivals.is_empty() {
+            self.take_some_in(now, fx);
+        }
         self.settle_some_listeners(fx);
         let mut dirty = std::mem::take(&mut self.dirty);
         for slot in &dirty {

@@ -342,6 +342,7 @@ impl Run {
             settles_at_once: 20 + (random.next() % 40) as usize,
             snapshot_at_once: 1 << (random.next() % 11),
             given_back_at_once: 1 + (random.next() % 100) as usize,
+            loaded_at_once: 1 + (random.next() % 10) as usize,
             ..Limits::default()
         });
         let mut run = Run { world, random, consumers: BTreeSet::new() };

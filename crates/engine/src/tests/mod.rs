@@ -12,6 +12,7 @@ mod departed;
 mod durability;
 mod groups;
 mod limits;
+mod loaded;
 mod messages;
 mod model;
 mod pages;
@@ -28,11 +29,16 @@ use crate::limits::Limits;
 
 pub(crate) use world::World;
 
-/// Runs a scenario and compares each line's effects: also where what is settled, or
-/// given back, at once takes many turns.
+/// Runs a scenario and compares each line's effects: also where what is settled, given
+/// back, or read back, at once takes many turns.
 pub(crate) fn check(scenario: &str) {
     check_in(World::new(), scenario);
-    let one = Limits { settles_at_once: 1, given_back_at_once: 1, ..Limits::default() };
+    let one = Limits {
+        settles_at_once: 1,
+        given_back_at_once: 1,
+        loaded_at_once: 1,
+        ..Limits::default()
+    };
     check_in(World::with(one), scenario);
 }
 
