@@ -4,6 +4,7 @@ use crate::Overflow;
 use crate::engine::Engine;
 use crate::queue::Queue;
 use crate::queue::entry::{Entry, NOWHERE};
+use crate::queue::paging::{Loading, Wanted};
 use std::collections::BTreeMap;
 
 impl Engine {
@@ -64,10 +65,31 @@ impl Engine {
         assert_eq!(self.resident, resident, "resident bytes");
         let loading: u64 = self.loads.values().map(|loading| loading.bytes).sum();
         assert_eq!(self.loading_bytes, loading, "bytes asked for");
+        self.check_loads();
         assert_eq!(&expected, references, "references by segment");
         assert_eq!(transient, self.transient_references, "transient references by segment");
         self.check_credit();
         self.check_listening();
+    }
+
+    /// What was asked for is counted where it is wanted, and what is taken in by parts is what was asked for.
+    fn check_loads(&self) {
+        for (slot, queue) in self.queues.iter() {
+            let own = |it: &&Loading| (it.queue, it.number) == (slot, queue.number);
+            let (mut loads, mut bytes) = (0, 0);
+            for loading in self.loads.values().filter(own) {
+                loads += 1;
+                bytes += loading.bytes;
+            }
+            assert_eq!((queue.loads, queue.loading_bytes), (loads, bytes), "{}", queue.name);
+        }
+        for (id, left) in self.arrivals.left() {
+            let asked = match self.loads.get(&id).map(|loading| &loading.wanted) {
+                Some(Wanted::Messages { seqs, .. }) => seqs.len(),
+                other => panic!("{other:?} is not taken in by parts"),
+            };
+            assert_eq!(left, asked, "messages that are left of a load");
+        }
     }
 
     /// Each user's listeners are counted.

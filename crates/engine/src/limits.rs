@@ -69,8 +69,8 @@ pub struct Limits {
     /// Messages of what was purged or deleted whose memory and records are given back before others get
     /// their turn.
     pub given_back_at_once: usize,
-    /// Messages of one load that are taken in before others get their turn; a quarter of them where their
-    /// queue is held to `backlog_bytes_per_second`. At least 1.
+    /// Messages of one load that a queue takes in before others get their turn; no more than it may hand out
+    /// at once where it is held to `backlog_bytes_per_second`. At least 1.
     pub loaded_at_once: usize,
     /// Messages that are looked at for a checkpoint before others get their turn.
     pub snapshot_at_once: usize,
@@ -124,7 +124,7 @@ impl Default for Limits {
             unsettled_max: 1_000_000,
             settles_at_once: 1024,
             given_back_at_once: 4096,
-            loaded_at_once: 256,
+            loaded_at_once: 512,
             snapshot_at_once: 2048,
             handed_at_once: 4 << 20,
             body_bytes_max: 128 << 20,

@@ -1,5 +1,5 @@
 //! What comes of a load: messages, a page, or a dead letter, read back by the host. Knows nothing of what is
-//! asked for, nor when.
+//! asked for ahead of need, nor when.
 
 use super::blob::Blob;
 use super::entry::{ENTRY_COST, Entry, Fetch};
@@ -8,24 +8,35 @@ use super::paging::{Loading, Wanted};
 use crate::engine::Engine;
 use crate::limits::Limits;
 use crate::record::{self, Record};
+use crate::subscription::share::MESSAGE_BYTES;
 use crate::{DeathReason, Effects, LoadId, Loaded, Position, Time};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::vec;
 
-/// Of what is taken in at once, a queue that is held to a rate takes in one part of so many.
-const PACED_PARTS: usize = 4;
-
-/// Loads that were answered and whose messages are taken in over several turns, in that order. Until the last
-/// of them is, a load counts as one that was not answered yet.
+/// Loads that were answered and whose messages are taken in over several turns. Until the last of them is, a
+/// load counts as one that was not answered yet.
 #[derive(Debug, Default)]
-pub(crate) struct Arrivals(VecDeque<(LoadId, vec::IntoIter<Arc<[u8]>>)>);
+pub(crate) struct Arrivals(VecDeque<Arrival>);
+
+/// One of them, and what is left of it.
+#[derive(Debug)]
+struct Arrival {
+    id: LoadId,
+    messages: vec::IntoIter<Arc<[u8]>>,
+}
 
 impl Arrivals {
     /// Nothing is left to be taken in.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// The loads, and how many messages of each are left.
+    #[cfg(test)]
+    pub(crate) fn left(&self) -> impl Iterator<Item = (LoadId, usize)> {
+        self.0.iter().map(|arrival| (arrival.id, arrival.messages.len()))
     }
 }
 
@@ -38,38 +49,78 @@ impl Engine {
         records: Loaded,
         fx: &mut F,
     ) {
-        match (self.part_of(id), records) {
-            (Some(_), Ok(messages)) => self.arrivals.0.push_back((id, messages.into_iter())),
-            (_, records) => self.take_load(now, id, records, fx),
+        match records {
+            Ok(messages) if self.part_of(id, &messages).is_some() => {
+                self.arrivals.0.push_back(Arrival { id, messages: messages.into_iter() });
+            }
+            records => self.take_load(now, id, records, fx),
         }
     }
 
-    /// How many messages of a load are taken in before others get their turn, if it has more. A queue that is
-    /// held to a rate is in no hurry, and whoever is beside it may be.
-    fn part_of(&self, id: LoadId) -> Option<usize> {
+    /// How many of a load's messages, of which these are left, its queue takes in before others get their
+    /// turn, if not all. One that is held to a rate takes in no more than it may hand out: it is in no hurry,
+    /// and whoever is beside it may be.
+    fn part_of(&self, id: LoadId, messages: &[Arc<[u8]>]) -> Option<usize> {
         let loading = self.loads.get(&id)?;
         let Wanted::Messages { seqs, .. } = &loading.wanted else { return None };
         let queue = self.queues.get(loading.queue).filter(|it| it.number == loading.number)?;
-        let most = self.options.limits.loaded_at_once;
-        let part = if queue.share.is_paced { most.div_ceil(PACED_PARTS) } else { most };
+        let limits = &self.options.limits;
+        let mut part = limits.loaded_at_once;
+        if queue.share.is_paced {
+            let mut left = queue.share.bytes_max(limits.backlog_bytes_per_second);
+            let fits = |record: &&Arc<[u8]>| {
+                let is_left = left > 0;
+                left = left.saturating_sub(record.len() as u64 + MESSAGE_BYTES);
+                is_left
+            };
+            part = messages.iter().take(part).take_while(fits).count();
+        }
         (seqs.len() > part).then_some(part)
     }
 
-    /// Takes in some of the messages that have arrived.
+    /// Takes in some of the messages that have arrived, for each queue of one load.
     #[cold]
     #[inline(never)]
     pub(crate) fn take_some_in<F: Effects>(&mut self, now: Time, fx: &mut F) {
-        let Some((id, mut messages)) = self.arrivals.0.pop_front() else { return };
-        let part = self.part_of(id);
-        let (Some(part), Some(loading)) = (part, self.loads.get_mut(&id)) else {
-            return self.take_load(now, id, Ok(messages.collect()), fx);
+        let mut had = BTreeSet::new();
+        for _ in 0..self.arrivals.0.len() {
+            let Some(mut arrival) = self.arrivals.0.pop_front() else { return };
+            let queue = self.loads.get(&arrival.id).map(|loading| loading.queue);
+            // The next load of a queue waits for the one before.
+            if !had.insert(queue) || self.take_part_in(now, &mut arrival, fx) {
+                self.arrivals.0.push_back(arrival);
+            }
+        }
+    }
+
+    /// Takes in a part of a load. Says whether more is left.
+    fn take_part_in<F: Effects>(&mut self, now: Time, arrival: &mut Arrival, fx: &mut F) -> bool {
+        let part = self.part_of(arrival.id, arrival.messages.as_slice());
+        let (Some(part), Some(loading)) = (part, self.loads.get_mut(&arrival.id)) else {
+            let messages = std::mem::take(&mut arrival.messages);
+            self.take_load(now, arrival.id, Ok(messages.collect()), fx);
+            return false;
         };
-        let Wanted::Messages { lane, seqs } = &mut loading.wanted else { return };
+        let Wanted::Messages { lane, seqs } = &mut loading.wanted else {
+            unreachable!("only messages are taken in by parts");
+        };
         let (slot, lane, seqs) = (loading.queue, *lane, seqs.drain(..part).collect::<Vec<_>>());
-        let first = messages.by_ref().take(part).collect();
-        self.arrivals.0.push_front((id, messages));
-        self.messages_loaded(slot, lane, &seqs, Ok(first), fx);
+        let messages = arrival.messages.by_ref().take(part).collect();
+        let before = self.resident;
+        self.messages_loaded(slot, lane, &seqs, Ok(messages), fx);
+        self.take_off(arrival.id, self.resident - before);
         self.serve_loaded(now, slot, fx);
+        true
+    }
+
+    /// What has come into memory is not on its way any more.
+    fn take_off(&mut self, id: LoadId, bytes: u64) {
+        let loading = self.loads.get_mut(&id).expect("the caller looked it up");
+        let queue = self.queues.get_mut(loading.queue).expect("a part was taken in for it");
+        let bytes = bytes.min(loading.bytes);
+        loading.bytes -= bytes;
+        queue.loading_bytes -= bytes;
+        self.loading_bytes -= bytes;
     }
 
     fn take_load<F: Effects>(&mut self, now: Time, id: LoadId, records: Loaded, fx: &mut F) {

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// What one queue hands out before others get their turn: more than one client can put into it in a turn.
 const TURN_BYTES: u64 = 256 << 10;
 /// What a message counts for besides its body.
-pub(super) const MESSAGE_BYTES: u64 = 256;
+pub(crate) const MESSAGE_BYTES: u64 = 256;
 /// While others are served, a share is about this: each wakes its client and has it take what comes, and less
 /// at once makes for more of that (decision 0013). What is more others would notice if it came before them.
 const SHARE_BYTES: u64 = 64 << 10;
@@ -51,7 +51,7 @@ pub(crate) struct Share {
 
 impl Share {
     /// Bytes that it may hand out now, at so many a second beside others.
-    pub(super) fn bytes_max(&self, per_second: u64) -> u64 {
+    pub(crate) fn bytes_max(&self, per_second: u64) -> u64 {
         if self.is_paced { share_bytes(per_second).min(TURN_BYTES) } else { TURN_BYTES }
     }
 

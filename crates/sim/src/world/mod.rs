@@ -44,7 +44,7 @@ const SNAPSHOT_AT_ONCE: [usize; 5] = [1, 3, 10, 50, 2048];
 /// The same for messages that were purged or deleted and are given back.
 const GIVEN_BACK_AT_ONCE: [usize; 4] = [1, 4096, 5, 40];
 /// The same for messages of one load that are taken in.
-const LOADED_AT_ONCE: [usize; 3] = [256, 1, 5];
+const LOADED_AT_ONCE: [usize; 3] = [512, 1, 5];
 /// The same for bytes of direct messages that are handed out.
 const HANDED_AT_ONCE: [u64; 4] = [1, 4 << 20, 1_000, 20_000];
 /// The same for the least bytes of a body that is shared.
@@ -322,7 +322,7 @@ impl World {
                 queue_resident_bytes_max: sizes.queue_resident_bytes_max,
                 settles_at_once: SETTLES_AT_ONCE[seed as usize % SETTLES_AT_ONCE.len()],
                 given_back_at_once: GIVEN_BACK_AT_ONCE[seed as usize % GIVEN_BACK_AT_ONCE.len()],
-                loaded_at_once: LOADED_AT_ONCE[seed as usize % LOADED_AT_ONCE.len()],
+                loaded_at_once: LOADED_AT_ONCE[seed as usize / 3 % LOADED_AT_ONCE.len()],
                 snapshot_at_once: SNAPSHOT_AT_ONCE[seed as usize % SNAPSHOT_AT_ONCE.len()],
                 page_entries,
                 backlog_bytes_per_second: BACKLOG_BYTES_PER_SECOND
