@@ -32,14 +32,16 @@ pub(super) fn conclude(
     let broker = broker_cost(span, measured_s, messages);
     let schedule = schedule(plan, produced, consumed);
     let machine = Machine::over(span);
+    let cores = machine.map_or(1.0, |machine| machine.cores);
+    let broker_share = broker.as_ref().map_or(0.0, |cost| cost.cpu_share);
+    let ours = (broker_share + tool_ns / 1e9 / measured_s) / cores;
     let loads = Loads {
         broker_thread: broker.as_ref().map_or(0.0, |cost| cost.busiest_thread_share),
         tool_thread: busiest(produced, consumed),
-        machine: machine.map_or(0.0, |machine| machine.busy),
-        others: machine.zip(broker.as_ref()).map_or(0.0, |(machine, broker)| {
-            let ours = (broker.cpu_share + tool_ns / 1e9 / measured_s) / machine.cores;
-            (machine.processes - ours).max(0.0)
-        }),
+        machine: machine.map_or(0.0, |machine| machine.busy_with(ours)),
+        others: machine
+            .zip(broker.as_ref())
+            .map_or(0.0, |(machine, _)| (machine.processes - ours).max(0.0)),
         schedule_kept: schedule.as_ref().is_some_and(|it| it.achieved_part > 0.99),
     };
     let tool_kept = schedule.as_ref().is_none_or(|schedule| schedule.tool_kept);
@@ -171,6 +173,12 @@ impl Machine {
         let cores = thread::available_parallelism().map_or(1, NonZero::get) as f64;
         Some(Machine { busy, processes: busy - interrupts, cores })
     }
+
+    /// How busy it was, of which so much is known otherwise: its ticks are samples, and a load that keeps
+    /// time with them may never be seen.
+    fn busy_with(&self, known: f64) -> f64 {
+        self.busy.max(known.min(1.0))
+    }
 }
 
 fn summarize<'a>(plan: &Plan, parts: impl Iterator<Item = &'a Latencies>) -> Option<Summary> {
@@ -201,4 +209,18 @@ pub(super) fn verdict(
         verdict.add_queue(&tally, &published);
     }
     Some(verdict)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ticks_did_not_see_was_done_all_the_same() {
+        let machine = |busy| Machine { busy, processes: busy, cores: 2.0 };
+        assert_eq!(machine(0.7).busy_with(0.5), 0.7);
+        assert_eq!(machine(0.02).busy_with(0.23), 0.23);
+        // Both are read one after the other.
+        assert_eq!(machine(0.99).busy_with(1.01), 1.0);
+    }
 }
