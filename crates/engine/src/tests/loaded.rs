@@ -1,7 +1,7 @@
 //! Messages that were read back are taken in a part at a time, whatever becomes of their queue meanwhile.
 
 use super::World;
-use super::recovery::fill;
+use super::recovery::{drain_of, fill};
 use crate::limits::Limits;
 
 /// What is taken in at once.
@@ -22,6 +22,13 @@ fn waiting(loaded_at_once: usize) -> World {
     fill(&mut world, 0, 900, "persistent");
     world.run("loads hold");
     world
+}
+
+/// Puts as many into a queue `r`, and hands nothing on.
+fn fill_other(world: &mut World) {
+    for number in 0..900 {
+        world.act_on(&format!("a publish - r other-{number} persistent"));
+    }
 }
 
 /// Answers a load, and hands nothing on.
@@ -104,9 +111,7 @@ fn a_queue_that_is_held_to_a_rate_takes_in_what_it_may_hand_out() {
 fn each_queue_has_its_part() {
     let mut world = waiting(AT_ONCE);
     world.run("a queue r durable");
-    for number in 0..900 {
-        world.act_on(&format!("a publish - r other-{number} persistent"));
-    }
+    fill_other(&mut world);
     world.settle_down();
     world.run("b subscribe q c presettled");
     world.run("b subscribe r d presettled");
@@ -115,13 +120,6 @@ fn each_queue_has_its_part() {
     turn(&mut world);
     let of = |name: &str| world.fx.delivered.iter().filter(|it| it.2.starts_with(name)).count();
     assert_eq!([of("message-"), of("other-")], [AT_ONCE, AT_ONCE], "{counts:?}");
-}
-
-/// What a queue still has, from the first to the last.
-fn drain(world: &mut World, queue: &str) -> Vec<String> {
-    world.fx.delivered.clear();
-    world.run(&format!("z subscribe {queue} z presettled"));
-    world.fx.delivered.drain(..).map(|it| it.2).collect()
 }
 
 /// A queue of which some messages came, others have arrived, of which so many parts were taken in.
@@ -147,7 +145,7 @@ fn whoever_leaves_meanwhile_the_rest_is_there() {
             }
             world.run("loads");
             let expected: Vec<_> = (came..900).map(|number| format!("message-{number}")).collect();
-            assert_eq!(drain(&mut world, "q"), expected, "{line} {parts}");
+            assert_eq!(drain_of(&mut world, "q"), expected, "{line} {parts}");
         }
     }
 }
@@ -160,7 +158,7 @@ fn what_comes_after_a_purge_is_all_there_is() {
             world.act_on(line);
         }
         world.run("loads");
-        assert_eq!(drain(&mut world, "q"), ["new"], "{parts}");
+        assert_eq!(drain_of(&mut world, "q"), ["new"], "{parts}");
     }
 }
 
@@ -172,11 +170,9 @@ fn the_next_queue_in_its_place_has_none_of_it() {
         for line in ["b unsubscribe c", "a delete q", "a queue r durable"] {
             world.act_on(line);
         }
-        for number in 0..900 {
-            world.act_on(&format!("a publish - r other-{number} persistent"));
-        }
+        fill_other(&mut world);
         world.run("loads");
         let expected: Vec<_> = (0..900).map(|number| format!("other-{number}")).collect();
-        assert_eq!(drain(&mut world, "r"), expected, "{parts}");
+        assert_eq!(drain_of(&mut world, "r"), expected, "{parts}");
     }
 }

@@ -405,12 +405,17 @@ pub(super) fn fill(world: &mut World, from: usize, to: usize, options: &str) {
     world.settle_down();
 }
 
-fn drain(world: &mut World) -> Vec<String> {
+/// What a queue still has, from the first to the last.
+pub(super) fn drain_of(world: &mut World, queue: &str) -> Vec<String> {
     world.fx.delivered.clear();
     world.fx.quiet = true;
-    world.run("z subscribe q z presettled");
+    world.run(&format!("z subscribe {queue} z presettled"));
     let delivered = std::mem::take(&mut world.fx.delivered);
     delivered.into_iter().map(|(_, _, body, _)| body).collect()
+}
+
+fn drain(world: &mut World) -> Vec<String> {
+    drain_of(world, "q")
 }
 
 pub(super) fn expected(from: usize, to: usize) -> Vec<String> {
