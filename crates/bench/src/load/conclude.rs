@@ -42,6 +42,7 @@ pub(super) fn conclude(
         others: machine
             .zip(broker.as_ref())
             .map_or(0.0, |(machine, _)| (machine.processes - ours).max(0.0)),
+        stolen: machine.map_or(0.0, |machine| machine.stolen),
         schedule_kept: schedule.as_ref().is_some_and(|it| it.achieved_part > 0.99),
     };
     let tool_kept = schedule.as_ref().is_none_or(|schedule| schedule.tool_kept);
@@ -161,6 +162,7 @@ struct Machine {
     busy: f64,
     /// That of processes, without interrupts.
     processes: f64,
+    stolen: f64,
     cores: f64,
 }
 
@@ -168,10 +170,12 @@ impl Machine {
     fn over(span: &Span) -> Option<Machine> {
         let (start, end) = span.start.machine.zip(span.end.machine)?;
         let all = end.all.saturating_sub(start.all).max(1) as f64;
-        let busy = end.busy.saturating_sub(start.busy) as f64 / all;
-        let interrupts = end.interrupts.saturating_sub(start.interrupts) as f64 / all;
+        let part = |start: u64, end: u64| end.saturating_sub(start) as f64 / all;
+        let busy = part(start.busy, end.busy);
+        let processes = busy - part(start.interrupts, end.interrupts);
+        let stolen = part(start.stolen, end.stolen);
         let cores = thread::available_parallelism().map_or(1, NonZero::get) as f64;
-        Some(Machine { busy, processes: busy - interrupts, cores })
+        Some(Machine { busy, processes, stolen, cores })
     }
 
     /// How busy it was, of which so much is known otherwise: its ticks are samples, and a load that keeps
@@ -217,7 +221,7 @@ mod tests {
 
     #[test]
     fn what_ticks_did_not_see_was_done_all_the_same() {
-        let machine = |busy| Machine { busy, processes: busy, cores: 2.0 };
+        let machine = |busy| Machine { busy, processes: busy, stolen: 0.0, cores: 2.0 };
         assert_eq!(machine(0.7).busy_with(0.5), 0.7);
         assert_eq!(machine(0.02).busy_with(0.23), 0.23);
         // Both are read one after the other.

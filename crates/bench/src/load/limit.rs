@@ -22,6 +22,9 @@ pub struct Loads {
     /// The part of them that neither broker nor tool took.
     #[serde(default)]
     pub others: f64,
+    /// The part of them that a virtual machine's host gave to others.
+    #[serde(default)]
+    pub stolen: f64,
     /// A rate was asked for and reached.
     pub schedule_kept: bool,
 }
@@ -82,7 +85,8 @@ mod tests {
     #[test]
     fn whoever_is_busy_is_the_limit() {
         let beside = |others, broker_thread, tool_thread, machine, schedule_kept| {
-            of(&Loads { broker_thread, tool_thread, machine, others, schedule_kept })
+            let loads = Loads { broker_thread, tool_thread, machine, others, ..Loads::default() };
+            of(&Loads { schedule_kept, ..loads })
         };
         let loads = |broker_thread, tool_thread, machine, schedule_kept| {
             beside(0.05, broker_thread, tool_thread, machine, schedule_kept)

@@ -157,6 +157,8 @@ pub struct Ticks {
     pub busy: u64,
     /// Of that, interrupts, which no process is charged for: sockets of this machine work there.
     pub interrupts: u64,
+    /// And what a virtual machine's host gave to others while a core had something to do.
+    pub stolen: u64,
     /// All that passed.
     pub all: u64,
 }
@@ -172,7 +174,8 @@ pub(super) fn parse_machine(stat: &str) -> Option<Ticks> {
     let ticks: Vec<u64> = line.split_whitespace().map_while(|it| it.parse().ok()).take(8).collect();
     let all: u64 = ticks.iter().sum();
     let interrupts = ticks.get(5)? + ticks.get(6)?;
-    Some(Ticks { busy: all - ticks[3] - ticks[4], interrupts, all })
+    let stolen = ticks.get(7).copied().unwrap_or(0);
+    Some(Ticks { busy: all - ticks[3] - ticks[4], interrupts, stolen, all })
 }
 
 /// Flush requests that all disks of this machine have completed since it started.

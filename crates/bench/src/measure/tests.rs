@@ -103,10 +103,13 @@ fn instructions_are_read_where_they_were_counted() {
 }
 
 #[test]
-fn interrupts_of_the_machine_are_charged_to_nobody() {
+fn what_no_process_of_the_machine_did_is_told_apart() {
     let stat = "cpu  100 20 50 700 30 4 60 36 0 0\ncpu0 1 2 3";
-    let ticks = Ticks { busy: 270, interrupts: 64, all: 1_000 };
+    let ticks = Ticks { busy: 270, interrupts: 64, stolen: 36, all: 1_000 };
     assert_eq!(parse_machine(stat), Some(ticks));
+    // Kernels before 2.6.11 know of no host.
+    let older = Ticks { busy: 234, stolen: 0, all: 964, ..ticks };
+    assert_eq!(parse_machine("cpu  100 20 50 700 30 4 60"), Some(older));
     assert_eq!(parse_machine("cpu  100 20 50"), None);
 }
 

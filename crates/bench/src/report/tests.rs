@@ -204,12 +204,13 @@ fn isolation_is_told_beside_alone_and_beside_a_sink() {
     // Where the tool fell behind in one of the runs, nothing is made up.
     found.repeated = 2;
     found.beside.loads.machine = 0.953;
+    found.beside.loads.stolen = 0.0132;
     found.beside.stalls = Some(Stalls { total_us: 81_000.0, longest_us: 62_100.0 });
     (found.p99_times, found.p99_times_control) = (None, None);
     let text = super::isolation(&found);
     for wanted in [
         "no percentiles to go by",
-        "95% of all processors busy, stood still for 81.0 ms, 62.1 ms at once\n",
+        "95% of all processors busy, 1.3% taken by its host, stood still for 81.0 ms, 62.1 ms at once\n",
         "2 runs in which the machine stood still\n",
     ] {
         assert!(text.contains(wanted) && !text.contains("times that"), "{text}");
