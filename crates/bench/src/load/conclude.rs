@@ -162,6 +162,7 @@ struct Machine {
     busy: f64,
     /// That of processes, without interrupts.
     processes: f64,
+    /// What its host gave to others.
     stolen: f64,
     cores: f64,
 }
