@@ -49,6 +49,8 @@ impl Broker {
         let mut command = Command::new(&program);
         command.args(["serve", "--http", "off", "--amqp", ANY_PORT, "--nats", ANY_PORT]);
         command.args(["--shards", &shards.to_string(), "--data"]).arg(&data);
+        // So clients are on several of them, those of AMQP on others than their queues.
+        command.args(["--clients-together", "0"]);
         let mut environment = vec![
             ("BROKER_TEST_PROGRAM", program.display().to_string()),
             ("BROKER_TEST_DATA", data.display().to_string()),
@@ -79,7 +81,7 @@ impl Broker {
         let mut command = Command::new(layout::program(root)?);
         command.args(["serve", "--http", "off", "--nats", "off", "--amqp", ANY_PORT]);
         command.args(["--segment-bytes", "1MiB", "--checkpoint-bytes", "1MiB"]);
-        command.args(["--shards", &shards.to_string()]);
+        command.args(["--shards", &shards.to_string(), "--clients-together", "0"]);
         // What waits is soon on the disk alone.
         command.args(["--resident-bytes-max", "1MiB", "--queue-resident-bytes-max", "1MiB"]);
         command.arg("--data").arg(folder.join("data"));

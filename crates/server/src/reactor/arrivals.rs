@@ -32,7 +32,7 @@ impl Shard {
             return;
         }
         let Some(tls) = self.may_encrypt(kind) else { return };
-        match self.neighbours.place(peer.protocol) {
+        match self.neighbours.place(peer.protocol, self.settings.clients_together) {
             shard if shard == self.neighbours.here => self.take_client(fd, peer, tls),
             shard => self.neighbours.send(shard, Letter::Client(fd, peer, tls)),
         }

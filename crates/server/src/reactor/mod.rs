@@ -20,6 +20,7 @@ mod mailbox;
 mod moderation;
 mod neighbours;
 mod operators;
+mod placement;
 mod polling;
 mod shard;
 mod share;

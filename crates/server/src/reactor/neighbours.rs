@@ -2,13 +2,11 @@
 
 use super::Shard;
 use super::mailbox::{Letter, Mailbox};
+use super::placement;
 use angarium_engine::ShardId;
 use angarium_protocol::Protocol;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// With fewer shards, AMQP clients stay with their queues.
-const SHARDS_TO_SPREAD_AMQP: usize = 3;
 
 /// All shards of the broker.
 #[derive(Clone, Debug)]
@@ -76,26 +74,13 @@ impl Neighbours {
         Ok(())
     }
 
-    /// The shard for a new client, which is counted there from now on.
-    pub(super) fn place(&self, protocol: Protocol) -> ShardId {
-        let shard = match protocol {
-            // Who uses queues is best served where they are, unless other shards can take enough off
-            // home to make up for what the way there costs.
-            Protocol::Amqp091 if self.count() < SHARDS_TO_SPREAD_AMQP => ShardId::HOME,
-            Protocol::Amqp091 => self.emptiest(1),
-            Protocol::Nats => self.emptiest(0),
-        };
+    /// The shard for a new client, which is counted there from now on. One shard takes so
+    /// many `together` first.
+    pub(super) fn place(&self, protocol: Protocol, together: u64) -> ShardId {
+        let counts = self.clients.iter().map(|count| count.load(Ordering::Relaxed));
+        let shard = placement::choose(protocol, &counts.collect::<Vec<_>>(), together);
         self.clients[usize::from(shard.0)].fetch_add(1, Ordering::Relaxed);
         shard
-    }
-
-    /// The one with the fewest clients, but for so many at the beginning.
-    fn emptiest(&self, but: usize) -> ShardId {
-        let counts = self.clients.iter().map(|count| count.load(Ordering::Relaxed));
-        // Of equally empty ones the last: the first has the queues to look after too.
-        let placed = counts.enumerate().skip(but);
-        let emptiest = placed.min_by_key(|(at, count)| (*count, usize::MAX - at));
-        ShardId(emptiest.map_or(0, |(at, _)| u8::try_from(at).unwrap_or(0)))
     }
 
     /// A client that had been placed here has gone.

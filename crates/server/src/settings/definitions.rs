@@ -129,8 +129,13 @@ settings! {
     /// Threads that serve clients, each with connections of its own; `auto`: as many as there are
     /// processors, but one where there are two. The first one has the queues.
     /// NATS clients are spread over all of them; AMQP clients, where there are three or more, over all
-    /// but the first.
+    /// but the first. Either begins with one that has `clients-together`.
     shards("shards"): ShardCount = ShardCount::Auto, Restart, Any;
+    /// Clients that one shard takes before they are spread over several: of AMQP the one with the queues, of
+    /// NATS the last. A few do best together: what goes from one shard to another is copied twice more and
+    /// wakes that, and of a stream from elsewhere the queues' shard has twice the work. Many who wait for
+    /// each answer do best on as many shards as there are.
+    clients_together("clients-together"): u64 = 4, Now, Any;
 
     /// Where AMQP clients connect. On all interfaces by default, as clients expect; the default
     /// user `guest` is nevertheless let in from this host only (see `loopback-users`).
