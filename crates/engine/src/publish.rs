@@ -291,7 +291,6 @@ impl Engine {
         fx: &mut F,
     ) -> Taken {
         let mut taken = Taken::default();
-        self.step.count_placed(targets.len());
         if !self.departures.is_empty() {
             // What comes does not make what has left more: each message may leave a lane behind, too.
             self.give_back_some(2 * targets.len(), fx);
@@ -311,6 +310,7 @@ impl Engine {
                 }
             }
         }
+        self.step.count_placed(incoming.content.body.len(), targets.len(), placements.len());
         if !placements.is_empty() {
             let stored = self.store(now, incoming, &placements, wants_flush, fx);
             taken.position = stored.position;
