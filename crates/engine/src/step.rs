@@ -1,15 +1,16 @@
-//! How much work one step of the host may be before others get their turn, in bytes: what is handed out
-//! counts for itself, everything else for as many bytes as take that long. Knows nothing about who gets it.
+//! How much work one step of the host may be before others get their turn, in bytes: what direct listeners
+//! are handed counts for itself, everything else for as many bytes as take that long. Knows nothing about who
+//! gets it.
 
 use crate::engine::Engine;
 
-/// As so many bytes counts a message for each further queue that it goes to, where a consumer has it at
-/// once: a sixth of a microsecond or so.
+/// As so many bytes counts a message, at least, for each further queue that it goes to, where a consumer has
+/// it at once.
 const PASSED_BYTES: u64 = 1 << 10;
 /// Its own bytes count so many times there, if that is more: of what lies ready for fifty consumers, no more
 /// is to come together than a processor's cache holds until it is sent.
 const PASSED_TIMES: u64 = 4;
-/// As so many bytes it counts where it is put into the queue: a third of one.
+/// As so many bytes it counts where it is put into the queue, which takes a third of a microsecond.
 const STORED_BYTES: u64 = 2 << 10;
 
 /// What was done since the step began.

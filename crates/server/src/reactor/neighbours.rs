@@ -74,8 +74,8 @@ impl Neighbours {
         Ok(())
     }
 
-    /// The shard for a new client, which is counted there from now on. One shard takes so
-    /// many `together` first.
+    /// The shard for a new client, which is counted there from now on. One shard takes so many `together`
+    /// first.
     pub(super) fn place(&self, protocol: Protocol, together: u64) -> ShardId {
         let counts = self.clients.iter().map(|count| count.load(Ordering::Relaxed));
         let shard = placement::choose(protocol, &counts.collect::<Vec<_>>(), together);
