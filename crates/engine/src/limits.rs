@@ -76,7 +76,7 @@ pub struct Limits {
     pub snapshot_at_once: usize,
     /// Bytes of direct messages that are handed out before others get their turn: the message once for
     /// each of those who listen, each of whom counts for 128 bytes more. Each queue that a message goes to,
-    /// beside a first one, counts for 2 KiB where the message is put into it; where a consumer has it at
+    /// beside a first one, counts for 4 KiB where the message is put into it; where a consumer has it at
     /// once, for four times the body, or 1 KiB if that is more.
     pub handed_at_once: u64,
     /// Bytes of a message body.
