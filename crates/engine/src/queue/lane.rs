@@ -2,6 +2,7 @@
 //! a tail in memory, and what came back.
 
 use super::blob::Blob;
+use super::entries::{Cursor, Entries};
 use super::entry::{ENTRY_COST, Entry, Fetch};
 use super::page::Page;
 use crate::Position;
@@ -12,9 +13,9 @@ use std::collections::{BTreeMap, VecDeque};
 #[derive(Debug, Default)]
 pub(crate) struct Lane {
     returned: BTreeMap<u64, Entry>,
-    head: VecDeque<Entry>,
+    head: Entries,
     pages: VecDeque<Page>,
-    tail: VecDeque<Entry>,
+    tail: Entries,
     /// Entries in memory whose message is not.
     cold: usize,
     /// How many entries at the newest end are cold, at most.
@@ -108,10 +109,16 @@ impl Lane {
         }
     }
 
+    /// Whether [`Lane::take_cold_run`] may find so many.
+    #[inline]
+    pub(crate) fn has_cold_run(&self, count: usize) -> bool {
+        self.cold_back >= count
+    }
+
     /// Cuts `count` cold entries out for a page, which comes after all others: the newest of the head
     /// where there are no pages, else the oldest of the tail, which is all newer than they are.
     pub(crate) fn take_cold_run(&mut self, count: usize) -> Option<Vec<Entry>> {
-        if self.cold_back < count {
+        if !self.has_cold_run(count) {
             return None;
         }
         let is_first = self.pages.is_empty();
@@ -124,13 +131,12 @@ impl Lane {
             .count();
         self.cold_back = run;
         // What is older than the page may stay in the head, and not behind the page.
-        if run < count || (!is_first && run < newest.len()) {
+        if run < count || (!is_first && run < newest.count()) {
             return None;
         }
         self.cold_back = run - count;
         self.cold -= count;
-        let from = if is_first { newest.len() - count } else { 0 };
-        Some(newest.drain(from..from + count).collect())
+        Some(newest.take(count, is_first))
     }
 
     /// Adds a page after all others; its entries were the newest in memory.
@@ -181,49 +187,25 @@ impl Lane {
         if self.returned.contains_key(&seq) {
             return self.returned.get_mut(&seq);
         }
-        for run in [&mut self.head, &mut self.tail] {
-            if let Ok(index) = run.binary_search_by_key(&seq, |entry| entry.seq) {
-                return run.get_mut(index);
-            }
-        }
-        None
+        self.head.find(seq).or_else(|| self.tail.find(seq))
     }
 
     /// Takes the entry of that number out, if it is in memory.
     pub(crate) fn remove(&mut self, seq: u64) -> Option<Entry> {
-        let mut removed = self.returned.remove(&seq);
-        for run in [&mut self.head, &mut self.tail] {
-            if removed.is_some() {
-                break;
-            }
-            if let Ok(index) = run.binary_search_by_key(&seq, |entry| entry.seq) {
-                removed = run.remove(index);
-            }
-        }
-        let entry = removed?;
+        let returned = self.returned.remove(&seq);
+        let entry = returned.or_else(|| self.head.remove(seq)).or_else(|| self.tail.remove(seq))?;
         self.cold -= usize::from(entry.is_cold());
         self.settle_tail();
         Some(entry)
     }
 
-    /// As [`Lane::find`], where a search for the entry before it in the head ended at `next`.
-    #[inline]
-    fn find_next(&mut self, seq: u64, next: &mut usize) -> Option<&mut Entry> {
-        let mut index = *next;
-        if self.head.get(index).is_none_or(|entry| entry.seq != seq) {
-            match self.head.binary_search_by_key(&seq, |entry| entry.seq) {
-                Ok(found) => index = found,
-                Err(_) => return self.find(seq),
-            }
-        }
-        *next = index + 1;
-        self.head.get_mut(index)
-    }
-
     /// Gives an entry its message; hands the message's cost back. `next` is where such entries go on,
     /// kept from call to call: most follow each other.
-    pub(crate) fn warm(&mut self, seq: u64, message: Blob, next: &mut usize) -> Option<u64> {
-        let entry = self.find_next(seq, next)?;
+    pub(crate) fn warm(&mut self, seq: u64, message: Blob, next: &mut Cursor) -> Option<u64> {
+        let entry = match self.head.find_next(seq, next) {
+            Some(entry) => entry,
+            None => self.find(seq)?,
+        };
         entry.fetch = Fetch::Idle;
         if !entry.is_cold() {
             return None;
@@ -264,8 +246,7 @@ impl Lane {
         if !self.returned.values_mut().take(count_max).all(&mut consider) {
             return asked;
         }
-        let from = self.head.partition_point(|entry| entry.seq < self.asked);
-        for entry in self.head.iter_mut().skip(from) {
+        for entry in self.head.from_mut(self.asked) {
             if !consider(entry) {
                 break;
             }
@@ -287,12 +268,12 @@ impl Lane {
 
     /// Everything in memory, oldest first within each part.
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
-        self.returned.values().chain(&self.head).chain(&self.tail)
+        self.returned.values().chain(self.head.iter()).chain(self.tail.iter())
     }
 
     /// Everything in memory.
     pub(crate) fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
-        self.returned.values_mut().chain(&mut self.head).chain(&mut self.tail)
+        self.returned.values_mut().chain(self.head.iter_mut()).chain(self.tail.iter_mut())
     }
 
     /// Of those in memory, from a number on: what came back, or all else.
@@ -302,11 +283,7 @@ impl Lane {
         seq: u64,
     ) -> impl Iterator<Item = &mut Entry> {
         let returned = came_back.then(|| self.returned.range_mut(seq..).map(|(_, entry)| entry));
-        let others = (!came_back).then(|| {
-            let in_head = self.head.partition_point(|entry| entry.seq < seq);
-            let in_tail = self.tail.partition_point(|entry| entry.seq < seq);
-            self.head.range_mut(in_head..).chain(self.tail.range_mut(in_tail..))
-        });
+        let others = (!came_back).then(|| self.head.from_mut(seq).chain(self.tail.from_mut(seq)));
         returned.into_iter().flatten().chain(others.into_iter().flatten())
     }
 
@@ -365,5 +342,7 @@ impl Lane {
         let seqs = self.head.iter().map(|entry| entry.seq).chain(pages);
         let seqs: Vec<u64> = seqs.chain(self.tail.iter().map(|entry| entry.seq)).collect();
         assert!(seqs.is_sorted(), "out of order: {seqs:?}");
+        self.head.check();
+        self.tail.check();
     }
 }

@@ -2,6 +2,7 @@
 //! asked for ahead of need, nor when.
 
 use super::blob::Blob;
+use super::entries::Cursor;
 use super::entry::{ENTRY_COST, Entry, Fetch};
 use super::page::PageEntry;
 use super::paging::{Loading, Wanted};
@@ -183,7 +184,7 @@ impl Engine {
             return;
         }
         let messages = records.unwrap_or_default();
-        let mut next = 0;
+        let mut next = Cursor::default();
         for (index, seq) in seqs.iter().enumerate() {
             let blob = messages.get(index);
             let blob = blob.and_then(|record| checked_message(record, &self.options.limits));

@@ -4,6 +4,7 @@ pub(crate) mod blob;
 pub(crate) mod dead_letter;
 pub(crate) mod departed;
 mod difference;
+mod entries;
 pub(crate) mod entry;
 mod expiry;
 mod history;
