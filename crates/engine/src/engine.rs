@@ -28,7 +28,7 @@ use crate::{
     Reached, ReadHeaders, Refusal, RefusalKind, Request, SessionId, Settle, ShardId, Shards,
     Streak, SubjectPermissions, Time,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What an engine is made with.
 #[derive(Clone, Debug)]
@@ -131,6 +131,8 @@ pub struct Engine {
     pub(crate) changed_at: Option<Position>,
     /// Queues whose limits and pages are looked at once the group is complete.
     pub(crate) overdue: Vec<u32>,
+    /// Queues that have a page to be written in a further turn.
+    pub(crate) unpaged: VecDeque<u32>,
     /// What full queues refused meanwhile; each one's queue is among those.
     pub(crate) refused: Vec<Refused>,
     pub(crate) random: Random,
@@ -189,6 +191,7 @@ impl Engine {
             in_group: false,
             changed_at: None,
             overdue: Vec::new(),
+            unpaged: VecDeque::new(),
             refused: Vec::new(),
             random,
             counters: Counters::default(),
@@ -460,6 +463,7 @@ impl Engine {
             || !self.settling.is_empty()
             || !self.departures.is_empty()
             || !self.arrivals.is_empty()
+            || !self.unpaged.is_empty()
             || self.direct.has_work()
     }
     /// Whether [`Engine::dispatch`] still has to settle what clients have asked it to.

@@ -14,7 +14,8 @@ impl Engine {
         let mut transient: BTreeMap<u32, u64> = BTreeMap::new();
         let mut resident = 0;
         assert!(self.refused.is_empty() && self.overdue.is_empty(), "left over from a group");
-        for (_, queue) in self.queues.iter() {
+        for (slot, queue) in self.queues.iter() {
+            assert!(!queue.is_unpaged || self.unpaged.contains(&slot), "its pages are forgotten");
             let (mut ready, mut bytes, mut queue_resident) = (0, 0, 0);
             for lane in &queue.lanes {
                 let mut cold = 0;

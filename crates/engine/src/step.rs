@@ -14,6 +14,9 @@ const PASSED_TIMES: u64 = 4;
 /// half of that, what lies ready for fifty such consumers did not fit the cache where bodies had 1 KiB.
 const STORED_BYTES: u64 = 4 << 10;
 
+/// As so many bytes counts a message's place in a page of the journal.
+const PAGED_BYTES: u64 = 256;
+
 /// What was done since the step began.
 #[derive(Debug)]
 pub(crate) struct Step {
@@ -42,6 +45,12 @@ impl Step {
         let stored = stored.min(further);
         let passed_bytes = PASSED_BYTES.max(PASSED_TIMES * bytes as u64);
         self.done += (further - stored) as u64 * passed_bytes + stored as u64 * STORED_BYTES;
+    }
+
+    /// A page of so many messages was written.
+    #[inline]
+    pub(crate) fn count_paged(&mut self, entries: usize) {
+        self.done += entries as u64 * PAGED_BYTES;
     }
 
     /// What may still be done.

@@ -67,6 +67,8 @@ pub(crate) struct Queue {
     pub(crate) was_used: bool,
     /// In the list of queues to be served.
     pub(crate) is_dirty: bool,
+    /// In the list of queues whose pages are still to be written.
+    pub(crate) is_unpaged: bool,
     /// How much it hands out at once.
     pub(crate) share: Share,
     /// Sessions that wait for one message, which is being loaded.
@@ -140,6 +142,7 @@ impl Queue {
             turn: 0,
             was_used: false,
             is_dirty: false,
+            is_unpaged: false,
             share: Share::default(),
             gets: VecDeque::new(),
             settled: Ranges::default(),

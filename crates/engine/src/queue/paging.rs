@@ -19,6 +19,11 @@ const LOAD_BYTES_MAX: u64 = 512 << 10;
 const AHEAD_BYTES: u64 = 2 << 20;
 /// The same while memory is scarce.
 const AHEAD_BYTES_SCARCE: u64 = 64 << 10;
+/// Queues whose pages, having had to wait, are written in one turn; more where more than
+/// `PAGED_PART` times as many wait.
+const PAGED_AT_ONCE: usize = 16;
+/// One in so many of those that wait, at least: a turn adds to each of them far less than a page.
+const PAGED_PART: usize = 64;
 /// Loads of one queue at a time.
 const LOADS_MAX: u32 = 2;
 
@@ -71,15 +76,46 @@ impl Wanted {
 }
 
 impl Engine {
-    /// Leaves runs of cold entries at a queue's end to the journal.
+    /// Leaves runs of cold entries at a queue's end to the journal, or has that done in a further turn: queues
+    /// that a message goes to together have a page full together.
+    #[inline]
     pub(crate) fn page_out<F: Effects>(&mut self, slot: u32, fx: &mut F) {
         if self.in_group {
             return;
         }
         let count = self.options.limits.page_entries;
         let Some(queue) = self.queues.get_mut(slot) else { return };
+        if queue.is_unpaged || !queue.lanes.iter().any(|lane| lane.has_cold_run(count)) {
+            return;
+        }
+        if self.step.left() > 0 {
+            self.write_pages(slot, fx);
+        } else {
+            queue.is_unpaged = true;
+            self.unpaged.push_back(slot);
+        }
+    }
+
+    /// Writes pages that had to wait, of some queues: of so many that they do not become ever more.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn page_some_out<F: Effects>(&mut self, fx: &mut F) {
+        let count = PAGED_AT_ONCE.max(self.unpaged.len() / PAGED_PART);
+        for _ in 0..count {
+            let Some(slot) = self.unpaged.pop_front() else { return };
+            if let Some(queue) = self.queues.get_mut(slot) {
+                queue.is_unpaged = false;
+                self.write_pages(slot, fx);
+            }
+        }
+    }
+
+    fn write_pages<F: Effects>(&mut self, slot: u32, fx: &mut F) {
+        let count = self.options.limits.page_entries;
+        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
         for lane in 0..queue.lanes.len() {
             let Some(entries) = queue.lanes[lane].take_cold_run(count) else { continue };
+            self.step.count_paged(count);
             let (number, durable) = (queue.number, queue.durable);
             if let Some(taking) = &mut self.taking {
                 for entry in entries.iter().filter(|entry| entry.durable) {

@@ -41,6 +41,9 @@ impl Engine {
         if !self.arrivals.is_empty() {
             self.take_some_in(now, fx);
         }
+        if !self.unpaged.is_empty() {
+            self.page_some_out(fx);
+        }
         self.settle_some_listeners(fx);
         let mut dirty = std::mem::take(&mut self.dirty);
         for slot in &dirty {

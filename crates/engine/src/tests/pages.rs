@@ -166,3 +166,43 @@ fn any_beginning_of_the_records_is_recovered() {
         }
     }
 }
+
+#[test]
+fn pages_that_many_queues_fill_together_are_written_over_several_turns() {
+    let (queues, at_once) = (100, 16);
+    let mut world = World::with(Limits {
+        resident_bytes_max: 0,
+        page_entries: 4,
+        // A message stored in so many queues is a turn's work, and no page is left to it.
+        handed_at_once: 40 << 10,
+        ..Limits::default()
+    });
+    world.run("a exchange x fanout");
+    for queue in 0..queues {
+        world.run(&format!("a queue q{queue}"));
+        world.run(&format!("a bind x q{queue} k"));
+    }
+    let pages = |world: &World| -> usize {
+        let lanes = world.engine.queues.iter().flat_map(|(_, queue)| &queue.lanes);
+        lanes.map(|lane| lane.pages().count()).sum()
+    };
+    for number in 0..4 {
+        world.engine.begin_step();
+        world.act_on(&format!("a publish x k {number}"));
+    }
+    let mut written = vec![pages(&world)];
+    while world.engine.has_work() {
+        world.engine.dispatch(world.now, &mut world.fx);
+        world.engine.check_invariants(&world.fx.references);
+        written.push(pages(&world));
+    }
+    assert_eq!(written.last(), Some(&queues), "{written:?}");
+    assert!(written.windows(2).all(|pair| pair[1] - pair[0] <= at_once), "{written:?}");
+    assert!(written[0] <= at_once, "{written:?}");
+    for queue in [0, queues / 2, queues - 1] {
+        world.fx.delivered.clear();
+        world.run(&format!("b subscribe q{queue} c{queue} presettled"));
+        let bodies = world.fx.delivered.iter().map(|it| it.2.as_str());
+        assert_eq!(bodies.collect::<Vec<_>>(), ["0", "1", "2", "3"]);
+    }
+}
