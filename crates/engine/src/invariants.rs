@@ -87,7 +87,8 @@ impl Engine {
         for (id, left) in self.arrivals.left() {
             let asked = match self.loads.get(&id).map(|loading| &loading.wanted) {
                 Some(Wanted::Messages { seqs, .. }) => seqs.len(),
-                other => panic!("{other:?} is not taken in by parts"),
+                Some(Wanted::Page { .. }) => 1,
+                other => panic!("{other:?} is not taken in by turns"),
             };
             assert_eq!(left, asked, "messages that are left of a load");
         }

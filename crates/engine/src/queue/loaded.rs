@@ -15,8 +15,12 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::vec;
 
-/// Loads that were answered and whose messages are taken in over several turns. Until the last of them is, a
-/// load counts as one that was not answered yet.
+/// All queues together take in so many times what one may ([`Limits::loaded_at_once`]) before others get their
+/// turn, or the last of them exceeds that by its part.
+pub(crate) const PARTS_MAX: usize = 4;
+
+/// Loads that were answered and are taken in over several turns. Until the last of its messages is, a load
+/// counts as one that was not answered yet.
 #[derive(Debug, Default)]
 pub(crate) struct Arrivals(VecDeque<Arrival>);
 
@@ -51,11 +55,18 @@ impl Engine {
         fx: &mut F,
     ) {
         match records {
-            Ok(messages) if self.part_of(id, &messages).is_some() => {
+            Ok(messages) if self.is_taken_in_by_turns(id) => {
                 self.arrivals.0.push_back(Arrival { id, messages: messages.into_iter() });
             }
             records => self.take_load(now, id, records, fx),
         }
+    }
+
+    /// Whether it is for a queue, which may be one of many that have asked for something.
+    fn is_taken_in_by_turns(&self, id: LoadId) -> bool {
+        self.loads.get(&id).is_some_and(|loading| {
+            matches!(loading.wanted, Wanted::Messages { .. } | Wanted::Page { .. })
+        })
     }
 
     /// How many of a load's messages, of which these are left, its queue takes in before others get their
@@ -79,24 +90,44 @@ impl Engine {
         (seqs.len() > part).then_some(part)
     }
 
-    /// Takes in some of the messages that have arrived, for each queue of one load.
+    /// Takes in some of what has arrived, for each queue of one load; where those are many, of what came first.
     #[cold]
     #[inline(never)]
     pub(crate) fn take_some_in<F: Effects>(&mut self, now: Time, fx: &mut F) {
-        let mut had = BTreeSet::new();
+        let most = PARTS_MAX * self.options.limits.loaded_at_once;
+        let (mut had, mut taken) = (BTreeSet::new(), 0);
         for _ in 0..self.arrivals.0.len() {
             let Some(mut arrival) = self.arrivals.0.pop_front() else { return };
             let queue = self.loads.get(&arrival.id).map(|loading| loading.queue);
             // The next load of a queue waits for the one before.
-            if !had.insert(queue) || self.take_part_in(now, &mut arrival, fx) {
+            if taken >= most || !had.insert(queue) {
+                self.arrivals.0.push_back(arrival);
+                continue;
+            }
+            let part = self.part_of(arrival.id, arrival.messages.as_slice());
+            taken += part.unwrap_or_else(|| self.count_of(&arrival));
+            if self.take_part_in(now, &mut arrival, part, fx) {
                 self.arrivals.0.push_back(arrival);
             }
         }
     }
 
-    /// Takes in a part of a load. Says whether more is left.
-    fn take_part_in<F: Effects>(&mut self, now: Time, arrival: &mut Arrival, fx: &mut F) -> bool {
-        let part = self.part_of(arrival.id, arrival.messages.as_slice());
+    /// As how many messages all of it counts: a page as the most that a queue takes in.
+    fn count_of(&self, arrival: &Arrival) -> usize {
+        match self.loads.get(&arrival.id).map(|loading| &loading.wanted) {
+            Some(Wanted::Page { .. }) => self.options.limits.loaded_at_once,
+            _ => arrival.messages.len(),
+        }
+    }
+
+    /// Takes in so many messages of a load, or all of it. Says whether more is left.
+    fn take_part_in<F: Effects>(
+        &mut self,
+        now: Time,
+        arrival: &mut Arrival,
+        part: Option<usize>,
+        fx: &mut F,
+    ) -> bool {
         let (Some(part), Some(loading)) = (part, self.loads.get_mut(&arrival.id)) else {
             let messages = std::mem::take(&mut arrival.messages);
             self.take_load(now, arrival.id, Ok(messages.collect()), fx);

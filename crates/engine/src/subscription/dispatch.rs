@@ -14,6 +14,10 @@ use crate::{
 
 /// Messages that one queue hands out, or lets expire, before others get their turn, however small.
 const ENTRIES_MAX: usize = 256;
+/// What all queues together hand out before others get their turn, or the last of them exceeds by its share.
+const SERVED_BYTES_MAX: u64 = 1 << 20;
+/// As so many bytes of that counts a queue that is looked at, whether it hands out anything or not.
+const LOOK_BYTES: u64 = 512;
 /// The part of a queue's bytes in memory that a subscription may have there unsettled, where memory is half
 /// full.
 const UNSETTLED_PART_SCARCE: u64 = 16;
@@ -45,26 +49,37 @@ impl Engine {
             self.page_some_out(fx);
         }
         self.settle_some_listeners(fx);
-        let mut dirty = std::mem::take(&mut self.dirty);
-        for slot in &dirty {
-            if let Some(queue) = self.queues.get_mut(*slot) {
-                queue.is_dirty = false;
-                if queue.is_served() {
-                    self.serve_queue(now, *slot, fx);
-                }
-            }
-        }
-        if self.dirty.is_empty() {
-            dirty.clear();
-            self.dirty = dirty;
-        }
+        self.serve_queues(now, fx);
         self.record_settled(fx);
         self.tell_confirms(fx);
     }
 
-    /// Hands out what one queue has to those who can take it, at most its share.
-    pub(crate) fn serve_queue<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
-        let Some(queue) = self.queues.get(slot) else { return };
+    /// Serves queues, as many as there is time for. Those that are left have the next turn, before those that
+    /// have come up meanwhile.
+    fn serve_queues<F: Effects>(&mut self, now: Time, fx: &mut F) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        let (mut looked_at, mut bytes) = (0, 0);
+        while bytes < SERVED_BYTES_MAX
+            && let Some(slot) = dirty.get(looked_at)
+        {
+            looked_at += 1;
+            bytes += LOOK_BYTES;
+            if let Some(queue) = self.queues.get_mut(*slot) {
+                queue.is_dirty = false;
+                if queue.is_served() {
+                    bytes += self.serve_queue(now, *slot, fx);
+                }
+            }
+        }
+        dirty.drain(..looked_at);
+        dirty.append(&mut self.dirty);
+        self.dirty = dirty;
+    }
+
+    /// Hands out what one queue has to those who can take it, at most its share; returns what that counts
+    /// for.
+    pub(crate) fn serve_queue<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) -> u64 {
+        let Some(queue) = self.queues.get(slot) else { return 0 };
         let per_second = self.options.limits.backlog_bytes_per_second;
         let (before, bytes_max) = (queue.counters.delivered, queue.share.bytes_max(per_second));
         let (mut entries, mut bytes) = (0, 0);
@@ -75,13 +90,14 @@ impl Engine {
             entries += 1;
             bytes += handed;
         }
-        let Some(queue) = self.queues.get(slot) else { return };
+        let Some(queue) = self.queues.get(slot) else { return bytes };
         let messages = queue.counters.delivered - before;
         self.rest_after(now, slot, messages, bytes);
         if entries == ENTRIES_MAX || bytes >= bytes_max {
             self.mark_dirty(slot);
             self.refill(slot, fx);
         }
+        bytes
     }
 
     /// Hands out what is next, or lets it expire; returns what that counts for. `None`: nothing is, or

@@ -3,6 +3,7 @@
 use super::World;
 use super::recovery::{drain_of, fill};
 use crate::limits::Limits;
+use crate::queue::loaded::PARTS_MAX;
 
 /// What is taken in at once.
 const AT_ONCE: usize = 8;
@@ -80,6 +81,46 @@ fn no_turn_takes_in_more_than_the_limit_says() {
     assert_eq!(check_order(&world), had + count);
     world.run("loads");
     assert_eq!(check_order(&world), 900);
+}
+
+#[test]
+fn what_came_for_many_queues_is_taken_in_over_several_turns() {
+    let (queues, each) = (20, 100);
+    let mut world = World::with(Limits {
+        queue_resident_bytes_max: 4_000,
+        loaded_at_once: AT_ONCE,
+        ..Limits::default()
+    });
+    world.fx.quiet = true;
+    for queue in 0..queues {
+        world.run(&format!("a queue q{queue} durable"));
+        for number in 0..each {
+            world.act_on(&format!("a publish - q{queue} {queue}-{number} persistent"));
+        }
+    }
+    world.run("loads hold");
+    for queue in 0..queues {
+        world.act_on(&format!("b subscribe q{queue} c{queue} presettled"));
+    }
+    turns(&mut world);
+    while !world.fx.loads.is_empty() {
+        answer(&mut world);
+    }
+    let left = |world: &World| world.engine.arrivals.left().map(|(_, left)| left).sum::<usize>();
+    let (mut before, mut turns) = (left(&world), Vec::new());
+    while before > 0 {
+        turn(&mut world);
+        turns.push(before - left(&world));
+        before = left(&world);
+    }
+    assert!(turns.len() > 5, "{turns:?}");
+    assert!(turns.iter().all(|taken| *taken < (PARTS_MAX + 1) * AT_ONCE), "{turns:?}");
+    world.run("loads");
+    for queue in 0..queues {
+        let prefix = format!("{queue}-");
+        let bodies = world.fx.delivered.iter().filter_map(|it| it.2.strip_prefix(&prefix));
+        assert!(bodies.eq((0..each).map(|number| number.to_string())), "q{queue}");
+    }
 }
 
 #[test]

@@ -303,3 +303,33 @@ fn a_queue_that_rests_can_be_deleted_and_its_place_taken() {
     world.run("a publish - p p-1");
     assert_eq!((come(&world, "q"), come(&world, "p")), (FIRST, 2));
 }
+
+#[test]
+fn many_queues_that_are_full_are_served_over_several_turns() {
+    let (queues, messages) = (60, 200);
+    let mut world = World::with(Limits::default());
+    world.fx.quiet = true;
+    for queue in 0..queues {
+        world.run(&format!("a queue q{queue}"));
+        for number in 0..messages {
+            world.act_on(&format!("a publish - q{queue} {queue}-{number}"));
+        }
+    }
+    for queue in 0..queues {
+        world.act_on(&format!("b subscribe q{queue} c{queue} presettled"));
+    }
+    let (mut turns, mut had) = (Vec::new(), 0);
+    while world.engine.has_work() {
+        world.engine.dispatch(world.now, &mut world.fx);
+        turns.push(world.fx.delivered.len() - had);
+        had = world.fx.delivered.len();
+    }
+    // 1 MiB and a queue's last share, where a message counts for 256 bytes.
+    assert!(turns.iter().all(|handed| *handed <= 4096 + messages), "{turns:?}");
+    assert_eq!(had, queues * messages);
+    for queue in 0..queues {
+        let prefix = format!("{queue}-");
+        let bodies = world.fx.delivered.iter().filter_map(|it| it.2.strip_prefix(&prefix));
+        assert!(bodies.eq((0..messages).map(|number| number.to_string())), "q{queue}");
+    }
+}
