@@ -5,6 +5,11 @@ use crate::parcel::SessionName;
 use angarium_engine::{ConnectionId, Refusal, SessionId, ShardId};
 use std::cell::Cell;
 
+/// As many times what may be unsent to a connection here may be on its way to one of another shard: how much
+/// of it has left comes back after two shards have woken up, and as long as home hands out less than that, it
+/// waits. No more than what chokes its input there.
+const UNDERWAY_TIMES: u64 = 3;
+
 /// Such a connection.
 #[derive(Debug)]
 pub(crate) struct Guest {
@@ -54,6 +59,12 @@ impl Guest {
             has_stored: false,
             has_outrun: false,
         }
+    }
+
+    /// How much may be on its way to one, where so much may be unsent to a connection here.
+    #[inline]
+    pub(crate) fn underway_max(egress_bytes_max: usize) -> u64 {
+        UNDERWAY_TIMES * egress_bytes_max as u64
     }
 
     /// A session began.

@@ -389,7 +389,7 @@ impl Node {
 
     /// Deliveries to a guest have left its shard.
     fn drained(&mut self, from: ShardId, connection: ConnectionId, bytes: u64) {
-        let most = self.world.egress_bytes_max as u64;
+        let most = Guest::underway_max(self.world.egress_bytes_max);
         let Some(slot) = self.world.mesh.guest(from, connection) else { return };
         let Some(guest) = self.world.guest_mut(slot) else { return };
         guest.underway = guest.underway.saturating_sub(bytes);

@@ -7,6 +7,7 @@ use crate::audience::{Audience, HeardBy, Hearer};
 use crate::burst::Burst;
 use crate::crowded::{Behind, Crowded};
 use crate::egress::{Egress, Publisher};
+use crate::guest::Guest;
 use crate::mesh::Mesh;
 use crate::options::Options;
 use crate::parcel::{FromHome, Word};
@@ -441,7 +442,7 @@ impl Effects for World {
     fn has_room(&self, connection: ConnectionId) -> bool {
         let egress = &self.egress[connection.0 as usize];
         if let Some(guest) = &egress.guest {
-            let has_room = guest.underway < self.egress_bytes_max as u64;
+            let has_room = guest.underway < Guest::underway_max(self.egress_bytes_max);
             guest.wants_room.set(guest.wants_room.get() || !has_room);
             return has_room;
         }

@@ -12,10 +12,8 @@ use crate::{
     StorageState, Time,
 };
 
-/// Messages that one queue hands out, or lets expire, before others get their turn, however small.
-const ENTRIES_MAX: usize = 256;
 /// What all queues together hand out before others get their turn, or the last of them exceeds by its share.
-const SERVED_BYTES_MAX: u64 = 1 << 20;
+const SERVED_BYTES_MAX: u64 = 2 << 20;
 /// As so many bytes of that counts a queue that is looked at, whether it hands out anything or not.
 const LOOK_BYTES: u64 = 512;
 /// The part of a queue's bytes in memory that a subscription may have there unsettled, where memory is half
@@ -82,18 +80,16 @@ impl Engine {
         let Some(queue) = self.queues.get(slot) else { return 0 };
         let per_second = self.options.limits.backlog_bytes_per_second;
         let (before, bytes_max) = (queue.counters.delivered, queue.share.bytes_max(per_second));
-        let (mut entries, mut bytes) = (0, 0);
-        while entries < ENTRIES_MAX
-            && bytes < bytes_max
+        let mut bytes = 0;
+        while bytes < bytes_max
             && let Some(handed) = self.hand_out_next(now, slot, fx)
         {
-            entries += 1;
             bytes += handed;
         }
         let Some(queue) = self.queues.get(slot) else { return bytes };
         let messages = queue.counters.delivered - before;
         self.rest_after(now, slot, messages, bytes);
-        if entries == ENTRIES_MAX || bytes >= bytes_max {
+        if bytes >= bytes_max {
             self.mark_dirty(slot);
             self.refill(slot, fx);
         }

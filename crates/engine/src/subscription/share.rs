@@ -11,9 +11,11 @@ use crate::timers::Timer;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// What one queue hands out before others get their turn: more than one client can put into it in a turn.
-const TURN_BYTES: u64 = 256 << 10;
-/// What a message counts for besides its body.
+/// What one queue hands out before others get their turn: more than one client can put into it in a turn, even
+/// of small messages. With less, a queue that once had something in it only grew, and every message was stored
+/// and taken out again.
+const TURN_BYTES: u64 = 512 << 10;
+/// What a message counts for besides its body: so it is the number of them, too, that is bounded.
 pub(crate) const MESSAGE_BYTES: u64 = 256;
 /// While others are served, a share is about this: each wakes its client and has it take what comes, and less
 /// at once makes for more of that (decision 0013). What is more others would notice if it came before them.

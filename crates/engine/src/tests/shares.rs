@@ -12,7 +12,7 @@ const BODY_BYTES: usize = 8_000;
 const SHARE: usize = share(128 << 20);
 const INTERVAL: Duration = Duration::from_micros(interval_micros(128 << 20));
 /// How many messages a queue hands out at once beside nobody.
-const FIRST: usize = (256usize << 10).div_ceil(BODY_BYTES + 256);
+const FIRST: usize = (512usize << 10).div_ceil(BODY_BYTES + 256);
 
 /// In which 64 KiB are handed out, or less at a low rate and more at a high one.
 const fn interval_micros(bytes_per_second: usize) -> u64 {
@@ -324,8 +324,8 @@ fn many_queues_that_are_full_are_served_over_several_turns() {
         turns.push(world.fx.delivered.len() - had);
         had = world.fx.delivered.len();
     }
-    // 1 MiB and a queue's last share, where a message counts for 256 bytes.
-    assert!(turns.iter().all(|handed| *handed <= 4096 + messages), "{turns:?}");
+    // 2 MiB and a queue's last share, where a message counts for 256 bytes.
+    assert!(turns.iter().all(|handed| *handed <= 8192 + messages), "{turns:?}");
     assert_eq!(had, queues * messages);
     for queue in 0..queues {
         let prefix = format!("{queue}-");
