@@ -11,10 +11,11 @@ use crate::timers::Timer;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// What one queue hands out before others get their turn: more than one client can put into it in a turn, even
-/// of small messages. With less, a queue that once had something in it only grew, and every message was stored
-/// and taken out again.
-const TURN_BYTES: u64 = 512 << 10;
+/// What one queue hands out before others get their turn: more than one client can put into it in a turn. With
+/// less, a queue that once had something in it only grew, and every message was stored and taken out again.
+const TURN_BYTES: u64 = 256 << 10;
+/// The same while nobody else is served: whose client is alone is read from for twice as much at once.
+const TURN_BYTES_ALONE: u64 = 512 << 10;
 /// What a message counts for besides its body: so it is the number of them, too, that is bounded.
 pub(crate) const MESSAGE_BYTES: u64 = 256;
 /// While others are served, a share is about this: each wakes its client and has it take what comes, and less
@@ -38,6 +39,8 @@ pub(crate) struct Share {
     /// How many messages had ever come in then, and how many at the last look.
     come_before: u64,
     come: u64,
+    /// Others were served when it last handed something out and had more.
+    has_company: bool,
     /// It drains beside others.
     pub(crate) is_paced: bool,
     /// It hands nothing out.
@@ -54,7 +57,11 @@ pub(crate) struct Share {
 impl Share {
     /// Bytes that it may hand out now, at so many a second beside others.
     pub(crate) fn bytes_max(&self, per_second: u64) -> u64 {
-        if self.is_paced { share_bytes(per_second).min(TURN_BYTES) } else { TURN_BYTES }
+        match (self.is_paced, self.has_company) {
+            (true, _) => share_bytes(per_second).min(TURN_BYTES),
+            (false, true) => TURN_BYTES,
+            (false, false) => TURN_BYTES_ALONE,
+        }
     }
 
     /// Until when a queue rests that has just handed out so many messages, of so many bytes, when `come` had
@@ -79,8 +86,8 @@ impl Share {
         self.bytes += bytes;
         let fewer = self.messages.saturating_sub(come - self.come_before);
         let drained = u128::from(self.bytes) * u128::from(fewer) / u128::from(self.messages.max(1));
-        let has_company = self.others_at != Time::default() && now.since(self.others_at) < COMPANY;
-        self.is_paced = has_company && drained >= u128::from(share_bytes(per_second));
+        self.has_company = self.others_at != Time::default() && now.since(self.others_at) < COMPANY;
+        self.is_paced = self.has_company && drained >= u128::from(share_bytes(per_second));
         let nanos = drained * 1_000_000_000 / u128::from(per_second.max(1));
         let time = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
         self.is_paced.then(|| self.begun.plus(time))
