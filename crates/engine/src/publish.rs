@@ -310,7 +310,8 @@ impl Engine {
                 }
             }
         }
-        self.step.count_placed(incoming.content.body.len(), targets.len(), placements.len());
+        let waiting = placements.iter().filter(|placement| placement.taker.is_none()).count();
+        self.step.count_placed(incoming.content.body.len(), targets.len(), waiting);
         if !placements.is_empty() {
             let stored = self.store(now, incoming, &placements, wants_flush, fx);
             taken.position = stored.position;

@@ -10,8 +10,7 @@ const PASSED_BYTES: u64 = 1 << 10;
 /// Its own bytes count so many times there, if that is more: of what lies ready for fifty consumers, no more
 /// is to come together than a processor's cache holds until it is sent.
 const PASSED_TIMES: u64 = 4;
-/// As so many bytes it counts where it is put into the queue, or its consumer has yet to acknowledge it: with
-/// half of that, what lies ready for fifty such consumers did not fit the cache where bodies had 1 KiB.
+/// As so many bytes it counts where it is put into the queue.
 const STORED_BYTES: u64 = 4 << 10;
 
 /// As so many bytes counts a message's place in a page of the journal.
