@@ -124,8 +124,7 @@ pub struct Engine {
     pub(crate) storage: StorageState,
     /// Dead letters that led to dead letters, so far in this call.
     pub(crate) dead_letter_depth: u32,
-    /// Records are being appended that have to be recovered all or none: nothing else may come in
-    /// between.
+    /// Records are being appended that have to be recovered all or none, with nothing in between.
     pub(crate) in_group: bool,
     /// The last record of the request at hand about what has to survive a restart.
     pub(crate) changed_at: Option<Position>,

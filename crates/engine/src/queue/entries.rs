@@ -160,7 +160,7 @@ impl Entries {
     }
 
     /// From a number on.
-    pub(crate) fn from_mut(&mut self, seq: u64) -> impl Iterator<Item = &mut Entry> {
+    pub(crate) fn onward_mut(&mut self, seq: u64) -> impl Iterator<Item = &mut Entry> {
         let piece = self.piece_of(seq);
         let pieces = self.older.range_mut(piece..).chain(std::iter::once(&mut self.newest));
         pieces.flat_map(move |piece| {
@@ -260,7 +260,7 @@ mod tests {
                 }
                 _ => {
                     let from = list.partition_point(|other| *other < seq);
-                    assert_eq!(numbers(entries.from_mut(seq).map(|entry| &*entry)), list[from..]);
+                    assert_eq!(numbers(entries.onward_mut(seq).map(|entry| &*entry)), list[from..]);
                     assert_eq!(entries.find(seq).map(|entry| entry.seq), found.map(|_| seq));
                 }
             }

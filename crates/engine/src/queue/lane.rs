@@ -246,7 +246,7 @@ impl Lane {
         if !self.returned.values_mut().take(count_max).all(&mut consider) {
             return asked;
         }
-        for entry in self.head.from_mut(self.asked) {
+        for entry in self.head.onward_mut(self.asked) {
             if !consider(entry) {
                 break;
             }
@@ -283,7 +283,8 @@ impl Lane {
         seq: u64,
     ) -> impl Iterator<Item = &mut Entry> {
         let returned = came_back.then(|| self.returned.range_mut(seq..).map(|(_, entry)| entry));
-        let others = (!came_back).then(|| self.head.from_mut(seq).chain(self.tail.from_mut(seq)));
+        let others =
+            (!came_back).then(|| self.head.onward_mut(seq).chain(self.tail.onward_mut(seq)));
         returned.into_iter().flatten().chain(others.into_iter().flatten())
     }
 

@@ -15,8 +15,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::vec;
 
-/// All queues together take in so many times what one may ([`Limits::loaded_at_once`]) before others get their
-/// turn, or the last of them exceeds that by its part.
+/// All queues together take in so many times what one may ([`Limits::loaded_at_once`]) before others get
+/// their turn, or the last of them exceeds that by its part.
 pub(crate) const PARTS_MAX: usize = 4;
 
 /// Loads that were answered and are taken in over several turns. Until the last of its messages is, a load
@@ -90,7 +90,8 @@ impl Engine {
         (seqs.len() > part).then_some(part)
     }
 
-    /// Takes in some of what has arrived, for each queue of one load; where those are many, of what came first.
+    /// Takes in some of what has arrived, for each queue of one load; where those are many, of what came
+    /// first.
     #[cold]
     #[inline(never)]
     pub(crate) fn take_some_in<F: Effects>(&mut self, now: Time, fx: &mut F) {

@@ -76,8 +76,8 @@ impl Wanted {
 }
 
 impl Engine {
-    /// Leaves runs of cold entries at a queue's end to the journal, or has that done in a further turn: queues
-    /// that a message goes to together have a page full together.
+    /// Leaves runs of cold entries at a queue's end to the journal, or has that done in a further turn:
+    /// queues that a message goes to together have a page full together.
     #[inline]
     pub(crate) fn page_out<F: Effects>(&mut self, slot: u32, fx: &mut F) {
         if self.in_group {

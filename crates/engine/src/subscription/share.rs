@@ -11,8 +11,8 @@ use crate::timers::Timer;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// What one queue hands out before others get their turn: more than one client can put into it in a turn. With
-/// less, a queue that once had something in it only grew, and every message was stored and taken out again.
+/// What one queue hands out before others get their turn: more than one client can put into it in a turn.
+/// With less, a queue that once had something in it only grew: every message was stored and taken out again.
 const TURN_BYTES: u64 = 256 << 10;
 /// The same while nobody else is served: whose client is alone is read from for twice as much at once.
 const TURN_BYTES_ALONE: u64 = 512 << 10;
