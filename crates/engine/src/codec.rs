@@ -22,6 +22,7 @@ impl Writer<'_> {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
     /// Seven bits a byte, lowest first; the top bit says that more follow.
+    #[inline]
     pub(crate) fn varint(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.0.push((value as u8) | 0x80);
@@ -29,10 +30,12 @@ impl Writer<'_> {
         }
         self.0.push(value as u8);
     }
+    #[inline]
     pub(crate) fn bytes(&mut self, value: &[u8]) {
         self.varint(value.len() as u64);
         self.0.extend_from_slice(value);
     }
+    #[inline]
     pub(crate) fn text(&mut self, value: &str) {
         self.bytes(value.as_bytes());
     }
@@ -50,14 +53,19 @@ impl Writer<'_> {
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
+    #[inline]
     pub(crate) fn take(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
-        if length > self.0.len() {
-            return Err(format!("{length} bytes expected, {} left", self.0.len()));
-        }
-        let (taken, rest) = self.0.split_at(length);
+        let Some((taken, rest)) = self.0.split_at_checked(length) else {
+            return Err(self.too_short_for(length));
+        };
         self.0 = rest;
         Ok(taken)
     }
+    #[cold]
+    fn too_short_for(&self, length: usize) -> Malformed {
+        format!("{length} bytes expected, {} left", self.0.len())
+    }
+    #[inline]
     pub(crate) fn u8(&mut self) -> Result<u8, Malformed> {
         Ok(self.take(1)?[0])
     }
@@ -74,7 +82,18 @@ impl<'a> Reader<'a> {
     pub(crate) fn u64(&mut self) -> Result<u64, Malformed> {
         Ok(u64::from_le_bytes(self.take(8)?.try_into().expect("eight bytes were taken")))
     }
+    #[inline]
     pub(crate) fn varint(&mut self) -> Result<u64, Malformed> {
+        match self.0.split_first() {
+            // Most are less than 128.
+            Some((byte, rest)) if *byte < 0x80 => {
+                self.0 = rest;
+                Ok(u64::from(*byte))
+            }
+            _ => self.long_varint(),
+        }
+    }
+    fn long_varint(&mut self) -> Result<u64, Malformed> {
         let mut value = 0_u64;
         for shift in (0..64).step_by(7) {
             let byte = self.u8()?;
@@ -90,13 +109,19 @@ impl<'a> Reader<'a> {
         Err("integer of more than 64 bits".to_owned())
     }
     /// A count of things of at least one byte each, so that it cannot exceed what is left.
+    #[inline]
     pub(crate) fn count(&mut self) -> Result<usize, Malformed> {
         let count = self.varint()?;
         match usize::try_from(count) {
             Ok(count) if count <= self.0.len() => Ok(count),
-            _ => Err(format!("count of {count} with {} bytes left", self.0.len())),
+            _ => Err(self.too_few_for(count)),
         }
     }
+    #[cold]
+    fn too_few_for(&self, count: u64) -> Malformed {
+        format!("count of {count} with {} bytes left", self.0.len())
+    }
+    #[inline]
     pub(crate) fn bytes(&mut self) -> Result<&'a [u8], Malformed> {
         let length = self.count()?;
         self.take(length)

@@ -23,7 +23,7 @@ const BOUNDS: &[(&str, u64)] = &[
     ("nats-spread-among-1000000", 7_900),
     ("nats-across", 540),
     ("amqp", 1_640),
-    ("amqp-away", 4_650),
+    ("amqp-away", 4_300),
 ];
 
 /// Counts each kind's and holds it to its bound.
