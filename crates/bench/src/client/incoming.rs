@@ -4,9 +4,10 @@ use std::io::{self, ErrorKind, Read};
 
 /// The most octets that a protocol may need at once to make progress.
 pub(super) const PARTIAL_BYTES_MAX: usize = 128 * 1024;
-/// Octets asked of the socket by one read, at most: large enough that the cost of a call is shared by many
-/// messages, and so few that they are still in the processor's own cache when they are parsed.
-pub(super) const READ_BYTES: usize = 128 * 1024;
+/// Octets asked of the socket by one read, at most: as many as one producer writes at once, so that the cost of
+/// a call and of a wake-up is shared by many messages, and so few that they are still in the processor's own
+/// cache when they are parsed.
+pub(super) const READ_BYTES: usize = 256 * 1024;
 
 /// A receive buffer that holds at most what a protocol cannot take yet beside what one read brought.
 #[derive(Debug)]
@@ -84,12 +85,16 @@ mod tests {
     }
 
     #[test]
-    fn room_for_large_pieces_makes_no_read_larger() {
+    fn what_is_held_makes_no_read_smaller_nor_larger() {
         for partial_bytes_max in [0, PARTIAL_BYTES_MAX, 1 << 20] {
             let mut incoming = Incoming::default();
             incoming.reserve(partial_bytes_max);
-            let fills: Vec<usize> =
-                (0..2).map(|_| incoming.fill(&mut io::repeat(b'a')).unwrap()).collect();
+            let fills = [0, partial_bytes_max.min(READ_BYTES)].map(|held| {
+                let parse =
+                    |bytes: &[u8]| Ok::<_, ()>(Some(((), bytes.len().saturating_sub(held))));
+                incoming.take(parse).unwrap();
+                incoming.fill(&mut io::repeat(b'a')).unwrap()
+            });
             assert_eq!(fills, [READ_BYTES; 2], "{partial_bytes_max}");
         }
     }
