@@ -4,9 +4,9 @@ use std::io::{self, ErrorKind, Read};
 
 /// The most octets that a protocol may need at once to make progress.
 pub(super) const PARTIAL_BYTES_MAX: usize = 128 * 1024;
-/// Octets asked of the socket by one read, at most: as many as one producer writes at once, so that the cost of
-/// a call and of a wake-up is shared by many messages, and so few that they are still in the processor's own
-/// cache when they are parsed.
+/// Octets asked of the socket by one read, at most: as many as one producer writes at once, so that many
+/// messages share the cost of a call and of a wake-up, and so few that they are still in the
+/// processor's own cache when they are parsed.
 pub(super) const READ_BYTES: usize = 256 * 1024;
 
 /// A receive buffer that holds at most what a protocol cannot take yet beside what one read brought.

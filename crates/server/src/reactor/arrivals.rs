@@ -4,6 +4,7 @@ use super::connection::{Connection, Phase};
 use super::listeners::Kind;
 use super::mailbox::Letter;
 use super::moderation::Stream;
+use super::room::Room;
 use super::shard::{CLIENT, Shard};
 use super::socket::Socket;
 use super::tls::{MayEncrypt, Tls};
@@ -63,8 +64,10 @@ impl Shard {
             return self.neighbours.left();
         }
         let is_plain = tls.is_none();
+        let socket = Socket::new(fd);
+        let room = Room::new(&socket, peer.local);
         let connection = Connection {
-            socket: Socket::new(fd),
+            socket,
             tls,
             may_begin_tls,
             tells_tls: false,
@@ -74,6 +77,7 @@ impl Shard {
             is_waiting: false,
             deadline: Some(self.now.plus(self.settings.handshake_timeout.0)),
             stream: Stream::default(),
+            room,
         };
         let index = self.clients.insert(connection);
         let connection = self.clients.get(index).expect("just inserted");

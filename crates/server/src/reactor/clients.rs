@@ -173,7 +173,9 @@ impl Shard {
         }
         self.look_for_tls(index);
         let Some(connection) = self.clients.get(index) else { return };
-        let block = &mut self.block[..self.share.of(index)];
+        let bytes = self.share.of(index);
+        connection.room.fit(&connection.socket, bytes);
+        let block = &mut self.block[..bytes];
         match connection.receive(block, &mut self.plain) {
             Ok(Received::Nothing) => {}
             Ok(Received::Ended) => self.input_ended(index),

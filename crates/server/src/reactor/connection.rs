@@ -1,6 +1,7 @@
 //! One accepted client as the reactor holds it: socket, TLS, and what epoll is told to watch.
 
 use super::moderation::Stream;
+use super::room::Room;
 use super::socket::{Offer, Received, Sent, Socket};
 use super::tls::Tls;
 use angarium_engine::{ConnectionId, Time};
@@ -30,6 +31,8 @@ pub(crate) struct Connection {
     pub(crate) deadline: Option<Time>,
     /// Whether its input may be let gather.
     pub(super) stream: Stream,
+    /// What the kernel may take in for it.
+    pub(super) room: Room,
 }
 
 /// How far it has come.

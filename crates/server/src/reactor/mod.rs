@@ -22,6 +22,7 @@ mod neighbours;
 mod operators;
 mod placement;
 mod polling;
+mod room;
 mod shard;
 mod share;
 mod slow_steps;
