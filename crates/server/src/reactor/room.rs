@@ -1,7 +1,7 @@
-//! How much the kernel takes in for a client before it is read: as it finds best, but at first no more than one
-//! read takes from one on this machine. What has waited there for long has left the processor's caches when
-//! it is read, and what is left of it after a read makes the next one small. Where others send too, or
-//! messages are small, that counts for less than how often a client is woken to go on: it gets more.
+//! How much the kernel takes in for a client before it is read: as it finds best, but at first no more
+//! than one read takes from one on this machine. What has waited there for long has left the processor's
+//! caches when it is read, and what is left of it after a read makes the next one small. Where others send
+//! too, or messages are small, that counts for less than how often a client is woken to go on: it gets more.
 //!
 //! It only ever gets more: what has come under way to the room there was before would be dropped.
 
@@ -10,8 +10,8 @@ use super::socket::Socket;
 
 /// One read: the kernel doubles what it is told.
 const LITTLE_BYTES: usize = SHARE_BYTES_MAX / 2;
-/// More, about what the kernel finds over loopback where ten send as much as they can (0.4 to 1.3 MB): it finds
-/// nothing itself once it has been told. It gives as much of this as `net.core.rmem_max` lets it.
+/// More, about what the kernel finds over loopback where ten send as much as they can (0.4 to 1.3 MB): it
+/// finds nothing itself once it has been told. It gives as much of this as `net.core.rmem_max` lets it.
 const MUCH_BYTES: usize = 512 << 10;
 /// So many reads in a row that were not of the largest kind, and it is more. One that is alone has had the
 /// largest within half of them.
