@@ -3,6 +3,7 @@
 
 use crate::fake::Fault;
 use crate::faults::Faults;
+use rustix::net::RecvFlags;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -23,6 +24,7 @@ enum Ask {
     Unsubscribe { topic: String, answer: Vec<u8> },
     Publish { topic: String, body: Vec<u8>, answer: Vec<u8> },
     Nothing { answer: Vec<u8> },
+    Disconnect,
 }
 
 /// Who hears what; those that are not connected have what waits for them.
@@ -30,6 +32,8 @@ enum Ask {
 struct Client {
     topics: Vec<String>,
     stream: Option<TcpStream>,
+    /// Which connection that is.
+    index: usize,
     waiting: Vec<u8>,
     number: u64,
 }
@@ -75,7 +79,7 @@ pub(crate) fn start(speech: Speech, fault: Fault) -> Topics {
 fn serve(speech: Speech, fault: Fault, mut stream: TcpStream, index: usize, state: &Mutex<State>) {
     let mut name = format!("connection-{index}");
     let (mut input, mut buffer) = (Vec::new(), vec![0; 64 * 1024]);
-    loop {
+    'connection: loop {
         let count = match stream.read(&mut buffer) {
             Ok(0) | Err(_) => break,
             Ok(count) => count,
@@ -97,7 +101,7 @@ fn serve(speech: Speech, fault: Fault, mut stream: TcpStream, index: usize, stat
                     let client = state.clients.entry(name.clone()).or_default();
                     let mut own = stream.try_clone().expect("a descriptor is left");
                     drop(own.write_all(&std::mem::take(&mut client.waiting)));
-                    client.stream = Some(own);
+                    (client.stream, client.index) = (Some(own), index);
                     continue;
                 }
                 Ask::Subscribe { topic, answer } => {
@@ -115,6 +119,7 @@ fn serve(speech: Speech, fault: Fault, mut stream: TcpStream, index: usize, stat
                     answer
                 }
                 Ask::Nothing { answer } => answer,
+                Ask::Disconnect => break 'connection,
             };
             if stream.write_all(&answer).is_err() {
                 break;
@@ -123,7 +128,8 @@ fn serve(speech: Speech, fault: Fault, mut stream: TcpStream, index: usize, stat
         input.drain(..used);
     }
     let mut state = state.lock().expect("no panic");
-    if let Some(client) = state.clients.get_mut(&name) {
+    // Its next connection may be there already.
+    if let Some(client) = state.clients.get_mut(&name).filter(|client| client.index == index) {
         client.stream = None;
     }
 }
@@ -140,12 +146,23 @@ impl State {
         for client in self.clients.values_mut().filter(hear) {
             client.number += 1;
             let bytes = message(speech, topic, body, client.number);
-            match &mut client.stream {
+            let hears = |stream: &&mut TcpStream| speech != Speech::Mqtt || !has_left(stream);
+            match client.stream.as_mut().filter(hears) {
                 // One that has gone takes nothing more.
                 Some(stream) => drop(stream.write_all(&bytes)),
                 None => client.waiting.extend_from_slice(&bytes),
             }
         }
+    }
+}
+
+/// Whether a client has said good-bye, or hung up, and its own thread has not come to that yet.
+fn has_left(stream: &TcpStream) -> bool {
+    let mut unread = vec![0; 64 * 1024];
+    match rustix::net::recv(stream, &mut unread, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+        Ok((_, 0)) => true,
+        Ok((_, count)) => unread[..count].ends_with(&[0xE0, 0]),
+        Err(_) => false,
     }
 }
 
@@ -230,6 +247,7 @@ fn parse_packet(bytes: &[u8]) -> Option<(Ask, usize)> {
             Ask::Unsubscribe { topic: text(2).0, answer }
         }
         12 => Ask::Nothing { answer: vec![0xD0, 0] },
+        14 => Ask::Disconnect,
         _ => Ask::Nothing { answer: Vec::new() },
     };
     Some((ask, at + length))
