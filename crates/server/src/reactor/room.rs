@@ -5,7 +5,7 @@
 //!
 //! It only ever gets more: what has come under way to the room there was before would be dropped.
 
-use super::share::SHARE_BYTES_MAX;
+use super::share::{READS_ALONE, SHARE_BYTES_MAX};
 use super::socket::Socket;
 
 /// One read: the kernel doubles what it is told.
@@ -15,7 +15,7 @@ const LITTLE_BYTES: usize = SHARE_BYTES_MAX / 2;
 const MUCH_BYTES: usize = 512 << 10;
 /// So many reads in a row that were not of the largest kind, and it is more. One that is alone has had the
 /// largest within half of them.
-const READS_MAX: u8 = 64;
+const READS_MAX: u8 = 2 * READS_ALONE;
 
 /// The room of one client.
 #[derive(Debug)]
