@@ -30,7 +30,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     let tools = if protocol == "nats" { install_nats(&target)? } else { perf_test(&target)? };
     let program = target.join("release/angarium-bench");
     let status = network::unpaced(&program)
-        .arg("versus")
+        .arg("compare")
         .arg(protocol)
         .arg("--broker")
         .arg(target.join("release/angarium"))

@@ -22,7 +22,7 @@ cargo xtask COMMAND
     SEED              one seed again; more flags: angarium-sim
   compare amqp091   Angarium beside RabbitMQ under the same loads, against the targets
   compare nats      the same beside nats-server
-    --quick           one short round; more flags: angarium bench versus --help
+    --quick           one short round; more flags: angarium bench compare --help
   help              this text
 ";
 

@@ -1,10 +1,10 @@
 //! The command line of the benchmark, and what each of its commands runs.
 
-use crate::campaign::{self, CompareArguments, PeersArguments, PresetArguments, Progress};
+use crate::campaign::{self, DiffArguments, PeersArguments, PresetArguments, Progress};
 use crate::client::Target;
 use crate::client::amqp091::Argument;
+use crate::compare::{self, CompareArguments};
 use crate::interrupt;
-use crate::keeper;
 use crate::load::drivers::{self, DriversPlan, Step};
 use crate::load::idle::IdlePlan;
 use crate::load::isolation::IsolationPlan;
@@ -12,8 +12,8 @@ use crate::load::{self, End, Plan, Unruly, Verdict, idle, isolation, round_trip,
 use crate::measure::{disk, process, raw};
 use crate::output;
 use crate::preset;
+use crate::process_reaper;
 use crate::report;
-use crate::versus::{self, VersusArguments};
 use clap::{Args, Parser, Subcommand};
 use serde::Serialize;
 use std::ffi::OsString;
@@ -57,7 +57,7 @@ enum BenchCommand {
     /// The limit of the disk: plain sequential writes, each with fdatasync
     Disk(DiskArguments),
     /// Our broker beside RabbitMQ or nats-server, under the same loads in turn, against targets
-    Versus(VersusArguments),
+    Compare(CompareArguments),
     /// Hold a part of the load of a coordinator elsewhere: `bench load --worker HOST:PORT`
     Worker(WorkerArguments),
     /// Name the presets: the classic measurements, with a line each
@@ -65,12 +65,12 @@ enum BenchCommand {
     /// Name the brokers that can be started here
     Peers(PeersArguments),
     /// Two results of presets beside each other
-    Compare(CompareArguments),
+    Diff(DiffArguments),
     /// Presets by name: `bench pang-1a --quick` is the same as `bench run pang-1a --quick`
     Run(Box<PresetArguments>),
     /// End the brokers that were started and not stopped when the tool has ended
-    #[command(name = keeper::COMMAND, hide = true)]
-    Keeper,
+    #[command(name = process_reaper::COMMAND, hide = true)]
+    ProcessReaper,
     /// Presets by name
     #[command(external_subcommand)]
     Named(Vec<OsString>),
@@ -255,7 +255,7 @@ struct IsolationArguments {
     #[arg(long, default_value_t = 0)]
     unacking: usize,
     /// Octets of a durable queue that another client drains (queues)
-    #[arg(long, default_value_t = 0, value_parser = versus::octets)]
+    #[arg(long, default_value_t = 0, value_parser = compare::octets)]
     backlog_bytes: u64,
 }
 
@@ -407,7 +407,7 @@ impl Named {
 }
 
 fn presets(arguments: &PresetArguments, json: bool) -> Result<ExitCode, String> {
-    keeper::start().map_err(text)?;
+    process_reaper::start().map_err(text)?;
     let clean = campaign::run(arguments, json)?;
     Ok(code(clean))
 }
@@ -513,7 +513,7 @@ fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
             return Ok(code(cost.verdict.is_clean()));
         }
         BenchCommand::Start(start) => {
-            keeper::start().map_err(text)?;
+            process_reaper::start().map_err(text)?;
             let patience = seconds(start.patience)?;
             let time = start::measure(&start.command, &start.target, patience).map_err(text)?;
             print(json, &time, report::start)?;
@@ -528,16 +528,16 @@ fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
             let speed = disk::measure(&disk.folder, disk.flush_bytes, span).map_err(text)?;
             print(json, &speed, report::disk)?;
         }
-        BenchCommand::Versus(arguments) => {
-            keeper::start().map_err(text)?;
-            let met = versus::run(arguments)?;
+        BenchCommand::Compare(arguments) => {
+            process_reaper::start().map_err(text)?;
+            let met = compare::run(arguments)?;
             return Ok(code(met));
         }
         BenchCommand::Worker(worker) => serve(worker)?,
-        BenchCommand::Keeper => keeper::keep().map_err(text)?,
+        BenchCommand::ProcessReaper => process_reaper::reap().map_err(text)?,
         BenchCommand::List => list(),
         BenchCommand::Peers(arguments) => campaign::peers(arguments)?,
-        BenchCommand::Compare(arguments) => campaign::compare(arguments)?,
+        BenchCommand::Diff(arguments) => campaign::diff(arguments)?,
         BenchCommand::Run(arguments) => return presets(arguments, json),
         BenchCommand::Named(words) => {
             let named = Named::of(words);

@@ -13,7 +13,7 @@ const SAME_WISH: Duration = Duration::from_secs(1);
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 
-/// Takes SIGINT and SIGTERM as a wish to end. The second wish ends this process at once; the keeper
+/// Takes SIGINT and SIGTERM as a wish to end. The second wish ends this process at once; the reaper
 /// then ends the brokers that were started.
 pub fn install() -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;

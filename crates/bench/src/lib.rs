@@ -9,7 +9,7 @@
 //! | `peer` | how brokers are found, started, killed and stopped |
 //! | `preset` | the classic measurements as data: parameters, terms, historical figures |
 //! | `campaign` | presets against brokers, in turn |
-//! | `versus` | our broker beside a peer, against targets |
+//! | `compare` | our broker beside a peer, against targets |
 //! | `report` | results as text, JSON and a page; two of them beside each other |
 //! | `arguments`, `output` | the command line, and what is said there |
 //!
@@ -19,16 +19,16 @@
 mod arguments;
 mod campaign;
 pub mod client;
+mod compare;
 pub mod exchange;
 pub mod interrupt;
-mod keeper;
 pub mod load;
 pub mod measure;
 mod output;
 pub mod peer;
 mod preset;
+mod process_reaper;
 mod report;
 mod tcp;
-mod versus;
 
 pub use arguments::{BenchArguments, run};

@@ -79,7 +79,7 @@ pub(crate) struct PresetArguments {
 
 /// Two results to compare.
 #[derive(Debug, Args)]
-pub(crate) struct CompareArguments {
+pub(crate) struct DiffArguments {
     /// The first
     a: PathBuf,
     /// The second
@@ -222,7 +222,7 @@ fn save(report: &Report, output: &Path, html: &Path) -> Result<(), String> {
 }
 
 /// Compares two results.
-pub(crate) fn compare(arguments: &CompareArguments) -> Result<(), String> {
+pub(crate) fn diff(arguments: &DiffArguments) -> Result<(), String> {
     let read = |path: &Path| -> Result<Report, String> {
         let text =
             fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -235,7 +235,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<(), String> {
         Ok(report)
     };
     let (a, b) = (read(&arguments.a)?, read(&arguments.b)?);
-    let (text, both) = report::compare(&a, &b);
+    let (text, both) = report::diff(&a, &b);
     output::put(&text);
     if let Some(html) = &arguments.html {
         fs::write(html, report::page(&both))

@@ -7,7 +7,5 @@ mod progress;
 mod run;
 mod side;
 
-pub(crate) use arguments::{
-    CompareArguments, PeersArguments, PresetArguments, compare, peers, run,
-};
+pub(crate) use arguments::{DiffArguments, PeersArguments, PresetArguments, diff, peers, run};
 pub(crate) use progress::Progress;

@@ -5,7 +5,7 @@ use super::judge::Judge;
 use super::message::{self, Message};
 use super::tally::Verdict;
 use crate::client::{Error, Link, PATIENCE, Route, Source, Target};
-use crate::keeper;
+use crate::process_reaper;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -47,10 +47,10 @@ pub fn measure(
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
-    keeper::started(child.id());
+    process_reaper::started(child.id());
     let outcome = first_message(&mut child, target, start, patience);
     stop(&mut child)?;
-    keeper::ended(child.id());
+    process_reaper::ended(child.id());
     outcome
 }
 

@@ -2,8 +2,8 @@
 //! stopped by SIGTERM.
 
 use crate::client::{Error, Link, Target};
-use crate::keeper;
 use crate::load::start;
+use crate::process_reaper;
 use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -66,7 +66,7 @@ impl CommandBroker {
     pub fn kill(&mut self) -> io::Result<()> {
         self.child.kill()?;
         self.child.wait()?;
-        keeper::ended(self.child.id());
+        process_reaper::ended(self.child.id());
         Ok(())
     }
 
@@ -89,14 +89,14 @@ fn spawn(command: &[String], log: Stdio) -> io::Result<Child> {
         .process_group(0)
         .spawn()
         .map_err(|error| io::Error::new(error.kind(), format!("{program}: {error}")))?;
-    keeper::started(child.id());
+    process_reaper::started(child.id());
     Ok(child)
 }
 
 impl Drop for CommandBroker {
     fn drop(&mut self) {
         match start::stop(&mut self.child) {
-            Ok(()) => keeper::ended(self.child.id()),
+            Ok(()) => process_reaper::ended(self.child.id()),
             Err(error) => eprintln!("process {} could not be stopped: {error}", self.child.id()),
         }
     }

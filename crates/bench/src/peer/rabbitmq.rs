@@ -9,8 +9,8 @@ use super::configuration::{self, Start};
 use super::free_port;
 use crate::client::VhostUri;
 use crate::client::{Error, Target};
-use crate::keeper;
 use crate::measure::process::{command_line, listener_pid};
+use crate::process_reaper;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::env;
 use std::ffi::OsString;
@@ -85,9 +85,9 @@ impl RabbitMq {
         if let Some(pid) = pid {
             kill_process(pid, Signal::KILL).map_err(io::Error::from)?;
         }
-        keeper::ended(self.pid);
+        process_reaper::ended(self.pid);
         self.script.wait()?;
-        keeper::ended(self.script.id());
+        process_reaper::ended(self.script.id());
         Ok(end(self.name_server_pid.take())?)
     }
 
@@ -135,7 +135,7 @@ impl RabbitMq {
             }
             thread::sleep(Duration::from_millis(20));
         }
-        keeper::ended(self.script.id());
+        process_reaper::ended(self.script.id());
         end(self.name_server_pid)
     }
 }
@@ -224,7 +224,7 @@ fn spawn(folder: &Path, ports: &Ports) -> io::Result<Child> {
         // An interrupt from the keyboard is for us: we stop it when we end.
         .process_group(0)
         .spawn()?;
-    keeper::started(script.id());
+    process_reaper::started(script.id());
     Ok(script)
 }
 
@@ -241,7 +241,7 @@ fn wait(script: &mut Child, ports: &Ports) -> Result<(u32, Option<u32>), Error> 
         return Err(error);
     }
     let pid = listener_pid(ports.amqp).unwrap_or_else(|| script.id());
-    std::iter::once(pid).chain(name_server_pid).for_each(keeper::started);
+    std::iter::once(pid).chain(name_server_pid).for_each(process_reaper::started);
     Ok((pid, name_server_pid))
 }
 
@@ -255,7 +255,7 @@ impl Drop for RabbitMq {
 
 /// Asks a process to end, if it still runs.
 fn end(pid: Option<u32>) -> io::Result<()> {
-    pid.into_iter().for_each(keeper::ended);
+    pid.into_iter().for_each(process_reaper::ended);
     let pid = pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
     match pid {
         Some(pid) if test_kill_process(pid).is_ok() => Ok(kill_process(pid, Signal::TERM)?),

@@ -1,21 +1,21 @@
 //! Results as text, as JSON and as a page, and two of them beside each other.
 
 mod charts;
-mod compare;
 mod drivers;
 mod html;
 mod machine;
 mod result;
+mod result_diff;
 mod runs;
 mod table;
 
-pub(crate) use compare::{compare, noise};
 pub(crate) use drivers::drivers;
 pub(crate) use html::page;
 pub(crate) use machine::Machine;
 pub(crate) use result::{
     CaseResult, DIED, FORMAT, Measurement, PresetResult, Raw, Report, Run, SideInfo, median,
 };
+pub(crate) use result_diff::{diff, noise};
 pub(crate) use runs::{disk, grouped, idle, isolation, load, round_trips, sockets, start};
 pub(crate) use table::{figure, preset as preset_table, summary};
 

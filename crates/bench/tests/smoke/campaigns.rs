@@ -63,7 +63,7 @@ fn a_preset_leaves_a_table_a_result_and_a_page() {
     let page = fs::read_to_string(place.0.join("r.html")).expect("it was written");
     assert!(page.contains("<svg") && page.contains("pang-2"));
     // The same result beside itself has no differences.
-    let output = bench(&place.0, &["compare", "r.json", "r.json"]);
+    let output = bench(&place.0, &["diff", "r.json", "r.json"]);
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("same") && !said.contains("BETTER") && !said.contains("WORSE"), "{said}");
 }

@@ -132,7 +132,7 @@ fn a_broker_does_not_outlive_the_tool_that_started_it() {
         .spawn()
         .expect("it was built");
     wait_until("a broker is started", || !brokers_of(tool.id()).is_empty());
-    // Between the start of a broker and the word of it to the keeper is a moment, in which the tool
+    // Between the start of a broker and the word of it to the reaper is a moment, in which the tool
     // must not be killed. It connects after both.
     wait_until("the tool connects to it", || is_connected(tool.id()));
     let brokers = brokers_of(tool.id());

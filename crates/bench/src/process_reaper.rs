@@ -15,17 +15,17 @@ use std::process::{ChildStdin, Command, Stdio};
 use std::sync::Mutex;
 
 /// The command that is the other process.
-pub(crate) const COMMAND: &str = "keeper";
+pub(crate) const COMMAND: &str = "process-reaper";
 
 /// Our end of the pipe. Where there is none, as in tests of this library, brokers are stopped when
 /// they are dropped and not otherwise.
 static PIPE: Mutex<Option<ChildStdin>> = Mutex::new(None);
 
-/// Starts the keeper. Called by commands that start brokers, before they do.
+/// Starts the reaper. Called by commands that start brokers, before they do.
 pub(crate) fn start() -> io::Result<()> {
     // We are the program `angarium`, whose command `bench` has ours below it, or the benchmark alone.
     let mounted = env::args_os().nth(1).filter(|first| first == "bench");
-    let mut keeper = Command::new(env::current_exe()?)
+    let mut reaper = Command::new(env::current_exe()?)
         .args(mounted)
         .arg(COMMAND)
         .stdin(Stdio::piped())
@@ -34,7 +34,7 @@ pub(crate) fn start() -> io::Result<()> {
         // It outlives what is sent to our group.
         .process_group(0)
         .spawn()?;
-    *PIPE.lock().unwrap_or_else(|poison| poison.into_inner()) = keeper.stdin.take();
+    *PIPE.lock().unwrap_or_else(|poison| poison.into_inner()) = reaper.stdin.take();
     Ok(())
 }
 
@@ -60,7 +60,7 @@ fn say(what: char, pid: u32) {
 }
 
 /// What the other process does.
-pub(crate) fn keep() -> io::Result<()> {
+pub(crate) fn reap() -> io::Result<()> {
     for pid in left(io::stdin().lock())? {
         let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { continue };
         // What has ended already is what is wanted.

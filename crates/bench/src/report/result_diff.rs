@@ -10,7 +10,7 @@ use std::fmt::Write;
 const NOISE_MIN: f64 = 0.05;
 
 /// The text of the comparison, and both results as one for a page.
-pub(crate) fn compare(a: &Report, b: &Report) -> (String, Report) {
+pub(crate) fn diff(a: &Report, b: &Report) -> (String, Report) {
     let mut text = String::new();
     let mut line = |line: &str| writeln!(text, "{line}").expect("a String takes everything");
     let machines = a.machine.differences(&b.machine);

@@ -30,7 +30,7 @@ use table::Report;
 
 /// What to compare and with what.
 #[derive(Debug, Args)]
-pub(crate) struct VersusArguments {
+pub(crate) struct CompareArguments {
     /// The protocol, and with it the peer
     #[arg(value_enum, default_value = "amqp091")]
     protocol: With,
@@ -88,7 +88,7 @@ pub(crate) struct Effort {
     warm_up: Duration,
 }
 
-impl VersusArguments {
+impl CompareArguments {
     fn effort(&self) -> Effort {
         let seconds = Duration::from_secs;
         let (rounds, perftest, native, warm_up) = if self.quick {
@@ -123,7 +123,7 @@ impl VersusArguments {
 }
 
 /// Starts both brokers, runs all, prints the report. `true` if every target is met.
-pub(crate) fn run(arguments: &VersusArguments) -> Result<bool, String> {
+pub(crate) fn run(arguments: &CompareArguments) -> Result<bool, String> {
     let folder = Folder::create(&arguments.folder)?;
     let report = match arguments.protocol {
         With::Amqp091 => with_rabbitmq(arguments, folder.path())?,
@@ -143,7 +143,7 @@ pub(crate) fn run(arguments: &VersusArguments) -> Result<bool, String> {
     Ok(report.all_met())
 }
 
-fn with_rabbitmq(arguments: &VersusArguments, folder: &Path) -> Result<Report, String> {
+fn with_rabbitmq(arguments: &CompareArguments, folder: &Path) -> Result<Report, String> {
     let effort = arguments.effort();
     let mut report = Report::new(RABBITMQ);
     {
@@ -174,7 +174,7 @@ fn with_rabbitmq(arguments: &VersusArguments, folder: &Path) -> Result<Report, S
     Ok(report)
 }
 
-fn with_nats_server(arguments: &VersusArguments, folder: &Path) -> Result<Report, String> {
+fn with_nats_server(arguments: &CompareArguments, folder: &Path) -> Result<Report, String> {
     // Brokers inherit the limit, so it is raised before they start.
     idle::raise_descriptor_limit(nats::DESCRIPTORS);
     let mut sides = arguments.ours(Protocol::Nats, folder)?;
