@@ -8,8 +8,10 @@ use crate::interrupt;
 use crate::load::drivers::{self, DriversPlan, Step};
 use crate::load::idle::IdlePlan;
 use crate::load::isolation::IsolationPlan;
-use crate::load::{self, End, Plan, Unruly, Verdict, idle, isolation, round_trip, start};
-use crate::measure::{disk, process, raw};
+use crate::load::{
+    self, End, Misbehaving, Plan, Verdict, idle, isolation, round_trip, startup_time,
+};
+use crate::measure::{bare_sockets, disk, process};
 use crate::output;
 use crate::preset;
 use crate::process_reaper;
@@ -236,7 +238,7 @@ struct IsolationArguments {
     /// Octets of a body
     #[arg(short, long, default_value_t = 1_024)]
     size: usize,
-    /// Seconds measured, without the unruly and again with them
+    /// Seconds measured, without misbehaving clients and again with them
     #[arg(short, long, default_value_t = 10.0)]
     duration: f64,
     /// Seconds before that are not measured
@@ -270,14 +272,14 @@ impl IsolationArguments {
             ..Plan::new(self.broker.target.clone())
         }
         .in_pairs(self.pairs);
-        let unruly = Unruly {
+        let misbehaving = Misbehaving {
             stalled: self.stalled,
             slow: self.slow,
             flooding: self.flooding,
             unacking: self.unacking,
             backlog_bytes: self.backlog_bytes,
         };
-        let plan = IsolationPlan { healthy, unruly };
+        let plan = IsolationPlan { healthy, misbehaving };
         plan.check()?;
         Ok(plan)
     }
@@ -515,11 +517,12 @@ fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
         BenchCommand::Start(start) => {
             process_reaper::start().map_err(text)?;
             let patience = seconds(start.patience)?;
-            let time = start::measure(&start.command, &start.target, patience).map_err(text)?;
+            let time =
+                startup_time::measure(&start.command, &start.target, patience).map_err(text)?;
             print(json, &time, report::start)?;
         }
         BenchCommand::Raw(raw) => {
-            let speed = raw::measure(raw.size, seconds(raw.duration)?).map_err(text)?;
+            let speed = bare_sockets::measure(raw.size, seconds(raw.duration)?).map_err(text)?;
             print(json, &speed, report::sockets)?;
         }
         BenchCommand::Drivers(drivers) => return measure_drivers(drivers, json),

@@ -6,8 +6,8 @@ use crate::exchange::{self, ExchangePlan};
 use crate::interrupt;
 use crate::load::idle::IdlePlan;
 use crate::load::{
-    self, End, Outcome, Plan, Verdict, durability, first, idle, isolation, round_trip, spool,
-    stored,
+    self, End, Outcome, Plan, Verdict, backlog, durability, first_message, idle, isolation,
+    memory_per_message, round_trip,
 };
 use crate::measure::latency::Summary;
 use crate::measure::process::Cost;
@@ -72,7 +72,7 @@ fn measure(
             Ok(found.judged(trips.verdict))
         }
         Work::FirstMessage { target, size_bytes, rate, attempts } => {
-            let first = first::measure(target, *size_bytes, *rate, *attempts)?;
+            let first = first_message::measure(target, *size_bytes, *rate, *attempts)?;
             let mut found = Found::new(format!("{attempts} subscribers, one by one"));
             if let Some(times) = first.times {
                 found.set("connect_ms", times.p50_us / 1e3);
@@ -237,7 +237,7 @@ fn measured(plan: &Plan, outcome: &Outcome) -> Measurement {
     measurement.verdict.clone_from(&outcome.verdict);
     measurement.unjudged.clone_from(&outcome.unjudged);
     measurement.persistent = plan.persistent;
-    measurement.limit = Some(outcome.limit);
+    measurement.bottleneck = Some(outcome.bottleneck);
     measurement.schedule.clone_from(&outcome.schedule);
     let waits = plan.window > 0 || plan.ahead > 0 || plan.commit_publishes > 0;
     measurement.closed_loop = plan.rate == 0 && waits;
@@ -274,7 +274,7 @@ fn travel_group(plan: &Plan, groups: usize) -> u64 {
 }
 
 fn spooled(plan: &Plan, side: &mut Side) -> Result<Measurement, Stop> {
-    let outcome = spool::measure(plan, side.pid())?;
+    let outcome = backlog::measure(plan, side.pid())?;
     let mut found = Found::new(format!("{}, first in, then out", plan.describe()));
     found
         .cost(outcome.broker_in.as_ref())
@@ -327,7 +327,7 @@ fn stored_memory(
         let why = format!("{} stores nothing for nobody here", target.protocol().name());
         return Err(Stop::Refused(why));
     }
-    let stored = stored::measure(target, process(side)?, messages, size_bytes, drain)?;
+    let stored = memory_per_message::measure(target, process(side)?, messages, size_bytes, drain)?;
     let mut found = Found::new(format!("{messages} messages of {size_bytes} B in one queue"));
     found.set("bytes_each", stored.bytes_each).set("broker_mib", stored.after_kib as f64 / 1024.0);
     Ok(Measurement { verdict: stored.verdict, ..found.0 })
@@ -369,7 +369,7 @@ fn stock_exchange(work: &Work, side: &mut Side) -> Result<Measurement, Stop> {
 }
 
 fn isolated(found: &isolation::Isolation) -> Measurement {
-    let mut measurement = Found::new(format!("{}, beside unruly clients", found.beside.plan));
+    let mut measurement = Found::new(format!("{}, beside misbehaving clients", found.beside.plan));
     measurement
         .latency(found.beside.latency.as_ref())
         .cost(found.beside.broker.as_ref())
@@ -388,7 +388,7 @@ fn isolated(found: &isolation::Isolation) -> Measurement {
     Measurement {
         verdict: found.verdicts().cloned().reduce(|all, verdict| all.with(&verdict)),
         schedule: found.beside.schedule.clone(),
-        limit: Some(found.beside.limit),
+        bottleneck: Some(found.beside.bottleneck),
         ..measurement.0
     }
 }

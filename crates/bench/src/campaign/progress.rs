@@ -1,6 +1,6 @@
 //! What is said while a campaign runs: one line that changes on a terminal, plain lines elsewhere.
 
-use crate::load::live;
+use crate::load::live_rates;
 use crate::report::grouped;
 use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -112,7 +112,7 @@ impl State {
     /// The line of what runs, in place of the one before.
     fn line(&self) -> String {
         let Some((what, since)) = &self.current else { return String::new() };
-        let now = doing(since.elapsed(), live::rates());
+        let now = doing(since.elapsed(), live_rates::current());
         let columns = rustix::termios::tcgetwinsize(std::io::stderr())
             .map_or(COLUMNS, |size| usize::from(size.ws_col));
         // A line that is broken in two cannot be replaced.

@@ -5,8 +5,8 @@ use super::progress::Progress;
 use super::side::Side;
 use crate::interrupt;
 use crate::load::{self, End};
-use crate::measure::raw::SocketSpeed;
-use crate::measure::{disk, raw};
+use crate::measure::bare_sockets::SocketSpeed;
+use crate::measure::{bare_sockets, disk};
 use crate::peer::Programs;
 use crate::preset::{Baseline, Broker, Case, Parameters, Preset};
 use crate::report::{CaseResult, DIED, Measurement, PresetResult, Raw, Report, Run, figure};
@@ -85,14 +85,14 @@ impl Campaign<'_> {
         let mut sizes = BTreeSet::new();
         for task in self.tasks.iter().filter(|task| wanted(task.preset.baseline)) {
             let cases = cases_of_any(task).into_iter().map(|case| case.size_bytes);
-            sizes.extend(cases.filter(|size| *size <= raw::SIZE_BYTES_MAX));
+            sizes.extend(cases.filter(|size| *size <= bare_sockets::SIZE_BYTES_MAX));
         }
         for size in sizes {
             if interrupt::requested() {
                 return;
             }
             // The better of two: it is a limit, and others may run beside one of them.
-            let looks = [(); 2].map(|()| raw::measure(size, LIMIT_SPAN / 2));
+            let looks = [(); 2].map(|()| bare_sockets::measure(size, LIMIT_SPAN / 2));
             let faster = |a: &SocketSpeed, b: &SocketSpeed| a.bytes_per_s.total_cmp(&b.bytes_per_s);
             let looks: Result<Vec<SocketSpeed>, _> = looks.into_iter().collect();
             match looks.map(|looks| looks.into_iter().max_by(faster).unwrap_or_default()) {

@@ -6,22 +6,22 @@
 
 pub mod amqp091;
 mod error;
-mod incoming;
+mod fake_broker;
 mod link;
 pub mod mqtt;
 pub mod nats;
+mod receive_buffer;
 mod receiver;
 pub mod resp;
-mod stand_in;
 pub mod stomp;
 mod target;
 mod vhost_uri;
 
 pub use error::Error;
-pub use incoming::Incoming;
+pub use fake_broker::FakeBroker;
 pub use link::{Acks, Encoded, Link, Route, Session, Source};
+pub use receive_buffer::ReceiveBuffer;
 pub use receiver::{Confirm, Head, Receiver};
-pub use stand_in::StandIn;
 pub use target::{Protocol, Target};
 pub use vhost_uri::VhostUri;
 

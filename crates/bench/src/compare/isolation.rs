@@ -1,10 +1,10 @@
-//! Healthy clients beside unruly ones, on each side in turn, against the targets.
+//! Healthy clients beside misbehaving ones, on each side in turn, against the targets.
 
 use super::Effort;
 use super::side::{OURS, Side, text};
 use super::table::{Check, Section, median, spread};
 use crate::load::isolation::{self, Isolation, IsolationPlan};
-use crate::load::{End, Plan, Unruly};
+use crate::load::{End, Misbehaving, Plan};
 use std::time::Duration;
 
 /// Healthy pairs, their messages per second in all, and the octets of a body.
@@ -20,7 +20,11 @@ const RATE_PART_MIN: f64 = 0.95;
 const P99_TIMES_MAX: f64 = 1.5;
 
 /// Runs it on all sides as often as the effort says, and a few times at least.
-pub(crate) fn compare(sides: &[Side], effort: Effort, unruly: Unruly) -> Result<Section, String> {
+pub(crate) fn compare(
+    sides: &[Side],
+    effort: Effort,
+    misbehaving: Misbehaving,
+) -> Result<Section, String> {
     let mut found: Vec<Vec<Isolation>> = sides.iter().map(|_| Vec::new()).collect();
     for _ in 0..effort.rounds.max(ROUNDS_MIN) {
         for (side, found) in sides.iter().zip(&mut found) {
@@ -35,7 +39,7 @@ pub(crate) fn compare(sides: &[Side], effort: Effort, unruly: Unruly) -> Result<
                 latency: true,
                 ..Plan::new(side.uri.clone())
             };
-            let plan = IsolationPlan { healthy, unruly };
+            let plan = IsolationPlan { healthy, misbehaving };
             plan.check()?;
             let once = isolation::measure(&plan, Some(side.pid()))
                 .map_err(|error| format!("isolation on {}: {error}", side.name))?;
@@ -52,7 +56,7 @@ pub(crate) fn compare(sides: &[Side], effort: Effort, unruly: Unruly) -> Result<
             found.push(once);
         }
     }
-    let mut section = Section::new(&name(&unruly));
+    let mut section = Section::new(&name(&misbehaving));
     for (side, found) in sides.iter().zip(&found) {
         describe(&mut section, side, found);
     }
@@ -63,14 +67,16 @@ fn shown(times: Option<f64>) -> String {
     times.map_or("?".to_owned(), |times| format!("{times:.2}"))
 }
 
-fn name(unruly: &Unruly) -> String {
-    let mut beside =
-        format!("{} stalled, {} slow, {} flooding", unruly.stalled, unruly.slow, unruly.flooding);
-    if unruly.unacking > 0 {
-        beside += &format!(", {} that never acks", unruly.unacking);
+fn name(misbehaving: &Misbehaving) -> String {
+    let mut beside = format!(
+        "{} stalled, {} slow, {} flooding",
+        misbehaving.stalled, misbehaving.slow, misbehaving.flooding
+    );
+    if misbehaving.unacking > 0 {
+        beside += &format!(", {} that never acks", misbehaving.unacking);
     }
-    if unruly.backlog_bytes > 0 {
-        let megabytes = unruly.backlog_bytes as f64 / 1e6;
+    if misbehaving.backlog_bytes > 0 {
+        let megabytes = misbehaving.backlog_bytes as f64 / 1e6;
         beside += &format!(", 1 that drains {megabytes:.0} MB");
     }
     format!("isolation: {PAIRS} healthy pairs at {RATE} msgs/s of 1 KiB beside {beside}")
@@ -87,7 +93,7 @@ fn describe(section: &mut Section, side: &Side, found: &[Isolation]) {
     section.value(name, "beside", format!("{beside} us"));
     // What the machine does to the healthy whatever the broker does.
     let control = spread(found.iter().map(|it| p99(&it.control)), 0);
-    section.value(name, "beside the same on a sink", format!("{control} us"));
+    section.value(name, "beside a null broker", format!("{control} us"));
     let times: Vec<f64> = found.iter().filter_map(|it| it.p99_times_control).collect();
     if !times.is_empty() {
         section.value(name, "times that", spread(times.into_iter(), 2));
@@ -97,7 +103,7 @@ fn describe(section: &mut Section, side: &Side, found: &[Isolation]) {
     let flood = spread(found.iter().map(|it| it.flooded_bytes_per_s / 1e6), 0);
     section.value(name, "flood taken", format!("{flood} MB/s"));
     let cut_off = spread(found.iter().map(|it| it.cut_off as f64), 0);
-    section.value(name, "unruly cut off", cut_off);
+    section.value(name, "misbehaving cut off", cut_off);
     // Those in which the machine stood still.
     section.value(
         name,

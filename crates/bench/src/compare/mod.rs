@@ -15,7 +15,7 @@ mod side;
 mod table;
 
 use crate::client::Protocol;
-use crate::load::{Unruly, idle};
+use crate::load::{Misbehaving, idle};
 use crate::output;
 use clap::{Args, ValueEnum};
 pub(crate) use isolation::octets;
@@ -100,9 +100,9 @@ impl CompareArguments {
     }
 
     /// Who is beside the healthy pairs where there are queues.
-    fn unruly_on_queues(&self) -> Unruly {
+    fn misbehaving_on_queues(&self) -> Misbehaving {
         let backlog_default = if self.quick { 100_000_000 } else { 1_000_000_000 };
-        Unruly {
+        Misbehaving {
             stalled: 1,
             slow: 10,
             flooding: 1,
@@ -164,7 +164,7 @@ fn with_rabbitmq(arguments: &CompareArguments, folder: &Path) -> Result<Report, 
         }
         native.loads(&mut report, &|name| arguments.wants(name))?;
         if arguments.wants("isolation") {
-            report.add(isolation::compare(&sides, effort, arguments.unruly_on_queues())?);
+            report.add(isolation::compare(&sides, effort, arguments.misbehaving_on_queues())?);
         }
     }
     if arguments.wants("start") {

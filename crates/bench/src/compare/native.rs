@@ -6,8 +6,8 @@ use super::side::{OURS, Side, our_command, text};
 use super::table::{Check, Report, Section, median, spread};
 use crate::client::Protocol;
 use crate::load::idle::IdlePlan;
-use crate::load::{self, End, Outcome, Plan, idle, start};
-use crate::measure::raw;
+use crate::load::{self, End, Outcome, Plan, idle, startup_time};
+use crate::measure::bare_sockets;
 use crate::peer::RabbitMq;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -105,7 +105,7 @@ impl Native<'_> {
             report.add(self.load(load)?);
         }
         if wanted("raw") {
-            let speed = raw::measure(100, Duration::from_secs(2)).map_err(text)?;
+            let speed = bare_sockets::measure(100, Duration::from_secs(2)).map_err(text)?;
             let rate = format!("{:.1} M msgs/s", speed.messages_per_s / 1e6);
             let trip = speed.round_trip.map_or(0.0, |trip| trip.p50_us);
             let mut section = Section::new("bare TCP through a relay, 100 B");
@@ -181,7 +181,8 @@ pub(crate) fn starts(
         for attempt in 0..effort.rounds.max(2) * 2 + 1 {
             let data = folder.join(format!("start-{attempt}"));
             let (command, uri) = our_command(program, Protocol::Amqp091, &data)?;
-            let time = start::measure(&command, &uri, Duration::from_secs(20)).map_err(text)?;
+            let time =
+                startup_time::measure(&command, &uri, Duration::from_secs(20)).map_err(text)?;
             times.push(time.first_message_ms);
         }
         section.value(OURS, "first message", format!("{} ms", spread(times.iter().copied(), 1)));
@@ -192,7 +193,7 @@ pub(crate) fn starts(
         std::fs::create_dir_all(&folder).map_err(text)?;
         let began = Instant::now();
         let broker = RabbitMq::start(&folder).map_err(text)?;
-        start::deliver_first(broker.uri()).map_err(text)?;
+        startup_time::deliver_first(broker.uri()).map_err(text)?;
         let elapsed_ms = began.elapsed().as_secs_f64() * 1e3;
         section.value(super::side::RABBITMQ, "first message", format!("{elapsed_ms:.0} ms"));
     }

@@ -8,8 +8,8 @@ use super::side::{OURS, Side, text};
 use super::table::{Check, Report, Section, median, spread};
 use super::{Effort, isolation};
 use crate::load::idle::{self, IdlePlan};
-use crate::load::{self, DRAIN, End, Outcome, Plan, Unruly, bare_wave, round_trip};
-use crate::measure::raw;
+use crate::load::{self, DRAIN, End, Misbehaving, Outcome, Plan, bare_fanout, round_trip};
+use crate::measure::bare_sockets;
 use crate::report::grouped;
 use std::path::Path;
 use std::time::Duration;
@@ -36,7 +36,8 @@ const NOT_COUNTABLE: &str = "not countable here: see cargo xtask test --only ins
 const SPREAD: u64 = 100_000;
 
 /// Who is beside the healthy pairs.
-const UNRULY: Unruly = Unruly { stalled: 1, slow: 10, flooding: 1, unacking: 0, backlog_bytes: 0 };
+const MISBEHAVING: Misbehaving =
+    Misbehaving { stalled: 1, slow: 10, flooding: 1, unacking: 0, backlog_bytes: 0 };
 
 /// The longest round trip, beside the peer's and beside the bare relay's.
 const PEER_TRIP_MAX: f64 = 0.85;
@@ -148,7 +149,7 @@ impl Nats<'_> {
             report.add(self.round_trips()?);
         }
         if wanted("isolation") {
-            report.add(isolation::compare(self.sides, self.effort, UNRULY)?);
+            report.add(isolation::compare(self.sides, self.effort, MISBEHAVING)?);
         }
         if wanted("match") {
             report.add(self.matching(0)?);
@@ -275,7 +276,7 @@ impl Nats<'_> {
         let span = self.effort.native / 2;
         let (mut relay, mut clean) = (Vec::new(), true);
         let found = self.rounds(|side| {
-            let bare = raw::round_trip(100, span / 2).map_err(text)?.unwrap_or_default();
+            let bare = bare_sockets::round_trip(100, span / 2).map_err(text)?.unwrap_or_default();
             relay.push(bare.p50_us);
             let trips = round_trip::measure(&side.uri, Some(side.pid()), 100, span, DRAIN);
             let trips = trips.map_err(|error| format!("round trips on {}: {error}", side.name))?;
@@ -311,7 +312,7 @@ impl Nats<'_> {
         let mut section =
             Section::new("10,000 idle subscribers of one subject, then one message to all");
         let settle = Duration::from_secs(2);
-        let bare = bare_wave::measure(IDLE_CONNECTIONS, WAVES).map_err(text)?;
+        let bare = bare_fanout::measure(IDLE_CONNECTIONS, WAVES).map_err(text)?;
         let bare_ms = median(bare.iter().copied());
         let bare = format!("{} ms", spread(bare.into_iter(), 1));
         eprintln!("idle: bare sockets: one message to all {bare}");

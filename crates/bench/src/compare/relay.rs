@@ -4,7 +4,7 @@
 use super::side::text;
 use super::table::{Section, spread};
 use crate::load::{self, Plan};
-use crate::measure::raw::{self, Relayed};
+use crate::measure::bare_sockets::{self, Relayed};
 use std::time::Duration;
 
 /// The relays beside the rounds of one load.
@@ -41,8 +41,8 @@ impl Relay {
             return Ok(());
         }
         let wire_bytes = load::delivered_bytes(plan);
-        let bare = raw::relayed(span).map_err(text)?;
-        let relabelled = raw::relabelled(wire_bytes, span).map_err(text)?;
+        let bare = bare_sockets::relayed(span).map_err(text)?;
+        let relabelled = bare_sockets::relabelled(wire_bytes, span).map_err(text)?;
         let round = Round { wire_bytes, bare, relabelled };
         for (which, relayed) in round.each() {
             eprintln!(

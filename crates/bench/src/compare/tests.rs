@@ -9,7 +9,7 @@ use super::scenario;
 use super::side::{OURS, RABBITMQ};
 use super::table::{Check, Report, Section, median, perftest_row, spread};
 use crate::load::Plan;
-use crate::measure::raw::Relayed;
+use crate::measure::bare_sockets::Relayed;
 use std::time::Duration;
 
 #[test]

@@ -1,7 +1,7 @@
 //! A stock exchange of three programs over a broker: a gateway that sends random orders, an engine
 //! that matches them by exact price, and a reporter of statistics; as OSU built it on Qpid.
 
-mod book;
+mod order_book;
 mod run;
 mod wire;
 

@@ -1,6 +1,6 @@
 //! The three programs as threads with connections of their own, and what is seen of them.
 
-use super::book::{Book, PRICE_MIN, PRICES};
+use super::order_book::{Book, PRICE_MIN, PRICES};
 use super::wire::{MESSAGE_BYTES, Message};
 use crate::client::{Error, Head, Link, Receiver, Route, Source, Target};
 use crate::interrupt;

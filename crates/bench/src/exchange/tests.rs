@@ -1,6 +1,6 @@
 //! Messages, and what orders lead to.
 
-use super::book::{Book, PRICE_MIN, PRICES, Taken};
+use super::order_book::{Book, PRICE_MIN, PRICES, Taken};
 use super::wire::Message;
 
 #[test]

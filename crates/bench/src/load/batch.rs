@@ -3,7 +3,7 @@
 use super::message::{self, Seal};
 use super::plan::Plan;
 use super::topology::{FIRST_DIGITS, Topology};
-use crate::client::{Encoded, StandIn};
+use crate::client::{Encoded, FakeBroker};
 
 /// Octets of a batch, which is what one write hands to the socket, at least, and of all producers' together
 /// where they are few: the more a write takes the less it costs, while a processor's cache holds them all.
@@ -44,9 +44,9 @@ impl Digits {
 
 /// Octets on the wire of a delivered message of `plan`, where a broker adds nothing to it.
 pub(crate) fn delivered_bytes(plan: &Plan) -> usize {
-    let (stand_in, topology) = (StandIn::of(&plan.target), Topology::of(plan));
+    let (fake_broker, topology) = (FakeBroker::of(&plan.target), Topology::of(plan));
     let source = topology.source(plan, 0);
-    Batch::new(plan, 0, |body, out| stand_in.deliver(source.name, body, out)).message().len()
+    Batch::new(plan, 0, |body, out| fake_broker.deliver(source.name, body, out)).message().len()
 }
 
 impl Batch {

@@ -3,9 +3,9 @@
 //! flushed for each.
 
 use super::control::Control;
+use super::drain::drain_queues;
 use super::message::{self, Message};
 use super::plan::Plan;
-use super::take_out::take_out;
 use super::tally::{Checked, Tally, Verdict};
 use super::topology::Topology;
 use crate::client::{Confirm, Error, Link, Receiver, Route};
@@ -30,11 +30,11 @@ const FLUSHED_MIN: f64 = 0.9;
 const SILENCE: Duration = Duration::from_millis(500);
 
 /// A broker that can be killed and started again on the same data and port.
-pub trait Mortal {
+pub trait RestartableBroker {
     /// Ends its process at once, by SIGKILL.
     fn kill(&mut self) -> Result<(), Error>;
     /// Starts it again and waits until it answers.
-    fn revive(&mut self) -> Result<(), Error>;
+    fn restart(&mut self) -> Result<(), Error>;
     /// Where it keeps its data.
     fn folder(&self) -> &Path;
 }
@@ -80,7 +80,7 @@ impl Durability {
 pub fn measure(
     plan: &Plan,
     kill_after: Duration,
-    broker: &mut dyn Mortal,
+    broker: &mut dyn RestartableBroker,
 ) -> Result<Durability, Error> {
     let topology = Topology::of(plan);
     let mut link = Link::open(&plan.target)?;
@@ -92,7 +92,7 @@ pub fn measure(
     let before = publish_until_killed(plan, &topology, kill_after, broker)?;
     drop(link);
     let start = Instant::now();
-    broker.revive()?;
+    broker.restart()?;
     let restart_ms = start.elapsed().as_secs_f64() * 1e3;
     let confirmed = before.iter().flatten().filter(|yes| **yes).count() as u64;
     let (mut after, mut kept) = (Verdict::default(), 0);
@@ -193,7 +193,7 @@ fn publish_until_killed(
     plan: &Plan,
     topology: &Topology,
     kill_after: Duration,
-    broker: &mut dyn Mortal,
+    broker: &mut dyn RestartableBroker,
 ) -> Result<Vec<Vec<bool>>, Error> {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -222,7 +222,7 @@ fn publish_until_killed(
 /// plan's drain time. Returns what each queue had.
 fn drain(plan: &Plan, topology: &Topology, expected: u64) -> Result<Vec<Tally>, Error> {
     let control = Control::new(plan.producers, plan.consumers, 0, 1);
-    let consumed = take_out(plan, topology, &control, expected, SILENCE)?;
+    let consumed = drain_queues(plan, topology, &control, expected, SILENCE)?;
     Ok(consumed.into_iter().map(|it| it.tally).collect())
 }
 

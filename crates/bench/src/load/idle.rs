@@ -1,11 +1,11 @@
 //! What an idle connection costs the broker: many of them, each with a subscription, and
 //! one message to all of them.
 
+use super::fanout_latency::{self, FanoutReceivers};
 use super::message::Message;
 use super::plan::DRAIN;
 use super::tally::Verdict;
 use super::topology;
-use super::wave::{self, Shore};
 use crate::client::{Error, Link, Protocol, Route, Source, Target};
 use crate::measure::process::Usage;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -173,7 +173,7 @@ impl Names {
     fn messages(&self, link: &mut Link, plan: &IdlePlan) -> Result<Messages, Error> {
         link.declare_fan_out(&self.exchange, &self.sources)?;
         let route = Route { exchange: &self.exchange, key: &self.key, persistent: false };
-        let message = Message::new(link, &route, &wave::body(), 0);
+        let message = Message::new(link, &route, &fanout_latency::body(), 0);
         Ok(Messages { message, drain: plan.drain })
     }
 }
@@ -192,10 +192,10 @@ impl Messages {
         sockets: &[TcpStream],
         count: usize,
     ) -> Result<(Vec<f64>, Verdict), Error> {
-        let mut shore = Shore::new(sockets)?;
+        let mut receivers = FanoutReceivers::new(sockets)?;
         let publish = |wave| Ok(link.write(self.message.stamped(wave))?);
-        let waves_ms = shore.waves(count, publish, self.drain)?;
-        Ok((waves_ms, shore.verdict()?))
+        let waves_ms = receivers.waves(count, publish, self.drain)?;
+        Ok((waves_ms, receivers.verdict()?))
     }
 }
 

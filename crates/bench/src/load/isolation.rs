@@ -1,13 +1,13 @@
-//! Healthy clients alone, then beside unruly ones, then alone again: what of their rate and their latency is
-//! left. And beside the same load on a sink of our own: what of that the machine has taken.
+//! Isolation: what is left of the rate and latency of healthy clients beside misbehaving ones, against
+//! runs alone before and after, and against a control run where the misbehaving load a null broker.
 
+use super::misbehaving_clients::{Deeds, Misbehaving, Scene};
+use super::null_broker::{self, Paces};
 use super::outcome::Outcome;
 use super::plan::Plan;
 use super::run::{run, run_in};
-use super::sink::{self, Paces};
 use super::tally::Verdict;
 use super::topology::Topology;
-use super::unruly::{Deeds, Scene, Unruly};
 use crate::client::{Error, Link, Protocol};
 use crate::interrupt;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ pub struct IsolationPlan {
     /// The healthy ones: as many queues as producers and consumers, paced, with latencies.
     pub healthy: Plan,
     /// The others.
-    pub unruly: Unruly,
+    pub misbehaving: Misbehaving,
 }
 
 /// What it came to.
@@ -52,7 +52,7 @@ pub struct Isolation {
     pub flooded_bytes_per_s: f64,
     /// Octets per second that flooded the sink.
     pub control_flooded_bytes_per_s: f64,
-    /// Connections of unruly clients that the broker ended.
+    /// Connections of misbehaving clients that the broker ended.
     pub cut_off: u64,
     /// Runs that were done again because the machine had stood still in them.
     #[serde(default)]
@@ -70,7 +70,7 @@ impl IsolationPlan {
         if !self.healthy.latency || self.healthy.rate == 0 {
             return Err("isolation is seen by latencies at a rate".to_owned());
         }
-        let queues_only = self.unruly.unacking > 0 || self.unruly.backlog_bytes > 0;
+        let queues_only = self.misbehaving.unacking > 0 || self.misbehaving.backlog_bytes > 0;
         if self.healthy.target.protocol() != Protocol::Amqp091 && queues_only {
             return Err("only AMQP has acknowledgements and a backlog here".to_owned());
         }
@@ -79,7 +79,7 @@ impl IsolationPlan {
 }
 
 /// Runs the healthy ones alone, then beside the others, who are there before they begin, alone again, and
-/// beside the same on a sink.
+/// beside a null broker.
 pub fn measure(plan: &IsolationPlan, broker_pid: Option<u32>) -> Result<Isolation, Error> {
     let healthy = &plan.healthy;
     let mut repeated = 0;
@@ -89,10 +89,10 @@ pub fn measure(plan: &IsolationPlan, broker_pid: Option<u32>) -> Result<Isolatio
     let scene = Scene::new(healthy, topology.names());
     let mut link = Link::open(&healthy.target)?;
     let (beside, (deeds, span_s)) = calm(&mut repeated, || {
-        scene.set(&mut link, healthy, &plan.unruly)?;
+        scene.set(&mut link, healthy, &plan.misbehaving)?;
         let deeds = Deeds::default();
         let (beside, span_s) = beside(healthy, &topology, broker_pid, &deeds, |scope| {
-            scene.release(scope, &plan.unruly, &deeds)
+            scene.release(scope, &plan.misbehaving, &deeds)
         })?;
         scene.strike(&mut link)?;
         Ok((beside, (deeds, span_s)))
@@ -111,7 +111,7 @@ pub fn measure(plan: &IsolationPlan, broker_pid: Option<u32>) -> Result<Isolatio
     let (control, (on_sink, control_s)) = calm(&mut repeated, || {
         let on_sink = Deeds::default();
         let (control, span_s) = self::beside(healthy, &topology, broker_pid, &on_sink, |scope| {
-            Ok(sink::release(scope, &plan.unruly, paces, &on_sink)?)
+            Ok(null_broker::release(scope, &plan.misbehaving, paces, &on_sink)?)
         })?;
         Ok((control, (on_sink, span_s)))
     })?;
@@ -123,7 +123,7 @@ pub fn measure(plan: &IsolationPlan, broker_pid: Option<u32>) -> Result<Isolatio
         control_flooded_bytes_per_s: per_s(&on_sink.flooded_bytes, control_s),
         cut_off: deeds.cut_off.load(Ordering::Relaxed),
         repeated,
-        backlog: plan.unruly.backlog_bytes / healthy.size_bytes.max(1) as u64,
+        backlog: plan.misbehaving.backlog_bytes / healthy.size_bytes.max(1) as u64,
         drained: deeds.drained.load(Ordering::Relaxed),
         alone,
         beside,

@@ -1,51 +1,51 @@
 //! Runs a workload against a broker and says what happened. Knows protocols only through
 //! their links.
 
-pub(crate) mod bare_wave;
+mod aggregate;
+pub mod backlog;
+pub(crate) mod bare_fanout;
 mod batch;
-mod conclude;
+mod bit_runs;
+mod bottleneck;
 mod consumer;
 mod control;
+mod drain;
 pub mod drivers;
 pub mod durability;
-pub mod first;
+mod fanout_latency;
+pub mod first_message;
 pub mod idle;
 pub mod isolation;
 mod judge;
-mod limit;
-pub(crate) mod live;
+pub(crate) mod live_rates;
+pub mod memory_per_message;
 mod message;
+mod misbehaving_clients;
+mod null_broker;
 mod outcome;
 mod pace;
 mod plan;
 mod producer;
+mod progress_timeout;
 pub mod round_trip;
 mod run;
-mod runs;
-mod silence;
-mod sink;
-mod span;
-pub mod spool;
+mod sampler;
 mod stamp;
-pub mod start;
-pub mod stored;
-mod take_out;
+pub mod startup_time;
 mod tally;
 mod topology;
-mod unruly;
-mod wave;
 mod window;
 pub mod worker;
 
 pub(crate) use batch::delivered_bytes;
-pub use limit::{Limit, Loads};
+pub use bottleneck::{Bottleneck, Loads};
+pub use misbehaving_clients::Misbehaving;
 pub use outcome::{Outcome, Rates, Schedule, Second, Times, ToolCost};
 pub(crate) use pace::Pace;
 pub use plan::{DRAIN, End, Plan};
 pub use run::{run, run_by};
 pub use tally::{Checked, Tally, Verdict};
 pub(crate) use topology::Names;
-pub use unruly::Unruly;
 
 #[cfg(test)]
 mod tests;

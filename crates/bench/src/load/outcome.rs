@@ -1,6 +1,6 @@
 //! What a run came to, as a value that reports are made of.
 
-use super::limit::{Limit, Loads};
+use super::bottleneck::{Bottleneck, Loads};
 use super::tally::Verdict;
 use crate::measure::latency::Summary;
 use crate::measure::process::Cost;
@@ -125,7 +125,7 @@ pub struct Outcome {
     #[serde(default)]
     pub stalls: Option<Stalls>,
     /// What held the run back.
-    pub limit: Limit,
+    pub bottleneck: Bottleneck,
     /// How busy everybody was.
     pub loads: Loads,
     /// Mean travel times of the first consumer, group after group, if asked for.

@@ -1,14 +1,14 @@
 //! One run from the topology to the verdict: starts the threads, measures the span, drains, counts.
 
-use super::conclude::conclude;
+use super::aggregate::aggregate;
 use super::consumer::start_consumers;
 use super::control::Control;
+use super::drain::{forgotten, read_back};
 use super::outcome::Outcome;
 use super::plan::{End, Plan};
 use super::producer::{Produced, Producer};
-use super::silence;
-use super::span::{SAMPLE, Sampler, Span};
-use super::take_out::{forgotten, read_back};
+use super::progress_timeout;
+use super::sampler::{SAMPLE, Sampler, Span};
 use super::topology::Topology;
 use super::worker;
 use crate::client::{Error, Link};
@@ -98,7 +98,7 @@ fn drive<'scope>(
     control.stop_consuming.store(true, Ordering::Relaxed);
     let consumed = join(consumers);
     let (produced, consumed) = (produced?, consumed?);
-    let mut outcome = conclude(plan, control, &span, &produced, &consumed);
+    let mut outcome = aggregate(plan, control, &span, &produced, &consumed);
     judge_left(plan, topology, &produced, &mut outcome)?;
     Ok(outcome)
 }
@@ -171,7 +171,7 @@ fn measure_count(
         let settled = plan.window == 0 && plan.commit_publishes == 0 || ended();
         control.published() >= total && settled && undelivered(plan, control) == 0
     };
-    silence::wait(plan, control, &|| done() || failed(), &mut || sampler.look());
+    progress_timeout::wait(plan, control, &|| done() || failed(), &mut || sampler.look());
     sampler.finish()
 }
 
@@ -186,5 +186,5 @@ pub(super) fn undelivered(plan: &Plan, control: &Control) -> u64 {
 /// Waits for the last deliveries.
 fn drain(plan: &Plan, control: &Control, failed: &impl Fn() -> bool) {
     let done = || undelivered(plan, control) == 0 || failed();
-    silence::wait(plan, control, &done, &mut || {});
+    progress_timeout::wait(plan, control, &done, &mut || {});
 }

@@ -1,6 +1,6 @@
 //! Which messages a consumer saw, and the verdict over all consumers. Knows nothing about sockets.
 
-use super::runs;
+use super::bit_runs;
 use super::stamp::{IDENTITY_BYTES, Stamp};
 use serde::{Deserialize, Serialize};
 
@@ -12,10 +12,10 @@ pub(super) const GAP_MAX: u64 = 1 << 26;
 /// What one consumer saw of one producer: one bit per message.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(super) struct Seen {
-    #[serde(with = "runs")]
+    #[serde(with = "bit_runs")]
     bits: Vec<u64>,
     /// First deliveries that were marked as redelivered: another consumer may have had them before.
-    #[serde(with = "runs")]
+    #[serde(with = "bit_runs")]
     marked: Vec<u64>,
     next: u64,
     duplicated: u64,

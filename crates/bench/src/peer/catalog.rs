@@ -9,7 +9,7 @@ use super::nats;
 use super::rabbitmq::RabbitMq;
 use super::redis;
 use crate::client::{Error, Protocol, Target};
-use crate::load::durability::Mortal;
+use crate::load::durability::RestartableBroker;
 use crate::measure::process;
 use serde::{Deserialize, Serialize};
 use std::env;
@@ -360,7 +360,7 @@ impl Peer {
     }
 }
 
-impl Mortal for Peer {
+impl RestartableBroker for Peer {
     fn kill(&mut self) -> Result<(), Error> {
         match &mut self.process {
             Process::Program(broker) => Ok(broker.kill()?),
@@ -368,10 +368,10 @@ impl Mortal for Peer {
         }
     }
 
-    fn revive(&mut self) -> Result<(), Error> {
+    fn restart(&mut self) -> Result<(), Error> {
         match &mut self.process {
-            Process::Program(broker) => broker.revive(),
-            Process::RabbitMq(broker) => broker.revive(),
+            Process::Program(broker) => broker.restart(),
+            Process::RabbitMq(broker) => broker.restart(),
         }
     }
 

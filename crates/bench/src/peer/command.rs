@@ -2,7 +2,7 @@
 //! stopped by SIGTERM.
 
 use crate::client::{Error, Link, Target};
-use crate::load::start;
+use crate::load::startup_time;
 use crate::process_reaper;
 use std::fs::File;
 use std::io;
@@ -71,7 +71,7 @@ impl CommandBroker {
     }
 
     /// Starts it again and waits until it answers.
-    pub fn revive(&mut self) -> Result<(), Error> {
+    pub fn restart(&mut self) -> Result<(), Error> {
         self.child = spawn(&self.command, Stdio::null())?;
         self.wait()
     }
@@ -95,7 +95,7 @@ fn spawn(command: &[String], log: Stdio) -> io::Result<Child> {
 
 impl Drop for CommandBroker {
     fn drop(&mut self) {
-        match start::stop(&mut self.child) {
+        match startup_time::stop(&mut self.child) {
             Ok(()) => process_reaper::ended(self.child.id()),
             Err(error) => eprintln!("process {} could not be stopped: {error}", self.child.id()),
         }

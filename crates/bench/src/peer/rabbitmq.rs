@@ -92,7 +92,7 @@ impl RabbitMq {
     }
 
     /// Starts it again where it was, and waits until it answers.
-    pub fn revive(&mut self) -> Result<(), Error> {
+    pub fn restart(&mut self) -> Result<(), Error> {
         self.script = spawn(&self.folder, &self.ports)?;
         (self.pid, self.name_server_pid) = wait(&mut self.script, &self.ports)?;
         Ok(())

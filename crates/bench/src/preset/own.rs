@@ -5,7 +5,7 @@ use super::work::{Case, timed};
 use super::{Baseline, Broker, PLAIN, Parameters, Plot, Preset, Work};
 use crate::client::Protocol;
 use crate::load::isolation::IsolationPlan;
-use crate::load::{End, Plan, Unruly};
+use crate::load::{End, Misbehaving, Plan};
 use std::time::Duration;
 
 const TEXT: &str = "Angarium's own";
@@ -45,9 +45,8 @@ pub(super) static PRESETS: &[Preset] = &[
         text: TEXT,
         about: "healthy pairs alone, then beside a stalled, slow and flooding clients",
         notes: &[
-            "the unruly give way to others on this machine's cores; what the machine takes from the healthy \
-             all the same shows in the control, where the unruly do as much to a sink of the tool's own, \
-             and not to the broker",
+            "misbehaving clients yield this machine's cores to others; what the machine still takes from the \
+             healthy shows in the control, where they load a null broker of the tool at the same pace",
         ],
         axis: "pairs",
         columns: &[
@@ -163,14 +162,14 @@ fn isolation(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
     let pairs = parameters.count("pairs") as usize;
     let (rate, end) = (parameters.count("rate"), timed(parameters));
     let healthy = Plan { rate, ahead: 0, end, ..broker.plan(parameters.size()) }.in_pairs(pairs);
-    let unruly = Unruly {
+    let misbehaving = Misbehaving {
         stalled: parameters.count("stalled") as usize,
         slow: parameters.count("slow") as usize,
         flooding: parameters.count("flooding") as usize,
         unacking: 0,
         backlog_bytes: 0,
     };
-    let work = Work::Isolation(IsolationPlan { healthy, unruly });
+    let work = Work::Isolation(IsolationPlan { healthy, misbehaving });
     vec![Case::of("", pairs as f64, parameters.size(), work)]
 }
 

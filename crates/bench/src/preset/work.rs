@@ -51,7 +51,7 @@ pub(crate) enum Work {
     Stored { target: Target, messages: u64, size_bytes: usize },
     /// A stock exchange of three programs.
     Exchange { target: Target, rate: u64, orders: u64, coalesce: bool },
-    /// Healthy clients alone, then beside unruly ones.
+    /// Healthy clients alone, then beside misbehaving ones.
     Isolation(IsolationPlan),
     /// Kill the broker amid confirms, restart it, count what it has lost.
     Durability { plan: Plan, kill_after: Duration },
@@ -71,7 +71,7 @@ impl Work {
                 "the broker's memory is looked at before and after one publisher"
             }
             Work::Exchange { .. } => "its three programs share a book of orders and a clock",
-            Work::Isolation(_) => "the unruly clients begin and end with those who measure",
+            Work::Isolation(_) => "the misbehaving clients begin and end with those who measure",
             Work::Durability { .. } => "the kill must fall between confirms that are counted here",
         })
     }

@@ -2,7 +2,7 @@
 //! holds; text and pages are made of it alone.
 
 use super::Machine;
-use crate::load::{Limit, Schedule, Second, Verdict};
+use crate::load::{Bottleneck, Schedule, Second, Verdict};
 use crate::measure::disk::DiskSpeed;
 use crate::peer::Level;
 use serde::{Deserialize, Serialize};
@@ -127,7 +127,7 @@ pub(crate) struct Measurement {
     /// What else it failed at.
     pub(crate) faults: Vec<String>,
     /// What held it back.
-    pub(crate) limit: Option<Limit>,
+    pub(crate) bottleneck: Option<Bottleneck>,
     /// How the schedule was kept, where there was one.
     pub(crate) schedule: Option<Schedule>,
     /// Whether publishers waited for nobody and kept no pace: times are those of the queue between

@@ -3,11 +3,11 @@
 use crate::load::idle::IdleCost;
 use crate::load::isolation::Isolation;
 use crate::load::round_trip::RoundTrips;
-use crate::load::start::StartTime;
+use crate::load::startup_time::StartTime;
 use crate::load::{Outcome, Schedule, Verdict};
+use crate::measure::bare_sockets::SocketSpeed;
 use crate::measure::disk::DiskSpeed;
 use crate::measure::latency::Summary;
-use crate::measure::raw::SocketSpeed;
 use std::fmt::Write;
 
 /// What this machine did meanwhile, whoever had it do so; `None` where that is not known.
@@ -70,7 +70,7 @@ pub(crate) fn load(outcome: &Outcome) -> String {
         let error_us = outcome.clock_error_us.unwrap_or(0.0);
         line("workers", format!("{}, clocks known to {error_us:.1} us", outcome.workers));
     }
-    line("limit", outcome.limit.name().to_owned());
+    line("bottleneck", outcome.bottleneck.name().to_owned());
     if let Some(latency) = &outcome.latency {
         line("latency", quantiles(latency));
     }
@@ -136,10 +136,10 @@ pub(crate) fn round_trips(trips: &RoundTrips) -> String {
     text + &format!("  verdict      {}\n", judged(&trips.verdict))
 }
 
-/// Healthy clients alone, beside unruly ones, alone again, and beside the same on a sink.
+/// Healthy clients alone, beside misbehaving ones, alone again, and beside the null broker.
 pub(crate) fn isolation(found: &Isolation) -> String {
     let mut text = format!(
-        "alone: {}beside the unruly: {}alone again: {}beside the same load on a sink: {}",
+        "alone: {}beside misbehaving clients: {}alone again: {}beside a null broker: {}",
         load(&found.alone[0]),
         load(&found.beside),
         load(&found.alone[1]),
@@ -166,10 +166,7 @@ pub(crate) fn isolation(found: &Isolation) -> String {
         line("repeated", format!("{} runs in which the machine stood still", found.repeated));
     }
     if let Some(times) = found.p99_times_control {
-        line(
-            "",
-            format!("{times:.2} times that beside the same load on a sink, without the broker"),
-        );
+        line("", format!("{times:.2} times that beside a null broker, without the broker"));
     }
     let flood = found.flooded_bytes_per_s / 1e6;
     let on_sink = found.control_flooded_bytes_per_s / 1e6;
@@ -178,7 +175,7 @@ pub(crate) fn isolation(found: &Isolation) -> String {
         let (drained, backlog) = (grouped(found.drained as f64), grouped(found.backlog as f64));
         line("backlog", format!("{drained} of {backlog} messages drained"));
     }
-    line("cut off", format!("{} unruly connections", found.cut_off));
+    line("cut off", format!("{} misbehaving connections", found.cut_off));
     text
 }
 

@@ -211,7 +211,7 @@ pub(crate) fn remarks(report: &Report, result: &PresetResult) -> Vec<String> {
                     }
                 };
                 add_run(label, &at, measurement, &mut add);
-                let limit = measurement.limit.map_or("", |limit| limit.name());
+                let limit = measurement.bottleneck.map_or("", |limit| limit.name());
                 let labels = limits.entry(limit).or_default();
                 if !labels.contains(&label.as_str()) {
                     labels.push(label);

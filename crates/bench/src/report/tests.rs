@@ -193,9 +193,9 @@ fn isolation_is_told_beside_alone_and_beside_a_sink() {
     };
     let text = super::isolation(&found);
     for wanted in [
-        "beside the same load on a sink: ",
+        "beside a null broker: ",
         "3.00 times that alone (? us before, ? after)\n",
-        "1.05 times that beside the same load on a sink",
+        "1.05 times that beside a null broker",
         "80.0 MB/s, 79.0 MB/s on the sink",
     ] {
         assert!(text.contains(wanted), "{text}");

@@ -9,7 +9,9 @@ use crate::{check_faults, fake_nats, nats_plan, plan, topic_plan};
 use angarium_bench::client::Target;
 use angarium_bench::load::idle::{self, IdlePlan};
 use angarium_bench::load::round_trip::RoundTrips;
-use angarium_bench::load::{self, Plan, Verdict, first, round_trip, start, stored};
+use angarium_bench::load::{
+    self, Plan, Verdict, first_message, memory_per_message, round_trip, startup_time,
+};
 use std::time::Duration;
 
 /// Silence after which what is missing is lost. Where nothing is, no run waits for it, and there is time
@@ -111,13 +113,14 @@ fn clients_that_reconnect_must_hear_again() {
 #[test]
 fn what_a_new_subscriber_hears_is_judged_from_its_first_message_on() {
     for (index, fault) in FAULTS.into_iter().enumerate() {
-        let first = first::measure(&nats(fault, 5), 1_000, 2_000, 10).expect("the fake answers");
+        let first =
+            first_message::measure(&nats(fault, 5), 1_000, 2_000, 10).expect("the fake answers");
         let counts = counts(&first.verdict);
         assert!(first.times.is_some() && counts[index] > 0, "{fault:?}: {:?}", first.verdict);
         counts[..index].iter().chain(&counts[index + 1..]).for_each(|it| assert_eq!(*it, 0));
     }
     for size_bytes in [8, 1_000] {
-        let first = first::measure(&nats(Fault::None, 5), size_bytes, 2_000, 10);
+        let first = first_message::measure(&nats(Fault::None, 5), size_bytes, 2_000, 10);
         let verdict = first.expect("the fake answers").verdict;
         assert!(verdict.is_clean() && verdict.delivered >= 110, "{verdict:?}");
     }
@@ -145,7 +148,8 @@ fn what_workers_left_is_read_back_by_who_told_them_to() {
 #[test]
 fn a_first_message_must_come_unharmed() {
     for (fault, wanted) in [(Fault::None, None), (Fault::FlipBit, Some("1 corrupted"))] {
-        let first = start::deliver_first(&nats(fault, 1)).err().map(|error| error.to_string());
+        let first =
+            startup_time::deliver_first(&nats(fault, 1)).err().map(|error| error.to_string());
         let said = first.as_deref().map(|text| text.contains(wanted.unwrap_or("nothing")));
         assert_eq!(said, wanted.map(|_| true), "{first:?}");
     }
@@ -168,7 +172,13 @@ fn stored_messages_are_read_back_after_the_look() {
         (Fault::FlipBit, 100, [0, 0, 0, 20]),
     ] {
         let target = plan(fault).target;
-        let stored = stored::measure(&target, std::process::id(), 2_000, size_bytes, drain(fault));
+        let stored = memory_per_message::measure(
+            &target,
+            std::process::id(),
+            2_000,
+            size_bytes,
+            drain(fault),
+        );
         let verdict = stored.expect("the fake answers").verdict.expect("it was not broken off");
         assert_eq!(counts(&verdict), wanted, "{fault:?}");
         // And the one before the look.

@@ -16,11 +16,11 @@ mod workers;
 
 use angarium_bench::client::Error;
 use angarium_bench::exchange::{self, ExchangePlan};
-use angarium_bench::load::durability::{self, Mortal};
+use angarium_bench::load::backlog;
+use angarium_bench::load::durability::{self, RestartableBroker};
 use angarium_bench::load::idle::{self, IdlePlan};
 use angarium_bench::load::isolation::{self, IsolationPlan};
-use angarium_bench::load::spool;
-use angarium_bench::load::{self, End, Plan, Unruly, Verdict, round_trip};
+use angarium_bench::load::{self, End, Misbehaving, Plan, Verdict, round_trip};
 use fake::{Fake, Fault};
 use fake_topics::Speech;
 use std::path::{Path, PathBuf};
@@ -176,15 +176,16 @@ fn one_message_reaches_all_idle_connections() {
 }
 
 #[test]
-fn the_healthy_are_measured_alone_and_beside_the_unruly() {
+fn the_healthy_are_measured_alone_and_beside_the_misbehaving() {
     for (plan, backlog_bytes) in [(plan(Fault::None), 50_000), (nats_plan(Fault::None), 0)] {
         // The fake has one consumer for a queue, and no limit, so nobody floods it.
-        let unruly = Unruly { stalled: 1, slow: 0, flooding: 0, unacking: 0, backlog_bytes };
+        let misbehaving =
+            Misbehaving { stalled: 1, slow: 0, flooding: 0, unacking: 0, backlog_bytes };
         let measure = |span_ms| {
             let measured = Duration::from_millis(span_ms);
             let end = End::After { warm_up: Duration::ZERO, measured };
             let healthy = Plan { rate: 2_000, latency: true, end, ..plan.clone() };
-            let plan = IsolationPlan { healthy, unruly };
+            let plan = IsolationPlan { healthy, misbehaving };
             assert_eq!(plan.check(), Ok(()));
             isolation::measure(&plan, None).expect("the fake answers")
         };
@@ -253,7 +254,7 @@ fn one_message_goes_to_all_subscribers_of_a_topic() {
 fn what_was_spooled_comes_out_again() {
     for plan in [plan(Fault::None), topic_plan(Speech::Mqtt, Fault::None)] {
         let plan = Plan { persistent: true, window: 100, ack_every: 10, ..plan };
-        let outcome = spool::measure(&plan, None).expect("the fake answers");
+        let outcome = backlog::measure(&plan, None).expect("the fake answers");
         assert!(outcome.verdict.is_clean(), "{:?}", outcome.verdict);
         assert_eq!((outcome.messages, outcome.verdict.delivered), (5_000, 5_000));
     }
@@ -284,13 +285,13 @@ struct Patient {
     folder: PathBuf,
 }
 
-impl Mortal for Patient {
+impl RestartableBroker for Patient {
     fn kill(&mut self) -> Result<(), Error> {
         (self.cut_off)();
         Ok(())
     }
 
-    fn revive(&mut self) -> Result<(), Error> {
+    fn restart(&mut self) -> Result<(), Error> {
         (self.come_back)();
         Ok(())
     }

@@ -8,7 +8,7 @@ use crate::streams::{
 };
 use angarium_bench::client::amqp091::Argument;
 use angarium_bench::client::{Acks, Head, Link, Receiver, Route, Session, Source, Target};
-use angarium_bench::load::durability::Mortal;
+use angarium_bench::load::durability::RestartableBroker;
 use angarium_bench::load::{self, End, Plan};
 use angarium_bench::peer::{Kind, Peer, Programs};
 use std::time::Duration;
@@ -142,7 +142,7 @@ fn what_lies_with_a_consumer_of_the_real_one_is_claimed_after_a_kill_too() {
     open(&peer).ask(&["UNLINK", "stream"]).expect("it answers");
     check_claims(&target, || {
         peer.kill().expect("it runs");
-        peer.revive().expect("it starts again");
+        peer.restart().expect("it starts again");
     });
 }
 

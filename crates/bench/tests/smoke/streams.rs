@@ -4,7 +4,9 @@
 use angarium_bench::exchange::{self, ExchangePlan};
 use angarium_bench::load::durability;
 use angarium_bench::load::idle::{self, IdlePlan};
-use angarium_bench::load::{self, End, Plan, Verdict, first, round_trip, spool, stored};
+use angarium_bench::load::{
+    self, End, Plan, Verdict, backlog, first_message, memory_per_message, round_trip,
+};
 use angarium_bench::peer::Peer;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -86,15 +88,16 @@ pub(crate) fn measure_others(kept: &Plan, pid: u32) {
     let cost = idle::measure(target, pid, &idle).expect("it answers");
     assert!(cost.waves_ms.len() == 2 && cost.waves_ms.iter().all(|ms| *ms > 0.0));
     assert!(cost.verdict.is_clean() && cost.verdict.delivered == 150, "{:?}", cost.verdict);
-    let stored = stored::measure(target, pid, 2_000, 100, PATIENCE).expect("it answers");
+    let stored =
+        memory_per_message::measure(target, pid, 2_000, 100, PATIENCE).expect("it answers");
     let verdict = stored.verdict.expect("it was not broken off");
     assert!(verdict.is_clean() && verdict.delivered == 2_001, "{verdict:?}");
-    let first = first::measure(target, 100, 2_000, 5).expect("it answers");
+    let first = first_message::measure(target, 100, 2_000, 5).expect("it answers");
     assert!(first.times.is_some() && first.verdict.is_clean(), "{:?}", first.verdict);
     let plan = ExchangePlan { target: target.clone(), rate: 0, orders: 2_000, coalesce: false };
     let outcome = exchange::measure(&plan, None).expect("it answers");
     assert!(outcome.verdict.is_clean(), "{:?}", outcome.verdict);
-    let spooled = spool::measure(&Plan { drain: PATIENCE, ..kept.clone() }, None);
+    let spooled = backlog::measure(&Plan { drain: PATIENCE, ..kept.clone() }, None);
     let verdict = spooled.expect("it answers").verdict;
     assert!(verdict.is_clean(), "{verdict:?}");
 }

@@ -30,7 +30,7 @@ fn two_workers_share_a_load_and_its_verdict() {
         assert_eq!((verdict.expected, verdict.lost), (5_000, lost), "{verdict:?}");
         assert_eq!(verdict.duplicated + verdict.reordered + verdict.corrupt, 0, "{verdict:?}");
         let timed = outcome.latency.map(|latency| latency.count);
-        assert_eq!(timed, Some(5_000 - lost), "{:?} {:?}", outcome.limit, plan.describe());
+        assert_eq!(timed, Some(5_000 - lost), "{:?} {:?}", outcome.bottleneck, plan.describe());
         assert!(outcome.clock_error_us.is_some_and(|error| error > 0.0));
     };
     check(crate::plan(Fault::None), 0);

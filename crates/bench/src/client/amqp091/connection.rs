@@ -1,9 +1,9 @@
 //! One connection with one channel: handshake, topology, and the socket itself for the hot loops.
 
 use super::delivery::Content;
-use super::incoming::{FRAME_BYTES_MAX, next_frame};
 use super::message::{Argument, write_arguments};
-use crate::client::{Error, Incoming, Receiver, VhostUri, dial};
+use super::next_frame::{FRAME_BYTES_MAX, next_frame};
+use crate::client::{Error, ReceiveBuffer, Receiver, VhostUri, dial};
 use angarium_protocol::amqp091::codec::method::DecodeError;
 use angarium_protocol::amqp091::codec::table;
 use angarium_protocol::amqp091::codec::{Malformed, Method, Table, put_table};
@@ -38,7 +38,7 @@ pub struct Connection {
     /// The socket, for the hot loops.
     pub stream: TcpStream,
     /// What came and is not parsed.
-    pub(in crate::client) incoming: Incoming,
+    pub(in crate::client) incoming: ReceiveBuffer,
     content: Content,
     /// The negotiated largest frame.
     pub frame_bytes_max: u32,
@@ -51,7 +51,7 @@ impl Connection {
         let stream = dial(&uri.host, uri.port)?;
         let mut connection = Connection {
             stream,
-            incoming: Incoming::default(),
+            incoming: ReceiveBuffer::default(),
             content: Content::default(),
             frame_bytes_max: 4096,
         };

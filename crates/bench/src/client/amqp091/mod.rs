@@ -3,13 +3,13 @@
 
 pub mod connection;
 mod delivery;
-mod incoming;
+mod fake_broker;
 mod message;
-mod stand_in;
+mod next_frame;
 
 pub use connection::Connection;
+pub(super) use fake_broker::fake_broker;
 pub use message::{Argument, Envelope, write_ack, write_arguments};
-pub(super) use stand_in::stand_in;
 
 #[cfg(test)]
 mod tests;

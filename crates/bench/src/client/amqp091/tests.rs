@@ -1,9 +1,9 @@
 //! Frames to and from bytes, and broker addresses.
 
 use super::delivery::Content;
-use super::incoming::next_frame;
+use super::next_frame::next_frame;
 use super::{Argument, Envelope, write_ack, write_arguments};
-use crate::client::Incoming;
+use crate::client::ReceiveBuffer;
 use crate::client::VhostUri;
 use crate::client::tests::Kept;
 use angarium_protocol::amqp091::codec::content::Tagged;
@@ -94,7 +94,7 @@ fn frames_arrive_whole_however_the_bytes_come() {
         write_ack(&mut bytes, 1, tag, false);
     }
     for step in [1, 2, 7, 20, 21, 22, 1000, bytes.len()] {
-        let (mut source, mut incoming) = (Dribble(&bytes, step), Incoming::default());
+        let (mut source, mut incoming) = (Dribble(&bytes, step), ReceiveBuffer::default());
         let mut tags = Vec::new();
         while incoming.fill(&mut source).expect("it does not fail") > 0 {
             while let Some(frame) = next_frame(&mut incoming).expect("well-formed") {
@@ -123,15 +123,15 @@ fn addresses_are_read_with_their_defaults() {
 }
 
 #[test]
-fn a_stand_in_says_what_a_client_takes() {
-    let stand_in = super::stand_in();
-    for answer in &stand_in.answers {
+fn a_fake_broker_says_what_a_client_takes() {
+    let fake_broker = super::fake_broker();
+    for answer in &fake_broker.answers {
         let [frame] = frames(&answer.says)[..] else { panic!("one frame: {answer:?}") };
         assert!(frame.kind == frame::METHOD && Method::decode(frame.payload).is_ok(), "{answer:?}");
     }
     for body in [&b""[..], b"hello"] {
         let (mut out, mut kept, mut content) = (vec![7], Kept::default(), Content::default());
-        let body_at = stand_in.deliver("a", body, &mut out).body_at;
+        let body_at = fake_broker.deliver("a", body, &mut out).body_at;
         for frame in frames(&out[1..]) {
             content.frame(&frame, &mut kept).expect("well-formed");
         }

@@ -2,7 +2,7 @@
 
 use super::packet::{self, Head, PublishHead};
 use super::{Uri, Version};
-use crate::client::{Confirm, Error, Head as Delivery, Incoming, Receiver, dial};
+use crate::client::{Confirm, Error, Head as Delivery, ReceiveBuffer, Receiver, dial};
 use std::collections::VecDeque;
 use std::io::Write;
 use std::net::TcpStream;
@@ -23,7 +23,7 @@ static CLIENTS: AtomicU64 = AtomicU64::new(0);
 pub struct Connection {
     /// The socket, for the hot loops.
     pub stream: TcpStream,
-    pub(in crate::client) incoming: Incoming,
+    pub(in crate::client) incoming: ReceiveBuffer,
     uri: Uri,
     version: Version,
     /// Published messages are confirmed: QoS 1.
@@ -53,7 +53,7 @@ impl Connection {
         let stream = dial(&uri.host, uri.port)?;
         let mut connection = Connection {
             stream,
-            incoming: Incoming::default(),
+            incoming: ReceiveBuffer::default(),
             uri: uri.clone(),
             version: uri.version,
             confirms: false,

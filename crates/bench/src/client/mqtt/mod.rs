@@ -1,13 +1,13 @@
 //! MQTT 3.1.1 and 5 as a load client speaks them: QoS 0 and 1, sessions that outlive connections.
 
 mod connection;
+mod fake_broker;
 mod packet;
-mod stand_in;
 mod uri;
 
 pub use connection::Connection;
 pub(super) use connection::id_of;
-pub(super) use stand_in::stand_in;
+pub(super) use fake_broker::fake_broker;
 pub use uri::{Uri, Version};
 
 #[cfg(test)]

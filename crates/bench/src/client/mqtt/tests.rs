@@ -120,17 +120,17 @@ fn what_a_session_kept_is_taken_before_the_answer_to_the_subscription() {
 }
 
 #[test]
-fn a_stand_in_says_what_a_client_takes() {
+fn a_fake_broker_says_what_a_client_takes() {
     for version in [Version::V3, Version::V5] {
-        let stand_in = super::stand_in(version);
+        let fake_broker = super::fake_broker(version);
         let kinds = [packet::CONNACK, packet::SUBACK, packet::UNSUBACK, packet::PINGRESP];
-        for (answer, kind) in stand_in.answers.iter().zip(kinds) {
+        for (answer, kind) in fake_broker.answers.iter().zip(kinds) {
             let head = Head::decode(&answer.says).expect("well-formed").expect("whole");
             let whole = head.octets + head.remaining;
             assert_eq!((head.kind, whole), (kind, answer.says.len()), "{version:?}");
         }
         let mut out = vec![7];
-        let body_at = stand_in.deliver("a/b", b"hello", &mut out).body_at;
+        let body_at = fake_broker.deliver("a/b", b"hello", &mut out).body_at;
         let head = Head::decode(&out[1..]).expect("well-formed").expect("whole");
         let publish = PublishHead::decode(&out[1..], &head, version).expect("well-formed");
         let publish = publish.expect("whole");

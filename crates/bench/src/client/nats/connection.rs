@@ -1,7 +1,7 @@
 //! One connection: handshake, subscriptions, and the parsing of what comes.
 
 use super::{Login, Uri};
-use crate::client::{Error, Head, Incoming, Receiver, dial};
+use crate::client::{Error, Head, ReceiveBuffer, Receiver, dial};
 use angarium_protocol::nats::codec::server::MessageRow;
 use angarium_protocol::nats::codec::{Connect, Info, Malformed, Message, ServerOp, client};
 use std::io::Write;
@@ -21,7 +21,7 @@ pub struct Connection {
     pub stream: TcpStream,
     /// The largest payload that the broker takes.
     pub payload_bytes_max: usize,
-    pub(in crate::client) incoming: Incoming,
+    pub(in crate::client) incoming: ReceiveBuffer,
     row: MessageRow,
     subscriptions: u64,
 }
@@ -33,7 +33,7 @@ impl Connection {
         let mut connection = Connection {
             stream,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
-            incoming: Incoming::default(),
+            incoming: ReceiveBuffer::default(),
             row: MessageRow::default(),
             subscriptions: 0,
         };

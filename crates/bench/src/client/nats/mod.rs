@@ -1,12 +1,12 @@
 //! A blocking NATS client as small as a load generator can bear. Knows nothing about workloads.
 
 mod connection;
+mod fake_broker;
 pub mod jetstream;
-mod stand_in;
 mod uri;
 
 pub use connection::Connection;
-pub(super) use stand_in::stand_in;
+pub(super) use fake_broker::fake_broker;
 pub use uri::{Login, Uri};
 
 #[cfg(test)]

@@ -19,15 +19,15 @@ fn addresses_are_read_with_their_defaults() {
 }
 
 #[test]
-fn a_stand_in_says_what_a_client_takes() {
-    let stand_in = super::stand_in();
+fn a_fake_broker_says_what_a_client_takes() {
+    let fake_broker = super::fake_broker();
     let op = |bytes| ServerOp::decode(bytes, 100).expect("well-formed").expect("whole");
-    let (ServerOp::Info(text), octets) = op(&stand_in.greeting) else { panic!("it is INFO") };
-    assert_eq!(octets, stand_in.greeting.len());
+    let (ServerOp::Info(text), octets) = op(&fake_broker.greeting) else { panic!("it is INFO") };
+    assert_eq!(octets, fake_broker.greeting.len());
     assert_eq!(Info::decode(text).expect("it is JSON").max_payload, 1 << 20);
-    assert_eq!(op(&stand_in.answers[0].says), (ServerOp::Pong, 6));
+    assert_eq!(op(&fake_broker.answers[0].says), (ServerOp::Pong, 6));
     let mut out = b"before".to_vec();
-    let body_at = stand_in.deliver("a.b", b"hello", &mut out).body_at;
+    let body_at = fake_broker.deliver("a.b", b"hello", &mut out).body_at;
     let (ServerOp::Message(message), octets) = op(&out[6..]) else { panic!("it is MSG") };
     assert_eq!(
         (message.subject, message.body, octets),

@@ -2,8 +2,8 @@
 
 use super::Uri;
 use super::codec::{self, Id, Item};
-use super::member::Member;
-use crate::client::{Confirm, Error, Head, Incoming, Receiver, dial};
+use super::group_consumer::GroupConsumer;
+use crate::client::{Confirm, Error, Head, ReceiveBuffer, Receiver, dial};
 use std::io::{self, Write};
 use std::net::TcpStream;
 
@@ -20,7 +20,7 @@ const WRITE_BYTES: usize = 64 * 1024;
 pub struct Connection {
     /// The socket, for the hot loops.
     pub stream: TcpStream,
-    pub(in crate::client) incoming: Incoming,
+    pub(in crate::client) incoming: ReceiveBuffer,
     /// Commands that go before the next read of the socket.
     requests: Vec<u8>,
     confirms: bool,
@@ -30,7 +30,7 @@ pub struct Connection {
     transacted: bool,
     subscriptions: Vec<(String, bool)>,
     /// What this consumes as a member of a group, if anything.
-    member: Option<Member>,
+    member: Option<GroupConsumer>,
     /// Octets of a body that have not come.
     body_left: Option<usize>,
     /// Entries that are still to come of the read that is being answered.
@@ -49,7 +49,7 @@ impl Connection {
         let stream = dial(&uri.host, uri.port)?;
         let mut connection = Connection {
             stream,
-            incoming: Incoming::default(),
+            incoming: ReceiveBuffer::default(),
             requests: Vec::new(),
             confirms: false,
             unanswered: false,
@@ -201,7 +201,7 @@ impl Connection {
         auto_ack: bool,
         prefetch: u16,
     ) {
-        self.member = Some(Member::new(stream, group, auto_ack, prefetch));
+        self.member = Some(GroupConsumer::new(stream, group, auto_ack, prefetch));
     }
 
     /// Appends a message. Returns where its body lies.
@@ -291,7 +291,9 @@ impl Connection {
             {
                 return Ok(());
             }
-            if self.entries_left == 0 && self.member.as_ref().is_some_and(Member::is_claiming) {
+            if self.entries_left == 0
+                && self.member.as_ref().is_some_and(GroupConsumer::is_claiming)
+            {
                 match self.parse_claim()? {
                     None => return Ok(()),
                     Some(true) => continue,

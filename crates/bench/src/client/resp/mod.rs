@@ -3,12 +3,12 @@
 
 mod codec;
 mod connection;
-mod member;
-mod stand_in;
+mod fake_broker;
+mod group_consumer;
 mod uri;
 
 pub use connection::Connection;
-pub(super) use stand_in::stand_in;
+pub(super) use fake_broker::fake_broker;
 pub use uri::{Login, Uri};
 
 #[cfg(test)]

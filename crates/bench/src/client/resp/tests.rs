@@ -1,7 +1,7 @@
 //! Commands and replies, however they come, and addresses.
 
 use super::codec::{self, Claimed, Id, Item};
-use super::member::Member;
+use super::group_consumer::GroupConsumer;
 use super::{Connection, Login, Uri};
 use crate::client::tests::{answer_to, broker, receive, receive_acknowledging};
 use crate::client::{Error, Link};
@@ -114,7 +114,7 @@ fn the_answer_to_a_claim_is_told_from_those_before_it() {
 }
 
 /// What a member asks for next, by the name of the command, and what it sends with it.
-fn asks(member: &mut Member) -> String {
+fn asks(member: &mut GroupConsumer) -> String {
     let mut out = Vec::new();
     member.read(&mut out);
     let said = String::from_utf8_lossy(&out).into_owned();
@@ -125,7 +125,7 @@ fn asks(member: &mut Member) -> String {
 fn a_member_that_finds_nothing_claims_what_lies_with_others() {
     let id = |text: &str| Id::new(text.as_bytes()).expect("it is short");
     let claimed = |next: &str, entries, names_gone| Claimed { next: id(next), entries, names_gone };
-    let mut member = Member::new("s", "g", false, 3);
+    let mut member = GroupConsumer::new("s", "g", false, 3);
     assert!(asks(&mut member).starts_with("XREADGROUP GROUP g "));
     assert_eq!(asks(&mut member), "", "it is not answered");
     member.found_nothing();
@@ -162,7 +162,7 @@ fn a_member_that_finds_nothing_claims_what_lies_with_others() {
     }
     assert_eq!(claims, [0, 10, 20]);
     // One that acknowledges nothing has no share in what must be.
-    let mut member = Member::new("s", "g", true, 3);
+    let mut member = GroupConsumer::new("s", "g", true, 3);
     assert!(asks(&mut member).contains("NOACK"));
     member.found_nothing();
     member.answered();
@@ -173,7 +173,7 @@ fn a_member_that_finds_nothing_claims_what_lies_with_others() {
 }
 
 /// Lets a member make a claim that finds nothing, if one is due.
-fn member_claims(member: &mut Member) -> Option<()> {
+fn member_claims(member: &mut GroupConsumer) -> Option<()> {
     member.is_claim_due().then(|| {
         assert!(asks(member).starts_with("XAUTOCLAIM"));
         let next = Id::new(b"0-0").expect("it is short");
@@ -353,15 +353,15 @@ fn what_is_kept_is_added_to_a_stream_and_the_rest_goes_to_a_channel() {
 }
 
 #[test]
-fn a_stand_in_says_what_a_client_takes() {
-    let stand_in = super::stand_in();
-    for answer in &stand_in.answers {
+fn a_fake_broker_says_what_a_client_takes() {
+    let fake_broker = super::fake_broker();
+    for answer in &fake_broker.answers {
         let Ok(Some((_, octets))) = codec::answer(&answer.says) else { panic!("{answer:?}") };
         assert_eq!(octets, answer.says.len());
     }
-    assert!(matches!(codec::next(&stand_in.answers[1].says, false), Ok(Some((Item::Pong, _)))));
+    assert!(matches!(codec::next(&fake_broker.answers[1].says, false), Ok(Some((Item::Pong, _)))));
     let mut out = vec![7];
-    let body_at = stand_in.deliver("a.b", b"hello", &mut out).body_at;
+    let body_at = fake_broker.deliver("a.b", b"hello", &mut out).body_at;
     let found = codec::next(&out[1..], false);
     assert_eq!(found, Ok(Some((Item::Message { size: 5 }, body_at - 1))));
     assert_eq!(&out[body_at..], b"hello\r\n");

@@ -1,7 +1,7 @@
 //! One connection: handshake, subscription, and the parsing of what comes.
 
 use super::frame::{self, FrameHead, Noted};
-use crate::client::{Confirm, Error, Head, Incoming, Receiver, VhostUri, dial};
+use crate::client::{Confirm, Error, Head, ReceiveBuffer, Receiver, VhostUri, dial};
 use std::collections::VecDeque;
 use std::io::Write;
 use std::net::TcpStream;
@@ -20,7 +20,7 @@ const BARE_BYTES_MAX: usize = 64 * 1024;
 pub struct Connection {
     /// The socket, for the hot loops.
     pub stream: TcpStream,
-    pub(in crate::client) incoming: Incoming,
+    pub(in crate::client) incoming: ReceiveBuffer,
     confirms: bool,
     subscribed: bool,
     acknowledges: bool,
@@ -38,7 +38,7 @@ impl Connection {
         let stream = dial(&uri.host, uri.port)?;
         let mut connection = Connection {
             stream,
-            incoming: Incoming::default(),
+            incoming: ReceiveBuffer::default(),
             confirms: false,
             subscribed: false,
             acknowledges: false,

@@ -97,16 +97,16 @@ fn lines_end_wherever_they_do() {
 }
 
 #[test]
-fn a_stand_in_says_what_a_client_takes() {
-    let stand_in = super::stand_in();
+fn a_fake_broker_says_what_a_client_takes() {
+    let fake_broker = super::fake_broker();
     let decoded = |bytes| FrameHead::decode(bytes).expect("well-formed").expect("whole");
-    for (answer, id) in stand_in.answers.iter().zip([None, Some("subscribed"), Some("end")]) {
+    for (answer, id) in fake_broker.answers.iter().zip([None, Some("subscribed"), Some("end")]) {
         let head = decoded(&answer.says);
         assert_eq!(head.header(b"receipt-id"), id.map(str::as_bytes));
         assert_eq!(&answer.says[head.octets..], b"\0");
     }
     let mut out = b"\n".to_vec();
-    let body_at = stand_in.deliver("/queue/a", b"hello", &mut out).body_at;
+    let body_at = fake_broker.deliver("/queue/a", b"hello", &mut out).body_at;
     let head = decoded(&out);
     assert_eq!((head.command, head.octets), (&b"MESSAGE"[..], body_at));
     assert_eq!((head.content_length(), &out[body_at..]), (Some(5), &b"hello\0"[..]));

@@ -4,8 +4,8 @@
 //! The threads are those of any load, over loopback; what they speak with answers from a table and else
 //! discards what is published, or plays deliveries that were encoded before.
 
-mod bare;
-mod counterpart;
+mod bare_socket;
+mod fake_server;
 mod run;
 
 use super::plan::Plan;
@@ -13,7 +13,7 @@ use super::stamp::TIMED_BYTES;
 use super::tally::Verdict;
 use crate::client::{Error, Target};
 use crate::interrupt;
-use crate::measure::raw::SIZE_BYTES_MAX;
+use crate::measure::bare_sockets::SIZE_BYTES_MAX;
 use run::Round;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;

@@ -1,9 +1,9 @@
-//! One run of a producer or of a consumer against its counterpart, and one of bare sockets in its place.
+//! One run of a producer or of a consumer against its fake_server, and one of bare sockets in its place.
 
-use super::bare::Bare;
-use super::counterpart::{Counterpart, play};
+use super::bare_socket::BareSocket;
+use super::fake_server::{FakeServer, play};
 use super::{DriversPlan, Side};
-use crate::client::{Error, StandIn};
+use crate::client::{Error, FakeBroker};
 use crate::interrupt;
 use crate::load::batch::Batch;
 use crate::load::consumer::{Consumed, Consumer};
@@ -13,7 +13,7 @@ use crate::load::producer::{Produced, Producer};
 use crate::load::run::{join, rest};
 use crate::load::tally::{Checked, Verdict};
 use crate::load::topology::Topology;
-use crate::measure::raw;
+use crate::measure::bare_sockets;
 use crate::tcp;
 use std::io;
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -52,7 +52,7 @@ impl Driven {
         self.ns() / self.wire_bytes as f64
     }
 
-    fn beside(self, bare: &Bare) -> Round {
+    fn beside(self, bare: &BareSocket) -> Round {
         Round {
             messages: self.messages,
             wire_bytes: self.wire_bytes,
@@ -66,7 +66,7 @@ impl Driven {
 /// The broker's place, taken.
 pub(super) struct Place {
     listener: TcpListener,
-    stand_in: StandIn,
+    fake_broker: FakeBroker,
     load: Plan,
 }
 
@@ -89,14 +89,15 @@ pub(super) fn round(scheme: &str, side: Side, plan: &DriversPlan) -> Result<Roun
     }
 }
 
-/// Publishes to a counterpart that discards. Returns the octets of a batch, too.
+/// Publishes to a fake_server that discards. Returns the octets of a batch, too.
 fn produce(place: &Place, plan: &DriversPlan) -> Result<(Driven, Vec<u8>), Error> {
     let (topology, message_bytes) = (Topology::of(&place.load), OnceLock::new());
     let control = Control::new(1, 0, 0, 1);
     control.measuring.store(true, Ordering::Relaxed);
     thread::scope(|scope| {
-        let counterpart = Counterpart { stand_in: &place.stand_in, message_bytes: &message_bytes };
-        let serving = scope.spawn(move || counterpart.greet(place.listener.accept()?.0));
+        let fake_server =
+            FakeServer { fake_broker: &place.fake_broker, message_bytes: &message_bytes };
+        let serving = scope.spawn(move || fake_server.greet(place.listener.accept()?.0));
         let route = topology.route(&place.load, 0);
         let producer = Producer::connect(&place.load, &control, 0, &route);
         let producer = producer.inspect_err(|_| place.release())?;
@@ -119,7 +120,7 @@ fn produce(place: &Place, plan: &DriversPlan) -> Result<(Driven, Vec<u8>), Error
     })
 }
 
-/// Consumes what a counterpart plays: `play` gets the socket, a batch, the clock, and what says when it is
+/// Consumes what a fake_server plays: `play` gets the socket, a batch, the clock, and what says when it is
 /// over before its time, and returns how many messages it played. Whoever consumes takes what was played
 /// before the answer to its end, so nothing that is missing by then is waited for.
 pub(super) fn consume(
@@ -132,13 +133,14 @@ pub(super) fn consume(
     let source = topology.source(load, 0);
     let mut batch = place.deliveries(source.name);
     thread::scope(|scope| {
-        let counterpart = Counterpart { stand_in: &place.stand_in, message_bytes: &no_messages };
+        let fake_server =
+            FakeServer { fake_broker: &place.fake_broker, message_bytes: &no_messages };
         let (sender, accepted) = mpsc::channel();
         let serving = scope.spawn(move || {
             let (stream, _) = place.listener.accept()?;
             // Whoever asked for it waits for it.
             let _ = sender.send(stream.try_clone()?);
-            counterpart.greet(stream)
+            fake_server.greet(stream)
         });
         let consumer = Consumer::connect(load, &control, 0, &source);
         let consumer = consumer.inspect_err(|_| place.release())?;
@@ -169,34 +171,35 @@ fn judged(
     Ok(Driven { messages, cpu_ns: consumed.cpu_ns, wire_bytes, verdict })
 }
 
-/// Writes the octets of a batch to a counterpart that discards them as if they were published.
+/// Writes the octets of a batch to a fake_server that discards them as if they were published.
 fn write_bare(
     place: &Place,
     batch: &[u8],
     driven: &Driven,
     plan: &DriversPlan,
-) -> Result<Bare, Error> {
-    let (near, far) = raw::pair()?;
+) -> Result<BareSocket, Error> {
+    let (near, far) = bare_sockets::pair()?;
     let message_bytes = OnceLock::from(driven.wire_bytes);
     thread::scope(|scope| {
-        let counterpart = Counterpart { stand_in: &place.stand_in, message_bytes: &message_bytes };
-        let serving = scope.spawn(move || counterpart.serve(far));
+        let fake_server =
+            FakeServer { fake_broker: &place.fake_broker, message_bytes: &message_bytes };
+        let serving = scope.spawn(move || fake_server.serve(far));
         let pace = driven.ns_per_byte();
-        let writing = scope.spawn(move || Bare::begin(pace).write(near, batch, plan.span));
+        let writing = scope.spawn(move || BareSocket::begin(pace).write(near, batch, plan.span));
         let bare = joined(writing)?;
         joined(serving)?;
         Ok(bare)
     })
 }
 
-/// Reads what a counterpart plays.
-fn read_bare(place: &Place, driven: &Driven, plan: &DriversPlan) -> Result<Bare, Error> {
-    let (near, far) = raw::pair()?;
+/// Reads what a fake_server plays.
+fn read_bare(place: &Place, driven: &Driven, plan: &DriversPlan) -> Result<BareSocket, Error> {
+    let (near, far) = bare_sockets::pair()?;
     let control = Control::new(0, 0, 0, 1);
     let mut batch = place.deliveries(Topology::of(&place.load).source(&place.load, 0).name);
     thread::scope(|scope| {
         let pace = driven.ns_per_byte();
-        let reading = scope.spawn(move || Bare::begin(pace).read(near));
+        let reading = scope.spawn(move || BareSocket::begin(pace).read(near));
         let over = || reading.is_finished() || interrupt::requested();
         let played = play(&far, &mut batch, plan.span, || control.now_ns(), over);
         let ended = far.shutdown(Shutdown::Write);
@@ -213,7 +216,7 @@ impl Place {
         let listener = tcp::listen()?;
         let target = format!("{scheme}://{}", listener.local_addr()?).parse();
         let load = plan.load(target.map_err(Error::Nonsense)?);
-        Ok(Place { stand_in: StandIn::of(&load.target), listener, load })
+        Ok(Place { fake_broker: FakeBroker::of(&load.target), listener, load })
     }
 
     /// Lets go of who waits for a connection that does not come.
@@ -224,7 +227,7 @@ impl Place {
     }
 
     fn deliveries(&self, source: &str) -> Batch {
-        Batch::new(&self.load, 0, |body, out| self.stand_in.deliver(source, body, out))
+        Batch::new(&self.load, 0, |body, out| self.fake_broker.deliver(source, body, out))
     }
 }
 

@@ -1,14 +1,14 @@
 //! The coordinator: shares a plan out, keeps the time, measures, drains, judges.
 
-use super::super::conclude::conclude;
+use super::super::aggregate::aggregate;
 use super::super::consumer::Consumed;
 use super::super::control::Control;
 use super::super::outcome::Outcome;
 use super::super::plan::{End, Plan};
 use super::super::producer::Produced;
+use super::super::progress_timeout;
 use super::super::run::{judge_left, rest, undelivered};
-use super::super::silence;
-use super::super::span::{SAMPLE, Sampler, Span};
+use super::super::sampler::{SAMPLE, Sampler, Span};
 use super::super::topology::Topology;
 use super::wire::{
     Answer, Ask, Part, PartOutcome, Progress, SIGN_EVERY, SILENCE_MAX, VERSION, Wire,
@@ -131,7 +131,7 @@ fn coordinate(
     }
     // What keeps this machine busy says nothing about theirs.
     span.start.machine = None;
-    let mut outcome = conclude(plan, &control, &span, &produced, &consumed);
+    let mut outcome = aggregate(plan, &control, &span, &produced, &consumed);
     // Two ends on two machines: each may be off by its own error.
     outcome.clock_error_us = Some(2.0 * error_ns as f64 / 1e3);
     outcome.workers = workers.len() as u64;
@@ -354,7 +354,7 @@ fn keep_time(plan: &Plan, table: &Table<'_>, workers: usize, broker_pid: Option<
             table.go.store(true, Ordering::SeqCst);
             let done =
                 || control.published() >= total && published() && undelivered(plan, control) == 0;
-            silence::wait(plan, control, &|| done() || broken(), &mut || sampler.look());
+            progress_timeout::wait(plan, control, &|| done() || broken(), &mut || sampler.look());
             sampler.finish()
         }
     };
@@ -365,7 +365,7 @@ fn keep_time(plan: &Plan, table: &Table<'_>, workers: usize, broker_pid: Option<
     }
     if plan.consumers > 0 {
         let done = || undelivered(plan, control) == 0 || broken();
-        silence::wait(plan, control, &done, &mut || {});
+        progress_timeout::wait(plan, control, &done, &mut || {});
     }
     control.stop_consuming.store(true, Ordering::SeqCst);
     span

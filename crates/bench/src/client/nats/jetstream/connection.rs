@@ -2,7 +2,7 @@
 //! consumer brings.
 
 use super::api::{self, Answer, PublishAcks};
-use super::deliveries::Deliveries;
+use super::pull_consumer::PullConsumer;
 use crate::client::nats::{self, Uri};
 use crate::client::{Confirm, Error, Receiver, Session};
 use angarium_protocol::nats::codec::{Message, Publish, ServerOp};
@@ -39,7 +39,7 @@ enum Role {
     /// Acknowledgements of published messages.
     Confirmed(Confirmed),
     /// Messages of a stream.
-    Consuming(Box<Deliveries>),
+    Consuming(Box<PullConsumer>),
 }
 
 /// Which messages are in their stream.
@@ -162,7 +162,7 @@ impl Connection {
         let stream = api::stream_of(subject);
         let info = self.ask(&format!("$JS.API.CONSUMER.INFO.{stream}.{consumer}"), "")?;
         let inbox = format!("{}pulled", self.inbox);
-        let deliveries = Deliveries::new(&stream, consumer, inbox, info.acks()?, prefetch);
+        let deliveries = PullConsumer::new(&stream, consumer, inbox, info.acks()?, prefetch);
         self.role = Role::Consuming(Box::new(deliveries));
         Ok(())
     }

@@ -3,7 +3,7 @@
 
 mod api;
 mod connection;
-mod deliveries;
+mod pull_consumer;
 
 pub use connection::Connection;
 pub(in crate::client) use connection::NUMBER_DIGITS;

@@ -3,7 +3,7 @@
 use super::Connection;
 use super::api::{self, Answer, PublishAcks};
 use super::connection::number;
-use super::deliveries::{Deliveries, deliveries};
+use super::pull_consumer::{PullConsumer, deliveries};
 use crate::client::tests::{Kept, answer_to, broker, greet_nats, receive, receive_acknowledging};
 use crate::client::{Acks, Error, Link, Session};
 use angarium_protocol::nats::codec::Message;
@@ -160,7 +160,7 @@ fn deliveries_are_counted_by_the_subjects_of_their_acknowledgements() {
 }
 
 /// Has a consumer take messages of one octet with these numbers of deliveries.
-fn take(it: &mut Deliveries, kept: &mut Kept, counts: &[u64]) -> Result<(), Error> {
+fn take(it: &mut PullConsumer, kept: &mut Kept, counts: &[u64]) -> Result<(), Error> {
     for count in counts {
         let reply = format!("$JS.ACK.s.c.{count}.9.9.17.0");
         it.take(kept, &Message { reply: reply.as_bytes(), body: b"x", ..Message::default() })?;
@@ -168,17 +168,17 @@ fn take(it: &mut Deliveries, kept: &mut Kept, counts: &[u64]) -> Result<(), Erro
     Ok(())
 }
 
-fn consumer(acks: Acks, prefetch: u16) -> Deliveries {
-    Deliveries::new("s", "c", "_INBOX.1".to_owned(), acks, prefetch)
+fn consumer(acks: Acks, prefetch: u16) -> PullConsumer {
+    PullConsumer::new("s", "c", "_INBOX.1".to_owned(), acks, prefetch)
 }
 
-fn pulled(it: &mut Deliveries) -> String {
+fn pulled(it: &mut PullConsumer) -> String {
     let mut out = Vec::new();
     it.pull(&mut out);
     String::from_utf8(out).expect("it is text")
 }
 
-fn acknowledged(it: &mut Deliveries, tag: u64, multiple: bool) -> Vec<String> {
+fn acknowledged(it: &mut PullConsumer, tag: u64, multiple: bool) -> Vec<String> {
     let mut out = Vec::new();
     it.acknowledge(tag, multiple, &mut out);
     let out = String::from_utf8(out).expect("it is text");
@@ -237,7 +237,7 @@ fn each_delivery_is_acknowledged_or_all_up_to_one_as_the_consumer_wants_it() {
 
 #[test]
 fn what_a_request_comes_to_is_noted_and_what_ends_a_consumer_is_an_error() {
-    let note = |it: &mut Deliveries, headers: &str| {
+    let note = |it: &mut PullConsumer, headers: &str| {
         it.take(&mut (), &Message { headers: headers.as_bytes(), ..Message::default() })
     };
     let mut it = consumer(Acks::Each, 10);

@@ -3,10 +3,10 @@
 use super::Version;
 use super::packet::{self, Head};
 use crate::client::Encoded;
-use crate::client::stand_in::{Answer, StandIn};
+use crate::client::fake_broker::{Answer, FakeBroker};
 
 /// What a client of ours needs to publish and to subscribe at QoS 0.
-pub(in crate::client) fn stand_in(version: Version) -> StandIn {
+pub(in crate::client) fn fake_broker(version: Version) -> FakeBroker {
     // In MQTT 5 the properties' length stands behind the codes of CONNACK (3.2.2), and before those of
     // SUBACK and UNSUBACK (3.9.2, 3.11.2); UNSUBACK of 3.1.1 has no codes.
     let answers: [(&'static [u8], &[u8]); 4] = match version {
@@ -25,7 +25,7 @@ pub(in crate::client) fn stand_in(version: Version) -> StandIn {
     };
     let answer =
         |(start, says): (&'static [u8], &[u8])| Answer { at: 0, start, says: says.to_vec() };
-    StandIn {
+    FakeBroker {
         greeting: Vec::new(),
         answers: answers.map(answer).into(),
         message: (0, &[packet::PUBLISH << 4]),

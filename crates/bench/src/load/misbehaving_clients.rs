@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// How often a slow one reads.
 const SLOW_INTERVAL: Duration = Duration::from_millis(10);
-/// How long an unruly one waits before it looks whether it is over, and before it comes back.
+/// How long an misbehaving one waits before it looks whether it is over, and before it comes back.
 pub(super) const PATIENCE: Duration = Duration::from_millis(50);
 /// What the kernel may keep for those that do not read: little, so that the broker feels it.
 pub(super) const RECEIVE_BUFFER_BYTES: usize = 32 * 1024;
@@ -32,7 +32,7 @@ const DRAIN_ACKS: u64 = 100;
 
 /// How many of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unruly {
+pub struct Misbehaving {
     /// They subscribe and never read.
     pub stalled: usize,
     /// They read a twentieth of what comes.
@@ -45,7 +45,7 @@ pub struct Unruly {
     pub backlog_bytes: u64,
 }
 
-impl Unruly {
+impl Misbehaving {
     /// Whether one drains a backlog.
     pub(super) fn drains(&self) -> bool {
         self.backlog_bytes > 0
@@ -117,11 +117,16 @@ impl Scene {
     }
 
     /// Declares and fills what they need.
-    pub(super) fn set(&self, link: &mut Link, plan: &Plan, unruly: &Unruly) -> Result<(), Error> {
+    pub(super) fn set(
+        &self,
+        link: &mut Link,
+        plan: &Plan,
+        misbehaving: &Misbehaving,
+    ) -> Result<(), Error> {
         let limit = [("x-max-length".to_owned(), Argument::Integer(FLOOD_QUEUE_MAX))];
         link.declare_queue(&self.flood, false, &limit)?;
         link.declare_queue(&self.backlog, true, &[])?;
-        let count = unruly.backlog_bytes / self.size_bytes.max(1) as u64;
+        let count = misbehaving.backlog_bytes / self.size_bytes.max(1) as u64;
         if count == 0 {
             return Ok(());
         }
@@ -157,14 +162,14 @@ impl Scene {
     pub(super) fn release<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
-        unruly: &Unruly,
+        misbehaving: &Misbehaving,
         deeds: &'scope Deeds,
     ) -> Result<(), Error> {
-        for _ in 0..unruly.stalled {
+        for _ in 0..misbehaving.stalled {
             let link = self.listen(&self.stalled, true)?;
             spawn(scope, move || stall(link.into_stream(), deeds));
         }
-        for index in 0..unruly.slow {
+        for index in 0..misbehaving.slow {
             let name = &self.slow[index % self.slow.len()];
             let link = self.listen(name, true)?;
             spawn(scope, move || {
@@ -173,18 +178,18 @@ impl Scene {
                 dawdle(link.into_stream(), self.slow_bytes_per_s, deeds, again);
             });
         }
-        for _ in 0..unruly.unacking {
+        for _ in 0..misbehaving.unacking {
             let link = self.listen(&self.flood, false)?;
             spawn(scope, move || keep(link, deeds));
         }
-        if unruly.drains() {
+        if misbehaving.drains() {
             let mut link = Link::open(&self.target)?;
             let source = Source { auto_ack: false, ..Source::plain(&self.backlog) };
             link.subscribe(&source, DRAIN_PREFETCH)?;
             link.stream().set_read_timeout(Some(PATIENCE))?;
             spawn(scope, move || drain(link, deeds));
         }
-        for _ in 0..unruly.flooding {
+        for _ in 0..misbehaving.flooding {
             let link = self.open_to_flood()?;
             spawn(scope, move || self.flood(link, deeds));
         }
@@ -290,12 +295,12 @@ pub(super) fn pour(mut stream: &TcpStream, batch: &[u8], deeds: &Deeds) -> io::R
 /// cores with broker and healthy clients, and what those lose is not to be its doing.
 pub(super) fn spawn<'scope>(
     scope: &'scope Scope<'scope, '_>,
-    unruly: impl FnOnce() + Send + 'scope,
+    misbehaving: impl FnOnce() + Send + 'scope,
 ) {
     scope.spawn(move || {
         // Where the system does not allow it, the run is only less fair to the broker.
         let _ = setpriority_process(None, LOWEST_PRIORITY);
-        unruly();
+        misbehaving();
     });
 }
 

@@ -1,7 +1,7 @@
 //! The other ends of measured sockets: one that answers and discards, one that plays deliveries. Knows
 //! requests and messages only through a stand-in.
 
-use crate::client::{Incoming, PATIENCE, StandIn};
+use crate::client::{FakeBroker, PATIENCE, ReceiveBuffer};
 use crate::load::batch::Batch;
 use std::convert::Infallible;
 use std::io::{self, Write};
@@ -10,23 +10,23 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// What serves one connection until the client hangs up.
-pub(super) struct Counterpart<'a> {
-    pub(super) stand_in: &'a StandIn,
+pub(super) struct FakeServer<'a> {
+    pub(super) fake_broker: &'a FakeBroker,
     /// Octets of a published message, known before the first one is.
     pub(super) message_bytes: &'a OnceLock<usize>,
 }
 
-impl Counterpart<'_> {
+impl FakeServer<'_> {
     /// Greets, and serves.
     pub(super) fn greet(&self, mut stream: TcpStream) -> io::Result<u64> {
         stream.set_write_timeout(Some(PATIENCE))?;
-        stream.write_all(&self.stand_in.greeting)?;
+        stream.write_all(&self.fake_broker.greeting)?;
         self.serve(stream)
     }
 
     /// Answers requests and counts messages, which it discards.
     pub(super) fn serve(&self, mut stream: TcpStream) -> io::Result<u64> {
-        let (mut incoming, mut messages) = (Incoming::default(), 0);
+        let (mut incoming, mut messages) = (ReceiveBuffer::default(), 0);
         while incoming.fill(&mut stream)? > 0 {
             while let Some(count) = self.take(&mut incoming, &mut stream)? {
                 messages += count;
@@ -37,10 +37,14 @@ impl Counterpart<'_> {
 
     /// Takes what there is: as many messages as it returns, or a request. `None` if there is nothing
     /// whole.
-    fn take(&self, incoming: &mut Incoming, stream: &mut TcpStream) -> io::Result<Option<u64>> {
+    fn take(
+        &self,
+        incoming: &mut ReceiveBuffer,
+        stream: &mut TcpStream,
+    ) -> io::Result<Option<u64>> {
         if let Some(&size) = self.message_bytes.get() {
             let whole = |bytes: &[u8]| {
-                let count = self.stand_in.messages(bytes, size);
+                let count = self.fake_broker.messages(bytes, size);
                 Ok::<_, Infallible>((count > 0).then_some((count as u64, count * size)))
             };
             if let Ok(Some(count)) = incoming.take(whole) {
@@ -48,7 +52,7 @@ impl Counterpart<'_> {
             }
         }
         let request = |bytes: &[u8]| {
-            let Some((says, octets)) = self.stand_in.request(bytes) else { return Ok(None) };
+            let Some((says, octets)) = self.fake_broker.request(bytes) else { return Ok(None) };
             stream.write_all(says)?;
             Ok::<_, io::Error>(Some((0, octets)))
         };

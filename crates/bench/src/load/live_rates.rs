@@ -13,6 +13,6 @@ pub(super) fn set(published: f64, delivered: f64) {
 }
 
 /// Messages published and delivered in the last second that was looked at.
-pub(crate) fn rates() -> (u64, u64) {
+pub(crate) fn current() -> (u64, u64) {
     (PUBLISHED.load(Ordering::Relaxed), DELIVERED.load(Ordering::Relaxed))
 }

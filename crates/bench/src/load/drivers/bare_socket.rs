@@ -1,6 +1,6 @@
-//! Bare sockets in the place of a driver: the same octets in the same pieces, neither encoded nor parsed.
+//! A bare socket in the place of a driver: the same bytes in the same pieces, neither encoded nor parsed.
 
-use crate::client::Incoming;
+use crate::client::ReceiveBuffer;
 use crate::interrupt;
 use crate::measure::process::thread_cpu_ns;
 use std::convert::Infallible;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// What the kernel takes of a thread that only hands octets over. Between two calls the thread is kept
 /// busy for as long as a driver is with those octets: who asks sooner gets other pieces, and waits more.
-pub(super) struct Bare {
+pub(super) struct BareSocket {
     /// CPU nanoseconds that the driver takes for each octet.
     driver_ns_per_byte: f64,
     begun_ns: u64,
@@ -19,10 +19,10 @@ pub(super) struct Bare {
     pub(super) bytes: u64,
 }
 
-impl Bare {
+impl BareSocket {
     /// Begins on the thread that calls it.
-    pub(super) fn begin(driver_ns_per_byte: f64) -> Bare {
-        Bare { driver_ns_per_byte, begun_ns: thread_cpu_ns(), spent_ns: 0, bytes: 0 }
+    pub(super) fn begin(driver_ns_per_byte: f64) -> BareSocket {
+        BareSocket { driver_ns_per_byte, begun_ns: thread_cpu_ns(), spent_ns: 0, bytes: 0 }
     }
 
     /// Writes the same octets again and again for so long, or until somebody wants it to end.
@@ -31,7 +31,7 @@ impl Bare {
         mut stream: TcpStream,
         batch: &[u8],
         span: Duration,
-    ) -> io::Result<Bare> {
+    ) -> io::Result<BareSocket> {
         let start = Instant::now();
         while start.elapsed() < span && !interrupt::requested() {
             self.call(|| stream.write_all(batch).map(|()| batch.len()))?;
@@ -40,8 +40,8 @@ impl Bare {
     }
 
     /// Reads until the end.
-    pub(super) fn read(mut self, mut stream: TcpStream) -> io::Result<Bare> {
-        let mut incoming = Incoming::default();
+    pub(super) fn read(mut self, mut stream: TcpStream) -> io::Result<BareSocket> {
+        let mut incoming = ReceiveBuffer::default();
         while self.call(|| incoming.fill(&mut stream))? > 0 {
             let all = |bytes: &[u8]| Ok::<_, Infallible>(Some(((), bytes.len())));
             let Ok(_) = incoming.take(all);

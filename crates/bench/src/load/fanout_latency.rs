@@ -51,7 +51,7 @@ pub(super) fn stamped_body(wave: u64) -> Vec<u8> {
 }
 
 /// Sockets that wait for waves, all in one epoll instance.
-pub(super) struct Shore<'a> {
+pub(super) struct FanoutReceivers<'a> {
     sockets: &'a [TcpStream],
     epoll: OwnedFd,
     buffer: Vec<u8>,
@@ -65,15 +65,15 @@ pub(super) struct Shore<'a> {
     published: u64,
 }
 
-impl<'a> Shore<'a> {
-    pub(super) fn new(sockets: &'a [TcpStream]) -> Result<Shore<'a>, Error> {
+impl<'a> FanoutReceivers<'a> {
+    pub(super) fn new(sockets: &'a [TcpStream]) -> Result<FanoutReceivers<'a>, Error> {
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(io::Error::from)?;
         for (index, socket) in sockets.iter().enumerate() {
             socket.set_nonblocking(true)?;
             epoll::add(&epoll, socket, EventData::new_u64(index as u64), EventFlags::IN)
                 .map_err(io::Error::from)?;
         }
-        let mut shore = Shore {
+        let mut receivers = FanoutReceivers {
             sockets,
             epoll,
             buffer: vec![0; 16 * 1024],
@@ -84,9 +84,9 @@ impl<'a> Shore<'a> {
             published: 0,
         };
         // What came before, such as a broker's pings, is no part of a wave.
-        shore.fall_silent(Duration::from_millis(20))?;
-        shore.tails.clear();
-        Ok(shore)
+        receivers.fall_silent(Duration::from_millis(20))?;
+        receivers.tails.clear();
+        Ok(receivers)
     }
 
     /// Sends so many waves, one after the other, but none after one that not all have had: what is lost once
@@ -290,7 +290,7 @@ mod tests {
     fn a_wave_ends_when_the_last_socket_has_its_message() {
         let (near, mut far) = pairs();
         far[0].write_all(b"PING\r\n").expect("it reads");
-        let mut shore = Shore::new(&near).expect("epoll is there");
+        let mut receivers = FanoutReceivers::new(&near).expect("epoll is there");
         for round in 0..3 {
             let publish = |wave| {
                 assert_eq!(wave, round);
@@ -302,17 +302,17 @@ mod tests {
                 }
                 Ok(())
             };
-            let time = shore.wave(publish, Duration::from_secs(30));
+            let time = receivers.wave(publish, Duration::from_secs(30));
             assert!(time.unwrap_or_else(|error| panic!("wave {round}: {error}")).is_some());
         }
-        let verdict = shore.verdict().expect("all are there");
+        let verdict = receivers.verdict().expect("all are there");
         assert!(verdict.is_clean() && verdict.delivered == 150, "{verdict:?}");
     }
 
     #[test]
     fn what_a_socket_has_not_has_twice_or_has_harmed_is_told() {
         let (near, mut far) = pairs();
-        let mut shore = Shore::new(&near).expect("epoll is there");
+        let mut receivers = FanoutReceivers::new(&near).expect("epoll is there");
         let publish = |wave| {
             for (index, socket) in far.iter_mut().enumerate() {
                 let mut message = message(wave);
@@ -329,8 +329,8 @@ mod tests {
             }
             Ok(())
         };
-        assert_eq!(shore.wave(publish, DRAIN).expect("all are there"), None);
-        let verdict = shore.verdict().expect("all are there");
+        assert_eq!(receivers.wave(publish, DRAIN).expect("all are there"), None);
+        let verdict = receivers.verdict().expect("all are there");
         let Verdict { expected, delivered, lost, duplicated, corrupt, .. } = verdict;
         // One that cannot be recognized, or by a wrong number, did not come.
         assert_eq!([expected, delivered, lost, duplicated, corrupt], [50, 47, 3, 1, 3]);
@@ -339,8 +339,8 @@ mod tests {
     #[test]
     fn a_connection_that_ends_is_an_error() {
         let (near, mut far) = pairs();
-        let mut shore = Shore::new(&near).expect("epoll is there");
+        let mut receivers = FanoutReceivers::new(&near).expect("epoll is there");
         drop(far.pop());
-        assert!(shore.wave(|_| Ok(()), DRAIN).is_err());
+        assert!(receivers.wave(|_| Ok(()), DRAIN).is_err());
     }
 }

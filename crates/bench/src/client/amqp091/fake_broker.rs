@@ -1,9 +1,9 @@
 //! A stand-in for a broker of AMQP 0-9-1: its answers and deliveries.
 
 use super::connection::CHANNEL;
-use super::incoming::FRAME_BYTES_MAX;
+use super::next_frame::FRAME_BYTES_MAX;
 use crate::client::Encoded;
-use crate::client::stand_in::{Answer, StandIn};
+use crate::client::fake_broker::{Answer, FakeBroker};
 use angarium_protocol::amqp091::codec::content::{self, Deliver};
 use angarium_protocol::amqp091::codec::{Method, Properties, Table};
 use angarium_protocol::amqp091::frame::{self, HEAD_BYTES, PROTOCOL_HEADER};
@@ -12,7 +12,7 @@ use angarium_protocol::amqp091::frame::{self, HEAD_BYTES, PROTOCOL_HEADER};
 const CONSUMER_TAG: &str = "amq.ctag-0123456789abcdefghijkl";
 
 /// What a client of ours needs to publish and to consume.
-pub(in crate::client) fn stand_in() -> StandIn {
+pub(in crate::client) fn fake_broker() -> FakeBroker {
     let start = Method::ConnectionStart {
         version_major: 0,
         version_minor: 9,
@@ -43,7 +43,7 @@ pub(in crate::client) fn stand_in() -> StandIn {
     let mut answers = vec![answer(0, &PROTOCOL_HEADER, 0, &start)];
     let frames = methods.iter().map(|(start, channel, it)| answer(HEAD_BYTES, start, *channel, it));
     answers.extend(frames);
-    StandIn {
+    FakeBroker {
         greeting: Vec::new(),
         answers,
         message: (HEAD_BYTES, &content::PUBLISH),

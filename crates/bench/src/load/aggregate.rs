@@ -1,12 +1,12 @@
 //! From what the workers of a run brought home to its outcome. Knows no sockets.
 
+use super::bottleneck::{self, Loads};
 use super::consumer::Consumed;
 use super::control::Control;
-use super::limit::{self, Loads};
 use super::outcome::{Outcome, Rates, Schedule, ToolCost};
 use super::plan::Plan;
 use super::producer::Produced;
-use super::span::Span;
+use super::sampler::Span;
 use super::tally::{Checked, Tally, Verdict};
 use crate::interrupt;
 use crate::measure::latency::{Latencies, Summary};
@@ -15,7 +15,7 @@ use std::num::NonZero;
 use std::thread;
 
 /// The outcome of a run.
-pub(super) fn conclude(
+pub(super) fn aggregate(
     plan: &Plan,
     control: &Control,
     span: &Span,
@@ -73,7 +73,7 @@ pub(super) fn conclude(
             producers_share: total_share(produced.iter().map(|it| (it.cpu_ns, it.lived_ns))),
             consumers_share: total_share(consumed.iter().map(|it| (it.cpu_ns, it.lived_ns))),
         },
-        limit: limit::of(&loads),
+        bottleneck: bottleneck::of(&loads),
         loads,
         latency: summarize(plan, deliveries).filter(|_| tool_kept),
         confirm_latency: summarize(plan, confirms).filter(|_| tool_kept),
@@ -134,7 +134,7 @@ fn schedule(plan: &Plan, produced: &[Produced], consumed: &[Consumed]) -> Option
     let lag = lags.summary()?;
     let (due, done): (u64, u64) =
         produced.iter().fold((0, 0), |(due, done), it| (due + it.due, done + it.published));
-    let busy = busiest(produced, consumed) >= limit::BUSY;
+    let busy = busiest(produced, consumed) >= bottleneck::BUSY;
     Some(Schedule {
         rate: plan.rate as f64,
         achieved_part: done as f64 / due.max(1) as f64,

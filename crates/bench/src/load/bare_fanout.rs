@@ -1,11 +1,11 @@
 //! What the machine allows of one message to very many connections at once: as many bare sockets, written to
 //! by as many threads as there are processors. Knows no broker and no protocol.
 
+use super::fanout_latency::{FanoutReceivers, stamped_body};
 use super::idle::raise_descriptor_limit;
 use super::plan::DRAIN;
-use super::wave::{Shore, stamped_body};
 use crate::client::Error;
-use crate::measure::raw;
+use crate::measure::bare_sockets;
 use rustix::process::{Resource, getrlimit};
 use std::io::{self, Write};
 use std::net::TcpStream;
@@ -21,7 +21,7 @@ pub(crate) fn measure(connections: usize, waves: usize) -> Result<Vec<f64>, Erro
     raise_descriptor_limit(2 * connections as u64 + OTHER_DESCRIPTORS);
     let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let pairs = (allowed.saturating_sub(OTHER_DESCRIPTORS) / 2).clamp(1, connections as u64);
-    let pairs: io::Result<Vec<_>> = (0..pairs).map(|_| raw::pair()).collect();
+    let pairs: io::Result<Vec<_>> = (0..pairs).map(|_| bare_sockets::pair()).collect();
     let (near, far): (Vec<_>, Vec<_>) = pairs?.into_iter().unzip();
     let part = far.len() as f64 / connections as f64;
     Ok(send(&near, &far, waves)?.into_iter().map(|ms| ms / part).collect())
@@ -30,7 +30,7 @@ pub(crate) fn measure(connections: usize, waves: usize) -> Result<Vec<f64>, Erro
 /// Sends each wave from all threads at once, and reads here. Returns the milliseconds of each.
 fn send(near: &[TcpStream], far: &[TcpStream], waves: usize) -> Result<Vec<f64>, Error> {
     let threads = thread::available_parallelism().map_or(1, usize::from);
-    let mut shore = Shore::new(near)?;
+    let mut receivers = FanoutReceivers::new(near)?;
     thread::scope(|scope| {
         let writers: Vec<mpsc::Sender<u64>> = far
             .chunks(far.len().div_ceil(threads))
@@ -47,7 +47,7 @@ fn send(near: &[TcpStream], far: &[TcpStream], waves: usize) -> Result<Vec<f64>,
             }
             Ok(())
         };
-        shore.waves(waves, publish, DRAIN)
+        receivers.waves(waves, publish, DRAIN)
     })
 }
 

@@ -11,19 +11,19 @@ pub(super) const READ_BYTES: usize = 256 * 1024;
 
 /// A receive buffer that holds at most what a protocol cannot take yet beside what one read brought.
 #[derive(Debug)]
-pub struct Incoming {
+pub struct ReceiveBuffer {
     buffer: Box<[u8]>,
     start: usize,
     end: usize,
 }
 
-impl Default for Incoming {
+impl Default for ReceiveBuffer {
     fn default() -> Self {
-        Incoming { buffer: vec![0; READ_BYTES + PARTIAL_BYTES_MAX].into(), start: 0, end: 0 }
+        ReceiveBuffer { buffer: vec![0; READ_BYTES + PARTIAL_BYTES_MAX].into(), start: 0, end: 0 }
     }
 }
 
-impl Incoming {
+impl ReceiveBuffer {
     /// Makes room for pieces of so many octets that a protocol takes only whole.
     pub(super) fn reserve(&mut self, partial_bytes_max: usize) {
         if partial_bytes_max > PARTIAL_BYTES_MAX {
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn what_is_held_makes_no_read_smaller_nor_larger() {
         for partial_bytes_max in [0, PARTIAL_BYTES_MAX, 1 << 20] {
-            let mut incoming = Incoming::default();
+            let mut incoming = ReceiveBuffer::default();
             incoming.reserve(partial_bytes_max);
             let fills = [0, partial_bytes_max.min(READ_BYTES)].map(|held| {
                 let parse =
@@ -106,7 +106,7 @@ mod tests {
             (Some(ErrorKind::Interrupted), Ok(2)),
             (Some(ErrorKind::WouldBlock), Err(ErrorKind::WouldBlock)),
         ] {
-            let mut incoming = Incoming::default();
+            let mut incoming = ReceiveBuffer::default();
             let read = incoming.fill(&mut Failing(kind)).map_err(|error| error.kind());
             assert_eq!((read, incoming.end), (wanted, read.unwrap_or(0)));
         }

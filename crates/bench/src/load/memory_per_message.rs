@@ -1,9 +1,9 @@
 //! What stored messages take of the broker's memory.
 
 use super::control::Control;
+use super::drain::read_back;
 use super::plan::{End, Plan};
 use super::producer::{Produced, Producer};
-use super::take_out::read_back;
 use super::tally::Verdict;
 use super::topology::Topology;
 use crate::client::{Error, Link, Protocol, Target};

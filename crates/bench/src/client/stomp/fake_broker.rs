@@ -3,16 +3,16 @@
 use super::connection::{END, SUBSCRIBED};
 use super::frame;
 use crate::client::Encoded;
-use crate::client::stand_in::{Answer, StandIn};
+use crate::client::fake_broker::{Answer, FakeBroker};
 
 /// What a client of ours needs to publish and to subscribe.
-pub(in crate::client) fn stand_in() -> StandIn {
+pub(in crate::client) fn fake_broker() -> FakeBroker {
     let answer = |start, command: &str, headers: &[(&str, &str)]| {
         let mut says = Vec::new();
         frame::write(&mut says, command, headers);
         Answer { at: 0, start, says }
     };
-    StandIn {
+    FakeBroker {
         greeting: Vec::new(),
         answers: vec![
             answer(b"CONNECT\n", "CONNECTED", &[("version", "1.2")]),

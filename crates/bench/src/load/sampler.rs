@@ -1,7 +1,7 @@
 //! A measured span: the counters at both ends, and what each second between them brought.
 
 use super::control::Control;
-use super::live;
+use super::live_rates;
 use super::outcome::Second;
 use crate::measure::process::{self, Ticks, Usage};
 use crate::measure::stalls::Stalls;
@@ -110,14 +110,14 @@ impl<'a> Sampler<'a> {
             broker_cpu_share: cpu_ns.saturating_sub(cpu_before) as f64 / 1e9 / span_s,
             broker_rss_kib: usage.map_or(0, |usage| usage.rss_kib),
         };
-        live::set(second.published, second.delivered);
+        live_rates::set(second.published, second.delivered);
         self.seconds.push(second);
     }
 
     /// The span ends now.
     pub(super) fn finish(self) -> Span {
         self.control.measuring.store(false, Ordering::Relaxed);
-        live::set(0.0, 0.0);
+        live_rates::set(0.0, 0.0);
         let end = Snapshot::take(self.control, self.broker_pid);
         Span { start: self.start, end, seconds: self.seconds, instructions: None, stalls: None }
     }

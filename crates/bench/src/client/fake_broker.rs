@@ -6,7 +6,7 @@ use super::{Encoded, Target, amqp091, nats, resp, stomp};
 
 /// A broker that answers requests by how they begin, and does nothing else.
 #[derive(Debug)]
-pub struct StandIn {
+pub struct FakeBroker {
     /// What it says to whoever connects.
     pub greeting: Vec<u8>,
     /// What it says to requests; to others it says nothing.
@@ -27,17 +27,17 @@ pub(in crate::client) struct Answer {
     pub(in crate::client) says: Vec<u8>,
 }
 
-impl StandIn {
+impl FakeBroker {
     /// For a broker that is reached so.
-    pub fn of(target: &Target) -> StandIn {
+    pub fn of(target: &Target) -> FakeBroker {
         match target {
-            Target::Amqp091(_) => amqp091::stand_in(),
+            Target::Amqp091(_) => amqp091::fake_broker(),
             // Subjects are those of NATS; it has no streams.
-            Target::Nats(_) | Target::JetStream(_) => nats::stand_in(),
-            Target::Mqtt(mqtt::Uri { version: Version::V3, .. }) => mqtt::stand_in(Version::V3),
-            Target::Mqtt(mqtt::Uri { version: Version::V5, .. }) => mqtt::stand_in(Version::V5),
-            Target::Stomp(_) => stomp::stand_in(),
-            Target::Resp(_) => resp::stand_in(),
+            Target::Nats(_) | Target::JetStream(_) => nats::fake_broker(),
+            Target::Mqtt(mqtt::Uri { version: Version::V3, .. }) => mqtt::fake_broker(Version::V3),
+            Target::Mqtt(mqtt::Uri { version: Version::V5, .. }) => mqtt::fake_broker(Version::V5),
+            Target::Stomp(_) => stomp::fake_broker(),
+            Target::Resp(_) => resp::fake_broker(),
         }
     }
 
@@ -100,25 +100,25 @@ mod tests {
     #[test]
     fn requests_are_answered_once_they_are_whole_and_messages_are_counted() {
         for (address, first, last) in ENDS {
-            let stand_in = StandIn::of(&address.parse().expect("it is an address"));
+            let fake_broker = FakeBroker::of(&address.parse().expect("it is an address"));
             let message = published(address);
             for request in [first, last] {
                 let mut bytes = request.to_vec();
                 bytes.extend_from_slice(&message);
-                let (says, octets) = stand_in.request(&bytes).expect("it is whole");
+                let (says, octets) = fake_broker.request(&bytes).expect("it is whole");
                 assert_eq!((says.is_empty(), octets), (false, request.len()), "{address}");
                 for cut in 0..request.len() {
-                    assert_eq!(stand_in.request(&bytes[..cut]), None, "{address} {cut}");
+                    assert_eq!(fake_broker.request(&bytes[..cut]), None, "{address} {cut}");
                 }
             }
             let stream = [&message[..], &message, &message, last].concat();
-            assert_eq!(stand_in.request(&stream), None, "{address}");
+            assert_eq!(fake_broker.request(&stream), None, "{address}");
             for octets in 0..=stream.len() {
                 let whole = (octets / message.len()).min(3);
-                let found = stand_in.messages(&stream[..octets], message.len());
+                let found = fake_broker.messages(&stream[..octets], message.len());
                 assert_eq!(found, whole, "{address} {octets}");
             }
-            assert!(stand_in.request(&stream[3 * message.len()..]).is_some(), "{address}");
+            assert!(fake_broker.request(&stream[3 * message.len()..]).is_some(), "{address}");
         }
     }
 }

@@ -53,7 +53,7 @@ impl Unacked {
 
 /// What a pull consumer brings, and what is asked of it.
 #[derive(Debug)]
-pub(super) struct Deliveries {
+pub(super) struct PullConsumer {
     /// Where requests go, and where their messages are to go.
     next: String,
     inbox: String,
@@ -73,7 +73,7 @@ pub(super) struct Deliveries {
     pub(super) ending: bool,
 }
 
-impl Deliveries {
+impl PullConsumer {
     /// Nothing was asked for yet.
     pub(super) fn new(
         stream: &str,
@@ -81,8 +81,8 @@ impl Deliveries {
         inbox: String,
         acks: Acks,
         prefetch: u16,
-    ) -> Deliveries {
-        Deliveries {
+    ) -> PullConsumer {
+        PullConsumer {
             next: format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"),
             inbox,
             acks,

@@ -64,7 +64,7 @@ enum Asked {
 
 /// A member of a group.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct GroupConsumer {
     stream: String,
     group: String,
     /// XREADGROUP up to its count, and behind it.
@@ -86,9 +86,9 @@ pub(super) struct Member {
     claim_from: Option<Id>,
 }
 
-impl Member {
+impl GroupConsumer {
     /// Of this process, under a name that nobody else has.
-    pub(super) fn new(stream: &str, group: &str, auto_ack: bool, prefetch: u16) -> Member {
+    pub(super) fn new(stream: &str, group: &str, auto_ack: bool, prefetch: u16) -> GroupConsumer {
         let number = CONSUMERS.fetch_add(1, Ordering::Relaxed);
         let name = format!("bench-{}-{number}", std::process::id());
         let (mut before, mut behind) = (Vec::new(), Vec::new());
@@ -109,7 +109,7 @@ impl Member {
         for word in [&b"STREAMS"[..], stream.as_bytes(), b">"] {
             codec::write_bulk(&mut behind, word);
         }
-        Member {
+        GroupConsumer {
             stream: stream.to_owned(),
             group: group.to_owned(),
             read: (before, behind),

@@ -3,7 +3,7 @@
 
 use super::control::Control;
 use super::plan::Plan;
-use super::span::SAMPLE;
+use super::sampler::SAMPLE;
 use crate::client::Link;
 use std::thread;
 use std::time::{Duration, Instant};

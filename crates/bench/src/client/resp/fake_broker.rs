@@ -2,12 +2,12 @@
 
 use super::codec;
 use crate::client::Encoded;
-use crate::client::stand_in::{Answer, StandIn};
+use crate::client::fake_broker::{Answer, FakeBroker};
 
 /// What a client of ours needs to publish to channels and to subscribe to them.
-pub(in crate::client) fn stand_in() -> StandIn {
+pub(in crate::client) fn fake_broker() -> FakeBroker {
     let answer = |start, says: &[u8]| Answer { at: 0, start, says: says.to_vec() };
-    StandIn {
+    FakeBroker {
         greeting: Vec::new(),
         answers: vec![
             answer(b"*2\r\n$5\r\nHELLO\r\n", b"%1\r\n$5\r\nproto\r\n:3\r\n"),

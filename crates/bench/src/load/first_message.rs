@@ -22,7 +22,7 @@ const FOLLOWING_MAX: Duration = Duration::from_secs(1);
 
 /// What it came to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct First {
+pub struct FirstMessage {
     /// From a subscriber's connect to its first message.
     pub times: Option<Summary>,
     /// What became of the messages from each subscriber's first to its last.
@@ -36,7 +36,7 @@ pub fn measure(
     size_bytes: usize,
     rate: u64,
     attempts: usize,
-) -> Result<First, Error> {
+) -> Result<FirstMessage, Error> {
     let mut owner = Link::open(target)?;
     let names = Names::new(target.protocol());
     let exchange = names.fan_out("first");
@@ -58,7 +58,7 @@ pub fn measure(
     found
 }
 
-fn judge(heard: &[(Duration, Tally)], published: u64, size_bytes: usize) -> First {
+fn judge(heard: &[(Duration, Tally)], published: u64, size_bytes: usize) -> FirstMessage {
     let checksum = Plan::has_room_for_checksums(size_bytes);
     let mut verdict = Verdict::new(Checked::of(size_bytes, checksum));
     let mut times = Latencies::new();
@@ -66,7 +66,7 @@ fn judge(heard: &[(Duration, Tally)], published: u64, size_bytes: usize) -> Firs
         times.record(time.as_nanos() as u64);
         verdict.add_stretch(tally, published);
     }
-    First { times: times.summary(), verdict }
+    FirstMessage { times: times.summary(), verdict }
 }
 
 /// Waits until so many messages were judged, for each read no longer than that. Returns whether there are.

@@ -32,7 +32,7 @@ pub struct Loads {
 /// What held a run back.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Limit {
+pub enum Bottleneck {
     /// The asked rate was reached: nothing did.
     Schedule,
     /// A thread of the broker had no more to give.
@@ -50,31 +50,31 @@ pub enum Limit {
     Waiting,
 }
 
-impl Limit {
+impl Bottleneck {
     /// In a word.
     pub fn name(self) -> &'static str {
         match self {
-            Limit::Schedule => "schedule",
-            Limit::Broker => "broker",
-            Limit::Tool => "tool",
-            Limit::Both => "both",
-            Limit::Machine => "machine",
-            Limit::Others => "others on this machine",
-            Limit::Waiting => "waiting",
+            Bottleneck::Schedule => "schedule",
+            Bottleneck::Broker => "broker",
+            Bottleneck::Tool => "tool",
+            Bottleneck::Both => "both",
+            Bottleneck::Machine => "machine",
+            Bottleneck::Others => "others on this machine",
+            Bottleneck::Waiting => "waiting",
         }
     }
 }
 
 /// Judges the loads.
-pub(super) fn of(loads: &Loads) -> Limit {
+pub(super) fn of(loads: &Loads) -> Bottleneck {
     match (loads.broker_thread >= BUSY, loads.tool_thread >= BUSY) {
-        _ if loads.schedule_kept => Limit::Schedule,
-        (true, true) => Limit::Both,
-        (true, false) => Limit::Broker,
-        (false, true) => Limit::Tool,
-        _ if loads.machine < MACHINE_BUSY => Limit::Waiting,
-        _ if loads.others >= OTHERS_BUSY => Limit::Others,
-        (false, false) => Limit::Machine,
+        _ if loads.schedule_kept => Bottleneck::Schedule,
+        (true, true) => Bottleneck::Both,
+        (true, false) => Bottleneck::Broker,
+        (false, true) => Bottleneck::Tool,
+        _ if loads.machine < MACHINE_BUSY => Bottleneck::Waiting,
+        _ if loads.others >= OTHERS_BUSY => Bottleneck::Others,
+        (false, false) => Bottleneck::Machine,
     }
 }
 
@@ -91,15 +91,15 @@ mod tests {
         let loads = |broker_thread, tool_thread, machine, schedule_kept| {
             beside(0.05, broker_thread, tool_thread, machine, schedule_kept)
         };
-        assert_eq!(loads(0.99, 0.5, 1.0, false), Limit::Broker);
-        assert_eq!(loads(0.5, 0.99, 1.0, false), Limit::Tool);
-        assert_eq!(loads(0.95, 0.99, 1.0, false), Limit::Both);
-        assert_eq!(loads(0.5, 0.5, 1.0, false), Limit::Machine);
-        assert_eq!(loads(0.2, 0.2, 0.3, false), Limit::Waiting);
-        assert_eq!(loads(0.2, 0.2, 0.3, true), Limit::Schedule);
+        assert_eq!(loads(0.99, 0.5, 1.0, false), Bottleneck::Broker);
+        assert_eq!(loads(0.5, 0.99, 1.0, false), Bottleneck::Tool);
+        assert_eq!(loads(0.95, 0.99, 1.0, false), Bottleneck::Both);
+        assert_eq!(loads(0.5, 0.5, 1.0, false), Bottleneck::Machine);
+        assert_eq!(loads(0.2, 0.2, 0.3, false), Bottleneck::Waiting);
+        assert_eq!(loads(0.2, 0.2, 0.3, true), Bottleneck::Schedule);
         // A thread that has all of a core is held back by nobody else.
-        assert_eq!(beside(0.5, 0.95, 0.2, 1.0, false), Limit::Broker);
-        assert_eq!(beside(0.5, 0.5, 0.4, 1.0, false), Limit::Others);
-        assert_eq!(beside(0.5, 0.1, 0.1, 0.7, false), Limit::Waiting);
+        assert_eq!(beside(0.5, 0.95, 0.2, 1.0, false), Bottleneck::Broker);
+        assert_eq!(beside(0.5, 0.5, 0.4, 1.0, false), Bottleneck::Others);
+        assert_eq!(beside(0.5, 0.1, 0.1, 0.7, false), Bottleneck::Waiting);
     }
 }

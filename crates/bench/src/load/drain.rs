@@ -1,12 +1,12 @@
 //! Taking out of queues what lies in them, when nobody publishes any more.
 
-use super::conclude::verdict;
+use super::aggregate::verdict;
 use super::consumer::{Consumed, Consuming, start_consumers};
 use super::control::Control;
 use super::plan::Plan;
 use super::producer::Produced;
+use super::progress_timeout;
 use super::run::join;
-use super::silence;
 use super::tally::Verdict;
 use super::topology::Topology;
 use crate::client::{Error, Protocol};
@@ -22,7 +22,7 @@ const PREFETCH: u16 = 500;
 
 /// Runs the consumers of `plan` until `expected` messages came and nothing more has for `silence`, or
 /// until nothing has for the plan's drain time.
-pub(super) fn take_out(
+pub(super) fn drain_queues(
     plan: &Plan,
     topology: &Topology,
     control: &Control,
@@ -47,7 +47,7 @@ fn take<'scope>(
     let consumers = start_consumers(scope, plan, topology, control, 0..plan.consumers)?;
     let broken = || interrupt::requested() || consumers.iter().any(|it| it.is_finished());
     let done = || control.delivered() >= expected || broken();
-    silence::wait(plan, control, &done, &mut || {});
+    progress_timeout::wait(plan, control, &done, &mut || {});
     // What comes beyond that.
     let (mut moved, mut seen) = (Instant::now(), control.delivered());
     while moved.elapsed() < beyond && !broken() {
@@ -92,6 +92,6 @@ pub(super) fn read_back(
     let control = Control::new(0, plan.consumers, 0, plan.copies());
     let published: u64 = produced.iter().map(|it| it.published).sum();
     let expected = published * plan.copies();
-    let consumed = take_out(&plan, topology, &control, expected, Duration::ZERO)?;
+    let consumed = drain_queues(&plan, topology, &control, expected, Duration::ZERO)?;
     Ok(verdict(&plan, produced, &consumed).filter(|_| !interrupt::requested()))
 }

@@ -1,11 +1,11 @@
-//! Stands in for a broker beside unruly clients, so that the machine's part in what they do to others can
-//! be told from the broker's: it takes what floods it and feeds those that take, no faster than the broker
-//! did, and makes nothing of it. Knows no protocol.
+//! The null broker of the isolation control run: takes floods and feeds readers at the pace that the real
+//! broker had, without routing. What healthy clients lose beside it is the machine's doing. Independent of
+//! protocols.
 
 use super::consumer::is_timeout;
-use super::unruly::{Deeds, FLOOD_BYTES, PATIENCE, RECEIVE_BUFFER_BYTES, Unruly};
-use super::unruly::{dawdle, pour, spawn, stall};
-use crate::measure::raw;
+use super::misbehaving_clients::{Deeds, FLOOD_BYTES, Misbehaving, PATIENCE, RECEIVE_BUFFER_BYTES};
+use super::misbehaving_clients::{dawdle, pour, spawn, stall};
+use crate::measure::bare_sockets;
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -26,22 +26,24 @@ pub(super) struct Paces {
 /// Lets the same clients loose on sinks, one for each, until `deeds.stop`.
 pub(super) fn release<'scope>(
     scope: &'scope Scope<'scope, '_>,
-    unruly: &Unruly,
+    misbehaving: &Misbehaving,
     paces: Paces,
     deeds: &'scope Deeds,
 ) -> io::Result<()> {
-    for _ in 0..unruly.stalled {
+    for _ in 0..misbehaving.stalled {
         let (client, sink) = sluggish()?;
         spawn(scope, move || stall(client, deeds));
         scope.spawn(move || feed(&sink, None, deeds));
     }
-    for _ in 0..unruly.slow {
+    for _ in 0..misbehaving.slow {
         let (client, sink) = sluggish()?;
         spawn(scope, move || dawdle(client, paces.slow_bytes_per_s, deeds, || None));
         scope.spawn(move || feed(&sink, None, deeds));
     }
-    let takers =
-        [(unruly.unacking, paces.unacking), (usize::from(unruly.drains()), paces.draining)];
+    let takers = [
+        (misbehaving.unacking, paces.unacking),
+        (usize::from(misbehaving.drains()), paces.draining),
+    ];
     for (count, pace) in takers {
         for _ in 0..count {
             let (client, sink) = pair()?;
@@ -49,9 +51,9 @@ pub(super) fn release<'scope>(
             scope.spawn(move || feed(&sink, Some(pace / count as f64), deeds));
         }
     }
-    for _ in 0..unruly.flooding {
+    for _ in 0..misbehaving.flooding {
         let (client, sink) = pair()?;
-        let pace = paces.flooding / unruly.flooding as f64;
+        let pace = paces.flooding / misbehaving.flooding as f64;
         spawn(scope, move || {
             // A sink that ends does so with the run.
             let _ = pour(&client, &vec![b'f'; FLOOD_BYTES], deeds);
@@ -63,7 +65,7 @@ pub(super) fn release<'scope>(
 
 /// Both ends of a connection over loopback.
 fn pair() -> io::Result<(TcpStream, TcpStream)> {
-    let (client, sink) = raw::pair()?;
+    let (client, sink) = bare_sockets::pair()?;
     for stream in [&client, &sink] {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
@@ -131,11 +133,12 @@ mod tests {
     #[test]
     fn all_kinds_are_let_loose_and_end() {
         let deeds = Deeds::default();
-        let unruly = Unruly { stalled: 1, slow: 2, flooding: 2, unacking: 1, backlog_bytes: 1 };
+        let misbehaving =
+            Misbehaving { stalled: 1, slow: 2, flooding: 2, unacking: 1, backlog_bytes: 1 };
         let paces = Paces { flooding: 1e9, unacking: 1e9, draining: 1e9, slow_bytes_per_s: 1_000 };
         let enough = 4 * FLOOD_BYTES as u64;
         thread::scope(|scope| {
-            release(scope, &unruly, paces, &deeds).expect("loopback has ports");
+            release(scope, &misbehaving, paces, &deeds).expect("loopback has ports");
             // More than what fits into sockets: it is taken, too.
             while deeds.flooded_bytes.load(Ordering::Relaxed) < 200 * enough {
                 thread::sleep(Duration::from_millis(1));

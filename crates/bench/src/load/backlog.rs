@@ -1,11 +1,11 @@
 //! Filling queues that nobody consumes, then draining them without anybody publishing.
 
-use super::conclude::verdict;
+use super::aggregate::verdict;
 use super::control::Control;
+use super::drain::drain_queues;
 use super::plan::Plan;
 use super::producer::Producer;
 use super::run::join;
-use super::take_out::take_out;
 use super::tally::Verdict;
 use super::topology::Topology;
 use crate::client::{Error, Link};
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// What it came to.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SpoolOutcome {
+pub struct BacklogOutcome {
     /// Messages per second into the queues, confirmed if the plan has confirms.
     pub spool_rate: f64,
     /// Messages per second out of them.
@@ -36,7 +36,7 @@ pub struct SpoolOutcome {
 }
 
 /// Runs the producers of `plan` to their end, then its consumers.
-pub fn measure(plan: &Plan, broker_pid: Option<u32>) -> Result<SpoolOutcome, Error> {
+pub fn measure(plan: &Plan, broker_pid: Option<u32>) -> Result<BacklogOutcome, Error> {
     let topology = Topology::of(plan);
     let mut link = Link::open(&plan.target)?;
     topology.declare(&mut link, plan)?;
@@ -52,7 +52,7 @@ fn fill_and_drain(
     plan: &Plan,
     topology: &Topology,
     broker_pid: Option<u32>,
-) -> Result<SpoolOutcome, Error> {
+) -> Result<BacklogOutcome, Error> {
     let usage = || broker_pid.and_then(Usage::of_tree);
     let control = Control::new(plan.producers, plan.consumers, 0, plan.copies());
     if let Some(pid) = broker_pid {
@@ -78,13 +78,13 @@ fn fill_and_drain(
     let messages: u64 = produced.iter().map(|it| it.published).sum();
     let draining = Instant::now();
     let expected = messages * plan.copies();
-    let consumed = take_out(plan, topology, &control, expected, Duration::ZERO)?;
+    let consumed = drain_queues(plan, topology, &control, expected, Duration::ZERO)?;
     let (empty, unspool_s) = (usage(), draining.elapsed().as_secs_f64());
     let spool_rate = messages as f64 / spool_s;
     let cost = |from: Option<Usage>, to: &Option<Usage>, span_s| {
         from.zip(to.clone()).map(|(from, to)| Cost::between(&from, &to, span_s, messages))
     };
-    Ok(SpoolOutcome {
+    Ok(BacklogOutcome {
         spool_rate,
         unspool_rate: control.delivered() as f64 / unspool_s,
         spool_bytes: spool_rate * plan.size_bytes as f64,

@@ -1,6 +1,6 @@
 //! How long a broker takes from its start to the first message at a consumer.
 
-use super::first::hear;
+use super::first_message::hear;
 use super::judge::Judge;
 use super::message::{self, Message};
 use super::tally::Verdict;
