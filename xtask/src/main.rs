@@ -18,6 +18,8 @@ cargo xtask COMMAND
     --list            the steps and what they need
     --long            the long crash test: 200 rounds instead of 10
   tidy              check the rules of the source tree that the compiler does not
+    --write-allow     lower the lists of known offenders to what is there
+    --show RULE       every place that counts for a rule of these lists
   sim               run the simulator, seed after seed, until one fails
     SEED              one seed again; more flags: angarium-sim
   compare amqp091   Angarium beside RabbitMQ under the same loads, against the targets
@@ -45,7 +47,7 @@ fn run(command: &str, arguments: &[String]) -> Result<(), String> {
     let root = layout::root();
     match command {
         "test" => test::run(&root, arguments),
-        "tidy" => tidy::run(&root),
+        "tidy" => tidy::run(&root, arguments),
         "sim" => simulate::run(&root, arguments),
         "compare" => compare::run(&root, arguments),
         "help" | "--help" | "-h" => {

@@ -38,7 +38,7 @@ pub(super) const STEPS: &[Step] = &[
         what: "rules of the source tree",
         needs: &[Tool::Git],
         after: None,
-        run: |root, _, _| tidy::run(root),
+        run: |root, _, _| tidy::run(root, &[]),
     },
     Step {
         name: "clippy",
