@@ -5,7 +5,9 @@ mod allow;
 mod edges;
 mod map;
 mod modules;
+mod protocol_names;
 mod shape;
+mod source;
 mod words;
 
 use crate::process;
@@ -157,8 +159,8 @@ fn check(tree: &Tree, metadata: &str) -> Result<Vec<Violation>, String> {
 }
 
 /// Every place that breaks a rule of which known offenders are listed.
-fn find(_tree: &Tree) -> Vec<Finding> {
-    Vec::new()
+fn find(tree: &Tree) -> Vec<Finding> {
+    protocol_names::find(tree)
 }
 
 /// What may be in the list of known offenders.
