@@ -6,6 +6,7 @@ mod edges;
 mod map;
 mod modules;
 mod protocol_names;
+mod retired_names;
 mod shape;
 mod source;
 mod words;
@@ -160,7 +161,9 @@ fn check(tree: &Tree, metadata: &str) -> Result<Vec<Violation>, String> {
 
 /// Every place that breaks a rule of which known offenders are listed.
 fn find(tree: &Tree) -> Vec<Finding> {
-    protocol_names::find(tree)
+    let mut findings = protocol_names::find(tree);
+    findings.extend(retired_names::find(tree));
+    findings
 }
 
 /// What may be in the list of known offenders.
