@@ -5,6 +5,7 @@ mod allow;
 mod edges;
 mod map;
 mod modules;
+mod parameters;
 mod protocol_names;
 mod retired_names;
 mod shape;
@@ -161,7 +162,8 @@ fn check(tree: &Tree, metadata: &str) -> Result<Vec<Violation>, String> {
 
 /// Every place that breaks a rule of which known offenders are listed.
 fn find(tree: &Tree) -> Vec<Finding> {
-    let mut findings = protocol_names::find(tree);
+    let mut findings = parameters::find(tree);
+    findings.extend(protocol_names::find(tree));
     findings.extend(retired_names::find(tree));
     findings
 }
