@@ -2,6 +2,7 @@
 //! is a pure function over names and texts, with its own file and tests.
 
 mod allow;
+mod comment_style;
 mod edges;
 mod map;
 mod modules;
@@ -162,7 +163,8 @@ fn check(tree: &Tree, metadata: &str) -> Result<Vec<Violation>, String> {
 
 /// Every place that breaks a rule of which known offenders are listed.
 fn find(tree: &Tree) -> Vec<Finding> {
-    let mut findings = parameters::find(tree);
+    let mut findings = comment_style::find(tree);
+    findings.extend(parameters::find(tree));
     findings.extend(protocol_names::find(tree));
     findings.extend(retired_names::find(tree));
     findings
