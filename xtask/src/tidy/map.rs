@@ -1,5 +1,7 @@
-//! ARCHITECTURE.md and the folders under crates/ name each other.
+//! ARCHITECTURE.md and the folders under crates/ name each other; of engine and node it names every file
+//! that lies in no folder.
 
+use super::allow::Finding;
 use super::{Tree, Violation};
 use std::collections::BTreeSet;
 
@@ -8,6 +10,13 @@ const MAP: &str = "ARCHITECTURE.md";
 const LINES_MAX: usize = 250;
 /// Folders that hold tests or their data, in any crate; the map need not name each.
 const UNNAMED: &[&str] = &["tests", "golden", "fuzz", "benches", "examples"];
+
+/// The rule about loose files, as the list of known offenders has it.
+pub(super) const LOOSE_RULE: &str = "unnamed-files";
+/// Crates of whose `src` the map names each file that lies in no folder.
+const FILES_NAMED: &[&str] = &["engine", "node"];
+/// Files that need no name.
+const UNNAMED_FILES: &[&str] = &["lib.rs", "tests.rs"];
 
 /// Compares the map with the tree, both ways.
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {
@@ -35,6 +44,36 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
         }
     }
     violations
+}
+
+/// Every file of the crates concerned that lies directly in `src` and that the map does not name: by its
+/// path, or as `name.rs` in the crate's section.
+pub(super) fn find_loose(tree: &Tree) -> Vec<Finding> {
+    let text = tree.texts.get(MAP).map_or("", String::as_str);
+    let mut found = Vec::new();
+    for (path, _) in tree.rust() {
+        let Some((name, file)) = path.strip_prefix("crates/").and_then(|it| it.split_once("/src/"))
+        else {
+            continue;
+        };
+        if !FILES_NAMED.contains(&name) || file.contains('/') || UNNAMED_FILES.contains(&file) {
+            continue;
+        }
+        let section = section(text, &format!("crates/{name}"));
+        if !text.contains(path) && !section.contains(&format!("`{file}`")) {
+            let text = format!("{MAP} does not name it: move it into a folder, or name it");
+            found.push(Finding::in_file(LOOSE_RULE, path, 0, text));
+        }
+    }
+    found
+}
+
+/// What is under the heading that names a folder.
+fn section<'a>(text: &'a str, folder: &str) -> &'a str {
+    let heading = format!("### `{folder}`");
+    let Some(start) = text.find(&heading) else { return "" };
+    let rest = &text[start + heading.len()..];
+    &rest[..rest.find("\n#").unwrap_or(rest.len())]
 }
 
 /// Every path under crates/ that the text names, with its line.
@@ -135,6 +174,22 @@ mod tests {
                 "ARCHITECTURE.md: does not name the folder 'crates/sim'",
             ],
         );
+    }
+
+    #[test]
+    fn loose_files_are_named_by_path_or_in_their_section() {
+        let map = "see crates/node/src/a.rs\n### `crates/engine`: rules\n`b.rs` and c.rs\n\
+                   ### `crates/node`\n`d.rs`\n";
+        let mut tree = Tree::default();
+        tree.texts.insert(MAP.to_string(), map.to_string());
+        for path in ["engine/src/lib.rs", "engine/src/b.rs", "engine/src/c.rs", "engine/src/d.rs"]
+            .into_iter()
+            .chain(["node/src/a.rs", "node/src/d.rs", "node/src/x/b.rs", "sim/src/e.rs"])
+        {
+            tree.texts.insert(format!("crates/{path}"), String::new());
+        }
+        let found: Vec<String> = find_loose(&tree).into_iter().map(|it| it.path).collect();
+        assert_eq!(found, ["crates/engine/src/c.rs", "crates/engine/src/d.rs"]);
     }
 
     #[test]

@@ -164,6 +164,7 @@ fn check(tree: &Tree, metadata: &str) -> Result<Vec<Violation>, String> {
 /// Every place that breaks a rule of which known offenders are listed.
 fn find(tree: &Tree) -> Vec<Finding> {
     let mut findings = comment_style::find(tree);
+    findings.extend(map::find_loose(tree));
     findings.extend(parameters::find(tree));
     findings.extend(protocol_names::find(tree));
     findings.extend(retired_names::find(tree));
