@@ -32,7 +32,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
         return Ok(());
     }
     let chosen: Vec<&Step> = STEPS.iter().filter(|step| options.chooses(step.name)).collect();
-    toolchains::check(root, &chosen)?;
+    toolchains::check(root, chosen.iter().flat_map(|step| step.needs).copied().collect())?;
     let mut outcomes: Vec<Outcome> = Vec::new();
     for (index, step) in chosen.iter().enumerate() {
         println!("\n=== {}/{} {}: {}", index + 1, chosen.len(), step.name, step.what);

@@ -1,6 +1,5 @@
 //! What must be installed: checked before anything runs, so that all that is missing is said at once.
 
-use super::steps::Step;
 use crate::process;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -125,10 +124,9 @@ fn row(
     Row { name, probe, why, install, packages }
 }
 
-/// Fails with everything that the steps need and the machine lacks. Debian packages are installed
+/// Fails with every tool of these that the machine lacks. Debian packages are installed
 /// where that is possible without asking: as root, with apt.
-pub(super) fn check(root: &Path, steps: &[&Step]) -> Result<(), String> {
-    let tools: BTreeSet<Tool> = steps.iter().flat_map(|step| step.needs).copied().collect();
+pub(super) fn check(root: &Path, tools: BTreeSet<Tool>) -> Result<(), String> {
     let mut missing: Vec<Row> =
         tools.into_iter().map(Tool::row).filter(|row| !works(root, row.probe)).collect();
     let packages: Vec<&str> = missing.iter().flat_map(|row| row.packages).copied().collect();

@@ -2,7 +2,6 @@
 //! entry that is not needed is an error. [`lower`] writes it anew.
 
 use super::Violation;
-use super::shape::Excess;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -26,6 +25,21 @@ impl Finding {
     pub(super) fn in_file(rule: &'static str, path: &str, line: usize, text: String) -> Finding {
         Finding { rule, path: path.to_string(), line, text, listed: path.to_string() }
     }
+}
+
+/// More of something than a rule allows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Excess {
+    /// The file.
+    pub(super) path: String,
+    /// The first line concerned, counted from 1.
+    pub(super) line: usize,
+    /// Which rule, as the allow-list writes it: `file-lines`, `long-lines`, `function-lines:name`.
+    pub(super) rule: String,
+    /// How much there is.
+    pub(super) found: usize,
+    /// How much there may be.
+    pub(super) limit: usize,
 }
 
 /// How many findings there are of each rule under each path; none is allowed but by the list.

@@ -3,6 +3,7 @@
 
 mod allow;
 mod comment_style;
+mod cycles;
 mod edges;
 mod map;
 mod modules;
@@ -11,81 +12,16 @@ mod protocol_names;
 mod retired_names;
 mod shape;
 mod source;
+mod tree;
 mod words;
 
 use crate::process;
-use allow::Finding;
-use shape::Excess;
-use std::collections::BTreeMap;
-use std::fmt;
+use allow::{Excess, Finding};
 use std::path::Path;
+use tree::{Tree, Violation};
 
 /// Where known offenders are listed, so that their number only shrinks.
 const ALLOW_PATH: &str = "xtask/tidy-allow.txt";
-
-/// One breach of a rule.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Violation {
-    /// The file, relative to the root of the repository.
-    pub(crate) path: String,
-    /// The line, counted from 1; 0 where the whole file is meant.
-    pub(crate) line: usize,
-    /// What is wrong and what would be right.
-    pub(crate) text: String,
-}
-
-impl Violation {
-    fn new(path: &str, line: usize, text: impl Into<String>) -> Violation {
-        Violation { path: path.to_string(), line, text: text.into() }
-    }
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            0 => write!(f, "{}: {}", self.path, self.text),
-            line => write!(f, "{}:{line}: {}", self.path, self.text),
-        }
-    }
-}
-
-/// The tracked files: text by path, and the size of those that are not text.
-#[derive(Debug, Default)]
-pub(crate) struct Tree {
-    /// Files of text.
-    pub(crate) texts: BTreeMap<String, String>,
-    /// Files that are no text, with their size in bytes.
-    pub(crate) blobs: BTreeMap<String, usize>,
-}
-
-impl Tree {
-    /// Reads every file that git tracks under `root`. A file that is tracked and gone is left out.
-    fn read(root: &Path) -> Result<Tree, String> {
-        let listing = process::output("git", &["ls-files", "-z"], root)?;
-        let mut tree = Tree::default();
-        for path in listing.split('\0').filter(|path| !path.is_empty()) {
-            let Ok(bytes) = std::fs::read(root.join(path)) else { continue };
-            match String::from_utf8(bytes) {
-                Ok(text) if !text.contains('\0') => {
-                    tree.texts.insert(path.to_string(), text);
-                }
-                Ok(text) => {
-                    tree.blobs.insert(path.to_string(), text.len());
-                }
-                Err(error) => {
-                    tree.blobs.insert(path.to_string(), error.as_bytes().len());
-                }
-            }
-        }
-        Ok(tree)
-    }
-
-    /// The Rust sources.
-    fn rust(&self) -> impl Iterator<Item = (&str, &str)> {
-        let texts = self.texts.iter().map(|(path, text)| (path.as_str(), text.as_str()));
-        texts.filter(|(path, _)| path.ends_with(".rs"))
-    }
-}
 
 /// What the command line asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -101,13 +37,16 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     let options = parse(arguments)?;
     let mut tree = Tree::read(root)?;
     if let Some(rule) = &options.show {
-        return show(&tree, rule);
+        show(&tree, rule);
+        return Ok(());
     }
     if options.write_allow {
-        let lowered = lowered(&tree);
-        std::fs::write(root.join(ALLOW_PATH), &lowered)
-            .map_err(|error| format!("{ALLOW_PATH}: {error}"))?;
-        tree.texts.insert(ALLOW_PATH.to_string(), lowered);
+        for (path, text) in
+            [(ALLOW_PATH, lowered(&tree)), (cycles::LIST_PATH, cycles::lowered(&tree))]
+        {
+            std::fs::write(root.join(path), &text).map_err(|error| format!("{path}: {error}"))?;
+            tree.texts.insert(path.to_string(), text);
+        }
     }
     let metadata =
         process::output("cargo", &["metadata", "--no-deps", "--format-version", "1"], root)?;
@@ -137,19 +76,22 @@ fn parse(arguments: &[String]) -> Result<Options, String> {
     Ok(options)
 }
 
-fn show(tree: &Tree, rule: &str) -> Result<(), String> {
+fn show(tree: &Tree, rule: &str) {
+    if rule == "cycles" {
+        return cycles::show(tree);
+    }
     let findings: Vec<Finding> = find(tree).into_iter().filter(|it| it.rule == rule).collect();
     for finding in &findings {
         println!("{}", Violation::new(&finding.path, finding.line, finding.text.as_str()));
     }
     println!("{rule}: {}", findings.len());
-    Ok(())
 }
 
 /// Every rule over the whole tree, in the order of paths.
 fn check(tree: &Tree, metadata: &str) -> Result<Vec<Violation>, String> {
     let allow = tree.texts.get(ALLOW_PATH).map_or("", String::as_str);
     let mut violations = edges::check(&edges::parse(metadata)?);
+    violations.extend(cycles::check(tree));
     violations.extend(map::check(tree));
     violations.extend(modules::check(tree));
     violations.extend(words::check(tree));

@@ -1,6 +1,7 @@
 //! Lengths of lines, functions and files, and the sentence that opens each file. Relies on rustfmt's
 //! layout (a function closes at its own indentation), so it runs after the format check.
 
+use super::allow::Excess;
 use super::{Tree, Violation};
 
 /// Characters of a line.
@@ -12,21 +13,6 @@ pub(super) const FILE_LINES_MAX: usize = 600;
 
 /// Languages whose lines are measured.
 const MEASURED: &[&str] = &[".rs", ".py", ".js", ".go", ".java", ".sh"];
-
-/// A length beyond its limit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Excess {
-    /// The file.
-    pub(super) path: String,
-    /// The first line concerned, counted from 1.
-    pub(super) line: usize,
-    /// Which rule, as the allow-list writes it: `file-lines`, `long-lines`, `function-lines:name`.
-    pub(super) rule: String,
-    /// How much there is.
-    pub(super) found: usize,
-    /// How much there may be.
-    pub(super) limit: usize,
-}
 
 /// Everything in the tree that is too long.
 pub(super) fn measure(tree: &Tree) -> Vec<Excess> {
