@@ -8,6 +8,8 @@ mod edges;
 mod map;
 mod modules;
 mod parameters;
+mod paths;
+mod protocol_folders;
 mod protocol_names;
 mod retired_names;
 mod shape;
@@ -94,6 +96,7 @@ fn check(tree: &Tree, metadata: &str) -> Result<Vec<Violation>, String> {
     violations.extend(cycles::check(tree));
     violations.extend(map::check(tree));
     violations.extend(modules::check(tree));
+    violations.extend(protocol_folders::check(tree));
     violations.extend(words::check(tree));
     let (allowed, malformed) = allow::parse(ALLOW_PATH, allow);
     violations.extend(malformed);

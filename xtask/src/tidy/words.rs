@@ -1,5 +1,4 @@
-//! Words that have no place: notes to self, paths of one machine, the engine's name in a codec; and
-//! blobs that are too large to keep.
+//! Words that have no place: notes to self, paths of one machine; and blobs that are too large to keep.
 
 use super::{Tree, Violation};
 
@@ -17,10 +16,6 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     for (path, text) in &tree.texts {
         for (index, line) in text.lines().enumerate() {
             violations.extend(check_line(line).map(|text| Violation::new(path, index + 1, text)));
-            if is_codec(path) && line.contains("angarium_engine") {
-                let text = "a codec turns bytes into frames and does not know the engine";
-                violations.push(Violation::new(path, index + 1, text));
-            }
         }
     }
     for (path, size) in &tree.blobs {
@@ -30,11 +25,6 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
         }
     }
     violations
-}
-
-fn is_codec(path: &str) -> bool {
-    let part = |name: &str| name == "codec" || name == "codec.rs" || name == "frame.rs";
-    path.starts_with("crates/protocol/src/") && path.split('/').any(part)
 }
 
 /// What is wrong with a line, if anything.
@@ -84,21 +74,6 @@ mod tests {
             &format!("https://example.org{MACHINE_PATH}x and how{MACHINE_PATH}y"),
             &[],
         );
-    }
-
-    #[test]
-    fn a_codec_that_names_the_engine_is_found() {
-        check_one(
-            "crates/protocol/src/amqp091/codec.rs",
-            "//! x\nuse angarium_engine::Value;",
-            &[2],
-        );
-        check_one(
-            "crates/protocol/src/amqp091/codec/x.rs",
-            "//! x\n\nangarium_engine::Value",
-            &[3],
-        );
-        check_one("crates/protocol/src/amqp091/mapping.rs", "use angarium_engine::Value;", &[]);
     }
 
     #[test]

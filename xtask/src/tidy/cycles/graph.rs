@@ -1,6 +1,6 @@
 //! Which module of a crate uses which, and the groups of modules that use each other.
 
-use super::paths::{self, Import, Named, Names};
+use crate::tidy::paths::{self, Import, Named, Names};
 use crate::tidy::{Tree, source};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,7 +2,6 @@
 //! meant, or not undone yet, are in a list that can only shrink.
 
 mod graph;
-mod paths;
 
 use super::{Tree, Violation};
 use graph::Graph;
