@@ -4,6 +4,7 @@
 mod allow;
 mod comment_style;
 mod cycles;
+mod dependencies;
 mod edges;
 mod map;
 mod modules;
@@ -52,7 +53,8 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     }
     let metadata =
         process::output("cargo", &["metadata", "--no-deps", "--format-version", "1"], root)?;
-    let violations = check(&tree, &metadata)?;
+    let mut violations = check(&tree, &metadata)?;
+    violations.extend(check_dependencies(root, &tree)?);
     for violation in &violations {
         println!("{violation}");
     }
@@ -63,6 +65,19 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
         }
         count => Err(format!("tidy: {count} violations")),
     }
+}
+
+/// Rules about other people's code; by `cargo deny` too where it is installed.
+fn check_dependencies(root: &Path, tree: &Tree) -> Result<Vec<Violation>, String> {
+    let rules = tree.texts.get(dependencies::RULES_PATH).map_or("", String::as_str);
+    let violations =
+        dependencies::check(rules, &process::output("cargo", dependencies::TREE, root)?)?;
+    if process::output("cargo", &["deny", "--version"], root).is_ok() {
+        process::output("cargo", dependencies::CARGO_DENY, root)?;
+    } else {
+        println!("tidy: cargo deny is not installed; its rules are checked without it");
+    }
+    Ok(violations)
 }
 
 fn parse(arguments: &[String]) -> Result<Options, String> {
