@@ -1,8 +1,7 @@
 //! What stands in for a broker where a driver's own cost is measured: the answers that open and end a
 //! connection, as canned bytes, and deliveries. Knows no sockets.
 
-use super::mqtt::{self, Version};
-use super::{Encoded, Target, amqp091, nats, resp, stomp};
+use super::Encoded;
 
 /// A broker that answers requests by how they begin, and does nothing else.
 #[derive(Debug)]
@@ -28,19 +27,6 @@ pub(in crate::client) struct Answer {
 }
 
 impl FakeBroker {
-    /// For a broker that is reached so.
-    pub fn of(target: &Target) -> FakeBroker {
-        match target {
-            Target::Amqp091(_) => amqp091::fake_broker(),
-            // Subjects are those of NATS; it has no streams.
-            Target::Nats(_) | Target::JetStream(_) => nats::fake_broker(),
-            Target::Mqtt(mqtt::Uri { version: Version::V3, .. }) => mqtt::fake_broker(Version::V3),
-            Target::Mqtt(mqtt::Uri { version: Version::V5, .. }) => mqtt::fake_broker(Version::V5),
-            Target::Stomp(_) => stomp::fake_broker(),
-            Target::Resp(_) => resp::fake_broker(),
-        }
-    }
-
     /// How many whole messages of so many octets `bytes` begin with.
     #[inline]
     pub fn messages(&self, bytes: &[u8], message_bytes: usize) -> usize {
@@ -74,7 +60,7 @@ fn begins(bytes: &[u8], at: usize, start: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::client::fake_broker;
 
     /// Of each driver: what its first request begins with, and what ends its publishing.
     const ENDS: [(&str, &[u8], &[u8]); 6] = [
@@ -100,7 +86,7 @@ mod tests {
     #[test]
     fn requests_are_answered_once_they_are_whole_and_messages_are_counted() {
         for (address, first, last) in ENDS {
-            let fake_broker = FakeBroker::of(&address.parse().expect("it is an address"));
+            let fake_broker = fake_broker(&address.parse().expect("it is an address"));
             let message = published(address);
             for request in [first, last] {
                 let mut bytes = request.to_vec();

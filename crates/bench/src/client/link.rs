@@ -5,121 +5,12 @@ use super::mqtt;
 use super::nats::{self, jetstream};
 use super::resp;
 use super::stomp;
-use super::{Error, Protocol, Receiver, Target};
+use super::{Encoded, Error, Protocol, Receiver, Route, Session, Source, Target};
 use angarium_protocol::amqp091::codec::Method;
 use angarium_protocol::nats::codec::Publish;
 use angarium_protocol::nats::frame;
 use std::io::{self, Write};
 use std::net::TcpStream;
-
-/// Where a message goes and how it is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Route<'a> {
-    /// The exchange, where the protocol has them; empty for the default one.
-    pub exchange: &'a str,
-    /// The routing key, or the subject.
-    pub key: &'a str,
-    /// To be kept over a restart, where the protocol can.
-    pub persistent: bool,
-}
-
-/// Where deliveries come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Source<'a> {
-    /// The queue, or the subject.
-    pub name: &'a str,
-    /// The group whose members share a subject's messages; queues are shared without one.
-    pub group: Option<&'a str>,
-    /// Deliveries need no acknowledgement.
-    pub auto_ack: bool,
-    /// The session that was declared to keep what is published (MQTT), the group whose members share a
-    /// stream's entries (RESP), or a stream's consumer (JetStream).
-    pub session: Option<&'a str>,
-}
-
-impl<'a> Source<'a> {
-    /// Everything from there, without acknowledgements.
-    pub fn plain(name: &'a str) -> Source<'a> {
-        Source { name, group: None, auto_ack: true, session: None }
-    }
-}
-
-/// What keeps messages for those who consume them later, where no queue does: it is declared before
-/// they are published.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Session<'a> {
-    /// Its name.
-    pub name: &'a str,
-    /// What it keeps: the topics (MQTT), the stream (RESP), the subject (JetStream).
-    pub filter: &'a str,
-    /// It outlives a restart, with what it keeps.
-    pub durable: bool,
-    /// Others keep the same messages, each for its own consumers.
-    pub fan_out: bool,
-    /// How deliveries from it are acknowledged.
-    pub acks: Acks,
-}
-
-/// How deliveries are acknowledged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Acks {
-    /// Not at all.
-    None,
-    /// Each of them.
-    Each,
-    /// All up to one at once.
-    UpTo,
-}
-
-/// Where the parts of an encoded message lie that change from one to the next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Encoded {
-    /// The body's first octet.
-    pub body_at: usize,
-    tag_at: Option<TagAt>,
-}
-
-/// Where a message says what its confirm will name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TagAt {
-    /// A packet identifier of two octets (MQTT).
-    PacketId(usize),
-    /// So many digits: of a receipt (STOMP), or of where the acknowledgement goes (JetStream).
-    Digits { at: usize, count: usize },
-}
-
-impl Encoded {
-    pub(super) fn body_at(body_at: usize) -> Encoded {
-        Encoded { body_at, tag_at: None }
-    }
-
-    /// The same places after `octets` more before them.
-    pub fn shifted(self, octets: usize) -> Encoded {
-        let tag_at = self.tag_at.map(|tag_at| match tag_at {
-            TagAt::PacketId(at) => TagAt::PacketId(at + octets),
-            TagAt::Digits { at, count } => TagAt::Digits { at: at + octets, count },
-        });
-        Encoded { body_at: self.body_at + octets, tag_at }
-    }
-
-    /// Writes the tag, which counts from 1, where the protocol carries one.
-    #[inline]
-    pub fn write_tag(&self, message: &mut [u8], tag: u64) {
-        match self.tag_at {
-            None => {}
-            Some(TagAt::PacketId(at)) => {
-                message[at..at + 2].copy_from_slice(&mqtt::id_of(tag).to_be_bytes());
-            }
-            Some(TagAt::Digits { at, count }) => {
-                let mut number = tag;
-                for digit in message[at..at + count].iter_mut().rev() {
-                    *digit = b'0' + (number % 10) as u8;
-                    number /= 10;
-                }
-            }
-        }
-    }
-}
 
 /// An open connection.
 #[derive(Debug)]
@@ -405,24 +296,10 @@ impl Link {
                 Publish { subject, body, ..Publish::default() }.write(out);
                 Encoded::body_at(out.len() - body.len() - frame::END.len())
             }
-            Link::JetStream(connection) => {
-                let (digits_at, body_at) = connection.encode(route.key, body, out);
-                let digits = |at| TagAt::Digits { at, count: jetstream::NUMBER_DIGITS };
-                Encoded { body_at, tag_at: digits_at.map(digits) }
-            }
-            Link::Mqtt(connection) => {
-                let (id_at, body_at) = connection.encode(route.key, body, out);
-                Encoded { body_at, tag_at: id_at.map(TagAt::PacketId) }
-            }
-            Link::Stomp(connection) => {
-                let (digits_at, body_at) =
-                    connection.encode(route.key, route.persistent, body, out);
-                let digits = |at| TagAt::Digits { at, count: stomp::RECEIPT_DIGITS };
-                Encoded { body_at, tag_at: digits_at.map(digits) }
-            }
-            Link::Resp(connection) => {
-                Encoded::body_at(connection.encode(route.key, route.persistent, body, out))
-            }
+            Link::JetStream(connection) => connection.encode(route.key, body, out),
+            Link::Mqtt(connection) => connection.encode(route.key, body, out),
+            Link::Stomp(connection) => connection.encode(route.key, route.persistent, body, out),
+            Link::Resp(connection) => connection.encode(route.key, route.persistent, body, out),
         }
     }
 

@@ -5,6 +5,9 @@
 //! [`Receiver`]. The choice of the client costs one branch for each read, none for each message.
 
 pub mod amqp091;
+mod authority;
+mod dial;
+mod encoded;
 mod error;
 mod fake_broker;
 mod link;
@@ -13,41 +16,34 @@ pub mod nats;
 mod receive_buffer;
 mod receiver;
 pub mod resp;
+mod route;
 pub mod stomp;
 mod target;
 mod vhost_uri;
 
+pub(crate) use dial::PATIENCE;
+use dial::dial;
+pub use encoded::Encoded;
+pub(crate) use encoded::write_decimal;
 pub use error::Error;
 pub use fake_broker::FakeBroker;
-pub use link::{Acks, Encoded, Link, Route, Session, Source};
+pub use link::Link;
 pub use receive_buffer::ReceiveBuffer;
 pub use receiver::{Confirm, Head, Receiver};
+pub use route::{Acks, Route, Session, Source};
 pub use target::{Protocol, Target};
 pub use vhost_uri::VhostUri;
 
-use crate::tcp;
-use std::io;
-use std::net::{TcpStream, ToSocketAddrs};
-use std::time::Duration;
-
-/// How long an answer may take, a write, or the opening of a connection.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-
-/// A connection without delays, with patience for its answers.
-fn dial(host: &str, port: u16) -> io::Result<TcpStream> {
-    let named = |error: io::Error| io::Error::new(error.kind(), format!("{host}:{port}: {error}"));
-    let mut opened = Err(io::ErrorKind::AddrNotAvailable.into());
-    for address in (host, port).to_socket_addrs().map_err(named)? {
-        opened = tcp::connect(address, PATIENCE);
-        if opened.is_ok() {
-            break;
-        }
+/// The fake broker for the protocol of `target`.
+pub fn fake_broker(target: &Target) -> FakeBroker {
+    match target {
+        Target::Amqp091(_) => amqp091::fake_broker(),
+        // JetStream addresses use core NATS subjects here; the fake has no streams.
+        Target::Nats(_) | Target::JetStream(_) => nats::fake_broker(),
+        Target::Mqtt(uri) => mqtt::fake_broker(uri.version),
+        Target::Stomp(_) => stomp::fake_broker(),
+        Target::Resp(_) => resp::fake_broker(),
     }
-    let stream = opened.map_err(named)?;
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    Ok(stream)
 }
 
 #[cfg(test)]

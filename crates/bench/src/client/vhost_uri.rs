@@ -1,7 +1,7 @@
 //! Addresses with a virtual host: `amqp://user:password@host:port/vhost`, as RabbitMQ's URI
 //! specification has it, and `stomp://` in the same way.
 
-use crate::client::target::{Authority, decode};
+use crate::client::authority::{Authority, decode};
 use std::str::FromStr;
 
 /// Where a broker listens and as whom to speak to it.

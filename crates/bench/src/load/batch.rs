@@ -3,7 +3,7 @@
 use super::message::{self, Seal};
 use super::plan::Plan;
 use super::topology::{FIRST_DIGITS, Topology};
-use crate::client::{Encoded, FakeBroker};
+use crate::client::{Encoded, fake_broker, write_decimal};
 
 /// Octets of a batch, which is what one write hands to the socket, at least, and of all producers' together
 /// where they are few: the more a write takes the less it costs, while a processor's cache holds them all.
@@ -34,17 +34,14 @@ impl Digits {
 
     #[inline]
     fn write(&self, message: &mut [u8], sequence: u64) {
-        let mut number = sequence % self.subjects;
-        for digit in message[self.at..].iter_mut().take(FIRST_DIGITS.len() - 1).rev() {
-            *digit = b'0' + (number % 10) as u8;
-            number /= 10;
-        }
+        let digits = &mut message[self.at..self.at + FIRST_DIGITS.len() - 1];
+        write_decimal(digits, sequence % self.subjects);
     }
 }
 
 /// Octets on the wire of a delivered message of `plan`, where a broker adds nothing to it.
 pub(crate) fn delivered_bytes(plan: &Plan) -> usize {
-    let (fake_broker, topology) = (FakeBroker::of(&plan.target), Topology::of(plan));
+    let (fake_broker, topology) = (fake_broker(&plan.target), Topology::of(plan));
     let source = topology.source(plan, 0);
     Batch::new(plan, 0, |body, out| fake_broker.deliver(source.name, body, out)).message().len()
 }

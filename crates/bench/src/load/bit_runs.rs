@@ -1,8 +1,12 @@
 //! Bits as runs of ones, for tallies that go to another machine.
 
-use super::tally::GAP_MAX;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A sequence number this far beyond the highest seen was never published by a producer of this
+/// run: it would mean that many lost messages at once. Bounds what a broken broker makes us
+/// allocate.
+pub(super) const GAP_MAX: u64 = 1 << 26;
 
 /// Writes where each run of ones begins, and how long it is.
 pub(super) fn serialize<S: Serializer>(bits: &[u64], serializer: S) -> Result<S::Ok, S::Error> {

@@ -33,6 +33,7 @@ mod sampler;
 mod stamp;
 pub mod startup_time;
 mod tally;
+mod threads;
 mod topology;
 mod window;
 pub mod worker;
@@ -43,9 +44,10 @@ pub use misbehaving_clients::Misbehaving;
 pub use outcome::{Outcome, Rates, Schedule, Second, Times, ToolCost};
 pub(crate) use pace::Pace;
 pub use plan::{DRAIN, End, Plan};
-pub use run::{run, run_by};
+pub use run::run;
 pub use tally::{Checked, Tally, Verdict};
 pub(crate) use topology::Names;
+pub use worker::run as run_by;
 
 #[cfg(test)]
 mod tests;

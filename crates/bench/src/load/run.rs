@@ -9,27 +9,19 @@ use super::plan::{End, Plan};
 use super::producer::{Produced, Producer};
 use super::progress_timeout;
 use super::sampler::{SAMPLE, Sampler, Span};
+use super::threads::{join, rest};
 use super::topology::Topology;
-use super::worker;
 use crate::client::{Error, Link};
 use crate::interrupt;
 use crate::measure::instructions::Instructions;
 use crate::measure::stalls::Watch;
 use std::sync::atomic::Ordering;
-use std::thread::{self, Scope, ScopedJoinHandle};
-use std::time::{Duration, Instant};
+use std::thread::{self, Scope};
+use std::time::Duration;
 
 /// Runs `plan`; `broker_pid` names the broker's process if its cost is to be measured.
 pub fn run(plan: &Plan, broker_pid: Option<u32>) -> Result<Outcome, Error> {
     run_in(plan, &Topology::of(plan), broker_pid)
-}
-
-/// Runs `plan` by the workers at these addresses, or here if there are none.
-pub fn run_by(plan: &Plan, workers: &[String], broker_pid: Option<u32>) -> Result<Outcome, Error> {
-    match workers {
-        [] => run(plan, broker_pid),
-        _ => worker::run(plan, workers, broker_pid),
-    }
 }
 
 /// Runs `plan` by names that the caller knows, too.
@@ -120,30 +112,8 @@ pub(super) fn judge_left(
     Ok(())
 }
 
-pub(super) fn join<T>(
-    handles: Vec<ScopedJoinHandle<'_, Result<T, Error>>>,
-) -> Result<Vec<T>, Error> {
-    // All are joined before the first error is returned, which is the one that ended the others.
-    let results: Vec<_> = handles
-        .into_iter()
-        .map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-        .collect();
-    results.into_iter().collect()
-}
-
-/// Sleeps, but not on when the run is over before its time.
-pub(super) fn rest(span: Duration, over: &impl Fn() -> bool) {
-    let end = Instant::now() + span;
-    while !over() {
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return;
-        }
-        thread::sleep(left.min(SAMPLE));
-    }
-}
-
-fn measure_for(
+/// Samples for `measured`, or until the run is over.
+pub(super) fn measure_for(
     measured: Duration,
     control: &Control,
     broker_pid: Option<u32>,

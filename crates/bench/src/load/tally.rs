@@ -1,13 +1,8 @@
 //! Which messages a consumer saw, and the verdict over all consumers. Knows nothing about sockets.
 
-use super::bit_runs;
+use super::bit_runs::{self, GAP_MAX};
 use super::stamp::{IDENTITY_BYTES, Stamp};
 use serde::{Deserialize, Serialize};
-
-/// A sequence number this far beyond the highest seen was never published by a producer of this
-/// run: it would mean that many lost messages at once. Bounds what a broken broker makes us
-/// allocate.
-pub(super) const GAP_MAX: u64 = 1 << 26;
 
 /// What one consumer saw of one producer: one bit per message.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]

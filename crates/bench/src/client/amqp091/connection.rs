@@ -1,13 +1,13 @@
 //! One connection with one channel: handshake, topology, and the socket itself for the hot loops.
 
-use super::delivery::Content;
+use super::delivery::{Content, refusal};
 use super::message::{Argument, write_arguments};
 use super::next_frame::{FRAME_BYTES_MAX, next_frame};
 use crate::client::{Error, ReceiveBuffer, Receiver, VhostUri, dial};
 use angarium_protocol::amqp091::codec::method::DecodeError;
 use angarium_protocol::amqp091::codec::table;
 use angarium_protocol::amqp091::codec::{Malformed, Method, Table, put_table};
-use angarium_protocol::amqp091::frame::{self, Frame, FrameError, PROTOCOL_HEADER};
+use angarium_protocol::amqp091::frame::{self, FrameError, PROTOCOL_HEADER};
 use std::io::Write;
 use std::net::TcpStream;
 
@@ -281,23 +281,5 @@ impl Connection {
     ) -> Result<(), Error> {
         self.send(channel, method)?;
         self.expect(channel, answer)
-    }
-}
-
-/// Turns `channel.close`, `connection.close` and `basic.cancel` into the errors they are; other
-/// frames, and methods that matter to nobody here, pass.
-pub(super) fn refusal(frame: &Frame<'_>) -> Result<(), Error> {
-    if frame.kind != frame::METHOD {
-        return Ok(());
-    }
-    match Method::decode(frame.payload)? {
-        Method::ChannelClose { reply_code, reply_text, .. }
-        | Method::ConnectionClose { reply_code, reply_text, .. } => {
-            Err(Error::Closed(format!("{reply_code} {reply_text}")))
-        }
-        Method::BasicCancel { .. } => {
-            Err(Error::Closed("the queue of a consumer is gone".to_owned()))
-        }
-        _ => Ok(()),
     }
 }

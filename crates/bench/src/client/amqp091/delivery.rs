@@ -1,8 +1,8 @@
 //! What comes on the channel of a load: deliveries with their content, confirms, the end. Knows no
 //! sockets.
 
-use super::connection::refusal;
 use crate::client::{Confirm, Error, Head, Receiver};
+use angarium_protocol::amqp091::codec::Method;
 use angarium_protocol::amqp091::codec::content::{self, ContentHeader, Tagged};
 use angarium_protocol::amqp091::codec::wire::Reader;
 use angarium_protocol::amqp091::frame::{self, Frame};
@@ -86,4 +86,22 @@ impl Content {
 fn confirm(fields: &[u8], refused: bool, receiver: &mut impl Receiver) -> Result<(), Error> {
     let Tagged { delivery_tag: tag, bits } = Tagged::decode(fields)?;
     receiver.confirm(Confirm { tag, multiple: bits & 1 != 0, refused })
+}
+
+/// Turns `channel.close`, `connection.close` and `basic.cancel` into the errors they are; other
+/// frames, and methods that matter to nobody here, pass.
+pub(super) fn refusal(frame: &Frame<'_>) -> Result<(), Error> {
+    if frame.kind != frame::METHOD {
+        return Ok(());
+    }
+    match Method::decode(frame.payload)? {
+        Method::ChannelClose { reply_code, reply_text, .. }
+        | Method::ConnectionClose { reply_code, reply_text, .. } => {
+            Err(Error::Closed(format!("{reply_code} {reply_text}")))
+        }
+        Method::BasicCancel { .. } => {
+            Err(Error::Closed("the queue of a consumer is gone".to_owned()))
+        }
+        _ => Ok(()),
+    }
 }

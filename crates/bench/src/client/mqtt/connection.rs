@@ -2,7 +2,8 @@
 
 use super::packet::{self, Head, PublishHead};
 use super::{Uri, Version};
-use crate::client::{Confirm, Error, Head as Delivery, ReceiveBuffer, Receiver, dial};
+use crate::client::encoded::PACKET_IDS;
+use crate::client::{Confirm, Encoded, Error, Head as Delivery, ReceiveBuffer, Receiver, dial};
 use std::collections::VecDeque;
 use std::io::Write;
 use std::net::TcpStream;
@@ -10,8 +11,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Filters of one SUBSCRIBE.
 const FILTERS_MAX: usize = 100;
-/// Packet identifiers: 1 to this.
-const IDS: u64 = 65_535;
 /// The largest packet other than PUBLISH that is taken: answers are small.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
@@ -135,13 +134,8 @@ impl Connection {
         })
     }
 
-    /// Appends a message. Returns where its identifier, if any, and its body lie.
-    pub(in crate::client) fn encode(
-        &self,
-        topic: &str,
-        body: &[u8],
-        out: &mut Vec<u8>,
-    ) -> (Option<usize>, usize) {
+    /// Appends a message.
+    pub(in crate::client) fn encode(&self, topic: &str, body: &[u8], out: &mut Vec<u8>) -> Encoded {
         packet::publish(self.version, topic, u8::from(self.confirms), body, out)
     }
 
@@ -296,12 +290,6 @@ fn next(bytes: &[u8], version: Version) -> Result<Option<(Item, usize)>, Error> 
     Ok(Some((item, end)))
 }
 
-/// The packet identifier of the message with that tag.
-#[inline]
-pub(in crate::client) fn id_of(tag: u64) -> u16 {
-    ((tag - 1) % IDS + 1) as u16
-}
-
 /// The tag that an identifier stands for, given the largest confirmed so far; `None` for identifier
 /// 0. Windows are much smaller than half of the identifiers.
 pub(super) fn tag_of(id: u16, confirmed: u64) -> Option<u64> {
@@ -310,6 +298,6 @@ pub(super) fn tag_of(id: u16, confirmed: u64) -> Option<u64> {
     }
     // Tags are 1 and on; those with this identifier are `id` plus multiples of all identifiers.
     let id = u64::from(id);
-    let round = (confirmed + IDS / 2).saturating_sub(id) / IDS;
-    Some(round * IDS + id)
+    let round = (confirmed + PACKET_IDS / 2).saturating_sub(id) / PACKET_IDS;
+    Some(round * PACKET_IDS + id)
 }

@@ -39,5 +39,5 @@ pub(in crate::client) fn fake_broker(version: Version) -> FakeBroker {
 }
 
 fn deliver(version: Version, topic: &str, body: &[u8], out: &mut Vec<u8>) -> Encoded {
-    Encoded::body_at(packet::publish(version, topic, 0, body, out).1)
+    packet::publish(version, topic, 0, body, out)
 }

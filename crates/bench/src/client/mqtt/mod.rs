@@ -6,7 +6,6 @@ mod packet;
 mod uri;
 
 pub use connection::Connection;
-pub(super) use connection::id_of;
 pub(super) use fake_broker::fake_broker;
 pub use uri::{Uri, Version};
 

@@ -2,6 +2,7 @@
 //! MQTT 5; 3.1.1 has the same packets without properties.
 
 use super::Version;
+use crate::client::Encoded;
 
 /// Types of control packets (2.1.2), in the upper half of the first octet.
 pub(super) const CONNACK: u8 = 2;
@@ -130,14 +131,14 @@ pub(super) fn unsubscribe(version: Version, id: u16, filter: &str) -> Vec<u8> {
     out
 }
 
-/// Appends PUBLISH (3.3). Returns where the packet identifier (QoS 1) and the body lie.
+/// Appends PUBLISH (3.3); with QoS 1 its packet identifier is the tag.
 pub(super) fn publish(
     version: Version,
     topic: &str,
     qos: u8,
     body: &[u8],
     out: &mut Vec<u8>,
-) -> (Option<usize>, usize) {
+) -> Encoded {
     let properties = usize::from(version == Version::V5);
     let id = if qos > 0 { 2 } else { 0 };
     out.push(0x30 | qos << 1);
@@ -150,9 +151,9 @@ pub(super) fn publish(
     if version == Version::V5 {
         out.push(0);
     }
-    let body_at = out.len();
+    let encoded = Encoded::body_at(out.len()).with_packet_id(id_at);
     out.extend_from_slice(body);
-    (id_at, body_at)
+    encoded
 }
 
 /// Appends PUBACK (3.4).

@@ -1,9 +1,10 @@
 //! Packets to and from bytes, identifiers and tags.
 
-use super::connection::{id_of, tag_of};
+use super::connection::tag_of;
 use super::packet::{self, Head, PublishHead};
 use super::{Connection, Uri, Version};
 use crate::client::Receiver;
+use crate::client::encoded::packet_id_of;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
@@ -12,11 +13,10 @@ fn a_publish_comes_back_as_it_was() {
     for version in [Version::V3, Version::V5] {
         for (qos, size) in [(0, 0), (1, 0), (0, 100), (1, 100), (1, 20_000), (0, 3_000_000)] {
             let (mut out, body) = (vec![0xAA; 3], vec![b'x'; size]);
-            let (id_at, body_at) = packet::publish(version, "a/b", qos, &body, &mut out);
+            let encoded = packet::publish(version, "a/b", qos, &body, &mut out);
+            let body_at = encoded.body_at;
             assert_eq!(&out[body_at..], body);
-            if let Some(at) = id_at {
-                out[at..at + 2].copy_from_slice(&777u16.to_be_bytes());
-            }
+            encoded.write_tag(&mut out, 777);
             let bytes = &out[3..];
             let head = Head::decode(bytes).expect("well-formed").expect("whole");
             assert_eq!((head.kind, head.octets + head.remaining), (packet::PUBLISH, bytes.len()));
@@ -59,7 +59,7 @@ fn connects_say_what_is_asked_for() {
 #[test]
 fn identifiers_wrap_and_stand_for_the_nearest_tag() {
     for tag in [1, 2, 1_000, 65_534, 65_535, 65_536, 65_537, 131_070, 131_071, 10_000_000] {
-        let id = id_of(tag);
+        let id = packet_id_of(tag);
         assert_ne!(id, 0);
         for behind in [0, 1, 500, 20_000] {
             assert_eq!(tag_of(id, tag.saturating_sub(behind + 1)), Some(tag), "{tag} {behind}");

@@ -1,6 +1,6 @@
 //! `mqtt://user:password@host:port` for MQTT 3.1.1, `mqtt5://` for MQTT 5.
 
-use crate::client::target::{Authority, decode};
+use crate::client::authority::{Authority, decode};
 use std::str::FromStr;
 
 /// Which version of the protocol.

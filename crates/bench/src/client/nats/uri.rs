@@ -1,7 +1,7 @@
 //! `nats://user:password@host:port` or `nats://token@host:port`, as NATS clients have it, and
 //! `jetstream://` in the same way.
 
-use crate::client::target::{Authority, decode};
+use crate::client::authority::{Authority, decode};
 use std::str::FromStr;
 
 /// Where a broker listens and as whom to speak to it.

@@ -1,5 +1,9 @@
 //! Commands and replies to and from bytes (Redis serialization protocol, version 3). Knows no sockets.
 
+/// What begins a transaction, and what commits it.
+pub(super) const MULTI: &[u8] = b"*1\r\n$5\r\nMULTI\r\n";
+pub(super) const EXEC: &[u8] = b"*1\r\n$4\r\nEXEC\r\n";
+
 /// The most octets of an answer that is taken as a whole: all but the bodies of messages.
 pub(super) const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// The largest body; servers take bulk strings of 512 MiB unless told otherwise.

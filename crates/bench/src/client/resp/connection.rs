@@ -1,17 +1,14 @@
 //! One connection: handshake, channels, streams with consumer groups, and the parsing of what comes.
 
 use super::Uri;
-use super::codec::{self, Id, Item};
+use super::codec::{self, EXEC, Id, Item, MULTI};
 use super::group_consumer::GroupConsumer;
-use crate::client::{Confirm, Error, Head, ReceiveBuffer, Receiver, dial};
+use crate::client::{Confirm, Encoded, Error, Head, ReceiveBuffer, Receiver, dial};
 use std::io::{self, Write};
 use std::net::TcpStream;
 
 /// The one field of the entries of our streams.
 const FIELD: &[u8] = b"b";
-/// What begins a transaction, and what commits it.
-pub(super) const MULTI: &[u8] = b"*1\r\n$5\r\nMULTI\r\n";
-pub(super) const EXEC: &[u8] = b"*1\r\n$4\r\nEXEC\r\n";
 /// Octets of many subscriptions that are written at once.
 const WRITE_BYTES: usize = 64 * 1024;
 
@@ -204,20 +201,20 @@ impl Connection {
         self.member = Some(GroupConsumer::new(stream, group, auto_ack, prefetch));
     }
 
-    /// Appends a message. Returns where its body lies.
+    /// Appends a message.
     pub(in crate::client) fn encode(
         &self,
         key: &str,
         persistent: bool,
         body: &[u8],
         out: &mut Vec<u8>,
-    ) -> usize {
+    ) -> Encoded {
         if persistent || self.confirms {
             codec::write(out, [&b"XADD"[..], key.as_bytes(), b"*", FIELD, body].into_iter());
         } else {
             codec::write(out, [&b"PUBLISH"[..], key.as_bytes(), body].into_iter());
         }
-        out.len() - body.len() - b"\r\n".len()
+        Encoded::body_at(out.len() - body.len() - b"\r\n".len())
     }
 
     /// Acknowledges a delivery, or all up to it, before the next read.

@@ -1,7 +1,6 @@
 //! A member of a group that consumes a stream: what it asks for next. Knows no sockets.
 
-use super::codec::{self, Claimed, Id};
-use super::connection::{EXEC, MULTI};
+use super::codec::{self, Claimed, EXEC, Id, MULTI};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -338,7 +338,7 @@ fn what_is_kept_is_added_to_a_stream_and_the_rest_goes_to_a_channel() {
     let (mut connection, server) = connect(b"", 1);
     let encoded = |connection: &Connection, persistent| {
         let mut out = b"before".to_vec();
-        let body_at = connection.encode("a.b", persistent, b"hello", &mut out);
+        let body_at = connection.encode("a.b", persistent, b"hello", &mut out).body_at;
         assert_eq!(&out[body_at..body_at + 5], b"hello");
         String::from_utf8_lossy(&out).into_owned()
     };

@@ -1,6 +1,6 @@
 //! `redis://user:password@host:port`, or `redis://:password@host:port` for the default user.
 
-use crate::client::target::{Authority, decode};
+use crate::client::authority::{Authority, decode};
 use std::str::FromStr;
 
 /// Where a server listens and as whom to speak to it.

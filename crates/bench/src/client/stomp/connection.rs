@@ -1,7 +1,7 @@
 //! One connection: handshake, subscription, and the parsing of what comes.
 
 use super::frame::{self, FrameHead, Noted};
-use crate::client::{Confirm, Error, Head, ReceiveBuffer, Receiver, VhostUri, dial};
+use crate::client::{Confirm, Encoded, Error, Head, ReceiveBuffer, Receiver, VhostUri, dial};
 use std::collections::VecDeque;
 use std::io::Write;
 use std::net::TcpStream;
@@ -93,14 +93,14 @@ impl Connection {
         self.expect(|head| head.header(b"receipt-id") == Some(SUBSCRIBED.as_bytes()))
     }
 
-    /// Appends a message. Returns where its receipt's digits, if any, and its body lie.
+    /// Appends a message.
     pub(in crate::client) fn encode(
         &self,
         destination: &str,
         persistent: bool,
         body: &[u8],
         out: &mut Vec<u8>,
-    ) -> (Option<usize>, usize) {
+    ) -> Encoded {
         frame::write_send(out, destination, persistent, self.confirms, body)
     }
 

@@ -1,10 +1,12 @@
 //! Frames to and from bytes (STOMP 1.2, "STOMP Frames"). Knows no sockets.
 
+use crate::client::Encoded;
+
 /// The most octets of a frame's command and headers.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
 
 /// Octets of a receipt's number.
-pub(in crate::client) const RECEIPT_DIGITS: usize = 12;
+const RECEIPT_DIGITS: usize = 12;
 
 /// A command and its headers, and how many octets they took with the empty line behind them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,14 +159,14 @@ pub(super) fn write(out: &mut Vec<u8>, command: &str, headers: &[(&str, &str)]) 
     out.extend_from_slice(b"\n\0");
 }
 
-/// Appends SEND. Returns where the digits of its receipt, if any, and its body lie.
+/// Appends SEND; the digits of its receipt, if asked for, are the tag.
 pub(super) fn write_send(
     out: &mut Vec<u8>,
     destination: &str,
     persistent: bool,
     receipt: bool,
     body: &[u8],
-) -> (Option<usize>, usize) {
+) -> Encoded {
     out.extend_from_slice(format!("SEND\ndestination:{destination}\n").as_bytes());
     if persistent {
         out.extend_from_slice(b"persistent:true\n");
@@ -177,8 +179,8 @@ pub(super) fn write_send(
         at
     });
     out.extend_from_slice(format!("content-length:{}\n\n", body.len()).as_bytes());
-    let body_at = out.len();
+    let encoded = Encoded::body_at(out.len()).with_digits(receipt_at, RECEIPT_DIGITS);
     out.extend_from_slice(body);
     out.push(0);
-    (receipt_at, body_at)
+    encoded
 }

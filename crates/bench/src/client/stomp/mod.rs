@@ -6,7 +6,6 @@ mod frame;
 
 pub use connection::Connection;
 pub(super) use fake_broker::fake_broker;
-pub(super) use frame::RECEIPT_DIGITS;
 
 #[cfg(test)]
 mod tests;

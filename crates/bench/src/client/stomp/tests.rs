@@ -1,15 +1,15 @@
 //! Frames to and from bytes, and addresses.
 
-use super::frame::{FrameHead, Noted, RECEIPT_DIGITS, number, write, write_send};
+use super::frame::{FrameHead, Noted, number, write, write_send};
 use crate::client::VhostUri;
 
 #[test]
 fn a_send_is_a_frame_with_a_receipt_and_a_body() {
     let mut out = Vec::new();
-    let (receipt_at, body_at) = write_send(&mut out, "/queue/a", true, true, b"hello");
+    let encoded = write_send(&mut out, "/queue/a", true, true, b"hello");
+    let body_at = encoded.body_at;
     assert_eq!(&out[body_at..], b"hello\0");
-    let at = receipt_at.expect("it was asked for");
-    out[at..at + RECEIPT_DIGITS].copy_from_slice(b"000000000042");
+    encoded.write_tag(&mut out, 42);
     let head = FrameHead::decode(&out).expect("well-formed").expect("whole");
     assert_eq!((head.command, head.octets), (&b"SEND"[..], body_at));
     assert_eq!(head.header(b"destination"), Some(&b"/queue/a"[..]));
@@ -21,7 +21,7 @@ fn a_send_is_a_frame_with_a_receipt_and_a_body() {
         assert_eq!(FrameHead::decode(&out[..cut]), Ok(None), "{cut}");
     }
     let mut plain = Vec::new();
-    assert_eq!(write_send(&mut plain, "/queue/a", false, false, b"").0, None);
+    write_send(&mut plain, "/queue/a", false, false, b"").write_tag(&mut plain, 42);
     assert_eq!(plain, b"SEND\ndestination:/queue/a\ncontent-length:0\n\n\0");
 }
 

@@ -3,15 +3,15 @@
 use super::bare_socket::BareSocket;
 use super::fake_server::{FakeServer, play};
 use super::{DriversPlan, Side};
-use crate::client::{Error, FakeBroker};
+use crate::client::{self, Error, FakeBroker};
 use crate::interrupt;
 use crate::load::batch::Batch;
 use crate::load::consumer::{Consumed, Consumer};
 use crate::load::control::Control;
 use crate::load::plan::Plan;
 use crate::load::producer::{Produced, Producer};
-use crate::load::run::{join, rest};
 use crate::load::tally::{Checked, Verdict};
+use crate::load::threads::{join, rest};
 use crate::load::topology::Topology;
 use crate::measure::bare_sockets;
 use crate::tcp;
@@ -216,7 +216,7 @@ impl Place {
         let listener = tcp::listen()?;
         let target = format!("{scheme}://{}", listener.local_addr()?).parse();
         let load = plan.load(target.map_err(Error::Nonsense)?);
-        Ok(Place { fake_broker: FakeBroker::of(&load.target), listener, load })
+        Ok(Place { fake_broker: client::fake_broker(&load.target), listener, load })
     }
 
     /// Lets go of who waits for a connection that does not come.

@@ -7,8 +7,9 @@ use super::super::outcome::Outcome;
 use super::super::plan::{End, Plan};
 use super::super::producer::Produced;
 use super::super::progress_timeout;
-use super::super::run::{judge_left, rest, undelivered};
-use super::super::sampler::{SAMPLE, Sampler, Span};
+use super::super::run::{judge_left, measure_for, run as run_here, undelivered};
+use super::super::sampler::{Sampler, Span};
+use super::super::threads::rest;
 use super::super::topology::Topology;
 use super::wire::{
     Answer, Ask, Part, PartOutcome, Progress, SIGN_EVERY, SILENCE_MAX, VERSION, Wire,
@@ -42,9 +43,13 @@ struct Table<'a> {
     cpu_ns: Vec<Mutex<(u64, u64)>>,
 }
 
-/// Runs `plan` by the workers at these addresses; the plan's target is theirs to reach, and ours too.
+/// Runs `plan` on the workers at these addresses, or in this process if there are none. The workers and
+/// this process must all reach the plan's target.
 pub fn run(plan: &Plan, workers: &[String], broker_pid: Option<u32>) -> Result<Outcome, Error> {
-    run_within(plan, workers, broker_pid, SILENCE_MAX)
+    match workers {
+        [] => run_here(plan, broker_pid),
+        _ => run_within(plan, workers, broker_pid, SILENCE_MAX),
+    }
 }
 
 /// The same with another limit on how long a worker may be silent before the run ends.
@@ -342,12 +347,7 @@ fn keep_time(plan: &Plan, table: &Table<'_>, workers: usize, broker_pid: Option<
         End::After { warm_up, measured } => {
             table.go.store(true, Ordering::SeqCst);
             rest(warm_up, &broken);
-            let mut sampler = Sampler::start(control, broker_pid);
-            while sampler.elapsed() < measured && !broken() {
-                rest(SAMPLE.min(measured.saturating_sub(sampler.elapsed())), &broken);
-                sampler.look();
-            }
-            sampler.finish()
+            measure_for(measured, control, broker_pid, &broken)
         }
         End::Count(total) => {
             let mut sampler = Sampler::start(control, broker_pid);

@@ -4,7 +4,7 @@ use super::super::consumer::{Consuming, start_consumers};
 use super::super::control::Control;
 use super::super::plan::End;
 use super::super::producer::{Produced, Producer};
-use super::super::run::join;
+use super::super::threads::join;
 use super::wire::{
     Answer, Ask, Part, PartOutcome, Progress, SIGN_EVERY, SILENCE_MAX, VERSION, Wire,
 };

@@ -4,7 +4,7 @@
 use super::api::{self, Answer, PublishAcks};
 use super::pull_consumer::PullConsumer;
 use crate::client::nats::{self, Uri};
-use crate::client::{Confirm, Error, Receiver, Session};
+use crate::client::{Confirm, Encoded, Error, Receiver, Session};
 use angarium_protocol::nats::codec::{Message, Publish, ServerOp};
 use std::io::{self, Write};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 /// Digits of a message's number at the end of the subject that its acknowledgement goes to.
-pub(in crate::client) const NUMBER_DIGITS: usize = 12;
+const NUMBER_DIGITS: usize = 12;
 
 /// Numbers connections.
 static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
@@ -167,14 +167,14 @@ impl Connection {
         Ok(())
     }
 
-    /// Appends a message. Returns where the number is that its acknowledgement will name, if it gets
-    /// one, and where its body lies.
+    /// Appends a message. The number at the end of its reply subject, which its acknowledgement will
+    /// name, is the tag.
     pub(in crate::client) fn encode(
         &self,
         subject: &str,
         body: &[u8],
         out: &mut Vec<u8>,
-    ) -> (Option<usize>, usize) {
+    ) -> Encoded {
         let confirmed = matches!(self.role, Role::Confirmed(_));
         let reply = match confirmed {
             true => format!("{}{:0width$}", self.inbox, 0, width = NUMBER_DIGITS),
@@ -184,7 +184,8 @@ impl Connection {
         let (subject, reply) = (subject.as_bytes(), reply.as_bytes());
         Publish { subject, reply, body, ..Publish::default() }.write(out);
         let body_at = out.len() - body.len() - b"\r\n".len();
-        (confirmed.then_some(reply_at + self.inbox.len()), body_at)
+        let number_at = confirmed.then_some(reply_at + self.inbox.len());
+        Encoded::body_at(body_at).with_digits(number_at, NUMBER_DIGITS)
     }
 
     /// Acknowledges a delivery, or all up to it, before the next read.

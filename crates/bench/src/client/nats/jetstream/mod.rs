@@ -6,7 +6,6 @@ mod connection;
 mod pull_consumer;
 
 pub use connection::Connection;
-pub(in crate::client) use connection::NUMBER_DIGITS;
 
 #[cfg(test)]
 mod tests;

@@ -283,12 +283,12 @@ fn acknowledgements_of_published_messages_are_confirms() {
         let (mut connection, server) = connect(script, step);
         connection.select_confirms().expect("it subscribes");
         let mut out = b"before".to_vec();
-        let (number_at, body_at) = connection.encode("a.b", b"hello", &mut out);
-        let number_at = number_at.expect("it is to be confirmed");
-        assert_eq!(&out[number_at..number_at + 12], b"000000000000");
-        assert_eq!(&out[body_at..], b"hello\r\n");
-        let head = String::from_utf8_lossy(&out[..number_at]).into_owned();
-        assert!(head.starts_with("beforePUB a.b _INBOX.") && head.ends_with('.'), "{head}");
+        let encoded = connection.encode("a.b", b"hello", &mut out);
+        assert_eq!(&out[encoded.body_at..], b"hello\r\n");
+        encoded.write_tag(&mut out, 42);
+        let head = String::from_utf8_lossy(&out[..encoded.body_at]).into_owned();
+        assert!(head.starts_with("beforePUB a.b _INBOX."), "{head}");
+        assert!(head.ends_with(".000000000042 5\r\n"), "{head}");
         let (kept, outcome) = receive(Link::JetStream(connection));
         assert_eq!(kept.confirmed, 2);
         assert!(text(outcome).ends_with("no stream keeps what is published there"));
