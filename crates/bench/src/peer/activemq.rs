@@ -1,10 +1,10 @@
 //! The two ActiveMQ brokers, Artemis and the classic one: how each is told to listen on loopback and
 //! to keep its data in one folder.
 
-use super::catalog::Foreground;
+use super::command::{Foreground, loopback};
 use super::configuration;
-use super::free_port;
-use crate::client::{Error, Target};
+use super::port::free_port;
+use crate::client::Error;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -48,11 +48,15 @@ pub(super) fn artemis(program: &str, folder: &Path, port: u16) -> Result<Foregro
     let targets =
         ["stomp", "mqtt", "mqtt5"].map(|scheme| format!("{scheme}://{login}:{port}").parse());
     let targets = targets.into_iter().collect::<Result<_, _>>().map_err(io::Error::other)?;
-    Ok((
-        vec![instance.join("bin/artemis").to_string_lossy().into_owned(), "run".to_owned()],
+    let created = configuration::line(&create);
+    Ok(Foreground {
+        command: vec![
+            instance.join("bin/artemis").to_string_lossy().into_owned(),
+            "run".to_owned(),
+        ],
         targets,
-        Some(format!("# made by\n{}\n# etc/broker.xml\n{file}", configuration::line(&create))),
-    ))
+        files: Some(format!("# made by\n{created}\n# etc/broker.xml\n{file}")),
+    })
 }
 
 /// The classic broker's file. Its store flushes each write that somebody waits for by default; that
@@ -104,8 +108,6 @@ pub(super) fn classic(program: &str, folder: &Path, stomp: u16) -> Result<Foregr
     ];
     command.splice(1..1, places.map(place));
     command.extend(["start".to_owned(), format!("xbean:file:{}", text(&path))]);
-    let targets = [("stomp", stomp), ("mqtt", mqtt)]
-        .map(|(scheme, port)| format!("{scheme}://127.0.0.1:{port}").parse());
-    let targets: Result<Vec<Target>, _> = targets.into_iter().collect();
-    Ok((command, targets.map_err(io::Error::other)?, Some(file)))
+    let targets = vec![loopback("stomp", stomp)?, loopback("mqtt", mqtt)?];
+    Ok(Foreground { command, targets, files: Some(file) })
 }

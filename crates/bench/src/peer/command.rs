@@ -12,6 +12,22 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// How to start a broker that stays in the foreground.
+#[derive(Debug)]
+pub(super) struct Foreground {
+    /// Its command line.
+    pub(super) command: Vec<String>,
+    /// Its addresses, the one that loads use first.
+    pub(super) targets: Vec<Target>,
+    /// What its files say and how they came about, if it has any.
+    pub(super) files: Option<String>,
+}
+
+/// The address of a broker on this machine.
+pub(super) fn loopback(scheme: &str, port: u16) -> Result<Target, Error> {
+    Ok(format!("{scheme}://127.0.0.1:{port}").parse().map_err(io::Error::other)?)
+}
+
 /// A running broker; stopped when dropped.
 #[derive(Debug)]
 pub struct CommandBroker {

@@ -1,7 +1,7 @@
 //! How a broker was started, as text from which somebody can do it again. Knows no processes; what is
 //! secret is not in it.
 
-use super::Kind;
+use super::kind::Kind;
 use std::ffi::OsString;
 use std::fmt::Write;
 

@@ -2,30 +2,19 @@
 //! own.
 
 mod activemq;
-mod catalog;
 mod command;
 mod configuration;
+mod kind;
 mod nats;
+mod port;
+mod programs;
 mod rabbitmq;
 mod redis;
+mod running;
 
-pub use catalog::{FOREIGN, Kind, Level, Peer, Programs, unknown};
 pub use command::CommandBroker;
+pub use kind::{FOREIGN, Kind, Level, unknown};
+pub use port::free_port;
+pub use programs::Programs;
 pub use rabbitmq::RabbitMq;
-
-use std::collections::BTreeSet;
-use std::io;
-use std::net::{Ipv4Addr, TcpListener};
-use std::sync::{Mutex, PoisonError};
-
-/// A loopback port that nobody listened on a moment ago, and that was not given out here before: who was
-/// given one may not listen on it yet.
-pub fn free_port() -> io::Result<u16> {
-    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
-    loop {
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
-        if GIVEN.lock().unwrap_or_else(PoisonError::into_inner).insert(port) {
-            return Ok(port);
-        }
-    }
-}
+pub use running::Peer;

@@ -1,10 +1,9 @@
 //! nats-server: one process in the foreground, without streams as most run it, or with streams that are
 //! flushed before it acknowledges.
 
-use super::catalog::Foreground;
+use super::command::{Foreground, loopback};
 use crate::client::Error;
 use std::fs;
-use std::io;
 use std::path::Path;
 
 /// Its command line and its address, where nothing is kept.
@@ -16,8 +15,7 @@ pub(super) fn without_streams(
     let (port_text, log) = (port.to_string(), log(folder));
     let flags = ["-a", "127.0.0.1", "-p", &port_text, "-l", &log];
     let command = std::iter::once(program).chain(flags).map(str::to_owned).collect();
-    let target = format!("nats://127.0.0.1:{port}").parse().map_err(io::Error::other)?;
-    Ok((command, vec![target], None))
+    Ok(Foreground { command, targets: vec![loopback("nats", port)?], files: None })
 }
 
 /// Its command line, its address and its file, with JetStream. Left to itself it flushes every two
@@ -31,9 +29,8 @@ pub(super) fn with_streams(program: &str, folder: &Path, port: u16) -> Result<Fo
     );
     let path = folder.join("nats-server.conf");
     fs::write(&path, &file)?;
-    let target = format!("jetstream://127.0.0.1:{port}").parse().map_err(io::Error::other)?;
     let command = [program, "-c", &path.to_string_lossy()].map(str::to_owned).to_vec();
-    Ok((command, vec![target], Some(file)))
+    Ok(Foreground { command, targets: vec![loopback("jetstream", port)?], files: Some(file) })
 }
 
 fn log(folder: &Path) -> String {
@@ -53,14 +50,14 @@ mod tests {
         let with = with_streams("nats-server", &folder, 4222);
         let written = fs::read_to_string(folder.join("nats-server.conf"));
         drop(fs::remove_dir_all(&folder));
-        let (command, targets, file) = with.expect("it is written");
-        assert_eq!(written.expect("it is there"), file.expect("it is said"));
+        let Foreground { command, targets, files } = with.expect("it is written");
+        assert_eq!(written.expect("it is there"), files.expect("it is said"));
         assert_eq!((command.len(), command[1].as_str()), (3, "-c"));
         assert_eq!(targets[0].to_string(), "jetstream://127.0.0.1:4222");
         assert_eq!(Kind::Nats.level(targets[0].protocol()), Level::Flushed);
-        let (command, targets, file) =
+        let Foreground { command, targets, files } =
             without_streams("nats-server", &folder, 4222).expect("nothing is written");
-        assert!(!command.contains(&"-c".to_owned()) && file.is_none());
+        assert!(!command.contains(&"-c".to_owned()) && files.is_none());
         assert_eq!(targets[0].protocol(), Protocol::Nats);
         assert_eq!(Kind::Nats.level(Protocol::Nats), Level::AtMostOnce);
     }

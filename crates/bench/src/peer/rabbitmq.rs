@@ -3,10 +3,10 @@
 //! Its start script forks and leaves a name server (`epmd`) behind, so what is stopped is found by
 //! the ports.
 
-use super::Kind;
 use super::command::wait_until_open;
 use super::configuration::{self, Start};
-use super::free_port;
+use super::kind::Kind;
+use super::port::free_port;
 use crate::client::VhostUri;
 use crate::client::{Error, Target};
 use crate::measure::process::{command_line, listener_pid};

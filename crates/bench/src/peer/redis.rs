@@ -1,6 +1,6 @@
 //! Redis: one process in the foreground, whose append-only file is flushed before it answers.
 
-use super::catalog::Foreground;
+use super::command::{Foreground, loopback};
 use crate::client::{Error, Target, resp};
 use std::fs;
 use std::io;
@@ -21,8 +21,8 @@ pub(super) fn command(program: &str, folder: &Path, port: u16) -> Result<Foregro
     );
     let path = folder.join("redis.conf");
     fs::write(&path, &file)?;
-    let target = format!("redis://127.0.0.1:{port}").parse().map_err(io::Error::other)?;
-    Ok((vec![program.to_owned(), text(&path)], vec![target], Some(file)))
+    let command = vec![program.to_owned(), text(&path)];
+    Ok(Foreground { command, targets: vec![loopback("redis", port)?], files: Some(file) })
 }
 
 /// Writes and flushes what it keeps from now on, or does neither.

@@ -1,0 +1,207 @@
+//! A running broker of any kind: configured, started, killed, restarted and stopped.
+
+use super::activemq;
+use super::command::{CommandBroker, Foreground, loopback};
+use super::configuration::{self, Start};
+use super::kind::Kind;
+use super::nats;
+use super::port::free_port;
+use super::programs::Programs;
+use super::rabbitmq::RabbitMq;
+use super::redis;
+use crate::client::{Error, Target};
+use crate::load::durability::RestartableBroker;
+use crate::measure::process;
+use std::env;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a broker may take to answer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running broker; stopped when dropped.
+#[derive(Debug)]
+pub struct Peer {
+    kind: Kind,
+    version: String,
+    configuration: String,
+    targets: Vec<Target>,
+    folder: PathBuf,
+    process: Process,
+}
+
+#[derive(Debug)]
+enum Process {
+    Program(CommandBroker),
+    RabbitMq(RabbitMq),
+}
+
+impl Peer {
+    /// Starts one with its data in `folder`, which must be empty.
+    pub fn start(kind: Kind, programs: &Programs, folder: &Path) -> Result<Peer, Error> {
+        Peer::start_for(kind, kind.schemes()[0], programs, folder)
+    }
+
+    /// The same, configured for loads by one of its schemes, where that makes a difference.
+    pub fn start_for(
+        kind: Kind,
+        scheme: &str,
+        programs: &Programs,
+        folder: &Path,
+    ) -> Result<Peer, Error> {
+        let program = kind.find(programs).ok_or_else(|| {
+            io::Error::other(format!("{} is not installed; {}", kind.name(), kind.hint()))
+        })?;
+        fs::create_dir_all(folder)?;
+        let version = kind.version(&program);
+        if kind == Kind::RabbitMq {
+            let broker = RabbitMq::start_with_plugins(folder)?;
+            return Ok(Peer {
+                kind,
+                version,
+                configuration: broker.configuration(),
+                targets: broker.targets(),
+                folder: folder.to_owned(),
+                process: Process::RabbitMq(broker),
+            });
+        }
+        let Foreground { command, targets, files } = foreground(kind, scheme, &program, folder)?;
+        let log = folder.join("start.log");
+        let broker = CommandBroker::start_logged(&command, &targets[0], PATIENCE, &log);
+        let broker = broker.map_err(|error| match error {
+            Error::Io(error) if error.kind() == io::ErrorKind::NotFound => {
+                io::Error::other(format!("{error}; to have it: {}", kind.hint())).into()
+            }
+            error => error,
+        })?;
+        let is_script = kind == Kind::Artemis;
+        let running = if is_script { process::command_line(broker.pid()) } else { Vec::new() };
+        let start = Start {
+            environment: configuration::inherited(kind, env::vars_os()),
+            command: &command,
+            running: &running,
+            files: files.as_deref(),
+        };
+        let configuration = start.describe();
+        let (folder, process) = (folder.to_owned(), Process::Program(broker));
+        Ok(Peer { kind, version, configuration, targets, folder, process })
+    }
+
+    /// Which it is.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Its version, as it says itself.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Its variables, its command line and what its files say.
+    pub fn configuration(&self) -> &str {
+        &self.configuration
+    }
+
+    /// All addresses, the one that loads use first.
+    pub fn targets(&self) -> &[Target] {
+        &self.targets
+    }
+
+    /// Whether it is to flush what it keeps from now on, where one that does so is slower with what need
+    /// not be flushed. Returns whether that makes a difference.
+    pub fn set_durable(&mut self, durable: bool) -> Result<bool, Error> {
+        match self.kind {
+            Kind::Redis => redis::set_durable(&self.targets[0], durable).map(|()| true),
+            _ => Ok(false),
+        }
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        match &self.process {
+            Process::Program(broker) => broker.pid(),
+            Process::RabbitMq(broker) => broker.pid(),
+        }
+    }
+}
+
+impl RestartableBroker for Peer {
+    fn kill(&mut self) -> Result<(), Error> {
+        match &mut self.process {
+            Process::Program(broker) => Ok(broker.kill()?),
+            Process::RabbitMq(broker) => broker.kill(),
+        }
+    }
+
+    fn restart(&mut self) -> Result<(), Error> {
+        match &mut self.process {
+            Process::Program(broker) => broker.restart(),
+            Process::RabbitMq(broker) => broker.restart(),
+        }
+    }
+
+    fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
+/// Configures a broker of this kind on free ports, with its data in `folder`.
+fn foreground(
+    kind: Kind,
+    scheme: &str,
+    program: &Path,
+    folder: &Path,
+) -> Result<Foreground, Error> {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let program = text(program);
+    let port = free_port()?;
+    match kind {
+        Kind::Angarium => {
+            let nats = free_port()?;
+            let data = text(&folder.join("data"));
+            let (amqp_at, nats_at) = (format!("127.0.0.1:{port}"), format!("127.0.0.1:{nats}"));
+            let flags =
+                ["serve", "--data", &data, "--amqp", &amqp_at, "--nats", &nats_at, "--http", "off"];
+            let command = std::iter::once(program).chain(flags.map(str::to_owned)).collect();
+            let targets = vec![loopback("amqp", port)?, loopback("nats", nats)?];
+            Ok(Foreground { command, targets, files: None })
+        }
+        Kind::Nats if scheme == "jetstream" => nats::with_streams(&program, folder, port),
+        Kind::Nats => nats::without_streams(&program, folder, port),
+        Kind::Mosquitto => {
+            // Without these three it drops what a subscriber has not taken beyond 20 and 1,000.
+            let file = format!(
+                "listener {port} 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\n\
+                 persistence false\nmax_inflight_messages 0\nmax_queued_messages 0\n\
+                 max_queued_bytes 0\nlog_type error\n"
+            );
+            let path = folder.join("mosquitto.conf");
+            fs::write(&path, &file)?;
+            let command = vec![program, "-c".to_owned(), text(&path)];
+            let targets = vec![loopback("mqtt", port)?, loopback("mqtt5", port)?];
+            Ok(Foreground { command, targets, files: Some(file) })
+        }
+        Kind::Artemis => activemq::artemis(&program, folder, port),
+        Kind::ActiveMq => activemq::classic(&program, folder, port),
+        Kind::Redis => redis::command(&program, folder, port),
+        Kind::RabbitMq => unreachable!("it is started by its own script"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_not_there_is_named_with_how_to_have_it() {
+        let folder = env::temp_dir().join(format!("bench-peer-{}", std::process::id()));
+        let programs = Programs::of_one(Kind::Nats, Path::new("/nowhere/nats-server"));
+        let why =
+            Peer::start(Kind::Nats, &programs, &folder).map(|_| ()).map_err(|it| it.to_string());
+        drop(fs::remove_dir_all(&folder));
+        let why = why.expect_err("it is not there");
+        assert!(why.contains("/nowhere/nats-server") && why.contains("go install"), "{why}");
+    }
+}
