@@ -1,6 +1,7 @@
 //! One connection to a broker, whatever its protocol: the driver boundary of all workloads.
 
 use super::amqp091::{self, Argument, Envelope};
+use super::error::is_timeout;
 use super::mqtt;
 use super::nats::{self, jetstream};
 use super::resp;
@@ -95,6 +96,27 @@ impl Link {
             // What is asked for goes with the acknowledgements of what came before.
             Link::Resp(connection) => connection.fill(),
             _ => either!(self, it => it.incoming.fill(&mut it.stream), it.fill()),
+        }
+    }
+
+    /// Reads once. Returns the bytes read, or `None` if the socket's timeout ended the read; the end of
+    /// the stream is an error.
+    #[inline]
+    pub fn fill_within(&mut self) -> Result<Option<usize>, Error> {
+        match self.fill() {
+            Ok(0) => Err(Error::hung_up()),
+            Ok(count) => Ok(Some(count)),
+            Err(error) if is_timeout(&error) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads once; the end of the stream and a timeout are errors.
+    #[inline]
+    pub fn fill_some(&mut self) -> Result<(), Error> {
+        match self.fill()? {
+            0 => Err(Error::hung_up()),
+            _ => Ok(()),
         }
     }
 
@@ -344,9 +366,7 @@ impl Link {
         let mut end = UntilEnd { receiver, ended: false };
         self.parse(&mut end)?;
         while !end.ended {
-            if self.fill()? == 0 {
-                return Err(Error::hung_up());
-            }
+            self.fill_some()?;
             self.parse(&mut end)?;
         }
         Ok(())

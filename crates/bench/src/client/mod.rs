@@ -26,6 +26,7 @@ use dial::dial;
 pub use encoded::Encoded;
 pub(crate) use encoded::write_decimal;
 pub use error::Error;
+pub(crate) use error::is_timeout;
 pub use fake_broker::FakeBroker;
 pub use link::Link;
 pub use receive_buffer::ReceiveBuffer;

@@ -1,5 +1,6 @@
 //! The bytes that came from one socket and are not parsed yet. Knows no protocol.
 
+use super::Error;
 use std::io::{self, ErrorKind, Read};
 
 /// The most octets that a protocol may need at once to make progress.
@@ -50,6 +51,14 @@ impl ReceiveBuffer {
                     return read;
                 }
             }
+        }
+    }
+
+    /// Reads once; the end of the stream is an error.
+    pub(super) fn fill_some(&mut self, source: &mut impl Read) -> Result<(), Error> {
+        match self.fill(source)? {
+            0 => Err(Error::hung_up()),
+            _ => Ok(()),
         }
     }
 

@@ -9,7 +9,6 @@ use crate::measure::latency::{Latencies, Summary};
 use crate::measure::network::{self, Segments};
 use crate::measure::process::{self, Cost, Usage};
 use serde::{Deserialize, Serialize};
-use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -167,17 +166,11 @@ impl Inbox {
         if !self.messages.is_empty() {
             return Ok(());
         }
-        match link.fill() {
-            Ok(0) => Err(Error::hung_up()),
-            Ok(_) => link.parse(self),
-            Err(error) if is_timeout(&error) => Ok(()),
-            Err(error) => Err(error.into()),
+        match link.fill_within()? {
+            Some(_) => link.parse(self),
+            None => Ok(()),
         }
     }
-}
-
-fn is_timeout(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
 /// Runs the exchange.

@@ -8,7 +8,7 @@ use super::producer::Producer;
 use super::tally::Verdict;
 use super::threads::join;
 use super::topology::Topology;
-use crate::client::{Error, Link};
+use crate::client::Error;
 use crate::interrupt;
 use crate::measure::process::{Cost, Usage};
 use serde::{Deserialize, Serialize};
@@ -38,14 +38,7 @@ pub struct BacklogOutcome {
 /// Runs the producers of `plan` to their end, then its consumers.
 pub fn measure(plan: &Plan, broker_pid: Option<u32>) -> Result<BacklogOutcome, Error> {
     let topology = Topology::of(plan);
-    let mut link = Link::open(&plan.target)?;
-    topology.declare(&mut link, plan)?;
-    let outcome = fill_and_drain(plan, &topology, broker_pid);
-    let deleted = topology.delete(&mut link);
-    let outcome = outcome?;
-    deleted?;
-    link.close()?;
-    Ok(outcome)
+    topology.declared_for(plan, |_| fill_and_drain(plan, &topology, broker_pid))
 }
 
 fn fill_and_drain(

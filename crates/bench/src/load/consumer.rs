@@ -8,7 +8,7 @@ use super::topology::Topology;
 use crate::client::{Error, Head, Link, PATIENCE, Receiver, Source};
 use crate::measure::latency::Latencies;
 use crate::measure::process;
-use std::io;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::thread::{Scope, ScopedJoinHandle};
@@ -20,6 +20,7 @@ const IDLE: Duration = Duration::from_millis(50);
 const GROUPS_MAX: usize = 1 << 20;
 
 /// What a consumer brings home.
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Consumed {
     /// Which messages it saw.
     pub tally: Tally,
@@ -138,13 +139,10 @@ impl<'a> Consumer<'a> {
     }
 
     fn take_deliveries(&mut self) -> Result<(), Error> {
-        match self.link.fill() {
-            Ok(0) => return Err(Error::hung_up()),
-            Ok(_) => {}
-            Err(error) if is_timeout(&error) => return self.acknowledge_rest(),
-            Err(error) => return Err(error.into()),
+        match self.link.fill_within()? {
+            Some(_) => self.parse(),
+            None => self.acknowledge_rest(),
         }
-        self.parse()
     }
 
     fn parse(&mut self) -> Result<(), Error> {
@@ -292,10 +290,4 @@ impl Travels {
             (self.count, self.sum_ns) = (0, 0);
         }
     }
-}
-
-/// Whether nothing came, or went, in the time that the socket waits, or before a signal came.
-pub(super) fn is_timeout(error: &io::Error) -> bool {
-    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
-    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }

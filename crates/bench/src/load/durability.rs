@@ -247,9 +247,7 @@ fn flushes(
         publisher.link.write(publisher.message.stamped(sequence))?;
         confirmed.tags.push(false);
         while confirmed.count <= sequence {
-            if publisher.link.fill()? == 0 {
-                return Err(Error::hung_up());
-            }
+            publisher.link.fill_some()?;
             publisher.link.parse(&mut confirmed)?;
         }
     }

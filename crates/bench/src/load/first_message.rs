@@ -1,10 +1,10 @@
 //! How long a new subscriber waits for its first message while others are published.
 
-use super::consumer::is_timeout;
 use super::judge::Judge;
 use super::message::{self, Message};
 use super::plan::Plan;
 use super::tally::{Checked, Tally, Verdict};
+use super::threads::joined;
 use super::topology::Names;
 use crate::client::{Error, Link, PATIENCE, Route, Source, Target};
 use crate::interrupt;
@@ -50,7 +50,7 @@ pub fn measure(
         });
         let heard: Result<Vec<(Duration, Tally)>, Error> = heard.collect();
         stop.store(true, Ordering::Relaxed);
-        let published = publishing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let published = joined(publishing);
         published.and_then(|published| Ok(judge(&heard?, published, size_bytes)))
     });
     owner.delete_exchange(&exchange)?;
@@ -79,12 +79,10 @@ pub(super) fn hear(
     link.stream().set_read_timeout(Some(patience))?;
     link.parse(judge)?;
     while judge.messages() < count {
-        match link.fill() {
-            Ok(0) => return Err(Error::hung_up()),
-            Ok(_) => link.parse(judge)?,
-            Err(error) if is_timeout(&error) => return Ok(false),
-            Err(error) => return Err(error.into()),
+        if link.fill_within()?.is_none() {
+            return Ok(false);
         }
+        link.parse(judge)?;
     }
     Ok(true)
 }

@@ -1,11 +1,10 @@
 //! Clients that behave badly: what a broker must keep from all others. Knows nothing about those.
 
-use super::consumer::is_timeout;
 use super::control::Control;
 use super::plan::{End, Plan};
 use super::producer::Producer;
 use crate::client::amqp091::Argument;
-use crate::client::{Error, Head, Link, Protocol, Receiver, Route, Source, Target};
+use crate::client::{Error, Head, Link, Protocol, Receiver, Route, Source, Target, is_timeout};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustix::process::setpriority_process;
 use std::io::{self, Read, Write};
@@ -307,15 +306,10 @@ pub(super) fn spawn<'scope>(
 /// Takes every delivery and acknowledges none.
 fn keep(mut link: Link, deeds: &Deeds) {
     while !deeds.is_over() {
-        let taken = match link.fill() {
-            Ok(0) => Err(Error::hung_up()),
-            Ok(count) => {
-                deeds.unacked_bytes.fetch_add(count as u64, Ordering::Relaxed);
-                link.parse(&mut ())
-            }
-            Err(error) if is_timeout(&error) => Ok(()),
-            Err(error) => Err(error.into()),
-        };
+        let taken = link.fill_within().and_then(|count| {
+            deeds.unacked_bytes.fetch_add(count.unwrap_or(0) as u64, Ordering::Relaxed);
+            link.parse(&mut ())
+        });
         if taken.is_err() {
             deeds.cut_off.fetch_add(1, Ordering::Relaxed);
             return;
@@ -353,15 +347,9 @@ fn drain(mut link: Link, deeds: &Deeds) {
             acknowledged = drained.count;
         }
         deeds.drained.store(drained.count, Ordering::Relaxed);
-        match link.fill() {
-            Ok(0) => Err(Error::hung_up()),
-            Ok(count) => {
-                deeds.drained_bytes.fetch_add(count as u64, Ordering::Relaxed);
-                Ok(())
-            }
-            Err(error) if is_timeout(&error) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        let count = link.fill_within()?.unwrap_or(0);
+        deeds.drained_bytes.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(())
     };
     while !deeds.is_over() {
         if step().is_err() {

@@ -2,9 +2,9 @@
 //! broker had, without routing. What healthy clients lose beside it is the machine's doing. Independent of
 //! protocols.
 
-use super::consumer::is_timeout;
 use super::misbehaving_clients::{Deeds, FLOOD_BYTES, Misbehaving, PATIENCE, RECEIVE_BUFFER_BYTES};
 use super::misbehaving_clients::{dawdle, pour, spawn, stall};
+use crate::client::is_timeout;
 use crate::measure::bare_sockets;
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use std::io::{self, Read, Write};

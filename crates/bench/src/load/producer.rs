@@ -11,10 +11,12 @@ use crate::measure::process;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::time::Timespec;
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// What a producer brings home.
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Produced {
     /// Messages published.
     pub published: u64,
@@ -207,9 +209,7 @@ impl<'a> Producer<'a> {
 
     /// Waits for confirms, or whatever else the broker says.
     fn take_input(&mut self) -> Result<(), Error> {
-        if self.link.fill()? == 0 {
-            return Err(Error::hung_up());
-        }
+        self.link.fill_some()?;
         let measured = self.control.measuring.load(Ordering::Relaxed);
         let mut latencies = self.latencies.as_mut().filter(|_| measured);
         let now_ns = if latencies.is_some() { self.control.now_ns() } else { 0 };

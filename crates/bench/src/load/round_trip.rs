@@ -1,11 +1,11 @@
 //! Request and reply between two connections, one message at a time: what a message's way through
 //! the broker and back takes. A closed loop: it says nothing about a loaded broker.
 
-use super::consumer::is_timeout;
 use super::judge::Judge;
 use super::message::{self, Message};
 use super::plan::Plan;
 use super::tally::{Checked, Verdict};
+use super::threads::joined;
 use super::topology::Names;
 use crate::client::{Error, Head, Link, PATIENCE, Receiver, Route, Source, Target};
 use crate::interrupt;
@@ -137,11 +137,8 @@ impl End {
     #[inline]
     fn hear(&mut self, whole: impl FnMut(&mut Voice)) -> Result<bool, Error> {
         let mut whole = whole;
-        match self.link.fill() {
-            Ok(0) => return Err(Error::hung_up()),
-            Ok(_) => {}
-            Err(error) if is_timeout(&error) => return Ok(false),
-            Err(error) => return Err(error.into()),
+        if self.link.fill_within()?.is_none() {
+            return Ok(false);
         }
         let (ear, voice) = (&mut self.ear, &mut self.voice);
         self.link.parse(&mut Prompt { ear, whole: || whole(voice) })?;
@@ -216,7 +213,7 @@ pub fn measure(
         let answering = scope.spawn(|| far.answer(&over));
         let outcome = ask(&mut near, broker_pid, span);
         over.store(true, Ordering::Relaxed);
-        let far = answering.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let far = joined(answering);
         (outcome, far)
     });
     let (latencies, broker) = outcome?;

@@ -11,7 +11,7 @@ use super::progress_timeout;
 use super::sampler::{SAMPLE, Sampler, Span};
 use super::threads::{join, rest};
 use super::topology::Topology;
-use crate::client::{Error, Link};
+use crate::client::Error;
 use crate::interrupt;
 use crate::measure::instructions::Instructions;
 use crate::measure::stalls::Watch;
@@ -30,22 +30,17 @@ pub(super) fn run_in(
     topology: &Topology,
     broker_pid: Option<u32>,
 ) -> Result<Outcome, Error> {
-    let mut link = Link::open(&plan.target)?;
-    topology.declare(&mut link, plan)?;
-    link.subscribe_bystanders(topology.bystanders(plan))?;
-    let control = Control::new(plan.producers, plan.consumers, plan.ahead, plan.copies());
-    let outcome = thread::scope(|scope| {
-        let outcome = drive(scope, plan, topology, &control, broker_pid);
-        // After an error, too: the scope waits for every thread.
-        control.stop_publishing.store(true, Ordering::Relaxed);
-        control.stop_consuming.store(true, Ordering::Relaxed);
-        outcome
-    });
-    let deleted = topology.delete(&mut link);
-    let outcome = outcome?;
-    deleted?;
-    link.close()?;
-    Ok(outcome)
+    topology.declared_for(plan, |link| {
+        link.subscribe_bystanders(topology.bystanders(plan))?;
+        let control = Control::new(plan.producers, plan.consumers, plan.ahead, plan.copies());
+        thread::scope(|scope| {
+            let outcome = drive(scope, plan, topology, &control, broker_pid);
+            // After an error, too: the scope waits for every thread.
+            control.stop_publishing.store(true, Ordering::Relaxed);
+            control.stop_consuming.store(true, Ordering::Relaxed);
+            outcome
+        })
+    })
 }
 
 fn drive<'scope>(

@@ -5,14 +5,16 @@ use crate::client::Error;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
+/// Joins a thread; a panic goes on in the calling thread.
+pub(super) fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
 /// Joins all threads, then returns the first error, which is the one that ended the others.
 pub(super) fn join<T>(
     handles: Vec<ScopedJoinHandle<'_, Result<T, Error>>>,
 ) -> Result<Vec<T>, Error> {
-    let results: Vec<_> = handles
-        .into_iter()
-        .map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-        .collect();
+    let results: Vec<_> = handles.into_iter().map(joined).collect();
     results.into_iter().collect()
 }
 

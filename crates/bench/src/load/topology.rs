@@ -182,6 +182,22 @@ impl Topology {
         })
     }
 
+    /// Declares it, calls `run`, and deletes it whatever came of that.
+    pub(super) fn declared_for<T>(
+        &self,
+        plan: &Plan,
+        run: impl FnOnce(&mut Link) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut link = Link::open(&plan.target)?;
+        self.declare(&mut link, plan)?;
+        let outcome = run(&mut link);
+        let deleted = self.delete(&mut link);
+        let outcome = outcome?;
+        deleted?;
+        link.close()?;
+        Ok(outcome)
+    }
+
     /// Deletes what was declared.
     pub(super) fn delete(&self, link: &mut Link) -> Result<(), Error> {
         for queue in self.queues.iter().chain(&self.unheard) {

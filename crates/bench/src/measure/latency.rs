@@ -6,13 +6,40 @@ use serde::{Deserialize, Serialize};
 /// The longest latency told apart from longer ones: a minute.
 const NS_MAX: u64 = 60_000_000_000;
 
+/// How often a latency was recorded, as histograms are sent between machines.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Count {
+    ns: u64,
+    count: u64,
+}
+
 /// A histogram of nanoseconds with three significant digits.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(from = "Vec<Count>", into = "Vec<Count>")]
 pub struct Latencies(Histogram<u64>);
 
 impl Default for Latencies {
     fn default() -> Self {
         Latencies::new()
+    }
+}
+
+impl From<Latencies> for Vec<Count> {
+    fn from(latencies: Latencies) -> Vec<Count> {
+        let recorded = latencies.0.iter_recorded();
+        recorded
+            .map(|it| Count { ns: it.value_iterated_to(), count: it.count_at_value() })
+            .collect()
+    }
+}
+
+impl From<Vec<Count>> for Latencies {
+    fn from(counts: Vec<Count>) -> Latencies {
+        let mut latencies = Latencies::new();
+        for Count { ns, count } in counts {
+            latencies.0.saturating_record_n(ns, count);
+        }
+        latencies
     }
 }
 
@@ -31,21 +58,6 @@ impl Latencies {
     /// Adds all of another histogram.
     pub fn merge(&mut self, other: &Latencies) {
         self.0.add(&other.0).expect("both have the same bounds");
-    }
-
-    /// Every recorded value and how often it was.
-    pub(crate) fn counts(&self) -> Vec<(u64, u64)> {
-        let recorded = self.0.iter_recorded();
-        recorded.map(|it| (it.value_iterated_to(), it.count_at_value())).collect()
-    }
-
-    /// The histogram of these.
-    pub(crate) fn of_counts(counts: &[(u64, u64)]) -> Latencies {
-        let mut latencies = Latencies::new();
-        for (ns, count) in counts {
-            latencies.0.saturating_record_n(*ns, *count);
-        }
-        latencies
     }
 
     /// The figures; none where nothing was recorded.

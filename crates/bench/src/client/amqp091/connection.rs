@@ -261,9 +261,7 @@ impl Connection {
                     refusal(&frame)?;
                 }
             }
-            if self.incoming.fill(&mut self.stream)? == 0 {
-                return Err(Error::hung_up());
-            }
+            self.incoming.fill_some(&mut self.stream)?;
         }
     }
 

@@ -231,7 +231,6 @@ impl Connection {
         mut check: impl FnMut(&[u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         loop {
-            let mut more = false;
             let answer = self.incoming.take(|bytes| {
                 let Some(head) = Head::decode(bytes).map_err(Error::nonsense)? else {
                     return Ok(None);
@@ -245,10 +244,7 @@ impl Connection {
             match answer {
                 Some((found, content)) if found == kind => return check(content),
                 Some(_) => {}
-                None => more = true,
-            }
-            if more && self.incoming.fill(&mut self.stream)? == 0 {
-                return Err(Error::hung_up());
+                None => self.incoming.fill_some(&mut self.stream)?,
             }
         }
     }

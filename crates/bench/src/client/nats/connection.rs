@@ -145,9 +145,7 @@ impl Connection {
                     return Ok(());
                 }
             }
-            if self.incoming.fill(&mut self.stream)? == 0 {
-                return Err(Error::hung_up());
-            }
+            self.incoming.fill_some(&mut self.stream)?;
         }
     }
 }

@@ -114,8 +114,7 @@ impl Connection {
             match found {
                 Some(Some(text)) => return Ok(text),
                 Some(None) => {}
-                None if self.incoming.fill(&mut self.stream)? == 0 => return Err(Error::hung_up()),
-                None => {}
+                None => self.incoming.fill_some(&mut self.stream)?,
             }
         }
     }

@@ -209,8 +209,7 @@ impl Connection {
             match found {
                 Some(true) => return Ok(()),
                 Some(false) => {}
-                None if self.incoming.fill(&mut self.stream)? == 0 => return Err(Error::hung_up()),
-                None => {}
+                None => self.incoming.fill_some(&mut self.stream)?,
             }
         }
     }

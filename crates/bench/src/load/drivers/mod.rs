@@ -6,108 +6,21 @@
 
 mod bare_socket;
 mod fake_server;
+mod plan;
 mod run;
 
-use super::plan::Plan;
-use super::stamp::TIMED_BYTES;
+pub use plan::{DriversPlan, Side};
+
 use super::tally::Verdict;
-use crate::client::{Error, Target};
+use crate::client::Error;
 use crate::interrupt;
-use crate::measure::bare_sockets::SIZE_BYTES_MAX;
 use run::Round;
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 
 /// What a driver may take for itself of a message of [`LIMIT_SIZE_BYTES`], on each side.
 pub const LIMIT_NS: f64 = 100.0;
 /// Octets of the bodies that the limit is about.
 pub const LIMIT_SIZE_BYTES: usize = 100;
-
-/// The drivers: the schemes of their addresses, and their names for people.
-const DRIVERS: [(&str, &str); 6] = [
-    ("amqp", "AMQP 0-9-1"),
-    ("nats", "NATS"),
-    ("mqtt", "MQTT 3.1.1"),
-    ("mqtt5", "MQTT 5"),
-    ("stomp", "STOMP"),
-    ("redis", "RESP channel"),
-];
-
-/// How to measure them.
-#[derive(Debug, Clone)]
-pub struct DriversPlan {
-    /// Octets of a body.
-    pub size_bytes: usize,
-    /// How long each run is.
-    pub span: Duration,
-    /// Runs of each side, of which the median counts.
-    pub runs: usize,
-    /// Whether bodies carry a checksum, as those of presets do.
-    pub checksum: bool,
-    /// Whether latencies are taken, as presets do.
-    pub latency: bool,
-    /// The schemes of the drivers to measure; none stands for all.
-    pub schemes: Vec<String>,
-}
-
-impl DriversPlan {
-    /// Says what is wrong with it, if anything.
-    pub fn check(&self) -> Result<(), String> {
-        if !(TIMED_BYTES..=SIZE_BYTES_MAX).contains(&self.size_bytes) {
-            return Err(format!("messages must have {TIMED_BYTES} to {SIZE_BYTES_MAX} octets"));
-        }
-        if self.runs == 0 {
-            return Err("without any run nothing is measured".to_owned());
-        }
-        let is_known = |scheme: &&String| DRIVERS.iter().any(|(known, _)| known == scheme);
-        if let Some(unknown) = self.schemes.iter().find(|scheme| !is_known(scheme)) {
-            let known: Vec<&str> = DRIVERS.iter().map(|(scheme, _)| *scheme).collect();
-            return Err(format!("`{unknown}` is none of {}", known.join(", ")));
-        }
-        Ok(())
-    }
-
-    /// The drivers to measure.
-    fn drivers(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        let wanted = |scheme| self.schemes.is_empty() || self.schemes.iter().any(|it| it == scheme);
-        DRIVERS.into_iter().filter(move |(scheme, _)| wanted(*scheme))
-    }
-
-    /// How many sides of drivers there are to measure.
-    pub fn steps(&self) -> usize {
-        2 * self.drivers().count()
-    }
-
-    /// The load of which one producer, or one consumer, is run.
-    fn load(&self, target: Target) -> Plan {
-        Plan {
-            size_bytes: self.size_bytes,
-            checksum: self.checksum,
-            latency: self.latency,
-            ..Plan::new(target)
-        }
-    }
-}
-
-/// Which end of a message's way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Side {
-    /// Stamps batches and writes them.
-    Producer,
-    /// Reads, parses and counts.
-    Consumer,
-}
-
-impl Side {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Side::Producer => "producer",
-            Side::Consumer => "consumer",
-        }
-    }
-}
 
 /// What one side of a driver costs: of its runs, the one whose own share is the median.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

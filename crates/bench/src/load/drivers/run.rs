@@ -2,7 +2,7 @@
 
 use super::bare_socket::BareSocket;
 use super::fake_server::{FakeServer, play};
-use super::{DriversPlan, Side};
+use super::plan::{DriversPlan, Side};
 use crate::client::{self, Error, FakeBroker};
 use crate::interrupt;
 use crate::load::batch::Batch;
@@ -11,7 +11,7 @@ use crate::load::control::Control;
 use crate::load::plan::Plan;
 use crate::load::producer::{Produced, Producer};
 use crate::load::tally::{Checked, Verdict};
-use crate::load::threads::{join, rest};
+use crate::load::threads::{joined, rest};
 use crate::load::topology::Topology;
 use crate::measure::bare_sockets;
 use crate::tcp;
@@ -20,7 +20,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
-use std::thread::{self, ScopedJoinHandle};
+use std::thread;
 
 /// What a driver's thread took, and what a bare one did.
 #[derive(Debug, Clone)]
@@ -107,7 +107,7 @@ fn produce(place: &Place, plan: &DriversPlan) -> Result<(Driven, Vec<u8>), Error
         let producing = scope.spawn(move || producer.run());
         rest(plan.span, &|| producing.is_finished() || interrupt::requested());
         control.stop_publishing.store(true, Ordering::Relaxed);
-        let Produced { published, cpu_ns, .. } = one(producing)?;
+        let Produced { published, cpu_ns, .. } = joined(producing)?;
         let delivered = joined(serving)?;
         let verdict = Verdict {
             expected: published,
@@ -150,7 +150,7 @@ pub(super) fn consume(
         let played =
             stream.and_then(|stream| Ok(play(&stream, &mut batch, &|| control.now_ns(), &over)?));
         control.stop_consuming.store(true, Ordering::Relaxed);
-        let consumed = one(consuming)?;
+        let consumed = joined(consuming)?;
         joined(serving)?;
         judged(&consumed, played?, batch.message().len(), load)
     })
@@ -229,12 +229,4 @@ impl Place {
     fn deliveries(&self, source: &str) -> Batch {
         Batch::new(&self.load, 0, |body, out| self.fake_broker.deliver(source, body, out))
     }
-}
-
-fn one<T>(thread: ScopedJoinHandle<'_, Result<T, Error>>) -> Result<T, Error> {
-    join(vec![thread]).map(|mut all| all.remove(0))
-}
-
-fn joined<T>(thread: ScopedJoinHandle<'_, io::Result<T>>) -> Result<T, Error> {
-    Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?)
 }

@@ -1,7 +1,8 @@
 //! What runs come to.
 
+use super::plan::DRIVERS;
 use super::run::{Place, Round, consume};
-use super::{DRIVERS, DriverCosts, DriversPlan, Side, cost};
+use super::{DriverCosts, DriversPlan, Side, cost};
 use crate::load::Verdict;
 use std::io::Write;
 use std::time::Duration;

@@ -1,11 +1,9 @@
 //! The coordinator: shares a plan out, keeps the time, measures, drains, judges.
 
 use super::super::aggregate::aggregate;
-use super::super::consumer::Consumed;
 use super::super::control::Control;
 use super::super::outcome::Outcome;
 use super::super::plan::{End, Plan};
-use super::super::producer::Produced;
 use super::super::progress_timeout;
 use super::super::run::{judge_left, measure_for, run as run_here, undelivered};
 use super::super::sampler::{Sampler, Span};
@@ -14,7 +12,7 @@ use super::super::topology::Topology;
 use super::wire::{
     Answer, Ask, Part, PartOutcome, Progress, SIGN_EVERY, SILENCE_MAX, VERSION, Wire,
 };
-use crate::client::{Error, Link};
+use crate::client::Error;
 use crate::interrupt;
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
@@ -61,14 +59,7 @@ pub fn run_within(
 ) -> Result<Outcome, Error> {
     check(plan, workers).map_err(io::Error::other)?;
     let topology = Topology::of(plan);
-    let mut link = Link::open(&plan.target)?;
-    topology.declare(&mut link, plan)?;
-    let outcome = coordinate(plan, &topology, workers, broker_pid, silence);
-    let deleted = topology.delete(&mut link);
-    let outcome = outcome?;
-    deleted?;
-    link.close()?;
-    Ok(outcome)
+    topology.declared_for(plan, |_| coordinate(plan, &topology, workers, broker_pid, silence))
 }
 
 /// Says why these workers cannot share the plan out, if they cannot.
@@ -131,8 +122,8 @@ fn coordinate(
     }
     let (mut produced, mut consumed) = (Vec::new(), Vec::new());
     for part in parts.into_iter().flatten() {
-        produced.extend(part.produced.into_iter().map(Produced::from));
-        consumed.extend(part.consumed.into_iter().map(Consumed::from));
+        produced.extend(part.produced);
+        consumed.extend(part.consumed);
     }
     // What keeps this machine busy says nothing about theirs.
     span.start.machine = None;

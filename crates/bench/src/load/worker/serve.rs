@@ -4,7 +4,7 @@ use super::super::consumer::{Consuming, start_consumers};
 use super::super::control::Control;
 use super::super::plan::End;
 use super::super::producer::{Produced, Producer};
-use super::super::threads::join;
+use super::super::threads::{join, joined};
 use super::wire::{
     Answer, Ask, Part, PartOutcome, Progress, SIGN_EVERY, SILENCE_MAX, VERSION, Wire,
 };
@@ -150,7 +150,7 @@ fn attended<T>(
         }
         thread::sleep(LOOK_EVERY);
     }
-    working.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    joined(working)
 }
 
 type Publishing<'scope> = Vec<ScopedJoinHandle<'scope, Result<Produced, Error>>>;
@@ -187,10 +187,7 @@ fn follow<'scope>(
             Ask::Finish => {
                 control.stop_consuming.store(true, Ordering::Relaxed);
                 let consumed = attended(wire, scope.spawn(move || join(consumers)))?;
-                let outcome = PartOutcome {
-                    produced: produced.into_iter().map(Into::into).collect(),
-                    consumed: consumed.into_iter().map(Into::into).collect(),
-                };
+                let outcome = PartOutcome { produced, consumed };
                 return wire.send(&Answer::Outcome(Box::new(outcome)));
             }
             Ask::Hello { .. } | Ask::Clock | Ask::Prepare(_) => {

@@ -37,7 +37,9 @@ fn tallies_and_histograms_survive_the_wire() {
     assert_eq!((verdict(&back).lost, verdict(&back).redelivered), (11, 1));
     let mut latencies = Latencies::new();
     (1..1_000).for_each(|us| latencies.record(us * 1_000));
-    assert_eq!(Latencies::of_counts(&latencies.counts()).summary(), latencies.summary());
+    let text = serde_json::to_string(&latencies).expect("plain data");
+    let back: Latencies = serde_json::from_str(&text).expect("our own");
+    assert_eq!(back.summary(), latencies.summary());
 }
 
 #[test]

@@ -4,10 +4,8 @@
 use super::super::consumer::Consumed;
 use super::super::plan::Plan;
 use super::super::producer::Produced;
-use super::super::tally::Tally;
 use super::super::topology::Topology;
 use crate::client::Error;
-use crate::measure::latency::Latencies;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
@@ -16,7 +14,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 /// The version of this language; both must be the same build in practice.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 /// Who says nothing for so long while a part is held has hung or is gone.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// How often each gives a sign where it has nothing else to say.
@@ -94,91 +92,8 @@ pub(super) struct Progress {
 /// What a worker's part came to.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct PartOutcome {
-    pub(super) produced: Vec<ProducedWire>,
-    pub(super) consumed: Vec<ConsumedWire>,
-}
-
-/// See [`Produced`].
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct ProducedWire {
-    published: u64,
-    confirm_latencies: Option<Vec<(u64, u64)>>,
-    times_ns: [u64; 3],
-    lags: Vec<(u64, u64)>,
-    due: u64,
-    cpu_ns: u64,
-    lived_ns: u64,
-}
-
-/// See [`Consumed`].
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct ConsumedWire {
-    tally: Tally,
-    latencies: Option<Vec<(u64, u64)>>,
-    times_ns: [u64; 2],
-    travels: Vec<f32>,
-    cpu_ns: u64,
-    lived_ns: u64,
-    cut_off: Option<String>,
-}
-
-impl From<Produced> for ProducedWire {
-    fn from(it: Produced) -> ProducedWire {
-        ProducedWire {
-            published: it.published,
-            confirm_latencies: it.confirm_latencies.as_ref().map(Latencies::counts),
-            times_ns: [it.first_ns, it.last_ns, it.settled_ns],
-            lags: it.lags.counts(),
-            due: it.due,
-            cpu_ns: it.cpu_ns,
-            lived_ns: it.lived_ns,
-        }
-    }
-}
-
-impl From<ProducedWire> for Produced {
-    fn from(it: ProducedWire) -> Produced {
-        Produced {
-            published: it.published,
-            confirm_latencies: it.confirm_latencies.as_deref().map(Latencies::of_counts),
-            first_ns: it.times_ns[0],
-            last_ns: it.times_ns[1],
-            settled_ns: it.times_ns[2],
-            lags: Latencies::of_counts(&it.lags),
-            due: it.due,
-            cpu_ns: it.cpu_ns,
-            lived_ns: it.lived_ns,
-        }
-    }
-}
-
-impl From<Consumed> for ConsumedWire {
-    fn from(it: Consumed) -> ConsumedWire {
-        ConsumedWire {
-            tally: it.tally,
-            latencies: it.latencies.as_ref().map(Latencies::counts),
-            times_ns: [it.first_ns, it.last_ns],
-            travels: it.travels,
-            cpu_ns: it.cpu_ns,
-            lived_ns: it.lived_ns,
-            cut_off: it.cut_off,
-        }
-    }
-}
-
-impl From<ConsumedWire> for Consumed {
-    fn from(it: ConsumedWire) -> Consumed {
-        Consumed {
-            tally: it.tally,
-            latencies: it.latencies.as_deref().map(Latencies::of_counts),
-            first_ns: it.times_ns[0],
-            last_ns: it.times_ns[1],
-            travels: it.travels,
-            cpu_ns: it.cpu_ns,
-            lived_ns: it.lived_ns,
-            cut_off: it.cut_off,
-        }
-    }
+    pub(super) produced: Vec<Produced>,
+    pub(super) consumed: Vec<Consumed>,
 }
 
 /// A connection between the two, which ends with an error once the other has been silent for too long.
