@@ -5,7 +5,7 @@ mod crash;
 mod damage;
 mod faults;
 mod golden;
-mod reach;
+mod tail_search;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! What a flush costs on this disk, by the way in which it is written and by what lay there before:
-//! `cargo run --release -p angarium-journal --example ways -- FOLDER`.
+//! `cargo run --release -p angarium-journal --example flush_methods -- FOLDER`.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)]
 
@@ -35,7 +35,7 @@ struct Costs {
 
 fn main() -> io::Result<()> {
     let folder = std::env::args().nth(1).ok_or_else(|| io::Error::other("name a folder"))?;
-    let path = Path::new(&folder).join("journal-ways");
+    let path = Path::new(&folder).join("journal-flush-methods");
     for (kib, total_mib) in [(4, 1), (64, 8), (256, 24), (1024, 64), (4096, 128)] {
         let mut ways = Vec::new();
         for before in [Before::Zeros, Before::Allocated, Before::Nothing] {
