@@ -1,8 +1,9 @@
 //! What is in a journal and what is wrong with it; changes nothing.
 
 use crate::checkpoint::{self, Checkpoint};
-use crate::format::{self, NoBlock, Records, verify_record};
-use crate::scan::{self, Block, File, Reach, Walk};
+use crate::files::{self, SegmentFile};
+use crate::format::{NoBlock, Records, verify_record};
+use crate::scan::{self, Block, Reach, Walk};
 use crate::{Position, Storage, recovery};
 
 /// What [`check`] found.
@@ -82,12 +83,12 @@ pub(crate) enum ProblemKind {
 /// Looks at every block and record.
 pub fn check(storage: &dyn Storage) -> Result<Report, String> {
     let names = storage.list().map_err(|error| format!("cannot list the journal: {error}"))?;
-    let files = scan::files(storage, &names)?;
+    let files = files::segments(storage, &names)?;
     let mut report = Report::default();
     let newest = check_checkpoint(storage, &names, &mut report)?;
     if let Some(newest) = &newest {
         for (id, offset, what) in recovery::missing(newest, &files) {
-            let name = format::segment_name(id);
+            let name = files::segment_name(id);
             let usage = newest.segments.iter().find(|usage| usage.id == id);
             let kind = ProblemKind::Segment { id, bytes: usage.map_or(0, |usage| usage.bytes) };
             report.problems.push(Problem { name, offset, what, kind });
@@ -112,7 +113,7 @@ fn check_checkpoint(
         Ok(None) => Ok(Some(Checkpoint::default())),
         Ok(Some((newest, snapshot))) => {
             report.checkpoint = Some(CheckpointReport {
-                name: format::checkpoint_name(newest.number),
+                name: files::checkpoint_name(newest.number),
                 start: newest.start,
                 snapshot_bytes: snapshot.len() as u64,
                 clean: checkpoint::is_clean(storage, names, &newest),
@@ -120,8 +121,8 @@ fn check_checkpoint(
             Ok(Some(newest))
         }
         Err(what) => {
-            let number = names.iter().filter_map(|name| format::parse_checkpoint_name(name)).max();
-            let name = format::checkpoint_name(number.unwrap_or_default());
+            let number = names.iter().filter_map(|name| files::parse_checkpoint_name(name)).max();
+            let name = files::checkpoint_name(number.unwrap_or_default());
             report.problems.push(Problem { name, offset: 0, what, kind: ProblemKind::Checkpoint });
             Ok(None)
         }
@@ -132,7 +133,7 @@ fn check_checkpoint(
 fn check_chain(
     storage: &dyn Storage,
     newest: &Checkpoint,
-    files: &[File],
+    files: &[SegmentFile],
     report: &mut Report,
 ) -> Result<(), String> {
     let mut walk = Walk::new(files.to_vec(), newest.start, newest.chain, newest.epoch);
@@ -150,7 +151,7 @@ fn check_chain(
         let to = resumes.header.position();
         let (place, what) = walk.missing(storage, to)?;
         report.problems.push(Problem {
-            name: format::segment_name(place.segment()),
+            name: files::segment_name(place.segment()),
             offset: place.offset().into(),
             what: format!(
                 "{what}, though it was flushed once; the log goes on in {to}: whatever was between is \
@@ -164,11 +165,11 @@ fn check_chain(
     }
 }
 
-fn cut_short(block: &Block, files: &[File]) -> Option<Problem> {
+fn cut_short(block: &Block, files: &[SegmentFile]) -> Option<Problem> {
     let file = files.iter().find(|file| file.id == block.header.segment)?;
     let had = block.header.segment_bytes;
     (u64::from(had) > file.bytes && block.header.offset == 0).then(|| Problem {
-        name: format::segment_name(file.id),
+        name: files::segment_name(file.id),
         offset: file.bytes,
         what: format!("cut short: it had {had} bytes"),
         kind: ProblemKind::Segment { id: file.id, bytes: had.into() },
@@ -200,11 +201,11 @@ pub(crate) fn resumption(storage: &dyn Storage, walk: &Walk) -> Result<Option<Bl
 fn check_segment(
     storage: &dyn Storage,
     newest: &Checkpoint,
-    file: File,
+    file: SegmentFile,
     given_up: &mut Position,
     report: &mut Report,
 ) -> Result<(), String> {
-    let name = format::segment_name(file.id);
+    let name = files::segment_name(file.id);
     let at = |offset: u64| Position(Position::at(file.id, 0).0 + offset);
     let live = newest.segments.iter().find(|usage| usage.id == file.id).map_or(0, |it| it.live);
     let known = report.checkpoint.is_some().then_some(live);

@@ -13,7 +13,8 @@
 
 use std::io;
 
-use crate::format::{self, CLEAN_NAME, VERSION, u32_at, u64_at};
+use crate::files::{self, CLEAN_NAME};
+use crate::format::{VERSION, u32_at, u64_at};
 use crate::segments::Usage;
 use crate::{Position, Storage, checksum};
 
@@ -150,11 +151,11 @@ pub(crate) fn newest(
     storage: &dyn Storage,
     names: &[String],
 ) -> Result<Option<(Checkpoint, Vec<u8>)>, String> {
-    let Some(number) = names.iter().filter_map(|name| format::parse_checkpoint_name(name)).max()
+    let Some(number) = names.iter().filter_map(|name| files::parse_checkpoint_name(name)).max()
     else {
         return Ok(None);
     };
-    let name = format::checkpoint_name(number);
+    let name = files::checkpoint_name(number);
     let mut bytes = read_file(storage, &name).map_err(|error| format!("{name}: {error}"))?;
     let (checkpoint, snapshot_at) =
         Checkpoint::decode(&bytes).map_err(|why| format!("{name} is corrupt: {why}"))?;

@@ -30,35 +30,9 @@ pub(crate) const FLAG_HOLE: u16 = 1;
 const MAGIC: [u8; 4] = *b"AGJB";
 const CHECKSUM_AT: usize = 60;
 
-const SEGMENT_SUFFIX: &str = ".segment";
-const CHECKPOINT_PREFIX: &str = "checkpoint-";
-/// Ends the names of files that are not finished.
-pub(crate) const PREPARING_SUFFIX: &str = ".preparing";
-/// Exists while the journal is closed in order.
-pub(crate) const CLEAN_NAME: &str = "clean";
-
 /// Rounds up to the next multiple of 4 KiB.
 pub(crate) const fn align(bytes: usize) -> usize {
     bytes.next_multiple_of(BLOCK_ALIGN)
-}
-
-pub(crate) fn segment_name(id: u32) -> String {
-    format!("{id:08}{SEGMENT_SUFFIX}")
-}
-pub(crate) fn preparing_name(id: u32) -> String {
-    format!("{id:08}{SEGMENT_SUFFIX}{PREPARING_SUFFIX}")
-}
-pub(crate) fn checkpoint_name(number: u32) -> String {
-    format!("{CHECKPOINT_PREFIX}{number:08}")
-}
-/// The number in a name that [`segment_name`] gives; nothing else is a segment.
-pub(crate) fn parse_segment_name(name: &str) -> Option<u32> {
-    let id = name.strip_suffix(SEGMENT_SUFFIX)?.parse().ok()?;
-    (segment_name(id) == name).then_some(id)
-}
-pub(crate) fn parse_checkpoint_name(name: &str) -> Option<u32> {
-    let number = name.strip_prefix(CHECKPOINT_PREFIX)?.parse().ok()?;
-    (checkpoint_name(number) == name).then_some(number)
 }
 
 /// The header of a block, without its checksum.

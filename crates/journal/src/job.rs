@@ -1,21 +1,12 @@
 //! Work for the disk and its results; runs on any thread, touches nothing but the storage.
 
-use std::io;
-
 use crate::Storage;
 use crate::batch::Batch;
 use crate::checkpoint::{Chain, Checkpoint, clean_mark};
-use crate::format::{self, BLOCK_ALIGN, BlockHeader, CLEAN_NAME, HEADER_BYTES};
+use crate::files::{self, CLEAN_NAME};
+use crate::format::{self, BlockHeader, HEADER_BYTES};
 use crate::position::Position;
-
-/// Zeros written and flushed at a time while a segment is made, so that a flush of records never
-/// waits long behind it.
-pub(crate) const ZERO_BYTES: usize = 1 << 20;
-
-/// Zeros where a disk takes them without a copy.
-#[repr(align(4096))]
-struct Zeros([u8; 16 * BLOCK_ALIGN]);
-static ZEROS: Zeros = Zeros([0; 16 * BLOCK_ALIGN]);
+use crate::space::{Space, SpaceError, explain};
 
 /// Work for the disk: a flush, a new segment, a checkpoint, a removal.
 #[derive(Debug)]
@@ -54,15 +45,6 @@ pub(crate) enum Outcome {
     Checkpoint { write: WriteCheckpoint, result: Result<(), SpaceError> },
 }
 
-/// What was wrong with work that needs space.
-#[derive(Debug)]
-pub(crate) enum SpaceError {
-    /// No space: may be tried again.
-    Full,
-    /// Anything else.
-    Failed(String),
-}
-
 /// Batches to write, and whether to flush them.
 #[derive(Debug)]
 pub(crate) struct Flush {
@@ -77,37 +59,6 @@ pub(crate) struct Flush {
     /// Wants to know the chain at this position.
     pub(crate) mark: Position,
     pub(crate) chain_at_mark: Option<Chain>,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) enum Space {
-    /// A file of zeros whose space is allocated.
-    Create {
-        id: u32,
-        bytes: u64,
-    },
-    /// Writes zeros, so that a later flush has no metadata to write.
-    Zero {
-        id: u32,
-        from: u64,
-        bytes: u64,
-    },
-    /// Gives the file its name.
-    Finish {
-        id: u32,
-    },
-    /// Makes a segment of another that is no longer needed.
-    Reuse {
-        from: u32,
-        to: u32,
-    },
-    Remove {
-        id: u32,
-    },
-    /// Removes what is left of a segment that could not be made.
-    Abandon {
-        id: u32,
-    },
 }
 
 #[derive(Debug)]
@@ -179,7 +130,7 @@ impl Flush {
         self.seal();
         let adjoins = |a: &Batch, b: &Batch| a.end() == b.start;
         for row in self.batches.chunk_by(adjoins) {
-            let name = format::segment_name(row[0].start.segment());
+            let name = files::segment_name(row[0].start.segment());
             let parts: Vec<&[u8]> = row.iter().map(|batch| &*batch.bytes).collect();
             storage
                 .write_parts(&name, row[0].start.offset().into(), &parts)
@@ -187,7 +138,7 @@ impl Flush {
         }
         if self.sync {
             for &segment in &self.segments {
-                let name = format::segment_name(segment);
+                let name = files::segment_name(segment);
                 storage.sync(&name).map_err(|error| format!("cannot flush {name}: {error}"))?;
             }
         }
@@ -220,52 +171,15 @@ impl Flush {
     }
 }
 
-impl Space {
-    fn run(&self, storage: &dyn Storage) -> Result<(), SpaceError> {
-        match *self {
-            Space::Create { id, bytes } => {
-                let name = format::preparing_name(id);
-                explain("create", &name, storage.create(&name, bytes))
-            }
-            Space::Zero { id, from, bytes } => {
-                let name = format::preparing_name(id);
-                let mut zeros = vec![&ZEROS.0[..]; bytes as usize / ZEROS.0.len()];
-                zeros.push(&ZEROS.0[..bytes as usize % ZEROS.0.len()]);
-                let written = storage.write_parts(&name, from, &zeros);
-                explain("write", &name, written.and_then(|()| storage.sync(&name)))
-            }
-            Space::Finish { id } => {
-                let name = format::preparing_name(id);
-                explain("rename", &name, storage.rename(&name, &format::segment_name(id)))
-            }
-            Space::Reuse { from, to } => {
-                let name = format::segment_name(from);
-                explain("rename", &name, storage.rename(&name, &format::segment_name(to)))
-            }
-            Space::Remove { id } => {
-                let name = format::segment_name(id);
-                explain("remove", &name, storage.remove(&name))
-            }
-            Space::Abandon { id } => {
-                let name = format::preparing_name(id);
-                match storage.remove(&name) {
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-                    result => explain("remove", &name, result),
-                }
-            }
-        }
-    }
-}
-
 impl WriteCheckpoint {
     fn run(&self, storage: &dyn Storage) -> Result<(), SpaceError> {
         let number = self.checkpoint.number;
-        let name = format::checkpoint_name(number);
+        let name = files::checkpoint_name(number);
         let bytes = self.checkpoint.encode(&self.snapshot);
         explain("write", &name, storage.replace(&name, &bytes))?;
         if let Some(older) = self.older {
             // Before any segment is removed that it needs: see `checkpoint`.
-            let name = format::checkpoint_name(older);
+            let name = files::checkpoint_name(older);
             explain("remove", &name, storage.remove(&name))?;
         }
         if self.clean {
@@ -274,14 +188,4 @@ impl WriteCheckpoint {
         }
         Ok(())
     }
-}
-
-fn explain(what: &str, name: &str, result: io::Result<()>) -> Result<(), SpaceError> {
-    result.map_err(|error| {
-        if crate::storage::is_full(&error) {
-            SpaceError::Full
-        } else {
-            SpaceError::Failed(format!("cannot {what} {name}: {error}"))
-        }
-    })
 }

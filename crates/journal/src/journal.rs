@@ -7,8 +7,9 @@ use bytes::Bytes;
 use crate::batch::{Batch, Buffer, Buffers};
 use crate::checkpoint::{Chain, Checkpoint};
 use crate::format::{HEADER_BYTES, RECORD_HEADER_BYTES, align};
-use crate::job::{Done, Flush, Job, Outcome, Space, SpaceError, Work, WriteCheckpoint};
+use crate::job::{Done, Flush, Job, Outcome, Work, WriteCheckpoint};
 use crate::segments::Segments;
+use crate::space::{Space, SpaceError};
 use crate::{Options, Position, Read};
 
 /// Bytes that one flush takes at most, unless one batch is larger: bounds how long a confirm waits

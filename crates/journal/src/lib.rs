@@ -25,6 +25,7 @@ mod checkpoint;
 mod checksum;
 mod disk;
 mod faulty_storage;
+mod files;
 mod format;
 mod job;
 mod journal;
@@ -35,6 +36,7 @@ mod recovery;
 mod repair;
 mod scan;
 mod segments;
+mod space;
 mod storage;
 #[cfg(test)]
 mod tests;

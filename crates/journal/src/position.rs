@@ -21,6 +21,6 @@ impl Position {
 
 impl std::fmt::Display for Position {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} at offset {}", crate::format::segment_name(self.segment()), self.offset())
+        write!(f, "{} at offset {}", crate::files::segment_name(self.segment()), self.offset())
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread;
 
 use crate::batch::Buffer;
+use crate::files;
 use crate::format::{self, BLOCK_ALIGN, RECORD_HEADER_BYTES};
 use crate::{Position, Storage};
 
@@ -96,7 +97,7 @@ fn read_one(
     let size = match sizes.get(&position.segment()) {
         Some(&size) => size,
         None => {
-            let size = storage.size(&format::segment_name(position.segment()))?;
+            let size = storage.size(&files::segment_name(position.segment()))?;
             sizes.insert(position.segment(), size);
             size
         }
@@ -160,7 +161,7 @@ impl Window {
             self.bytes.resize(self.length);
         }
         let into = &mut self.bytes[..self.length];
-        let name = format::segment_name(self.segment);
+        let name = files::segment_name(self.segment);
         if self.past_cache {
             storage.read_past_cache(&name, self.start, into)
         } else {

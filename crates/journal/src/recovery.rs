@@ -9,11 +9,10 @@
 use std::collections::VecDeque;
 
 use crate::checkpoint::{self, Chain, Checkpoint};
-use crate::format::{
-    self, BlockHeader, CLEAN_NAME, NoBlock, PREPARING_SUFFIX, RECORD_HEADER_BYTES, Records,
-};
+use crate::files::{self, CLEAN_NAME, PREPARING_SUFFIX, SegmentFile};
+use crate::format::{BlockHeader, NoBlock, RECORD_HEADER_BYTES, Records};
 use crate::journal::{FLUSH_BYTES_MAX, Opened};
-use crate::scan::{self, Block, File, Reach, Walk};
+use crate::scan::{self, Block, Reach, Walk};
 use crate::segments::{Segments, Usage};
 use crate::{Journal, Options, Position, Storage};
 
@@ -24,7 +23,7 @@ const HINT: &str = "nothing was changed; run `angarium journal check` to see wha
 pub struct Recovery {
     options: Options,
     names: Vec<String>,
-    files: Vec<File>,
+    files: Vec<SegmentFile>,
     checkpoint: Option<(Checkpoint, Vec<u8>)>,
     clean: bool,
 }
@@ -34,12 +33,12 @@ impl Recovery {
     /// corruption and `angarium journal check`.
     pub fn open(storage: &dyn Storage, options: Options) -> Result<Recovery, String> {
         let names = storage.list().map_err(|error| format!("cannot list the journal: {error}"))?;
-        let files = scan::files(storage, &names)?;
+        let files = files::segments(storage, &names)?;
         let checkpoint =
             checkpoint::newest(storage, &names).map_err(|why| format!("{why}; {HINT}"))?;
         let newest = checkpoint.as_ref().map(|(newest, _)| newest.clone()).unwrap_or_default();
         if let Some((id, offset, what)) = missing(&newest, &files).into_iter().next() {
-            let name = format::segment_name(id);
+            let name = files::segment_name(id);
             return Err(format!("{name} is damaged at offset {offset}: {what}; {HINT}"));
         }
         let mut walk = Walk::new(files.clone(), newest.start, newest.chain, newest.epoch);
@@ -104,17 +103,17 @@ fn whole(block: &Block, bytes: u64) -> Result<(), String> {
     if u64::from(block.header.segment_bytes) <= bytes {
         return Ok(());
     }
-    let name = format::segment_name(block.header.segment);
+    let name = files::segment_name(block.header.segment);
     let had = block.header.segment_bytes;
     Err(format!("{name} is damaged at offset {bytes}: cut short: it had {had} bytes; {HINT}"))
 }
 
-fn size_of(files: &[File], id: u32) -> u64 {
+fn size_of(files: &[SegmentFile], id: u32) -> u64 {
     files.iter().find(|file| file.id == id).map_or(0, |file| file.bytes)
 }
 
 /// Segments that hold live records and are missing or cut short: number, offset, what is wrong.
-pub(crate) fn missing(newest: &Checkpoint, files: &[File]) -> Vec<(u32, u64, String)> {
+pub(crate) fn missing(newest: &Checkpoint, files: &[SegmentFile]) -> Vec<(u32, u64, String)> {
     // Segments get their names only when they are whole.
     let empty = files.iter().filter(|file| file.bytes == 0);
     let mut found: Vec<_> =
@@ -140,7 +139,7 @@ pub(crate) fn missing(newest: &Checkpoint, files: &[File]) -> Vec<(u32, u64, Str
 }
 
 /// The segments up to the checkpoint's, with its counts.
-fn known_segments(options: &Options, newest: &Checkpoint, files: &[File]) -> Segments {
+fn known_segments(options: &Options, newest: &Checkpoint, files: &[SegmentFile]) -> Segments {
     let mut segments = Segments::new(
         options.segment_bytes,
         options.first_segment_bytes(),
@@ -216,17 +215,21 @@ fn judge_end(storage: &dyn Storage, walk: &Walk, gap: u64) -> Result<u32, String
 /// Writes what was read but perhaps never flushed once more, and flushes it. After a flush that failed
 /// the page cache may show bytes that the disk does not have, and a second flush alone would not
 /// write them; a block written from now on says that everything before it is flushed, so it must be.
-fn settle_tail(storage: &dyn Storage, files: &[File], tail: VecDeque<Block>) -> Result<(), String> {
+fn settle_tail(
+    storage: &dyn Storage,
+    files: &[SegmentFile],
+    tail: VecDeque<Block>,
+) -> Result<(), String> {
     let mut buffer = Vec::new();
     let mut last = None;
     for block in tail {
         let segment = block.header.segment;
-        let name = format::segment_name(segment);
+        let name = files::segment_name(segment);
         if last.is_some_and(|last| last != segment) {
             sync(storage, last)?;
         }
         last = Some(segment);
-        let file = File { id: segment, bytes: size_of(files, segment) };
+        let file = SegmentFile { id: segment, bytes: size_of(files, segment) };
         let again = scan::read_block(storage, file, block.header.offset.into(), &mut buffer)?;
         if again != Ok(block) {
             return Err(format!("{} reads differently each time", block.header.position()));
@@ -240,7 +243,7 @@ fn settle_tail(storage: &dyn Storage, files: &[File], tail: VecDeque<Block>) -> 
 
 fn sync(storage: &dyn Storage, segment: Option<u32>) -> Result<(), String> {
     let Some(segment) = segment else { return Ok(()) };
-    let name = format::segment_name(segment);
+    let name = files::segment_name(segment);
     storage.sync(&name).map_err(|error| format!("cannot flush {name}: {error}"))
 }
 
@@ -248,11 +251,11 @@ fn sync(storage: &dyn Storage, segment: Option<u32>) -> Result<(), String> {
 fn tidy(storage: &dyn Storage, names: &[String], newest: u32) -> Result<(), String> {
     for name in names {
         let unfinished = name.strip_suffix(PREPARING_SUFFIX).is_some_and(|name| {
-            format::parse_segment_name(name).is_some()
-                || format::parse_checkpoint_name(name).is_some()
+            files::parse_segment_name(name).is_some()
+                || files::parse_checkpoint_name(name).is_some()
                 || name == CLEAN_NAME
         });
-        let older = format::parse_checkpoint_name(name).is_some_and(|number| number < newest);
+        let older = files::parse_checkpoint_name(name).is_some_and(|number| number < newest);
         if unfinished || older || name == CLEAN_NAME {
             storage.remove(name).map_err(|error| format!("cannot remove {name}: {error}"))?;
         }
@@ -269,7 +272,7 @@ impl Journal {
     }
 
     /// Replay is over: appends go on behind the last block.
-    fn begin(&mut self, walk: &Walk, files: &[File], replay_bytes: u64, epoch: u32) {
+    fn begin(&mut self, walk: &Walk, files: &[SegmentFile], replay_bytes: u64, epoch: u32) {
         let mut end = walk.at;
         if walk.chain == Chain::default() {
             // Nothing was ever written: whatever segments exist stand ready.

@@ -4,8 +4,9 @@ use std::io;
 
 use crate::check::ProblemKind;
 use crate::checkpoint::{Chain, Checkpoint, read_file};
+use crate::files::{self, SegmentFile};
 use crate::format::{self, BLOCK_ALIGN};
-use crate::scan::{self, Block, File, Walk};
+use crate::scan::{self, Block, Walk};
 use crate::{Position, Report, Storage};
 
 /// Bytes copied at a time.
@@ -41,14 +42,14 @@ pub fn repair(storage: &dyn Storage, report: &Report) -> Result<Vec<String>, Str
 fn drop_checkpoint(storage: &dyn Storage, name: &str) -> Result<String, String> {
     let names = storage.list().map_err(|error| error.to_string())?;
     let older = names.iter().rev().find(|other| {
-        format::parse_checkpoint_name(other).is_some()
+        files::parse_checkpoint_name(other).is_some()
             && *other != name
             && read_file(storage, other).is_ok_and(|bytes| Checkpoint::decode(&bytes).is_ok())
     });
     let instead = match older {
         Some(older) => format!("{older} takes its place, which needs no segment that is gone"),
         None => {
-            let files = scan::files(storage, &names)?;
+            let files = files::segments(storage, &names)?;
             let mut walk = Walk::new(files, Position(0), Chain::default(), 0);
             if walk.next(storage, &mut Vec::new())?.is_none() {
                 return Err(format!(
@@ -65,12 +66,12 @@ fn drop_checkpoint(storage: &dyn Storage, name: &str) -> Result<String, String> 
 
 /// Gives a segment the size that it had, with zeros for what is gone.
 fn fill_up(storage: &dyn Storage, id: u32, bytes: u64, there: u64) -> io::Result<String> {
-    let name = format::segment_name(id);
+    let name = files::segment_name(id);
     if bytes == 0 {
         storage.remove(&name)?;
         return Ok(format!("dropped {name}, which is empty"));
     }
-    let preparing = format::preparing_name(id);
+    let preparing = files::preparing_name(id);
     if storage.list()?.contains(&preparing) {
         storage.remove(&preparing)?;
     }
@@ -99,7 +100,7 @@ fn bridge(storage: &dyn Storage, walk: &Walk, resumes: &Block) -> Result<String,
     let chain = Chain { sequence: resumes.header.sequence - 1, checksum: resumes.header.previous };
     let blocks = chain.sequence - walk.chain.sequence;
     let at = place(storage, walk, to)?;
-    let name = format::segment_name(at.segment());
+    let name = files::segment_name(at.segment());
     let hole = scan::hole(at, walk, to, chain);
     storage
         .write(&name, at.offset().into(), &hole)
@@ -114,7 +115,7 @@ fn bridge(storage: &dyn Storage, walk: &Walk, resumes: &Block) -> Result<String,
 /// Where there is room for a block within the gap that a walk comes to.
 fn place(storage: &dyn Storage, walk: &Walk, to: Position) -> Result<Position, String> {
     let room = BLOCK_ALIGN as u64;
-    let fits = |file: &File, offset: u64| {
+    let fits = |file: &SegmentFile, offset: u64| {
         let end = if file.id == to.segment() { to.offset().into() } else { file.bytes };
         offset + room <= end
     };
@@ -130,10 +131,10 @@ fn place(storage: &dyn Storage, walk: &Walk, to: Position) -> Result<Position, S
     let id = (from + 1..to.segment())
         .find(|id| !is_there(id))
         .ok_or_else(|| format!("the gap between {} and {to} has no room for a repair", walk.at))?;
-    let preparing = format::preparing_name(id);
+    let preparing = files::preparing_name(id);
     storage
         .create(&preparing, room)
-        .and_then(|()| storage.rename(&preparing, &format::segment_name(id)))
-        .map_err(|error| format!("cannot create {}: {error}", format::segment_name(id)))?;
+        .and_then(|()| storage.rename(&preparing, &files::segment_name(id)))
+        .map_err(|error| format!("cannot create {}: {error}", files::segment_name(id)))?;
     Ok(Position::at(id, 0))
 }

@@ -1,6 +1,7 @@
 //! Looking for blocks: one at a place, the chain of them, and later ones behind a place without one.
 
 use crate::checkpoint::Chain;
+use crate::files::{self, SegmentFile};
 use crate::format::{
     self, BLOCK_ALIGN, BlockHeader, FLAG_HOLE, HEADER_BYTES, NoBlock, u32_at, u64_at,
 };
@@ -10,13 +11,6 @@ use crate::{Position, Storage};
 const FIRST_READ_BYTES: u64 = 16 << 10;
 /// Bytes read at a time where blocks are searched for.
 const SEARCH_BYTES: u64 = 1 << 20;
-
-/// A segment file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct File {
-    pub(crate) id: u32,
-    pub(crate) bytes: u64,
-}
 
 /// A block whose checksum is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,27 +79,14 @@ fn seal_hole(at: Position, walk: &Walk, resumes: Position, chain: Chain, sequenc
     bytes
 }
 
-/// Segment files among `names`, ascending. Files of size zero count: they are damage, not absence.
-pub(crate) fn files(storage: &dyn Storage, names: &[String]) -> Result<Vec<File>, String> {
-    let mut files = Vec::new();
-    for name in names {
-        if let Some(id) = format::parse_segment_name(name) {
-            let bytes = storage.size(name).map_err(|error| format!("{name}: {error}"))?;
-            files.push(File { id, bytes });
-        }
-    }
-    files.sort_by_key(|file| file.id);
-    Ok(files)
-}
-
 /// Reads the block at `offset` into `buffer` and verifies its checksum.
 pub(crate) fn read_block(
     storage: &dyn Storage,
-    file: File,
+    file: SegmentFile,
     offset: u64,
     buffer: &mut Vec<u8>,
 ) -> Result<Result<Block, NoBlock>, String> {
-    let name = format::segment_name(file.id);
+    let name = files::segment_name(file.id);
     let rest = file.bytes.saturating_sub(offset);
     if rest < BLOCK_ALIGN as u64 {
         return Ok(Err(NoBlock::Absent));
@@ -132,7 +113,11 @@ pub(crate) fn read_block(
 
 /// What is wrong with the damaged block here, if there are remains of one: its header says that it
 /// belongs here, or its checksum is right once it does.
-fn remains(storage: &dyn Storage, file: File, place: Position) -> Result<Option<NoBlock>, String> {
+fn remains(
+    storage: &dyn Storage,
+    file: SegmentFile,
+    place: Position,
+) -> Result<Option<NoBlock>, String> {
     let offset = u64::from(place.offset());
     let mut bytes = Vec::new();
     match read_block(storage, file, offset, &mut bytes)? {
@@ -151,7 +136,7 @@ fn remains(storage: &dyn Storage, file: File, place: Position) -> Result<Option<
         return Ok(None);
     }
     bytes.resize(header.padded(), 0);
-    let name = format::segment_name(file.id);
+    let name = files::segment_name(file.id);
     storage
         .read(&name, offset, &mut bytes)
         .map_err(|error| format!("cannot read {name} at offset {offset}: {error}"))?;
@@ -162,7 +147,7 @@ fn remains(storage: &dyn Storage, file: File, place: Position) -> Result<Option<
 /// A walk along the chain of blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Walk {
-    files: Vec<File>,
+    files: Vec<SegmentFile>,
     /// Where the next block should be.
     pub(crate) at: Position,
     pub(crate) chain: Chain,
@@ -174,11 +159,11 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    pub(crate) fn new(files: Vec<File>, at: Position, chain: Chain, epoch: u32) -> Walk {
+    pub(crate) fn new(files: Vec<SegmentFile>, at: Position, chain: Chain, epoch: u32) -> Walk {
         Walk { files, at, chain, epoch, end: NoBlock::Absent, durable: at }
     }
 
-    pub(crate) fn files(&self) -> &[File] {
+    pub(crate) fn files(&self) -> &[SegmentFile] {
         &self.files
     }
 
@@ -301,7 +286,7 @@ impl Horizon {
 /// false. Steps over a valid block as a whole.
 pub(crate) fn search(
     storage: &dyn Storage,
-    files: &[File],
+    files: &[SegmentFile],
     from: Position,
     reach: Reach,
     mut visit: impl FnMut(&Block, &[u8]) -> bool,
@@ -317,7 +302,7 @@ pub(crate) fn search(
             let rest = file.bytes.min(horizon.end) - start;
             let whole = rest / BLOCK_ALIGN as u64 * BLOCK_ALIGN as u64;
             chunk.resize(whole.min(SEARCH_BYTES) as usize, 0);
-            let name = format::segment_name(file.id);
+            let name = files::segment_name(file.id);
             storage
                 .read(&name, start, &mut chunk)
                 .map_err(|error| format!("cannot read {name} at offset {start}: {error}"))?;

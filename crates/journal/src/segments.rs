@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::job::{Space, ZERO_BYTES};
+use crate::space::{Space, ZERO_BYTES};
 
 /// Segments that stand ready beside the one being written: one to go on with, one in reserve so that
 /// settles can be written while there is no space for more.

@@ -3,7 +3,8 @@
 use super::{Host, encode, open, payload, read, small};
 use crate::batch::Buffer;
 use crate::format::BLOCK_ALIGN;
-use crate::job::{Space, Work};
+use crate::job::Work;
+use crate::space::Space;
 use crate::{Disk, FaultyStorage, JobKind, Options, ReadBuffer, Recovery, Storage};
 
 #[test]

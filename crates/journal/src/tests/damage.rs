@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{Host, encode, open, payload, read, small};
-use crate::format::{BLOCK_ALIGN, segment_name};
+use crate::files::segment_name;
+use crate::format::BLOCK_ALIGN;
 use crate::{FaultyStorage, Position, Storage, check, repair};
 
 /// A log of `blocks` flushed blocks, each of three records; which numbers lie in which block.

@@ -1,7 +1,8 @@
 //! How far a start looks for proof behind the end of the log: little is read, and nothing is missed.
 
 use super::{Host, encode, open};
-use crate::format::{BLOCK_ALIGN, segment_name};
+use crate::files::segment_name;
+use crate::format::BLOCK_ALIGN;
 use crate::{FaultyStorage, Options, Position, Storage};
 
 const MIB: usize = 1 << 20;
