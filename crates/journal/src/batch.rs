@@ -51,6 +51,25 @@ impl DerefMut for Buffer {
     }
 }
 
+/// A record with a large part, which is copied only when the record is written.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedRecord<'a> {
+    /// Its bytes before that part.
+    pub before: &'a [&'a [u8]],
+    /// The large part.
+    pub shared: &'a Bytes,
+    /// Its bytes after that part.
+    pub after: &'a [u8],
+}
+
+impl SharedRecord<'_> {
+    /// Bytes of the whole record.
+    pub(crate) fn len(&self) -> usize {
+        let before: usize = self.before.iter().map(|part| part.len()).sum();
+        before + self.shared.len() + self.after.len()
+    }
+}
+
 /// Bytes of a record that are not in its batch's buffer yet.
 #[derive(Debug)]
 struct Shared {
@@ -120,17 +139,11 @@ impl Batch {
         position
     }
 
-    /// The same with `shared` behind the first `before` of the parts.
-    pub(crate) fn push_shared(
-        &mut self,
-        length: usize,
-        (before, shared, after): (&[&[u8]], &Bytes, &[u8]),
-        durable: bool,
-    ) -> Position {
-        let position = self.push(length, before, durable);
-        self.shared.push(Shared { at: self.bytes.len(), bytes: shared.clone() });
-        self.absent_bytes += shared.len();
-        self.bytes.bytes.extend_from_slice(after);
+    pub(crate) fn push_shared(&mut self, record: SharedRecord<'_>, durable: bool) -> Position {
+        let position = self.push(record.len(), record.before, durable);
+        self.shared.push(Shared { at: self.bytes.len(), bytes: record.shared.clone() });
+        self.absent_bytes += record.shared.len();
+        self.bytes.bytes.extend_from_slice(record.after);
         position
     }
 

@@ -3,8 +3,9 @@
 use crate::checkpoint::{self, Checkpoint};
 use crate::files::{self, SegmentFile};
 use crate::format::{NoBlock, Records, verify_record};
+use crate::recovery::{self, Missing};
 use crate::scan::{self, Block, Reach, Walk};
-use crate::{Position, Storage, recovery};
+use crate::{Position, Storage};
 
 /// What [`check`] found.
 #[derive(Clone, Debug, Default)]
@@ -87,7 +88,7 @@ pub fn check(storage: &dyn Storage) -> Result<Report, String> {
     let mut report = Report::default();
     let newest = check_checkpoint(storage, &names, &mut report)?;
     if let Some(newest) = &newest {
-        for (id, offset, what) in recovery::missing(newest, &files) {
+        for Missing { id, offset, what } in recovery::missing(newest, &files) {
             let name = files::segment_name(id);
             let usage = newest.segments.iter().find(|usage| usage.id == id);
             let kind = ProblemKind::Segment { id, bytes: usage.map_or(0, |usage| usage.bytes) };

@@ -32,12 +32,20 @@ struct MemoryDisk {
     files: BTreeMap<String, MemoryFile>,
     random: u64,
     operations: u64,
-    /// The operation with this number fails, and if sticky all after it.
-    fail_at: Option<(u64, Fault, bool)>,
+    planned: Option<PlannedFault>,
     fail_sync: bool,
     lies: bool,
     read_bytes: u64,
     capacity: Option<u64>,
+}
+
+/// A fault that comes with the operation of this number.
+#[derive(Clone, Copy, Debug)]
+struct PlannedFault {
+    operation: u64,
+    fault: Fault,
+    /// Every later operation fails too.
+    sticky: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -67,7 +75,7 @@ impl FaultyStorage {
     }
     /// Lets the operation with this number (from 0) fail, and if `sticky` every one after it.
     pub fn fail_at(&self, operation: u64, fault: Fault, sticky: bool) {
-        self.disk().fail_at = Some((operation, fault, sticky));
+        self.disk().planned = Some(PlannedFault { operation, fault, sticky });
     }
     /// Lets every flush fail, or no longer.
     pub fn fail_sync(&self, fails: bool) {
@@ -84,7 +92,7 @@ impl FaultyStorage {
     /// Takes every fault back but lies.
     pub fn heal(&self) {
         let mut disk = self.disk();
-        disk.fail_at = None;
+        disk.planned = None;
         disk.fail_sync = false;
     }
     /// Bytes that all files together may have.
@@ -102,7 +110,7 @@ impl FaultyStorage {
         for file in files.values_mut() {
             file.crash(random);
         }
-        disk.fail_at = None;
+        disk.planned = None;
         disk.fail_sync = false;
     }
     /// Inverts bits of one byte, seen and kept.
@@ -168,8 +176,8 @@ impl MemoryDisk {
     fn operate(&mut self) -> Option<Fault> {
         let number = self.operations;
         self.operations += 1;
-        let (at, fault, sticky) = self.fail_at?;
-        (number == at || (sticky && number > at)).then_some(fault)
+        let PlannedFault { operation, fault, sticky } = self.planned?;
+        (number == operation || (sticky && number > operation)).then_some(fault)
     }
 
     fn fits(&self, more: u64) -> bool {

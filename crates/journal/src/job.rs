@@ -1,12 +1,11 @@
 //! Work for the disk and its results; runs on any thread, touches nothing but the storage.
 
-use crate::Storage;
 use crate::batch::Batch;
 use crate::checkpoint::{Chain, Checkpoint, clean_mark};
 use crate::files::{self, CLEAN_NAME};
 use crate::format::{self, BlockHeader, HEADER_BYTES};
-use crate::position::Position;
 use crate::space::{Space, SpaceError, explain};
+use crate::{Position, Storage};
 
 /// Work for the disk: a flush, a new segment, a checkpoint, a removal.
 #[derive(Debug)]

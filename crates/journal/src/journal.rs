@@ -2,9 +2,7 @@
 
 use std::collections::VecDeque;
 
-use bytes::Bytes;
-
-use crate::batch::{Batch, Buffer, Buffers};
+use crate::batch::{Batch, Buffer, Buffers, SharedRecord};
 use crate::checkpoint::{Chain, Checkpoint};
 use crate::format::{HEADER_BYTES, RECORD_HEADER_BYTES, align};
 use crate::job::{Done, Flush, Job, Outcome, Work, WriteCheckpoint};
@@ -178,17 +176,10 @@ impl Journal {
         self.open.push(length, parts, durable)
     }
 
-    /// The same for a record of which `shared`, behind the parts `before` and before `after`, is large:
-    /// whoever writes the record copies that.
-    pub fn append_shared(
-        &mut self,
-        (before, shared, after): (&[&[u8]], &Bytes, &[u8]),
-        durable: bool,
-    ) -> Position {
-        let copied: usize = before.iter().map(|part| part.len()).sum();
-        let length = copied + shared.len() + after.len();
-        self.take_room(length);
-        self.open.push_shared(length, (before, shared, after), durable)
+    /// Appends a record whose large part is copied only on the thread that writes it.
+    pub fn append_shared(&mut self, record: SharedRecord<'_>, durable: bool) -> Position {
+        self.take_room(record.len());
+        self.open.push_shared(record, durable)
     }
 
     /// Has room for a record of that length.
@@ -301,12 +292,12 @@ impl Journal {
     }
     /// Counters for metrics.
     pub fn stats(&self) -> Stats {
-        let (segments, disk_bytes, live_references) = self.segments.counts();
+        let totals = self.segments.totals();
         Stats {
             backlog_bytes: self.backlog_bytes(),
-            segments: segments as u64,
-            disk_bytes,
-            live_references,
+            segments: totals.segments as u64,
+            disk_bytes: totals.disk_bytes,
+            live_references: totals.live,
             ..self.stats.clone()
         }
     }

@@ -41,6 +41,7 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
+pub use batch::SharedRecord;
 pub use check::{CheckpointReport, Problem, Report, SegmentReport, check};
 pub use checksum::of as checksum;
 pub use disk::Disk;

@@ -37,7 +37,7 @@ impl Recovery {
         let checkpoint =
             checkpoint::newest(storage, &names).map_err(|why| format!("{why}; {HINT}"))?;
         let newest = checkpoint.as_ref().map(|(newest, _)| newest.clone()).unwrap_or_default();
-        if let Some((id, offset, what)) = missing(&newest, &files).into_iter().next() {
+        if let Some(Missing { id, offset, what }) = missing(&newest, &files).into_iter().next() {
             let name = files::segment_name(id);
             return Err(format!("{name} is damaged at offset {offset}: {what}; {HINT}"));
         }
@@ -112,12 +112,22 @@ fn size_of(files: &[SegmentFile], id: u32) -> u64 {
     files.iter().find(|file| file.id == id).map_or(0, |file| file.bytes)
 }
 
-/// Segments that hold live records and are missing or cut short: number, offset, what is wrong.
-pub(crate) fn missing(newest: &Checkpoint, files: &[SegmentFile]) -> Vec<(u32, u64, String)> {
+/// A segment with live records that is missing or cut short.
+#[derive(Debug)]
+pub(crate) struct Missing {
+    pub(crate) id: u32,
+    /// Where the missing part begins.
+    pub(crate) offset: u64,
+    pub(crate) what: String,
+}
+
+/// Segments with live records that are missing or cut short.
+pub(crate) fn missing(newest: &Checkpoint, files: &[SegmentFile]) -> Vec<Missing> {
     // Segments get their names only when they are whole.
     let empty = files.iter().filter(|file| file.bytes == 0);
-    let mut found: Vec<_> =
-        empty.map(|file| (file.id, 0, "cut short: it is empty".into())).collect();
+    let empty =
+        empty.map(|file| Missing { id: file.id, offset: 0, what: "cut short: it is empty".into() });
+    let mut found: Vec<Missing> = empty.collect();
     for usage in &newest.segments {
         let is_start = usage.id == newest.start.segment() && newest.start.offset() > 0;
         if usage.live == 0 && !is_start {
@@ -126,11 +136,11 @@ pub(crate) fn missing(newest: &Checkpoint, files: &[SegmentFile]) -> Vec<(u32, u
         match files.iter().find(|file| file.id == usage.id) {
             None => {
                 let what = format!("missing: it kept records with {} live references", usage.live);
-                found.push((usage.id, 0, what));
+                found.push(Missing { id: usage.id, offset: 0, what });
             }
             Some(file) if file.bytes > 0 && file.bytes < usage.bytes => {
                 let what = format!("cut short: it had {} bytes", usage.bytes);
-                found.push((usage.id, file.bytes, what));
+                found.push(Missing { id: usage.id, offset: file.bytes, what });
             }
             Some(_) => {}
         }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::files::SegmentFile;
 use crate::space::{Space, ZERO_BYTES};
 
 /// Segments that stand ready beside the one being written: one to go on with, one in reserve so that
@@ -21,6 +22,17 @@ pub(crate) struct Usage {
     pub(crate) live: u64,
     /// References that ever kept it.
     pub(crate) total: u64,
+}
+
+/// Sums over all segments.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Totals {
+    /// Segments that hold records, or will next.
+    pub(crate) segments: usize,
+    /// Bytes of all files.
+    pub(crate) disk_bytes: u64,
+    /// References that keep records.
+    pub(crate) live: u64,
 }
 
 /// A segment that records are, or will be, in.
@@ -46,7 +58,7 @@ struct Next {
 struct Retired {
     /// Shared with every read begun before.
     readers: Arc<()>,
-    files: Vec<(u32, u64)>,
+    files: Vec<SegmentFile>,
 }
 
 /// How far the segment being made is.
@@ -91,7 +103,7 @@ pub(crate) struct Segments {
     short: bool,
     readers: Arc<()>,
     retired: VecDeque<Retired>,
-    free: VecDeque<(u32, u64)>,
+    free: VecDeque<SegmentFile>,
     /// To be removed even if it could be reused: a checkpoint needs its space.
     discard: Vec<u32>,
 }
@@ -121,13 +133,13 @@ impl Segments {
         if bytes == self.segment_bytes && self.next.len() < READY_SEGMENTS {
             self.next.push_back(Next { id, bytes, made: true });
         } else {
-            self.free.push_back((id, bytes));
+            self.free.push_back(SegmentFile { id, bytes });
         }
     }
     /// A file without use, made by an earlier process.
     pub(crate) fn restore_free(&mut self, id: u32, bytes: u64) {
         self.next_id = self.next_id.max(id + 1);
-        self.free.push_back((id, bytes));
+        self.free.push_back(SegmentFile { id, bytes });
     }
 
     // ---- appending ----
@@ -158,7 +170,7 @@ impl Segments {
             let passed = std::mem::take(&mut self.next);
             for next in passed {
                 if next.made {
-                    self.free.push_back((next.id, next.bytes));
+                    self.free.push_back(SegmentFile { id: next.id, bytes: next.bytes });
                 }
             }
         }
@@ -235,7 +247,7 @@ impl Segments {
             used.moving = false;
             let goes = usage.id < start && usage.live == 0 && dead(usage.id);
             if goes {
-                files.push((usage.id, usage.bytes));
+                files.push(SegmentFile { id: usage.id, bytes: usage.bytes });
             }
             !goes
         });
@@ -307,8 +319,8 @@ impl Segments {
     /// Gives up a segment in reserve, so that a checkpoint finds space. False: there is none.
     pub(crate) fn give_up_reserve(&mut self) -> bool {
         self.lacks(Pause::Making);
-        let free = self.free.iter().rposition(|file| !self.is_reused(file.0));
-        let file = free.and_then(|at| self.free.remove(at)).map(|file| file.0);
+        let free = self.free.iter().rposition(|file| !self.is_reused(file.id));
+        let file = free.and_then(|at| self.free.remove(at)).map(|file| file.id);
         let next = self.next.iter().rposition(|next| next.made);
         let file = file.or_else(|| Some(self.next.remove(next?)?.id));
         self.discard.extend(file);
@@ -355,33 +367,33 @@ impl Segments {
                 Space::Finish { id }
             });
         }
-        if let Some((id, bytes)) = self.needed() {
-            if let Some(&(from, _)) = self.free.iter().find(|file| file.1 == bytes) {
-                return Some(Space::Reuse { from, to: id });
+        if let Some(SegmentFile { id, bytes }) = self.needed() {
+            if let Some(free) = self.free.iter().find(|file| file.bytes == bytes) {
+                return Some(Space::Reuse { from: free.id, to: id });
             }
             if self.pause == Pause::Nothing {
                 self.making = Some(Making { id, bytes, zeroed: 0, created: false });
                 return Some(Space::Create { id, bytes });
             }
             // No used file fits, so each of them is worth no more than its space.
-            let file = self.free.front()?;
-            return Some(Space::Remove { id: file.0 });
+            return Some(Space::Remove { id: self.free.front()?.id });
         }
-        let reusable = |&&(_, bytes): &&(u32, u64)| bytes == self.segment_bytes;
-        let surplus = self.free.iter().filter(reusable).count() > self.free_max;
-        let file = self.free.iter().find(|&&(_, bytes)| surplus || bytes != self.segment_bytes)?;
-        Some(Space::Remove { id: file.0 })
+        let is_reusable = |file: &&SegmentFile| file.bytes == self.segment_bytes;
+        let surplus = self.free.iter().filter(is_reusable).count() > self.free_max;
+        let file = self.free.iter().find(|file| surplus || !is_reusable(file))?;
+        Some(Space::Remove { id: file.id })
     }
 
     /// The segment to make: the one that records wait for, else those ahead of need.
-    fn needed(&mut self) -> Option<(u32, u64)> {
+    fn needed(&mut self) -> Option<SegmentFile> {
         if let Some(used) = self.used.iter().find(|used| !used.made) {
-            return Some((used.usage.id, used.usage.bytes));
+            return Some(SegmentFile { id: used.usage.id, bytes: used.usage.bytes });
         }
         while !self.used.is_empty() && self.next.len() < READY_SEGMENTS {
             self.plan(self.segment_bytes);
         }
-        self.next.iter().find(|next| !next.made).map(|next| (next.id, next.bytes))
+        let next = self.next.iter().find(|next| !next.made)?;
+        Some(SegmentFile { id: next.id, bytes: next.bytes })
     }
 
     pub(crate) fn done(&mut self, space: &Space) {
@@ -402,15 +414,15 @@ impl Segments {
                 self.made(id, making.map_or(0, |making| making.bytes));
             }
             Space::Reuse { from, to } => {
-                let at = self.free.iter().position(|&(id, _)| id == from);
+                let at = self.free.iter().position(|file| file.id == from);
                 let file = at.and_then(|at| self.free.remove(at));
-                self.made(to, file.map_or(0, |file| file.1));
+                self.made(to, file.map_or(0, |file| file.bytes));
             }
             Space::Remove { id } if self.discard.contains(&id) => {
                 self.discard.retain(|&discarded| discarded != id);
             }
             Space::Remove { id } => {
-                self.free.retain(|file| file.0 != id);
+                self.free.retain(|file| file.id != id);
                 self.retry();
             }
             Space::Abandon { .. } => self.abandoned = None,
@@ -425,7 +437,7 @@ impl Segments {
             next.made = true;
         } else {
             // It was passed over for a larger one while it was made.
-            self.free.push_back((id, bytes));
+            self.free.push_back(SegmentFile { id, bytes });
         }
     }
 
@@ -446,13 +458,16 @@ impl Segments {
 
     // ---- statistics ----
 
-    pub(crate) fn counts(&self) -> (usize, u64, u64) {
+    pub(crate) fn totals(&self) -> Totals {
         let made = self.used.iter().filter(|used| used.made).map(|used| used.usage.bytes);
         let next = self.next.iter().filter(|next| next.made).map(|next| next.bytes);
-        let free = self.free.iter().map(|file| file.1);
-        let retired = self.retired.iter().flat_map(|retired| &retired.files).map(|file| file.1);
-        let bytes = made.chain(next).chain(free).chain(retired).sum();
-        (self.used.len(), bytes, self.used.iter().map(|used| used.usage.live).sum())
+        let free = self.free.iter().map(|file| file.bytes);
+        let retired = self.retired.iter().flat_map(|retired| &retired.files).map(|file| file.bytes);
+        Totals {
+            segments: self.used.len(),
+            disk_bytes: made.chain(next).chain(free).chain(retired).sum(),
+            live: self.used.iter().map(|used| used.usage.live).sum(),
+        }
     }
 }
 

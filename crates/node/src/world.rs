@@ -17,7 +17,7 @@ use angarium_engine::{
     Bytes, Call, Confirm, ConnectionId, Delivery, Effects, Forward, Heard, Listen, Load, Lost,
     Refusal, Reply, Returned, SessionId, ShardId, Shards, Time,
 };
-use angarium_journal::Journal;
+use angarium_journal::{Journal, SharedRecord};
 use angarium_protocol::{Credentials, Outlet, Survey, World as ProtocolWorld};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -460,9 +460,10 @@ impl Effects for World {
 
     fn append_shared(
         &mut self,
-        record: (&[&[u8]], &Bytes, &[u8]),
+        (before, shared, after): (&[&[u8]], &Bytes, &[u8]),
         durable: bool,
     ) -> engine::Position {
+        let record = SharedRecord { before, shared, after };
         engine::Position(self.stored().append_shared(record, durable).0)
     }
 

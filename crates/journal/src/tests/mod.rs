@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::{FaultyStorage, Journal, Options, Position, ReadBuffer, Recovery};
+use crate::{FaultyStorage, Journal, Options, Position, ReadBuffer, Recovery, SharedRecord};
 
 /// Small segments, so that a test goes through many.
 pub(super) fn small() -> Options {
@@ -114,7 +114,8 @@ impl Host {
         let (before, rest) = record.split_at(8);
         let (shared, after) = rest.split_at(rest.len() / 2);
         let shared = Bytes::copy_from_slice(shared);
-        self.journal.append_shared((&[before], &shared, after), durable)
+        let record = SharedRecord { before: &[before], shared: &shared, after };
+        self.journal.append_shared(record, durable)
     }
     pub(super) fn settle(&mut self, number: u64) -> Position {
         let position = self.live.remove(&number).unwrap();
