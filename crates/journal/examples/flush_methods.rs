@@ -1,4 +1,4 @@
-//! What a flush costs on this disk, by the way in which it is written and by what lay there before:
+//! Measures what a flush costs on this disk, by how it is written and by what the file held before:
 //! `cargo run --release -p angarium-journal --example flush_methods -- FOLDER`.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)]
@@ -11,22 +11,22 @@ use std::time::Instant;
 
 use rustix::fs::{FallocateFlags, OFlags, fallocate, fdatasync};
 
-/// Rounds; each measures every way once, so that neighbours on the machine disturb all of them alike.
+/// Rounds; each measures every method once, so that other load on the machine disturbs all alike.
 const ROUNDS: usize = 5;
 const PAGE: usize = 4096;
 
-/// What was in the file.
+/// What the file held before.
 #[derive(Clone, Copy, Debug)]
 enum Before {
     /// Zeros that were written.
     Zeros,
     /// Space allocated and never written.
     Allocated,
-    /// Nothing: each write makes the file longer.
+    /// Nothing: each write extends the file.
     Nothing,
 }
 
-/// Seconds of one flush, and of processor time.
+/// Seconds of each flush, and of processor time.
 #[derive(Default)]
 struct Costs {
     flush: Vec<f64>,
@@ -37,22 +37,22 @@ fn main() -> io::Result<()> {
     let folder = std::env::args().nth(1).ok_or_else(|| io::Error::other("name a folder"))?;
     let path = Path::new(&folder).join("journal-flush-methods");
     for (kib, total_mib) in [(4, 1), (64, 8), (256, 24), (1024, 64), (4096, 128)] {
-        let mut ways = Vec::new();
+        let mut methods = Vec::new();
         for before in [Before::Zeros, Before::Allocated, Before::Nothing] {
             for direct in [false, true] {
-                ways.push((before, direct, Costs::default()));
+                methods.push((before, direct, Costs::default()));
             }
         }
         for _ in 0..ROUNDS {
-            for (before, direct, costs) in &mut ways {
+            for (before, direct, costs) in &mut methods {
                 measure(&path, *before, *direct, kib << 10, total_mib << 20, costs)?;
             }
         }
-        for (before, direct, costs) in &mut ways {
-            let way = if *direct { "past the page cache" } else { "through the page cache" };
+        for (before, direct, costs) in &mut methods {
+            let method = if *direct { "past the page cache" } else { "through the page cache" };
             let quartile = quantile(&mut costs.flush, 4);
             println!(
-                "{kib:5} KiB, before: {:9}, {way:22}: lower quartile {:6.0} us ({:4.0} MB/s), \
+                "{kib:5} KiB, before: {:9}, {method:22}: lower quartile {:6.0} us ({:4.0} MB/s), \
                  median {:6.0} us, processor {:5.0} us",
                 format!("{before:?}"),
                 quartile * 1e6,
@@ -81,7 +81,7 @@ fn measure(
     let file = prepared(path, before, total)?;
     let flags = if direct { OFlags::DIRECT.bits().cast_signed() } else { 0 };
     let writer = OpenOptions::new().write(true).custom_flags(flags).open(path)?;
-    // Begins at a multiple of a page in memory, as the kernel asks for.
+    // Aligned to a page, as direct writes need it.
     let mut buffer = vec![7; bytes + PAGE];
     let lead = buffer.as_ptr().align_offset(PAGE);
     for (at, byte) in buffer.iter_mut().enumerate() {
@@ -114,7 +114,7 @@ fn prepared(path: &Path, before: Before, total: usize) -> io::Result<File> {
     Ok(file)
 }
 
-/// Processor time of this thread: neighbours on the machine do not count.
+/// Processor time of this thread, which other load on the machine does not change.
 fn processor_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

@@ -1,4 +1,4 @@
-//! How fast the journal is on this disk, beside plain sequential writes with the same flush size:
+//! Measures the journal on this disk, beside plain sequential writes with the same flush size:
 //! `cargo run --release -p angarium-journal --example speed -- FOLDER`.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)]
@@ -32,7 +32,7 @@ fn run(journal: &mut Journal, storage: &dyn Storage) {
     }
 }
 
-/// Nanoseconds per append, and per record what the journal's thread computes, without the disk.
+/// Prints nanoseconds per record, without the disk: for the append, and for checksums on the writing thread.
 fn append(journal: &mut Journal, disk: &Disk) {
     let record = [7; 100];
     journal.append(&[&record], true);
@@ -62,8 +62,8 @@ fn append(journal: &mut Journal, disk: &Disk) {
     }
 }
 
-/// Microseconds per flush of records of 1 KiB, and of nothing but the same bytes written into a file of
-/// zeros; one of the one and one of the other in turn.
+/// Prints microseconds per flush of records of 1 KiB, and of the same number of plain bytes written into a
+/// file of zeros, by turns.
 fn flush(
     journal: &mut Journal,
     disk: &Disk,
@@ -110,13 +110,13 @@ fn flush(
     std::fs::remove_file(&path)
 }
 
-/// Processor time of this thread: neighbours on the machine do not count.
+/// Processor time of this thread, which other load on the machine does not change.
 fn processor_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Takes everything and keeps nothing.
+/// Storage that accepts everything and keeps nothing.
 struct Nowhere;
 
 impl Storage for Nowhere {

@@ -1,5 +1,5 @@
-//! Records on their way to the disk: one batch becomes one block, written from the very buffer into
-//! which the records were copied. What is large is copied into it only where it is written.
+//! Records on their way to the disk. A batch becomes one block, written from the buffer that the records
+//! were copied into; large parts are copied into it by the thread that writes it.
 
 use std::ops::{Deref, DerefMut};
 
@@ -8,17 +8,17 @@ use bytes::Bytes;
 use crate::Position;
 use crate::format::{BLOCK_ALIGN, HEADER_BYTES, RECORD_HEADER_BYTES};
 
-/// Buffers kept for reuse at most.
+/// Most buffers that are kept for reuse.
 const SPARE_BUFFERS_MAX: usize = 4;
-/// A buffer of more than so many bytes is no longer one of an ordinary block.
+/// Capacity in bytes above which a buffer is freed as soon as it is written.
 const LARGE_BUFFER_BYTES: usize = 4 << 20;
 
-/// Bytes that begin at a multiple of 4 KiB in memory as long as they fit the capacity: a disk takes
-/// such bytes as they are, without a copy in the page cache.
+/// Bytes that begin at a multiple of 4 KiB in memory as long as they fit the capacity, as writes past the
+/// page cache need them.
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
     bytes: Vec<u8>,
-    /// Where in `bytes` they begin.
+    /// Where in `bytes` the aligned ones begin.
     lead: usize,
 }
 
@@ -73,12 +73,12 @@ impl SharedRecord<'_> {
 /// Bytes of a record that are not in its batch's buffer yet.
 #[derive(Debug)]
 struct Shared {
-    /// Where in the buffer they belong.
+    /// Where they go in the buffer.
     at: usize,
     bytes: Bytes,
 }
 
-/// A block in the making.
+/// A block that takes records.
 #[derive(Debug)]
 pub(crate) struct Batch {
     /// Where the block will lie.
@@ -87,14 +87,14 @@ pub(crate) struct Batch {
     pub(crate) segment_bytes: u32,
     /// Room for the header, then records whose checksums are still zero.
     pub(crate) bytes: Buffer,
-    /// What belongs in between, in order.
+    /// Large parts that are not copied into `bytes` yet, in order.
     shared: Vec<Shared>,
-    /// Bytes of the block that are not in `bytes`: not yet, or no longer.
+    /// Bytes of the block that `bytes` does not hold: not copied yet, or freed after the write.
     absent_bytes: usize,
     /// Bytes of the block before padding.
     pub(crate) filled: usize,
     pub(crate) records: u32,
-    /// Whether somebody waits for it to be flushed.
+    /// Whether a record in it needs a flush.
     pub(crate) durable: bool,
 }
 
@@ -114,7 +114,7 @@ impl Batch {
         }
     }
 
-    /// Makes an empty batch's buffer take a block of `bytes` without moving.
+    /// Gives an empty batch a buffer with capacity for a block of `bytes`.
     pub(crate) fn fit(&mut self, bytes: usize) {
         debug_assert!(self.is_empty());
         if self.bytes.capacity() < bytes {
@@ -126,8 +126,7 @@ impl Batch {
     #[inline]
     pub(crate) fn push(&mut self, length: usize, parts: &[&[u8]], durable: bool) -> Position {
         let position = self.end();
-        // The checksum behind the length is filled in where the block is written: the appender only
-        // copies.
+        // The thread that writes the block fills in the checksum behind the length.
         let header = (length as u64).to_le_bytes();
         debug_assert_eq!(header.len(), RECORD_HEADER_BYTES);
         self.bytes.bytes.extend_from_slice(&header);
@@ -147,14 +146,13 @@ impl Batch {
         position
     }
 
-    /// Bytes of the block as it is now.
+    /// Bytes of the block so far.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.bytes.len() + self.absent_bytes
     }
 
-    /// Copies what belongs in between to where it belongs, the last of it first: there is room for all, and
-    /// what comes behind moves once.
+    /// Copies the large parts to their places, the last one first, so that each byte behind one moves once.
     pub(crate) fn assemble(&mut self) {
         if self.shared.is_empty() {
             return;
@@ -172,8 +170,8 @@ impl Batch {
         debug_assert_eq!(from, to);
     }
 
-    /// Lets its bytes go, once they are written: those of ordinary blocks are used again, and to give back
-    /// others takes its time.
+    /// Frees a large buffer once it is written: that takes long, and happens on the thread that writes.
+    /// Buffers of ordinary blocks are used again.
     pub(crate) fn written(&mut self) {
         if self.bytes.capacity() > LARGE_BUFFER_BYTES {
             self.absent_bytes = self.len();
@@ -193,14 +191,14 @@ impl Batch {
         self.end()
     }
 
-    /// Where it ends, as it is now.
+    /// Where the block ends so far.
     #[inline]
     pub(crate) fn end(&self) -> Position {
         Position(self.start.0 + self.len() as u64)
     }
 }
 
-/// Buffers to use again.
+/// Buffers for reuse.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     spare: Vec<Buffer>,
@@ -210,7 +208,7 @@ impl Buffers {
     pub(crate) fn take(&mut self) -> Buffer {
         self.spare.pop().unwrap_or_default()
     }
-    /// Keeps a buffer unless it is larger than ordinary blocks are.
+    /// Keeps a buffer of at most `capacity_max` bytes.
     pub(crate) fn give(&mut self, buffer: Buffer, capacity_max: usize) {
         let is_ordinary = (1..=capacity_max).contains(&buffer.capacity());
         if self.spare.len() < SPARE_BUFFERS_MAX && is_ordinary {

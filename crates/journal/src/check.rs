@@ -1,4 +1,4 @@
-//! What is in a journal and what is wrong with it; changes nothing.
+//! Checks a journal without changing it: what is in it, and what is damaged.
 
 use crate::checkpoint::{self, Checkpoint};
 use crate::files::{self, SegmentFile};
@@ -18,8 +18,8 @@ pub struct Report {
     pub problems: Vec<Problem>,
     /// Where the log ends, if nothing is wrong: appends go on there.
     pub end: Position,
-    /// What is before it was flushed, as its last block says: damage there is found at a start. What is
-    /// behind it came by the last flush, and damage there looks like what a crash leaves of a flush.
+    /// Everything before this was flushed, according to the last block: a start finds damage there. Damage
+    /// behind it cannot be told from a flush that a crash interrupted.
     pub flushed: Position,
 }
 
@@ -32,7 +32,7 @@ pub struct CheckpointReport {
     pub start: Position,
     /// Bytes of its snapshot.
     pub snapshot_bytes: u64,
-    /// Whether the journal was closed in order with it.
+    /// Whether an orderly shutdown wrote it.
     pub clean: bool,
 }
 
@@ -47,9 +47,9 @@ pub struct SegmentReport {
     pub blocks: u64,
     /// Records in them.
     pub records: u64,
-    /// Bytes of it in which there were blocks that a repair gave up.
+    /// Bytes of blocks that a repair gave up.
     pub given_up: u64,
-    /// References that kept it as of the checkpoint, if there is one.
+    /// Live references to it as of the checkpoint, if there is one.
     pub live: Option<u64>,
 }
 
@@ -72,12 +72,12 @@ pub(crate) enum ProblemKind {
     /// A segment with live records is gone or shorter than it was.
     Segment {
         id: u32,
-        /// Bytes that it had; 0: not known.
+        /// Its size before; 0: not known.
         bytes: u64,
     },
     /// The chain of blocks breaks where `walk` ended, and goes on with `resumes`.
     Gap { walk: Walk, resumes: Block },
-    /// Records before the checkpoint cannot be read; those who ask for one are told so.
+    /// Records before the checkpoint cannot be read: reading one returns an error.
     Unreadable,
 }
 
@@ -130,7 +130,7 @@ fn check_checkpoint(
     }
 }
 
-/// Walks the log as a start does, and over every gap.
+/// Walks the log as a start does, and goes on behind every gap.
 fn check_chain(
     storage: &dyn Storage,
     newest: &Checkpoint,
@@ -177,8 +177,8 @@ fn cut_short(block: &Block, files: &[SegmentFile]) -> Option<Problem> {
     })
 }
 
-/// The first block behind the end of the walk that belongs to the log, if a later one proves that the
-/// end was flushed once. Blocks of an unfinished past are older than those of the log that follow.
+/// The first block behind the end of the walk that belongs to the log, if a later one proves that the end
+/// was flushed once. Blocks that an earlier process left behind have an older epoch than those.
 pub(crate) fn resumption(storage: &dyn Storage, walk: &Walk) -> Result<Option<Block>, String> {
     let mut first: Option<Block> = None;
     let mut proven = false;
@@ -198,7 +198,7 @@ pub(crate) fn resumption(storage: &dyn Storage, walk: &Walk) -> Result<Option<Bl
     Ok(first.filter(|_| proven))
 }
 
-/// Counts a segment's blocks and verifies its records. What lies before `given_up` a repair gave up.
+/// Counts a segment's blocks and verifies its records. A repair gave up what lies before `given_up`.
 fn check_segment(
     storage: &dyn Storage,
     newest: &Checkpoint,
@@ -215,7 +215,7 @@ fn check_segment(
     let mut expected = 0;
     let mut unreadable = Vec::new();
     let mut note = |offset: u64, what: String| {
-        // Where replay goes, gaps are told of by the chain.
+        // From the checkpoint's start on, the walk along the chain reports gaps.
         if at(offset) < newest.start && live > 0 {
             unreadable.push((offset, what));
         }
@@ -223,7 +223,7 @@ fn check_segment(
     scan::search(storage, &[file], Position::at(file.id, 0), Reach::Whole, |block, bytes| {
         let offset = u64::from(block.header.offset);
         let hole = scan::hole_end(block, bytes);
-        // A gap that a hole ends is the block that it broke off in.
+        // A gap that ends at a hole is the block in which the file was cut off.
         if offset > expected && (at(offset) <= *given_up || hole.is_some()) {
             segment.given_up += offset - expected;
         } else if offset > expected {

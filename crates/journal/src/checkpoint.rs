@@ -7,9 +7,9 @@
 //!  56: count * | segment u32 | unused u32 | bytes u64 | live u64 | total u64 |, then the snapshot
 //! ```
 //!
-//! Only the newest checkpoint is kept. The older one is removed before any segment that it needed is,
-//! so that as long as both exist, both are whole; still a corrupt newest one stops the start: it is
-//! never taken for an empty broker and never silently replaced by an older one.
+//! Only the newest checkpoint is kept. The older one is removed before any segment that it needs, so that
+//! both are usable as long as both exist. A corrupt newest one still stops the start: it is never taken for
+//! an empty broker, nor silently replaced by an older one.
 
 use std::io;
 
@@ -25,7 +25,7 @@ const CHECKSUM_AT: usize = 48;
 const ENTRY_BYTES: usize = 32;
 const CLEAN_BYTES: usize = 16;
 
-/// Where the chain of blocks stands: what the next block must carry on from.
+/// The end of the chain of blocks, which the next block refers to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chain {
     /// Sequence number of the last block; 0 before the first.
@@ -114,7 +114,7 @@ impl Checkpoint {
     }
 }
 
-/// Covers everything but itself.
+/// Checksum of a checkpoint file, without the four bytes that hold it.
 fn file_checksum(bytes: &[u8]) -> u32 {
     let head = checksum::of(&bytes[..CHECKSUM_AT]);
     checksum::append(head, &bytes[CHECKSUM_AT + 4..])
@@ -138,8 +138,8 @@ pub(crate) fn clean_mark(number: u32, epoch: u32) -> [u8; CLEAN_BYTES] {
     out
 }
 
-/// Whether the journal was closed in order with this checkpoint. An unreadable mark is none: the
-/// log is then searched as after a crash, which is always safe.
+/// Whether an orderly shutdown wrote this checkpoint. An unreadable mark counts as none: the log is then
+/// searched as after a crash, which is always safe.
 pub(crate) fn is_clean(storage: &dyn Storage, names: &[String], newest: &Checkpoint) -> bool {
     names.iter().any(|name| name == CLEAN_NAME)
         && read_file(storage, CLEAN_NAME)

@@ -1,4 +1,4 @@
-//! CRC-32C, on the instructions of the processor that it runs on.
+//! CRC-32C, by the processor's own instructions where it has them.
 
 use crc_fast::{CrcAlgorithm, Digest};
 
@@ -7,7 +7,7 @@ pub fn of(bytes: &[u8]) -> u32 {
     append(0, bytes)
 }
 
-/// The checksum of what `before` is the checksum of, with `bytes` behind.
+/// Continues the checksum `before` over further `bytes`.
 pub(crate) fn append(before: u32, bytes: &[u8]) -> u32 {
     let state = u64::from(!before);
     let mut digest = Digest::new_with_init_state(CrcAlgorithm::Crc32Iscsi, state);

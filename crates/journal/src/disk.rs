@@ -1,4 +1,4 @@
-//! A real folder, locked against a second process.
+//! Storage in a real folder, locked against a second process.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -14,12 +14,12 @@ use rustix::io::Errno;
 use crate::Storage;
 use crate::format::BLOCK_ALIGN;
 
-/// Files kept open. The coldest ones, those of the lowest segments, are closed first.
+/// Most files that are kept open. Those of the lowest segments are closed first.
 const FILES_MAX: usize = 128;
 const LOCK_NAME: &str = "lock";
-/// Parts that one call writes at most.
+/// Most parts that one system call writes.
 const PARTS_MAX: usize = 256;
-/// Data of a broker is its owner's alone.
+/// Only the owner of a file may read it.
 const FILE_MODE: u32 = 0o600;
 
 /// A real folder, locked against a second process for as long as this value lives.
@@ -29,7 +29,7 @@ pub struct Disk {
     handle: File,
     _lock: File,
     files: Mutex<BTreeMap<String, Arc<Open>>>,
-    /// Set once the file system refused to go past the page cache.
+    /// Set once the file system refused a transfer past the page cache.
     only_cached: AtomicBool,
 }
 
@@ -37,7 +37,7 @@ pub struct Disk {
 #[derive(Debug)]
 struct Open {
     cached: File,
-    /// The same past the page cache, once it was used so, if it can be opened so.
+    /// The file opened past the page cache, once that was tried; `None` if it is not possible.
     direct: OnceLock<Option<File>>,
 }
 
@@ -93,7 +93,7 @@ impl Disk {
         Ok(file)
     }
 
-    /// The file past the page cache, if these parts can go there, or come from there: all begin and end at
+    /// The file opened past the page cache, if these parts can be transferred so: all begin and end at
     /// multiples of 4 KiB, in memory and in the file.
     fn direct<'a>(
         &self,
@@ -120,7 +120,7 @@ impl Disk {
         open.direct.get_or_init(direct).as_ref()
     }
 
-    /// How many bytes a call past the page cache has done; none where the file system cannot.
+    /// Bytes that a call past the page cache transferred; 0 where the file system does not support it.
     fn done(&self, result: Result<usize, Errno>) -> io::Result<usize> {
         match result {
             Err(Errno::INVAL | Errno::OPNOTSUPP) => {
@@ -145,7 +145,7 @@ impl Disk {
             .mode(FILE_MODE)
             .open(&path)?;
         match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes) {
-            // Some file systems cannot: written zeros allocate too.
+            // Some file systems cannot allocate; writing zeros does it too.
             Err(Errno::OPNOTSUPP) => write_zeros(&file, bytes)?,
             result => result?,
         }
@@ -213,7 +213,7 @@ impl Storage for Disk {
                 let slices: Vec<_> = parts.iter().map(|part| IoSlice::new(part)).collect();
                 written = self.done(rustix::io::pwritev(direct, &slices, offset))?;
             }
-            // Whatever was not written so.
+            // The rest goes through the page cache.
             for part in parts {
                 let done = written.min(part.len());
                 written -= done;
@@ -235,7 +235,7 @@ impl Storage for Disk {
         if let Some(direct) = self.direct(name, &file, offset, &[buffer]) {
             read = self.done(rustix::io::pread(direct, &mut *buffer, offset))?;
         }
-        // Whatever was not read so.
+        // The rest comes through the page cache.
         file.cached.read_exact_at(&mut buffer[read..], offset + read as u64)
     }
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {

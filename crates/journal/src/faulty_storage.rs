@@ -1,5 +1,5 @@
-//! A disk in memory that can be told to fail, to lie, to be full, to lose power and to rot; the same seed
-//! gives the same faults.
+//! Storage in memory that fails on demand: I/O errors, flushes that lie, a full disk, loss of power, bit
+//! rot. The same seed gives the same faults.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,21 +7,22 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::Storage;
 
-/// What a disk keeps or loses as a whole.
+/// Bytes that a disk keeps or loses as a whole.
 const SECTOR_BYTES: usize = 512;
 
 /// How an operation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// An I/O error. A write or flush that fails so has unknown effect, and the bytes look as if they
-    /// were there until power is lost.
+    /// An I/O error. The effect of a write or flush that fails with it is unknown; its bytes can be read
+    /// until power is lost.
     Io,
     /// No space; nothing was done.
     Full,
 }
 
-/// A disk in memory. What was written is seen at once, and survives [`FaultyStorage::crash`] for certain
-/// only once it was flushed. Creating, renaming, replacing and removing are atomic and durable.
+/// A disk in memory. Written bytes can be read immediately, and are certain to survive
+/// [`FaultyStorage::crash`] only once they are flushed. Creating, renaming, replacing and removing are
+/// atomic and durable.
 #[derive(Debug)]
 pub struct FaultyStorage {
     disk: Mutex<MemoryDisk>,
@@ -50,11 +51,11 @@ struct PlannedFault {
 
 #[derive(Clone, Debug, Default)]
 struct MemoryFile {
-    /// What reads see.
+    /// What reads return.
     seen: Vec<u8>,
     /// What survives for certain.
     kept: Vec<u8>,
-    /// Writes not flushed, oldest first.
+    /// Writes that are not flushed: offset and bytes, oldest first.
     pending: Vec<(usize, Vec<u8>)>,
 }
 
@@ -69,19 +70,19 @@ impl FaultyStorage {
         self.disk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Operations so far that change the disk.
+    /// How many operations have changed the disk.
     pub fn operations(&self) -> u64 {
         self.disk().operations
     }
-    /// Lets the operation with this number (from 0) fail, and if `sticky` every one after it.
+    /// Makes the operation with this number (from 0) fail, and if `sticky` every one after it.
     pub fn fail_at(&self, operation: u64, fault: Fault, sticky: bool) {
         self.disk().planned = Some(PlannedFault { operation, fault, sticky });
     }
-    /// Lets every flush fail, or no longer.
+    /// Makes every flush fail, or none.
     pub fn fail_sync(&self, fails: bool) {
         self.disk().fail_sync = fails;
     }
-    /// Lets every flush do nothing and say that it has.
+    /// Makes every flush do nothing and report success.
     pub fn lie(&self) {
         self.disk().lies = true;
     }
@@ -89,21 +90,21 @@ impl FaultyStorage {
     pub fn read_bytes(&self) -> u64 {
         self.disk().read_bytes
     }
-    /// Takes every fault back but lies.
+    /// Ends every fault except flushes that lie.
     pub fn heal(&self) {
         let mut disk = self.disk();
         disk.planned = None;
         disk.fail_sync = false;
     }
-    /// Bytes that all files together may have.
+    /// Limits the bytes of all files together.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.disk().capacity = bytes;
     }
-    /// Bytes that all files together have.
+    /// Bytes of all files together.
     pub fn used(&self) -> u64 {
         self.disk().used()
     }
-    /// Loses power: of writes not flushed any, none or some sectors survive, whatever their order.
+    /// Loses power: any sectors of writes that are not flushed survive, all, some or none, in any order.
     pub fn crash(&self) {
         let mut disk = self.disk();
         let MemoryDisk { files, random, .. } = &mut *disk;
@@ -113,11 +114,11 @@ impl FaultyStorage {
         disk.planned = None;
         disk.fail_sync = false;
     }
-    /// Inverts bits of one byte, seen and kept.
+    /// Inverts bits of one byte, durably.
     pub fn flip(&self, name: &str, offset: u64, mask: u8) {
         self.edit(name, |bytes| bytes[offset as usize] ^= mask);
     }
-    /// Changes a file behind everybody's back, seen and kept.
+    /// Changes a file's bytes, durably and without an operation.
     pub fn edit(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
         let mut disk = self.disk();
         let file = disk.files.entry(name.to_owned()).or_default();
@@ -125,11 +126,11 @@ impl FaultyStorage {
         file.kept = file.seen.clone();
         file.pending.clear();
     }
-    /// A file's bytes as they are seen.
+    /// A file's bytes as reads return them.
     pub fn content(&self, name: &str) -> Option<Vec<u8>> {
         self.disk().files.get(name).map(|file| file.seen.clone())
     }
-    /// Another disk with the same bytes, seen and kept, without faults.
+    /// A disk with the same files and no faults.
     pub fn copy(&self) -> FaultyStorage {
         let disk = self.disk();
         let copy =
@@ -138,7 +139,7 @@ impl FaultyStorage {
     }
 }
 
-/// xorshift64*: small, seeded, good enough to choose sectors.
+/// The next number of xorshift64*, a small generator that is good enough to choose sectors.
 fn draw(random: &mut u64) -> u64 {
     *random ^= *random >> 12;
     *random ^= *random << 25;
@@ -149,7 +150,7 @@ fn draw(random: &mut u64) -> u64 {
 impl MemoryFile {
     fn crash(&mut self, random: &mut u64) {
         for (offset, bytes) in std::mem::take(&mut self.pending) {
-            // Mostly a whole write survives or is lost; at times it is torn.
+            // Half of the writes survive or are lost as a whole, the others are torn.
             let kind = draw(random) % 4;
             for (at, sector) in bytes.chunks(SECTOR_BYTES).enumerate() {
                 let survives = match kind {
@@ -172,7 +173,7 @@ impl MemoryDisk {
         self.files.values().map(|file| file.seen.len() as u64).sum()
     }
 
-    /// Counts an operation; says whether and how it fails.
+    /// Counts an operation, and returns the fault that it fails with.
     fn operate(&mut self) -> Option<Fault> {
         let number = self.operations;
         self.operations += 1;
@@ -244,8 +245,8 @@ impl Storage for FaultyStorage {
         let MemoryDisk { files, random, .. } = &mut *disk;
         let file = files.get_mut(name).ok_or(io::ErrorKind::NotFound)?;
         if fails {
-            // As kernels do: what did not reach the disk counts as clean, is seen, and is never
-            // written again.
+            // As in a kernel's page cache: bytes that did not reach the disk count as clean, can be read, and
+            // are never written again.
             let seen = file.seen.clone();
             file.crash(random);
             file.seen = seen;
@@ -270,7 +271,7 @@ impl Storage for FaultyStorage {
         if let Some(fault) = disk.operate() {
             return Err(error(fault));
         }
-        // The old file stands until the new one is whole.
+        // The old file takes space until the new one is complete.
         if !disk.fits(bytes.len() as u64) {
             return Err(error(Fault::Full));
         }

@@ -4,9 +4,9 @@ use crate::Storage;
 
 const SEGMENT_SUFFIX: &str = ".segment";
 const CHECKPOINT_PREFIX: &str = "checkpoint-";
-/// Ends the names of files that are not finished.
+/// Ends the names of unfinished files.
 pub(crate) const PREPARING_SUFFIX: &str = ".preparing";
-/// Exists while the journal is closed in order.
+/// Exists after an orderly shutdown, until the next start.
 pub(crate) const CLEAN_NAME: &str = "clean";
 
 pub(crate) fn segment_name(id: u32) -> String {
@@ -18,7 +18,7 @@ pub(crate) fn preparing_name(id: u32) -> String {
 pub(crate) fn checkpoint_name(number: u32) -> String {
     format!("{CHECKPOINT_PREFIX}{number:08}")
 }
-/// The number in a name that [`segment_name`] gives; nothing else is a segment.
+/// The number in a name made by [`segment_name`]; `None` for any other name.
 pub(crate) fn parse_segment_name(name: &str) -> Option<u32> {
     let id = name.strip_suffix(SEGMENT_SUFFIX)?.parse().ok()?;
     (segment_name(id) == name).then_some(id)

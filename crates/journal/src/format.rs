@@ -1,6 +1,6 @@
-//! What lies on the disk, byte by byte; knows nothing about when.
+//! The format of blocks and records on the disk.
 //!
-//! All numbers are little-endian. A segment is a row of blocks, each at a multiple of 4 KiB:
+//! All numbers are little-endian. A segment is a sequence of blocks, each at a multiple of 4 KiB:
 //!
 //! ```text
 //!  0      4        6      8        12      16        24     28
@@ -14,9 +14,8 @@
 //! `sequence` counts blocks, `epoch` counts openings of the journal, `length` is that of the records
 //! with their headers, `previous` is the checksum of the block before, `durable` is the position
 //! before which everything was flushed when the block was made, `segment bytes` the size of the file
-//! (a shorter one was cut). The block's checksum covers header
-//! and records; a record's checksum covers its position, length and bytes, so that a stale or
-//! misplaced record is not taken for another.
+//! (a shorter one was cut). The block's checksum covers header and records; a record's checksum covers its
+//! position, length and bytes, so that a stale or misplaced record is not taken for another.
 
 use crate::{Position, checksum};
 
@@ -25,7 +24,7 @@ pub(crate) const HEADER_BYTES: usize = 64;
 pub(crate) const RECORD_HEADER_BYTES: usize = 8;
 /// Format version of blocks and checkpoints.
 pub(crate) const VERSION: u16 = 1;
-/// The block stands for others that `repair` gave up; its bytes say how the log goes on after it.
+/// The block replaces others that `repair` gave up; its bytes say where the log goes on.
 pub(crate) const FLAG_HOLE: u16 = 1;
 const MAGIC: [u8; 4] = *b"AGJB";
 const CHECKSUM_AT: usize = 60;
@@ -50,7 +49,7 @@ pub(crate) struct BlockHeader {
     pub(crate) segment_bytes: u32,
 }
 
-/// Why bytes are no block.
+/// Why bytes are not a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoBlock {
     /// No block was ever written here, or one of another segment or place (a reused file).
@@ -127,7 +126,7 @@ impl BlockHeader {
         })
     }
 
-    /// Reads the header of a block that belongs at `position`; says nothing about its checksum.
+    /// Reads the header of a block that belongs at `position`, without verifying the checksum.
     pub(crate) fn decode(bytes: &[u8], position: Position) -> Result<BlockHeader, NoBlock> {
         let header = BlockHeader::parse(bytes).ok_or(NoBlock::Absent)?;
         if header.position() != position {
@@ -140,14 +139,14 @@ impl BlockHeader {
     }
 }
 
-/// The header of a block that is still here from when this file was an older segment.
+/// The header of a block that was written here when this file was an older segment.
 pub(crate) fn left_over(bytes: &[u8], position: Position) -> Option<BlockHeader> {
     let header = BlockHeader::parse(bytes)?;
     let is_older = header.segment < position.segment() && header.offset == position.offset();
     is_older.then_some(header)
 }
 
-/// Makes a block's header say that it belongs at `position`.
+/// Changes a block's header so that it belongs at `position`.
 pub(crate) fn belong(bytes: &mut [u8], position: Position) {
     bytes[0..4].copy_from_slice(&MAGIC);
     bytes[8..12].copy_from_slice(&position.segment().to_le_bytes());
@@ -159,8 +158,7 @@ fn block_checksum(bytes: &[u8], length: usize) -> u32 {
     checksum::append(header, &bytes[HEADER_BYTES..HEADER_BYTES + length])
 }
 
-/// Begins with a mix of position and length in place of zero: one pass over the bytes, where two
-/// would cost as much again for small records.
+/// Starts from a mix of position and length in place of zero, so that one pass covers all three.
 fn record_checksum(position: Position, bytes: &[u8]) -> u32 {
     let place = position.0 ^ (bytes.len() as u64).rotate_left(48);
     let mixed = place.wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -1,4 +1,4 @@
-//! Work for the disk and its results; runs on any thread, touches nothing but the storage.
+//! Jobs for the disk and their results. A job runs on any thread and touches only the storage.
 
 use crate::batch::Batch;
 use crate::checkpoint::{Chain, Checkpoint, clean_mark};
@@ -13,12 +13,12 @@ pub struct Job {
     pub(crate) work: Work,
 }
 
-/// What a job does. One of each kind may be out at once, on different threads.
+/// What a job does. One job of each kind may run at a time, on different threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobKind {
-    /// Writes records: somebody waits for it.
+    /// Writes records; confirms wait for it.
     Flush,
-    /// Makes or removes segments, a piece at a time.
+    /// Makes or removes segments, one piece of work at a time.
     Space,
     /// Writes a checkpoint.
     Checkpoint,
@@ -48,14 +48,14 @@ pub(crate) enum Outcome {
 #[derive(Debug)]
 pub(crate) struct Flush {
     pub(crate) batches: Vec<Batch>,
-    /// Segments with writes not yet flushed, these ones' included.
+    /// Segments with writes that are not flushed, those of these batches included.
     pub(crate) segments: Vec<u32>,
     pub(crate) sync: bool,
-    /// Before the first batch; after [`Job::run`], after the last.
+    /// The chain before the first batch; after [`Job::run`], after the last.
     pub(crate) chain: Chain,
     pub(crate) epoch: u32,
     pub(crate) durable: Position,
-    /// Wants to know the chain at this position.
+    /// Where a pending checkpoint starts: it needs the chain there.
     pub(crate) mark: Position,
     pub(crate) chain_at_mark: Option<Chain>,
 }
@@ -63,16 +63,16 @@ pub(crate) struct Flush {
 #[derive(Debug)]
 pub(crate) struct WriteCheckpoint {
     pub(crate) checkpoint: Checkpoint,
-    /// In pieces, which follow each other; given up once it is written.
+    /// In consecutive pieces; freed once it is written.
     pub(crate) snapshot: Vec<Vec<u8>>,
     /// The older one, to be removed once this one is durable.
     pub(crate) older: Option<u32>,
-    /// The last of this process.
+    /// Written by an orderly shutdown.
     pub(crate) clean: bool,
 }
 
 impl Job {
-    /// What it does.
+    /// The kind of the job.
     pub fn kind(&self) -> JobKind {
         match self.work {
             Work::Flush(_) => JobKind::Flush,
@@ -81,7 +81,7 @@ impl Job {
         }
     }
 
-    /// Bytes that it writes.
+    /// Bytes that the job writes.
     pub fn bytes(&self) -> u64 {
         match &self.work {
             Work::Flush(flush) => flush.batches.iter().map(|batch| batch.len() as u64).sum(),
@@ -91,7 +91,7 @@ impl Job {
         }
     }
 
-    /// Does it. Blocks.
+    /// Runs the job. Blocks.
     pub fn run(self, storage: &dyn Storage) -> Done {
         let outcome = match self.work {
             Work::Flush(mut flush) => {
@@ -104,7 +104,7 @@ impl Job {
             }
             Work::Checkpoint(mut write) => {
                 let result = write.run(storage);
-                // Here, where that takes long, it keeps nobody waiting.
+                // Freeing it takes long, and this thread may take long.
                 write.snapshot = Vec::new();
                 Outcome::Checkpoint { write, result }
             }
@@ -128,11 +128,12 @@ impl Flush {
     fn run(&mut self, storage: &dyn Storage) -> Result<(), String> {
         self.seal();
         let adjoins = |a: &Batch, b: &Batch| a.end() == b.start;
-        for row in self.batches.chunk_by(adjoins) {
-            let name = files::segment_name(row[0].start.segment());
-            let parts: Vec<&[u8]> = row.iter().map(|batch| &*batch.bytes).collect();
+        for adjoining in self.batches.chunk_by(adjoins) {
+            let start = adjoining[0].start;
+            let name = files::segment_name(start.segment());
+            let parts: Vec<&[u8]> = adjoining.iter().map(|batch| &*batch.bytes).collect();
             storage
-                .write_parts(&name, row[0].start.offset().into(), &parts)
+                .write_parts(&name, start.offset().into(), &parts)
                 .map_err(|error| format!("cannot write {name}: {error}"))?;
         }
         if self.sync {
@@ -145,7 +146,7 @@ impl Flush {
         Ok(())
     }
 
-    /// Chains the blocks and makes their checksums.
+    /// Writes the blocks' headers and checksums.
     fn seal(&mut self) {
         for batch in &mut self.batches {
             batch.assemble();
@@ -177,7 +178,7 @@ impl WriteCheckpoint {
         let bytes = self.checkpoint.encode(&self.snapshot);
         explain("write", &name, storage.replace(&name, &bytes))?;
         if let Some(older) = self.older {
-            // Before any segment is removed that it needs: see `checkpoint`.
+            // Before any segment that it needs is removed: see `checkpoint`.
             let name = files::checkpoint_name(older);
             explain("remove", &name, storage.remove(&name))?;
         }

@@ -1,4 +1,4 @@
-//! The log as a value: what is appended, what is out, what is durable. Does no I/O.
+//! The log as a value: what is appended, being written, written, durable. Does no I/O.
 
 use std::collections::VecDeque;
 
@@ -10,16 +10,15 @@ use crate::segments::Segments;
 use crate::space::{Space, SpaceError};
 use crate::{Options, Position, Read};
 
-/// Bytes that one flush takes at most, unless one batch is larger: bounds how long a confirm waits
-/// behind a backlog.
+/// Most bytes of one flush, unless one batch is larger: bounds how long a confirm waits behind a backlog.
 pub(crate) const FLUSH_BYTES_MAX: usize = 8 << 20;
 
-/// Bytes from which on what is appended is written though nobody waits for it: a write of so much is large
-/// enough.
-const UNHURRIED_BYTES_MAX: u64 = 256 << 10;
+/// Backlog in bytes from which on records that need no flush are written without delay: a write of that size
+/// is efficient.
+const DEFERRED_BYTES_MAX: u64 = 256 << 10;
 
-/// Mean bytes of the last flushes beyond which new segments are used without being overwritten with
-/// zeros first: `docs/decisions/0007-what-a-flush-costs.md` has the measurements.
+/// Mean bytes of the last flushes above which new segments are not overwritten with zeros first:
+/// `docs/decisions/0007-what-a-flush-costs.md` has the measurements.
 const ZEROING_FLUSH_BYTES_MAX: u64 = 128 << 10;
 
 /// Whether records can be made durable.
@@ -29,21 +28,21 @@ pub enum State {
     Ready,
     /// No space for another segment. What is appended (settles, say) still goes into the reserve.
     Full,
-    /// A write or flush failed: never again in this process. The text says what failed.
+    /// A write or flush failed: nothing becomes durable in this process again. The text says what failed.
     Failed(String),
 }
 
-/// Counters for metrics. Those in bytes on disk and references are as of now, the others ever since
-/// the journal was opened.
+/// Counters for metrics. Backlog, segments, bytes on the disk and references are current values; the
+/// others count since the journal was opened.
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
     /// Records appended.
     pub records: u64,
     /// Their bytes, framing excluded.
     pub record_bytes: u64,
-    /// Jobs of kind `Flush` that ended well.
+    /// Jobs of kind `Flush` that succeeded.
     pub flushes: u64,
-    /// Those of them that wrote and did not flush.
+    /// Those of them that wrote without flushing.
     pub unsynced: u64,
     /// Bytes they wrote, padding included.
     pub flushed_bytes: u64,
@@ -53,7 +52,7 @@ pub struct Stats {
     pub backlog_bytes: u64,
     /// Segments with records.
     pub segments: u64,
-    /// Bytes of all segment files, those ready ahead of need included.
+    /// Bytes of all segment files, those prepared for later included.
     pub disk_bytes: u64,
     /// References that keep records.
     pub live_references: u64,
@@ -74,24 +73,24 @@ struct Pending {
 pub struct Journal {
     options: Options,
     state: State,
-    /// The batch that takes records; its place is known.
+    /// The batch that takes records.
     open: Batch,
     /// Bytes that it still takes.
     room: usize,
     /// End of the last sealed batch.
     sealed_end: Position,
-    /// Sealed batches, not yet out.
+    /// Sealed batches that are not being written yet.
     sealed: VecDeque<Batch>,
     sealed_bytes: usize,
-    /// What is appended and not out is to be written without delay.
-    hurried: bool,
-    /// Bytes out in a flush.
+    /// The backlog is to be written without delay.
+    write_soon: bool,
+    /// Bytes being written.
     out_bytes: usize,
-    /// Of the last flushes, the newest an eighth.
+    /// A moving average, in which the newest flush counts an eighth.
     flush_bytes_mean: u64,
     buffers: Buffers,
     flushing: bool,
-    /// As of the last flush that came back.
+    /// As of the last finished flush.
     chain: Chain,
     epoch: u32,
     written: Position,
@@ -105,13 +104,13 @@ pub struct Journal {
     checkpoint: u32,
     /// The last checkpoint found no space.
     checkpoint_owed: bool,
-    /// Nor is there anything to give up for it: none is due before `retry`.
+    /// There is nothing left to give up for it: none is due before `retry`.
     checkpoint_waits: bool,
     appended_bytes_since_checkpoint: u64,
     stats: Stats,
 }
 
-/// What recovery found out.
+/// What recovery knows before it replays.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) segments: Segments,
@@ -128,7 +127,7 @@ impl Journal {
             sealed_end: Position(0),
             sealed: VecDeque::new(),
             sealed_bytes: 0,
-            hurried: false,
+            write_soon: false,
             out_bytes: 0,
             flush_bytes_mean: 0,
             buffers: Buffers::default(),
@@ -167,8 +166,8 @@ impl Journal {
 
     // ---- appending ----
 
-    /// Appends a record made of `parts` to the current batch. `durable`: somebody waits for it to be
-    /// flushed; a batch without such a record is written only. Sum of `parts`: less than 1 GiB.
+    /// Appends a record made of `parts` to the current batch. `durable`: it needs a flush; a batch without
+    /// such a record is only written. Sum of `parts`: less than 1 GiB.
     #[inline]
     pub fn append(&mut self, parts: &[&[u8]], durable: bool) -> Position {
         let length: usize = parts.iter().map(|part| part.len()).sum();
@@ -182,7 +181,7 @@ impl Journal {
         self.open.push_shared(record, durable)
     }
 
-    /// Has room for a record of that length.
+    /// Takes room for a record of `length` bytes, in a new batch where the current one is full.
     #[inline]
     fn take_room(&mut self, length: usize) {
         let bytes = length + RECORD_HEADER_BYTES;
@@ -194,10 +193,10 @@ impl Journal {
         self.stats.record_bytes += length as u64;
     }
 
-    /// Has what was appended written without delay, though nobody waits for it.
+    /// Makes the next job write the backlog even if no record in it needs a flush.
     #[inline]
-    pub fn hurry(&mut self) {
-        self.hurried = true;
+    pub fn write_soon(&mut self) {
+        self.write_soon = true;
     }
 
     /// Makes the appends that follow, up to `bytes` in sum (framing excluded) and `records`, one
@@ -209,7 +208,7 @@ impl Journal {
         }
     }
 
-    /// Begins a batch that takes `bytes`: further along in the segment, or in the next one.
+    /// Opens a batch for `bytes`, in the same segment or in the next one.
     #[cold]
     fn make_room(&mut self, bytes: usize) {
         assert!(
@@ -244,7 +243,7 @@ impl Journal {
         self.room = 0;
         self.appended_bytes_since_checkpoint += batch.len() as u64;
         if matches!(self.state, State::Failed(_)) {
-            // Nobody will write it, nor be told that it was.
+            // It is never written.
             self.buffers.give(batch.bytes, 2 * self.options.block_bytes_max());
             return;
         }
@@ -252,18 +251,18 @@ impl Journal {
         self.sealed.push_back(batch);
     }
 
-    /// `count` more references keep the segment of this record.
+    /// Adds `count` references, which keep the segment of this record.
     #[inline]
     pub fn retain(&mut self, position: Position, count: u32) {
         self.segments.retain(position.segment(), count.into());
     }
-    /// `count` references less.
+    /// Removes `count` references to the segment of this record.
     #[inline]
     pub fn release(&mut self, position: Position, count: u32) {
         self.segments.release(position.segment(), count.into());
     }
 
-    // ---- what is where ----
+    // ---- progress ----
 
     /// Everything before this is written and flushed.
     pub fn durable(&self) -> Position {
@@ -277,7 +276,7 @@ impl Journal {
     pub fn state(&self) -> &State {
         &self.state
     }
-    /// Whether publishers have to wait: more is appended than the disk takes.
+    /// Whether publishers have to wait: the backlog is above its limit.
     pub fn congested(&self) -> bool {
         self.backlog_bytes() > self.options.backlog_bytes_max
     }
@@ -285,8 +284,8 @@ impl Journal {
         let open = if self.open.is_empty() { 0 } else { self.open.len() };
         (self.sealed_bytes + self.out_bytes + open) as u64
     }
-    /// Records to read back; every position is before [`Journal::written`]. `past_cache`: with less of the
-    /// processor, and later.
+    /// A read of records; every position is before [`Journal::written`]. `past_cache`: bypasses the page
+    /// cache, for less processor time and more latency.
     pub fn read(&self, positions: Vec<Position>, past_cache: bool) -> Read {
         Read { positions, past_cache, _readers: self.segments.readers() }
     }
@@ -304,7 +303,7 @@ impl Journal {
 
     // ---- jobs ----
 
-    /// The next work for a disk; several may be out at once, but only one of each kind.
+    /// The next job for a disk. Several may run at the same time, but only one of each kind.
     pub fn next_job(&mut self) -> Option<Job> {
         if matches!(self.state, State::Failed(_)) {
             return None;
@@ -319,23 +318,22 @@ impl Journal {
         Some(Job { work })
     }
 
-    /// The next work for a disk that writes no records.
+    /// The next job for a disk that writes no records.
     pub fn next_space_job(&mut self) -> Option<Job> {
-        // A flush of many bytes does not feel the metadata that zeros would spare it, and would
-        // share the disk with them.
+        // A large flush gains little from zeroed space, and would share the disk with the zeroing.
         let zero = self.flush_bytes_mean <= ZEROING_FLUSH_BYTES_MAX;
         Some(Job { work: Work::Space(self.segments.next_job(zero)?) })
     }
 
-    /// Whether there is something to write that may as well be written a little later: nobody waits for it,
-    /// and it is little.
-    pub fn is_unhurried(&self) -> bool {
-        let is_due = self.hurried
+    /// Whether there is a backlog whose write can be deferred: it is small, and no record in it needs a
+    /// flush.
+    pub fn can_defer_write(&self) -> bool {
+        let is_due = self.write_soon
             || self.flushing
             || self.pending.is_some()
             || self.open.durable
             || self.sealed.iter().any(|batch| batch.durable);
-        let is_little = (1..UNHURRIED_BYTES_MAX).contains(&self.backlog_bytes());
+        let is_little = (1..DEFERRED_BYTES_MAX).contains(&self.backlog_bytes());
         self.state == State::Ready && !is_due && is_little
     }
 
@@ -343,7 +341,7 @@ impl Journal {
         if self.flushing {
             return None;
         }
-        // While its segment is being made it can go nowhere, and would only be padded for nothing.
+        // While its segment is being made it cannot be written, and sealing it would only add padding.
         let is_placed = self.segments.is_made(self.open.start.segment());
         if is_placed && self.sealed_bytes < FLUSH_BYTES_MAX {
             self.seal();
@@ -366,13 +364,13 @@ impl Journal {
             batches.extend(self.sealed.pop_front());
         }
         let mark = self.pending.as_ref().map_or(Position(0), |it| it.write.checkpoint.start);
-        // A checkpoint waits for everything before it, whether or not somebody else does.
+        // A checkpoint needs everything before it to be flushed.
         sync |= self.durable < mark && (bytes > 0 || self.written >= mark);
         if batches.is_empty() && !sync {
             return None;
         }
         self.flushing = true;
-        self.hurried &= !(self.sealed.is_empty() && self.open.is_empty());
+        self.write_soon &= !(self.sealed.is_empty() && self.open.is_empty());
         self.sealed_bytes -= bytes;
         self.out_bytes = bytes;
         Some(Flush {
@@ -390,23 +388,23 @@ impl Journal {
     /// Takes a job's result.
     pub fn finished(&mut self, done: Done) {
         match done.outcome {
-            Outcome::Flush { flush, result } => self.flushed(flush, result),
-            Outcome::Space { space, result } => self.spaced(&space, result),
-            Outcome::Checkpoint { write, result } => self.checkpointed(&write, result),
+            Outcome::Flush { flush, result } => self.flush_finished(flush, result),
+            Outcome::Space { space, result } => self.space_finished(&space, result),
+            Outcome::Checkpoint { write, result } => self.checkpoint_finished(&write, result),
         }
-        self.look_at_space();
+        self.update_state();
     }
 
-    /// `Full` exactly as long as something is lacking for want of space: so whatever waits is told of,
-    /// and the host comes back with [`Journal::retry`].
-    fn look_at_space(&mut self) {
+    /// Sets the state to `Full` exactly as long as something could not be made because there was no space,
+    /// so that the host calls [`Journal::retry`].
+    fn update_state(&mut self) {
         if !matches!(self.state, State::Failed(_)) {
             let is_full = self.segments.is_short() || self.checkpoint_waits;
             self.state = if is_full { State::Full } else { State::Ready };
         }
     }
 
-    fn flushed(&mut self, flush: Flush, result: Result<(), String>) {
+    fn flush_finished(&mut self, flush: Flush, result: Result<(), String>) {
         self.flushing = false;
         self.flush_bytes_mean = (7 * self.flush_bytes_mean + self.out_bytes as u64) / 8;
         self.out_bytes = 0;
@@ -432,7 +430,7 @@ impl Journal {
             self.durable = self.written;
             self.unsynced.clear();
         }
-        // The checkpoint may have been asked for while this flush was out.
+        // The checkpoint may have been begun during this flush.
         if let Some(pending) = &mut self.pending
             && pending.write.checkpoint.start == self.written
         {
@@ -450,7 +448,7 @@ impl Journal {
         self.pending = None;
     }
 
-    fn spaced(&mut self, space: &Space, result: Result<(), SpaceError>) {
+    fn space_finished(&mut self, space: &Space, result: Result<(), SpaceError>) {
         match result {
             Ok(()) => self.segments.done(space),
             Err(SpaceError::Full) => self.segments.full(space),
@@ -458,11 +456,11 @@ impl Journal {
         }
     }
 
-    /// Looks for space once more; the host calls it now and then while [`Journal::state`] is `Full`.
+    /// Tries again what found no space; the host calls it now and then while [`Journal::state`] is `Full`.
     pub fn retry(&mut self) {
         self.segments.retry();
         self.checkpoint_waits = false;
-        self.look_at_space();
+        self.update_state();
     }
 
     // ---- checkpoints and space ----
@@ -486,23 +484,23 @@ impl Journal {
         }
     }
 
-    /// Begins a checkpoint of what was appended so far, and of the references that there are now. Its
-    /// snapshot may come later, and is of this moment.
+    /// Begins a checkpoint of what was appended so far, and of the current references. Its snapshot is of
+    /// this moment, and may be handed in later.
     pub fn begin_checkpoint(&mut self) {
         self.await_snapshot(false);
     }
 
-    /// Writes the checkpoint that was begun; its snapshot in pieces that follow each other.
+    /// Writes the checkpoint that was begun; its snapshot comes in consecutive pieces.
     pub fn finish_checkpoint(&mut self, snapshot: Vec<Vec<u8>>) {
-        // There is none where the journal has failed meanwhile.
+        // None is pending if the journal failed in the meantime.
         if let Some(pending) = &mut self.pending {
             pending.write.snapshot = snapshot;
             pending.complete = true;
         }
     }
 
-    /// The last checkpoint of this process, marked clean; run its jobs to the end after it, and append
-    /// nothing more. One that was begun is given up.
+    /// Makes the last checkpoint of this process, marked clean; afterwards run all jobs and append nothing.
+    /// Drops a checkpoint that was begun.
     pub fn close(&mut self, snapshot: Vec<u8>) {
         self.await_snapshot(true);
         self.finish_checkpoint(vec![snapshot]);
@@ -527,9 +525,9 @@ impl Journal {
         self.appended_bytes_since_checkpoint = 0;
     }
 
-    /// The checkpoint that waits is written only once everything before its start is durable: its
-    /// snapshot names records by position, and replay begins behind them. Written earlier, it could
-    /// survive a crash that they do not.
+    /// The pending checkpoint is written only once everything before its start is durable: its snapshot names
+    /// records by position, and replay begins behind them. Written earlier, it could survive a crash that
+    /// they do not.
     fn next_checkpoint(&mut self) -> Option<WriteCheckpoint> {
         if self.checkpointing {
             return None;
@@ -544,7 +542,7 @@ impl Journal {
         Some(write)
     }
 
-    fn checkpointed(&mut self, write: &WriteCheckpoint, result: Result<(), SpaceError>) {
+    fn checkpoint_finished(&mut self, write: &WriteCheckpoint, result: Result<(), SpaceError>) {
         self.checkpointing = false;
         match result {
             Ok(()) => {
@@ -555,8 +553,8 @@ impl Journal {
                 self.segments.checkpointed(checkpoint.start.segment(), &checkpoint.segments);
             }
             Err(SpaceError::Full) => {
-                // The older one stands. Space set aside for records is worth less now than a
-                // checkpoint, which sets segments free.
+                // The older one stays. A checkpoint, which frees segments, needs the space more than the
+                // reserve for records does.
                 self.checkpoint_waits = !self.segments.give_up_reserve();
                 self.checkpoint_owed = true;
             }
@@ -564,9 +562,9 @@ impl Journal {
         }
     }
 
-    /// A segment so sparsely live that its records are worth moving, if any; each one is named once
-    /// between two checkpoints. Looks at every segment: ask after a checkpoint, not every turn.
-    pub fn straggling(&mut self) -> Option<u32> {
-        self.segments.straggling()
+    /// A segment with so few live records that appending them anew gives its space back; each is returned
+    /// once between two checkpoints. Looks at every segment: call it after a checkpoint, not every turn.
+    pub fn sparse_segment(&mut self) -> Option<u32> {
+        self.segments.sparse()
     }
 }

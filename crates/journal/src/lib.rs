@@ -1,23 +1,23 @@
 //! A segmented log of opaque records: append, flush once for many, read, recover, give space back.
 //!
 //! The [`Journal`] is a value without I/O: `append` puts a record into the current batch and says
-//! where it will lie; `next_job` hands out work for a disk (a [`Job`] runs anywhere, against a
-//! [`Storage`]); `finished` takes the result. What was appended while a flush ran is the next flush:
+//! where it will lie; `next_job` returns work for a disk (a [`Job`] runs on any thread, against a
+//! [`Storage`]); `finished` takes its result. What was appended while a flush ran is the next flush:
 //! no timers.
 //!
-//! A host drives it so:
+//! How a host drives it:
 //!
 //! ```text
 //! Recovery::open -> restore(snapshot) -> replay -> Journal
 //! each turn:   append ... ; while let Some(job) = next_job() { hand job to a thread }
-//! job is done: finished(done) ; tell the engine durable() and state(), when they changed
-//! now and then: if checkpoint_due() { checkpoint(snapshot) } ; straggling() -> relocate
-//!               or begin_checkpoint() ; appends go on ; finish_checkpoint(snapshot)
+//! job is done: finished(done) ; pass durable() and state() on to the engine when they changed
+//! now and then: if checkpoint_due() { begin_checkpoint() ; ... ; finish_checkpoint(snapshot) }
+//!               sparse_segment() -> append its live records anew
 //! once a second while state() is Full: retry()
-//! at the end:  close(snapshot) ; run jobs until next_job() is None and none is out
+//! at the end:  close(snapshot) ; run jobs until next_job() is None and none is running
 //! ```
 //!
-//! Knows nothing about messages, queues or protocols; reads no clock; starts no thread.
+//! Independent of messages, queues and protocols. Reads no clock, starts no thread.
 
 mod batch;
 mod check;

@@ -4,11 +4,11 @@ use crate::format::{BLOCK_ALIGN, align};
 
 /// Bytes of a block unless one group of records is larger; bounds the memory that recovery needs.
 const BLOCK_BYTES_MAX: usize = 1 << 20;
-/// Bytes of the very first segment: an empty store starts without zeroing a whole segment.
+/// Bytes of the very first segment, so that an empty store starts fast.
 const FIRST_SEGMENT_BYTES: u32 = 1 << 20;
-/// Smallest segment that makes sense; tests use such small ones.
+/// Bytes of the smallest segment; only tests use segments that small.
 const SEGMENT_BYTES_MIN: u32 = 4 * BLOCK_ALIGN as u32;
-/// Removed segments kept for reuse at most.
+/// Most free segments that are kept for reuse.
 const FREE_SEGMENTS_MAX: u64 = 4;
 
 /// Sizes and thresholds.
@@ -33,7 +33,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The same with segments of a workable size.
+    /// These options with a segment size within its bounds.
     pub(crate) fn rounded(mut self) -> Options {
         let bytes = self.segment_bytes.clamp(SEGMENT_BYTES_MIN, 1 << 30);
         self.segment_bytes = align(bytes as usize) as u32;
@@ -45,8 +45,8 @@ impl Options {
     pub(crate) fn block_bytes_max(&self) -> usize {
         align((self.segment_bytes as usize / 4).clamp(BLOCK_ALIGN, BLOCK_BYTES_MAX))
     }
-    /// A checkpoint sets free what filled up since the one before, at times a little more: twice as much
-    /// is kept, so that a stream goes round in the same files.
+    /// A checkpoint frees about what was filled since the one before. Twice as much is kept, so that a steady
+    /// stream reuses the same files.
     pub(crate) fn free_segments_max(&self) -> usize {
         (2 * self.checkpoint_bytes / u64::from(self.segment_bytes)).clamp(1, FREE_SEGMENTS_MAX)
             as usize

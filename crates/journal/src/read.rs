@@ -1,4 +1,4 @@
-//! Records read back, off the appender's thread.
+//! Reads records back, on any thread.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,30 +10,30 @@ use crate::files;
 use crate::format::{self, BLOCK_ALIGN, RECORD_HEADER_BYTES};
 use crate::{Position, Storage};
 
-/// Bytes read at once where the records asked for lie close together: all of 512 KiB of messages, with what
-/// their records have besides.
+/// Most bytes of one read where the wanted records lie close together: 512 KiB of messages with the framing
+/// of their records.
 const WINDOW_BYTES: u64 = 1 << 20;
-/// The furthest that the next of them may begin. What lies between is one large record, or is read for
-/// nothing, rather than asking the disk twice.
+/// Largest distance from one wanted record to the next within a read. What lies between is one large record,
+/// or is read in vain to save a second request to the disk.
 const GAP_BYTES: u64 = 256 << 10;
-/// Bytes read from where the last of them begins, as its length is not known: a page of 1024 places has some
-/// 10 KiB.
+/// Bytes read from where the last wanted record begins, since its length is not known: a page of 1024 places
+/// has some 10 KiB.
 const LAST_BYTES: u64 = 16 << 10;
-/// Bytes of records after which the thread that reads lets others run on its processor: whoever waits for
-/// it there would wait for some hundreds of microseconds, though another processor may have nothing to do.
+/// Bytes of records after which the reading thread yields, so that others on its processor do not wait for
+/// hundreds of microseconds.
 const STINT_BYTES: usize = 32 << 10;
-/// The largest buffer that is kept for further reads.
+/// Bytes of the largest buffer that is kept for further reads.
 const BUFFER_BYTES_MAX: usize = 2 * WINDOW_BYTES as usize;
 
-/// Memory into which is read, for one read after the other.
+/// Memory that reads reuse, one after the other.
 #[derive(Debug, Default)]
 pub struct ReadBuffer(Buffer);
 
-/// Records to read back, off the shard's thread.
+/// A read of records, to be run on another thread than the shard's.
 #[derive(Debug)]
 pub struct Read {
     pub(crate) positions: Vec<Position>,
-    /// Past the page cache: slower, but with a tenth of the processor time (decision 0013).
+    /// Bypasses the page cache: slower, with a tenth of the processor time (decision 0013).
     pub(crate) past_cache: bool,
     /// Keeps segments from being reused while this read is under way.
     pub(crate) _readers: Arc<()>,
@@ -44,15 +44,15 @@ pub struct Read {
 struct Window {
     segment: u32,
     start: u64,
-    /// Longer than what was read last: it is not zeroed each time.
+    /// May be longer than `length`, so that it is not zeroed for each read.
     bytes: Buffer,
     length: usize,
     past_cache: bool,
 }
 
 impl Read {
-    /// The records in the order asked for; an unreadable one is an error that names it. `buffer` may have
-    /// been used for other reads.
+    /// Reads the records, in the order of the positions. An unreadable one is an error that names it.
+    /// `buffer` may have been used for other reads.
     pub fn run(
         self,
         storage: &dyn Storage,
@@ -85,7 +85,7 @@ impl Read {
     }
 }
 
-/// Reads the first of `positions`, and ahead if the following ones are near.
+/// Reads the record at the first of `positions`, and ahead if the following ones are near.
 fn read_one(
     storage: &dyn Storage,
     sizes: &mut BTreeMap<u32, u64>,
@@ -122,8 +122,8 @@ fn read_one(
     Ok(payload.ok_or_else(|| corrupt("its checksum is wrong"))?.into())
 }
 
-/// How far to read from the first position: somewhat beyond the last of those that follow close upon each
-/// other within a window.
+/// How many bytes to read from the first position: a little more than to the last of those that lie close
+/// to each other within a window.
 fn ahead(positions: &[Position]) -> u64 {
     let first = positions[0];
     let follows = |pair: &[Position]| {
@@ -144,7 +144,7 @@ impl Window {
         self.bytes[..self.length].get(from..from.checked_add(length)?)
     }
 
-    /// Reads at least `length` bytes from `position` on, as far as the segment of `size` bytes goes.
+    /// Reads at least `length` bytes from `position` on, or to the end of the segment of `size` bytes.
     fn fill(
         &mut self,
         storage: &dyn Storage,
@@ -177,8 +177,7 @@ mod tests {
     const GAP: u32 = GAP_BYTES as u32;
     const WINDOW: u32 = WINDOW_BYTES as u32;
 
-    /// How far is read for records in these places, beyond where the last of them begins that is read with
-    /// the first.
+    /// `to`: how far behind the first place the last one is that is read together with it.
     #[track_caller]
     fn check(places: &[(u32, u32)], to: u64) {
         let positions: Vec<_> = places.iter().map(|&(seg, at)| Position::at(seg, at)).collect();

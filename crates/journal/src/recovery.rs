@@ -1,10 +1,9 @@
-//! Opening a log that exists: checkpoint, then the records after it, one block in memory at a time.
+//! Opens an existing log: the checkpoint, then the records after it, one block in memory at a time.
 //!
-//! The log ends where the chain of blocks ends. What follows tells why. Every block carries the
-//! position before which everything was flushed when it was made; so if any valid block behind the
-//! end says that the end lay before that position, the bytes at the end were flushed once and are
-//! damaged now: the start is refused. Otherwise they were never flushed, hence never confirmed, and
-//! are dropped silently: the torn tail of a crash.
+//! The log ends where the chain of blocks ends. The blocks behind the end tell why. Every block carries the
+//! position before which everything was flushed when it was made. If a valid block behind the end shows that
+//! the end was flushed, the bytes at the end are damaged: the start is refused. Otherwise they were never
+//! flushed, hence never confirmed, and are dropped silently as the torn tail of a crash.
 
 use std::collections::VecDeque;
 
@@ -18,7 +17,7 @@ use crate::{Journal, Options, Position, Storage};
 
 const HINT: &str = "nothing was changed; run `angarium journal check` to see what is damaged";
 
-/// An opened log before its records were replayed.
+/// An opened log whose records are not replayed yet.
 #[derive(Debug)]
 pub struct Recovery {
     options: Options,
@@ -29,8 +28,8 @@ pub struct Recovery {
 }
 
 impl Recovery {
-    /// Reads the newest checkpoint and finds the segments. Errors name file and offset of a
-    /// corruption and `angarium journal check`.
+    /// Reads the newest checkpoint and finds the segments. The error for damage names file and offset, and
+    /// `angarium journal check`.
     pub fn open(storage: &dyn Storage, options: Options) -> Result<Recovery, String> {
         let names = storage.list().map_err(|error| format!("cannot list the journal: {error}"))?;
         let files = files::segments(storage, &names)?;
@@ -52,13 +51,13 @@ impl Recovery {
     pub fn snapshot(&self) -> Option<&[u8]> {
         self.checkpoint.as_ref().map(|(_, snapshot)| snapshot.as_slice())
     }
-    /// Whether the last process closed the journal in order (`Journal::close`).
+    /// Whether the last process shut the journal down in an orderly way (`Journal::close`).
     pub fn clean(&self) -> bool {
         self.clean
     }
 
-    /// Hands every record after the checkpoint to `apply`, in order, streaming. `apply` gets
-    /// `&mut Journal` for `retain` and `release` (and for nothing else).
+    /// Passes every record after the checkpoint to `apply`, in order. `apply` gets `&mut Journal` only for
+    /// `retain` and `release`.
     pub fn replay(
         self,
         storage: &dyn Storage,
@@ -71,7 +70,7 @@ impl Recovery {
             segments: known_segments(&options, &newest, &files),
             checkpoint: newest.number,
         };
-        // The counts of segments that replay comes to are made as it comes to them.
+        // Segments behind the checkpoint are added when replay reaches them.
         let mut journal = Journal::new(options.clone(), opened);
         let mut replay_bytes = 0;
         let mut buffer = Vec::new();
@@ -98,7 +97,7 @@ impl Recovery {
     }
 }
 
-/// Refuses a segment shorter than its blocks say it was: whatever was behind is gone.
+/// Refuses a segment that is shorter than its blocks say: records at its end are gone.
 fn whole(block: &Block, bytes: u64) -> Result<(), String> {
     if u64::from(block.header.segment_bytes) <= bytes {
         return Ok(());
@@ -123,7 +122,7 @@ pub(crate) struct Missing {
 
 /// Segments with live records that are missing or cut short.
 pub(crate) fn missing(newest: &Checkpoint, files: &[SegmentFile]) -> Vec<Missing> {
-    // Segments get their names only when they are whole.
+    // Segments get their names only when they are complete.
     let empty = files.iter().filter(|file| file.bytes == 0);
     let empty =
         empty.map(|file| Missing { id: file.id, offset: 0, what: "cut short: it is empty".into() });
@@ -148,7 +147,7 @@ pub(crate) fn missing(newest: &Checkpoint, files: &[SegmentFile]) -> Vec<Missing
     found
 }
 
-/// The segments up to the checkpoint's, with its counts.
+/// The segments that the checkpoint knows, with its counts.
 fn known_segments(options: &Options, newest: &Checkpoint, files: &[SegmentFile]) -> Segments {
     let mut segments = Segments::new(
         options.segment_bytes,
@@ -182,16 +181,15 @@ fn apply_block(
 /// How many bytes without a sign of a block end the search for proof in a segment behind the one in
 /// which the chain ended.
 ///
-/// A segment is written from its beginning on, so whatever is in it announces itself there, and of
-/// the two that stand ready nearly all need not be read. What a proof can stand behind without any
-/// sign is what a crash took of its own flush, which wrote all between the proof and the end of what
-/// was flushed before; and, at the very beginning, the block that the chain misses, if nothing is left of
-/// it but zeros. Both have to fit.
+/// A segment is written from its beginning on, so the search can stop early in segments that are prepared
+/// for later. Between the end of what was flushed and a proof there can be, without any sign, what a crash
+/// took of the proof's own flush; and before that the missing block of the chain, if only zeros are left of
+/// it. The gap has room for both.
 fn search_gap(options: &Options) -> u64 {
     (FLUSH_BYTES_MAX + options.block_bytes_max()) as u64
 }
 
-/// Refuses if what should be at the end of the walk was flushed once. Returns the highest epoch seen.
+/// Refuses the start if the bytes at the end of the walk were flushed. Returns the highest epoch seen.
 fn judge_end(storage: &dyn Storage, walk: &Walk, gap: u64) -> Result<u32, String> {
     if let NoBlock::Version(_) = walk.end {
         return Err(format!("{}: {}", walk.at, walk.end));
@@ -222,9 +220,9 @@ fn judge_end(storage: &dyn Storage, walk: &Walk, gap: u64) -> Result<u32, String
     }
 }
 
-/// Writes what was read but perhaps never flushed once more, and flushes it. After a flush that failed
-/// the page cache may show bytes that the disk does not have, and a second flush alone would not
-/// write them; a block written from now on says that everything before it is flushed, so it must be.
+/// Writes and flushes again the blocks that were read but perhaps never flushed. After a failed flush the
+/// page cache may show bytes that the disk does not have, and another flush alone would not write them. They
+/// must be durable, since every later block says that everything before it is.
 fn settle_tail(
     storage: &dyn Storage,
     files: &[SegmentFile],
@@ -257,7 +255,7 @@ fn sync(storage: &dyn Storage, segment: Option<u32>) -> Result<(), String> {
     storage.sync(&name).map_err(|error| format!("cannot flush {name}: {error}"))
 }
 
-/// Removes the mark of an orderly end (before anything is delivered anew) and what is unfinished.
+/// Removes the mark of an orderly shutdown (before anything is delivered again) and unfinished files.
 fn tidy(storage: &dyn Storage, names: &[String], newest: u32) -> Result<(), String> {
     for name in names {
         let unfinished = name.strip_suffix(PREPARING_SUFFIX).is_some_and(|name| {
@@ -274,18 +272,18 @@ fn tidy(storage: &dyn Storage, names: &[String], newest: u32) -> Result<(), Stri
 }
 
 impl Journal {
-    /// Replay comes to a block in this segment.
+    /// Replay reaches a block in this segment.
     fn reach(&mut self, id: u32, bytes: u64) {
         if self.segments_mut().bytes(id) == 0 {
             self.segments_mut().restore(Usage { id, bytes, live: 0, total: 0 });
         }
     }
 
-    /// Replay is over: appends go on behind the last block.
+    /// Replay is over: appends continue behind the last block.
     fn begin(&mut self, walk: &Walk, files: &[SegmentFile], replay_bytes: u64, epoch: u32) {
         let mut end = walk.at;
         if walk.chain == Chain::default() {
-            // Nothing was ever written: whatever segments exist stand ready.
+            // Nothing was ever written: all existing segments are unused.
             end = Position(0);
         }
         let last = end.segment();

@@ -1,4 +1,4 @@
-//! Makes a damaged journal startable again by giving up what is damaged, and says what that is.
+//! Repairs a damaged journal by giving up what is damaged, and reports what that is.
 
 use std::io;
 
@@ -12,11 +12,11 @@ use crate::{Position, Report, Storage};
 /// Bytes copied at a time.
 const COPY_BYTES: u64 = 1 << 20;
 
-/// Gives up what `report` found damaged, and nothing else. Returns what was given up or left, one
-/// sentence each. Damage hidden behind a damaged checkpoint shows only now: check again afterwards.
+/// Gives up what `report` found damaged, and nothing else. Returns one sentence for each thing that was given
+/// up or left. A damaged checkpoint can hide further damage: check again afterwards.
 ///
 /// # Errors
-/// What cannot be repaired, in words; what came before it in the report is done.
+/// What cannot be repaired, in words; what comes before it in the report is repaired.
 pub fn repair(storage: &dyn Storage, report: &Report) -> Result<Vec<String>, String> {
     let mut dropped = Vec::new();
     for problem in &report.problems {
@@ -64,7 +64,7 @@ fn drop_checkpoint(storage: &dyn Storage, name: &str) -> Result<String, String> 
     Ok(format!("dropped {name}: {instead}"))
 }
 
-/// Gives a segment the size that it had, with zeros for what is gone.
+/// Restores a segment's size, with zeros for what is gone.
 fn fill_up(storage: &dyn Storage, id: u32, bytes: u64, there: u64) -> io::Result<String> {
     let name = files::segment_name(id);
     if bytes == 0 {
@@ -94,7 +94,7 @@ fn fill_up(storage: &dyn Storage, id: u32, bytes: u64, there: u64) -> io::Result
     Ok(format!("gave up {name} from offset {there} to its end at {bytes}: records there are lost"))
 }
 
-/// Writes a block that leads over the gap.
+/// Writes a hole block that leads the chain over the gap.
 fn bridge(storage: &dyn Storage, walk: &Walk, resumes: &Block) -> Result<String, String> {
     let to = resumes.header.position();
     let chain = Chain { sequence: resumes.header.sequence - 1, checksum: resumes.header.previous };
@@ -112,7 +112,7 @@ fn bridge(storage: &dyn Storage, walk: &Walk, resumes: &Block) -> Result<String,
     ))
 }
 
-/// Where there is room for a block within the gap that a walk comes to.
+/// A place for a block within the gap behind the walk.
 fn place(storage: &dyn Storage, walk: &Walk, to: Position) -> Result<Position, String> {
     let room = BLOCK_ALIGN as u64;
     let fits = |file: &SegmentFile, offset: u64| {

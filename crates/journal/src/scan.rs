@@ -1,4 +1,4 @@
-//! Looking for blocks: one at a place, the chain of them, and later ones behind a place without one.
+//! Finds blocks: one at a place, the chain of them, and all that are behind a place.
 
 use crate::checkpoint::Chain;
 use crate::files::{self, SegmentFile};
@@ -7,7 +7,7 @@ use crate::format::{
 };
 use crate::{Position, Storage};
 
-/// Bytes read at first for a block: small ones come with one read.
+/// Bytes of the first read of a block, which suffices for small ones.
 const FIRST_READ_BYTES: u64 = 16 << 10;
 /// Bytes read at a time where blocks are searched for.
 const SEARCH_BYTES: u64 = 1 << 20;
@@ -24,7 +24,7 @@ impl Block {
     pub(crate) fn end(&self) -> Position {
         Position(self.header.position().0 + self.header.padded() as u64)
     }
-    /// Where and how the log goes on behind this block. `bytes` are the block's.
+    /// Where the log goes on behind this block, and the chain there. `bytes` are the block's.
     fn next(&self, bytes: &[u8]) -> (Position, Chain) {
         let chain = Chain { sequence: self.header.sequence, checksum: self.checksum };
         match bytes.get(HEADER_BYTES..HEADER_BYTES + HOLE_BYTES) {
@@ -37,21 +37,21 @@ impl Block {
     }
 }
 
-/// Bytes that a hole's block has behind its header: where the log goes on, and the chain there.
+/// Bytes of a hole behind its header: where the log goes on, and the chain there.
 const HOLE_BYTES: usize = 20;
 
-/// Where a hole's block says that the log goes on.
+/// Where the log goes on, if the block is a hole.
 pub(crate) fn hole_end(block: &Block, bytes: &[u8]) -> Option<Position> {
     (block.header.flags & FLAG_HOLE != 0).then(|| block.next(bytes).0)
 }
 
-/// A block that says that everything from here to `end` was given up. No chain comes to it.
+/// A hole that says that everything from `at` to `end` was given up. It is not part of the chain.
 pub(crate) fn lost(at: Position, end: Position) -> Vec<u8> {
     let walk = Walk::new(Vec::new(), at, Chain::default(), 0);
     seal_hole(at, &walk, end, Chain::default(), 0)
 }
 
-/// A block without records that says where the log goes on.
+/// A hole that continues the chain of `walk` at `resumes`.
 pub(crate) fn hole(at: Position, walk: &Walk, resumes: Position, chain: Chain) -> Vec<u8> {
     seal_hole(at, walk, resumes, chain, walk.chain.sequence + 1)
 }
@@ -71,7 +71,7 @@ fn seal_hole(at: Position, walk: &Walk, resumes: Position, chain: Chain, sequenc
         length: HOLE_BYTES as u32,
         records: 0,
         previous: walk.chain.checksum,
-        // Nothing is proven by a block that no chain comes to.
+        // A block outside the chain proves nothing.
         durable: if sequence > 0 { at } else { Position(0) },
         segment_bytes: 0,
     };
@@ -111,8 +111,8 @@ pub(crate) fn read_block(
     Ok(format::verify_block(buffer, &header).map(|checksum| Block { header, checksum }))
 }
 
-/// What is wrong with the damaged block here, if there are remains of one: its header says that it
-/// belongs here, or its checksum is right once it does.
+/// What is wrong with the block here, if there are remains of one: its header belongs here, or its checksum
+/// is right once the header is corrected.
 fn remains(
     storage: &dyn Storage,
     file: SegmentFile,
@@ -152,7 +152,7 @@ pub(crate) struct Walk {
     pub(crate) at: Position,
     pub(crate) chain: Chain,
     pub(crate) epoch: u32,
-    /// Why there is none at `at`, once the walk has ended.
+    /// Why there is no block at `at`, once the walk has ended.
     pub(crate) end: NoBlock,
     /// The `durable` of the last block.
     pub(crate) durable: Position,
@@ -167,8 +167,8 @@ impl Walk {
         &self.files
     }
 
-    /// The next block, if the chain goes on: here, or at the beginning of a later segment (a batch
-    /// that did not fit goes there, and segments may be passed over for a larger one).
+    /// The next block of the chain: here, or at the beginning of a later segment (for a batch that did not
+    /// fit; segments may be skipped for a larger one).
     pub(crate) fn next(
         &mut self,
         storage: &dyn Storage,
@@ -194,10 +194,9 @@ impl Walk {
         Ok(None)
     }
 
-    /// Where the block that the chain misses was, and what is wrong there. A segment's last block need
-    /// not reach its end: behind it the next one may be missing here or at the beginning of any later
-    /// segment up to where the log goes on, so the first of those places with the remains of a block
-    /// counts.
+    /// Where the missing block of the chain was, and what is wrong there. It can be missing here or at the
+    /// beginning of any later segment up to where the log goes on; the first of these places with remains of
+    /// a block counts.
     pub(crate) fn missing(
         &self,
         storage: &dyn Storage,
@@ -217,8 +216,8 @@ impl Walk {
         Ok((self.at, self.end))
     }
 
-    /// Blocks that an earlier process wrote behind the end of its log, and that nobody ever counted
-    /// on, have an older epoch or another predecessor.
+    /// Whether a block continues the chain. Blocks that an earlier process left behind the end of its log
+    /// have an older epoch or another predecessor.
     fn follows(&self, header: &BlockHeader) -> bool {
         header.sequence == self.chain.sequence + 1
             && header.previous == self.chain.checksum
@@ -231,7 +230,7 @@ impl Walk {
 pub(crate) enum Reach {
     /// To their ends.
     Whole,
-    /// Until so many bytes have shown no sign that the segment was written there.
+    /// Until this many bytes have shown no sign that the segment was written there.
     Gap(u64),
 }
 
@@ -240,7 +239,7 @@ pub(crate) enum Reach {
 struct Horizon {
     gap: u64,
     end: u64,
-    /// Up to here lies a block of the segment that this file was before.
+    /// End of a leftover block of the segment that this file was before.
     foreign_end: u64,
 }
 
@@ -253,9 +252,9 @@ impl Horizon {
         Horizon { gap, end: gap, foreign_end: 0 }
     }
 
-    /// Moves on where something was written. Zeros were not, nor were bytes of a block of another
-    /// segment. Bytes that nothing explains are of a block whose header cannot be read, so nor can
-    /// its length; only in the first page is it known that this is its beginning.
+    /// Moves the end on where this segment was written: not where zeros are, nor bytes of a leftover block.
+    /// Other bytes are of a block whose header, and so its length, cannot be read; only in the first page is
+    /// it certain that the block begins there.
     fn look(&mut self, page: &[u8], place: Position, header: &Result<BlockHeader, NoBlock>) {
         if self.gap == u64::MAX {
             return;
@@ -282,8 +281,7 @@ impl Horizon {
     }
 }
 
-/// Calls `visit` with every valid block at or behind `from`, as far as `reach` says, until it says
-/// false. Steps over a valid block as a whole.
+/// Calls `visit` with every valid block at or behind `from`, as far as `reach` goes, until it returns false.
 pub(crate) fn search(
     storage: &dyn Storage,
     files: &[SegmentFile],

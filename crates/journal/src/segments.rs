@@ -1,4 +1,4 @@
-//! Which segments there are, what is live in them, which is next; knows nothing about blocks.
+//! The segments: which exist, how many live references each has, which is next. Independent of blocks.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,21 +6,22 @@ use std::sync::Arc;
 use crate::files::SegmentFile;
 use crate::space::{Space, ZERO_BYTES};
 
-/// Segments that stand ready beside the one being written: one to go on with, one in reserve so that
-/// settles can be written while there is no space for more.
+/// Segments that are prepared beside the one being written: the next one, and one in reserve so that settles
+/// can be written while there is no space for more.
 pub(crate) const READY_SEGMENTS: usize = 2;
-/// Disk taken may be this many times what is live, and a few segments more, before records are moved.
+/// Segments may take this many times the bytes that are live in them before records are moved.
 const SPARSE_FACTOR: u64 = 2;
+/// Fewer segments than this are left as they are.
 const SPARSE_SEGMENTS_MIN: usize = 3;
 
-/// A segment as a checkpoint knows it.
+/// A segment's references, as a checkpoint records them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Usage {
     pub(crate) id: u32,
     pub(crate) bytes: u64,
-    /// References that keep it.
+    /// References to it.
     pub(crate) live: u64,
-    /// References that ever kept it.
+    /// References ever added.
     pub(crate) total: u64,
 }
 
@@ -35,17 +36,17 @@ pub(crate) struct Totals {
     pub(crate) live: u64,
 }
 
-/// A segment that records are, or will be, in.
+/// A segment with records, or the one that takes the next ones.
 #[derive(Debug)]
 struct Used {
     usage: Usage,
     /// Its file has its final name.
     made: bool,
-    /// Its records were asked to be moved since the last checkpoint.
+    /// It was returned as sparse since the last checkpoint.
     moving: bool,
 }
 
-/// A segment ahead of need.
+/// A segment that is prepared for later.
 #[derive(Debug)]
 struct Next {
     id: u32,
@@ -53,7 +54,7 @@ struct Next {
     made: bool,
 }
 
-/// Files that hold nothing any more once the readers that may still look are done.
+/// Files that are free once all reads begun before have ended.
 #[derive(Debug)]
 struct Retired {
     /// Shared with every read begun before.
@@ -61,7 +62,7 @@ struct Retired {
     files: Vec<SegmentFile>,
 }
 
-/// How far the segment being made is.
+/// Progress of the segment that is being made.
 #[derive(Debug)]
 struct Making {
     id: u32,
@@ -70,14 +71,14 @@ struct Making {
     created: bool,
 }
 
-/// What is not tried because the disk had no space for it. `Segments::retry` ends every pause.
+/// Work that is not tried because the disk had no space for it. [`Segments::retry`] ends every pause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Pause {
     #[default]
     Nothing,
-    /// New files. Used ones are taken and removed all the same, and a removal ends the pause.
+    /// New files. Free ones are still reused and removed, and a removal ends the pause.
     Making,
-    /// Everything: not even a rename or a removal went through.
+    /// Everything: even a rename or a removal failed.
     Everything,
 }
 
@@ -88,23 +89,23 @@ pub(crate) struct Segments {
     free_max: usize,
     /// Ascending ids; the last one is being written.
     used: Vec<Used>,
-    /// How many of them have no live references.
+    /// How many of `used` have no live references.
     dead: usize,
     next: VecDeque<Next>,
     next_id: u32,
     making: Option<Making>,
-    /// What is left of a segment that could not be made, to be removed.
+    /// A segment that could not be made, whose file is to be removed.
     abandoned: Option<u32>,
-    /// The job that is out.
+    /// The work that is being done.
     out: Option<Space>,
     pause: Pause,
-    /// Something found no space, and not everything needed is made since. There is no pause without
-    /// it, so that whoever looks at it knows when to call `retry`.
+    /// Something needed found no space and is not made yet. True during every pause, so that the caller knows
+    /// when to call `retry`.
     short: bool,
     readers: Arc<()>,
     retired: VecDeque<Retired>,
     free: VecDeque<SegmentFile>,
-    /// To be removed even if it could be reused: a checkpoint needs its space.
+    /// To be removed although they could be reused: a checkpoint needs their space.
     discard: Vec<u32>,
 }
 
@@ -121,13 +122,13 @@ impl Segments {
 
     // ---- recovery ----
 
-    /// A segment that exists; ids must ascend.
+    /// Adds a segment with records; ids must ascend.
     pub(crate) fn restore(&mut self, usage: Usage) {
         self.next_id = self.next_id.max(usage.id + 1);
         self.dead += usize::from(usage.live == 0);
         self.used.push(Used { usage, made: true, moving: false });
     }
-    /// A segment that exists and that nothing was written to yet.
+    /// Adds a segment without records, made by an earlier process for later.
     pub(crate) fn restore_next(&mut self, id: u32, bytes: u64) {
         self.next_id = self.next_id.max(id + 1);
         if bytes == self.segment_bytes && self.next.len() < READY_SEGMENTS {
@@ -136,7 +137,7 @@ impl Segments {
             self.free.push_back(SegmentFile { id, bytes });
         }
     }
-    /// A file without use, made by an earlier process.
+    /// Adds a file of an earlier process that is not needed.
     pub(crate) fn restore_free(&mut self, id: u32, bytes: u64) {
         self.next_id = self.next_id.max(id + 1);
         self.free.push_back(SegmentFile { id, bytes });
@@ -151,7 +152,7 @@ impl Segments {
         self.find(id).is_some_and(|at| self.used[at].made)
     }
 
-    /// Goes on to a segment that takes a block of `block` bytes.
+    /// Moves on to a segment with room for a block of `block` bytes.
     pub(crate) fn advance(&mut self, block: u64) -> u32 {
         if self.used.is_empty() && self.next.is_empty() {
             let bytes = self.first_bytes.max(block);
@@ -165,8 +166,8 @@ impl Segments {
             return self.next_id - 1;
         }
         if block > self.segment_bytes {
-            // Ids must ascend along the log, so those that stand ready are passed over; their files
-            // come back under a later id.
+            // Ids must ascend along the log, so the prepared ones are skipped; their files are reused under a
+            // later id.
             let passed = std::mem::take(&mut self.next);
             for next in passed {
                 if next.made {
@@ -234,8 +235,8 @@ impl Segments {
         self.dead
     }
 
-    /// A checkpoint with these counts that starts in segment `start` is durable: segments before it
-    /// in which nothing was live then go, unless something is live in them again.
+    /// A checkpoint with these counts that starts in segment `start` is durable. Retires the segments before
+    /// it that had no references then and have none now.
     pub(crate) fn checkpointed(&mut self, start: u32, counted: &[Usage]) {
         let dead = |id: u32| {
             let at = counted.binary_search_by_key(&id, |usage| usage.id);
@@ -259,7 +260,7 @@ impl Segments {
         self.collect();
     }
 
-    /// Whoever holds this may still look into segments that exist now.
+    /// Keeps every existing segment readable as long as the value lives.
     pub(crate) fn readers(&self) -> Arc<()> {
         Arc::clone(&self.readers)
     }
@@ -274,8 +275,8 @@ impl Segments {
         }
     }
 
-    /// A sealed segment whose live records are so few that moving them gives most of it back.
-    pub(crate) fn straggling(&mut self) -> Option<u32> {
+    /// A sealed segment with so few live records that moving them gives most of its space back.
+    pub(crate) fn sparse(&mut self) -> Option<u32> {
         let sealed = self.used.len().saturating_sub(1);
         let used = &mut self.used[..sealed];
         if used.len() < SPARSE_SEGMENTS_MIN {
@@ -300,25 +301,25 @@ impl Segments {
 
     // ---- space ----
 
-    /// There may be space again.
+    /// Ends every pause.
     pub(crate) fn retry(&mut self) {
         self.pause = Pause::Nothing;
         self.settle();
     }
-    /// Whether something needed is not there because there was no space for it.
+    /// Whether something needed is not made because there was no space for it.
     pub(crate) fn is_short(&self) -> bool {
         self.short
     }
-    /// Ends a want of space once everything needed is made.
+    /// Ends the shortage once everything needed is made.
     fn settle(&mut self) {
         if self.pause != Pause::Everything && self.discard.is_empty() && self.needed().is_none() {
             self.pause = Pause::Nothing;
             self.short = false;
         }
     }
-    /// Gives up a segment in reserve, so that a checkpoint finds space. False: there is none.
+    /// Gives up a prepared segment, so that a checkpoint finds space. False: there is none.
     pub(crate) fn give_up_reserve(&mut self) -> bool {
-        self.lacks(Pause::Making);
+        self.pause(Pause::Making);
         let free = self.free.iter().rposition(|file| !self.is_reused(file.id));
         let file = free.and_then(|at| self.free.remove(at)).map(|file| file.id);
         let next = self.next.iter().rposition(|next| next.made);
@@ -326,11 +327,12 @@ impl Segments {
         self.discard.extend(file);
         file.is_some()
     }
-    /// Whether the job that is out makes a segment of that file.
+    /// Whether that file is being renamed to become another segment.
     fn is_reused(&self, id: u32) -> bool {
         matches!(self.out, Some(Space::Reuse { from, .. }) if from == id)
     }
-    fn lacks(&mut self, pause: Pause) {
+    /// Something found no space.
+    fn pause(&mut self, pause: Pause) {
         self.short = true;
         if self.pause != Pause::Everything {
             self.pause = pause;
@@ -375,7 +377,7 @@ impl Segments {
                 self.making = Some(Making { id, bytes, zeroed: 0, created: false });
                 return Some(Space::Create { id, bytes });
             }
-            // No used file fits, so each of them is worth no more than its space.
+            // No free file fits, so they are removed for their space.
             return Some(Space::Remove { id: self.free.front()?.id });
         }
         let is_reusable = |file: &&SegmentFile| file.bytes == self.segment_bytes;
@@ -384,7 +386,7 @@ impl Segments {
         Some(Space::Remove { id: file.id })
     }
 
-    /// The segment to make: the one that records wait for, else those ahead of need.
+    /// The segment to make: the one that records wait for, else one to prepare.
     fn needed(&mut self) -> Option<SegmentFile> {
         if let Some(used) = self.used.iter().find(|used| !used.made) {
             return Some(SegmentFile { id: used.usage.id, bytes: used.usage.bytes });
@@ -436,12 +438,12 @@ impl Segments {
         } else if let Some(next) = self.next.iter_mut().find(|next| next.id == id) {
             next.made = true;
         } else {
-            // It was passed over for a larger one while it was made.
+            // It was skipped for a larger one while it was made.
             self.free.push_back(SegmentFile { id, bytes });
         }
     }
 
-    /// There was no space. A segment that was begun is given up.
+    /// The work found no space. A segment that was begun is given up.
     pub(crate) fn full(&mut self, space: &Space) {
         self.out = None;
         match space {
@@ -450,10 +452,10 @@ impl Segments {
                 self.making = None;
                 self.abandoned = Some(*id);
             }
-            // Renaming and removing hardly ever need space; where they do, trying at once is no use.
-            _ => self.lacks(Pause::Everything),
+            // Renaming and removing rarely need space; where they do, trying again immediately is useless.
+            _ => self.pause(Pause::Everything),
         }
-        self.lacks(Pause::Making);
+        self.pause(Pause::Making);
     }
 
     // ---- statistics ----

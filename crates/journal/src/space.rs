@@ -6,11 +6,11 @@ use crate::format::BLOCK_ALIGN;
 use crate::storage::is_full;
 use crate::{Storage, files};
 
-/// Zeros written and flushed at a time while a segment is made, so that a flush of records never
-/// waits long behind it.
+/// Zeros written and flushed at a time while a segment is made, so that a flush of records never waits
+/// long.
 pub(crate) const ZERO_BYTES: usize = 1 << 20;
 
-/// Zeros where a disk takes them without a copy.
+/// Zeros that are aligned for writes past the page cache.
 #[repr(align(4096))]
 struct Zeros([u8; 16 * BLOCK_ALIGN]);
 static ZEROS: Zeros = Zeros([0; 16 * BLOCK_ALIGN]);
@@ -18,7 +18,7 @@ static ZEROS: Zeros = Zeros([0; 16 * BLOCK_ALIGN]);
 /// A piece of work on a segment file.
 #[derive(Clone, Debug)]
 pub(crate) enum Space {
-    /// A file of zeros whose space is allocated.
+    /// Creates a file of zeros with its space allocated.
     Create {
         id: u32,
         bytes: u64,
@@ -29,11 +29,11 @@ pub(crate) enum Space {
         from: u64,
         bytes: u64,
     },
-    /// Gives the file its name.
+    /// Gives the file its final name.
     Finish {
         id: u32,
     },
-    /// Makes a segment of another that is no longer needed.
+    /// Makes a segment of a free one.
     Reuse {
         from: u32,
         to: u32,
@@ -47,10 +47,10 @@ pub(crate) enum Space {
     },
 }
 
-/// What was wrong with work that needs space.
+/// Why work that needs space failed.
 #[derive(Debug)]
 pub(crate) enum SpaceError {
-    /// No space: may be tried again.
+    /// No space: can be tried again.
     Full,
     /// Anything else.
     Failed(String),

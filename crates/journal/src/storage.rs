@@ -1,19 +1,19 @@
-//! The one trait behind which disks are.
+//! The trait that stands for a disk.
 
 use std::io;
 
-/// A flat folder of files. Blocking; used from the journal's thread and from readers at once.
+/// A flat folder of files. Its functions block, and several threads use it at the same time.
 pub trait Storage: Send + Sync {
     /// Names of all files.
     fn list(&self) -> io::Result<Vec<String>>;
     /// Size of a file in bytes.
     fn size(&self, name: &str) -> io::Result<u64>;
-    /// Creates a file of `bytes` zeros with its space allocated. Its name need not survive a crash
-    /// before a [`Storage::rename`]. Error `StorageFull` leaves nothing behind.
+    /// Creates a file of `bytes` zeros with its space allocated. Its name need not survive a crash before a
+    /// [`Storage::rename`]. Error `StorageFull`: nothing was created.
     fn create(&self, name: &str, bytes: u64) -> io::Result<()>;
     /// Writes at an offset within the file's size.
     fn write(&self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()>;
-    /// Writes `parts` one behind the other, at once where the disk can.
+    /// Writes consecutive `parts`, by one call where the disk can.
     fn write_parts(&self, name: &str, mut offset: u64, parts: &[&[u8]]) -> io::Result<()> {
         for part in parts {
             self.write(name, offset, part)?;
@@ -25,8 +25,8 @@ pub trait Storage: Send + Sync {
     fn sync(&self, name: &str) -> io::Result<()>;
     /// Reads exactly `buffer.len()` bytes.
     fn read(&self, name: &str, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
-    /// The same past the page cache, where the disk can and `buffer` begins at a multiple of 4 KiB, as do its
-    /// length and the offset.
+    /// Reads exactly `buffer.len()` bytes, bypassing the page cache where the disk can and the buffer's
+    /// address, its length and the offset are multiples of 4 KiB.
     fn read_past_cache(&self, name: &str, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.read(name, offset, buffer)
     }
@@ -38,8 +38,8 @@ pub trait Storage: Send + Sync {
     fn remove(&self, name: &str) -> io::Result<()>;
 }
 
-/// Whether an error says that there is no space (or quota, or file handle) left: nothing written
-/// before is affected, and trying again later is right.
+/// Whether an error says that there is no space (or quota, or file handle) left: what was written before is
+/// not affected, and it can be tried again later.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     // ENFILE and EMFILE have no stable `ErrorKind`.
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)

@@ -35,7 +35,7 @@ impl Node {
     fn is_unhurried(&self) -> bool {
         let Some(journal) = &self.world.journal else { return false };
         let written = journal.written();
-        journal.is_unhurried()
+        journal.can_defer_write()
             && self.world.loads.iter().all(|load| storage::is_written(load, written))
     }
 
@@ -175,7 +175,7 @@ impl Node {
         if self.is_closing {
             return;
         }
-        if let Some(segment) = journal.straggling() {
+        if let Some(segment) = journal.sparse_segment() {
             self.engine.relocate(segment, &mut self.world);
         }
         self.engine.begin_snapshot();

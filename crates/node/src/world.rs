@@ -469,7 +469,7 @@ impl Effects for World {
 
     #[inline]
     fn hurry(&mut self) {
-        self.stored().hurry();
+        self.stored().write_soon();
     }
 
     fn reserve(&mut self, bytes: usize, records: usize) {

@@ -34,7 +34,7 @@ fn what_is_flushed_is_read_and_replayed() {
 }
 
 #[test]
-fn an_orderly_end_is_known_once() {
+fn an_orderly_shutdown_counts_for_one_start() {
     let storage = FaultyStorage::new(1);
     let mut host = Host::open(&storage, small()).unwrap();
     host.publish(100, true);
@@ -46,8 +46,7 @@ fn an_orderly_end_is_known_once() {
     let (mut journal, live, clean) = open(&storage, small()).unwrap();
     assert!(clean);
     assert_eq!(live, host.live);
-    // Opened again, it may deliver at once: an end without `close` is not orderly, even if nothing
-    // was appended.
+    // Opened again, it may deliver: a shutdown without `close` is not orderly, even if nothing was appended.
     assert!(journal.next_job().is_none_or(|job| job.kind() == crate::JobKind::Space));
     storage.crash();
     let (_, live, clean) = open(&storage, small()).unwrap();
@@ -70,7 +69,7 @@ fn an_empty_journal_closes_and_opens() {
 }
 
 #[test]
-fn a_batch_nobody_waits_for_is_written_and_not_flushed() {
+fn a_batch_without_durable_records_is_written_and_not_flushed() {
     let storage = FaultyStorage::new(1);
     let mut host = Host::open(&storage, small()).unwrap();
     let (_, durable) = host.publish(10, true);
@@ -85,7 +84,7 @@ fn a_batch_nobody_waits_for_is_written_and_not_flushed() {
     assert!(host.journal.durable() > spooled);
 }
 
-/// Such a batch's buffer goes once it is written, and not into the next one.
+/// The buffer of a large batch is freed once it is written.
 #[test]
 fn records_of_megabytes_are_read_back_between_others() {
     let storage = FaultyStorage::new(1);
@@ -153,17 +152,17 @@ fn segments_go_when_all_in_them_is_settled() {
 }
 
 #[test]
-fn what_nobody_waits_for_may_be_written_later() {
+fn a_small_backlog_without_durable_records_can_be_deferred() {
     let storage = FaultyStorage::new(1);
     let large = Options { segment_bytes: 1 << 20, backlog_bytes_max: 8 << 20, ..small() };
     let mut host = Host::open(&storage, large).unwrap();
     host.run(&storage);
-    assert!(!host.journal.is_unhurried(), "there is nothing");
-    let check = |host: &mut Host, what: &str, append: &dyn Fn(&mut Host), is_unhurried: bool| {
+    assert!(!host.journal.can_defer_write(), "no backlog");
+    let check = |host: &mut Host, what: &str, append: &dyn Fn(&mut Host), can_defer: bool| {
         host.publish(1000, false);
-        assert!(host.journal.is_unhurried());
+        assert!(host.journal.can_defer_write());
         append(host);
-        assert_eq!(host.journal.is_unhurried(), is_unhurried, "{what}");
+        assert_eq!(host.journal.can_defer_write(), can_defer, "{what}");
         host.run(&storage);
         assert_eq!(host.journal.stats().backlog_bytes, 0);
     };
@@ -172,17 +171,17 @@ fn what_nobody_waits_for_may_be_written_later() {
             host.publish(length, durable);
         }
     };
-    check(&mut host, "nobody waits", &publish(1000, false), true);
-    check(&mut host, "somebody waits", &publish(1000, true), false);
-    check(&mut host, "it is not to be put off", &|host| host.journal.hurry(), false);
-    check(&mut host, "that was before", &publish(1000, false), true);
-    check(&mut host, "it is not quite so much", &publish(250 << 10, false), true);
-    check(&mut host, "it is much", &publish(256 << 10, false), false);
-    check(&mut host, "a checkpoint waits", &|host| host.checkpoint(), false);
+    check(&mut host, "nothing durable", &publish(1000, false), true);
+    check(&mut host, "a durable record", &publish(1000, true), false);
+    check(&mut host, "to be written soon", &|host| host.journal.write_soon(), false);
+    check(&mut host, "written soon before", &publish(1000, false), true);
+    check(&mut host, "just below the limit", &publish(250 << 10, false), true);
+    check(&mut host, "at the limit", &publish(256 << 10, false), false);
+    check(&mut host, "a pending checkpoint", &|host| host.checkpoint(), false);
     let flush = |host: &mut Host| drop(host.journal.next_job());
     host.publish(1000, false);
     flush(&mut host);
-    assert!(!host.journal.is_unhurried(), "it is on its way");
+    assert!(!host.journal.can_defer_write(), "being written");
 }
 
 #[test]
@@ -217,7 +216,7 @@ fn a_reader_keeps_its_segment() {
 }
 
 #[test]
-fn sparse_segments_are_named_and_go_once_their_records_are_moved() {
+fn sparse_segments_are_found_and_removed_once_their_records_are_moved() {
     let storage = FaultyStorage::new(1);
     let mut host = Host::open(&storage, small()).unwrap();
     for number in 1..=2000 {
@@ -226,7 +225,7 @@ fn sparse_segments_are_named_and_go_once_their_records_are_moved() {
             host.run(&storage);
         }
     }
-    assert_eq!(host.journal.straggling(), None);
+    assert_eq!(host.journal.sparse_segment(), None);
     for number in (1..=2000).filter(|number| number % 50 != 0) {
         host.settle(number);
     }
@@ -234,7 +233,7 @@ fn sparse_segments_are_named_and_go_once_their_records_are_moved() {
     host.run(&storage);
     let before = host.journal.stats().disk_bytes;
     let mut moved = 0;
-    while let Some(segment) = host.journal.straggling() {
+    while let Some(segment) = host.journal.sparse_segment() {
         let there: Vec<_> =
             host.live.iter().filter(|it| it.1.segment() == segment).map(|it| *it.0).collect();
         assert!(!there.is_empty());
@@ -254,9 +253,9 @@ fn sparse_segments_are_named_and_go_once_their_records_are_moved() {
     assert_eq!(open(&storage, small()).unwrap().1, host.live);
 }
 
-/// The snapshot of a checkpoint comes later; until then much is published, settled and flushed.
+/// The snapshot of a checkpoint is handed in after more was published, settled and flushed.
 #[test]
-fn a_checkpoint_is_of_its_beginning() {
+fn a_checkpoint_describes_the_moment_it_began() {
     for (before, between, after) in [(0, 0, 0), (0, 5, 5), (5, 0, 0), (300, 700, 300)] {
         let storage = FaultyStorage::new(7);
         let mut host = Host::open(&storage, small()).unwrap();
@@ -273,9 +272,9 @@ fn a_checkpoint_is_of_its_beginning() {
         host.begin_checkpoint();
         let segments = host.journal.stats().segments;
         publish(&mut host, between, true);
-        assert!(!host.journal.checkpoint_due(), "one is being made");
+        assert!(!host.journal.checkpoint_due(), "one is begun");
         assert_eq!(host.journal.stats().checkpoints, 0, "it has no snapshot");
-        assert!(host.journal.stats().segments >= segments, "its snapshot may need what goes");
+        assert!(host.journal.stats().segments >= segments, "its snapshot may need them");
         host.finish_checkpoint();
         host.run(&storage);
         assert_eq!(host.journal.stats().checkpoints, 1);
@@ -290,9 +289,9 @@ fn a_checkpoint_is_of_its_beginning() {
     }
 }
 
-/// Where the broker goes down before there is a snapshot, the checkpoint before stands.
+/// After a crash before the snapshot is handed in, the older checkpoint is used.
 #[test]
-fn a_checkpoint_without_a_snapshot_never_was() {
+fn a_checkpoint_without_a_snapshot_is_ignored() {
     let storage = FaultyStorage::new(8);
     let mut host = Host::open(&storage, small()).unwrap();
     host.publish(1000, true);
@@ -308,7 +307,7 @@ fn a_checkpoint_without_a_snapshot_never_was() {
 }
 
 #[test]
-fn an_orderly_end_gives_up_a_checkpoint_that_was_begun() {
+fn an_orderly_shutdown_drops_a_checkpoint_that_was_begun() {
     let storage = FaultyStorage::new(9);
     let mut host = Host::open(&storage, small()).unwrap();
     host.publish(1000, true);
@@ -362,7 +361,7 @@ fn a_real_disk_does_the_same() {
         }
     }
     let disk = Disk::open(&folder).unwrap();
-    disk.replace("foreign", b"somebody's note").unwrap();
+    disk.replace("foreign", b"a note").unwrap();
     let recovery = Recovery::open(&disk, small()).unwrap();
     assert_eq!(recovery.snapshot(), Some(&b"snapshot"[..]));
     let mut records = Vec::new();
@@ -442,8 +441,8 @@ fn segments_are_zeroed_where_flushes_are_small() {
     assert!(zeroed(512) < 6 << 20, "only those that were made before the first flushes");
 }
 
-/// Segments made anew while a stream of 64 segments' worth is consumed, `lag` messages behind.
-fn made_anew(lag: usize, batch: usize) -> u64 {
+/// Segments created while a stream of 64 segments is consumed, `lag` messages behind.
+fn created(lag: usize, batch: usize) -> u64 {
     let storage = FaultyStorage::new(1);
     let options =
         Options { segment_bytes: 256 << 10, checkpoint_bytes: 512 << 10, ..Options::default() };
@@ -461,7 +460,7 @@ fn made_anew(lag: usize, batch: usize) -> u64 {
                 _ => host.journal.finished(job.run(&storage)),
             }
         }
-        // Acknowledgements come while the next is on its way to the disk.
+        // Settles come while the flush is running.
         let old = host.live.len().saturating_sub(lag);
         for number in host.live.keys().copied().take(old).collect::<Vec<_>>() {
             host.settle(number);
@@ -475,12 +474,12 @@ fn made_anew(lag: usize, batch: usize) -> u64 {
 }
 
 #[test]
-fn a_consumed_stream_goes_round_in_used_segments() {
+fn a_consumed_stream_reuses_segments() {
     for lag in [0, 100, 1_000, 3_000] {
         for batch in [8, 100, 400] {
-            let created = made_anew(lag, batch);
+            let created = created(lag, batch);
             let lag_segments = lag as u64 / 256;
-            assert!(created <= 12 + lag_segments, "lag {lag}, batch {batch}: {created} made");
+            assert!(created <= 12 + lag_segments, "lag {lag}, batch {batch}: {created} created");
         }
     }
 }

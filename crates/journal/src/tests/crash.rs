@@ -1,12 +1,11 @@
-//! Power lost at random moments: what was reported durable is there, nothing else is invented, groups
-//! are whole.
+//! Power loss at random moments: what was reported durable is there, nothing is invented, groups are whole.
 
 use std::collections::BTreeMap;
 
 use super::{Host, open, payload, read, small};
 use crate::{FaultyStorage, Job, Position};
 
-/// What must and what may be there after a crash.
+/// What must be there after a crash, and what may be.
 #[derive(Default)]
 struct Promises {
     /// Number to position of its publish.
@@ -49,7 +48,7 @@ impl Promises {
     }
 }
 
-/// One life of a broker: publishes, settles, groups, checkpoints, jobs that end late or never.
+/// One run of a broker: publishes, settles, groups, checkpoints, jobs that end late or never.
 fn live_until_crash(
     host: &mut Host,
     storage: &FaultyStorage,
@@ -96,7 +95,7 @@ fn live_until_crash(
         }
     }
     let durable = host.journal.durable();
-    // Of what is out, some gets to the disk without anybody hearing of it.
+    // Some of the running jobs reach the disk without a report.
     for job in out {
         if random.below(2) == 0 {
             drop(job.run(storage));
@@ -136,7 +135,7 @@ fn crash_after_crash(seeds: std::ops::Range<u64>) {
             for (number, record) in live.keys().zip(records) {
                 assert_eq!(*record, *payload(*number, record.len()), "{context}");
             }
-            // What did not survive never was.
+            // What did not survive counts as never published.
             promises.published.retain(|number, _| live.contains_key(number));
             promises.settled.clear();
             promises.groups.clear();
@@ -146,7 +145,7 @@ fn crash_after_crash(seeds: std::ops::Range<u64>) {
 }
 
 #[test]
-fn a_block_left_behind_the_end_is_never_taken_up_later() {
+fn a_block_left_behind_the_end_is_never_used_later() {
     let storage = FaultyStorage::new(1);
     let mut host = Host::open(&storage, small()).unwrap();
     host.publish(100, true);
@@ -178,7 +177,7 @@ fn what_only_the_page_cache_has_is_written_again_before_it_counts() {
         storage.fail_sync(true);
         host.run(&storage);
         storage.heal();
-        // The process starts anew, the machine does not: it reads what the disk may not have.
+        // The process restarts, the machine does not: it reads bytes that the disk may not have.
         let mut host = Host::open(&storage, small()).unwrap();
         assert_eq!(host.live.len(), 2);
         host.publish(100, true);

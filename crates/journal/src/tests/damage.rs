@@ -1,4 +1,4 @@
-//! Files changed behind the journal's back: a torn tail is dropped, anything else is told.
+//! Damaged files: a torn tail is dropped, anything else is reported.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::files::segment_name;
 use crate::format::BLOCK_ALIGN;
 use crate::{FaultyStorage, Position, Storage, check, repair};
 
-/// A log of `blocks` flushed blocks, each of three records; which numbers lie in which block.
+/// A log of `blocks` flushed blocks of three records each; with each block's place, its numbers.
 fn log(storage: &FaultyStorage, blocks: usize, length: usize) -> (Host, Vec<(Position, Vec<u64>)>) {
     let mut host = Host::open(storage, small()).unwrap();
     let mut written = Vec::new();
@@ -151,7 +151,7 @@ fn a_corrupt_checkpoint_is_never_an_empty_journal() {
 }
 
 #[test]
-fn a_checkpoint_that_is_gone_is_noticed_once_segments_went() {
+fn a_missing_checkpoint_is_noticed_once_segments_are_removed() {
     let storage = FaultyStorage::new(1);
     let (mut host, _) = log(&storage, 30, 3000);
     let numbers: Vec<_> = host.live.keys().copied().take(60).collect();
@@ -179,7 +179,7 @@ fn a_live_segment_before_the_checkpoint_must_be_there_and_its_damage_is_reported
     damaged.remove(&segment_name(2)).unwrap();
     assert!(refusal(&damaged).contains("00000002.segment"));
 
-    // Not read at the start; whoever reads the record is told.
+    // It is not read at the start; reading the record is an error.
     storage.flip(&segment_name(2), 200, 1);
     let report = check(&storage).unwrap();
     assert_eq!(report.problems.len(), 1, "{:?}", report.problems);
@@ -214,7 +214,7 @@ fn a_misplaced_block_or_another_version_is_not_taken() {
 }
 
 #[test]
-fn what_a_repair_gave_up_is_no_problem_later() {
+fn what_a_repair_gave_up_is_not_a_problem_later() {
     type Damage = fn(&FaultyStorage, Position);
     let damages: [Damage; 3] = [
         |storage, block| storage.flip(&segment_name(block.segment()), block.offset().into(), 1),
@@ -237,7 +237,7 @@ fn what_a_repair_gave_up_is_no_problem_later() {
             host.run(&storage);
             let report = check(&storage).unwrap();
             assert_eq!(report.problems, [], "{block}");
-            // A segment of which nothing is left goes.
+            // A segment of which nothing is left is removed.
             let given_up: u64 = report.segments.iter().map(|segment| segment.given_up).sum();
             assert!(given_up > 0 || kind == 1, "{block}: {report:?}");
         }
@@ -245,7 +245,7 @@ fn what_a_repair_gave_up_is_no_problem_later() {
 }
 
 #[test]
-fn a_live_segment_that_was_filled_up_is_no_problem_later() {
+fn a_live_segment_that_was_filled_up_is_not_a_problem_later() {
     let storage = FaultyStorage::new(1);
     let (mut host, _) = log(&storage, 30, 3000);
     host.journal.close(encode(&host.live));
@@ -268,7 +268,7 @@ fn a_live_segment_that_was_filled_up_is_no_problem_later() {
 }
 
 #[test]
-fn without_a_checkpoint_nothing_is_said_of_what_is_live() {
+fn without_a_checkpoint_live_references_are_unknown() {
     let storage = FaultyStorage::new(1);
     let (mut host, _) = log(&storage, 3, 3000);
     assert!(check(&storage).unwrap().segments.iter().all(|segment| segment.live.is_none()));

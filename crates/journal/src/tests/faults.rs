@@ -1,5 +1,5 @@
-//! Every I/O operation fails once, or from then on: nothing reported durable is lost. No space: told,
-//! survived, and over by itself.
+//! Every I/O operation fails once, or from then on: nothing reported durable is lost. A full disk is
+//! reported, survived, and left without help.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,7 @@ fn tiny() -> Options {
     Options { segment_bytes: 16 << 10, checkpoint_bytes: 32 << 10, ..small() }
 }
 
-/// A life that comes by every kind of operation. Returns what was reported durable, and what was
-/// perhaps settled.
+/// A run with every kind of operation. Returns what was reported durable, and what was perhaps settled.
 fn scenario(storage: &FaultyStorage) -> (BTreeSet<u64>, BTreeSet<u64>) {
     let mut settled = BTreeSet::new();
     let mut promised = BTreeSet::new();
@@ -110,7 +109,7 @@ fn a_failed_flush_is_never_tried_again() {
     assert!(host.journal.stats().backlog_bytes < 1 << 20);
 }
 
-/// Publishes until there is no space; what stands in reserve still takes settles.
+/// Publishes until there is no space; the reserve still takes settles.
 fn fill(host: &mut Host, storage: &FaultyStorage) {
     for _ in 0..1_000 {
         if *host.journal.state() == State::Full {
@@ -127,7 +126,7 @@ fn fill(host: &mut Host, storage: &FaultyStorage) {
 }
 
 #[test]
-fn without_space_settles_go_on_and_make_space() {
+fn settles_still_work_without_space_and_give_space_back() {
     let storage = FaultyStorage::new(1);
     storage.set_capacity(Some(20 * (64 << 10) + 10_000));
     let mut host = Host::open(&storage, small()).unwrap();
@@ -159,9 +158,9 @@ fn space_that_comes_back_is_found_by_trying_again() {
     storage.set_capacity(Some(6 * (64 << 10)));
     let mut host = Host::open(&storage, small()).unwrap();
     fill(&mut host, &storage);
-    // Nobody tries before being asked to.
+    // Nothing is tried before `retry`.
     assert!(host.journal.next_job().is_none());
-    // Beyond the reserve records wait; none is reported durable.
+    // Records that do not fit the reserve wait; none is reported durable.
     for _ in 0..100 {
         host.publish(5_000, true);
     }
@@ -265,9 +264,9 @@ fn small_records_that_wait_for_a_segment_are_not_padded_one_by_one() {
     assert_eq!(host.journal.stats().backlog_bytes, 0);
 }
 
-/// After every step: the journal is `Full`, or it has made everything durable that was asked for.
-/// Once space is back and looked for, it is `Ready`.
-fn never_stops_unseen(seed: u64) {
+/// After every step the journal is `Full`, or everything that needs a flush is durable. Once space is back
+/// and `retry` is called, it is `Ready`.
+fn never_stops_unreported(seed: u64) {
     let storage = FaultyStorage::new(seed);
     let mut random = Random(seed);
     let mut host = Host::open(&storage, tiny()).unwrap();
@@ -302,7 +301,7 @@ fn never_stops_unseen(seed: u64) {
         match host.journal.state() {
             State::Ready => {
                 let waiting = host.journal.stats().backlog_bytes;
-                assert_eq!(waiting, 0, "seed {seed}, step {step}: it waits and does not say so");
+                assert_eq!(waiting, 0, "seed {seed}, step {step}: a backlog without a report");
             }
             State::Full => {}
             // A flush that finds no space is an error like any other.
@@ -329,14 +328,14 @@ fn never_stops_unseen(seed: u64) {
 }
 
 #[test]
-fn what_waits_for_space_is_told_and_goes_on_when_there_is_some() {
+fn a_lack_of_space_is_reported_and_ends_with_it() {
     for seed in 1..1_000 {
-        never_stops_unseen(seed);
+        never_stops_unreported(seed);
     }
 }
 
 #[test]
-fn a_larger_record_after_used_segments_ended_the_want_of_space_finds_its_segment() {
+fn a_large_record_finds_space_that_free_segments_gave_back() {
     let storage = FaultyStorage::new(1);
     storage.set_capacity(Some(12 * (64 << 10)));
     let mut host = Host::open(&storage, small()).unwrap();
@@ -347,7 +346,7 @@ fn a_larger_record_after_used_segments_ended_the_want_of_space_finds_its_segment
     host.run(&storage);
     host.checkpoint();
     host.run(&storage);
-    // Not by asking the disk again, but through segments that are no longer needed.
+    // Without asking the disk again, through segments that are not needed.
     assert_eq!(*host.journal.state(), State::Ready);
     let large = host.publish(90_000, true).1;
     host.run(&storage);
@@ -376,7 +375,7 @@ fn a_removal_without_space_is_tried_again() {
         jobs += 1;
         host.journal.finished(job.run(&storage));
     }
-    assert!(jobs < 10, "it is not tried again at once");
+    assert!(jobs < 10, "it is not tried again before `retry`");
     assert_eq!(*host.journal.state(), State::Full);
     storage.heal();
     let used = storage.used();

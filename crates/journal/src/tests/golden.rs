@@ -1,4 +1,4 @@
-//! The bytes on the disk, kept as files: a change of the format must be meant, and numbered.
+//! The bytes on the disk, kept as files: a change of the format must be intended, and get a number.
 
 use super::read;
 use crate::{FaultyStorage, Options, Recovery, Storage, check};
@@ -68,7 +68,7 @@ fn what_version_1_wrote_is_read() {
 }
 
 #[test]
-#[ignore = "writes the golden files anew: after a meant change of the format"]
+#[ignore = "writes the golden files anew, after an intended change of the format"]
 fn write_the_golden_files() {
     let storage = FaultyStorage::new(1);
     write(&storage);

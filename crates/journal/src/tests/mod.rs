@@ -1,4 +1,4 @@
-//! Tests on a disk in memory: a host that drives the journal and remembers what was promised.
+//! Tests on a disk in memory: a host that drives the journal and remembers what must be durable.
 
 mod basics;
 mod crash;
@@ -14,12 +14,12 @@ use bytes::Bytes;
 
 use crate::{FaultyStorage, Journal, Options, Position, ReadBuffer, Recovery, SharedRecord};
 
-/// Small segments, so that a test goes through many.
+/// Small segments, so that a test fills many.
 pub(super) fn small() -> Options {
     Options { segment_bytes: 64 << 10, checkpoint_bytes: 256 << 10, backlog_bytes_max: 1 << 20 }
 }
 
-/// Opens, replaying the number of each record (its first eight bytes) into a map.
+/// Opens a log and replays the number of each record (its first eight bytes) into a map.
 pub(super) fn open(
     storage: &FaultyStorage,
     options: Options,
@@ -83,7 +83,7 @@ fn decode(snapshot: &[u8]) -> BTreeMap<u64, Position> {
     pairs.map(|pair| (number(&pair[..8]), Position(number(&pair[8..])))).collect()
 }
 
-/// A journal with a host: what is live, what was appended, what was reported durable.
+/// A journal and its host: which records are live, and the next number.
 pub(super) struct Host {
     pub(super) journal: Journal,
     pub(super) live: BTreeMap<u64, Position>,
@@ -106,7 +106,7 @@ impl Host {
         self.live.insert(number, position);
         (number, position)
     }
-    /// Every third record is copied only where it is written.
+    /// Every third record has a shared part.
     fn append(&mut self, number: u64, record: &[u8], durable: bool) -> Position {
         if !number.is_multiple_of(3) {
             return self.journal.append(&[record], durable);
@@ -138,7 +138,7 @@ impl Host {
         self.begun = Some(encode(&self.live));
         self.journal.begin_checkpoint();
     }
-    /// Hands the snapshot over in pieces, an empty one among them.
+    /// Hands the snapshot in as pieces, one of them empty.
     pub(super) fn finish_checkpoint(&mut self) {
         let Some(snapshot) = self.begun.take() else { return };
         let (first, second) = snapshot.split_at(snapshot.len() / 3);

@@ -1,4 +1,5 @@
-//! How far a start looks for proof behind the end of the log: little is read, and nothing is missed.
+//! How far a start searches behind the end of the log for proof that it was flushed: it reads little and
+//! misses nothing.
 
 use super::{Host, encode, open};
 use crate::files::segment_name;
@@ -7,12 +8,12 @@ use crate::{FaultyStorage, Options, Position, Storage};
 
 const MIB: usize = 1 << 20;
 
-/// Segments that are a good deal larger than what is looked at of those that stand ready.
+/// Segments that are much larger than the part that is searched in prepared ones.
 fn large() -> Options {
     Options { segment_bytes: 16 << 20, checkpoint_bytes: 32 << 20, backlog_bytes_max: 64 << 20 }
 }
 
-/// A log of blocks with a record of each of these lengths, all of them flushed; and where the records are.
+/// A log of flushed blocks with one record each, of these lengths; and the records' positions.
 fn log(storage: &FaultyStorage, lengths: &[usize]) -> (Host, Vec<Position>) {
     let mut host = Host::open(storage, large()).unwrap();
     let mut publish = |length| {
@@ -37,24 +38,24 @@ fn rest(storage: &FaultyStorage, host: &Host) -> u64 {
     storage.size(&segment_name(end.segment())).unwrap() - u64::from(end.offset())
 }
 
-/// What a start may read beside the log and the rest of its segment: of each of two segments that
-/// stand ready a flush's worth and a block, and a few first pages.
+/// What a start may read beside the log and the rest of its segment: a flush and a block of each of two
+/// prepared segments, and a few first pages.
 const BESIDE: u64 = 2 * 9 * MIB as u64 + (256 << 10);
 
 #[test]
-fn a_start_after_a_crash_reads_little_of_what_stands_ready() {
+fn a_start_after_a_crash_reads_little_of_prepared_segments() {
     let storage = FaultyStorage::new(1);
     let (host, _) = log(&storage, &[1000]);
     storage.crash();
     let read = read_at_start(&storage);
     let bound = rest(&storage, &host) + BESIDE;
     assert!(read <= bound, "{read} bytes read, {bound} expected");
-    // It did look at them.
+    // It did search them.
     assert!(read > 16 * MIB as u64, "{read}");
 }
 
 #[test]
-fn nor_of_files_that_were_other_segments_before() {
+fn a_start_after_a_crash_reads_little_of_reused_segments() {
     let storage = FaultyStorage::new(1);
     let mut host = Host::open(&storage, large()).unwrap();
     while host.journal.durable().segment() < 8 {
@@ -78,7 +79,7 @@ fn nor_of_files_that_were_other_segments_before() {
 }
 
 #[test]
-fn an_orderly_end_needs_no_search() {
+fn an_orderly_shutdown_needs_no_search() {
     let storage = FaultyStorage::new(1);
     let (mut host, _) = log(&storage, &[1000]);
     host.journal.close(encode(&host.live));
@@ -86,7 +87,7 @@ fn an_orderly_end_needs_no_search() {
     assert!(read_at_start(&storage) < 256 << 10);
 }
 
-/// What may happen to a block's bytes: how many it has is the second argument.
+/// Damage to a block's bytes; the second argument is how many it has.
 type Rot = fn(&mut [u8], usize);
 
 const ROTS: [(&str, Rot); 5] = [
@@ -98,8 +99,8 @@ const ROTS: [(&str, Rot); 5] = [
 ];
 
 #[test]
-fn a_segments_first_block_is_missed_whatever_became_of_it() {
-    // The last one is larger than what is looked at where nothing is written.
+fn a_missing_first_block_of_a_segment_is_noticed_whatever_its_damage() {
+    // The last one is larger than the search of a segment without a sign of a block.
     for bytes in [100, 900_000, 12 * MIB] {
         let storage = FaultyStorage::new(1);
         // The second one fills the second segment.
@@ -122,7 +123,7 @@ fn a_segments_first_block_is_missed_whatever_became_of_it() {
 }
 
 #[test]
-fn a_large_block_of_zeros_is_missed_by_the_remains_of_its_header() {
+fn a_missing_large_block_is_noticed_by_the_remains_of_its_header() {
     let storage = FaultyStorage::new(1);
     log(&storage, &[900_000, 12 * MIB, 100]);
     storage.edit("00000002.segment", |bytes| {
@@ -137,8 +138,8 @@ fn the_last_block_of_a_torn_flush_is_proof_enough() {
     let storage = FaultyStorage::new(1);
     let (mut host, positions) = log(&storage, &[500_000, 400_000]);
     let flushed = positions[1];
-    // One flush of as much as a flush takes, the first that goes to the second segment. Of it the
-    // last block alone came to the disk; and the one flushed before it is damaged.
+    // A flush of the largest size, the first in the second segment. Only its last block reached the disk,
+    // and the block flushed before it is damaged.
     let blocks: Vec<_> = (0..8).map(|_| host.publish(MIB - BLOCK_ALIGN, true).1).collect();
     host.run(&storage);
     let (first, last) = (blocks[0], blocks[7]);
@@ -153,14 +154,14 @@ fn the_last_block_of_a_torn_flush_is_proof_enough() {
 }
 
 #[test]
-fn a_block_left_behind_in_a_later_segment_is_never_taken_up() {
+fn a_block_left_behind_in_a_later_segment_is_never_used() {
     let storage = FaultyStorage::new(1);
     log(&storage, &[100]);
     for life in 0..4 {
         let mut host = Host::open(&storage, large()).unwrap();
         assert_eq!(host.live.len(), 1, "life {life}");
-        // The same each time; of two blocks never flushed the second alone reached the disk, or none
-        // in the end.
+        // Each time, of two blocks that were never flushed only the second one reached the disk; in the end,
+        // none did.
         let (_, lost) = host.publish(200_000, false);
         host.run(&storage);
         if life < 3 {
