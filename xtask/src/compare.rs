@@ -1,5 +1,5 @@
-//! `cargo xtask compare PROTOCOL`: builds what is compared, fetches the peer's tools, and hands over to the
-//! benchmark. Knows nothing of loads and targets.
+//! `cargo xtask compare PROTOCOL`: builds both brokers, fetches the peer's load tool, and runs the benchmark,
+//! which has the loads and targets.
 
 use crate::layout::target_folder;
 use crate::network;
@@ -8,16 +8,16 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// RabbitMQ's load tool.
+/// The version of RabbitMQ's load tool.
 const PERF_TEST_VERSION: &str = "2.22.1";
 
-/// nats-server, and the public load tool for it. The newest of each when it is first built.
+/// nats-server and its public load tool, each in the version that is newest when it is first built.
 const NATS_PROGRAMS: &[(&str, &str)] = &[
     ("nats-server", "github.com/nats-io/nats-server/v2@latest"),
     ("nats-bench", "github.com/nats-io/nats.go/examples/nats-bench@latest"),
 ];
 
-/// Runs the comparison; arguments after the protocol go to the benchmark as they are.
+/// Runs the comparison; arguments after the protocol are the benchmark's.
 pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     let Some((protocol, rest)) = arguments.split_first() else {
         return Err("compare what? `cargo xtask compare amqp091` or `nats`".to_string());
@@ -48,8 +48,8 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     }
 }
 
-/// Builds nats-server and its load tool into the target folder, unless they are there. Returns the
-/// benchmark's flags that name them.
+/// Builds nats-server and its load tool into the target folder, unless they exist. Returns the benchmark's
+/// flags that name them.
 fn install_nats(target: &Path) -> Result<Vec<OsString>, String> {
     let folder = target.join("nats");
     let mut flags = Vec::new();
@@ -60,7 +60,7 @@ fn install_nats(target: &Path) -> Result<Vec<OsString>, String> {
     Ok(flags)
 }
 
-/// Builds nats-server into the target folder, unless it is there. Returns where it is.
+/// Builds nats-server into the target folder, unless it exists. Returns its path.
 pub(crate) fn install_nats_server(target: &Path) -> Result<PathBuf, String> {
     let (name, module) = NATS_PROGRAMS[0];
     go_program(&target.join("nats"), name, module)
@@ -85,7 +85,7 @@ fn build(root: &Path) -> Result<(), String> {
     process::stream(cargo.current_dir(root), |_| {})
 }
 
-/// Copies PerfTest and what it needs into the target folder, unless it is there.
+/// Copies PerfTest and its dependencies into the target folder, unless they exist.
 fn fetch_perf_test(target: &Path) -> Result<PathBuf, String> {
     let folder = target.join(format!("perf-test-{PERF_TEST_VERSION}"));
     let jars = folder.join("lib");
@@ -104,7 +104,7 @@ fn fetch_perf_test(target: &Path) -> Result<PathBuf, String> {
     Ok(jars)
 }
 
-/// A Maven project that needs nothing but PerfTest.
+/// A Maven project whose only dependency is PerfTest.
 fn project(version: &str) -> String {
     format!(
         "<project xmlns=\"http://maven.apache.org/POM/4.0.0\">\n\

@@ -1,4 +1,4 @@
-//! Where things are: the root of the repository, and where Cargo builds to.
+//! Folders: the root of the repository, and where Cargo builds to.
 
 use crate::process;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ pub(crate) fn root() -> PathBuf {
     here.parent().expect("xtask lies one below the root").to_path_buf()
 }
 
-/// The program as it ships, once it is built.
+/// The release build of the program.
 pub(crate) fn program(root: &Path) -> Result<PathBuf, String> {
     Ok(target_folder(root)?.join("release/angarium"))
 }
 
-/// Where Cargo builds to, which the environment may have changed.
+/// Where Cargo builds to, which depends on the environment.
 pub(crate) fn target_folder(root: &Path) -> Result<PathBuf, String> {
     let metadata = ["metadata", "--no-deps", "--offline", "--format-version", "1"];
     let text = process::output("cargo", &metadata, root)?;

@@ -1,4 +1,4 @@
-//! Automation: `cargo xtask test | tidy | sim | compare`. Knows the workspace, and none of its crates.
+//! Automation: `cargo xtask test | tidy | sim | compare`. Depends on no other crate of the workspace.
 
 mod compare;
 mod layout;
@@ -23,7 +23,7 @@ cargo xtask COMMAND
   sim               run the simulator, seed after seed, until one fails
     SEED              one seed again; more flags: angarium-sim
   compare amqp091   Angarium beside RabbitMQ under the same loads, against the targets
-  compare nats      the same beside nats-server
+  compare nats      Angarium beside nats-server, in the same way
     --quick           one short round; more flags: angarium bench compare --help
   help              this text
 ";

@@ -1,21 +1,20 @@
-//! A network of its own for what is measured over loopback, with a congestion control that does not pace.
-//! Knows nothing of what is run there.
+//! Runs a program in a network namespace with a congestion control that does not pace.
 //!
-//! Where a machine's default is BBR, a public load tool's sockets pace what they send to loopback, with
-//! timers that run on the broker's processor and count as its time: half as much again for messages of 1 KiB.
+//! Where a machine's default is BBR, the sockets of load tools pace what they send over loopback, by timers
+//! that run on the broker's processor and count as its time: half as much again for messages of 1 KiB.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::process::{Command, Stdio};
 
 const CONGESTION_CONTROL: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
-/// A network namespace, with the rights of root in it and nowhere else.
+/// A network namespace with root's rights only inside it.
 const UNSHARE: &[&str] = &["--user", "--map-root-user", "--net"];
-/// Linux's default first; the other one is there, and allowed to everybody, wherever Linux is.
+/// Linux's default first; the other one exists on every Linux and needs no rights.
 const UNPACED: [&str; 2] = ["cubic", "reno"];
 
-/// Runs `program` in such a network where the machine's default is another one. Where that is not allowed,
-/// or a tool is lacking, as it is, and says so.
+/// The command that runs `program` in such a network if the machine's default paces. Where that is not
+/// allowed, or a tool is missing, it is run as it is, with a warning.
 pub(crate) fn unpaced(program: impl AsRef<OsStr>) -> Command {
     let default = fs::read_to_string(CONGESTION_CONTROL).unwrap_or_default();
     let default = default.trim();
@@ -25,12 +24,12 @@ pub(crate) fn unpaced(program: impl AsRef<OsStr>) -> Command {
     let Some(chosen) = UNPACED.into_iter().find(|name| is_possible(name)) else {
         eprintln!(
             "this machine paces clients (net.ipv4.tcp_congestion_control = {default}), which counts as the \
-             broker's time, and lets nobody have a network of his own without that (unshare, ip)"
+             broker's time, and does not allow a network without that (unshare, ip)"
         );
         return Command::new(program);
     };
     eprintln!(
-        "in a network of its own, with {chosen} for congestion control; this machine's is {default}"
+        "in a separate network with {chosen} for congestion control; this machine's is {default}"
     );
     inside(&format!("{} && exec \"$@\"", set_up(chosen)), program)
 }
@@ -39,7 +38,7 @@ fn set_up(congestion_control: &str) -> String {
     format!("ip link set lo up && echo {congestion_control} > {CONGESTION_CONTROL}")
 }
 
-/// A shell there that runs `script`. What that is to run are its arguments, of which this is the first.
+/// A shell in the network that runs `script`; the arguments of the script begin with `argument`.
 fn inside(script: &str, argument: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("unshare");
     command.args(UNSHARE).args(["sh", "-c", script, "sh"]).arg(argument);
@@ -57,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_run_there_gets_its_arguments_and_is_not_paced() {
+    fn a_program_in_the_network_gets_its_arguments_and_is_not_paced() {
         for name in UNPACED.into_iter().filter(|name| is_possible(name)) {
             let script = format!("{} && cat {CONGESTION_CONTROL} && exec \"$@\"", set_up(name));
             let output = inside(&script, "echo").args(["one", "two words"]).output().unwrap();

@@ -1,11 +1,11 @@
-//! Runs other programs: their output as a value, or shown line by line as it comes.
+//! Runs other programs, and returns their output or shows it line by line.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What a program printed to its standard output. Fails with what it printed to standard error.
+/// Runs a program and returns its standard output. The error contains its standard error.
 pub(crate) fn output<S: AsRef<OsStr>>(
     program: &str,
     arguments: &[S],
@@ -24,7 +24,7 @@ pub(crate) fn output<S: AsRef<OsStr>>(
         .map_err(|_| format!("'{program}' printed bytes that are no text"))
 }
 
-/// Runs a command, shows what it prints, and hands each line of its standard output to `watch`.
+/// Runs a command, shows what it prints, and passes each line of its standard output to `watch`.
 pub(crate) fn stream(command: &mut Command, mut watch: impl FnMut(&str)) -> Result<(), String> {
     stream_some(command, |line| {
         watch(line);
@@ -32,7 +32,7 @@ pub(crate) fn stream(command: &mut Command, mut watch: impl FnMut(&str)) -> Resu
     })
 }
 
-/// As [`stream`], and shows only the lines for which `watch` says so.
+/// Runs a command, and shows the lines of its standard output for which `watch` returns true.
 pub(crate) fn stream_some(
     command: &mut Command,
     mut watch: impl FnMut(&str) -> bool,

@@ -1,10 +1,10 @@
-//! `cargo xtask sim`: the simulator, built for speed. Knows nothing of what it checks.
+//! `cargo xtask sim`: runs the simulator's release build.
 
 use crate::process;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs it without end, or as the arguments say.
+/// Runs it seed after seed until one fails, or as the arguments say.
 pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     let forever = ["--forever".to_string()];
     let arguments = if arguments.is_empty() { &forever[..] } else { arguments };

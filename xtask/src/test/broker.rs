@@ -1,4 +1,4 @@
-//! The program as users start it: in a fresh data folder, on ports of the loopback address that are free.
+//! Starts the program as users do, in an empty data folder, on free ports of the loopback address.
 
 use super::certificates;
 use crate::layout;
@@ -9,29 +9,29 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Where a broker of the user's choice is, instead of one that is started here.
+/// The URL of another broker to test, instead of one that is started here.
 const URL_VARIABLE: &str = "BROKER_TEST_URL";
-/// A port that the broker chooses and then says, so that no other program can take it in between.
+/// Lets the broker choose a free port and print it.
 const ANY_PORT: &str = "127.0.0.1:0";
-/// What it says after its listeners.
+/// Begins the line that it prints after its listeners.
 const AFTER_LISTENERS: &str = "  data in ";
 /// How long a start or a stop may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A variable of the environment of clients.
+/// An environment variable of clients.
 type Variable = (&'static str, String);
 
 /// A running broker; stopped when dropped.
 #[derive(Debug)]
 pub(super) struct Broker {
-    /// What clients need to know, as variables of their environment.
+    /// Tells clients where and what the broker is.
     pub(super) environment: Vec<Variable>,
     child: Option<Child>,
 }
 
 impl Broker {
-    /// Starts the release build with its data in the target folder, or takes the one that the environment
-    /// names (to try the tests on another broker).
+    /// Starts the release build with its data in the target folder, or uses the broker that the environment
+    /// names.
     pub(super) fn start(
         root: &Path,
         name: &str,
@@ -49,7 +49,7 @@ impl Broker {
         let mut command = Command::new(&program);
         command.args(["serve", "--http", "off", "--amqp", ANY_PORT, "--nats", ANY_PORT]);
         command.args(["--shards", &shards.to_string(), "--data"]).arg(&data);
-        // So clients are on several of them, those of AMQP on others than their queues.
+        // Spreads clients over the shards, so that AMQP clients are on other shards than their queues.
         command.args(["--clients-together", "0"]);
         let mut environment = vec![
             ("BROKER_TEST_PROGRAM", program.display().to_string()),
@@ -76,13 +76,13 @@ impl Broker {
         })
     }
 
-    /// Starts a second one with its data in `folder`, which is on a small disk, and little memory.
+    /// Starts a broker with little memory and its data in `folder`, which is on a small disk.
     pub(super) fn start_small(root: &Path, folder: &Path, shards: usize) -> Result<Broker, String> {
         let mut command = Command::new(layout::program(root)?);
         command.args(["serve", "--http", "off", "--nats", "off", "--amqp", ANY_PORT]);
         command.args(["--segment-bytes", "1MiB", "--checkpoint-bytes", "1MiB"]);
         command.args(["--shards", &shards.to_string(), "--clients-together", "0"]);
-        // What waits is soon on the disk alone.
+        // Most messages in queues are on the disk only.
         command.args(["--resident-bytes-max", "1MiB", "--queue-resident-bytes-max", "1MiB"]);
         command.arg("--data").arg(folder.join("data"));
         let environment = vec![("BROKER_TEST_SMALL_DISK", folder.display().to_string())];
@@ -92,16 +92,16 @@ impl Broker {
         })
     }
 
-    /// Whether the environment names a broker, and none is started.
+    /// Whether the environment names a broker, so that none is started.
     pub(super) fn is_given() -> bool {
         std::env::var_os(URL_VARIABLE).is_some()
     }
 
-    /// Starts it, and adds to the `environment` what its clients are told of each of its listeners.
+    /// Starts the broker, and adds to `environment` what `variable_of` returns for each listener.
     fn run(
         mut command: Command,
         environment: Vec<Variable>,
-        told: impl Fn(&str, SocketAddr) -> Option<Variable>,
+        variable_of: impl Fn(&str, SocketAddr) -> Option<Variable>,
     ) -> Result<Broker, String> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| {
@@ -110,21 +110,21 @@ impl Broker {
         let stdout = child.stdout.take().expect("standard output was asked for as a pipe");
         let stderr = child.stderr.take().expect("standard error was asked for as a pipe");
         let mut broker = Broker { environment, child: Some(child) };
-        let complaint = std::thread::spawn(|| pass_on(stderr));
-        let said = lines(stdout);
+        let errors = std::thread::spawn(|| show_errors(stderr));
+        let printed = lines(stdout);
         loop {
-            match said.recv_timeout(PATIENCE) {
+            match printed.recv_timeout(PATIENCE) {
                 Ok(line) if line.starts_with(AFTER_LISTENERS) => return Ok(broker),
                 Ok(line) => {
                     if let Some((name, address)) = listener(&line) {
-                        broker.environment.extend(told(name, address));
+                        broker.environment.extend(variable_of(name, address));
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     return Err(format!("the broker does not listen after {PATIENCE:?}"));
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    let last = complaint.join().unwrap_or_default();
+                    let last = errors.join().unwrap_or_default();
                     return Err(format!("the broker ended at its start: {last}"));
                 }
             }
@@ -136,7 +136,7 @@ impl Broker {
         child.try_wait().map_err(|error| format!("broker: {error}"))
     }
 
-    /// Asks it to end (SIGTERM) and waits; fails if it had ended before, or ends badly.
+    /// Sends SIGTERM and waits; fails if the broker had ended before, or ends with an error.
     pub(super) fn stop(mut self) -> Result<(), String> {
         if let Some(status) = self.exited()? {
             self.child = None;
@@ -150,7 +150,7 @@ impl Broker {
         while begun.elapsed() < PATIENCE {
             if let Some(status) = self.exited()? {
                 self.child = None;
-                let failed = format!("the broker ended badly on SIGTERM ({status})");
+                let failed = format!("the broker failed on SIGTERM ({status})");
                 return if status.success() { Ok(()) } else { Err(failed) };
             }
             std::thread::sleep(Duration::from_millis(5));
@@ -162,14 +162,14 @@ impl Broker {
 impl Drop for Broker {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // The child may be gone already, and there is nothing left to report to.
+            // The child may have ended, and an error here could not be reported.
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 }
 
-/// An empty folder, whatever was there.
+/// Makes `folder` an empty folder.
 pub(super) fn fresh(folder: &Path) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
     if folder.exists() {
@@ -178,7 +178,7 @@ pub(super) fn fresh(folder: &Path) -> Result<(), String> {
     std::fs::create_dir_all(folder).map_err(failed)
 }
 
-/// What it says, line by line; what nobody takes is let go of.
+/// The lines of its standard output; it is read even if no line is received.
 fn lines(stdout: ChildStdout) -> Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -189,14 +189,14 @@ fn lines(stdout: ChildStdout) -> Receiver<String> {
     receiver
 }
 
-/// Shows what it complains of; the last line, when it has ended.
-fn pass_on(stderr: ChildStderr) -> String {
+/// Shows its standard error; returns the last line when it has ended.
+fn show_errors(stderr: ChildStderr) -> String {
     let shown = |line: &String| eprintln!("{line}");
     let lines = BufReader::new(stderr).lines().map_while(Result::ok);
     lines.inspect(shown).last().unwrap_or_default()
 }
 
-/// A listener and where it is: of `  amqp on 127.0.0.1:5672`.
+/// A listener and its address, of a line such as `  amqp on 127.0.0.1:5672`.
 fn listener(line: &str) -> Option<(&str, SocketAddr)> {
     let (name, address) = line.trim_start().split_once(" on ")?;
     Some((name, address.parse().ok()?))

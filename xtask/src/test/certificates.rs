@@ -1,4 +1,4 @@
-//! Certificates for the TLS tests: an authority, the broker's, and that of a client named ada.
+//! Makes certificates for the TLS tests: an authority's, the broker's, and that of a client named ada.
 
 use crate::process;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Client suites: fetch the unmodified client libraries into target/clients/ and run our tests of them.
+//! Client suites: fetches unmodified client libraries into target/clients/ and runs our tests with them.
 
 use super::broker::Broker;
 use super::count::Count;
@@ -7,14 +7,14 @@ use crate::{layout, process};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where the suites are.
+/// The folder of the suites.
 const SUITES: &str = "crates/server/tests/clients";
-/// What suites in one language share, in that folder.
+/// The folder in it with what suites in one language share.
 const SHARED: &str = "shared";
-/// Where everything goes that is fetched or built for them, in the target folder.
+/// The folder in the target folder for what is fetched or built for them.
 const WORK: &str = "clients";
 
-/// Tests of amqp091-go itself that ask RabbitMQ's management interface to close a connection.
+/// Lists amqp091-go's own tests that need RabbitMQ's management interface.
 const GO_OWN_SKIPPED: &str = "skipped_tests.txt";
 
 /// The manifests of the suites in Rust, each a workspace of its own.
@@ -23,7 +23,7 @@ pub(super) const RUST_MANIFESTS: &[&str] = &[
     "crates/server/tests/clients/nats-rust/Cargo.toml",
 ];
 
-/// Suites whose broker takes TLS too.
+/// Suites whose broker also has TLS listeners.
 const WITH_TLS: &[&str] =
     &["python", "nats-python", "nats-java", "nats-node", "nats-go", "nats-rust"];
 
@@ -34,6 +34,14 @@ pub(super) const SHARDS: usize = 3;
 /// nats-bench, which comes with nats.go.
 pub(super) const NATS_BENCH: (&str, &str) =
     ("NATS_BENCH", "github.com/nats-io/nats.go/examples/nats-bench");
+
+/// The broker that a suite runs against.
+#[derive(Clone, Copy, Debug)]
+struct TestBroker<'a> {
+    /// The suite.
+    name: &'a str,
+    shards: usize,
+}
 
 /// A suite in Python: pika, nats.py.
 pub(super) fn python(
@@ -56,7 +64,7 @@ pub(super) fn python(
     let mut tests = Command::new(&python);
     tests.arg("-u").arg(suite.join("main.py")).env("PYTHONDONTWRITEBYTECODE", "1");
     tests.env("PYTHONPATH", suite.with_file_name(SHARED));
-    count_cases(root, (name, shards), &mut tests, count)
+    count_cases(root, TestBroker { name, shards }, &mut tests, count)
 }
 
 /// A suite in Java: the RabbitMQ Java client, jnats.
@@ -81,7 +89,7 @@ pub(super) fn java(root: &Path, name: &str, count: &mut Count) -> Result<(), Str
     run(&mut compile)?;
     let mut tests = Command::new("java");
     tests.arg("-cp").arg(format!("{}:{libraries}", classes.display())).arg("Main");
-    count_cases(root, (name, SHARDS), &mut tests, count)
+    count_cases(root, TestBroker { name, shards: SHARDS }, &mut tests, count)
 }
 
 /// A suite in JavaScript: amqplib, nats.js.
@@ -97,11 +105,11 @@ pub(super) fn node(root: &Path, name: &str, count: &mut Count) -> Result<(), Str
     })?;
     let mut tests = Command::new("node");
     tests.arg(suite.join("main.js")).env("NODE_PATH", work.join("node_modules"));
-    count_cases(root, (name, SHARDS), &mut tests, count)
+    count_cases(root, TestBroker { name, shards: SHARDS }, &mut tests, count)
 }
 
-/// A suite in Go: amqp091-go, nats.go. Each tool is a variable for the suite's environment and the package
-/// of the program that it is to name.
+/// A suite in Go: amqp091-go, nats.go. Each tool is an environment variable of the suite, and the package of
+/// the program whose path it gets.
 pub(super) fn go(
     root: &Path,
     name: &str,
@@ -121,10 +129,10 @@ pub(super) fn go(
         build(&tool, package)?;
         tests.env(variable, tool);
     }
-    count_cases(root, (name, SHARDS), &mut tests, count)
+    count_cases(root, TestBroker { name, shards: SHARDS }, &mut tests, count)
 }
 
-/// The tests that amqp091-go ships.
+/// The tests that come with amqp091-go.
 pub(super) fn go_own(root: &Path, count: &mut Count) -> Result<(), String> {
     let (suite, work) = folders(root, "go")?;
     let skipped = read(&suite.join(GO_OWN_SKIPPED))?;
@@ -132,7 +140,7 @@ pub(super) fn go_own(root: &Path, count: &mut Count) -> Result<(), String> {
     let mut tests = go_command(&suite, &work);
     tests.args(["test", "-tags", "integration", "-count=1", "-v", "-timeout", "900s"]);
     tests.args(["-skip", &format!("^({})$", names.join("|")), "github.com/rabbitmq/amqp091-go"]);
-    with_broker(root, ("go-own", SHARDS), &mut tests, |line| {
+    with_broker(root, TestBroker { name: "go-own", shards: SHARDS }, &mut tests, |line| {
         count.go_line(line);
         !["=== ", "--- PASS"].iter().any(|noise| line.trim_start().starts_with(noise))
     })
@@ -158,13 +166,13 @@ pub(super) fn rust(
     build.args(["build", "--quiet", "--locked", "--manifest-path"]).arg(manifest);
     run(build.arg("--target-dir").arg(&work))?;
     let mut tests = Command::new(work.join("debug").join(program));
-    count_cases(root, (name, SHARDS), &mut tests, count)
+    count_cases(root, TestBroker { name, shards: SHARDS }, &mut tests, count)
 }
 
 /// Runs one of our suites.
 fn count_cases(
     root: &Path,
-    broker: (&str, usize),
+    broker: TestBroker<'_>,
     suite: &mut Command,
     count: &mut Count,
 ) -> Result<(), String> {
@@ -174,11 +182,10 @@ fn count_cases(
     })
 }
 
-/// Runs the tests of a client against a broker of its own, of so many shards; the broker must survive
-/// them.
+/// Runs the tests of a client against a broker started for them; the broker must survive them.
 fn with_broker(
     root: &Path,
-    (name, shards): (&str, usize),
+    TestBroker { name, shards }: TestBroker<'_>,
     tests: &mut Command,
     watch: impl FnMut(&str) -> bool,
 ) -> Result<(), String> {
@@ -194,7 +201,7 @@ fn with_broker(
     tested.and(stopped)
 }
 
-/// Fetches what a file lists, unless that was done: `marker` keeps the list that was.
+/// Fetches what a file lists, unless `marker` has the same content; then copies the list there.
 fn fetch_once(
     list: &Path,
     marker: &Path,
@@ -208,7 +215,7 @@ fn fetch_once(
     write(marker, &wanted)
 }
 
-/// Where a suite is and where its work goes; the latter is created.
+/// A suite's folder, and its work folder, which is created.
 fn folders(root: &Path, name: &str) -> Result<(PathBuf, PathBuf), String> {
     let suite = root.join(SUITES).join(name);
     let work = layout::target_folder(root)?.join(WORK).join(name);
@@ -216,7 +223,7 @@ fn folders(root: &Path, name: &str) -> Result<(PathBuf, PathBuf), String> {
     Ok((suite, work))
 }
 
-/// The files of a folder with that ending, in order.
+/// The files of a folder with that ending, sorted.
 fn sources(folder: &Path, ending: &str) -> Result<Vec<PathBuf>, String> {
     let listing =
         std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;

@@ -7,13 +7,13 @@ pub(crate) struct Count {
     pub(crate) passed: usize,
     /// Failed.
     pub(crate) failed: usize,
-    /// Skipped, by the test's own decision.
+    /// Skipped by the test itself.
     pub(crate) skipped: usize,
 }
 
 impl Count {
-    /// A line of `cargo test`: `test result: ok. 3 passed; 0 failed; 1 ignored; ...`. Ignored tests are
-    /// those of another step and count for nothing.
+    /// A line of `cargo test`: `test result: ok. 3 passed; 0 failed; 1 ignored; ...`. Ignored tests belong to
+    /// another step and are not counted.
     pub(super) fn cargo_line(&mut self, line: &str) {
         let Some(rest) = line.strip_prefix("test result: ") else { return };
         let rest = rest.split_once(". ").map_or("", |(_, rest)| rest);
@@ -46,12 +46,12 @@ impl Count {
         }
     }
 
-    /// What is wrong with these numbers, if anything.
+    /// The error if tests failed.
     pub(super) fn complaint(&self) -> Option<String> {
         (self.failed > 0).then(|| format!("{} tests failed", self.failed))
     }
 
-    /// Both together.
+    /// The sum of both.
     pub(super) fn plus(self, other: Count) -> Count {
         Count {
             passed: self.passed + other.passed,

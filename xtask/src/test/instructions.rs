@@ -1,17 +1,16 @@
-//! What messages cost, in instructions: counted by valgrind, which gives the same number on a busy
-//! machine as on a quiet one, and held to bounds.
+//! Counts the instructions of a message by valgrind, which gives the same number on a busy machine as on an
+//! idle one, and compares them with bounds.
 
 use super::count::Count;
 use crate::{layout, process};
 use std::path::Path;
 use std::process::Command;
 
-/// Messages of the shorter of two runs; the longer one has twice as many.
+/// Messages of the shorter of two runs; the longer one has twice that number.
 const MESSAGES: u64 = 1_280;
 
-/// Kinds of traffic of `crates/node/examples/instructions.rs`, and how many instructions a message of
-/// each may take: a tenth above what it took when the bound was last set. Lower them where something
-/// has become cheaper.
+/// Kinds of traffic of `crates/node/examples/instructions.rs`, with the most instructions of a message of
+/// each: a tenth above what it took when the bound was set. Lower them when something becomes cheaper.
 const BOUNDS: &[(&str, u64)] = &[
     ("nats", 270),
     ("nats-fanout-10", 590),
@@ -26,14 +25,14 @@ const BOUNDS: &[(&str, u64)] = &[
     ("amqp-away", 4_300),
 ];
 
-/// Counts each kind's and holds it to its bound.
+/// Counts the instructions of each kind and compares them with its bound.
 pub(super) fn run(root: &Path, count: &mut Count) -> Result<(), String> {
     let mut build = Command::new("cargo");
     build.args(["build", "--release", "-p", "angarium-node", "--example", "instructions"]);
     process::stream(build.current_dir(root), |_| {})?;
     let program = layout::target_folder(root)?.join("release/examples/instructions");
     for (kind, bound) in BOUNDS {
-        // Side by side: a million subscriptions take half a minute.
+        // In parallel: a million subscriptions take half a minute.
         let (shorter, longer) = std::thread::scope(|scope| {
             let shorter = scope.spawn(|| executed(&program, kind, MESSAGES));
             let longer = executed(&program, kind, 2 * MESSAGES);

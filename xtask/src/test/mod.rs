@@ -1,4 +1,4 @@
-//! `cargo xtask test`: every check and every test, in order, each with its time, and one summary.
+//! `cargo xtask test`: runs every check and every test in order, with their times and one summary.
 
 mod broker;
 mod certificates;
@@ -57,8 +57,8 @@ fn run_step(root: &Path, step: &Step, options: &Options, before: &[Outcome]) -> 
 }
 
 impl Options {
-    /// Whether a step is run: all are where none is named, else the named ones and what they come after,
-    /// so that a single step never meets a program that is older than its source.
+    /// Whether a step is run: every step if none is named, else the named ones and the steps that they come
+    /// after, so that a single step never tests a program that is older than its source.
     fn chooses(&self, name: &str) -> bool {
         let needs = |only: &String| {
             let step = STEPS.iter().find(|step| step.name == only);

@@ -1,14 +1,14 @@
-//! A disk that tests can fill: a small file system in memory, where one may be mounted.
+//! A disk that tests can fill: a small file system in memory, where mounting is allowed.
 
 use super::broker::{Broker, fresh};
 use crate::layout;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Room for some dozens of the small segments of a broker on it.
+/// Space for some dozens of small segments.
 const SIZE: &str = "size=48m";
 
-/// A broker on a disk of its own; unmounted when dropped.
+/// A small disk with a broker on it; unmounted when dropped.
 #[derive(Debug)]
 pub(super) struct SmallDisk {
     broker: Option<Broker>,
@@ -16,8 +16,7 @@ pub(super) struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// Mounts the disk and starts the broker; `None` where nothing can be mounted, or another broker
-    /// is to be tested.
+    /// Mounts the disk and starts the broker; `None` where mounting fails, or another broker is tested.
     pub(super) fn start(
         root: &Path,
         name: &str,
@@ -38,12 +37,12 @@ impl SmallDisk {
         Ok(Some(disk))
     }
 
-    /// What clients need to know, as variables of their environment.
+    /// Tells clients where the disk and the broker are.
     pub(super) fn environment(&self) -> impl Iterator<Item = &(&'static str, String)> {
         self.broker.iter().flat_map(|broker| &broker.environment)
     }
 
-    /// Stops the broker; fails if it ended badly.
+    /// Stops the broker; fails if it ends with an error.
     pub(super) fn stop(mut self) -> Result<(), String> {
         self.broker.take().map_or(Ok(()), Broker::stop)
     }
@@ -52,7 +51,7 @@ impl SmallDisk {
 impl Drop for SmallDisk {
     fn drop(&mut self) {
         drop(self.broker.take());
-        // Lazily: whoever still looks at it does not keep it.
+        // Lazily, so that open files do not prevent it.
         let _ = Command::new("umount").arg("-l").arg(&self.at).output();
     }
 }

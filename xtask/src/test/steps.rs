@@ -1,4 +1,4 @@
-//! The table of steps: what each is, what it needs, and what it runs.
+//! The table of steps: what each one tests, needs and runs.
 
 use super::clients;
 use super::count::Count;
@@ -14,11 +14,11 @@ use std::process::Command;
 pub(super) struct Step {
     /// Its name, for `--only`.
     pub(super) name: &'static str,
-    /// What it shows.
+    /// What it tests.
     pub(super) what: &'static str,
     /// The toolchains it needs.
     pub(super) needs: &'static [Tool],
-    /// The step without which it makes no sense.
+    /// The step that must pass before it.
     pub(super) after: Option<&'static str>,
     /// Runs it: the root, whether the long form is asked for, where tests are counted.
     pub(super) run: fn(&Path, bool, &mut Count) -> Result<(), String>,
@@ -35,7 +35,7 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "tidy",
-        what: "rules of the source tree",
+        what: "rules of the source tree and of dependencies",
         needs: &[Tool::Git],
         after: None,
         run: |root, _, _| tidy::run(root, &[]),
@@ -84,7 +84,7 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "python-one",
-        what: "the same, against one shard",
+        what: "pika, against one shard",
         needs: &[Tool::Python, Tool::Openssl],
         after: Some("build"),
         run: |root, _, count| clients::python(root, "python", 1, count),
@@ -133,7 +133,7 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "nats-one",
-        what: "the same, against one shard",
+        what: "nats.py, against one shard",
         needs: &[Tool::Python, Tool::Openssl],
         after: Some("build"),
         run: |root, _, count| clients::python(root, "nats-python", 1, count),
@@ -168,14 +168,14 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "instructions",
-        what: "what messages cost, in instructions, held to bounds",
+        what: "instructions per message, compared with bounds",
         needs: &[Tool::Valgrind],
         after: Some("build"),
         run: |root, _, count| instructions::run(root, count),
     },
     Step {
         name: "crash",
-        what: "kill -9, full disk and SIGTERM under load; what was confirmed is there",
+        what: "kill -9, full disk and SIGTERM under load; nothing confirmed is lost",
         needs: &[],
         after: Some("build"),
         run: crash,
@@ -241,7 +241,7 @@ fn cargo_test(
     process::stream(&mut command, |line| count.cargo_line(line))
 }
 
-/// The harness is the one that the unit tests built; the program is the one that ships.
+/// The harness of the unit tests against the release build of the program.
 fn crash(root: &Path, long: bool, count: &mut Count) -> Result<(), String> {
     let rounds = if long { "200" } else { "10" };
     let program = layout::program(root)?.display().to_string();

@@ -1,4 +1,4 @@
-//! The table at the end, and the one line that says whether all is well.
+//! The table of outcomes, and the last line, which says whether all steps passed.
 
 use super::count::Count;
 
@@ -11,7 +11,7 @@ pub(super) struct Outcome {
     pub(super) count: Count,
     /// How long it took.
     pub(super) seconds: f64,
-    /// Why it failed.
+    /// Why it failed; `None` if it passed.
     pub(super) error: Option<String>,
 }
 
@@ -37,7 +37,7 @@ impl Outcome {
     }
 }
 
-/// Prints the table; the error is the last line where something failed.
+/// Prints the table and the last line; that is the error if a step failed.
 pub(super) fn report(outcomes: &[Outcome]) -> Result<(), String> {
     println!();
     for outcome in outcomes {
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn all_is_well_only_if_every_step_is() {
+    fn the_tests_pass_only_if_every_step_does() {
         let good = [outcome("unit", 10, 0), outcome("go", 5, 0)];
         assert_eq!(verdict(&good).unwrap(), "PASSED: 2 steps, 15 tests passed in 2 s");
         let bad = [outcome("unit", 10, 0), outcome("go", 5, 2)];
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_says_what_matters() {
+    fn a_row_shows_verdict_time_and_tests() {
         assert_eq!(outcome("tidy", 0, 0).line(), "tidy        ok          1.2 s");
         let row = outcome("go", 5, 2).line();
         assert_eq!(row, "go          FAILED      1.2 s  5 passed, 2 failed  (2 tests failed)");

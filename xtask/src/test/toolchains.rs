@@ -1,4 +1,4 @@
-//! What must be installed: checked before anything runs, so that all that is missing is said at once.
+//! Required tools: checked before anything runs, so that one error names everything that is missing.
 
 use crate::process;
 use std::collections::BTreeSet;
@@ -22,21 +22,21 @@ pub(crate) enum Tool {
     Redis,
 }
 
-/// Ends well where Python can make environments of its own.
+/// Succeeds where Python can make virtual environments.
 const PYTHON_PROBE: &str = "import sys, venv, ensurepip; assert sys.version_info >= (3, 9)";
 
-/// What there is to know about a tool.
+/// A tool's name, test, purpose and installation.
 #[derive(Debug)]
 pub(super) struct Row {
     /// Its name.
     pub(super) name: &'static str,
-    /// A command that works only where the tool does.
+    /// A command that succeeds only where the tool works.
     probe: &'static [&'static str],
-    /// What for.
+    /// Its purpose.
     why: &'static str,
-    /// How to get it, where it is no Debian package.
+    /// How to install it where no Debian package has it.
     install: &'static str,
-    /// The Debian packages that bring it.
+    /// The Debian packages that have it.
     packages: &'static [&'static str],
 }
 
@@ -99,7 +99,7 @@ impl Tool {
             Tool::Redis => row(
                 "Redis 6.2 or newer",
                 &["redis-server", "--version"],
-                "is what the benchmark's client of it is held to",
+                "tests the benchmark's client for it",
                 "",
                 &["redis-server"],
             ),
@@ -124,8 +124,8 @@ fn row(
     Row { name, probe, why, install, packages }
 }
 
-/// Fails with every tool of these that the machine lacks. Debian packages are installed
-/// where that is possible without asking: as root, with apt.
+/// Fails with every tool of these that the machine lacks. As root, with apt, it installs their Debian
+/// packages first.
 pub(super) fn check(root: &Path, tools: BTreeSet<Tool>) -> Result<(), String> {
     let mut missing: Vec<Row> =
         tools.into_iter().map(Tool::row).filter(|row| !works(root, row.probe)).collect();
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_said_plainly() {
+    fn missing_tools_are_named_with_their_installation() {
         let text = complaint(&[Tool::Maven.row(), Tool::Go.row()]);
         assert!(
             text.contains("Maven: fetches the Java client; to install it: apt-get install maven")
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn every_tool_can_be_had_somehow() {
+    fn every_tool_has_one_way_of_installation() {
         use Tool::{Clippy, Git, Go, Java, Maven, Node, Npm, Openssl, Python, Redis, Rustfmt};
         for tool in [Git, Openssl, Rustfmt, Clippy, Python, Java, Maven, Node, Npm, Go, Redis] {
             let row = tool.row();

@@ -1,5 +1,5 @@
-//! The list of known offenders. It can only shrink: an entry must match what is there exactly, and an
-//! entry that is not needed is an error. [`lower`] writes it anew.
+//! The list of known offenders. It can only shrink: an entry must match what is found exactly, and an
+//! entry that is not needed is an error. [`lower`] rewrites it.
 
 use super::Violation;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ pub(super) struct Finding {
     pub(super) line: usize,
     /// What is wrong.
     pub(super) text: String,
-    /// Under which path of the list it counts: the file's, or its crate's.
+    /// The path that it is listed under: the file's, or its crate's.
     pub(super) listed: String,
 }
 
@@ -34,15 +34,15 @@ pub(super) struct Excess {
     pub(super) path: String,
     /// The first line concerned, counted from 1.
     pub(super) line: usize,
-    /// Which rule, as the allow-list writes it: `file-lines`, `long-lines`, `function-lines:name`.
+    /// The rule as the list has it: `file-lines`, `long-lines`, `function-lines:name`.
     pub(super) rule: String,
-    /// How much there is.
+    /// The count or length that was found.
     pub(super) found: usize,
-    /// How much there may be.
+    /// The largest that is allowed.
     pub(super) limit: usize,
 }
 
-/// How many findings there are of each rule under each path; none is allowed but by the list.
+/// Counts the findings of each rule under each path. Only the list allows any.
 pub(super) fn count(findings: &[Finding]) -> Vec<Excess> {
     let mut counts: BTreeMap<(&str, &str), Excess> = BTreeMap::new();
     for finding in findings {
@@ -89,7 +89,7 @@ pub(super) fn parse(list: &str, text: &str) -> (Vec<Entry>, Vec<Violation>) {
     (entries, malformed)
 }
 
-/// What remains of the excesses after the list, and what is wrong with the list.
+/// The excesses that the list does not cover, and what is wrong with the list.
 pub(super) fn settle(list: &str, entries: &[Entry], excesses: &[Excess]) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut used = vec![false; entries.len()];
@@ -120,8 +120,8 @@ fn unlisted(excess: &Excess, allowed: usize) -> Violation {
     Violation::new(&excess.path, excess.line, text)
 }
 
-/// The list written anew, lower where less is found. What moved between the files of a crate moves in
-/// the list as long as the crate's sum for the rule does not grow.
+/// The list with lower counts where less is found. Counts move between the files of a crate as long as the
+/// crate's sum for the rule does not grow.
 pub(super) fn lower(text: &str, entries: &[Entry], excesses: &[Excess]) -> String {
     let mut sums: BTreeMap<(&str, &str), [usize; 2]> = BTreeMap::new();
     for entry in entries {

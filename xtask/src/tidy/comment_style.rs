@@ -1,4 +1,4 @@
-//! Phrases that comments and docs do without: they say what a thing is, in plain English.
+//! Phrases that comments and docs avoid: they say what a thing is, in plain English.
 
 use super::Tree;
 use super::allow::Finding;
@@ -7,7 +7,7 @@ use super::source;
 /// The rule's name in the list of known offenders, which counts by crate.
 pub(super) const RULE: &str = "comment-style";
 
-/// Phrases to leave.
+/// Phrases to avoid.
 const PHRASES: &[&str] = &[
     "so many",
     "knows not",

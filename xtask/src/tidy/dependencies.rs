@@ -1,6 +1,6 @@
-//! Other people's code: its licences and sources, and crates that are in the tree twice. Checks the
-//! lists of deny.toml over what `cargo tree` prints; the real `cargo deny`, which takes minutes to
-//! build, is run where it is installed.
+//! Third-party crates: their licences and sources, and those with several versions. Compares the output of
+//! `cargo tree` with the lists of deny.toml; `cargo deny` itself, which takes minutes to build, is run only
+//! where it is installed.
 
 use super::Violation;
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The rules, in the format of `cargo deny`.
 pub(super) const RULES_PATH: &str = "deny.toml";
 
-/// What `cargo tree` is asked for: every package as name, version and source, then its licence.
+/// Arguments for `cargo tree`, which prints every package as name, version and source, then its licence.
 pub(super) const TREE: &[&str] = &[
     "tree",
     "--workspace",
@@ -23,11 +23,11 @@ pub(super) const TREE: &[&str] = &[
     "{p}|{l}",
 ];
 
-/// The same check by `cargo deny`; its advisories need the network.
+/// Arguments for the same checks by `cargo deny`, without advisories, which need the network.
 pub(super) const CARGO_DENY: &[&str] =
     &["deny", "--locked", "check", "licenses", "bans", "sources"];
 
-/// The parts of deny.toml that are checked here.
+/// The parts of deny.toml that are used here.
 #[derive(Debug, Deserialize)]
 struct Rules {
     licenses: Licenses,

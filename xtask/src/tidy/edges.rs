@@ -1,9 +1,9 @@
-//! Which crate may depend on which, and who may use an asynchronous runtime.
+//! Which crate may depend on which, and which may use an asynchronous runtime.
 
 use super::Violation;
 use serde_json::Value;
 
-/// Every crate of the workspace with those of ours that it may name.
+/// Every crate of the workspace, with the crates of the workspace that it may depend on.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("engine", &[]),
     ("journal", &[]),
@@ -15,10 +15,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// The crates that may use tokio: those whose control plane or client drivers need it.
+/// The crates that may use tokio, for the control plane or for client drivers.
 const MAY_USE_TOKIO: &[&str] = &["server", "bench"];
 
-/// A crate and the names of what it depends on, of whatever kind (normal, development, build).
+/// A crate and the names of its dependencies of every kind (normal, development, build).
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Package {
     name: String,
@@ -42,7 +42,7 @@ fn parse_package(package: &Value) -> Package {
     }
 }
 
-/// Compares what is with what is allowed.
+/// Compares the dependencies with the table.
 pub(super) fn check(packages: &[Package]) -> Vec<Violation> {
     packages.iter().flat_map(check_package).collect()
 }

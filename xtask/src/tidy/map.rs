@@ -1,19 +1,19 @@
-//! ARCHITECTURE.md and the folders under crates/ name each other; of engine and node it names every file
-//! that lies in no folder.
+//! ARCHITECTURE.md names every folder under crates/ and nothing that does not exist; of engine and node it
+//! also names every file directly in `src`.
 
 use super::allow::Finding;
 use super::{Tree, Violation};
 use std::collections::BTreeSet;
 
 const MAP: &str = "ARCHITECTURE.md";
-/// A map that does not fit on a few screens is not one.
+/// The longest that the map may be.
 const LINES_MAX: usize = 250;
-/// Folders that hold tests or their data, in any crate; the map need not name each.
+/// Folders with tests or their data, which the map need not name.
 const UNNAMED: &[&str] = &["tests", "golden", "fuzz", "benches", "examples"];
 
-/// The rule about loose files, as the list of known offenders has it.
+/// The name of the rule about loose files in the list of known offenders.
 pub(super) const LOOSE_RULE: &str = "unnamed-files";
-/// Crates of whose `src` the map names each file that lies in no folder.
+/// Crates whose files directly in `src` the map names.
 const FILES_NAMED: &[&str] = &["engine", "node"];
 /// Files that need no name.
 const UNNAMED_FILES: &[&str] = &["lib.rs", "tests.rs"];
@@ -46,8 +46,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     violations
 }
 
-/// Every file of the crates concerned that lies directly in `src` and that the map does not name: by its
-/// path, or as `name.rs` in the crate's section.
+/// Every file directly in the `src` of these crates that the map does not name, neither by its path nor as
+/// `name.rs` in the crate's section.
 pub(super) fn find_loose(tree: &Tree) -> Vec<Finding> {
     let text = tree.texts.get(MAP).map_or("", String::as_str);
     let mut found = Vec::new();
@@ -68,7 +68,7 @@ pub(super) fn find_loose(tree: &Tree) -> Vec<Finding> {
     found
 }
 
-/// What is under the heading that names a folder.
+/// The text under the heading that names a folder.
 fn section<'a>(text: &'a str, folder: &str) -> &'a str {
     let heading = format!("### `{folder}`");
     let Some(start) = text.find(&heading) else { return "" };

@@ -1,5 +1,5 @@
-//! Rules of the source tree that the compiler does not check, over the files that git tracks. Each rule
-//! is a pure function over names and texts, with its own file and tests.
+//! Checks rules of the source tree that the compiler does not, on the files that git tracks. Each rule is a
+//! pure function over names and texts, with its own file and tests.
 
 mod allow;
 mod comment_style;
@@ -29,7 +29,7 @@ const ALLOW_PATH: &str = "xtask/tidy-allow.txt";
 /// What the command line asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Options {
-    /// Write the lists of known offenders anew, lower where less is found.
+    /// Lower the lists of known offenders where less is found.
     write_allow: bool,
     /// Print every place that counts for this rule.
     show: Option<String>,
@@ -67,7 +67,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     }
 }
 
-/// Rules about other people's code; by `cargo deny` too where it is installed.
+/// Checks third-party crates, by `cargo deny` too where it is installed.
 fn check_dependencies(root: &Path, tree: &Tree) -> Result<Vec<Violation>, String> {
     let rules = tree.texts.get(dependencies::RULES_PATH).map_or("", String::as_str);
     let violations =
@@ -131,7 +131,7 @@ fn find(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// What may be in the list of known offenders.
+/// Everything that the list of known offenders may cover.
 fn excesses(tree: &Tree) -> Vec<Excess> {
     let mut excesses = shape::measure(tree);
     excesses.extend(allow::count(&find(tree)));

@@ -1,4 +1,4 @@
-//! Dead sources: a Rust file that no `mod` leads to is never compiled.
+//! Dead sources: Rust files that no `mod` declares, so that nothing compiles them.
 
 use super::{Tree, Violation};
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
-//! Parameters of functions: a tuple hides from clippy how many there are, and from readers what they
-//! are; a struct names its fields.
+//! Tuples as parameters: they hide the number of parameters from clippy and their meaning from readers; the
+//! fields of a struct have names.
 
 use super::Tree;
 use super::allow::Finding;
@@ -8,7 +8,7 @@ use super::source;
 /// The rule's name in the list of known offenders.
 pub(super) const RULE: &str = "tuple-parameters";
 
-/// Every parameter that is a tuple of two or more, in code that is not for tests.
+/// Every parameter that is a tuple of two or more, outside tests.
 pub(super) fn find(tree: &Tree) -> Vec<Finding> {
     let mut found = Vec::new();
     for (path, text) in tree.rust().filter(|(path, _)| !source::is_test(path)) {
@@ -25,7 +25,7 @@ pub(super) fn find(tree: &Tree) -> Vec<Finding> {
     found
 }
 
-/// Each function: where its name is, its name, and what is between its parentheses.
+/// Each function: the offset of its name, its name, and the text between its parentheses.
 fn functions(code: &str) -> Vec<(usize, &str, &str)> {
     let mut found = Vec::new();
     for (start, _) in code.match_indices("fn ") {
@@ -43,7 +43,7 @@ fn functions(code: &str) -> Vec<(usize, &str, &str)> {
     found
 }
 
-/// Where the parameters open.
+/// The offset of the parenthesis that opens the parameters.
 fn after_generics(rest: &str) -> Option<usize> {
     let mut depth = 0;
     let mut before = ' ';
@@ -60,7 +60,7 @@ fn after_generics(rest: &str) -> Option<usize> {
     None
 }
 
-/// Where the parenthesis closes that opened before the text.
+/// The offset of the parenthesis that closes the one before the text.
 fn closing(text: &str) -> usize {
     let mut depth = 0;
     for (at, c) in text.char_indices() {
@@ -74,7 +74,7 @@ fn closing(text: &str) -> usize {
     text.len()
 }
 
-/// The parts between commas that are in no bracket.
+/// The parts between commas outside brackets.
 fn split_at_commas(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut depth, mut start, mut before) = (0, 0, ' ');

@@ -1,4 +1,4 @@
-//! What a source names: its imports, the paths in its code, and the items that it defines.
+//! Names in a source: its imports, the paths in its code, and the items that it defines.
 
 /// A path and the line that names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) struct Import {
     pub(super) is_public: bool,
 }
 
-/// Everything that matters of a source.
+/// All names of a source.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     /// What `use` brings in.

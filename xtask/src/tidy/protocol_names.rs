@@ -1,4 +1,4 @@
-//! Names of protocols below `protocol`: engine, journal and node are the same for all of them.
+//! Names of protocols in engine, journal and node, which are the same for all protocols.
 
 use super::allow::Finding;
 use super::{Tree, source};
@@ -9,7 +9,7 @@ pub(super) const RULE: &str = "protocol-names";
 /// The folders in which no protocol is named.
 const NEUTRAL: &[&str] = &["crates/engine/src/", "crates/journal/src/", "crates/node/src/"];
 
-/// Where a node puts the protocols together: there they are named.
+/// The files in which a node assembles the protocols, and names them.
 const ASSEMBLY: &[&str] = &[
     "crates/node/src/session.rs",
     "crates/node/src/options.rs",
@@ -20,7 +20,7 @@ const ASSEMBLY: &[&str] = &[
 /// does not. Digits behind a word belong to it.
 const WORDS: &[&str] = &["amqp", "nats", "mqtt", "stomp", "jms", "rabbitmq", "jetstream"];
 
-/// What only one protocol or broker writes: header names, argument names, reserved prefixes.
+/// Names that belong to one protocol or broker: headers, arguments, reserved prefixes.
 const MARKS: &[&str] = &["x-death", "\"x-", "amq.", "_inbox."];
 
 /// Every line of neutral code that names a protocol.

@@ -1,4 +1,4 @@
-//! Module names that were retired: the vocabulary of ARCHITECTURE.md has one word for each thing.
+//! Retired names of modules: the vocabulary of ARCHITECTURE.md has one word for each thing.
 
 use super::Tree;
 use super::allow::Finding;

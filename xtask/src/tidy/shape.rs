@@ -1,5 +1,5 @@
-//! Lengths of lines, functions and files, and the sentence that opens each file. Relies on rustfmt's
-//! layout (a function closes at its own indentation), so it runs after the format check.
+//! Lengths of lines, functions and files, and the first sentence of each file. Relies on rustfmt's layout (a
+//! function closes at its own indentation), so it runs after the format check.
 
 use super::allow::Excess;
 use super::{Tree, Violation};
@@ -14,7 +14,7 @@ pub(super) const FILE_LINES_MAX: usize = 600;
 /// Languages whose lines are measured.
 const MEASURED: &[&str] = &[".rs", ".py", ".js", ".go", ".java", ".sh"];
 
-/// Everything in the tree that is too long.
+/// Every length above its limit.
 pub(super) fn measure(tree: &Tree) -> Vec<Excess> {
     let mut found = Vec::new();
     for (path, text) in &tree.texts {
@@ -105,7 +105,7 @@ fn function_length(lines: &[&str], indent: &str) -> Option<usize> {
     None
 }
 
-/// Every Rust file opens with a `//!` sentence: what it is, and what it does not know.
+/// Rust files that do not begin with a `//!` sentence, which says what the file is for.
 pub(super) fn check_openings(tree: &Tree) -> Vec<Violation> {
     let bare = tree.rust().filter(|(_, text)| !text.starts_with("//! "));
     bare.map(|(path, _)| Violation::new(path, 1, "does not open with a `//!` sentence")).collect()

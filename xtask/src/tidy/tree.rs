@@ -1,18 +1,18 @@
-//! What the rules look at, and what they find: the tracked files, and breaches of rules.
+//! The input and output of rules: the tracked files, and violations.
 
 use crate::process;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-/// One breach of a rule.
+/// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Violation {
     /// The file, relative to the root of the repository.
     pub(super) path: String,
     /// The line, counted from 1; 0 where the whole file is meant.
     pub(super) line: usize,
-    /// What is wrong and what would be right.
+    /// What is wrong, and how to correct it.
     pub(super) text: String,
 }
 
@@ -36,12 +36,12 @@ impl fmt::Display for Violation {
 pub(super) struct Tree {
     /// Files of text.
     pub(super) texts: BTreeMap<String, String>,
-    /// Files that are no text, with their size in bytes.
+    /// Other files, with their size in bytes.
     pub(super) blobs: BTreeMap<String, usize>,
 }
 
 impl Tree {
-    /// Reads every file that git tracks under `root`. A file that is tracked and gone is left out.
+    /// Reads every existing file that git tracks under `root`.
     pub(super) fn read(root: &Path) -> Result<Tree, String> {
         let listing = process::output("git", &["ls-files", "-z"], root)?;
         let mut tree = Tree::default();

@@ -1,16 +1,16 @@
-//! Words that have no place: notes to self, paths of one machine; and blobs that are too large to keep.
+//! Refuses notes to self, paths of one machine, and large binary files.
 
 use super::{Tree, Violation};
 
-/// Bytes of the largest tracked file that is not text.
+/// Bytes of the largest binary file that may be tracked.
 const BLOB_BYTES_MAX: usize = 64 << 10;
 
 /// Notes to self, spelled apart so that this file does not break its own rule.
 const NOTES: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME")];
-/// Where one machine keeps its files.
+/// The folder in which one machine keeps its files, spelled apart too.
 const MACHINE_PATH: &str = concat!("/wo", "rk/");
 
-/// Looks through every file.
+/// Checks every file.
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (path, text) in &tree.texts {
@@ -27,7 +27,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     violations
 }
 
-/// What is wrong with a line, if anything.
+/// What is wrong with a line; `None` if nothing is.
 fn check_line(line: &str) -> Option<String> {
     if let Some(note) = NOTES.iter().find(|note| contains_word(line, note)) {
         return Some(format!("'{note}': do it, or open an issue"));

@@ -1,5 +1,5 @@
-//! Modules of a crate that use each other in a circle cannot be understood one by one. Those that are
-//! meant, or not undone yet, are in a list that can only shrink.
+//! Cycles of modules that use each other, which cannot be understood one by one. Known cycles, intended or
+//! not undone yet, are in a list that can only shrink.
 
 mod graph;
 
@@ -37,8 +37,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     violations
 }
 
-/// The list written anew, with fewer modules where there are fewer. What moved moves in the list as long
-/// as the number of modules in cycles does not grow in its crate.
+/// The list with lower counts where cycles have fewer modules. Entries follow moved modules as long as the
+/// number of modules in cycles does not grow in the crate.
 pub(super) fn lowered(tree: &Tree) -> String {
     let text = tree.texts.get(LIST_PATH).map_or("", String::as_str);
     lower(text, &parse(text).0, &cycles(tree))
