@@ -37,7 +37,7 @@ pub struct Disk {
 #[derive(Debug)]
 struct Open {
     cached: File,
-    /// The file opened past the page cache, once that was tried; `None` if it is not possible.
+    /// The file opened past the page cache, once one is needed; `None` if that is not possible.
     direct: OnceLock<Option<File>>,
 }
 

@@ -17,6 +17,13 @@ const PHRASES: &[&str] = &[
     "but for",
     "has it that",
     "of whom",
+    "whoever",
+    "somebody who",
+    "nobody who",
+    "what comes of",
+    "is told",
+    "are told",
+    "was tried",
 ];
 
 /// Every comment line with such a phrase.
