@@ -3,10 +3,34 @@
 /// The part of an address between its scheme and its path.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Authority<'a> {
-    /// What stands before `@`, the password after a colon if there is one; still encoded.
-    pub(super) credentials: Option<(&'a str, Option<&'a str>)>,
+    /// The part before `@`, still percent-encoded.
+    pub(super) credentials: Option<Credentials<'a>>,
     pub(super) host: &'a str,
     pub(super) port: Option<u16>,
+}
+
+/// The part of an address before `@`, percent-encoded. The password follows a colon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Credentials<'a> {
+    pub(super) user: &'a str,
+    pub(super) password: Option<&'a str>,
+}
+
+/// A user name and a password.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Login {
+    /// The name; empty for the default user, where a protocol has one.
+    pub user: String,
+    /// The password.
+    pub password: String,
+}
+
+impl Login {
+    /// Decodes the credentials of an address; the password is empty unless given.
+    pub(super) fn decode(credentials: Credentials<'_>) -> Result<Login, String> {
+        let Credentials { user, password } = credentials;
+        Ok(Login { user: decode(user)?, password: decode(password.unwrap_or(""))? })
+    }
 }
 
 impl<'a> Authority<'a> {
@@ -25,8 +49,8 @@ impl<'a> Authority<'a> {
             return Err(format!("`{text}` names no host"));
         }
         let credentials = credentials.map(|text| match text.split_once(':') {
-            Some((user, password)) => (user, Some(password)),
-            None => (text, None),
+            Some((user, password)) => Credentials { user, password: Some(password) },
+            None => Credentials { user: text, password: None },
         });
         Ok(Authority { credentials, host, port })
     }

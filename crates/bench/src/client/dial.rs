@@ -5,10 +5,10 @@ use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// How long an answer may take, a write, or the opening of a connection.
+/// Timeout of connecting, of answers and of writes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A connection without delays, with patience for its answers.
+/// Connects with TCP_NODELAY and timeouts.
 pub(super) fn dial(host: &str, port: u16) -> io::Result<TcpStream> {
     let named = |error: io::Error| io::Error::new(error.kind(), format!("{host}:{port}: {error}"));
     let mut opened = Err(io::ErrorKind::AddrNotAvailable.into());

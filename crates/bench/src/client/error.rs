@@ -1,25 +1,25 @@
-//! Why a connection is of no use any more, whatever its protocol.
+//! The errors of a client connection, whatever its protocol.
 
 use std::io;
 
-/// Why a connection is of no use any more.
+/// Why a connection failed.
 #[derive(Debug)]
 pub enum Error {
     /// The socket failed or the broker hung up.
     Io(io::Error),
-    /// Bytes that make no sense, and which.
+    /// The broker sent malformed bytes; says which.
     Nonsense(String),
-    /// The broker refused something or closed the connection, and what it said.
+    /// The broker refused something or closed the connection; its text.
     Closed(String),
 }
 
 impl Error {
-    /// Bytes that make no sense: those.
+    /// Malformed input, described by `what`.
     pub(crate) fn nonsense(what: &str) -> Error {
         Error::Nonsense(what.to_owned())
     }
 
-    /// The error that a hung-up peer is.
+    /// The broker closed the socket.
     pub(crate) fn hung_up() -> Error {
         Error::Io(io::Error::new(io::ErrorKind::UnexpectedEof, "the broker hung up"))
     }
@@ -34,7 +34,7 @@ pub(crate) fn is_timeout(error: &io::Error) -> bool {
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            // The socket's patience has ended, in whatever words the system has for that.
+            // A socket timeout, whose text differs between systems.
             Error::Io(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 write!(f, "the broker did not answer in time")
             }

@@ -1,68 +1,79 @@
-//! What stands in for a broker where a driver's own cost is measured: the answers that open and end a
-//! connection, as canned bytes, and deliveries. Knows no sockets.
+//! A fake broker for measuring a driver's own cost: canned answers to the requests that open and close a
+//! connection, and encoded deliveries. Independent of sockets.
 
 use super::Encoded;
 
-/// A broker that answers requests by how they begin, and does nothing else.
+/// A broker that answers requests by their first bytes and does nothing else.
 #[derive(Debug)]
 pub struct FakeBroker {
-    /// What it says to whoever connects.
+    /// Bytes it sends to a new connection.
     pub greeting: Vec<u8>,
-    /// What it says to requests; to others it says nothing.
+    /// Its answers; other requests get none.
     pub(in crate::client) answers: Vec<Answer>,
-    /// How a published message begins: where, and with what.
-    pub(in crate::client) message: (usize, &'static [u8]),
-    /// Octets of the request that bytes begin with, if all of it is there.
-    pub(in crate::client) whole: fn(&[u8]) -> Option<usize>,
-    /// Appends a delivery of this body from the source of that name.
+    /// How a published message begins.
+    pub(in crate::client) message: Prefix,
+    /// Length of the request at the start of the bytes, if it is complete.
+    pub(in crate::client) request_bytes: fn(&[u8]) -> Option<usize>,
+    /// Appends a delivery of this body from the source of this name.
     pub(in crate::client) delivery: fn(&str, &[u8], &mut Vec<u8>) -> Encoded,
 }
 
-/// What is said to the requests that have these octets at this place.
+/// The answer to requests with this prefix.
 #[derive(Debug)]
 pub(in crate::client) struct Answer {
+    pub(in crate::client) request: Prefix,
+    pub(in crate::client) reply: Vec<u8>,
+}
+
+/// Bytes at a fixed offset that identify a request or a message.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::client) struct Prefix {
     pub(in crate::client) at: usize,
-    pub(in crate::client) start: &'static [u8],
-    pub(in crate::client) says: Vec<u8>,
+    pub(in crate::client) bytes: &'static [u8],
+}
+
+impl Prefix {
+    /// A prefix at the very start.
+    pub(in crate::client) fn new(bytes: &'static [u8]) -> Prefix {
+        Prefix { at: 0, bytes }
+    }
+
+    #[inline]
+    fn matches(&self, bytes: &[u8]) -> bool {
+        bytes.get(self.at..).is_some_and(|rest| rest.starts_with(self.bytes))
+    }
 }
 
 impl FakeBroker {
-    /// How many whole messages of so many octets `bytes` begin with.
+    /// Number of whole messages of `message_bytes` each at the start of `bytes`.
     #[inline]
     pub fn messages(&self, bytes: &[u8], message_bytes: usize) -> usize {
-        let (at, start) = self.message;
-        let is_message = |bytes: &&[u8]| begins(bytes, at, start);
+        let is_message = |bytes: &&[u8]| self.message.matches(bytes);
         bytes.chunks_exact(message_bytes.max(1)).take_while(is_message).count()
     }
 
-    /// What is said to the request that `bytes` begin with, and how many octets that has; `None` if it
-    /// is not all there, or no request but a message.
+    /// The answer to the request at the start of `bytes`, and the request's length; `None` if the
+    /// request is incomplete or is a published message.
     pub fn request(&self, bytes: &[u8]) -> Option<(&[u8], usize)> {
-        let (at, start) = self.message;
-        if begins(bytes, at, start) {
+        if self.message.matches(bytes) {
             return None;
         }
-        let octets = (self.whole)(bytes).filter(|octets| *octets <= bytes.len())?;
-        let answer = self.answers.iter().find(|it| begins(&bytes[..octets], it.at, it.start));
-        Some((answer.map_or(&[], |answer| &answer.says), octets))
+        let octets = (self.request_bytes)(bytes).filter(|octets| *octets <= bytes.len())?;
+        let answer = self.answers.iter().find(|it| it.request.matches(&bytes[..octets]));
+        Some((answer.map_or(&[], |answer| &answer.reply), octets))
     }
 
-    /// Appends a delivery of this body from the source of that name, as a broker writes it.
+    /// Appends a delivery of this body from the source of this name, encoded as a broker does.
     pub fn deliver(&self, source: &str, body: &[u8], out: &mut Vec<u8>) -> Encoded {
         (self.delivery)(source, body, out)
     }
-}
-
-#[inline]
-fn begins(bytes: &[u8], at: usize, start: &[u8]) -> bool {
-    bytes.get(at..).is_some_and(|rest| rest.starts_with(start))
 }
 
 #[cfg(test)]
 mod tests {
     use crate::client::fake_broker;
 
-    /// Of each driver: what its first request begins with, and what ends its publishing.
+    /// For each driver: its first request, and the request that ends publishing.
     const ENDS: [(&str, &[u8], &[u8]); 6] = [
         ("amqp://h", b"AMQP\0\0\x09\x01", b"\x01\0\x01\0\0\0\x04\0\x14\0\x28\xCE"),
         ("nats://h", b"PING\r\n", b"PING\r\n"),
@@ -72,7 +83,7 @@ mod tests {
         ("redis://h", b"*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n", b"*1\r\n$4\r\nPING\r\n"),
     ];
 
-    /// A message as the driver publishes it, as far as stand-ins look at them.
+    /// A message as the driver publishes it, as far as fake brokers look at it.
     fn published(address: &str) -> Vec<u8> {
         match &address[..4] {
             "amqp" => b"\x01\0\x01\0\0\0\x04\0\x3c\0\x28\xCE".to_vec(),
@@ -91,8 +102,8 @@ mod tests {
             for request in [first, last] {
                 let mut bytes = request.to_vec();
                 bytes.extend_from_slice(&message);
-                let (says, octets) = fake_broker.request(&bytes).expect("it is whole");
-                assert_eq!((says.is_empty(), octets), (false, request.len()), "{address}");
+                let (reply, octets) = fake_broker.request(&bytes).expect("it is whole");
+                assert_eq!((reply.is_empty(), octets), (false, request.len()), "{address}");
                 for cut in 0..request.len() {
                     assert_eq!(fake_broker.request(&bytes[..cut]), None, "{address} {cut}");
                 }

@@ -1,4 +1,5 @@
-//! One connection to a broker, whatever its protocol: the driver boundary of all workloads.
+//! One connection to a broker, whatever its protocol: the interface between workloads and protocol
+//! drivers.
 
 use super::amqp091::{self, Argument, Envelope};
 use super::error::is_timeout;
@@ -30,7 +31,7 @@ pub enum Link {
     Resp(resp::Connection),
 }
 
-/// Calls the same method of whichever connection it is; that of JetStream has another for some.
+/// Calls the same method of the connection in any variant; JetStream may get another expression.
 macro_rules! either {
     ($link:expr, $connection:ident => $call:expr) => {
         either!($link, $connection => $call, $call)
@@ -60,7 +61,7 @@ impl Link {
         })
     }
 
-    /// Which protocol it speaks.
+    /// The protocol it speaks.
     #[inline]
     pub fn protocol(&self) -> Protocol {
         match self {
@@ -78,22 +79,22 @@ impl Link {
         either!(self, connection => &connection.stream, connection.stream())
     }
 
-    /// Only the socket; the receive buffer goes.
+    /// Returns the socket and drops the receive buffer.
     pub fn into_stream(self) -> TcpStream {
         either!(self, connection => connection.stream, connection.into_stream())
     }
 
-    /// Hands bytes to the socket.
+    /// Writes all bytes to the socket.
     #[inline]
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream().write_all(bytes)
     }
 
-    /// Reads once. Returns the octets read; 0 is the end of the stream.
+    /// Reads once. Returns the bytes read; 0 is the end of the stream.
     #[inline]
     pub fn fill(&mut self) -> io::Result<usize> {
         match self {
-            // What is asked for goes with the acknowledgements of what came before.
+            // RESP sends its next read request together with pending acknowledgements.
             Link::Resp(connection) => connection.fill(),
             _ => either!(self, it => it.incoming.fill(&mut it.stream), it.fill()),
         }
@@ -120,14 +121,13 @@ impl Link {
         }
     }
 
-    /// Hands all that was read to `receiver`, and answers what the protocol wants answered.
+    /// Hands everything received to `receiver`, and answers what the protocol wants answered.
     #[inline]
     pub fn parse(&mut self, receiver: &mut impl Receiver) -> Result<(), Error> {
         either!(self, connection => connection.parse(receiver))
     }
 
-    /// Declares a queue, where the protocol has them; `durable` also means that it outlives a
-    /// restart.
+    /// Declares a queue, where the protocol has them; a `durable` one survives a restart.
     pub fn declare_queue(
         &mut self,
         queue: &str,
@@ -141,8 +141,8 @@ impl Link {
         }
     }
 
-    /// Declares a session that keeps what is published while nobody is connected (MQTT), the group of a
-    /// stream (RESP), or a stream and its consumer (JetStream).
+    /// Declares a session that stores what is published while no client is connected (MQTT), a stream's
+    /// consumer group (RESP), or a stream and its consumer (JetStream).
     pub fn declare_session(&mut self, session: &Session<'_>) -> Result<(), Error> {
         match self {
             Link::Mqtt(connection) => connection.declare_session(session.name, session.filter),
@@ -152,26 +152,26 @@ impl Link {
         }
     }
 
-    /// Deletes a session with what it keeps (MQTT).
+    /// Deletes a session and what it stores (MQTT).
     pub fn delete_session(&mut self, name: &str) -> Result<(), Error> {
         let Link::Mqtt(connection) = self else { return Ok(()) };
         connection.delete_session(name)
     }
 
-    /// Declares an exchange that sends every message to all queues bound to it, and binds them.
+    /// Declares a fanout exchange and binds these queues to it.
     pub fn declare_fan_out(&mut self, exchange: &str, queues: &[String]) -> Result<(), Error> {
         let Link::Amqp091(connection) = self else { return Ok(()) };
         connection.declare_exchange(exchange, "fanout")?;
         queues.iter().try_for_each(|queue| connection.bind_queue(queue, exchange, ""))
     }
 
-    /// Declares an exchange that sends messages by patterns, where the protocol wants that.
+    /// Declares a topic exchange, where the protocol has them.
     pub fn declare_topic(&mut self, exchange: &str) -> Result<(), Error> {
         let Link::Amqp091(connection) = self else { return Ok(()) };
         connection.declare_exchange(exchange, "topic")
     }
 
-    /// Binds a queue to an exchange by each of the keys.
+    /// Binds a queue to an exchange with each of the keys.
     pub fn bind(
         &mut self,
         queue: &str,
@@ -182,7 +182,7 @@ impl Link {
         keys.into_iter().try_for_each(|key| connection.bind_queue(queue, exchange, &key))
     }
 
-    /// Deletes a queue with what is in it.
+    /// Deletes a queue and its messages.
     pub fn delete_queue(&mut self, queue: &str) -> Result<(), Error> {
         match self {
             Link::Amqp091(connection) => connection.delete_queue(queue),
@@ -192,7 +192,7 @@ impl Link {
         }
     }
 
-    /// Deletes an exchange, or what all queues get their messages from without one.
+    /// Deletes an exchange, or the stream that stands for it.
     pub fn delete_exchange(&mut self, exchange: &str) -> Result<(), Error> {
         match self {
             Link::Amqp091(connection) => connection.delete_exchange(exchange),
@@ -223,10 +223,10 @@ impl Link {
         }
     }
 
-    /// Publishes without answers from now on, where a broker answers each message unasked (RESP).
-    pub fn forgo_answers(&mut self) -> Result<(), Error> {
+    /// Publishes without answers from now on, where a broker answers each message by default (RESP).
+    pub fn disable_replies(&mut self) -> Result<(), Error> {
         let Link::Resp(connection) = self else { return Ok(()) };
-        connection.forgo_answers()
+        connection.disable_replies()
     }
 
     /// Publishes and acknowledges within transactions from now on.
@@ -241,13 +241,13 @@ impl Link {
         }
     }
 
-    /// Begins the first transaction of what is published, where a protocol asks for that (RESP).
+    /// Begins the first transaction of publishes, where the protocol needs that (RESP).
     pub fn begin_transaction(&mut self) -> Result<(), Error> {
         let Link::Resp(connection) = self else { return Ok(()) };
         connection.begin()
     }
 
-    /// Appends what commits a transaction; [`Receiver::committed`] is the answer.
+    /// Appends a commit; [`Receiver::committed`] reports the answer.
     pub fn encode_commit(&self, out: &mut Vec<u8>) {
         match self {
             Link::Amqp091(_) => {
@@ -258,7 +258,7 @@ impl Link {
         }
     }
 
-    /// Starts to consume, with at most `prefetch` deliveries unacknowledged (0 is no limit).
+    /// Starts to consume with at most `prefetch` unacknowledged deliveries (0 is no limit).
     pub fn subscribe(&mut self, source: &Source<'_>, prefetch: u16) -> Result<(), Error> {
         match self {
             Link::Amqp091(connection) => {
@@ -290,7 +290,7 @@ impl Link {
         }
     }
 
-    /// Subscribes to many subjects; queues have no such thing.
+    /// Subscribes to many subjects, where the protocol has them.
     pub fn subscribe_bystanders(
         &mut self,
         subjects: impl Iterator<Item = String>,
@@ -304,7 +304,7 @@ impl Link {
         }
     }
 
-    /// Appends a message as it is published.
+    /// Appends an encoded publish.
     pub fn encode(&self, route: &Route<'_>, body: &[u8], out: &mut Vec<u8>) -> Encoded {
         match self {
             Link::Amqp091(connection) => {
@@ -332,7 +332,7 @@ impl Link {
         Ok(self.write(&out)?)
     }
 
-    /// Appends an acknowledgement of a delivery, or of all up to it.
+    /// Appends an acknowledgement of a delivery; with `multiple`, of all up to it.
     #[inline]
     pub fn encode_ack(&mut self, out: &mut Vec<u8>, tag: u64, multiple: bool) {
         match self {
@@ -342,14 +342,14 @@ impl Link {
             Link::Nats(_) => {}
             Link::Mqtt(connection) => connection.encode_ack(out, tag, multiple),
             Link::Stomp(connection) => connection.encode_ack(out, tag),
-            // They go with the next read.
+            // Sent with the next read.
             Link::Resp(connection) => connection.acknowledge(tag, multiple),
             Link::JetStream(connection) => connection.acknowledge(tag, multiple),
         }
     }
 
-    /// Asks the broker to say when it has done all that it was sent, and to send no further
-    /// deliveries; [`Receiver::ended`] is the answer.
+    /// Asks the broker to stop delivering and to answer once it has processed everything sent before;
+    /// [`Receiver::ended`] reports the answer.
     pub fn send_end(&mut self) -> Result<(), Error> {
         match self {
             Link::Amqp091(connection) => connection.send_channel_close(),
@@ -361,7 +361,7 @@ impl Link {
         }
     }
 
-    /// Waits for that answer; all that comes before it goes to `receiver`.
+    /// Waits for the answer to [`Link::send_end`]; everything before it goes to `receiver`.
     pub fn expect_end(&mut self, receiver: &mut impl Receiver) -> Result<(), Error> {
         let mut end = UntilEnd { receiver, ended: false };
         self.parse(&mut end)?;
@@ -372,14 +372,14 @@ impl Link {
         Ok(())
     }
 
-    /// Ends the connection as the protocol asks. What is still on its way is dropped.
+    /// Closes the connection as the protocol specifies. Data still in flight is dropped.
     pub fn close(self) -> Result<(), Error> {
         match self {
             Link::Amqp091(connection) => connection.close(),
             Link::Mqtt(connection) => connection.close(),
             Link::Resp(connection) => connection.close(),
             Link::JetStream(connection) => connection.close(),
-            // Those close their sockets; after the end's answer nothing is on its way.
+            // Dropping the socket is enough: after the answer to `send_end` nothing is in flight.
             Link::Nats(_) | Link::Stomp(_) => Ok(()),
         }
     }
@@ -389,7 +389,7 @@ fn lacks(what: &str) -> Error {
     Error::Closed(what.to_owned())
 }
 
-/// Notes the end and passes the rest on.
+/// Notes the end and passes everything on.
 struct UntilEnd<'a, R> {
     receiver: &'a mut R,
     ended: bool,

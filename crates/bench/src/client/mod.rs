@@ -1,8 +1,8 @@
-//! Native clients of the protocols that loads are made of, one folder each, behind one [`Link`].
+//! Native clients of the protocols under load, one folder each, behind one [`Link`].
 //!
-//! A workload names no protocol: it opens a link to a target, whose scheme says which client it is,
-//! writes messages that the link encoded once, and lets the link parse what comes into a
-//! [`Receiver`]. The choice of the client costs one branch for each read, none for each message.
+//! A workload names no protocol: it opens a link to a target, whose scheme selects the client, writes
+//! messages that the link encoded once, and lets the link parse the input into a [`Receiver`]. Selecting
+//! the client costs one branch per read, none per message.
 
 pub mod amqp091;
 mod authority;

@@ -1,16 +1,15 @@
-//! The bytes that came from one socket and are not parsed yet. Knows no protocol.
+//! The receive buffer of a socket. Independent of protocols.
 
 use super::Error;
 use std::io::{self, ErrorKind, Read};
 
-/// The most octets that a protocol may need at once to make progress.
+/// The largest piece that a protocol takes only whole, by default.
 pub(super) const PARTIAL_BYTES_MAX: usize = 128 * 1024;
-/// Octets asked of the socket by one read, at most: as many as one producer writes at once, so that many
-/// messages share the cost of a call and of a wake-up, and so few that they are still in the
-/// processor's own cache when they are parsed.
+/// The most bytes of one read: as many as a producer writes at once, so that many messages share one
+/// system call and wake-up, and few enough to be in the processor's cache when parsed.
 pub(super) const READ_BYTES: usize = 256 * 1024;
 
-/// A receive buffer that holds at most what a protocol cannot take yet beside what one read brought.
+/// Received bytes that are not parsed yet: at most one read and one partial piece.
 #[derive(Debug)]
 pub struct ReceiveBuffer {
     buffer: Box<[u8]>,
@@ -25,7 +24,7 @@ impl Default for ReceiveBuffer {
 }
 
 impl ReceiveBuffer {
-    /// Makes room for pieces of so many octets that a protocol takes only whole.
+    /// Makes room for whole pieces of this size.
     pub(super) fn reserve(&mut self, partial_bytes_max: usize) {
         if partial_bytes_max > PARTIAL_BYTES_MAX {
             let mut larger = vec![0; READ_BYTES + partial_bytes_max];
@@ -34,7 +33,7 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Reads once. Returns the octets read; 0 is the end of the stream.
+    /// Reads once. Returns the bytes read; 0 is the end of the stream.
     pub fn fill(&mut self, source: &mut impl Read) -> io::Result<usize> {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -44,7 +43,7 @@ impl ReceiveBuffer {
         let until = self.buffer.len().min(self.end + READ_BYTES);
         loop {
             match source.read(&mut self.buffer[self.end..until]) {
-                // By a signal: a process that was stopped goes on, or one is asked to end.
+                // A signal: the process continues, or is asked to end.
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 read => {
                     self.end += read.as_ref().map_or(0, |count| *count);
@@ -62,7 +61,7 @@ impl ReceiveBuffer {
         }
     }
 
-    /// What `parse` makes of the octets that are not parsed yet; it says how many of them it took.
+    /// Calls `parse` with the unparsed bytes; it returns a value and the bytes it consumed.
     #[inline]
     pub fn take<'a, T, E>(
         &'a mut self,
@@ -81,7 +80,7 @@ impl ReceiveBuffer {
 mod tests {
     use super::*;
 
-    /// Fails in the given way, then says `ab`.
+    /// Fails in the given way, then reads `ab`.
     struct Failing(Option<ErrorKind>);
 
     impl Read for Failing {

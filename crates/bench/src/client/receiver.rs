@@ -1,13 +1,13 @@
-//! What a link tells a workload while it parses. Knows no protocol.
+//! The callbacks of a link's parser. Independent of protocols.
 
 use super::Error;
 
-/// How a delivery begins.
+/// The start of a delivery.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Head {
-    /// What an acknowledgement names; 0 where the protocol has none.
+    /// The tag to acknowledge; 0 where the protocol has none.
     pub tag: u64,
-    /// The broker says that it delivered this before.
+    /// The broker marked it as redelivered.
     pub redelivered: bool,
     /// Octets of the body.
     pub size: u64,
@@ -16,16 +16,15 @@ pub struct Head {
 /// A confirm of published messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Confirm {
-    /// Which: the first published message has tag 1.
+    /// The first published message has tag 1.
     pub tag: u64,
-    /// All up to this one.
+    /// Covers all tags up to this one.
     pub multiple: bool,
-    /// The broker did not take it.
+    /// The broker refused the message.
     pub refused: bool,
 }
 
-/// Takes what a link parses. A delivery is `begin`, `body` as often as it came in pieces, and
-/// `complete`.
+/// Receives what a link parses. A delivery is one `begin`, a `body` per piece, and one `complete`.
 pub trait Receiver {
     /// A delivery begins.
     fn begin(&mut self, _head: Head) {}
@@ -33,10 +32,10 @@ pub trait Receiver {
     /// A piece of its body.
     fn body(&mut self, _octets: &[u8]) {}
 
-    /// Its last octet came.
+    /// The delivery is complete.
     fn complete(&mut self) {}
 
-    /// Published messages are settled.
+    /// Published messages are confirmed or refused.
     fn confirm(&mut self, _confirm: Confirm) -> Result<(), Error> {
         Ok(())
     }
@@ -44,9 +43,9 @@ pub trait Receiver {
     /// A transaction is committed.
     fn committed(&mut self) {}
 
-    /// The broker has done all that was asked of it before [`super::Link::send_end`].
+    /// The answer to [`super::Link::send_end`] arrived.
     fn ended(&mut self) {}
 }
 
-/// Takes everything and keeps nothing.
+/// Ignores everything.
 impl Receiver for () {}

@@ -1,14 +1,14 @@
-//! Where a broker listens and which protocol it speaks there, from the scheme of its address.
+//! A broker's address: its scheme selects the protocol.
 
 use super::authority::encode;
 use super::{VhostUri, mqtt, nats, resp};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
-/// What addresses of NATS begin with where JetStream is meant.
+/// The scheme of NATS addresses with JetStream.
 const JETSTREAM: &str = "jetstream://";
 
-/// A protocol that loads can be made of.
+/// A protocol that loads can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Protocol {
     /// AMQP 0-9-1: queues, acknowledgements, confirms.
@@ -26,7 +26,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Its name for people.
+    /// The name to display.
     pub fn name(self) -> &'static str {
         match self {
             Protocol::Amqp091 => "AMQP 0-9-1",
@@ -38,7 +38,7 @@ impl Protocol {
         }
     }
 
-    /// The name of what direct messages go by.
+    /// The name to display for direct messages.
     pub fn direct_name(self) -> &'static str {
         match self {
             Protocol::JetStream => Protocol::Nats.name(),
@@ -60,23 +60,22 @@ impl Protocol {
         self == Protocol::Amqp091
     }
 
-    /// Whether nothing is ever confirmed, acknowledged or kept.
+    /// Whether it has neither confirms nor acknowledgements nor storage.
     pub fn is_at_most_once(self) -> bool {
         self == Protocol::Nats
     }
 
-    /// Whether persistent messages are kept for sure only once they are confirmed.
+    /// Whether a persistent message is only guaranteed once confirmed.
     pub fn keeps_confirmed_only(self) -> bool {
         matches!(self, Protocol::JetStream | Protocol::Mqtt)
     }
 
-    /// Whether direct messages to a slow subscriber may be dropped rather than held back.
+    /// Whether direct messages to a slow subscriber may be dropped instead of delaying the publisher.
     pub fn drops(self) -> bool {
         matches!(self, Protocol::Nats | Protocol::JetStream | Protocol::Mqtt | Protocol::Resp)
     }
 
-    /// Whether a broker asks now and then whether a client is still there, and gives up who does not
-    /// answer.
+    /// Whether brokers ping clients and disconnect those that do not answer.
     pub fn pings(self) -> bool {
         matches!(self, Protocol::Nats | Protocol::JetStream)
     }
@@ -161,14 +160,14 @@ impl TryFrom<String> for Target {
     }
 }
 
-/// The whole address with what proves who one is, for those that are to connect on our behalf; what
-/// reports show is what is displayed.
+/// The whole address including the login, for workers that connect on behalf of this process; reports
+/// use `Display`, which leaves the login out.
 impl From<Target> for String {
     fn from(target: Target) -> String {
         let shown = target.to_string();
         let login = match &target {
             Target::Amqp091(uri) | Target::Stomp(uri) => Some((&uri.user, Some(&uri.password))),
-            Target::Mqtt(uri) => uri.login.as_ref().map(|(user, password)| (user, Some(password))),
+            Target::Mqtt(uri) => uri.login.as_ref().map(|it| (&it.user, Some(&it.password))),
             Target::Resp(uri) => uri.login.as_ref().map(|it| (&it.user, Some(&it.password))),
             Target::Nats(uri) | Target::JetStream(uri) => match &uri.login {
                 nats::Login::None => None,

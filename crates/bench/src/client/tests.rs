@@ -1,11 +1,11 @@
-//! What links make of bytes, however they come.
+//! What links parse from bytes, however they arrive.
 
 use super::{Confirm, Error, Head, Link, Receiver, Route, Target};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::thread::{self, JoinHandle};
 
-/// Keeps everything; confirms are expected to be of all up to one.
+/// Records everything; expects cumulative confirms.
 #[derive(Default)]
 pub(super) struct Kept {
     pub(super) bodies: Vec<Vec<u8>>,
@@ -47,8 +47,8 @@ impl Receiver for Kept {
     }
 }
 
-/// A broker that greets whoever connects, sends the script that `greet` returns in pieces of `step` octets,
-/// and hangs up. Returns its port, and what it was told after the greeting.
+/// A broker that greets a client, sends the script that `greet` returns in pieces of `step` bytes, and
+/// hangs up. Returns its port, and a thread that returns what it received after the greeting.
 pub(super) fn broker(
     step: usize,
     greet: impl FnOnce(&mut TcpStream) -> Vec<u8> + Send + 'static,
@@ -62,14 +62,14 @@ pub(super) fn broker(
         script.chunks(step).for_each(|piece| stream.write_all(piece).expect("it reads"));
         stream.shutdown(Shutdown::Write).expect("it is open");
         let mut said = Vec::new();
-        // Whatever it answers is taken until it goes.
+        // Reads until the client closes.
         drop(stream.read_to_end(&mut said));
         String::from_utf8_lossy(&said).into_owned()
     });
     (port, serving)
 }
 
-/// Takes what is said up to this end, answers, and returns it.
+/// Reads up to `end`, answers, and returns what was read.
 pub(super) fn answer_to(end: &str, stream: &mut TcpStream, answer: &[u8]) -> String {
     let mut said = Vec::new();
     while !said.ends_with(end.as_bytes()) {
@@ -81,20 +81,20 @@ pub(super) fn answer_to(end: &str, stream: &mut TcpStream, answer: &[u8]) -> Str
     String::from_utf8_lossy(&said).into_owned()
 }
 
-/// Takes the CONNECT of a NATS client.
+/// Answers the CONNECT of a NATS client.
 pub(super) fn greet_nats(stream: &mut TcpStream) {
     stream.write_all(b"INFO {\"max_payload\":1048576}\r\n").expect("it reads");
     answer_to("PING\r\n", stream, b"PONG\r\n");
 }
 
-/// What comes over a link until the broker hangs up, or until what is an error.
+/// Receives over a link until the broker hangs up or an error.
 pub(super) fn receive(mut link: Link) -> (Kept, Result<(), Error>) {
     let mut kept = Kept::default();
     let outcome = take_all(&mut link, &mut kept, |_, _| {});
     (kept, outcome)
 }
 
-/// The same of who acknowledges all of it before each read.
+/// Receives until the broker hangs up, acknowledging everything before each read.
 pub(super) fn receive_acknowledging(mut link: Link) -> Kept {
     let mut kept = Kept::default();
     let outcome = take_all(&mut link, &mut kept, |link, kept| {
@@ -120,7 +120,7 @@ fn take_all(
     }
 }
 
-/// To a NATS broker with that script.
+/// Connects to a NATS broker with this script.
 fn nats(script: &'static [u8], step: usize) -> Link {
     let (port, _) = broker(step, move |stream| {
         greet_nats(stream);

@@ -1,10 +1,10 @@
-//! Addresses with a virtual host: `amqp://user:password@host:port/vhost`, as RabbitMQ's URI
-//! specification has it, and `stomp://` in the same way.
+//! Addresses with a virtual host: `amqp://user:password@host:port/vhost`, as in RabbitMQ's URI
+//! specification, and `stomp://` likewise.
 
-use crate::client::authority::{Authority, decode};
+use crate::client::authority::{Authority, Login, decode};
 use std::str::FromStr;
 
-/// Where a broker listens and as whom to speak to it.
+/// A broker's address and login.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VhostUri {
     /// `amqp` or `stomp`.
@@ -32,17 +32,17 @@ impl FromStr for VhostUri {
         };
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let Authority { credentials, host, port } = Authority::parse(authority)?;
-        let (user, password) = match credentials {
-            Some((user, password)) => (user, password.unwrap_or("")),
-            None => ("guest", "guest"),
+        let login = match credentials {
+            Some(credentials) => Login::decode(credentials)?,
+            None => Login { user: "guest".to_owned(), password: "guest".to_owned() },
         };
         Ok(VhostUri {
             scheme,
-            user: decode(user)?,
-            password: decode(password)?,
+            user: login.user,
+            password: login.password,
             host: host.to_owned(),
             port: port.unwrap_or(usual_port),
-            // An empty name is what the specification has for a path of `/`, and nobody's wish.
+            // The specification maps a path of `/` to an empty name, which is never what the user means.
             virtual_host: if path.is_empty() { "/".to_owned() } else { decode(path)? },
         })
     }
@@ -50,7 +50,7 @@ impl FromStr for VhostUri {
 
 impl std::fmt::Display for VhostUri {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The password stays out: this goes into reports.
+        // Without the password: reports show this.
         write!(f, "{}://{}:{}", self.scheme, self.host, self.port)?;
         if self.virtual_host != "/" {
             write!(f, "/{}", self.virtual_host)?;

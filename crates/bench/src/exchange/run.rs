@@ -215,7 +215,7 @@ fn trade(floor: &Floor, broker_pid: Option<u32>) -> Result<ExchangeOutcome, Erro
     );
     let mut sender = floor.open()?;
     // It never reads.
-    sender.forgo_answers()?;
+    sender.disable_replies()?;
     thread::scope(|scope| {
         let matching = scope.spawn(|| stopping(floor, run_engine(floor, engine)));
         let reporting = scope.spawn(|| stopping(floor, run_reporter(floor, reports)));

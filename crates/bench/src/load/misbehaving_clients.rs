@@ -206,7 +206,7 @@ impl Scene {
 
     fn open_to_flood(&self) -> Result<Link, Error> {
         let mut link = Link::open(&self.target)?;
-        link.forgo_answers()?;
+        link.disable_replies()?;
         Ok(link)
     }
 

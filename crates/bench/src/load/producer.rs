@@ -71,7 +71,7 @@ impl<'a> Producer<'a> {
             link.select_transactions()?;
             link.begin_transaction()?;
         } else {
-            link.forgo_answers()?;
+            link.disable_replies()?;
         }
         let batch = Batch::new(plan, index, |body, out| link.encode(route, body, out));
         Ok(Producer {

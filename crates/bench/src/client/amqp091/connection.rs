@@ -1,4 +1,4 @@
-//! One connection with one channel: handshake, topology, and the socket itself for the hot loops.
+//! An AMQP connection with one channel: handshake, topology, and the socket for the hot loops.
 
 use super::delivery::{Content, refusal};
 use super::message::{Argument, write_arguments};
@@ -37,10 +37,10 @@ impl From<Malformed> for Error {
 pub struct Connection {
     /// The socket, for the hot loops.
     pub stream: TcpStream,
-    /// What came and is not parsed.
+    /// Received bytes that are not parsed yet.
     pub(in crate::client) incoming: ReceiveBuffer,
     content: Content,
-    /// The negotiated largest frame.
+    /// The largest frame, as negotiated.
     pub frame_bytes_max: u32,
 }
 
@@ -102,7 +102,7 @@ impl Connection {
             (channel_max, frame_max) = (*channels, *octets);
             true
         })?;
-        // Zero means no limit (1.4.2.6); ours is what the receive buffer takes.
+        // Zero means no limit (1.4.2.6); this client's limit is what the receive buffer holds.
         self.frame_bytes_max = match frame_max {
             0 => FRAME_BYTES_MAX as u32,
             octets => octets.min(FRAME_BYTES_MAX as u32),
@@ -168,7 +168,7 @@ impl Connection {
         self.call(CHANNEL, &bind, |answer| matches!(answer, Method::QueueBindOk {}))
     }
 
-    /// Deletes a queue with what is in it.
+    /// Deletes a queue and its messages.
     pub fn delete_queue(&mut self, queue: &str) -> Result<(), Error> {
         let delete = Method::QueueDelete {
             ticket: 0,
@@ -219,7 +219,7 @@ impl Connection {
         self.call(CHANNEL, &consume, |answer| matches!(answer, Method::BasicConsumeOk { .. }))
     }
 
-    /// Hands all frames that came to `receiver`.
+    /// Hands all received frames to `receiver`.
     #[inline]
     pub(in crate::client) fn parse(&mut self, receiver: &mut impl Receiver) -> Result<(), Error> {
         while let Some(frame) = next_frame(&mut self.incoming)? {
@@ -228,8 +228,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Asks for the end of the channel without waiting for the answer. All that was sent on it
-    /// before is processed before the broker answers.
+    /// Sends channel.close without waiting for the answer. The broker processes everything sent on the
+    /// channel before it answers.
     pub fn send_channel_close(&mut self) -> Result<(), Error> {
         let reply_text = "done";
         let close = Method::ChannelClose { reply_code: 200, reply_text, class_id: 0, method_id: 0 };

@@ -1,5 +1,5 @@
-//! What comes on the channel of a load: deliveries with their content, confirms, the end. Knows no
-//! sockets.
+//! Parses what arrives on the channel of a load: deliveries with their content, confirms,
+//! channel.close-ok. Independent of sockets.
 
 use crate::client::{Confirm, Error, Head, Receiver};
 use angarium_protocol::amqp091::codec::Method;
@@ -48,7 +48,7 @@ impl Content {
     fn method(&mut self, frame: &Frame<'_>, receiver: &mut impl Receiver) -> Result<(), Error> {
         match frame.payload.split_first_chunk::<4>() {
             Some((&content::DELIVER, fields)) => {
-                // What follows the flag is the exchange and the key, which matter to nobody here.
+                // The fields after the flag, exchange and routing key, are not needed here.
                 let mut fields = Reader::new(fields);
                 fields.short_bytes()?;
                 self.tag = fields.longlong()?;
@@ -88,8 +88,8 @@ fn confirm(fields: &[u8], refused: bool, receiver: &mut impl Receiver) -> Result
     receiver.confirm(Confirm { tag, multiple: bits & 1 != 0, refused })
 }
 
-/// Turns `channel.close`, `connection.close` and `basic.cancel` into the errors they are; other
-/// frames, and methods that matter to nobody here, pass.
+/// Turns `channel.close`, `connection.close` and `basic.cancel` into errors; other frames and methods
+/// pass.
 pub(super) fn refusal(frame: &Frame<'_>) -> Result<(), Error> {
     if frame.kind != frame::METHOD {
         return Ok(());

@@ -1,17 +1,17 @@
-//! A stand-in for a broker of AMQP 0-9-1: its answers and deliveries.
+//! The fake broker of AMQP 0-9-1: its answers and deliveries.
 
 use super::connection::CHANNEL;
 use super::next_frame::FRAME_BYTES_MAX;
 use crate::client::Encoded;
-use crate::client::fake_broker::{Answer, FakeBroker};
+use crate::client::fake_broker::{Answer, FakeBroker, Prefix};
 use angarium_protocol::amqp091::codec::content::{self, Deliver};
 use angarium_protocol::amqp091::codec::{Method, Properties, Table};
 use angarium_protocol::amqp091::frame::{self, HEAD_BYTES, PROTOCOL_HEADER};
 
-/// As long as the names that brokers give consumers.
+/// A consumer tag as long as brokers make them.
 const CONSUMER_TAG: &str = "amq.ctag-0123456789abcdefghijkl";
 
-/// What a client of ours needs to publish and to consume.
+/// Answers what this tool's client needs to publish and to consume.
 pub(in crate::client) fn fake_broker() -> FakeBroker {
     let start = Method::ConnectionStart {
         version_major: 0,
@@ -22,7 +22,7 @@ pub(in crate::client) fn fake_broker() -> FakeBroker {
     };
     let frame_max = FRAME_BYTES_MAX as u32;
     let tune = Method::ConnectionTune { channel_max: 2047, frame_max, heartbeat: 0 };
-    let methods: [(&[u8], u16, Method<'_>); 7] = [
+    let methods: [(&'static [u8], u16, Method<'_>); 7] = [
         // start-ok, open and close of a connection
         (&[0, 10, 0, 11], 0, tune),
         (&[0, 10, 0, 40], 0, Method::ConnectionOpenOk { known_hosts: "" }),
@@ -35,19 +35,20 @@ pub(in crate::client) fn fake_broker() -> FakeBroker {
         // select of confirms
         (&[0, 85, 0, 10], CHANNEL, Method::ConfirmSelectOk {}),
     ];
-    let answer = |at, start, channel, method: &Method<'_>| {
-        let mut says = Vec::new();
-        method.write_frame(channel, &mut says);
-        Answer { at, start, says }
+    let answer = |request, channel, method: &Method<'_>| {
+        let mut reply = Vec::new();
+        method.write_frame(channel, &mut reply);
+        Answer { request, reply }
     };
-    let mut answers = vec![answer(0, &PROTOCOL_HEADER, 0, &start)];
-    let frames = methods.iter().map(|(start, channel, it)| answer(HEAD_BYTES, start, *channel, it));
-    answers.extend(frames);
+    let mut answers = vec![answer(Prefix::new(&PROTOCOL_HEADER), 0, &start)];
+    answers.extend(methods.iter().map(|(bytes, channel, method)| {
+        answer(Prefix { at: HEAD_BYTES, bytes }, *channel, method)
+    }));
     FakeBroker {
         greeting: Vec::new(),
         answers,
-        message: (HEAD_BYTES, &content::PUBLISH),
-        whole: |bytes| match bytes.starts_with(&PROTOCOL_HEADER) {
+        message: Prefix { at: HEAD_BYTES, bytes: &content::PUBLISH },
+        request_bytes: |bytes| match bytes.starts_with(&PROTOCOL_HEADER) {
             true => Some(PROTOCOL_HEADER.len()),
             false => frame::head(bytes).map(|head| frame::OVERHEAD_BYTES + head.size as usize),
         },

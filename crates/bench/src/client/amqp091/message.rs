@@ -1,11 +1,11 @@
-//! What a load sends: messages and acknowledgements as bytes. Knows nothing about sockets.
+//! What a load sends, as bytes: messages, acknowledgements, queue arguments. Independent of sockets.
 
 use angarium_protocol::amqp091::codec::content::{self, PublishMethod, Tagged};
 use angarium_protocol::amqp091::codec::{Properties, put_table};
 use angarium_protocol::amqp091::frame;
 use serde::{Deserialize, Serialize};
 
-/// Where a message goes and how it is kept: all that its frames say beside the body.
+/// Where a message goes and how it is stored: everything its frames carry besides the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Envelope<'a> {
     /// The channel it is published on.
@@ -19,8 +19,8 @@ pub struct Envelope<'a> {
 }
 
 impl Envelope<'_> {
-    /// Appends the message in frames of at most `frame_bytes_max`. Returns where the body's first
-    /// octet lies.
+    /// Appends the message in frames of at most `frame_bytes_max`. Returns the offset of the body's
+    /// first byte.
     pub fn write(&self, out: &mut Vec<u8>, body: &[u8], frame_bytes_max: u32) -> usize {
         let publish = PublishMethod {
             exchange: self.exchange,
@@ -53,12 +53,12 @@ pub enum Argument {
     Text(String),
     /// A whole number.
     Integer(i64),
-    /// A truth value.
+    /// A boolean.
     Boolean(bool),
 }
 
 impl Argument {
-    /// Reads `value` as on a command line: a number, `true` or `false`, or text.
+    /// Reads `value` as given on a command line: a number, `true` or `false`, or text.
     pub fn from_text(value: &str) -> Argument {
         if let Ok(number) = value.parse() {
             return Argument::Integer(number);
@@ -71,7 +71,7 @@ impl Argument {
     }
 }
 
-/// Appends the arguments as a table, its length first.
+/// Appends the arguments as a table, preceded by its length.
 pub fn write_arguments(out: &mut Vec<u8>, arguments: &[(String, Argument)]) {
     put_table(out, |table| {
         for (name, value) in arguments {

@@ -1,5 +1,4 @@
-//! A blocking AMQP 0-9-1 client as small as a load generator can bear. Knows nothing about
-//! workloads.
+//! A minimal blocking AMQP 0-9-1 client for load generation. Independent of workloads.
 
 pub mod connection;
 mod delivery;

@@ -75,7 +75,7 @@ fn arguments_of_queues_have_types() {
     assert_eq!(Argument::from_text("quorum"), Argument::Text("quorum".to_owned()));
 }
 
-/// A source that brings so many octets at a time.
+/// A source that returns at most this many bytes per read.
 struct Dribble<'a>(&'a [u8], usize);
 
 impl Read for Dribble<'_> {
@@ -126,7 +126,7 @@ fn addresses_are_read_with_their_defaults() {
 fn a_fake_broker_says_what_a_client_takes() {
     let fake_broker = super::fake_broker();
     for answer in &fake_broker.answers {
-        let [frame] = frames(&answer.says)[..] else { panic!("one frame: {answer:?}") };
+        let [frame] = frames(&answer.reply)[..] else { panic!("one frame: {answer:?}") };
         assert!(frame.kind == frame::METHOD && Method::decode(frame.payload).is_ok(), "{answer:?}");
     }
     for body in [&b""[..], b"hello"] {

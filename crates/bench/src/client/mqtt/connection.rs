@@ -1,4 +1,4 @@
-//! One connection: handshake, subscriptions, and the parsing of what comes.
+//! An MQTT connection: handshake, subscriptions, and parsing of the input.
 
 use super::packet::{self, Head, PublishHead};
 use super::{Uri, Version};
@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Filters of one SUBSCRIBE.
 const FILTERS_MAX: usize = 100;
-/// The largest packet other than PUBLISH that is taken: answers are small.
+/// The largest accepted packet other than PUBLISH.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// Numbers client identifiers.
+/// Counter for client identifiers.
 static CLIENTS: AtomicU64 = AtomicU64::new(0);
 
 /// An open connection.
@@ -25,17 +25,17 @@ pub struct Connection {
     pub(in crate::client) incoming: ReceiveBuffer,
     uri: Uri,
     version: Version,
-    /// Published messages are confirmed: QoS 1.
+    /// Publishes at QoS 1.
     confirms: bool,
     filter: Option<String>,
-    /// The broker had kept a session of our name.
+    /// CONNACK's session-present flag.
     session_present: bool,
-    /// Octets of a body that have not come.
+    /// Bytes of the current body still to come.
     body_left: usize,
     delivered: u64,
-    /// Deliveries that are to be acknowledged: their number and their identifier.
+    /// Unacknowledged deliveries: number and packet identifier.
     unacked: VecDeque<(u64, u16)>,
-    /// The tag of the confirm that came last.
+    /// The highest confirmed tag.
     confirmed: u64,
 }
 
@@ -47,7 +47,7 @@ impl Connection {
         Connection::open_session(uri, &name, true)
     }
 
-    /// Connects to the session of that name; `clean` forgets what it was.
+    /// Connects to the session of this client identifier; `clean` discards its state.
     pub fn open_session(uri: &Uri, client_id: &str, clean: bool) -> Result<Connection, Error> {
         let stream = dial(&uri.host, uri.port)?;
         let mut connection = Connection {
@@ -63,8 +63,7 @@ impl Connection {
             unacked: VecDeque::new(),
             confirmed: 0,
         };
-        let login = uri.login.as_ref().map(|(user, password)| (user.as_str(), password.as_str()));
-        let connect = packet::connect(uri.version, client_id, login, clean);
+        let connect = packet::connect(uri.version, client_id, uri.login.as_ref(), clean);
         connection.stream.write_all(&connect)?;
         let mut session_present = false;
         connection.expect(packet::CONNACK, |content| match content.get(1) {
@@ -83,7 +82,7 @@ impl Connection {
         self.confirms = true;
     }
 
-    /// Makes a session that keeps what is published to `filter` while nobody is connected.
+    /// Creates a session that stores what is published to `filter` while its client is away.
     pub(in crate::client) fn declare_session(
         &mut self,
         name: &str,
@@ -94,23 +93,23 @@ impl Connection {
         Ok(session.stream.write_all(&packet::DISCONNECT_PACKET)?)
     }
 
-    /// Forgets a session with what it keeps.
+    /// Deletes a session and what it stores.
     pub(in crate::client) fn delete_session(&mut self, name: &str) -> Result<(), Error> {
         let mut session = Connection::open_session(&self.uri, name, true)?;
         Ok(session.stream.write_all(&packet::DISCONNECT_PACKET)?)
     }
 
-    /// Subscribes and waits until the broker took it; `session` names one that was declared before.
+    /// Subscribes and waits for SUBACK; `session` names a declared session to connect to.
     pub fn subscribe(&mut self, filter: &str, qos: u8, session: Option<&str>) -> Result<(), Error> {
         if let Some(name) = session {
             *self = Connection::open_session(&self.uri, name, false)?;
         }
         self.filter = Some(filter.to_owned());
         match (session, self.session_present) {
-            // The session has the subscription, and may send what it kept already.
+            // The session has the subscription already, and may deliver stored messages at once.
             (Some(_), true) => Ok(()),
-            // So may a session that the broker has and does not tell of: what comes before the answer
-            // is not thrown away here.
+            // A broker may have the session without saying so; messages before SUBACK must not be
+            // dropped.
             (Some(_), false) => self.send_subscribe(&[filter.to_owned()], qos),
             (None, _) => self.subscribe_filters(&[filter.to_owned()], qos),
         }
@@ -153,7 +152,7 @@ impl Connection {
         }
     }
 
-    /// Asks for an answer after all that was sent before; a subscription ends with it.
+    /// Asks for an answer to everything sent before; ends a subscription.
     pub(in crate::client) fn send_end(&mut self) -> Result<(), Error> {
         match self.filter.take() {
             Some(filter) => {
@@ -166,12 +165,12 @@ impl Connection {
 
     /// Ends the connection.
     pub(in crate::client) fn close(mut self) -> Result<(), Error> {
-        // One that hangs up on DISCONNECT at once is within its rights.
+        // A broker may hang up on DISCONNECT at once.
         let _ = self.stream.write_all(&packet::DISCONNECT_PACKET);
         Ok(())
     }
 
-    /// Hands all that came to `receiver`.
+    /// Hands everything received to `receiver`.
     #[inline]
     pub(in crate::client) fn parse(&mut self, receiver: &mut impl Receiver) -> Result<(), Error> {
         loop {
@@ -215,7 +214,7 @@ impl Connection {
         }
     }
 
-    /// Turns a packet identifier into the tag that it stands for: the one nearest to the last.
+    /// Confirms the tag nearest to the last one with this packet identifier.
     #[inline]
     fn confirm(&mut self, id: u16, receiver: &mut impl Receiver) -> Result<(), Error> {
         let tag = tag_of(id, self.confirmed)
@@ -224,7 +223,7 @@ impl Connection {
         receiver.confirm(Confirm { tag, multiple: false, refused: false })
     }
 
-    /// Waits for an answer; messages before it are dropped.
+    /// Waits for an answer; drops messages before it.
     fn expect(
         &mut self,
         kind: u8,
@@ -250,7 +249,7 @@ impl Connection {
     }
 }
 
-/// What can come.
+/// A parsed packet.
 enum Item {
     Publish(PublishHead),
     Confirmed(u16),
@@ -286,13 +285,13 @@ fn next(bytes: &[u8], version: Version) -> Result<Option<(Item, usize)>, Error> 
     Ok(Some((item, end)))
 }
 
-/// The tag that an identifier stands for, given the largest confirmed so far; `None` for identifier
-/// 0. Windows are much smaller than half of the identifiers.
+/// The tag of a packet identifier, given the highest confirmed tag; `None` for identifier 0. Windows are
+/// much smaller than half of the identifier space.
 pub(super) fn tag_of(id: u16, confirmed: u64) -> Option<u64> {
     if id == 0 {
         return None;
     }
-    // Tags are 1 and on; those with this identifier are `id` plus multiples of all identifiers.
+    // Tags with this identifier are `id` plus multiples of the number of identifiers.
     let id = u64::from(id);
     let round = (confirmed + PACKET_IDS / 2).saturating_sub(id) / PACKET_IDS;
     Some(round * PACKET_IDS + id)

@@ -1,14 +1,14 @@
-//! A stand-in for a broker of MQTT: its answers and deliveries.
+//! The fake broker of MQTT: its answers and deliveries.
 
 use super::Version;
 use super::packet::{self, Head};
 use crate::client::Encoded;
-use crate::client::fake_broker::{Answer, FakeBroker};
+use crate::client::fake_broker::{Answer, FakeBroker, Prefix};
 
-/// What a client of ours needs to publish and to subscribe at QoS 0.
+/// Answers what this tool's client needs to publish and to subscribe at QoS 0.
 pub(in crate::client) fn fake_broker(version: Version) -> FakeBroker {
-    // In MQTT 5 the properties' length stands behind the codes of CONNACK (3.2.2), and before those of
-    // SUBACK and UNSUBACK (3.9.2, 3.11.2); UNSUBACK of 3.1.1 has no codes.
+    // In MQTT 5 the property length follows the codes of CONNACK (3.2.2) and precedes those of SUBACK
+    // and UNSUBACK (3.9.2, 3.11.2); UNSUBACK of 3.1.1 has no codes.
     let answers: [(&'static [u8], &[u8]); 4] = match version {
         Version::V3 => [
             (&[0x10], &[0x20, 2, 0, 0]),
@@ -23,14 +23,14 @@ pub(in crate::client) fn fake_broker(version: Version) -> FakeBroker {
             (&[0xC0], &[0xD0, 0]),
         ],
     };
-    let answer =
-        |(start, says): (&'static [u8], &[u8])| Answer { at: 0, start, says: says.to_vec() };
+    let answers = answers
+        .map(|(request, reply)| Answer { request: Prefix::new(request), reply: reply.to_vec() });
     FakeBroker {
         greeting: Vec::new(),
-        answers: answers.map(answer).into(),
-        message: (0, &[packet::PUBLISH << 4]),
-        whole: |bytes| Head::decode(bytes).ok()?.map(|head| head.octets + head.remaining),
-        // A delivery is what was published.
+        answers: answers.into(),
+        message: Prefix::new(&[packet::PUBLISH << 4]),
+        request_bytes: |bytes| Head::decode(bytes).ok()?.map(|head| head.octets + head.remaining),
+        // A delivery is a PUBLISH like the client's.
         delivery: match version {
             Version::V3 => |topic, body, out| deliver(Version::V3, topic, body, out),
             Version::V5 => |topic, body, out| deliver(Version::V5, topic, body, out),

@@ -1,4 +1,4 @@
-//! MQTT 3.1.1 and 5 as a load client speaks them: QoS 0 and 1, sessions that outlive connections.
+//! A minimal MQTT 3.1.1 and 5 client: QoS 0 and 1, persistent sessions.
 
 mod connection;
 mod fake_broker;

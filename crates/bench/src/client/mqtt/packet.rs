@@ -1,8 +1,9 @@
-//! Control packets to and from bytes, as far as a load needs them. Section numbers are those of
-//! MQTT 5; 3.1.1 has the same packets without properties.
+//! Control packets to and from bytes, as far as a load needs them. Section numbers are those of MQTT 5;
+//! 3.1.1 has the same packets without properties.
 
 use super::Version;
 use crate::client::Encoded;
+use crate::client::authority::Login;
 
 /// Types of control packets (2.1.2), in the upper half of the first octet.
 pub(super) const CONNACK: u8 = 2;
@@ -12,7 +13,7 @@ pub(super) const SUBACK: u8 = 9;
 pub(super) const UNSUBACK: u8 = 11;
 pub(super) const PINGRESP: u8 = 13;
 pub(super) const DISCONNECT: u8 = 14;
-/// PINGREQ and DISCONNECT of a client, whole.
+/// PINGREQ and DISCONNECT as whole packets.
 pub(super) const PINGREQ_PACKET: [u8; 2] = [0xC0, 0];
 pub(super) const DISCONNECT_PACKET: [u8; 2] = [0xE0, 0];
 /// The largest remaining length (1.5.5).
@@ -23,14 +24,14 @@ pub(super) const REMAINING_MAX: usize = 268_435_455;
 pub(super) struct Head {
     pub(super) kind: u8,
     pub(super) flags: u8,
-    /// Octets of the fixed header.
+    /// Bytes of the fixed header.
     pub(super) octets: usize,
-    /// Octets that follow it.
+    /// Bytes that follow the fixed header.
     pub(super) remaining: usize,
 }
 
 impl Head {
-    /// `Ok(None)` if more octets are needed.
+    /// `Ok(None)` if more bytes are needed.
     #[inline]
     pub(super) fn decode(bytes: &[u8]) -> Result<Option<Head>, &'static str> {
         let Some((&first, rest)) = bytes.split_first() else { return Ok(None) };
@@ -39,7 +40,7 @@ impl Head {
     }
 }
 
-/// A variable byte integer (1.5.5) and its octets.
+/// Decodes a variable byte integer (1.5.5). Returns the value and its length.
 #[inline]
 pub(super) fn variable_integer(bytes: &[u8]) -> Result<Option<(usize, usize)>, &'static str> {
     let mut value = 0;
@@ -80,7 +81,7 @@ fn put_packet(out: &mut Vec<u8>, first: u8, content: &[u8]) {
 pub(super) fn connect(
     version: Version,
     client_id: &str,
-    login: Option<(&str, &str)>,
+    login: Option<&Login>,
     clean: bool,
 ) -> Vec<u8> {
     let mut content = Vec::new();
@@ -90,12 +91,12 @@ pub(super) fn connect(
     content.push(credentials | if clean { 2 } else { 0 });
     content.extend_from_slice(&[0, 0]);
     if version == Version::V5 {
-        // Session expiry (3.1.2.11.2): never, unless the session is clean.
+        // Session expiry (3.1.2.11.2): never, except for a clean session.
         let properties: &[u8] = if clean { &[0] } else { &[5, 0x11, 0xFF, 0xFF, 0xFF, 0xFF] };
         content.extend_from_slice(properties);
     }
     put_text(&mut content, client_id.as_bytes());
-    if let Some((user, password)) = login {
+    if let Some(Login { user, password }) = login {
         put_text(&mut content, user.as_bytes());
         put_text(&mut content, password.as_bytes());
     }
@@ -163,21 +164,21 @@ pub(super) fn puback(id: u16, out: &mut Vec<u8>) {
     out.extend_from_slice(&[0x40, 2, high, low]);
 }
 
-/// What stands before the body of a PUBLISH.
+/// Everything of a PUBLISH before its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PublishHead {
-    /// Octets from the packet's first to the body's.
+    /// Offset of the body in the packet.
     pub(super) octets: usize,
-    /// Octets of the body.
+    /// Bytes of the body.
     pub(super) body: usize,
     /// The packet identifier; 0 for QoS 0.
     pub(super) id: u16,
-    /// It was sent before.
+    /// The DUP flag.
     pub(super) duplicate: bool,
 }
 
 impl PublishHead {
-    /// `Ok(None)` if more octets are needed.
+    /// `Ok(None)` if more bytes are needed.
     #[inline]
     pub(super) fn decode(
         bytes: &[u8],

@@ -4,6 +4,7 @@ use super::connection::tag_of;
 use super::packet::{self, Head, PublishHead};
 use super::{Connection, Uri, Version};
 use crate::client::Receiver;
+use crate::client::authority::Login;
 use crate::client::encoded::packet_id_of;
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -47,7 +48,8 @@ fn what_lies_about_its_length_is_refused() {
 fn connects_say_what_is_asked_for() {
     let plain = packet::connect(Version::V3, "id", None, true);
     assert_eq!(plain, b"\x10\x0e\x00\x04MQTT\x04\x02\x00\x00\x00\x02id");
-    let kept = packet::connect(Version::V5, "id", Some(("u", "p")), false);
+    let login = Login { user: "u".to_owned(), password: "p".to_owned() };
+    let kept = packet::connect(Version::V5, "id", Some(&login), false);
     assert_eq!(
         kept,
         b"\x10\x1a\x00\x04MQTT\x05\xc0\x00\x00\x05\x11\xff\xff\xff\xff\x00\x02id\x00\x01u\x00\x01p"
@@ -75,12 +77,12 @@ fn addresses_name_the_version() {
     assert_eq!((uri.version, uri.port, uri.login), (Version::V3, 1_883, None));
     let uri: Uri = "mqtt5://u:p%40@h:1/".parse().expect("it is one");
     assert_eq!((uri.version, uri.port), (Version::V5, 1));
-    assert_eq!(uri.login, Some(("u".to_owned(), "p@".to_owned())));
+    assert_eq!(uri.login, Some(Login { user: "u".to_owned(), password: "p@".to_owned() }));
     assert_eq!(uri.to_string(), "mqtt5://h:1");
     assert!("amqp://h".parse::<Uri>().is_err());
 }
 
-/// Counts what comes.
+/// Counts deliveries.
 #[derive(Default)]
 struct Count(usize);
 
@@ -97,7 +99,7 @@ fn what_a_session_kept_is_taken_before_the_answer_to_the_subscription() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has ports");
     let port = listener.local_addr().expect("it is bound").port();
     let broker = std::thread::spawn(move || {
-        // The second connection is that of the session, of which the broker does not tell.
+        // The second connection is the session's; this broker has the session and does not say so.
         let mut said = vec![packet::CONNACK << 4, 2, 0, 0];
         let first = listener.accept().expect("it connects").0.write_all(&said);
         let (mut stream, _) = listener.accept().expect("it connects");
@@ -125,9 +127,9 @@ fn a_fake_broker_says_what_a_client_takes() {
         let fake_broker = super::fake_broker(version);
         let kinds = [packet::CONNACK, packet::SUBACK, packet::UNSUBACK, packet::PINGRESP];
         for (answer, kind) in fake_broker.answers.iter().zip(kinds) {
-            let head = Head::decode(&answer.says).expect("well-formed").expect("whole");
+            let head = Head::decode(&answer.reply).expect("well-formed").expect("whole");
             let whole = head.octets + head.remaining;
-            assert_eq!((head.kind, whole), (kind, answer.says.len()), "{version:?}");
+            assert_eq!((head.kind, whole), (kind, answer.reply.len()), "{version:?}");
         }
         let mut out = vec![7];
         let body_at = fake_broker.deliver("a/b", b"hello", &mut out).body_at;

@@ -1,9 +1,9 @@
 //! `mqtt://user:password@host:port` for MQTT 3.1.1, `mqtt5://` for MQTT 5.
 
-use crate::client::authority::{Authority, decode};
+use crate::client::authority::{Authority, Login};
 use std::str::FromStr;
 
-/// Which version of the protocol.
+/// A version of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// MQTT 3.1.1.
@@ -12,13 +12,13 @@ pub enum Version {
     V5,
 }
 
-/// Where a broker listens and as whom to speak to it.
+/// A broker's address and login.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Uri {
-    /// Which version is spoken.
+    /// The protocol version.
     pub version: Version,
     /// Name and password, if any.
-    pub login: Option<(String, String)>,
+    pub login: Option<Login>,
     /// Host name or address.
     pub host: String,
     /// TCP port; 1883 unless given.
@@ -36,10 +36,7 @@ impl FromStr for Uri {
         };
         let Authority { credentials, host, port } =
             Authority::parse(rest.strip_suffix('/').unwrap_or(rest))?;
-        let login = match credentials {
-            None => None,
-            Some((user, password)) => Some((decode(user)?, decode(password.unwrap_or(""))?)),
-        };
+        let login = credentials.map(Login::decode).transpose()?;
         Ok(Uri { version, login, host: host.to_owned(), port: port.unwrap_or(1883) })
     }
 }
@@ -50,7 +47,7 @@ impl std::fmt::Display for Uri {
             Version::V3 => "mqtt",
             Version::V5 => "mqtt5",
         };
-        // The password stays out: this goes into reports.
+        // Without the password: reports show this.
         write!(f, "{scheme}://{}:{}", self.host, self.port)
     }
 }

@@ -1,4 +1,4 @@
-//! One connection: handshake, subscriptions, and the parsing of what comes.
+//! A NATS connection: handshake, subscriptions, and parsing of the input.
 
 use super::{Login, Uri};
 use crate::client::{Error, Head, ReceiveBuffer, Receiver, dial};
@@ -7,11 +7,12 @@ use angarium_protocol::nats::codec::{Connect, Info, Malformed, Message, ServerOp
 use std::io::Write;
 use std::net::TcpStream;
 
-/// The largest payload taken, whatever the broker takes; nats-server advises against more than 8 MiB.
+/// The largest accepted payload, whatever the broker allows; nats-server advises against more than 8
+/// MiB.
 const PAYLOAD_BYTES_MAX: usize = 64 << 20;
-/// Octets of many subscriptions that are written at once.
+/// Subscriptions are written in pieces of this many bytes.
 const WRITE_BYTES: usize = 64 * 1024;
-/// What a message's line may add to its payload in the receive buffer.
+/// Room in the receive buffer for a message's protocol line.
 const LINE_BYTES: usize = 16 * 1024;
 
 /// An open connection.
@@ -19,7 +20,7 @@ const LINE_BYTES: usize = 16 * 1024;
 pub struct Connection {
     /// The socket, for the hot loops.
     pub stream: TcpStream,
-    /// The largest payload that the broker takes.
+    /// The largest payload that the broker accepts.
     pub payload_bytes_max: usize,
     pub(in crate::client) incoming: ReceiveBuffer,
     row: MessageRow,
@@ -27,7 +28,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects, authenticates, and waits until the broker took it.
+    /// Connects, authenticates, and waits for the broker's PONG.
     pub fn open(uri: &Uri) -> Result<Connection, Error> {
         let stream = dial(&uri.host, uri.port)?;
         let mut connection = Connection {
@@ -54,12 +55,12 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Subscribes and waits until the broker took it. What is published before that may not come.
+    /// Subscribes and waits for PONG. Messages published before may be missed.
     pub fn subscribe(&mut self, subject: &str, group: Option<&str>) -> Result<(), Error> {
         self.subscribe_many([subject], group)
     }
 
-    /// Subscribes to all of them, and waits until the broker took them.
+    /// Subscribes to all of them and waits for PONG.
     pub fn subscribe_many(
         &mut self,
         subjects: impl IntoIterator<Item = impl AsRef<str>>,
@@ -81,7 +82,7 @@ impl Connection {
         self.expect(|op| matches!(op, ServerOp::Pong))
     }
 
-    /// Ends all subscriptions and asks for an answer when that is done.
+    /// Ends all subscriptions and asks for a PONG after that.
     pub(in crate::client) fn send_end(&mut self) -> Result<(), Error> {
         let mut out = Vec::new();
         for sid in 1..=self.subscriptions {
@@ -92,7 +93,7 @@ impl Connection {
         Ok(self.stream.write_all(&out)?)
     }
 
-    /// Hands all that came to `receiver`, and answers the broker's pings.
+    /// Hands everything received to `receiver`, and answers the broker's pings.
     #[inline]
     pub(in crate::client) fn parse(&mut self, receiver: &mut impl Receiver) -> Result<(), Error> {
         self.parse_each(receiver, |receiver, message| {
@@ -103,7 +104,7 @@ impl Connection {
         })
     }
 
-    /// Hands every message that came to `take`, with `receiver`.
+    /// Calls `take` with `receiver` for every received message.
     #[inline]
     pub(super) fn parse_each<R: Receiver>(
         &mut self,
@@ -118,7 +119,7 @@ impl Connection {
                 ServerOp::Message(message) => take(receiver, message)?,
                 ServerOp::Ping => self.stream.write_all(b"PONG\r\n")?,
                 ServerOp::Pong => receiver.ended(),
-                // A broker may send INFO at any time, when its cluster changes or it shuts down.
+                // A broker may send INFO at any time: its cluster changed, or it shuts down.
                 ServerOp::Info(_) | ServerOp::Ok => {}
                 ServerOp::Error(text) => return Err(refused(text)),
             }
@@ -126,7 +127,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits for the operation that `wanted` takes; others before it are dropped.
+    /// Waits for the operation that `wanted` accepts; drops others before it.
     pub(super) fn expect(
         &mut self,
         mut wanted: impl FnMut(&ServerOp<'_>) -> bool,

@@ -1,4 +1,4 @@
-//! A blocking NATS client as small as a load generator can bear. Knows nothing about workloads.
+//! A minimal blocking NATS client for load generation. Independent of workloads.
 
 mod connection;
 mod fake_broker;

@@ -1,4 +1,4 @@
-//! Broker addresses, and what stands in for a broker.
+//! Broker addresses, and the fake broker.
 
 use super::{Login, Uri};
 use angarium_protocol::nats::codec::{Info, ServerOp};
@@ -25,7 +25,7 @@ fn a_fake_broker_says_what_a_client_takes() {
     let (ServerOp::Info(text), octets) = op(&fake_broker.greeting) else { panic!("it is INFO") };
     assert_eq!(octets, fake_broker.greeting.len());
     assert_eq!(Info::decode(text).expect("it is JSON").max_payload, 1 << 20);
-    assert_eq!(op(&fake_broker.answers[0].says), (ServerOp::Pong, 6));
+    assert_eq!(op(&fake_broker.answers[0].reply), (ServerOp::Pong, 6));
     let mut out = b"before".to_vec();
     let body_at = fake_broker.deliver("a.b", b"hello", &mut out).body_at;
     let (ServerOp::Message(message), octets) = op(&out[6..]) else { panic!("it is MSG") };

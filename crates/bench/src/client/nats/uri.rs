@@ -1,13 +1,13 @@
-//! `nats://user:password@host:port` or `nats://token@host:port`, as NATS clients have it, and
-//! `jetstream://` in the same way.
+//! `nats://user:password@host:port` or `nats://token@host:port`, like other NATS clients, and
+//! `jetstream://` likewise.
 
-use crate::client::authority::{Authority, decode};
+use crate::client::authority::{Authority, Credentials, decode};
 use std::str::FromStr;
 
-/// Where a broker listens and as whom to speak to it.
+/// A broker's address and login.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Uri {
-    /// How to prove who one is.
+    /// How to authenticate.
     pub login: Login,
     /// Host name or address.
     pub host: String,
@@ -15,10 +15,10 @@ pub struct Uri {
     pub port: u16,
 }
 
-/// How to prove who one is.
+/// How to authenticate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Login {
-    /// Not at all.
+    /// No authentication.
     None,
     /// By a token.
     Token(String),
@@ -35,7 +35,7 @@ impl FromStr for Uri {
 }
 
 impl Uri {
-    /// Reads one that starts with `scheme`.
+    /// Parses an address with this scheme.
     pub(in crate::client) fn parse(text: &str, scheme: &str) -> Result<Uri, String> {
         let rest = text
             .strip_prefix(scheme)
@@ -44,8 +44,10 @@ impl Uri {
             Authority::parse(rest.strip_suffix('/').unwrap_or(rest))?;
         let login = match credentials {
             None => Login::None,
-            Some((token, None)) => Login::Token(decode(token)?),
-            Some((user, Some(password))) => Login::User(decode(user)?, decode(password)?),
+            Some(Credentials { user: token, password: None }) => Login::Token(decode(token)?),
+            Some(Credentials { user, password: Some(password) }) => {
+                Login::User(decode(user)?, decode(password)?)
+            }
         };
         Ok(Uri { login, host: host.to_owned(), port: port.unwrap_or(4222) })
     }
@@ -53,7 +55,7 @@ impl Uri {
 
 impl std::fmt::Display for Uri {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // What proves who one is stays out: this goes into reports.
+        // Without the login: reports show this.
         write!(f, "nats://{}:{}", self.host, self.port)
     }
 }

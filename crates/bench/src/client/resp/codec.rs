@@ -1,23 +1,24 @@
-//! Commands and replies to and from bytes (Redis serialization protocol, version 3). Knows no sockets.
+//! Commands and replies to and from bytes (Redis serialization protocol, version 3). Independent of
+//! sockets.
 
-/// What begins a transaction, and what commits it.
+/// The commands that begin and commit a transaction.
 pub(super) const MULTI: &[u8] = b"*1\r\n$5\r\nMULTI\r\n";
 pub(super) const EXEC: &[u8] = b"*1\r\n$4\r\nEXEC\r\n";
 
-/// The most octets of an answer that is taken as a whole: all but the bodies of messages.
+/// The largest reply that is parsed as a whole: everything except message bodies.
 pub(super) const ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// The largest body; servers take bulk strings of 512 MiB unless told otherwise.
+/// The largest body; servers accept bulk strings of 512 MiB by default.
 const BODY_BYTES_MAX: usize = 512 << 20;
-/// The most elements of one answer: more than is ever asked for.
+/// The most elements of one reply.
 const ELEMENTS_MAX: usize = 1 << 20;
-/// How deep answers nest: that to HELLO has lists in a map.
+/// The deepest nesting of replies: HELLO's has lists in a map.
 const DEPTH_MAX: u32 = 4;
-/// Octets of a simple line.
+/// The longest simple line.
 const LINE_BYTES_MAX: usize = 8 * 1024;
-/// Octets of an identifier: two numbers of 64 bits and a dash.
+/// The longest entry identifier: two 64-bit numbers and a dash.
 const ID_BYTES_MAX: usize = 41;
 
-/// What names an entry of a stream, as it came.
+/// The identifier of a stream entry, as received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Id {
     length: u8,
@@ -36,41 +37,40 @@ impl Id {
     }
 }
 
-/// A piece of what a server says. Bodies follow behind the heads that give their size, and end with a
-/// line end.
+/// A parsed piece of a reply. Bodies follow the heads that give their size, and end with CRLF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Item<'a> {
-    /// A message of a channel begins.
+    /// A channel message begins.
     Message { size: usize },
-    /// The entries that were read from a stream, so many, begin.
+    /// A stream read begins, with this many entries.
     Entries(usize),
-    /// An entry of a stream begins.
+    /// A stream entry begins.
     Entry { id: Id, size: usize },
-    /// A read found nothing in its time, or what was claimed is not there any more.
+    /// A read timed out, or a claimed entry no longer exists.
     Nothing,
-    /// A published message is in its stream.
+    /// A published message was added to its stream.
     Added,
-    /// A number, such as that of what was acknowledged.
+    /// A number, such as the count of acknowledged entries.
     Number,
-    /// All commands before PING are done.
+    /// All commands before PING are processed.
     Pong,
-    /// What the commands of a transaction came to, so many, begins.
+    /// The results of a transaction begin; their count.
     Results(usize),
-    /// A command was refused.
+    /// An error reply.
     Refused(&'a [u8]),
-    /// What nobody waits for, such as the news of a subscription.
+    /// Anything else, such as a subscription notice.
     Other,
 }
 
-/// Why there is no value.
+/// Why parsing stopped.
 #[derive(Debug)]
 enum Stop {
-    /// It has not come as a whole.
+    /// The reply is incomplete.
     More,
     Wrong(&'static str),
 }
 
-/// What it made of the first octets, and how many they were; `Ok(None)` if more are needed.
+/// A parsed value and the bytes it took; `Ok(None)` if more bytes are needed.
 type Taken<T> = Result<Option<(T, usize)>, &'static str>;
 
 fn taken<'a, T>(
@@ -88,7 +88,7 @@ fn taken<'a, T>(
     }
 }
 
-/// The next piece; `in_stream` says that entries of a stream are still to come.
+/// Parses the next piece; `in_stream` is set while entries of a stream are still to come.
 #[inline]
 pub(super) fn next(bytes: &[u8], in_stream: bool) -> Taken<Item<'_>> {
     if let Some(found) = if in_stream { usual_entry(bytes) } else { usual_message(bytes) } {
@@ -102,7 +102,7 @@ pub(super) fn next(bytes: &[u8], in_stream: bool) -> Taken<Item<'_>> {
         (_, b':') => cursor.value(0).map(|_| Item::Number),
         (_, b'+') => cursor.line().map(|text| match text {
             b"PONG" => Item::Pong,
-            // `OK`, or `QUEUED` amid a transaction.
+            // `OK`, or `QUEUED` within a transaction.
             _ => Item::Other,
         }),
         (_, b'*') => cursor.length(b'*', ELEMENTS_MAX).map(Item::Results),
@@ -112,8 +112,7 @@ pub(super) fn next(bytes: &[u8], in_stream: bool) -> Taken<Item<'_>> {
     })
 }
 
-/// An entry of our own, which is what a stream has, if all of its head is there. Whatever else there is,
-/// [`Cursor`] says what it is.
+/// Fast path: the head of an entry published by this tool. [`Cursor`] handles anything else.
 #[inline]
 fn usual_entry(bytes: &[u8]) -> Option<(Item<'_>, usize)> {
     let (id, rest) = usual_bulk(bytes.strip_prefix(b"*2\r\n")?)?;
@@ -122,7 +121,7 @@ fn usual_entry(bytes: &[u8]) -> Option<(Item<'_>, usize)> {
     Some((Item::Entry { id, size }, bytes.len() - body.len()))
 }
 
-/// A message of a channel that was subscribed to by its name, likewise.
+/// Fast path: a channel message of a subscription by name.
 #[inline]
 fn usual_message(bytes: &[u8]) -> Option<(Item<'_>, usize)> {
     let (_, rest) = usual_bulk(bytes.strip_prefix(b">3\r\n$7\r\nmessage\r\n")?)?;
@@ -130,7 +129,7 @@ fn usual_message(bytes: &[u8]) -> Option<(Item<'_>, usize)> {
     Some((Item::Message { size }, bytes.len() - body.len()))
 }
 
-/// A string, and what follows.
+/// A bulk string, and the rest.
 #[inline]
 fn usual_bulk(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = usual_length(bytes)?;
@@ -138,12 +137,12 @@ fn usual_bulk(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((text, rest.strip_prefix(b"\r\n")?))
 }
 
-/// The length of a string, and what follows.
+/// A bulk string's length, and the rest.
 #[inline]
 fn usual_length(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let digits = bytes.strip_prefix(b"$")?;
     let (mut at, mut value) = (0, 0);
-    // Nine of them are more than the largest body has.
+    // The largest body has nine digits.
     while at < 9
         && let Some(digit) = digits.get(at).map(|octet| octet.wrapping_sub(b'0'))
         && digit < 10
@@ -155,25 +154,25 @@ fn usual_length(bytes: &[u8]) -> Option<(usize, &[u8])> {
     (at > 0 && value <= BODY_BYTES_MAX).then_some((value, rest))
 }
 
-/// How the answer to a claim of entries begins.
+/// The head of an XAUTOCLAIM reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Claimed {
-    /// Where the next claim goes on; 0-0 if this was the last.
+    /// Where the next claim continues; 0-0 after the last.
     pub(super) next: Id,
-    /// Entries that follow.
+    /// Number of entries that follow.
     pub(super) entries: usize,
-    /// Whether, behind them, those are named that are not there any more (since Redis 7).
+    /// Whether the identifiers of deleted entries follow them (since Redis 7).
     pub(super) names_gone: bool,
 }
 
-/// The beginning of the answer to a claim; `None` within if another answer is next, none of which is taken.
+/// Parses the head of an XAUTOCLAIM reply; the inner `None` is another reply, of which nothing is taken.
 pub(super) fn claimed(bytes: &[u8]) -> Taken<Option<Claimed>> {
     taken(bytes, |cursor| {
         if cursor.kind()? != b'*' {
             return Ok(None);
         }
         let parts = cursor.length(b'*', ELEMENTS_MAX)?;
-        // Acknowledgements within a transaction have one result, which is a number.
+        // Acknowledgements within a transaction have one result, a number.
         if !matches!(parts, 2 | 3) || cursor.kind()? != b'$' {
             cursor.at = 0;
             return Ok(None);
@@ -185,14 +184,14 @@ pub(super) fn claimed(bytes: &[u8]) -> Taken<Option<Claimed>> {
     })
 }
 
-/// One whole answer, whatever it is: its kind, and its text where it has one.
+/// Parses any whole reply. Returns its kind, and its text if it has one.
 pub(super) fn answer(bytes: &[u8]) -> Taken<(u8, &[u8])> {
     taken(bytes, |cursor| {
         let kind = cursor.kind()?;
         match kind {
             b'+' | b'-' => cursor.line().map(|text| (kind, text)),
             b'$' => cursor.bulk().map(|text| (kind, text)),
-            // Behind three letters that say what the text is, and a colon.
+            // The text follows three letters for its format and a colon.
             b'=' => cursor.string(b'=').map(|text| (kind, text.get(4..).unwrap_or(text))),
             _ => cursor.value(0).map(|()| (kind, &[][..])),
         }
@@ -210,7 +209,7 @@ impl<'a> Cursor<'a> {
         self.bytes.get(self.at).copied().ok_or(Stop::More)
     }
 
-    /// The length behind an octet that says of what.
+    /// Parses the length after this kind byte.
     #[inline]
     fn length(&mut self, kind: u8, max: usize) -> Result<usize, Stop> {
         let rest = &self.bytes[self.at..];
@@ -222,7 +221,7 @@ impl<'a> Cursor<'a> {
         let mut value = 0;
         for (at, octet) in rest.iter().enumerate().skip(1) {
             match octet {
-                // Larger than any limit long before it overflows.
+                // Exceeds every limit long before it could overflow.
                 b'0'..=b'9' if value <= max => value = value * 10 + usize::from(octet - b'0'),
                 b'\r' if at > 1 && value <= max => {
                     self.at += at;
@@ -251,7 +250,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A short string as a whole.
+    /// A short bulk string.
     #[inline]
     fn bulk(&mut self) -> Result<&'a [u8], Stop> {
         self.string(b'$')
@@ -266,7 +265,7 @@ impl<'a> Cursor<'a> {
         Ok(text)
     }
 
-    /// What stands between the kind and the end of the line.
+    /// The text between the kind byte and the line end.
     fn line(&mut self) -> Result<&'a [u8], Stop> {
         let rest = &self.bytes[self.at..];
         let looked = &rest[..rest.len().min(LINE_BYTES_MAX)];
@@ -282,10 +281,10 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Passes a whole value of any kind.
+    /// Skips a whole value of any kind.
     fn value(&mut self, depth: u32) -> Result<(), Stop> {
         let kind = self.kind()?;
-        // What is not there has length -1 with version 2, which some answers keep.
+        // RESP2's null has length -1; some replies still use it.
         if self.bytes[self.at + 1..].first() == Some(&b'-') && matches!(kind, b'$' | b'*') {
             return self.line().map(drop);
         }
@@ -302,7 +301,7 @@ impl<'a> Cursor<'a> {
         (0..elements).try_for_each(|_| self.value(depth + 1))
     }
 
-    /// What comes without being asked for.
+    /// A push message.
     #[inline]
     fn push(&mut self) -> Result<Item<'a>, Stop> {
         let elements = self.length(b'>', ELEMENTS_MAX)?;
@@ -320,7 +319,7 @@ impl<'a> Cursor<'a> {
         Ok(Item::Message { size: self.length(b'$', BODY_BYTES_MAX)? })
     }
 
-    /// The answer to a read of one stream, up to its first entry.
+    /// A read of one stream, up to its first entry.
     fn entries(&mut self) -> Result<Item<'a>, Stop> {
         if self.length(b'%', ELEMENTS_MAX)? != 1 {
             return Err(Stop::Wrong("entries of more than one stream"));
@@ -329,7 +328,7 @@ impl<'a> Cursor<'a> {
         Ok(Item::Entries(self.length(b'*', ELEMENTS_MAX)?))
     }
 
-    /// An identifier and one field, up to the field's value.
+    /// An entry's identifier and its one field, up to the field's value.
     #[inline]
     fn entry(&mut self) -> Result<Item<'a>, Stop> {
         if self.kind()? == b'_' {
@@ -354,7 +353,7 @@ pub(super) fn write<'a>(out: &mut Vec<u8>, words: impl ExactSizeIterator<Item = 
     words.for_each(|word| write_bulk(out, word));
 }
 
-/// Appends the number of words of a command that follow.
+/// Appends a command's word count.
 pub(super) fn write_head(out: &mut Vec<u8>, words: usize) {
     out.push(b'*');
     write_number(out, words as u64);

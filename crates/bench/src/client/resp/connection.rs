@@ -1,4 +1,4 @@
-//! One connection: handshake, channels, streams with consumer groups, and the parsing of what comes.
+//! A RESP connection: handshake, channels, streams with consumer groups, and parsing of the input.
 
 use super::Uri;
 use super::codec::{self, EXEC, Id, Item, MULTI};
@@ -7,9 +7,9 @@ use crate::client::{Confirm, Encoded, Error, Head, ReceiveBuffer, Receiver, dial
 use std::io::{self, Write};
 use std::net::TcpStream;
 
-/// The one field of the entries of our streams.
+/// The field name of entries published by this tool.
 const FIELD: &[u8] = b"b";
-/// Octets of many subscriptions that are written at once.
+/// Subscriptions are written in pieces of this many bytes.
 const WRITE_BYTES: usize = 64 * 1024;
 
 /// An open connection.
@@ -18,30 +18,30 @@ pub struct Connection {
     /// The socket, for the hot loops.
     pub stream: TcpStream,
     pub(in crate::client) incoming: ReceiveBuffer,
-    /// Commands that go before the next read of the socket.
+    /// Commands to send before the next read.
     requests: Vec<u8>,
     confirms: bool,
-    /// The server was told not to answer.
+    /// CLIENT REPLY OFF is set.
     unanswered: bool,
-    /// What is published or acknowledged is so within transactions.
+    /// Publishes and acknowledgements are in transactions.
     transacted: bool,
     subscriptions: Vec<(String, bool)>,
-    /// What this consumes as a member of a group, if anything.
+    /// The consumer group membership, if this connection consumes a stream.
     member: Option<GroupConsumer>,
-    /// Octets of a body that have not come.
+    /// Bytes of the current body still to come.
     body_left: Option<usize>,
-    /// Entries that are still to come of the read that is being answered.
+    /// Entries still to come of the current read.
     entries_left: usize,
-    /// Results that are still to come of the transaction that is being answered.
+    /// Results still to come of the current transaction.
     results_left: usize,
-    /// Messages that were added to their stream.
+    /// Messages added to their stream.
     added: u64,
-    /// Entries that were delivered.
+    /// Delivered entries.
     delivered: u64,
 }
 
 impl Connection {
-    /// Connects, authenticates, and waits until the server has loaded what it keeps.
+    /// Connects, authenticates, and waits until the server has loaded its data.
     pub fn open(uri: &Uri) -> Result<Connection, Error> {
         let stream = dial(&uri.host, uri.port)?;
         let mut connection = Connection {
@@ -70,7 +70,7 @@ impl Connection {
             }
             error => error,
         })?;
-        // A server that is still loading says hello, and refuses this.
+        // A loading server answers HELLO but refuses PING.
         connection.ask(&["PING"]).map_err(|error| match error {
             Error::Closed(text) if text.starts_with("LOADING") => io::Error::other(text).into(),
             error => error,
@@ -78,7 +78,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Sends a command and waits for its answer. Returns the text of it, if it is one.
+    /// Sends a command and waits for its reply. Returns the reply's text, if it has any.
     pub fn ask(&mut self, words: &[&str]) -> Result<String, Error> {
         self.push(words.iter().map(|word| word.as_bytes()));
         self.flush()?;
@@ -97,7 +97,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits for an answer; what comes unasked before it is dropped.
+    /// Waits for a reply; drops push messages before it.
     fn expect_answer(&mut self) -> Result<String, Error> {
         loop {
             let text = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
@@ -119,20 +119,20 @@ impl Connection {
         }
     }
 
-    /// Publishes into streams, and awaits their answers, from now on.
+    /// Publishes to streams and expects replies from now on.
     pub(in crate::client) fn select_confirms(&mut self) {
         self.confirms = true;
     }
 
-    /// Publishes without any answers until the end is asked for. A server keeps the answers that nobody
-    /// reads in its memory.
-    pub(in crate::client) fn forgo_answers(&mut self) -> Result<(), Error> {
+    /// Publishes without replies until [`Connection::send_end`]: a server buffers unread replies in
+    /// memory.
+    pub(in crate::client) fn disable_replies(&mut self) -> Result<(), Error> {
         self.unanswered = true;
         self.push([&b"CLIENT"[..], b"REPLY", b"OFF"].into_iter());
         Ok(self.flush()?)
     }
 
-    /// Acknowledges within transactions from now on, and publishes so once one has begun.
+    /// Acknowledges in transactions from now on, and publishes in them once one has begun.
     pub(in crate::client) fn select_transactions(&mut self) {
         self.transacted = true;
     }
@@ -142,8 +142,7 @@ impl Connection {
         self.ask(&["MULTI"]).map(drop)
     }
 
-    /// Appends what commits a transaction and begins the next. Acknowledgements are committed as they
-    /// are sent.
+    /// Appends a commit and the start of the next transaction. Acknowledgements carry their own commit.
     pub(in crate::client) fn encode_commit(&self, out: &mut Vec<u8>) {
         if self.member.is_none() {
             out.extend_from_slice(EXEC);
@@ -151,7 +150,7 @@ impl Connection {
         }
     }
 
-    /// Makes a stream and a group that gets all that is added to it from now on.
+    /// Creates a stream and a group that receives everything added from now on.
     pub(in crate::client) fn declare_group(
         &mut self,
         group: &str,
@@ -163,13 +162,12 @@ impl Connection {
         }
     }
 
-    /// Deletes a stream with its groups.
+    /// Deletes a stream and its groups.
     pub(in crate::client) fn delete(&mut self, stream: &str) -> Result<(), Error> {
         self.ask(&["UNLINK", stream]).map(drop)
     }
 
-    /// Subscribes to a channel, or to all that match a pattern with `*`, and waits until the server
-    /// took it.
+    /// Subscribes to a channel, or to a pattern with `*`, and waits for the server's answer.
     pub fn subscribe(&mut self, channel: &str) -> Result<(), Error> {
         self.subscribe_many([channel.to_owned()].into_iter())
     }
@@ -185,7 +183,7 @@ impl Connection {
                 self.ask(&["PING"])?;
             }
         }
-        // All news of subscriptions come before this answer.
+        // All subscription notices precede this reply.
         self.ask(&["PING"]).map(drop)
     }
 
@@ -216,14 +214,14 @@ impl Connection {
         Encoded::body_at(out.len() - body.len() - b"\r\n".len())
     }
 
-    /// Acknowledges a delivery, or all up to it, before the next read.
+    /// Acknowledges a delivery; with `multiple`, all up to it. Sent before the next read.
     pub(in crate::client) fn acknowledge(&mut self, tag: u64, multiple: bool) {
         if let Some(member) = &mut self.member {
             member.acknowledge(tag, multiple, self.transacted, &mut self.requests);
         }
     }
 
-    /// Asks for an answer after all that was sent before; subscriptions end with it.
+    /// Ends subscriptions and asks for a reply to everything sent before.
     pub(in crate::client) fn send_end(&mut self) -> Result<(), Error> {
         if let Some(member) = &mut self.member {
             member.end();
@@ -236,28 +234,28 @@ impl Connection {
             self.push([&b"CLIENT"[..], b"REPLY", b"ON"].into_iter());
         }
         if std::mem::take(&mut self.transacted) && self.member.is_none() {
-            // One that was begun and holds nothing.
+            // An empty transaction is open.
             self.push([&b"DISCARD"[..]].into_iter());
         }
         self.push([&b"PING"[..]].into_iter());
         Ok(self.flush()?)
     }
 
-    /// Ends the connection, once the last acknowledgements are taken.
+    /// Closes the connection once the last acknowledgements are processed.
     pub(in crate::client) fn close(mut self) -> Result<(), Error> {
         if self.requests.is_empty() {
             return Ok(());
         }
         self.push([&b"QUIT"[..]].into_iter());
         self.flush()?;
-        // The server hangs up behind its answers.
+        // The server hangs up after its replies.
         while self.incoming.fill(&mut self.stream)? > 0 {
             self.parse(&mut ())?;
         }
         Ok(())
     }
 
-    /// Sends what is to be sent, and the next read of a stream, and reads the socket once.
+    /// Sends pending commands and the next stream read, and reads the socket once.
     #[inline]
     pub(in crate::client) fn fill(&mut self) -> io::Result<usize> {
         if let Some(member) = &mut self.member {
@@ -267,13 +265,13 @@ impl Connection {
         self.incoming.fill(&mut self.stream)
     }
 
-    /// Hands all that came to `receiver`.
+    /// Hands everything received to `receiver`.
     #[inline]
     pub(in crate::client) fn parse(&mut self, receiver: &mut impl Receiver) -> Result<(), Error> {
         let before = self.added;
         let parsed = self.parse_items(receiver);
         if self.added > before {
-            // Answers come in the order of the messages.
+            // Replies come in the order of the messages.
             receiver.confirm(Confirm { tag: self.added, multiple: true, refused: false })?;
         }
         parsed
@@ -326,7 +324,7 @@ impl Connection {
                     self.answered(count == 0);
                 }
                 Some(Item::Nothing) if in_stream => {
-                    // One that was claimed and is not there any more.
+                    // A claimed entry that no longer exists.
                     self.entries_left -= 1;
                     self.answered(self.entries_left == 0);
                 }
@@ -351,7 +349,8 @@ impl Connection {
         }
     }
 
-    /// Takes of a body what has come of the octets that are left of it. Returns whether that was all.
+    /// Hands over the received part of a body with `left` bytes to come. Returns whether the body is
+    /// complete.
     #[inline]
     fn parse_body(&mut self, mut left: usize, receiver: &mut impl Receiver) -> Result<bool, Error> {
         loop {
@@ -377,8 +376,8 @@ impl Connection {
         Ok(true)
     }
 
-    /// Takes the beginning or the end of the answer to a claim, if that is next; `None` if more must come
-    /// to tell.
+    /// Parses the head or the tail of an XAUTOCLAIM reply, if that is next; `None` if more bytes are
+    /// needed to tell.
     fn parse_claim(&mut self) -> Result<Option<bool>, Error> {
         let Some(member) = &mut self.member else { return Ok(Some(false)) };
         if member.awaits_gone() {
@@ -402,7 +401,7 @@ impl Connection {
         }
     }
 
-    /// Notes an entry. Returns what an acknowledgement will name, and whether somebody else had it before.
+    /// Notes an entry. Returns its tag, and whether another member had it before.
     #[inline]
     fn begin_entry(&mut self, id: Id, size: usize) -> (u64, bool) {
         self.entries_left -= 1;
@@ -412,7 +411,7 @@ impl Connection {
         (self.delivered, redelivered)
     }
 
-    /// Notes whether the read of a stream is answered.
+    /// Notes that a stream read is answered, if `is_whole`.
     #[inline]
     fn answered(&mut self, is_whole: bool) {
         if let Some(member) = &mut self.member

@@ -2,11 +2,12 @@
 
 use super::codec;
 use crate::client::Encoded;
-use crate::client::fake_broker::{Answer, FakeBroker};
+use crate::client::fake_broker::{Answer, FakeBroker, Prefix};
 
 /// What a client of ours needs to publish to channels and to subscribe to them.
 pub(in crate::client) fn fake_broker() -> FakeBroker {
-    let answer = |start, says: &[u8]| Answer { at: 0, start, says: says.to_vec() };
+    let answer =
+        |request, reply: &[u8]| Answer { request: Prefix::new(request), reply: reply.to_vec() };
     FakeBroker {
         greeting: Vec::new(),
         answers: vec![
@@ -14,8 +15,8 @@ pub(in crate::client) fn fake_broker() -> FakeBroker {
             answer(b"*1\r\n$4\r\nPING\r\n", b"+PONG\r\n"),
             answer(b"*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$2\r\nON\r\n", b"+OK\r\n"),
         ],
-        message: (0, b"*3\r\n$7\r\nPUBLISH\r\n"),
-        whole: |bytes| codec::answer(bytes).ok()?.map(|(_, octets)| octets),
+        message: Prefix::new(b"*3\r\n$7\r\nPUBLISH\r\n"),
+        request_bytes: |bytes| codec::answer(bytes).ok()?.map(|(_, octets)| octets),
         delivery: |channel, body, out| {
             out.extend_from_slice(b">3\r\n");
             for word in [&b"message"[..], channel.as_bytes(), body] {

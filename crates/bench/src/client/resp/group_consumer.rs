@@ -1,32 +1,31 @@
-//! A member of a group that consumes a stream: what it asks for next. Knows no sockets.
+//! A member of a consumer group: which command it sends next. Independent of sockets.
 
 use super::codec::{self, Claimed, EXEC, Id, MULTI};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How long a read of a stream waits, in milliseconds. Acknowledgements sent meanwhile wait with it:
-/// a server takes nothing more of a connection that it blocks.
+/// How long a stream read blocks, in milliseconds. A blocked server connection processes no further
+/// commands, so acknowledgements sent meanwhile wait as long.
 const BLOCK_MS: u64 = 100;
-/// Entries of a read where no limit on unacknowledged ones is asked for.
+/// Entries per read where unacknowledged deliveries are unlimited.
 const COUNT_MAX: u64 = 1_000;
-/// Octets of bodies that one read is to bring at most, as far as the entries before tell: a server keeps
-/// the whole answer in its memory.
+/// Upper bound of the body bytes of one read, estimated from earlier entries: a server holds the whole
+/// reply in memory.
 const READ_BYTES: usize = 4 << 20;
-/// What bodies are taken for before the first has come.
+/// Assumed body size before the first entry.
 const FIRST_BYTES: usize = 256 * 1024;
-/// Messages after which a consumer has what all groups are done with taken out of its stream.
+/// Messages between two trims of the stream.
 const TRIM_EVERY: u64 = 4_096;
-/// How long an entry must lie with another member, in milliseconds, to be claimed: one that is there
-/// acknowledges or reads on within a few times [`BLOCK_MS`].
+/// How long another member must have held an entry, in milliseconds, before it is claimed: a live member
+/// acknowledges or reads again within a few times [`BLOCK_MS`].
 const CLAIM_IDLE_MS: u64 = 1_000;
-/// Of reads that find nothing, one after the other, the first and then each so manieth is followed by a
-/// claim.
+/// In a series of empty reads, the first and then every tenth is followed by a claim.
 const CLAIM_EVERY: u64 = 10;
-/// Where the first of a round of claims begins, and what the last of them names as the next.
+/// Where a round of claims begins, and the continuation that ends one.
 const NOWHERE: &[u8] = b"0-0";
 
-/// Takes out of a stream what every group has read and acknowledged: a stream keeps its entries until
-/// somebody does. Whole nodes only (`~`), which costs next to nothing for each entry.
+/// Trims entries that every group has read and acknowledged; a stream keeps its entries otherwise. Trims
+/// whole nodes only (`~`), which costs little per entry.
 const TRIM: &[u8] = b"local low, low_ms, low_seq
 for _, group in ipairs(redis.call('XINFO', 'GROUPS', KEYS[1])) do
   local name, id
@@ -44,20 +43,20 @@ for _, group in ipairs(redis.call('XINFO', 'GROUPS', KEYS[1])) do
 end
 return low and redis.call('XTRIM', KEYS[1], 'MINID', '~', low) or 0";
 
-/// Numbers consumers.
+/// Counter for consumer names.
 static CONSUMERS: AtomicU64 = AtomicU64::new(0);
 
-/// What was asked for and is not answered.
+/// The outstanding command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asked {
     Nothing,
     Entries,
     Claim,
-    /// Its entries are coming; behind them those that are gone may be named.
+    /// A claim whose entries are arriving; identifiers of deleted entries may follow.
     Claimed {
         names_gone: bool,
     },
-    /// They are next.
+    /// The identifiers of a claim's deleted entries are next.
     Gone,
 }
 
@@ -66,31 +65,33 @@ enum Asked {
 pub(super) struct GroupConsumer {
     stream: String,
     group: String,
-    /// XREADGROUP up to its count, and behind it.
-    read: (Vec<u8>, Vec<u8>),
+    /// XREADGROUP up to its count, encoded.
+    read_head: Vec<u8>,
+    /// XREADGROUP after its count, encoded.
+    read_tail: Vec<u8>,
     name: String,
     acknowledges: bool,
-    /// Unacknowledged entries at most.
+    /// Limit on unacknowledged entries.
     count_max: u64,
     unacked: VecDeque<(u64, Id)>,
     asked: Asked,
-    /// No further read is sent.
+    /// No further reads are sent.
     ending: bool,
-    /// Octets of the last body.
+    /// Size of the last body.
     size: usize,
     since_trim: u64,
-    /// Reads since the last that found something.
+    /// Empty reads since the last entry.
     idle_reads: u64,
-    /// Where the next claim begins, if one is to be sent instead of the next read.
+    /// Where the next claim begins, if a claim is due instead of a read.
     claim_from: Option<Id>,
 }
 
 impl GroupConsumer {
-    /// Of this process, under a name that nobody else has.
+    /// A member with a unique consumer name.
     pub(super) fn new(stream: &str, group: &str, auto_ack: bool, prefetch: u16) -> GroupConsumer {
         let number = CONSUMERS.fetch_add(1, Ordering::Relaxed);
         let name = format!("bench-{}-{number}", std::process::id());
-        let (mut before, mut behind) = (Vec::new(), Vec::new());
+        let (mut read_head, mut read_tail) = (Vec::new(), Vec::new());
         let words: [&[u8]; 7] = [
             b"XREADGROUP",
             b"GROUP",
@@ -100,18 +101,19 @@ impl GroupConsumer {
             &BLOCK_MS.to_string().into_bytes(),
             b"COUNT",
         ];
-        codec::write_head(&mut before, words.len() + 4 + usize::from(auto_ack));
-        words.iter().for_each(|word| codec::write_bulk(&mut before, word));
+        codec::write_head(&mut read_head, words.len() + 4 + usize::from(auto_ack));
+        words.iter().for_each(|word| codec::write_bulk(&mut read_head, word));
         if auto_ack {
-            codec::write_bulk(&mut behind, b"NOACK");
+            codec::write_bulk(&mut read_tail, b"NOACK");
         }
         for word in [&b"STREAMS"[..], stream.as_bytes(), b">"] {
-            codec::write_bulk(&mut behind, word);
+            codec::write_bulk(&mut read_tail, word);
         }
         GroupConsumer {
             stream: stream.to_owned(),
             group: group.to_owned(),
-            read: (before, behind),
+            read_head,
+            read_tail,
             name,
             acknowledges: !auto_ack,
             count_max: if prefetch == 0 { COUNT_MAX } else { u64::from(prefetch) },
@@ -137,7 +139,7 @@ impl GroupConsumer {
         matches!(self.asked, Asked::Claimed { .. })
     }
 
-    /// Appends an acknowledgement of a delivery, or of all up to it.
+    /// Appends an acknowledgement of a delivery; with `multiple`, of all up to it.
     pub(super) fn acknowledge(
         &mut self,
         tag: u64,
@@ -165,7 +167,8 @@ impl GroupConsumer {
         }
     }
 
-    /// Appends the next read, unless one is under way or all that may be unacknowledged is.
+    /// Appends the next command, unless one is outstanding or the limit on unacknowledged entries is
+    /// reached.
     pub(super) fn read(&mut self, out: &mut Vec<u8>) {
         let count = self.count_max.saturating_sub(self.unacked.len() as u64);
         let count = count.min((READ_BYTES / self.size.max(1)).max(1) as u64);
@@ -180,13 +183,13 @@ impl GroupConsumer {
             self.since_trim = 0;
             codec::write(out, [&b"EVAL"[..], TRIM, b"1", self.stream.as_bytes()].into_iter());
         }
-        out.extend_from_slice(&self.read.0);
+        out.extend_from_slice(&self.read_head);
         codec::write_number_bulk(out, count);
-        out.extend_from_slice(&self.read.1);
+        out.extend_from_slice(&self.read_tail);
         self.asked = Asked::Entries;
     }
 
-    /// Appends a claim of what others have had for long and not acknowledged.
+    /// Appends a claim of entries that other members have held for long without acknowledging them.
     fn claim(&mut self, from: Id, count: u64, out: &mut Vec<u8>) {
         codec::write_head(out, 8);
         for word in [&b"XAUTOCLAIM"[..], self.stream.as_bytes(), self.group.as_bytes()] {
@@ -205,7 +208,7 @@ impl GroupConsumer {
         self.ending = true;
     }
 
-    /// A read found nothing: nobody waits for this member, and something may wait for nobody.
+    /// A read was empty: another member may hold entries that it will never acknowledge.
     pub(super) fn found_nothing(&mut self) {
         if self.acknowledges && self.idle_reads.is_multiple_of(CLAIM_EVERY) {
             self.claim_from = Id::new(NOWHERE);
@@ -219,24 +222,24 @@ impl GroupConsumer {
         self.claim_from.is_some()
     }
 
-    /// Whether a part of the answer to a claim is next that is no entry.
+    /// Whether the next reply is the head or the tail of a claim's.
     #[inline]
     pub(super) fn is_claiming(&self) -> bool {
         matches!(self.asked, Asked::Claim | Asked::Gone)
     }
 
-    /// Whether that is the end of it.
+    /// Whether the tail of a claim's reply is next.
     pub(super) fn awaits_gone(&self) -> bool {
         self.asked == Asked::Gone
     }
 
-    /// The answer to a claim has begun.
+    /// The head of a claim's reply arrived.
     pub(super) fn claims(&mut self, claimed: &Claimed) {
         self.asked = Asked::Claimed { names_gone: claimed.names_gone };
         self.claim_from = Some(claimed.next).filter(|next| next.as_bytes() != NOWHERE);
     }
 
-    /// All entries of an answer have come.
+    /// All entries of a reply arrived.
     #[inline]
     pub(super) fn answered(&mut self) {
         self.asked = match self.asked {
@@ -245,7 +248,7 @@ impl GroupConsumer {
         };
     }
 
-    /// The answer to a claim has ended.
+    /// A claim's reply is complete.
     pub(super) fn claimed(&mut self) {
         self.asked = Asked::Nothing;
     }

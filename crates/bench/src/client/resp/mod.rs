@@ -1,5 +1,5 @@
-//! RESP3 as a load client of Redis speaks it: channels for direct messages, streams with consumer groups
-//! for those that are kept.
+//! A minimal RESP3 client for Redis: channels for direct messages, streams with consumer groups for
+//! stored ones.
 
 mod codec;
 mod connection;
@@ -9,7 +9,7 @@ mod uri;
 
 pub use connection::Connection;
 pub(super) use fake_broker::fake_broker;
-pub use uri::{Login, Uri};
+pub use uri::Uri;
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,9 @@
-//! Commands and replies, however they come, and addresses.
+//! Commands and replies, however the bytes arrive, and addresses.
 
 use super::codec::{self, Claimed, Id, Item};
 use super::group_consumer::GroupConsumer;
-use super::{Connection, Login, Uri};
+use super::{Connection, Uri};
+use crate::client::authority::Login;
 use crate::client::tests::{answer_to, broker, receive, receive_acknowledging};
 use crate::client::{Error, Link};
 use std::thread::JoinHandle;
@@ -21,7 +22,7 @@ fn commands_are_lists_of_words() {
     }
 }
 
-/// What a server may say, whether it is amid the entries of a stream, and what is made of that.
+/// Server input, whether it is within a stream read, and the parsed result.
 fn cases() -> Vec<(&'static [u8], bool, &'static str)> {
     vec![
         (b">3\r\n$7\r\nmessage\r\n$3\r\na.b\r\n$5\r\n", false, "Message { size: 5 }"),
@@ -39,7 +40,7 @@ fn cases() -> Vec<(&'static [u8], bool, &'static str)> {
         (b"$-1\r\n", false, "WRONG"),
         (b"-OOM command not allowed\r\n", false, "Refused"),
         (b"*2\r\n$15\r\n1700000000000-0\r\n*2\r\n$1\r\nb\r\n$100\r\n", true, "Entry"),
-        // Lengths that lie, or nobody has room for.
+        // Lengths that are wrong or exceed the limits.
         (b">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$536870913\r\n", false, "WRONG"),
         (b"$65537\r\n", false, "WRONG"),
         (b"$99999999999999999999999\r\n", false, "WRONG"),
@@ -51,7 +52,7 @@ fn cases() -> Vec<(&'static [u8], bool, &'static str)> {
             true,
             "WRONG",
         ),
-        // One that was claimed and is there no more.
+        // A claimed entry that no longer exists.
         (b"_\r\n", true, "Nothing"),
         (b"*2\r\n$3\r\n1-1\r\n*4\r\n", true, "WRONG"),
         (b"$x\r\n", false, "WRONG"),
@@ -67,7 +68,7 @@ fn cases() -> Vec<(&'static [u8], bool, &'static str)> {
 fn every_piece_is_taken_as_a_whole_or_waited_for() {
     for (bytes, in_stream, wanted) in cases() {
         let shown = String::from_utf8_lossy(bytes);
-        // What follows is left alone.
+        // What follows is not consumed.
         let mut more = bytes.to_vec();
         more.extend_from_slice(b"rest");
         match (codec::next(&more, in_stream), wanted) {
@@ -76,7 +77,7 @@ fn every_piece_is_taken_as_a_whole_or_waited_for() {
                 let found = format!("{item:?}");
                 assert!(found.starts_with(wanted), "{shown}: {found}");
                 assert_eq!(octets, bytes.len(), "{shown}");
-                // However it is cut, nothing is made of a part of it.
+                // A part of it yields nothing.
                 for cut in 0..bytes.len() {
                     let part = codec::next(&bytes[..cut], in_stream);
                     assert_eq!(part, Ok(None), "{shown} cut at {cut}");
@@ -89,7 +90,7 @@ fn every_piece_is_taken_as_a_whole_or_waited_for() {
 
 #[test]
 fn the_answer_to_a_claim_is_told_from_those_before_it() {
-    // Where the next begins, how many entries follow, and whether those that are gone are named.
+    // Where the next claim begins, the number of entries, and whether deleted ones are named.
     let check = |bytes: &[u8], wanted: Option<Option<(&str, usize, bool)>>| {
         let shown = String::from_utf8_lossy(bytes);
         let found = codec::claimed(bytes);
@@ -113,7 +114,7 @@ fn the_answer_to_a_claim_is_told_from_those_before_it() {
     check(b"*3\r\n$3\r\n0-0\r\n*1048577\r\n", None);
 }
 
-/// What a member asks for next, by the name of the command, and what it sends with it.
+/// The words of the command that a member sends next.
 fn asks(member: &mut GroupConsumer) -> String {
     let mut out = Vec::new();
     member.read(&mut out);
@@ -134,7 +135,7 @@ fn a_member_that_finds_nothing_claims_what_lies_with_others() {
     assert!(said.starts_with("XAUTOCLAIM s g bench-"), "{said}");
     assert!(said.ends_with(" 1000 0-0 COUNT 3 "), "{said}");
     assert!(member.is_claiming() && !member.awaits_gone());
-    // Two entries that others had, and more behind them.
+    // Two entries of others, and more after them.
     member.claims(&claimed("7-1", 2, true));
     assert!(!member.is_claiming() && member.delivered(1, id("5-0"), 9));
     assert!(member.delivered(2, id("7-0"), 9));
@@ -147,7 +148,7 @@ fn a_member_that_finds_nothing_claims_what_lies_with_others() {
     let mut out = Vec::new();
     member.acknowledge(2, true, false, &mut out);
     assert!(String::from_utf8_lossy(&out).starts_with("*5\r\n$4\r\nXACK\r\n"));
-    // What is read now is its own; nine more reads find nothing before it claims again.
+    // The next entries are its own; nine more empty reads precede the next claim.
     assert!(asks(&mut member).starts_with("XREADGROUP"));
     assert!(!member.delivered(3, id("8-0"), 9));
     member.answered();
@@ -161,7 +162,7 @@ fn a_member_that_finds_nothing_claims_what_lies_with_others() {
         }
     }
     assert_eq!(claims, [0, 10, 20]);
-    // One that acknowledges nothing has no share in what must be.
+    // A member that acknowledges nothing claims nothing.
     let mut member = GroupConsumer::new("s", "g", true, 3);
     assert!(asks(&mut member).contains("NOACK"));
     member.found_nothing();
@@ -172,7 +173,7 @@ fn a_member_that_finds_nothing_claims_what_lies_with_others() {
     assert_eq!(asks(&mut member), "", "it has ended");
 }
 
-/// Lets a member make a claim that finds nothing, if one is due.
+/// Lets a member make an empty claim, if one is due.
 fn member_claims(member: &mut GroupConsumer) -> Option<()> {
     member.is_claim_due().then(|| {
         assert!(asks(member).starts_with("XAUTOCLAIM"));
@@ -236,7 +237,8 @@ fn addresses_are_read_with_their_defaults() {
     }
 }
 
-/// To a server that says hello and has that script. Returns what that was told after the handshake, too.
+/// Connects to a server that answers HELLO and sends this script. Returns also what that server receives
+/// after the handshake.
 fn connect(script: &'static [u8], step: usize) -> (Connection, JoinHandle<String>) {
     let (port, server) = broker(step, move |stream| {
         answer_to("3\r\n", stream, b"%1\r\n$5\r\nproto\r\n:3\r\n");
@@ -274,8 +276,8 @@ fn entries_of_streams_arrive_whole_and_are_acknowledged_before_the_next_read() {
         let kept = receive_acknowledging(Link::Resp(connection));
         assert_eq!((kept.bodies, kept.tags), (vec![b"xy".to_vec(), b"z".to_vec()], vec![1, 2]));
         let said = server.join().expect("it does not panic");
-        // One read, and another behind each answer unless both answers came at once; behind that which
-        // found nothing, a claim.
+        // One read, and another after each reply unless both replies arrive at once; after the empty
+        // one, a claim.
         let [reads, claims] = ["XREADGROUP", "XAUTOCLAIM"].map(|word| said.matches(word).count());
         assert!((1..=2).contains(&reads) && claims == 1, "{said}");
         for id in ["1-0", "1-1"] {
@@ -356,10 +358,10 @@ fn what_is_kept_is_added_to_a_stream_and_the_rest_goes_to_a_channel() {
 fn a_fake_broker_says_what_a_client_takes() {
     let fake_broker = super::fake_broker();
     for answer in &fake_broker.answers {
-        let Ok(Some((_, octets))) = codec::answer(&answer.says) else { panic!("{answer:?}") };
-        assert_eq!(octets, answer.says.len());
+        let Ok(Some((_, octets))) = codec::answer(&answer.reply) else { panic!("{answer:?}") };
+        assert_eq!(octets, answer.reply.len());
     }
-    assert!(matches!(codec::next(&fake_broker.answers[1].says, false), Ok(Some((Item::Pong, _)))));
+    assert!(matches!(codec::next(&fake_broker.answers[1].reply, false), Ok(Some((Item::Pong, _)))));
     let mut out = vec![7];
     let body_at = fake_broker.deliver("a.b", b"hello", &mut out).body_at;
     let found = codec::next(&out[1..], false);

@@ -1,9 +1,9 @@
 //! `redis://user:password@host:port`, or `redis://:password@host:port` for the default user.
 
-use crate::client::authority::{Authority, decode};
+use crate::client::authority::{Authority, Login};
 use std::str::FromStr;
 
-/// Where a server listens and as whom to speak to it.
+/// A server's address and login.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Uri {
     /// Name and password, if any.
@@ -12,15 +12,6 @@ pub struct Uri {
     pub host: String,
     /// TCP port; 6379 unless given.
     pub port: u16,
-}
-
-/// Who one is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Login {
-    /// Empty for the user that is there by default.
-    pub user: String,
-    /// What proves it.
-    pub password: String,
 }
 
 impl FromStr for Uri {
@@ -32,19 +23,14 @@ impl FromStr for Uri {
             .ok_or_else(|| format!("`{text}` does not start with `redis://`"))?;
         let Authority { credentials, host, port } =
             Authority::parse(rest.strip_suffix('/').unwrap_or(rest))?;
-        let login = match credentials {
-            None => None,
-            Some((user, password)) => {
-                Some(Login { user: decode(user)?, password: decode(password.unwrap_or(""))? })
-            }
-        };
+        let login = credentials.map(Login::decode).transpose()?;
         Ok(Uri { login, host: host.to_owned(), port: port.unwrap_or(6379) })
     }
 }
 
 impl std::fmt::Display for Uri {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The password stays out: this goes into reports.
+        // Without the password: reports show this.
         write!(f, "redis://{}:{}", self.host, self.port)
     }
 }

@@ -1,4 +1,4 @@
-//! One connection: handshake, subscription, and the parsing of what comes.
+//! A STOMP connection: handshake, subscription, and parsing of the input.
 
 use super::frame::{self, FrameHead, Noted};
 use crate::client::{Confirm, Encoded, Error, Head, ReceiveBuffer, Receiver, VhostUri, dial};
@@ -6,13 +6,13 @@ use std::collections::VecDeque;
 use std::io::Write;
 use std::net::TcpStream;
 
-/// The receipt that ends a connection's work.
+/// The receipt of the request that ends publishing or consuming.
 pub(super) const END: &str = "end";
 /// The receipt of a subscription.
 pub(super) const SUBSCRIBED: &str = "subscribed";
-/// Acknowledgements' names that are kept for use again.
+/// Buffers for ack headers that are kept for reuse.
 const SPARE_MAX: usize = 4_096;
-/// The largest frame without a content-length.
+/// The largest accepted frame without a content-length.
 const BARE_BYTES_MAX: usize = 64 * 1024;
 
 /// An open connection.
@@ -24,10 +24,10 @@ pub struct Connection {
     confirms: bool,
     subscribed: bool,
     acknowledges: bool,
-    /// Octets of a body that have not come, with the zero behind it.
+    /// Bytes of the current body still to come, including the NUL after it.
     body_left: Option<usize>,
     delivered: u64,
-    /// Deliveries that are to be acknowledged: their number and what names them.
+    /// Unacknowledged deliveries: number and ack header.
     unacked: VecDeque<(u64, Vec<u8>)>,
     spare: Vec<Vec<u8>>,
 }
@@ -70,8 +70,8 @@ impl Connection {
         self.confirms = true;
     }
 
-    /// Subscribes and waits until the broker took it. Deliveries are acknowledged cumulatively, at
-    /// most `prefetch` of them outstanding where the broker knows that header (RabbitMQ's).
+    /// Subscribes and waits for the receipt. Acknowledgements are cumulative; `prefetch` limits
+    /// unacknowledged deliveries where the broker supports that header (RabbitMQ).
     pub fn subscribe(
         &mut self,
         destination: &str,
@@ -122,7 +122,7 @@ impl Connection {
         }
     }
 
-    /// Asks for an answer after all that was sent before; a subscription ends with it.
+    /// Asks for a receipt of everything sent before; ends a subscription.
     pub(in crate::client) fn send_end(&mut self) -> Result<(), Error> {
         if self.subscribed {
             self.send("UNSUBSCRIBE", &[("id", "0"), ("receipt", END)])
@@ -131,12 +131,12 @@ impl Connection {
         }
     }
 
-    /// Hands all that came to `receiver`.
+    /// Hands everything received to `receiver`.
     #[inline]
     pub(in crate::client) fn parse(&mut self, receiver: &mut impl Receiver) -> Result<(), Error> {
         loop {
             if let Some(left) = self.body_left {
-                // The last octet is the zero that ends a frame.
+                // The last byte is the NUL that ends the frame.
                 let piece = |bytes: &[u8]| {
                     let count = bytes.len().min(left);
                     receiver.body(&bytes[..count.min(left - 1)]);
@@ -193,7 +193,7 @@ impl Connection {
         })
     }
 
-    /// Waits for a frame; others before it are dropped.
+    /// Waits for a frame that `wanted` accepts; drops others before it.
     fn expect(&mut self, mut wanted: impl FnMut(&FrameHead<'_>) -> bool) -> Result<(), Error> {
         loop {
             let found = self.incoming.take(|bytes| {
@@ -215,7 +215,7 @@ impl Connection {
     }
 }
 
-/// What can come.
+/// A parsed frame.
 enum Event {
     Message { size: usize, redelivered: bool },
     Receipt(u64),
@@ -224,7 +224,7 @@ enum Event {
     Other,
 }
 
-/// A whole frame that is taken at once, and its octets; `None` if more are needed.
+/// Parses a whole frame other than MESSAGE. Returns its length, too; `None` if more bytes are needed.
 fn answer(head: &FrameHead<'_>, bytes: &[u8]) -> Result<Option<(Event, usize)>, Error> {
     let rest = &bytes[head.octets..];
     let length = match head.content_length() {

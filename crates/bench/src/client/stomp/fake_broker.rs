@@ -1,16 +1,16 @@
-//! A stand-in for a broker of STOMP: its answers and deliveries.
+//! The fake broker of STOMP: its answers and deliveries.
 
 use super::connection::{END, SUBSCRIBED};
 use super::frame;
 use crate::client::Encoded;
-use crate::client::fake_broker::{Answer, FakeBroker};
+use crate::client::fake_broker::{Answer, FakeBroker, Prefix};
 
-/// What a client of ours needs to publish and to subscribe.
+/// Answers what this tool's client needs to publish and to subscribe.
 pub(in crate::client) fn fake_broker() -> FakeBroker {
-    let answer = |start, command: &str, headers: &[(&str, &str)]| {
-        let mut says = Vec::new();
-        frame::write(&mut says, command, headers);
-        Answer { at: 0, start, says }
+    let answer = |request, command: &str, headers: &[(&str, &str)]| {
+        let mut reply = Vec::new();
+        frame::write(&mut reply, command, headers);
+        Answer { request: Prefix::new(request), reply }
     };
     FakeBroker {
         greeting: Vec::new(),
@@ -20,13 +20,13 @@ pub(in crate::client) fn fake_broker() -> FakeBroker {
             answer(b"UNSUBSCRIBE\n", "RECEIPT", &[("receipt-id", END)]),
             answer(b"DISCONNECT\n", "RECEIPT", &[("receipt-id", END)]),
         ],
-        message: (0, b"SEND\n"),
-        whole: |bytes| bytes.iter().position(|octet| *octet == 0).map(|at| at + 1),
+        message: Prefix::new(b"SEND\n"),
+        request_bytes: |bytes| bytes.iter().position(|octet| *octet == 0).map(|at| at + 1),
         delivery: deliver,
     }
 }
 
-/// With the headers that RabbitMQ writes, in its order.
+/// Appends a MESSAGE with RabbitMQ's headers, in its order.
 fn deliver(destination: &str, body: &[u8], out: &mut Vec<u8>) -> Encoded {
     let length = body.len().to_string();
     let headers = [
@@ -37,7 +37,7 @@ fn deliver(destination: &str, body: &[u8], out: &mut Vec<u8>) -> Encoded {
         ("content-length", &length),
     ];
     frame::write(out, "MESSAGE", &headers);
-    // The zero that ends the frame comes behind the body.
+    // The NUL that ends the frame follows the body.
     out.pop();
     let body_at = out.len();
     out.extend_from_slice(body);

@@ -1,14 +1,14 @@
-//! Frames to and from bytes (STOMP 1.2, "STOMP Frames"). Knows no sockets.
+//! Frames to and from bytes (STOMP 1.2, "STOMP Frames"). Independent of sockets.
 
 use crate::client::Encoded;
 
-/// The most octets of a frame's command and headers.
+/// Limit on the bytes of a frame's command and headers.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
 
-/// Octets of a receipt's number.
+/// Digits of a receipt number.
 const RECEIPT_DIGITS: usize = 12;
 
-/// A command and its headers, and how many octets they took with the empty line behind them.
+/// A command and its headers, and their length including the empty line after them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FrameHead<'a> {
     pub(super) command: &'a [u8],
@@ -17,14 +17,14 @@ pub(super) struct FrameHead<'a> {
 }
 
 impl<'a> FrameHead<'a> {
-    /// `Ok(None)` if more octets are needed. Line ends before a frame are heart-beats and taken with
-    /// it.
+    /// `Ok(None)` if more bytes are needed. Line ends before a frame are heart-beats and are consumed
+    /// with it.
     pub(super) fn decode(bytes: &'a [u8]) -> Result<Option<FrameHead<'a>>, &'static str> {
         FrameHead::scan(bytes, |_| {})
     }
 
-    /// The same, and shows the lines of the headers on its way. They may end with a carriage return, and
-    /// those of a part of a frame are shown, too.
+    /// Decodes and calls `each` for every header line. Lines may end with a carriage return; the lines
+    /// of an incomplete frame are passed, too.
     #[inline(always)]
     pub(super) fn scan(
         bytes: &'a [u8],
@@ -50,7 +50,7 @@ impl<'a> FrameHead<'a> {
         if frame.len() == HEAD_BYTES_MAX { Err("headers without an end") } else { Ok(None) }
     }
 
-    /// The first header of that name, as it is written.
+    /// The first header of this name, undecoded.
     pub(super) fn header(&self, name: &[u8]) -> Option<&'a [u8]> {
         self.headers.split(|octet| *octet == b'\n').find_map(|line| {
             let (head, value) = line.split_at_checked(name.len())?;
@@ -58,13 +58,13 @@ impl<'a> FrameHead<'a> {
         })
     }
 
-    /// The body's length, if it says one.
+    /// The body's length, if the header is present.
     pub(super) fn content_length(&self) -> Option<usize> {
         number(self.header(b"content-length")?).map(|value| value as usize)
     }
 }
 
-/// The headers of deliveries that matter here: the first of each name.
+/// The headers of deliveries that are used, the first of each name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Noted<'a> {
     pub(super) length: Option<&'a [u8]>,
@@ -73,7 +73,7 @@ pub(super) struct Noted<'a> {
 }
 
 impl<'a> Noted<'a> {
-    /// Keeps what the line says if it is one of those.
+    /// Keeps the value if the line is one of these headers.
     #[inline(always)]
     pub(super) fn note(&mut self, line: &'a [u8]) {
         let (kept, value) = match line.first() {
@@ -88,12 +88,12 @@ impl<'a> Noted<'a> {
     }
 }
 
-/// Where lines end, found eight octets at a time.
+/// Finds line ends, eight bytes at a time.
 struct LineEnds<'a> {
     bytes: &'a [u8],
-    /// Where to look next.
+    /// Offset of the next search.
     at: usize,
-    /// The top bits of the octets before that are line ends and were not told.
+    /// Top bits of the bytes before `at` that are line ends and not returned yet.
     hits: u64,
 }
 
@@ -110,8 +110,8 @@ impl Iterator for LineEnds<'_> {
                 self.at = end + 1;
                 return Some(end);
             };
-            // An octet is 0 if neither its low bits, which then carry into the top bit, nor its top
-            // bit are set.
+            // A byte is 0 if neither its top bit nor its low bits, which carry into the top bit, are
+            // set.
             let word = u64::from_le_bytes(*octets) ^ u64::from_ne_bytes([b'\n'; 8]);
             self.hits = !(((word & LOW) + LOW) | word | LOW);
             self.at += 8;
@@ -127,7 +127,7 @@ fn trim(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// A whole number in digits.
+/// Parses decimal digits.
 #[inline]
 pub(super) fn number(digits: &[u8]) -> Option<u64> {
     let add = |value: u64, digit: &u8| {

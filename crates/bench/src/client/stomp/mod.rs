@@ -1,4 +1,4 @@
-//! STOMP 1.2 as a load client speaks it: queues, topics, receipts, cumulative acknowledgements.
+//! A minimal STOMP 1.2 client: queues, topics, receipts, cumulative acknowledgements.
 
 mod connection;
 mod fake_broker;

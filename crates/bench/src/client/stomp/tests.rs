@@ -60,7 +60,7 @@ fn addresses_are_read() {
     assert_eq!(uri.to_string(), "stomp://h:5/v");
 }
 
-/// The headers that matter, as they are noted, and what is left behind the head.
+/// The noted headers of a frame, and the bytes after its head.
 fn noted(bytes: &[u8]) -> (Noted<'_>, usize) {
     let mut noted = Noted::default();
     let head =
@@ -73,7 +73,7 @@ fn noted(bytes: &[u8]) -> (Noted<'_>, usize) {
 
 #[test]
 fn lines_end_wherever_they_do() {
-    // Octets that differ from a line end by one bit, or by more, wherever they lie.
+    // Bytes that differ from a line end by one bit or more, at any position.
     for octet in [b'a', 0x0B, 0x8A, 0x00, 0xFF, 0x09] {
         for at in 0..16 {
             let mut bytes = b"X\nack:0123456789012345\ncontent-length:5\n\n".to_vec();
@@ -101,9 +101,9 @@ fn a_fake_broker_says_what_a_client_takes() {
     let fake_broker = super::fake_broker();
     let decoded = |bytes| FrameHead::decode(bytes).expect("well-formed").expect("whole");
     for (answer, id) in fake_broker.answers.iter().zip([None, Some("subscribed"), Some("end")]) {
-        let head = decoded(&answer.says);
+        let head = decoded(&answer.reply);
         assert_eq!(head.header(b"receipt-id"), id.map(str::as_bytes));
-        assert_eq!(&answer.says[head.octets..], b"\0");
+        assert_eq!(&answer.reply[head.octets..], b"\0");
     }
     let mut out = b"\n".to_vec();
     let body_at = fake_broker.deliver("/queue/a", b"hello", &mut out).body_at;

@@ -52,8 +52,8 @@ impl FakeServer<'_> {
             }
         }
         let request = |bytes: &[u8]| {
-            let Some((says, octets)) = self.fake_broker.request(bytes) else { return Ok(None) };
-            stream.write_all(says)?;
+            let Some((reply, octets)) = self.fake_broker.request(bytes) else { return Ok(None) };
+            stream.write_all(reply)?;
             Ok::<_, io::Error>(Some((0, octets)))
         };
         incoming.take(request)

@@ -1,19 +1,18 @@
-//! Requests to a server's JetStream and its answers, as JSON, and what it says of a published message.
-//! Knows no sockets.
+//! JetStream API requests and answers as JSON, and publish acknowledgements. Independent of sockets.
 
 use crate::client::{Acks, Error, Session};
 use angarium_protocol::nats::codec::{Headers, Message};
 use serde::{Deserialize, Serialize};
 
-/// The code of an error that says that a stream is not there.
+/// Error code: stream not found.
 const NO_STREAM: u32 = 10_059;
 
-/// The stream that keeps what is published to a subject; its name must have no dots.
+/// The name of the stream of a subject; stream names must not contain dots.
 pub(super) fn stream_of(subject: &str) -> String {
     subject.replace('.', "-")
 }
 
-/// The configuration of a stream; what is not named is as the server has it.
+/// A stream's configuration; fields left out have the server's defaults.
 #[derive(Serialize)]
 struct StreamConfig<'a> {
     name: &'a str,
@@ -23,11 +22,11 @@ struct StreamConfig<'a> {
     num_replicas: u32,
 }
 
-/// Subject and body of a request that makes the stream of a session.
+/// Subject and body of the request that creates a session's stream.
 pub(super) fn create_stream(session: &Session<'_>) -> (String, String) {
     let name = stream_of(session.filter);
-    // A work queue has one consumer, which acknowledges each message; any other is kept as long as
-    // somebody is interested in it, which comes to the same.
+    // A work queue allows one consumer with explicit acknowledgements; otherwise interest retention,
+    // which drops a message once its consumers have acknowledged it.
     let is_queue = !session.fan_out && session.acks == Acks::Each;
     let config = StreamConfig {
         name: &name,
@@ -39,7 +38,7 @@ pub(super) fn create_stream(session: &Session<'_>) -> (String, String) {
     (format!("$JS.API.STREAM.CREATE.{name}"), json(&config))
 }
 
-/// The configuration of a consumer, likewise.
+/// A consumer's configuration; fields left out have the server's defaults.
 #[derive(Serialize)]
 struct ConsumerConfig<'a> {
     name: &'a str,
@@ -57,7 +56,7 @@ struct CreateConsumer<'a> {
     config: ConsumerConfig<'a>,
 }
 
-/// Subject and body of a request that makes a session's consumer.
+/// Subject and body of the request that creates a session's consumer.
 pub(super) fn create_consumer(session: &Session<'_>) -> (String, String) {
     let (stream, name) = (stream_of(session.filter), session.name);
     let acks = session.acks;
@@ -67,7 +66,7 @@ pub(super) fn create_consumer(session: &Session<'_>) -> (String, String) {
         deliver_policy: "all",
         ack_policy: ack_policy(acks),
         replay_policy: "instant",
-        // Each client bounds what it has not acknowledged by what it asks for.
+        // Each client limits unacknowledged messages itself, by what it pulls.
         max_ack_pending: (acks != Acks::None).then_some(-1),
     };
     let body = json(&CreateConsumer { stream_name: &stream, config });
@@ -86,14 +85,14 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("texts and numbers are JSON")
 }
 
-/// What a server says to a request.
+/// A server's answer to an API request.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Answer {
     error: Option<Refusal>,
     config: Option<ConsumerState>,
-    /// Nobody is there to answer: the server has no JetStream.
+    /// No responders: the server has no JetStream.
     #[serde(skip)]
-    is_unheard: bool,
+    no_responders: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -119,34 +118,36 @@ impl Refusal {
 }
 
 impl Answer {
-    /// Reads one.
+    /// Decodes an answer.
     pub(super) fn read(message: &Message<'_>) -> Result<Answer, Error> {
         match status(message) {
-            Some(Status { code: 503, .. }) => Ok(Answer { is_unheard: true, ..Answer::default() }),
+            Some(Status { code: 503, .. }) => {
+                Ok(Answer { no_responders: true, ..Answer::default() })
+            }
             Some(status) => Err(status.into_error()),
             None => serde_json::from_slice(message.body)
                 .map_err(|_| Error::nonsense("what is no answer")),
         }
     }
 
-    /// The request was done.
+    /// An error unless the request succeeded.
     pub(super) fn done(self) -> Result<(), Error> {
-        if self.is_unheard {
+        if self.no_responders {
             return Err(Error::Closed("JetStream is not enabled there".to_owned()));
         }
         self.error.map_or(Ok(()), |refusal| Err(refusal.into_error()))
     }
 
-    /// A stream was deleted, or there was none.
+    /// An error unless the stream was deleted or did not exist.
     pub(super) fn deleted(self) -> Result<(), Error> {
         match self.error {
-            _ if self.is_unheard => Ok(()),
+            _ if self.no_responders => Ok(()),
             Some(Refusal { err_code: NO_STREAM, .. }) => Ok(()),
             error => Answer { error, ..self }.done(),
         }
     }
 
-    /// How deliveries of a consumer are to be acknowledged.
+    /// The consumer's acknowledgement policy.
     pub(super) fn acks(self) -> Result<Acks, Error> {
         let policy = self.config.as_ref().and_then(|config| config.ack_policy.clone());
         self.done()?;
@@ -156,7 +157,7 @@ impl Answer {
     }
 }
 
-/// What a message without a payload of its own says in its first line.
+/// The status line of a message without a payload.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Status<'a> {
     pub(super) code: u32,
@@ -170,7 +171,7 @@ impl Status<'_> {
     }
 }
 
-/// The status of a message, if it is one. What is no number is status 0.
+/// The status of a message, if it is one; a status that is no number is 0.
 pub(super) fn status<'a>(message: &Message<'a>) -> Option<Status<'a>> {
     if message.headers.is_empty() || !message.body.is_empty() {
         return None;
@@ -180,7 +181,7 @@ pub(super) fn status<'a>(message: &Message<'a>) -> Option<Status<'a>> {
     Some(Status { code, description })
 }
 
-/// What a stream says of a message that was published to it.
+/// A publish acknowledgement.
 #[derive(Debug, Default, Deserialize)]
 struct PublishAck {
     error: Option<Refusal>,
@@ -190,29 +191,29 @@ struct PublishAck {
     duplicate: bool,
 }
 
-/// What publish acknowledgements of one stream begin with, up to the number that each has of its own:
-/// all but the first are read without a look at their JSON.
+/// The constant part of a stream's publish acknowledgements before the sequence number: all but the
+/// first are read without parsing JSON.
 #[derive(Debug, Default)]
 pub(super) struct PublishAcks {
-    usual: Vec<u8>,
+    prefix: Vec<u8>,
 }
 
 impl PublishAcks {
-    /// The message is in its stream, or why it is not.
+    /// An error unless the message was stored.
     #[inline]
     pub(super) fn read(&mut self, message: &Message<'_>) -> Result<(), Error> {
-        if message.headers.is_empty() && self.is_usual(message.body) {
+        if message.headers.is_empty() && self.has_prefix(message.body) {
             return Ok(());
         }
         self.read_any(message)
     }
 
     #[inline]
-    fn is_usual(&self, body: &[u8]) -> bool {
-        let Some([digits @ .., b'}']) = body.strip_prefix(self.usual.as_slice()) else {
+    fn has_prefix(&self, body: &[u8]) -> bool {
+        let Some([digits @ .., b'}']) = body.strip_prefix(self.prefix.as_slice()) else {
             return false;
         };
-        !self.usual.is_empty() && is_sequence(digits)
+        !self.prefix.is_empty() && is_sequence(digits)
     }
 
     fn read_any(&mut self, message: &Message<'_>) -> Result<(), Error> {
@@ -240,12 +241,12 @@ impl PublishAcks {
         let digits = rest.iter().rev().take_while(|octet| octet.is_ascii_digit()).count();
         let before = &rest[..rest.len() - digits];
         if before.ends_with(b"\"seq\":") && is_sequence(&rest[before.len()..]) {
-            self.usual = before.to_vec();
+            self.prefix = before.to_vec();
         }
     }
 }
 
-/// Whether these are the digits of a stream's sequence, which counts from 1.
+/// Whether these are the digits of a stream sequence, which counts from 1.
 #[inline]
 fn is_sequence(digits: &[u8]) -> bool {
     digits.len() <= 20

@@ -1,5 +1,4 @@
-//! One connection: requests to JetStream, messages with publish acknowledgements, and what a pull
-//! consumer brings.
+//! A NATS connection with JetStream: API requests, publishes with acknowledgements, and a pull consumer.
 
 use super::api::{self, Answer, PublishAcks};
 use super::pull_consumer::PullConsumer;
@@ -11,10 +10,10 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-/// Digits of a message's number at the end of the subject that its acknowledgement goes to.
+/// Digits of a message's number at the end of its reply subject.
 const NUMBER_DIGITS: usize = 12;
 
-/// Numbers connections.
+/// Counter for inboxes.
 static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
 
 /// An open connection.
@@ -22,42 +21,42 @@ static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
 pub struct Connection {
     core: nats::Connection,
     uri: Uri,
-    /// What the subjects begin with that are this connection's own.
+    /// Prefix of this connection's own reply subjects.
     inbox: String,
-    /// All of them are subscribed to.
-    listens: bool,
-    /// What goes before the next read of the socket.
+    /// The inbox is subscribed to.
+    has_inbox: bool,
+    /// Bytes to send before the next read.
     requests: Vec<u8>,
     role: Role,
 }
 
-/// What is expected of a connection.
+/// What the connection is used for.
 #[derive(Debug)]
 enum Role {
-    /// Messages of subjects, as without JetStream.
+    /// Core NATS subjects.
     Direct,
-    /// Acknowledgements of published messages.
+    /// Publishes with acknowledgements.
     Confirmed(Confirmed),
-    /// Messages of a stream.
+    /// Consuming a stream.
     Consuming(Box<PullConsumer>),
 }
 
-/// Which messages are in their stream.
+/// Which messages are acknowledged.
 #[derive(Debug, Default)]
 struct Confirmed {
     acks: PublishAcks,
-    /// All up to this one.
+    /// All tags up to this one are.
     up_to: u64,
 }
 
 impl Connection {
-    /// Connects, authenticates, and waits until the server took it.
+    /// Connects, authenticates, and waits for the server's PONG.
     pub fn open(uri: &Uri) -> Result<Connection, Error> {
         Ok(Connection {
             core: nats::Connection::open(uri)?,
             uri: uri.clone(),
             inbox: inbox(),
-            listens: false,
+            has_inbox: false,
             requests: Vec::new(),
             role: Role::Direct,
         })
@@ -68,23 +67,23 @@ impl Connection {
         &self.core.stream
     }
 
-    /// Only the socket.
+    /// Returns the socket.
     pub(in crate::client) fn into_stream(self) -> TcpStream {
         self.core.stream
     }
 
-    /// Subscribes to what goes to this connection only.
-    fn listen(&mut self) -> Result<(), Error> {
-        if !self.listens {
+    /// Subscribes to this connection's inbox.
+    fn subscribe_inbox(&mut self) -> Result<(), Error> {
+        if !self.has_inbox {
             self.core.subscribe(&format!("{}*", self.inbox), None)?;
-            self.listens = true;
+            self.has_inbox = true;
         }
         Ok(())
     }
 
-    /// Sends a request to JetStream, and waits for its answer.
+    /// Sends an API request and waits for its answer.
     fn ask(&mut self, subject: &str, body: &str) -> Result<Answer, Error> {
-        self.listen()?;
+        self.subscribe_inbox()?;
         let reply = format!("{}asked", self.inbox);
         let mut out = Vec::new();
         let (subject, body) = (subject.as_bytes(), body.as_bytes());
@@ -101,8 +100,7 @@ impl Connection {
         answer.expect("what is waited for has come")
     }
 
-    /// Makes a stream of what is published to a session's subject, if there is none, and the session's
-    /// consumer.
+    /// Creates the stream of a session's subject, unless it exists, and the session's consumer.
     pub(in crate::client) fn declare(&mut self, session: &Session<'_>) -> Result<(), Error> {
         for (subject, body) in [api::create_stream(session), api::create_consumer(session)] {
             self.ask(&subject, &body)?.done()?;
@@ -110,15 +108,15 @@ impl Connection {
         Ok(())
     }
 
-    /// Deletes the stream of a subject with its consumers, if there is one.
+    /// Deletes the stream of a subject and its consumers, if it exists.
     pub(in crate::client) fn delete(&mut self, subject: &str) -> Result<(), Error> {
         if subject.is_empty() {
             return Ok(());
         }
         let request = format!("$JS.API.STREAM.DELETE.{}", api::stream_of(subject));
         let answer = match self.ask(&request, "") {
-            // A server gives up whoever does not answer its pings, as one that declares before a long
-            // run and reads nothing until it deletes.
+            // A server drops clients that do not answer its pings; the owner of a long run reads nothing
+            // between declaring and deleting.
             Err(Error::Io(_)) => {
                 *self = Connection::open(&self.uri)?;
                 self.ask(&request, "")
@@ -130,12 +128,12 @@ impl Connection {
 
     /// Asks for an acknowledgement of every message published from now on.
     pub(in crate::client) fn select_confirms(&mut self) -> Result<(), Error> {
-        self.listen()?;
+        self.subscribe_inbox()?;
         self.role = Role::Confirmed(Confirmed::default());
         Ok(())
     }
 
-    /// Subscribes to a subject, without JetStream.
+    /// Subscribes to a subject of core NATS.
     pub(in crate::client) fn subscribe(
         &mut self,
         subject: &str,
@@ -144,7 +142,7 @@ impl Connection {
         self.core.subscribe(subject, group)
     }
 
-    /// Subscribes to many.
+    /// Subscribes to many subjects of core NATS.
     pub(in crate::client) fn subscribe_many(
         &mut self,
         subjects: impl Iterator<Item = String>,
@@ -152,7 +150,7 @@ impl Connection {
         self.core.subscribe_many(subjects, None)
     }
 
-    /// Consumes what the stream of a subject keeps for a consumer, from now on.
+    /// Starts to pull a subject's stream through a consumer.
     pub(in crate::client) fn consume(
         &mut self,
         subject: &str,
@@ -188,7 +186,7 @@ impl Connection {
         Encoded::body_at(body_at).with_digits(number_at, NUMBER_DIGITS)
     }
 
-    /// Acknowledges a delivery, or all up to it, before the next read.
+    /// Acknowledges a delivery; with `multiple`, all up to it. Sent before the next read.
     pub(in crate::client) fn acknowledge(&mut self, tag: u64, multiple: bool) {
         let Role::Consuming(deliveries) = &mut self.role else { return };
         deliveries.acknowledge(tag, multiple, &mut self.requests);
@@ -202,7 +200,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends what is to be sent, and the next request for messages, and reads the socket once.
+    /// Sends pending requests and the next pull request, and reads once.
     #[inline]
     pub(in crate::client) fn fill(&mut self) -> io::Result<usize> {
         if let Role::Consuming(deliveries) = &mut self.role {
@@ -212,17 +210,17 @@ impl Connection {
         self.core.incoming.fill(&mut self.core.stream)
     }
 
-    /// Ends all subscriptions and asks for an answer when that is done.
+    /// Ends all subscriptions and asks for a PONG after that.
     pub(in crate::client) fn send_end(&mut self) -> Result<(), Error> {
         if let Role::Consuming(deliveries) = &mut self.role {
             deliveries.ending = true;
         }
         self.flush()?;
-        self.listens = false;
+        self.has_inbox = false;
         self.core.send_end()
     }
 
-    /// Ends the connection, once the last acknowledgements are taken.
+    /// Closes the connection once the last acknowledgements are processed.
     pub(in crate::client) fn close(mut self) -> Result<(), Error> {
         if self.requests.is_empty() {
             return Ok(());
@@ -231,7 +229,7 @@ impl Connection {
         self.core.expect(|op| matches!(op, ServerOp::Pong))
     }
 
-    /// Hands all that came to `receiver`.
+    /// Hands everything received to `receiver`.
     #[inline]
     pub(in crate::client) fn parse(&mut self, receiver: &mut impl Receiver) -> Result<(), Error> {
         match &mut self.role {
@@ -265,7 +263,7 @@ impl Confirmed {
         let tag = message.subject.strip_prefix(inbox).and_then(number);
         let tag = tag.ok_or_else(|| Error::nonsense("what was not asked for"))?;
         self.acks.read(message)?;
-        // One stream acknowledges in the order of its messages.
+        // A stream acknowledges messages in order.
         if tag == self.up_to + 1 {
             self.up_to = tag;
             return Ok(());
@@ -274,7 +272,7 @@ impl Confirmed {
     }
 }
 
-/// The number of a message; they count from 1.
+/// Decodes the number of a message, which counts from 1.
 #[inline]
 pub(super) fn number(digits: &[u8]) -> Option<u64> {
     let digits: &[u8; NUMBER_DIGITS] = digits.try_into().ok()?;
@@ -289,7 +287,7 @@ pub(super) fn number(digits: &[u8]) -> Option<u64> {
     (number > 0).then_some(number)
 }
 
-/// What no other connection's subjects begin with.
+/// A unique reply subject prefix.
 fn inbox() -> String {
     let number = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);

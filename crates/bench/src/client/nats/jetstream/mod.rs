@@ -1,5 +1,5 @@
-//! JetStream as a load client speaks it: streams, publish acknowledgements, pull consumers; direct
-//! messages are NATS's own.
+//! A minimal JetStream client: streams, publish acknowledgements, pull consumers. Direct messages use
+//! core NATS.
 
 mod api;
 mod connection;

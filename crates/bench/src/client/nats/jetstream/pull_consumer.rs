@@ -1,29 +1,29 @@
-//! A pull consumer as its client sees it: what it asked for, what came, and what is to be acknowledged.
-//! Knows no sockets.
+//! A pull consumer's client side: outstanding pulls, deliveries, acknowledgements. Independent of
+//! sockets.
 
 use super::api::{self, Status};
 use crate::client::{Acks, Error, Head, Receiver};
 use angarium_protocol::nats::codec::{Headers, Message, Publish};
 use std::collections::VecDeque;
 
-/// Messages that are asked for where no limit on unacknowledged ones is given.
+/// Messages per pull where unacknowledged deliveries are unlimited.
 const COUNT_MAX: u64 = 1_000;
-/// Octets of bodies that are asked for at most, as far as the messages before tell: a server cuts off
-/// whose unread octets are too many.
+/// Upper bound of the body bytes of one pull, estimated from earlier messages: a server disconnects a
+/// client with too many unread bytes.
 const PULL_BYTES: usize = 4 << 20;
-/// What bodies are taken for before the first has come.
+/// Assumed body size before the first message.
 const FIRST_BYTES: usize = 256 * 1024;
-/// Octets of an acknowledgement's subject: names of a stream and of its consumer, and numbers.
+/// Bytes of a delivery's reply subject: names of stream and consumer, and numbers.
 const SUBJECT_BYTES_MAX: usize = 1_024;
-/// Octets of acknowledgements that were sent, after which their room is used again.
+/// Acknowledged subjects are removed from the buffer beyond this many bytes.
 const SENT_BYTES: usize = 64 * 1024;
 
-/// Where the acknowledgements of deliveries go, in the order in which those came.
+/// Reply subjects of unacknowledged deliveries, in order.
 #[derive(Debug, Default)]
 struct Unacked {
     octets: Vec<u8>,
     lengths: VecDeque<u16>,
-    /// Octets at the beginning whose acknowledgements were sent.
+    /// Bytes at the start that belong to acknowledged deliveries.
     sent: usize,
 }
 
@@ -37,7 +37,7 @@ impl Unacked {
         self.lengths.len() as u64
     }
 
-    /// Takes the first `count`, and hands each to `each`.
+    /// Removes the first `count`, and calls `each` with each of them.
     fn drain(&mut self, count: usize, mut each: impl FnMut(&[u8])) {
         for length in self.lengths.drain(..count) {
             let end = self.sent + usize::from(length);
@@ -51,30 +51,30 @@ impl Unacked {
     }
 }
 
-/// What a pull consumer brings, and what is asked of it.
+/// A pull consumer.
 #[derive(Debug)]
 pub(super) struct PullConsumer {
-    /// Where requests go, and where their messages are to go.
+    /// The subject of pull requests, and the reply subject for their messages.
     next: String,
     inbox: String,
     acks: Acks,
-    /// Messages on their way and unacknowledged at most.
+    /// Limit on messages in flight plus unacknowledged ones.
     count_max: u64,
-    /// Messages that were asked for and have not come.
+    /// Requested messages that have not arrived.
     asked: u64,
-    /// Messages that came.
+    /// Delivered messages.
     count: u64,
     unacked: Unacked,
-    /// What acknowledgements go to begins so, up to the number of deliveries.
-    usual: Vec<u8>,
-    /// Octets of the last body.
+    /// The constant prefix of reply subjects, up to the delivery count.
+    reply_prefix: Vec<u8>,
+    /// Size of the last body.
     size: usize,
-    /// Nothing more is asked for.
+    /// No further pulls are sent.
     pub(super) ending: bool,
 }
 
 impl PullConsumer {
-    /// Nothing was asked for yet.
+    /// A consumer that has requested nothing yet.
     pub(super) fn new(
         stream: &str,
         consumer: &str,
@@ -90,13 +90,13 @@ impl PullConsumer {
             asked: 0,
             count: 0,
             unacked: Unacked::default(),
-            usual: Vec::new(),
+            reply_prefix: Vec::new(),
             size: FIRST_BYTES,
             ending: false,
         }
     }
 
-    /// Appends a request for more, where there is room for enough of them to be worth it.
+    /// Appends a pull request, if there is room for enough messages to be worth one.
     pub(super) fn pull(&mut self, out: &mut Vec<u8>) {
         let coming_max = self.count_max.min((PULL_BYTES / self.size.max(1)).max(1) as u64);
         let room = self.count_max.saturating_sub(self.asked + self.unacked.count());
@@ -110,7 +110,7 @@ impl PullConsumer {
         self.asked += room;
     }
 
-    /// Takes one message.
+    /// Takes a message.
     #[inline]
     pub(super) fn take(
         &mut self,
@@ -134,26 +134,26 @@ impl PullConsumer {
         Ok(())
     }
 
-    /// Whether a delivery is not the first of its message, as the subject of its acknowledgement says.
+    /// Whether a delivery is a redelivery, according to its reply subject.
     #[inline]
     fn was_delivered(&mut self, reply: &[u8]) -> Result<bool, Error> {
-        if let Some([b'1', b'.', ..]) = reply.strip_prefix(self.usual.as_slice())
-            && !self.usual.is_empty()
+        if let Some([b'1', b'.', ..]) = reply.strip_prefix(self.reply_prefix.as_slice())
+            && !self.reply_prefix.is_empty()
             && reply.len() <= SUBJECT_BYTES_MAX
         {
             return Ok(false);
         }
         let found = (reply.len() <= SUBJECT_BYTES_MAX).then(|| deliveries(reply)).flatten();
         let (at, count) = found.ok_or_else(|| Error::nonsense("a message that is of no stream"))?;
-        self.usual = reply[..at].to_vec();
+        self.reply_prefix = reply[..at].to_vec();
         Ok(count > 1)
     }
 
     fn note(&mut self, status: Status<'_>, message: &Message<'_>) -> Result<(), Error> {
         match status.code {
-            // Somebody is there.
+            // Idle heartbeat.
             100 => Ok(()),
-            // A request has ended, with so many messages fewer than it asked for.
+            // A pull has ended this many messages short.
             404 | 408 => {
                 let left = Headers::read(message.headers).get("Nats-Pending-Messages");
                 let left = left.and_then(|left| std::str::from_utf8(&left).ok()?.parse().ok());
@@ -164,7 +164,7 @@ impl PullConsumer {
         }
     }
 
-    /// Appends the acknowledgement of a delivery, or of all up to it.
+    /// Appends the acknowledgement of a delivery; with `multiple`, of all up to it.
     pub(super) fn acknowledge(&mut self, tag: u64, multiple: bool, out: &mut Vec<u8>) {
         let first = self.count + 1 - self.unacked.count();
         let count = if multiple || tag == first { (tag + 1).saturating_sub(first) } else { 0 };
@@ -172,7 +172,7 @@ impl PullConsumer {
         let (up_to, mut left) = (self.acks == Acks::UpTo, count);
         self.unacked.drain(count, |subject| {
             left -= 1;
-            // One for all, or one for each.
+            // One acknowledgement for all, or one for each.
             if !up_to || left == 0 {
                 Publish { subject, body: b"+ACK", ..Publish::default() }.write(out);
             }
@@ -180,9 +180,8 @@ impl PullConsumer {
     }
 }
 
-/// How often a message was delivered, and where that stands in the subject of its acknowledgement:
-/// behind the names of a stream and of its consumer, which stand behind those of a domain and of an
-/// account where a server has them.
+/// The offset and value of the delivery count in a reply subject: it follows the names of stream and
+/// consumer, which follow those of domain and account, if there are any.
 pub(super) fn deliveries(reply: &[u8]) -> Option<(usize, u64)> {
     let rest = reply.strip_prefix(b"$JS.ACK.")?;
     let names = match rest.split(|octet| *octet == b'.').count() {

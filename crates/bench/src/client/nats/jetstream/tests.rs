@@ -1,4 +1,4 @@
-//! What a server says of messages and deliveries, and what is answered, however the bytes come.
+//! JetStream answers, acknowledgements and pulls, however the bytes arrive.
 
 use super::Connection;
 use super::api::{self, Answer, PublishAcks};
@@ -115,7 +115,7 @@ fn what_is_said_of_a_published_message_is_read() {
     ] {
         let message =
             Message { headers: headers.as_bytes(), body: body.as_bytes(), ..Message::default() };
-        // It makes no difference what one of the same stream looked like before.
+        // An earlier acknowledgement of the same stream makes no difference.
         let mut seen = PublishAcks::default();
         seen.read(&Message { body: b"{\"stream\":\"s\",\"seq\":41}", ..Message::default() })
             .expect("it is one");
@@ -159,7 +159,7 @@ fn deliveries_are_counted_by_the_subjects_of_their_acknowledgements() {
     }
 }
 
-/// Has a consumer take messages of one octet with these numbers of deliveries.
+/// Takes one-byte messages with these delivery counts.
 fn take(it: &mut PullConsumer, kept: &mut Kept, counts: &[u64]) -> Result<(), Error> {
     for count in counts {
         let reply = format!("$JS.ACK.s.c.{count}.9.9.17.0");
@@ -211,7 +211,7 @@ fn more_is_asked_for_when_half_of_it_has_come_and_never_more_than_may_be_unackno
     it.ending = true;
     acknowledged(&mut it, 19, true);
     assert_eq!(pulled(&mut it), "");
-    // Without a limit, and before anybody knows how large they are.
+    // No limit, and no message size known yet.
     let mut it = consumer(Acks::None, 0);
     assert_eq!(pulled(&mut it), batch(16));
     take(&mut it, &mut kept, &[1; 16]).expect("they are messages");
@@ -261,8 +261,8 @@ fn what_a_request_comes_to_is_noted_and_what_ends_a_consumer_is_an_error() {
     assert!(matches!(it.take(&mut (), &message), Err(Error::Nonsense(_))));
 }
 
-/// To a server that takes a subscription and has that script, with the connection's own subjects for `@`.
-/// Returns what that was told after the handshake, too.
+/// Connects to a server that accepts a subscription and sends this script, with the connection's inbox
+/// for `@`. Returns also what that server receives after the handshake.
 fn connect(script: &'static str, step: usize) -> (Connection, JoinHandle<String>) {
     let (port, server) = broker(step, move |stream| {
         greet_nats(stream);
