@@ -277,11 +277,11 @@ fn spooled(plan: &Plan, side: &mut Side) -> Result<Measurement, Stop> {
     let outcome = backlog::measure(plan, side.pid())?;
     let mut found = Found::new(format!("{}, first in, then out", plan.describe()));
     found
-        .cost(outcome.broker_in.as_ref())
-        .set("spool_rate", outcome.spool_rate)
-        .set("unspool_rate", outcome.unspool_rate)
-        .set("bandwidth", outcome.spool_bytes / 1e6);
-    if let Some(cost) = &outcome.broker_out {
+        .cost(outcome.broker_filling.as_ref())
+        .set("spool_rate", outcome.fill_rate)
+        .set("unspool_rate", outcome.drain_rate)
+        .set("bandwidth", outcome.fill_bytes / 1e6);
+    if let Some(cost) = &outcome.broker_draining {
         found.set("broker_mib_peak", cost.rss_peak_kib as f64 / 1024.0);
     }
     let verdict = Some(outcome.verdict);

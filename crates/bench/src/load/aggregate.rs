@@ -1,9 +1,9 @@
-//! From what the workers of a run brought home to its outcome. Knows no sockets.
+//! Aggregates the results of a run's workers into its outcome. Independent of sockets.
 
 use super::bottleneck::{self, Loads};
 use super::consumer::Consumed;
 use super::control::Control;
-use super::outcome::{Outcome, Rates, Schedule, ToolCost};
+use super::outcome::{Outcome, Rates, Schedule, Times, ToolCost};
 use super::plan::Plan;
 use super::producer::Produced;
 use super::sampler::Span;
@@ -70,8 +70,8 @@ pub(super) fn aggregate(
         tool: ToolCost {
             cpu_ns_per_message: tool_ns / messages.max(1) as f64,
             cpu_share: tool_ns / 1e9 / measured_s,
-            producers_share: total_share(produced.iter().map(|it| (it.cpu_ns, it.lived_ns))),
-            consumers_share: total_share(consumed.iter().map(|it| (it.cpu_ns, it.lived_ns))),
+            producers_share: produced.iter().map(Produced::cpu_share).sum(),
+            consumers_share: consumed.iter().map(Consumed::cpu_share).sum(),
         },
         bottleneck: bottleneck::of(&loads),
         loads,
@@ -109,22 +109,22 @@ fn rates(plan: &Plan, span: &Span, measured_s: f64) -> Rates {
     }
 }
 
-fn times(plan: &Plan, produced: &[Produced], consumed: &[Consumed]) -> super::outcome::Times {
+fn times(plan: &Plan, produced: &[Produced], consumed: &[Consumed]) -> Times {
     let first = produced.iter().map(|it| it.first_ns).min().unwrap_or(0);
     let last = produced.iter().map(|it| it.last_ns).max().unwrap_or(0);
-    let heard = consumed.iter().map(|it| it.first_ns).filter(|ns| *ns > 0).min();
+    let first_delivery = consumed.iter().map(|it| it.first_ns).filter(|ns| *ns > 0).min();
     let settled = produced.iter().map(|it| it.settled_ns).max().unwrap_or(last);
     let done = consumed.iter().map(|it| it.last_ns).max().unwrap_or(settled);
     let seconds = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e9;
-    super::outcome::Times {
+    Times {
         publish_s: seconds(first, last),
-        receive_s: heard.map_or(0.0, |heard| seconds(heard, done)),
+        receive_s: first_delivery.map_or(0.0, |first_delivery| seconds(first_delivery, done)),
         total_s: seconds(first, if plan.consumers > 0 { done } else { settled }),
     }
 }
 
-/// How well the producers kept to the plan's rate. The lag is what the tool itself was late: neither
-/// a full socket nor a full window held it.
+/// How well the producers kept the plan's rate. The lag counts only the tool's own delay, not waits for
+/// a full socket or a full window.
 fn schedule(plan: &Plan, produced: &[Produced], consumed: &[Consumed]) -> Option<Schedule> {
     if plan.rate == 0 {
         return None;
@@ -143,26 +143,22 @@ fn schedule(plan: &Plan, produced: &[Produced], consumed: &[Consumed]) -> Option
     })
 }
 
-/// The p99 of the tool's own lag beyond which percentiles would describe the tool.
+/// Percentiles are dropped if the p99 of the tool's own lag exceeds this.
 const LAG_US_MAX: f64 = 1_000.0;
 
+/// The CPU share of the tool's busiest thread.
 fn busiest(produced: &[Produced], consumed: &[Consumed]) -> f64 {
-    let produced = produced.iter().map(|it| (it.cpu_ns, it.lived_ns));
-    let all = produced.chain(consumed.iter().map(|it| (it.cpu_ns, it.lived_ns)));
-    all.map(|(cpu, lived)| cpu as f64 / lived.max(1) as f64).fold(0.0, f64::max)
+    let producers = produced.iter().map(Produced::cpu_share);
+    producers.chain(consumed.iter().map(Consumed::cpu_share)).fold(0.0, f64::max)
 }
 
-fn total_share(threads: impl Iterator<Item = (u64, u64)>) -> f64 {
-    threads.map(|(cpu, lived)| cpu as f64 / lived.max(1) as f64).sum()
-}
-
-/// What the machine did over a span, in parts of all its cores.
+/// CPU use of the machine over a span, as parts of all cores.
 #[derive(Clone, Copy)]
 struct Machine {
     busy: f64,
-    /// That of processes, without interrupts.
+    /// Processes only, without interrupts.
     processes: f64,
-    /// What its host gave to others.
+    /// Time that the hypervisor gave to others.
     stolen: f64,
     cores: f64,
 }
@@ -179,8 +175,8 @@ impl Machine {
         Some(Machine { busy, processes, stolen, cores })
     }
 
-    /// How busy it was, of which so much is known otherwise: its ticks are samples, and a load that keeps
-    /// time with them may never be seen.
+    /// The busy part, at least `known`: kernel ticks are samples, and may miss a load that runs in step
+    /// with them.
     fn busy_with(&self, known: f64) -> f64 {
         self.busy.max(known.min(1.0))
     }
@@ -192,7 +188,7 @@ fn summarize<'a>(plan: &Plan, parts: impl Iterator<Item = &'a Latencies>) -> Opt
     plan.latency.then(|| all.summary()).flatten()
 }
 
-/// The verdict over all queues; none where nobody consumes.
+/// The verdict over all queues; `None` without consumers.
 pub(super) fn verdict(
     plan: &Plan,
     produced: &[Produced],

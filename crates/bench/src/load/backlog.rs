@@ -1,8 +1,8 @@
-//! Filling queues that nobody consumes, then draining them without anybody publishing.
+//! Fills queues without consumers, then drains them without producers.
 
 use super::aggregate::verdict;
 use super::control::Control;
-use super::drain::drain_queues;
+use super::drain::{Drained, drain_queues};
 use super::plan::Plan;
 use super::producer::Producer;
 use super::tally::Verdict;
@@ -16,23 +16,23 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What it came to.
+/// The result of filling and draining.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BacklogOutcome {
-    /// Messages per second into the queues, confirmed if the plan has confirms.
-    pub spool_rate: f64,
-    /// Messages per second out of them.
-    pub unspool_rate: f64,
-    /// Octets of bodies per second into the queues.
-    pub spool_bytes: f64,
+    /// Messages per second into the queues; confirmed, if the plan has confirms.
+    pub fill_rate: f64,
+    /// Messages per second out of the queues.
+    pub drain_rate: f64,
+    /// Body bytes per second into the queues.
+    pub fill_bytes: f64,
     /// Messages.
     pub messages: u64,
     /// What became of them.
     pub verdict: Verdict,
-    /// What the broker took while it spooled.
-    pub broker_in: Option<Cost>,
-    /// And while it unspooled.
-    pub broker_out: Option<Cost>,
+    /// What the broker used while the queues were filled.
+    pub broker_filling: Option<Cost>,
+    /// What the broker used while they were drained.
+    pub broker_draining: Option<Cost>,
 }
 
 /// Runs the producers of `plan` to their end, then its consumers.
@@ -67,23 +67,23 @@ fn fill_and_drain(
         }
         join(producers)
     })?;
-    let (full, spool_s) = (usage(), start.elapsed().as_secs_f64());
+    let (full, fill_s) = (usage(), start.elapsed().as_secs_f64());
     let messages: u64 = produced.iter().map(|it| it.published).sum();
     let draining = Instant::now();
-    let expected = messages * plan.copies();
-    let consumed = drain_queues(plan, topology, &control, expected, Duration::ZERO)?;
-    let (empty, unspool_s) = (usage(), draining.elapsed().as_secs_f64());
-    let spool_rate = messages as f64 / spool_s;
+    let drained = Drained { expected: messages * plan.copies(), silence: Duration::ZERO };
+    let consumed = drain_queues(plan, topology, &control, drained)?;
+    let (empty, drain_s) = (usage(), draining.elapsed().as_secs_f64());
+    let fill_rate = messages as f64 / fill_s;
     let cost = |from: Option<Usage>, to: &Option<Usage>, span_s| {
         from.zip(to.clone()).map(|(from, to)| Cost::between(&from, &to, span_s, messages))
     };
     Ok(BacklogOutcome {
-        spool_rate,
-        unspool_rate: control.delivered() as f64 / unspool_s,
-        spool_bytes: spool_rate * plan.size_bytes as f64,
+        fill_rate,
+        drain_rate: control.delivered() as f64 / drain_s,
+        fill_bytes: fill_rate * plan.size_bytes as f64,
         messages,
         verdict: verdict(plan, &produced, &consumed).unwrap_or_default(),
-        broker_in: cost(before, &full, spool_s),
-        broker_out: cost(full, &empty, unspool_s),
+        broker_filling: cost(before, &full, fill_s),
+        broker_draining: cost(full, &empty, drain_s),
     })
 }

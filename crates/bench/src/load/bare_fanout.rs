@@ -1,5 +1,5 @@
-//! What the machine allows of one message to very many connections at once: as many bare sockets, written to
-//! by as many threads as there are processors. Knows no broker and no protocol.
+//! The machine's limit for one message to very many connections: bare sockets, written by one thread per
+//! processor. Independent of brokers and protocols.
 
 use super::fanout_latency::{FanoutReceivers, stamped_body};
 use super::idle::raise_descriptor_limit;
@@ -12,11 +12,11 @@ use std::net::TcpStream;
 use std::sync::mpsc;
 use std::thread;
 
-/// Descriptors for what else is open.
+/// Descriptors left for other files.
 const OTHER_DESCRIPTORS: u64 = 200;
 
-/// Milliseconds of each of so many waves until the last of `connections` was read. Where the system lets us
-/// have fewer sockets, those of as many as there may be, in proportion.
+/// Milliseconds of each wave until the last of `connections` sockets was read. If the descriptor limit
+/// allows fewer sockets, the times are extrapolated in proportion.
 pub(crate) fn measure(connections: usize, waves: usize) -> Result<Vec<f64>, Error> {
     raise_descriptor_limit(2 * connections as u64 + OTHER_DESCRIPTORS);
     let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
@@ -27,7 +27,7 @@ pub(crate) fn measure(connections: usize, waves: usize) -> Result<Vec<f64>, Erro
     Ok(send(&near, &far, waves)?.into_iter().map(|ms| ms / part).collect())
 }
 
-/// Sends each wave from all threads at once, and reads here. Returns the milliseconds of each.
+/// Writes each wave from all threads and reads it here. Returns the milliseconds of each.
 fn send(near: &[TcpStream], far: &[TcpStream], waves: usize) -> Result<Vec<f64>, Error> {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let mut receivers = FanoutReceivers::new(near)?;
@@ -42,7 +42,7 @@ fn send(near: &[TcpStream], far: &[TcpStream], waves: usize) -> Result<Vec<f64>,
             .collect();
         let publish = |wave| {
             for writer in &writers {
-                // One that failed is missed by those who wait for what it was to write.
+                // A failed writer shows as a wave that does not complete.
                 let _ = writer.send(wave);
             }
             Ok(())

@@ -1,25 +1,26 @@
-//! Many messages, encoded once, of which only the stamps change. Knows no sockets.
+//! A batch of messages, encoded once; only their stamps change. Independent of sockets.
 
-use super::message::{self, Seal};
+use super::message::{self, Stamper};
 use super::plan::Plan;
 use super::topology::{FIRST_DIGITS, Topology};
 use crate::client::{Encoded, fake_broker, write_decimal};
 
-/// Octets of a batch, which is what one write hands to the socket, at least, and of all producers' together
-/// where they are few: the more a write takes the less it costs, while a processor's cache holds them all.
+/// A batch, which is one write, has at least the first; all batches together have the second, if there
+/// are few producers. Larger writes cost less per message, as long as all batches fit into a processor's
+/// cache.
 const BATCH_BYTES: usize = 64 * 1024;
 const ALL_BATCHES_BYTES: usize = 256 * 1024;
 
-/// Many messages, encoded once; only their stamps change.
+/// A batch of messages, encoded once.
 pub(super) struct Batch {
     bytes: Vec<u8>,
     message_bytes: usize,
-    seal: Seal,
+    stamper: Stamper,
     capacity: u64,
     spread: Option<Digits>,
 }
 
-/// Where the digits of a message's subject lie, and of how many subjects one is.
+/// Where a subject's digits lie in a message, and how many subjects there are.
 struct Digits {
     at: usize,
     subjects: u64,
@@ -39,7 +40,7 @@ impl Digits {
     }
 }
 
-/// Octets on the wire of a delivered message of `plan`, where a broker adds nothing to it.
+/// Bytes on the wire of a delivered message of `plan`, if the broker adds no headers.
 pub(crate) fn delivered_bytes(plan: &Plan) -> usize {
     let (fake_broker, topology) = (fake_broker(&plan.target), Topology::of(plan));
     let source = topology.source(plan, 0);
@@ -47,7 +48,7 @@ pub(crate) fn delivered_bytes(plan: &Plan) -> usize {
 }
 
 impl Batch {
-    /// Messages of one producer; `encode` appends one with this body, and says where it lies.
+    /// A batch of one producer; `encode` appends a message with this body.
     pub(super) fn new(
         plan: &Plan,
         producer: usize,
@@ -64,21 +65,21 @@ impl Batch {
         for _ in 1..capacity {
             bytes.extend_from_slice(&message);
         }
-        let seal = Seal::new(places, &body, producer as u32, plan.checksum);
-        Batch { bytes, message_bytes, seal, capacity: capacity as u64, spread }
+        let stamper = Stamper::new(places, &body, producer as u32, plan.checksum);
+        Batch { bytes, message_bytes, stamper, capacity: capacity as u64, spread }
     }
 
-    /// How many messages one write takes.
+    /// Messages per batch.
     pub(super) fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// The octets of as many.
+    /// The bytes of the whole batch.
     pub(super) fn whole(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The first of them.
+    /// The bytes of the first message.
     pub(super) fn message(&self) -> &[u8] {
         &self.bytes[..self.message_bytes]
     }
@@ -93,7 +94,7 @@ impl Batch {
             if let Some(digits) = &self.spread {
                 digits.write(message, sequence);
             }
-            self.seal.write(message, sequence, sent_ns(index as u64));
+            self.stamper.write(message, sequence, sent_ns(index as u64));
         }
         &self.bytes[..used]
     }
@@ -108,7 +109,7 @@ mod tests {
         for size_bytes in [100, 1_024] {
             let plan = Plan::new("nats://h".parse().expect("it is an address"));
             let octets = delivered_bytes(&Plan { size_bytes, ..plan });
-            // `MSG bench.` and up to six digits, `.0 1 `, the size, and two ends of lines.
+            // `MSG bench.` with up to six digits, `.0 1 `, the size, and two line ends.
             let head = octets - size_bytes - size_bytes.to_string().len();
             assert!((20..=25).contains(&head), "{head}");
         }

@@ -1,14 +1,13 @@
-//! Bits as runs of ones, for tallies that go to another machine.
+//! Serializes bit sets as runs of ones, for tallies sent between machines.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A sequence number this far beyond the highest seen was never published by a producer of this
-/// run: it would mean that many lost messages at once. Bounds what a broken broker makes us
-/// allocate.
+/// A sequence number this far above the highest seen was never published in this run: that many messages
+/// would have to be lost in a row. Bounds what a broken broker makes this tool allocate.
 pub(super) const GAP_MAX: u64 = 1 << 26;
 
-/// Writes where each run of ones begins, and how long it is.
+/// Writes the start and length of each run of ones.
 pub(super) fn serialize<S: Serializer>(bits: &[u64], serializer: S) -> Result<S::Ok, S::Error> {
     let mut runs: Vec<(u64, u64)> = Vec::new();
     for (word, ones) in bits.iter().enumerate().filter(|(_, ones)| **ones != 0) {
@@ -28,7 +27,7 @@ pub(super) fn serialize<S: Serializer>(bits: &[u64], serializer: S) -> Result<S:
     runs.serialize(serializer)
 }
 
-/// Reads them; runs must be in order and may not claim more memory than messages can.
+/// Reads runs; they must be in order, and their gaps and lengths bounded.
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<u64>, D::Error> {

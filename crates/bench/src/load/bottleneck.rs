@@ -1,57 +1,57 @@
-//! What held a run back: the broker, the tool, the machine that both share, or the schedule.
+//! What limited a run: the broker, the tool, the machine that both share, or the schedule.
 
 use serde::{Deserialize, Serialize};
 
-/// A thread that runs for this part of the time has no more to give.
+/// A thread is saturated from this busy part on.
 pub(super) const BUSY: f64 = 0.9;
-/// A machine that is busy for this part of the time has no more to give.
+/// A machine is saturated from this busy part on.
 const MACHINE_BUSY: f64 = 0.93;
 
-/// Where others take this part of the machine's time, broker and tool might have done more.
+/// If other processes take this part of the machine, broker and tool could have done more.
 const OTHERS_BUSY: f64 = 0.15;
 
-/// How busy everybody was.
+/// How busy broker, tool and machine were.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Loads {
     /// The broker's busiest thread, as a part of one core.
     pub broker_thread: f64,
     /// The tool's busiest thread, as a part of one core.
     pub tool_thread: f64,
-    /// All cores of the machine, as a part of them.
+    /// The machine, as a part of all its cores.
     pub machine: f64,
-    /// The part of them that neither broker nor tool took.
+    /// The part of all cores used by neither broker nor tool.
     #[serde(default)]
     pub others: f64,
-    /// The part of them that a virtual machine's host gave to others.
+    /// The part of all cores that the hypervisor gave to others.
     #[serde(default)]
     pub stolen: f64,
     /// A rate was asked for and reached.
     pub schedule_kept: bool,
 }
 
-/// What held a run back.
+/// What limited a run.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Bottleneck {
-    /// The asked rate was reached: nothing did.
+    /// The requested rate, which was reached.
     Schedule,
-    /// A thread of the broker had no more to give.
+    /// A saturated thread of the broker.
     Broker,
-    /// A thread of the tool had no more to give: the broker may be faster than this.
+    /// A saturated thread of the tool: the broker may be faster than this.
     Tool,
-    /// A thread of both had no more to give.
+    /// Saturated threads of both.
     Both,
-    /// All cores were busy, which broker and tool share.
+    /// All cores are busy with broker and tool.
     Machine,
-    /// All cores were busy, a good part of them with what is neither broker nor tool.
+    /// All cores are busy, many of them with other processes.
     Others,
-    /// Nobody was busy: they waited for each other, for a disk or for a network.
+    /// Nothing is saturated: broker and tool wait for each other, a disk or a network.
     #[default]
     Waiting,
 }
 
 impl Bottleneck {
-    /// In a word.
+    /// The name to display.
     pub fn name(self) -> &'static str {
         match self {
             Bottleneck::Schedule => "schedule",
@@ -65,7 +65,7 @@ impl Bottleneck {
     }
 }
 
-/// Judges the loads.
+/// Derives the bottleneck from the loads.
 pub(super) fn of(loads: &Loads) -> Bottleneck {
     match (loads.broker_thread >= BUSY, loads.tool_thread >= BUSY) {
         _ if loads.schedule_kept => Bottleneck::Schedule,
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(loads(0.5, 0.5, 1.0, false), Bottleneck::Machine);
         assert_eq!(loads(0.2, 0.2, 0.3, false), Bottleneck::Waiting);
         assert_eq!(loads(0.2, 0.2, 0.3, true), Bottleneck::Schedule);
-        // A thread that has all of a core is held back by nobody else.
+        // A saturated thread is the bottleneck whatever else runs.
         assert_eq!(beside(0.5, 0.95, 0.2, 1.0, false), Bottleneck::Broker);
         assert_eq!(beside(0.5, 0.5, 0.4, 1.0, false), Bottleneck::Others);
         assert_eq!(beside(0.5, 0.1, 0.1, 0.7, false), Bottleneck::Waiting);

@@ -1,4 +1,4 @@
-//! One consumer: takes deliveries, notes their stamps, acknowledges. Knows nothing about producers.
+//! A consumer: receives deliveries, records their stamps, acknowledges. Independent of producers.
 
 use super::control::Control;
 use super::judge::Judge;
@@ -14,31 +14,38 @@ use std::sync::atomic::Ordering;
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-/// How long a read waits before the consumer looks whether the run is over.
+/// Read timeout, after which a consumer checks whether the run is over.
 const IDLE: Duration = Duration::from_millis(50);
-/// The most groups of deliveries whose travel time one consumer keeps.
+/// Limit on the delivery groups whose travel time one consumer keeps.
 const GROUPS_MAX: usize = 1 << 20;
 
-/// What a consumer brings home.
+/// The result of a consumer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Consumed {
-    /// Which messages it saw.
+    /// The messages it received.
     pub tally: Tally,
-    /// From sending to the read that brought the message.
+    /// From sending to the read that returned the message.
     pub latencies: Option<Latencies>,
-    /// When it read its first delivery, and its last, in nanoseconds of the run; 0 if none.
+    /// When it read its first and its last delivery, in nanoseconds of the run; 0 if none.
     pub first_ns: u64,
     pub last_ns: u64,
-    /// Mean travel times in microseconds, group after group.
+    /// Mean travel times of successive delivery groups, in microseconds.
     pub travels: Vec<f32>,
-    /// CPU time of its thread, and how long that lived.
+    /// CPU time and lifetime of its thread.
     pub cpu_ns: u64,
     pub lived_ns: u64,
-    /// Why the broker cut it off, where a protocol lets a broker do that to the slow.
+    /// Why the broker disconnected it, where a protocol allows that for slow subscribers.
     pub cut_off: Option<String>,
 }
 
-/// A consumer that has subscribed.
+impl Consumed {
+    /// Cores of CPU that its thread used.
+    pub(super) fn cpu_share(&self) -> f64 {
+        self.cpu_ns as f64 / self.lived_ns.max(1) as f64
+    }
+}
+
+/// A subscribed consumer.
 pub(super) struct Consumer<'a> {
     control: &'a Control,
     index: usize,
@@ -51,10 +58,10 @@ pub(super) struct Consumer<'a> {
     commits: bool,
 }
 
-/// Consumers while they run.
+/// Threads of running consumers.
 pub(super) type Consuming<'scope> = Vec<ScopedJoinHandle<'scope, Result<Consumed, Error>>>;
 
-/// Connects these consumers of a plan, each of which begins at once.
+/// Connects and starts these consumers of a plan.
 pub(super) fn start_consumers<'scope>(
     scope: &'scope Scope<'scope, '_>,
     plan: &'scope Plan,
@@ -98,8 +105,8 @@ impl<'a> Consumer<'a> {
         })
     }
 
-    /// Takes deliveries until told to stop, then ends the subscription and takes what was still on
-    /// its way. A subscriber of at-most-once messages that is cut off brings home what it had.
+    /// Receives deliveries until told to stop, then ends the subscription and receives what is still in
+    /// flight. A disconnected subscriber of at-most-once messages returns what it has.
     pub(super) fn run(mut self) -> Result<Consumed, Error> {
         let at_most_once = self.link.protocol().drops();
         let cut_off = match self.take_all() {
@@ -108,7 +115,7 @@ impl<'a> Consumer<'a> {
             Err(error) => return Err(error),
         };
         if cut_off.is_none() {
-            // Nothing is looked at beside the answer any more.
+            // Only the answer is waited for now.
             self.link.stream().set_read_timeout(Some(PATIENCE))?;
             self.link.close()?;
         }
@@ -125,7 +132,7 @@ impl<'a> Consumer<'a> {
     }
 
     fn take_all(&mut self) -> Result<(), Error> {
-        // Deliveries may have come with the answer to the subscription.
+        // Deliveries may have arrived together with the answer to the subscription.
         self.parse()?;
         while !self.control.stop_consuming.load(Ordering::Relaxed) {
             self.take_deliveries()?;
@@ -159,12 +166,12 @@ impl<'a> Consumer<'a> {
         }
         let counter = &self.control.consumers[self.index];
         counter.messages.store(messages, Ordering::Relaxed);
-        counter.second.store(messages * self.sink.size_bytes, Ordering::Relaxed);
+        counter.confirmed_or_bytes.store(messages * self.sink.size_bytes, Ordering::Relaxed);
         self.control.progressed();
         self.acknowledge()
     }
 
-    /// Acknowledges the whole multiples among what was parsed.
+    /// Acknowledges every complete group of `ack_every` deliveries that was parsed.
     fn acknowledge(&mut self) -> Result<(), Error> {
         if self.sink.settled.is_empty() {
             return Ok(());
@@ -180,7 +187,7 @@ impl<'a> Consumer<'a> {
         Ok(())
     }
 
-    /// Acknowledges what has not added up to a whole multiple acknowledgement.
+    /// Acknowledges an incomplete group.
     fn acknowledge_rest(&mut self) -> Result<(), Error> {
         if self.sink.unacked > 0 {
             self.sink.unacked = 0;
@@ -195,14 +202,14 @@ impl<'a> Consumer<'a> {
     }
 }
 
-/// Where the deliveries of one connection go.
+/// Receives the deliveries of one connection.
 struct Sink {
     size_bytes: u64,
     ack_every: u32,
     tag: u64,
     judge: Judge,
     unacked: u32,
-    /// The tags to acknowledge.
+    /// Tags to acknowledge.
     settled: Vec<u64>,
     latencies: Option<Latencies>,
     travels: Travels,
@@ -264,7 +271,7 @@ impl Receiver for Sink {
     }
 }
 
-/// Means over groups of deliveries, one after the other.
+/// Mean travel times of successive delivery groups.
 #[derive(Default)]
 struct Travels {
     size: u32,

@@ -1,18 +1,18 @@
-//! What the threads of one run share: counters, the signals between them, the clock.
+//! State shared by the threads of a run: counters, stop signals, clock.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-/// What one worker did so far. On cache lines of its own: only its worker writes it.
+/// Progress of one worker. On its own cache lines, as only its worker writes it.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Counter {
-    /// Messages published, or delivered.
+    /// Messages published or delivered.
     pub messages: AtomicU64,
-    /// Messages confirmed (producers), or octets of bodies delivered (consumers).
-    pub second: AtomicU64,
+    /// Messages confirmed (producers), or body bytes delivered (consumers).
+    pub confirmed_or_bytes: AtomicU64,
     /// Messages refused by `basic.nack` (producers).
     pub refused: AtomicU64,
 }
@@ -24,11 +24,11 @@ pub(super) struct Control {
     pub producers: Vec<Counter>,
     /// One per consumer.
     pub consumers: Vec<Counter>,
-    /// Producers publish no more.
+    /// Tells producers to stop.
     pub stop_publishing: AtomicBool,
-    /// Consumers finish.
+    /// Tells consumers to finish.
     pub stop_consuming: AtomicBool,
-    /// Latencies count.
+    /// Whether latencies are recorded.
     pub measuring: AtomicBool,
     waiting: AtomicBool,
     ahead: u64,
@@ -37,13 +37,12 @@ pub(super) struct Control {
     /// When the first producer began.
     started_ns: OnceLock<u64>,
     epoch: Instant,
-    /// Added to what has elapsed since then.
+    /// Added to the time since `epoch`.
     offset_ns: i64,
 }
 
 impl Control {
-    /// For this many workers, and producers that stay at most `ahead` messages before the
-    /// consumers.
+    /// For this many workers; producers stay at most `ahead` messages before the consumers.
     pub(super) fn new(producers: usize, consumers: usize, ahead: u64, copies: u64) -> Control {
         let counters = |count| (0..count).map(|_| Counter::default()).collect();
         Control {
@@ -62,12 +61,12 @@ impl Control {
         }
     }
 
-    /// With another machine's clock: what has elapsed since `epoch` and an offset.
+    /// Uses another machine's clock: the time since `epoch` plus an offset.
     pub(super) fn with_clock(self, epoch: Instant, offset_ns: i64) -> Control {
         Control { epoch, offset_ns, ..self }
     }
 
-    /// Names the producers' threads, so that consumers can wake them.
+    /// Registers the producers' threads, so that consumers can wake them.
     pub(super) fn set_producer_threads(&self, threads: Vec<Thread>) {
         self.parked.set(threads).expect("the producers start once per run");
     }
@@ -78,7 +77,7 @@ impl Control {
         (self.epoch.elapsed().as_nanos() as u64).saturating_add_signed(self.offset_ns)
     }
 
-    /// A producer begins to publish. Returns when the first one did, by this clock.
+    /// Called when a producer begins to publish. Returns when the first one did.
     pub(super) fn begin(&self, now_ns: u64) -> u64 {
         *self.started_ns.get_or_init(|| now_ns)
     }
@@ -90,7 +89,7 @@ impl Control {
 
     /// Messages confirmed so far.
     pub(super) fn confirmed(&self) -> u64 {
-        sum(&self.producers, |counter| &counter.second)
+        sum(&self.producers, |counter| &counter.confirmed_or_bytes)
     }
 
     /// Messages refused so far.
@@ -103,13 +102,13 @@ impl Control {
         sum(&self.consumers, |counter| &counter.messages)
     }
 
-    /// Octets of bodies delivered so far.
+    /// Body bytes delivered so far.
     pub(super) fn delivered_bytes(&self) -> u64 {
-        sum(&self.consumers, |counter| &counter.second)
+        sum(&self.consumers, |counter| &counter.confirmed_or_bytes)
     }
 
-    /// How many of `wanted` messages may be published now. Waits until that is worth a write, or
-    /// until the run stops.
+    /// How many of `wanted` messages may be published now. Waits until that is worth a write, or until
+    /// the run stops.
     #[inline]
     pub(super) fn allowance(&self, wanted: u64) -> u64 {
         if self.ahead == 0 {
@@ -122,7 +121,7 @@ impl Control {
                 return allowed;
             }
             if self.waiting.swap(true, Ordering::SeqCst) {
-                // The bound covers the race of two producers over the one flag.
+                // The timeout covers the race of two producers for the one flag.
                 thread::park_timeout(Duration::from_millis(1));
             }
         }
@@ -134,8 +133,8 @@ impl Control {
         self.ahead.saturating_sub(undelivered)
     }
 
-    /// Producers that wait are woken when there is this much room: waking them for every few
-    /// messages would cost the machine more than the messages do.
+    /// Waiting producers are woken at this much room: waking them for every few messages would cost more
+    /// than the messages.
     fn room_to_wake(&self) -> u64 {
         self.ahead.div_ceil(2)
     }

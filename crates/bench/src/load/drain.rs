@@ -1,4 +1,4 @@
-//! Taking out of queues what lies in them, when nobody publishes any more.
+//! Drains queues that no producer fills.
 
 use super::aggregate::verdict;
 use super::consumer::{Consumed, Consuming, start_consumers};
@@ -15,42 +15,50 @@ use std::sync::atomic::Ordering;
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-/// Deliveries that are acknowledged together where messages are kept.
+/// Deliveries per acknowledgement, where messages are stored.
 const ACK_EVERY: u32 = 50;
-/// Deliveries that may be unacknowledged there.
+/// Limit on unacknowledged deliveries, where messages are stored.
 const PREFETCH: u16 = 500;
 
-/// Runs the consumers of `plan` until `expected` messages came and nothing more has for `silence`, or
-/// until nothing has for the plan's drain time.
+/// When queues count as drained.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Drained {
+    /// Messages that must arrive.
+    pub(super) expected: u64,
+    /// How long nothing more must arrive after that.
+    pub(super) silence: Duration,
+}
+
+/// Runs the consumers of `plan` until the queues are drained, or until nothing arrives for the plan's
+/// drain time.
 pub(super) fn drain_queues(
     plan: &Plan,
     topology: &Topology,
     control: &Control,
-    expected: u64,
-    silence: Duration,
+    drained: Drained,
 ) -> Result<Vec<Consumed>, Error> {
     thread::scope(|scope| {
-        let outcome = take(scope, plan, topology, control, (expected, silence));
+        let outcome = consume(scope, plan, topology, control, drained);
         // After an error, too: the scope waits for every thread.
         control.stop_consuming.store(true, Ordering::Relaxed);
         join(outcome?)
     })
 }
 
-fn take<'scope>(
+fn consume<'scope>(
     scope: &'scope Scope<'scope, '_>,
     plan: &'scope Plan,
     topology: &Topology,
     control: &'scope Control,
-    (expected, beyond): (u64, Duration),
+    drained: Drained,
 ) -> Result<Consuming<'scope>, Error> {
     let consumers = start_consumers(scope, plan, topology, control, 0..plan.consumers)?;
     let broken = || interrupt::requested() || consumers.iter().any(|it| it.is_finished());
-    let done = || control.delivered() >= expected || broken();
+    let done = || control.delivered() >= drained.expected || broken();
     progress_timeout::wait(plan, control, &done, &mut || {});
-    // What comes beyond that.
+    // Messages beyond the expected ones.
     let (mut moved, mut seen) = (Instant::now(), control.delivered());
-    while moved.elapsed() < beyond && !broken() {
+    while moved.elapsed() < drained.silence && !broken() {
         thread::sleep(Duration::from_millis(1));
         if control.delivered() != seen {
             (moved, seen) = (Instant::now(), control.delivered());
@@ -59,8 +67,7 @@ fn take<'scope>(
     Ok(consumers)
 }
 
-/// Why nothing can be said of messages that are published to nobody, if so: the broker keeps none of
-/// them.
+/// Why messages published without consumers cannot be judged, if so: the broker does not store them.
 pub(super) fn forgotten(plan: &Plan) -> Option<&'static str> {
     match plan.target.protocol() {
         Protocol::Nats => Some("nobody listens, and a subject keeps nothing"),
@@ -73,8 +80,8 @@ pub(super) fn forgotten(plan: &Plan) -> Option<&'static str> {
     }
 }
 
-/// Reads back what the producers of `plan` left in queues without consumers, and judges it. `None` where
-/// it was broken off.
+/// Reads back and judges what the producers of `plan` left in queues without consumers. `None` if
+/// interrupted.
 pub(super) fn read_back(
     plan: &Plan,
     topology: &Topology,
@@ -91,7 +98,7 @@ pub(super) fn read_back(
     };
     let control = Control::new(0, plan.consumers, 0, plan.copies());
     let published: u64 = produced.iter().map(|it| it.published).sum();
-    let expected = published * plan.copies();
-    let consumed = drain_queues(&plan, topology, &control, expected, Duration::ZERO)?;
+    let drained = Drained { expected: published * plan.copies(), silence: Duration::ZERO };
+    let consumed = drain_queues(&plan, topology, &control, drained)?;
     Ok(verdict(&plan, produced, &consumed).filter(|_| !interrupt::requested()))
 }

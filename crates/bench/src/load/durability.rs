@@ -1,9 +1,9 @@
-//! What a confirm is worth: the broker is killed amid confirms and started again, and what it had
-//! confirmed must be there; and while one producer waits for each confirm, the disks must have
-//! flushed for each.
+//! What a confirm is worth: the broker is killed while it confirms and restarted, and everything
+//! confirmed must be there; and with one message in flight, the disks must have flushed for each
+//! confirm.
 
 use super::control::Control;
-use super::drain::drain_queues;
+use super::drain::{Drained, drain_queues};
 use super::message::{self, Message};
 use super::plan::Plan;
 use super::tally::{Checked, Tally, Verdict};
@@ -20,46 +20,46 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Confirms of the look at flushes.
+/// Confirms of the flush check.
 const SINGLE_CONFIRMS: u64 = 100;
-/// Flushes of our own that show whether the disks' counters tell.
+/// Flushes by this tool that show whether the disks' counters work.
 const OWN_FLUSHES: u64 = 20;
-/// A broker that flushes for each confirm has at least this many flushes for each.
+/// A broker that flushes for each confirm has at least this many flushes per confirm.
 const FLUSHED_MIN: f64 = 0.9;
-/// How long a drained queue must stay silent once all that was confirmed has come.
+/// How long a drained queue must stay silent after the last confirmed message.
 const SILENCE: Duration = Duration::from_millis(500);
 
-/// A broker that can be killed and started again on the same data and port.
+/// A broker that can be killed and restarted with the same data and port.
 pub trait RestartableBroker {
-    /// Ends its process at once, by SIGKILL.
+    /// Kills its process by SIGKILL.
     fn kill(&mut self) -> Result<(), Error>;
     /// Starts it again and waits until it answers.
     fn restart(&mut self) -> Result<(), Error>;
-    /// Where it keeps its data.
+    /// Its data folder.
     fn folder(&self) -> &Path;
 }
 
-/// What it came to.
+/// The result.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Durability {
     /// Messages confirmed before the kill.
     pub confirmed: u64,
-    /// Of these, those that were gone after the restart.
+    /// Confirmed messages that were gone after the restart.
     pub confirmed_lost: u64,
-    /// Messages that were there after the restart and not confirmed before, which is allowed.
+    /// Unconfirmed messages that were there after the restart, which is allowed.
     pub unconfirmed_kept: u64,
-    /// From the start of the restart until it answers.
+    /// From the start of the restart until the broker answers.
     pub restart_ms: f64,
-    /// Flushes of the machine's disks for each confirm, with one message at a time. None where the
-    /// disks do not tell.
+    /// Disk flushes of the machine per confirm, with one message in flight. `None` if the disks'
+    /// counters do not show flushes.
     pub flushes_per_confirm: Option<f64>,
-    /// What became of all that was confirmed, before the kill and while flushes were looked at.
+    /// The verdict on all confirmed messages, of the kill and of the flush check.
     #[serde(default)]
     pub verdict: Verdict,
 }
 
 impl Durability {
-    /// What it failed at, given whether its confirms are said to wait for the disk.
+    /// What the broker fails at, given whether its confirms are documented to wait for the disk.
     pub fn faults(&self, said_to_flush: bool) -> Vec<String> {
         let mut faults = Vec::new();
         if self.confirmed_lost > 0 {
@@ -87,7 +87,7 @@ pub fn measure(
     topology.declare(&mut link, plan)?;
     let mut verdict = Verdict::new(Checked::of(plan.size_bytes, plan.checksum));
     let flushes_per_confirm = flushes(plan, &topology, broker.folder(), &mut verdict)?;
-    // What drained them has ended the subscriptions of sessions, which is what keeps messages in MQTT.
+    // Draining ended the subscriptions of the sessions, which store messages in MQTT.
     topology.declare(&mut link, plan)?;
     let before = publish_until_killed(plan, &topology, kill_after, broker)?;
     drop(link);
@@ -114,11 +114,11 @@ pub fn measure(
     })
 }
 
-/// Notes which messages are confirmed.
+/// Records which messages are confirmed.
 struct Confirmed {
     tags: Vec<bool>,
     count: u64,
-    /// All below this tag's index are confirmed.
+    /// All tags up to this index are confirmed.
     below: usize,
 }
 
@@ -128,11 +128,11 @@ impl Receiver for Confirmed {
         if last > self.tags.len() {
             return Err(Error::Nonsense(format!("a confirm of {last}, which was never sent")));
         }
-        // Tag 0 with `multiple` means everything so far.
+        // Tag 0 with `multiple` covers everything so far.
         let last = if last == 0 { self.tags.len() } else { last };
         let first = if confirm.multiple { self.below.min(last) } else { last.saturating_sub(1) };
         for tag in &mut self.tags[first..last] {
-            // A refused message is settled for the window, and not one that must survive.
+            // A refused message leaves the window but need not survive.
             self.count += u64::from(!*tag);
             *tag = !confirm.refused;
         }
@@ -143,7 +143,7 @@ impl Receiver for Confirmed {
     }
 }
 
-/// A link with confirms, and what is published by it.
+/// A link with confirms, and its message.
 struct Publisher {
     link: Link,
     message: Message,
@@ -158,7 +158,7 @@ impl Publisher {
     }
 }
 
-/// Publishes until the link breaks. Returns, per message, whether it was confirmed.
+/// Publishes until the link breaks. Returns whether each message was confirmed.
 fn publish(
     plan: &Plan,
     route: &Route<'_>,
@@ -174,7 +174,7 @@ fn publish(
             out.extend_from_slice(publisher.message.stamped(confirmed.tags.len() as u64));
             confirmed.tags.push(false);
         }
-        // The kill breaks the link: what was confirmed until then counts.
+        // The kill breaks the link: earlier confirms count.
         if publisher.link.write(&out).is_err()
             || !matches!(publisher.link.fill(), Ok(count) if count > 0)
         {
@@ -182,7 +182,7 @@ fn publish(
         }
         publisher.link.parse(&mut confirmed)?;
     }
-    // Confirms that came with the end of the link count, too.
+    // Confirms that arrived with the end of the link count, too.
     while matches!(publisher.link.fill(), Ok(count) if count > 0) {
         publisher.link.parse(&mut confirmed)?;
     }
@@ -218,26 +218,26 @@ fn publish_until_killed(
     })
 }
 
-/// Takes everything there is: at least `expected` messages, or what comes until nothing has for the
-/// plan's drain time. Returns what each queue had.
+/// Receives at least `expected` messages, or until nothing arrives for the plan's drain time. Returns a
+/// tally per queue.
 fn drain(plan: &Plan, topology: &Topology, expected: u64) -> Result<Vec<Tally>, Error> {
     let control = Control::new(plan.producers, plan.consumers, 0, 1);
-    let consumed = drain_queues(plan, topology, &control, expected, SILENCE)?;
+    let consumed = drain_queues(plan, topology, &control, Drained { expected, silence: SILENCE })?;
     Ok(consumed.into_iter().map(|it| it.tally).collect())
 }
 
-/// Publishes one message after the other, each after the confirm of the last, into the first queue,
-/// takes them out again and judges them, and returns the flushes of all disks for each confirm.
+/// Publishes messages one by one into the first queue, each after the confirm of the last, drains and
+/// judges them. Returns the flushes of all disks per confirm.
 fn flushes(
     plan: &Plan,
     topology: &Topology,
     folder: &Path,
     verdict: &mut Verdict,
 ) -> Result<Option<f64>, Error> {
-    if !flushes_show(folder)? {
+    if !flushes_are_counted(folder)? {
         return Ok(None);
     }
-    // One more producer than those of the run: what is left of these is foreign there.
+    // With an additional producer, whose messages are told from those of the run.
     let plan = Plan { producers: plan.producers + 1, consumers: plan.queues, ..plan.clone() };
     let own = plan.producers - 1;
     let mut publisher = Publisher::open(&plan, &topology.route(&plan, 0), own)?;
@@ -261,8 +261,8 @@ fn flushes(
     Ok(flushes.map(|count| count as f64 / SINGLE_CONFIRMS as f64))
 }
 
-/// Whether flushes of our own in that folder show in the disks' counters.
-fn flushes_show(folder: &Path) -> io::Result<bool> {
+/// Whether this tool's own flushes in that folder show in the disks' counters.
+fn flushes_are_counted(folder: &Path) -> io::Result<bool> {
     let path = folder.join("angarium-bench-flush");
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(&path)?;
     let before = process::disk_flushes();

@@ -1,5 +1,5 @@
-//! One message to very many connections at once: how long until the last of them has it, and whether each
-//! had it once and unharmed.
+//! Fan-out latency: a wave is one message to very many connections; measured is the time until the last
+//! of them has it, and checked that each has it once and undamaged.
 
 use super::judge::Judge;
 use super::message;
@@ -17,21 +17,22 @@ use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What follows the stamp of every message of a wave: by it bodies are found among the octets of any
-/// protocol. Connections that wait by the ten thousand have no room for a client's buffers.
+/// Follows the stamp in every body of a wave, and finds bodies within the bytes of any protocol: ten
+/// thousands of connections have no room for a client's buffers each.
 const MARK: &[u8; 16] = b"-a-wave-is-here-";
-/// Octets of a body.
+/// Bytes of a body.
 pub(super) const BODY_BYTES: usize = 100;
-/// What a protocol ends a message with is no longer than this; what it begins one with is.
+/// No protocol ends a message with more bytes than this; every protocol begins one with more.
 const END_BYTES_MAX: usize = 8;
-/// How long what comes gathers before it is read; a wave ends so much later at most. Woken for every message,
-/// we would take turns with the broker on its processors, which clients on machines of their own do not.
+/// How long input gathers before it is read; a wave's time is at most that much too long. If the tool
+/// woke for every message, it would compete with the broker for the processors, which remote clients
+/// would not.
 const GATHER: Duration = Duration::from_micros(500);
 /// Between two waves.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long there must be silence before nothing more comes.
+/// How long nothing must arrive before the receivers are considered silent.
 const SILENCE: Duration = Duration::from_millis(50);
-/// How long something that is no silence is listened to.
+/// Limit on the wait for silence.
 const NOISE_MAX: Duration = Duration::from_secs(5);
 
 /// The body of a wave's message, before it is stamped.
@@ -41,7 +42,7 @@ pub(super) fn body() -> Vec<u8> {
     body
 }
 
-/// As it is when stamped for that wave.
+/// The body as stamped for this wave.
 pub(super) fn stamped_body(wave: u64) -> Vec<u8> {
     let mut body = body();
     let mut stamp = Stamp { producer: 0, checksum: 0, sequence: wave, sent_ns: 0 };
@@ -50,17 +51,23 @@ pub(super) fn stamped_body(wave: u64) -> Vec<u8> {
     body
 }
 
-/// Sockets that wait for waves, all in one epoll instance.
+/// A body that a socket received.
+struct Arrival {
+    socket: usize,
+    body: [u8; BODY_BYTES],
+}
+
+/// Sockets that receive waves, all in one epoll instance.
 pub(super) struct FanoutReceivers<'a> {
     sockets: &'a [TcpStream],
     epoll: OwnedFd,
     buffer: Vec<u8>,
-    /// Of a socket whose last read ended amid a message: what came of it.
+    /// The incomplete end of the last read, by socket.
     tails: BTreeMap<usize, Vec<u8>>,
-    /// Octets that each socket brought since the wave began.
+    /// Bytes received by each socket since the wave began.
     octets: Vec<u64>,
-    /// Whose bodies came, to be judged once the wave's time is taken.
-    arrivals: Vec<(usize, [u8; BODY_BYTES])>,
+    /// Received bodies by socket, judged once the wave's time is taken.
+    arrivals: Vec<Arrival>,
     judges: Vec<Judge>,
     published: u64,
 }
@@ -83,15 +90,15 @@ impl<'a> FanoutReceivers<'a> {
             judges: sockets.iter().map(|_| Judge::new(1, BODY_BYTES, true)).collect(),
             published: 0,
         };
-        // What came before, such as a broker's pings, is no part of a wave.
+        // Earlier input, such as a broker's pings, is not part of a wave.
         receivers.fall_silent(Duration::from_millis(20))?;
         receivers.tails.clear();
         Ok(receivers)
     }
 
-    /// Sends so many waves, one after the other, but none after one that not all have had: what is lost once
-    /// would be waited for again. `publish` sends the one with that number. Returns the times of those that
-    /// all have had, in milliseconds.
+    /// Sends up to `count` waves, one after the other, and stops after an incomplete one, whose lost
+    /// messages would be waited for again. `publish` sends the wave with this number. Returns the times
+    /// of complete waves, in milliseconds.
     pub(super) fn waves(
         &mut self,
         count: usize,
@@ -100,7 +107,7 @@ impl<'a> FanoutReceivers<'a> {
     ) -> Result<Vec<f64>, Error> {
         let mut waves_ms = Vec::new();
         for _ in 0..count {
-            // The broker is to be idle, as it would be between rare messages.
+            // Lets the broker become idle, as it is between rare messages.
             thread::sleep(PAUSE);
             let Some(time) = self.wave(&mut publish, drain)? else { break };
             waves_ms.push(time.as_secs_f64() * 1e3);
@@ -108,8 +115,8 @@ impl<'a> FanoutReceivers<'a> {
         Ok(waves_ms)
     }
 
-    /// Calls `publish` with the wave's number and waits until every socket has its message. Returns how
-    /// long that took; `None` if nothing came for `drain` and some have none.
+    /// Calls `publish` with the wave's number and waits until every socket has its message. Returns the
+    /// time; `None` if some have none and nothing arrived for `drain`.
     fn wave(
         &mut self,
         publish: impl FnOnce(u64) -> Result<(), Error>,
@@ -125,13 +132,13 @@ impl<'a> FanoutReceivers<'a> {
         while missing > 0 && moved.elapsed() < drain && !interrupt::requested() {
             thread::sleep(GATHER);
             self.look(drain.min(Duration::from_secs(1)))?;
-            // A broker's pings are no sign that a message will come.
+            // A broker's pings do not extend the wait.
             if self.arrivals.len() > seen {
                 moved = Instant::now();
             }
-            for (index, body) in &self.arrivals[seen..] {
+            for Arrival { socket, body } in &self.arrivals[seen..] {
                 let is_this = Stamp::read(body).is_some_and(|it| it.sequence + 1 == self.published);
-                if is_this && !std::mem::replace(&mut have[*index], true) {
+                if is_this && !std::mem::replace(&mut have[*socket], true) {
                     missing -= 1;
                 }
             }
@@ -139,14 +146,14 @@ impl<'a> FanoutReceivers<'a> {
         }
         let time = start.elapsed();
         if missing > 0 {
-            self.arrivals.iter().for_each(|(index, _)| have[*index] = true);
+            self.arrivals.iter().for_each(|it| have[it.socket] = true);
             self.judge_unrecognized(&have);
         }
         self.judge();
         Ok((missing == 0).then_some(time))
     }
 
-    /// Waits for what comes late, and judges all waves: each message had to reach each socket.
+    /// Waits for late input and judges all waves: each message had to reach each socket.
     pub(super) fn verdict(mut self) -> Result<Verdict, Error> {
         self.fall_silent(SILENCE)?;
         self.judge();
@@ -157,7 +164,8 @@ impl<'a> FanoutReceivers<'a> {
         Ok(verdict)
     }
 
-    /// A socket that brought a message's octets, and nothing that is known again, had one that was harmed.
+    /// A socket that received a message's worth of bytes without a recognizable body received a damaged
+    /// one.
     fn judge_unrecognized(&mut self, recognized: &[bool]) {
         for (index, judge) in self.judges.iter_mut().enumerate() {
             if !recognized[index] && self.octets[index] >= BODY_BYTES as u64 {
@@ -167,27 +175,26 @@ impl<'a> FanoutReceivers<'a> {
     }
 
     fn judge(&mut self) {
-        for (index, body) in self.arrivals.drain(..) {
-            self.judges[index].judge(&body);
+        for Arrival { socket, body } in self.arrivals.drain(..) {
+            self.judges[socket].judge(&body);
         }
     }
 
-    /// Reads on until nothing came for `silence`, some seconds at most.
+    /// Reads until nothing arrives for `silence`, or for [`NOISE_MAX`].
     fn fall_silent(&mut self, silence: Duration) -> Result<(), Error> {
         let begun = Instant::now();
         while begun.elapsed() < NOISE_MAX && !interrupt::requested() && self.look(silence)? > 0 {}
         Ok(())
     }
 
-    /// Reads every socket that has something, and keeps the bodies that came. Returns how many sockets had
-    /// something.
+    /// Reads every readable socket and keeps received bodies. Returns the number of readable sockets.
     fn look(&mut self, wait: Duration) -> Result<usize, Error> {
         let timeout =
             Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
         let mut events: Vec<Event> = Vec::with_capacity(1_024);
         let spare = rustix::buffer::spare_capacity(&mut events);
         match epoll::wait(&self.epoll, spare, Some(&timeout)) {
-            // A signal that asks for the end is looked at by those who wait.
+            // The callers check for interrupts.
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(io::Error::from(error).into()),
         }
@@ -210,19 +217,19 @@ impl<'a> FanoutReceivers<'a> {
         let joined = self.tails.remove(&index).map(|tail| [&tail, read].concat());
         let bytes = joined.as_deref().unwrap_or(read);
         let arrivals = &mut self.arrivals;
-        let kept_from = bodies(bytes, |body| arrivals.push((index, *body)));
+        let kept_from = bodies(bytes, |body| arrivals.push(Arrival { socket: index, body: *body }));
         if kept_from < bytes.len() {
             self.tails.insert(index, bytes[kept_from..].to_vec());
         }
     }
 }
 
-/// Calls `each` for every body that is whole. Returns from where on octets may be a part of the next one.
+/// Calls `each` for every complete body. Returns the offset of bytes that may begin the next one.
 fn bodies(bytes: &[u8], mut each: impl FnMut(&[u8; BODY_BYTES])) -> usize {
     let mut from = 0;
     while let Some(at) = find(&bytes[from..]) {
         let Some(start) = (from + at).checked_sub(TIMED_BYTES) else {
-            // A mark without a stamp before it is nothing of ours.
+            // A mark without room for a stamp is not part of a wave.
             from += at + MARK.len();
             continue;
         };
@@ -233,7 +240,7 @@ fn bodies(bytes: &[u8], mut each: impl FnMut(&[u8; BODY_BYTES])) -> usize {
     let left = bytes.len() - from;
     match from > 0 && left <= END_BYTES_MAX {
         true => bytes.len(),
-        // A stamp and a part of the mark behind it may end them.
+        // The bytes may end with a stamp and a part of the mark.
         false => bytes.len() - left.min(TIMED_BYTES + MARK.len() - 1),
     }
 }
@@ -248,12 +255,12 @@ mod tests {
     use std::io::Write;
     use std::net::{Ipv4Addr, TcpListener};
 
-    /// A message of NATS with the body of that wave.
+    /// A NATS message with the body of this wave.
     fn message(wave: u64) -> Vec<u8> {
         [b"MSG bench.123.idle 1 100\r\n", stamped_body(wave).as_slice(), b"\r\n"].concat()
     }
 
-    /// The waves whose bodies are found in octets that come in two reads.
+    /// The waves found in bytes that arrive in two reads.
     fn found(bytes: &[u8], cut: usize) -> Vec<u64> {
         let mut waves = Vec::new();
         let mut each =
@@ -273,7 +280,7 @@ mod tests {
         assert_eq!(found(MARK, 3), [0; 0]);
     }
 
-    /// Fifty connections, and their other ends.
+    /// Fifty connections, both ends.
     fn pairs() -> (Vec<TcpStream>, Vec<TcpStream>) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has ports");
         let address = listener.local_addr().expect("it is bound");
@@ -319,7 +326,7 @@ mod tests {
                 match index {
                     0 => continue,
                     1 => message.extend(message.clone()),
-                    // In what follows the mark, in the mark, and in the number.
+                    // After the mark, in the mark, and in the sequence number.
                     2 => message[120] ^= 1,
                     3 => message[55] ^= 1,
                     4 => message[26 + 8] ^= 2,
@@ -332,7 +339,7 @@ mod tests {
         assert_eq!(receivers.wave(publish, DRAIN).expect("all are there"), None);
         let verdict = receivers.verdict().expect("all are there");
         let Verdict { expected, delivered, lost, duplicated, corrupt, .. } = verdict;
-        // One that cannot be recognized, or by a wrong number, did not come.
+        // An unrecognizable one, or one with a wrong number, did not arrive.
         assert_eq!([expected, delivered, lost, duplicated, corrupt], [50, 47, 3, 1, 3]);
     }
 

@@ -13,14 +13,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a first message may take.
+/// Limit on the wait for a first message.
 const FIRST_MAX: Duration = Duration::from_secs(10);
-/// Messages that a subscriber takes after its first, so that something can be said of them.
+/// Messages that a subscriber receives after its first, for the verdict.
 const FOLLOWING: u64 = 10;
-/// How long it waits for those.
+/// Read timeout for those.
 const FOLLOWING_MAX: Duration = Duration::from_secs(1);
 
-/// What it came to.
+/// The result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FirstMessage {
     /// From a subscriber's connect to its first message.
@@ -29,8 +29,15 @@ pub struct FirstMessage {
     pub verdict: Verdict,
 }
 
-/// One subscriber after the other connects, subscribes and waits while `rate` messages a second are
-/// published. With queues, each has one of its own, declared and bound within the time.
+/// What one subscriber saw.
+struct Subscribed {
+    /// From its connect to its first message.
+    waited: Duration,
+    tally: Tally,
+}
+
+/// One subscriber after the other connects, subscribes and waits, while `rate` messages a second are
+/// published. With queues, each declares and binds its own within the time.
 pub fn measure(
     target: &Target,
     size_bytes: usize,
@@ -44,33 +51,34 @@ pub fn measure(
     let stop = AtomicBool::new(false);
     let found = thread::scope(|scope| {
         let publishing = scope.spawn(|| publish(target, &exchange, size_bytes, rate, &stop));
-        let heard = (0..attempts).take_while(|_| !interrupt::requested()).map(|attempt| {
+        let subscribed = (0..attempts).take_while(|_| !interrupt::requested()).map(|attempt| {
             let queue = names.queue(&format!("first-{attempt}"));
             subscribe(target, &exchange, &queue, size_bytes)
         });
-        let heard: Result<Vec<(Duration, Tally)>, Error> = heard.collect();
+        let subscribed: Result<Vec<Subscribed>, Error> = subscribed.collect();
         stop.store(true, Ordering::Relaxed);
         let published = joined(publishing);
-        published.and_then(|published| Ok(judge(&heard?, published, size_bytes)))
+        published.and_then(|published| Ok(judge(&subscribed?, published, size_bytes)))
     });
     owner.delete_exchange(&exchange)?;
     owner.close()?;
     found
 }
 
-fn judge(heard: &[(Duration, Tally)], published: u64, size_bytes: usize) -> FirstMessage {
+fn judge(subscribed: &[Subscribed], published: u64, size_bytes: usize) -> FirstMessage {
     let checksum = Plan::has_room_for_checksums(size_bytes);
     let mut verdict = Verdict::new(Checked::of(size_bytes, checksum));
     let mut times = Latencies::new();
-    for (time, tally) in heard {
-        times.record(time.as_nanos() as u64);
+    for Subscribed { waited, tally } in subscribed {
+        times.record(waited.as_nanos() as u64);
         verdict.add_stretch(tally, published);
     }
     FirstMessage { times: times.summary(), verdict }
 }
 
-/// Waits until so many messages were judged, for each read no longer than that. Returns whether there are.
-pub(super) fn hear(
+/// Receives until `count` messages are judged, or until a read exceeds the timeout. Returns whether they
+/// are.
+pub(super) fn receive(
     link: &mut Link,
     judge: &mut Judge,
     count: u64,
@@ -92,7 +100,7 @@ fn subscribe(
     exchange: &str,
     queue: &str,
     size_bytes: usize,
-) -> Result<(Duration, Tally), Error> {
+) -> Result<Subscribed, Error> {
     let mut judge = Judge::new(1, size_bytes, Plan::has_room_for_checksums(size_bytes));
     let start = Instant::now();
     let mut link = Link::open(target)?;
@@ -100,12 +108,12 @@ fn subscribe(
     link.declare_queue(queue, false, &[])?;
     link.declare_fan_out(exchange, &[queue.to_owned()])?;
     link.subscribe(&Source::plain(name), 0)?;
-    if !hear(&mut link, &mut judge, 1, FIRST_MAX)? {
+    if !receive(&mut link, &mut judge, 1, FIRST_MAX)? {
         let what = format!("nothing to a new subscriber in {} s", FIRST_MAX.as_secs());
         return Err(Error::Nonsense(what));
     }
-    let time = start.elapsed();
-    hear(&mut link, &mut judge, 1 + FOLLOWING, FOLLOWING_MAX)?;
+    let waited = start.elapsed();
+    receive(&mut link, &mut judge, 1 + FOLLOWING, FOLLOWING_MAX)?;
     link.stream().set_read_timeout(Some(PATIENCE))?;
     link.send_end()?;
     link.expect_end(&mut judge)?;
@@ -113,10 +121,10 @@ fn subscribe(
     let mut owner = Link::open(target)?;
     owner.delete_queue(queue)?;
     owner.close()?;
-    Ok((time, judge.into_tally()))
+    Ok(Subscribed { waited, tally: judge.into_tally() })
 }
 
-/// Publishes until it is told to stop. Returns how many there were.
+/// Publishes until told to stop. Returns the number of messages.
 fn publish(
     target: &Target,
     exchange: &str,
@@ -135,7 +143,7 @@ fn publish(
         link.write(message.stamped(count))?;
         count += 1;
     }
-    // The end's answer means that all was taken; pings of the broker are answered on the way.
+    // The answer means that the broker has taken everything; its pings are answered meanwhile.
     link.send_end()?;
     link.expect_end(&mut ())?;
     link.close()?;

@@ -1,5 +1,4 @@
-//! What an idle connection costs the broker: many of them, each with a subscription, and
-//! one message to all of them.
+//! The broker's cost of idle connections, each with a subscription, and of one message to all of them.
 
 use super::fanout_latency::{self, FanoutReceivers};
 use super::message::Message;
@@ -17,32 +16,31 @@ use std::time::{Duration, Instant};
 /// The most idle connections of one run.
 pub const CONNECTIONS_MAX: usize = 100_000;
 
-/// Threads that connect all clients at once.
+/// Threads that reconnect all clients in a storm.
 const STORM_THREADS: usize = 16;
 
-/// What they cost.
+/// The result.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IdleCost {
-    /// How many.
+    /// Number of connections.
     pub connections: u64,
     /// Connections per second while they were opened, each with its subscription.
     pub opened_per_s: f64,
     /// The broker's resident memory before.
     pub rss_before_kib: u64,
-    /// And with all of them open.
+    /// The broker's resident memory with all of them open.
     pub rss_after_kib: u64,
     /// The difference per connection.
     pub kib_per_connection: f64,
-    /// Cores' worth of broker CPU while they did nothing.
+    /// Cores of broker CPU while the connections are idle.
     pub idle_cpu_share: f64,
-    /// One message to all of them: milliseconds until the last one was read here, each time that
-    /// was tried.
+    /// Per wave, milliseconds until the last connection had the message.
     pub waves_ms: Vec<f64>,
-    /// Milliseconds until all were connected and subscribed again after all had hung up at once, if
-    /// that was tried.
+    /// Milliseconds until all were connected and subscribed again after a simultaneous disconnect, if
+    /// requested.
     pub storm_ms: Option<f64>,
-    /// What became of the messages to all: one at least, and one more after a storm, which shows that each
-    /// client is there again.
+    /// The verdict on the messages to all: at least one, and one more after a storm, which shows that
+    /// every client is back.
     #[serde(default)]
     pub verdict: Verdict,
 }
@@ -50,38 +48,37 @@ pub struct IdleCost {
 /// What to measure.
 #[derive(Debug, Clone, Copy)]
 pub struct IdlePlan {
-    /// Connections.
+    /// Number of connections.
     pub connections: usize,
-    /// Between opening and looking.
+    /// Pause before each measurement.
     pub settle: Duration,
-    /// How often one message goes to all and is timed. One goes at least, without a time if none is asked
-    /// for: it shows that each of them would have had it.
+    /// Number of timed waves. With 0, one untimed wave still checks every subscription.
     pub waves: usize,
-    /// Whether all hang up and connect again.
+    /// Whether all disconnect and reconnect.
     pub storm: bool,
-    /// Without any message for so long, what is missing is lost.
+    /// FanoutMessage are lost once nothing arrives for this long.
     pub drain: Duration,
 }
 
 impl IdlePlan {
-    /// So many, who are looked at without a pause and hang up after one message that is not timed.
+    /// This many connections, without pauses, timed waves or a storm.
     pub fn of(connections: usize) -> IdlePlan {
         IdlePlan { connections, settle: Duration::ZERO, waves: 0, storm: false, drain: DRAIN }
     }
 }
 
-/// Opens connections to the broker of process `pid`, waits, looks, sends the waves, and closes
-/// them. With AMQP each has a queue of its own; with NATS all subscribe to one subject.
+/// Opens connections to the broker of process `pid`, measures memory and CPU, sends the waves, and
+/// closes them. With AMQP each connection has its own queue; with NATS all subscribe to one subject.
 pub fn measure(target: &Target, pid: u32, plan: &IdlePlan) -> Result<IdleCost, Error> {
     raise_descriptor_limit(plan.connections as u64 + 100);
-    // The first connection makes the broker set up what is not per connection.
+    // The first connection makes the broker allocate what is not per connection.
     let mut first = Link::open(target)?;
-    let names = Names::new(target.protocol(), plan.connections);
+    let subscriptions = Subscriptions::new(target.protocol(), plan.connections);
     thread::sleep(plan.settle);
     let before = Usage::of_tree(pid).unwrap_or_default();
     let start = Instant::now();
     let mut sockets = Vec::with_capacity(plan.connections);
-    for queue in &names.sources {
+    for queue in &subscriptions.sources {
         let mut link = Link::open(target)?;
         link.declare_queue(queue, false, &[])?;
         link.subscribe(&Source::plain(queue), 0)?;
@@ -95,20 +92,20 @@ pub fn measure(target: &Target, pid: u32, plan: &IdlePlan) -> Result<IdleCost, E
     let idle = Usage::of_tree(pid).unwrap_or_default();
     let idle_ns = idle.cpu_ns.saturating_sub(after.cpu_ns) as f64;
     let idle_cpu_share = idle_ns / still.elapsed().as_nanos() as f64;
-    let mut messages = names.messages(&mut first, plan)?;
-    let (mut waves_ms, mut verdict) = messages.waves(&mut first, &sockets, plan.waves.max(1))?;
+    let mut message = subscriptions.prepare(&mut first, plan)?;
+    let (mut waves_ms, mut verdict) = message.waves(&mut first, &sockets, plan.waves.max(1))?;
     waves_ms.truncate(plan.waves);
     drop(sockets);
     let mut storm_ms = None;
     if plan.storm {
-        let (sockets, ms) = names.storm(target)?;
+        let (sockets, ms) = subscriptions.storm(target)?;
         storm_ms = Some(ms);
-        // A broker may still be busy with those that have hung up.
+        // A broker may still be busy with the closed connections.
         thread::sleep(plan.settle);
-        verdict.add(&messages.waves(&mut first, &sockets, 1)?.1);
+        verdict.add(&message.waves(&mut first, &sockets, 1)?.1);
     }
-    first.delete_exchange(&names.exchange)?;
-    for queue in &names.sources {
+    first.delete_exchange(&subscriptions.exchange)?;
+    for queue in &subscriptions.sources {
         first.delete_queue(queue)?;
     }
     first.close()?;
@@ -126,27 +123,27 @@ pub fn measure(target: &Target, pid: u32, plan: &IdlePlan) -> Result<IdleCost, E
     })
 }
 
-/// What the connections subscribe to, and how one message reaches all of them.
-struct Names {
+/// What the connections subscribe to, and the route to all of them.
+struct Subscriptions {
     exchange: String,
     key: String,
-    /// What each subscribes to: a queue of its own, or the subject of all.
+    /// The source of each connection: its own queue, or the common subject.
     sources: Vec<String>,
 }
 
-impl Names {
-    fn new(protocol: Protocol, count: usize) -> Names {
+impl Subscriptions {
+    fn new(protocol: Protocol, count: usize) -> Subscriptions {
         let names = topology::Names::new(protocol);
         let all = names.fan_out("idle");
         if protocol.has_exchanges() {
             let sources = (0..count).map(|index| names.queue(&format!("idle-{index}"))).collect();
-            return Names { exchange: all, key: String::new(), sources };
+            return Subscriptions { exchange: all, key: String::new(), sources };
         }
-        Names { exchange: String::new(), sources: vec![all.clone(); count], key: all }
+        Subscriptions { exchange: String::new(), sources: vec![all.clone(); count], key: all }
     }
 
-    /// Connects and subscribes all of them again from several threads. Returns the milliseconds
-    /// until the last one is there.
+    /// Connects and subscribes all of them from several threads. Returns the sockets and the
+    /// milliseconds until the last was ready.
     fn storm(&self, target: &Target) -> Result<(Vec<TcpStream>, f64), Error> {
         let start = Instant::now();
         let share = self.sources.len().div_ceil(STORM_THREADS).max(1);
@@ -169,23 +166,23 @@ impl Names {
         links.map(|links| (links.into_iter().flatten().collect(), storm_ms))
     }
 
-    /// Prepares the message to all.
-    fn messages(&self, link: &mut Link, plan: &IdlePlan) -> Result<Messages, Error> {
+    /// Declares the route and encodes the message to all.
+    fn prepare(&self, link: &mut Link, plan: &IdlePlan) -> Result<FanoutMessage, Error> {
         link.declare_fan_out(&self.exchange, &self.sources)?;
         let route = Route { exchange: &self.exchange, key: &self.key, persistent: false };
         let message = Message::new(link, &route, &fanout_latency::body(), 0);
-        Ok(Messages { message, drain: plan.drain })
+        Ok(FanoutMessage { message, drain: plan.drain })
     }
 }
 
-/// What goes to all.
-struct Messages {
+/// The message to all.
+struct FanoutMessage {
     message: Message,
     drain: Duration,
 }
 
-impl Messages {
-    /// Sends so many. Returns the times of those that all have had, in milliseconds.
+impl FanoutMessage {
+    /// Sends `count` waves. Returns the times of complete ones in milliseconds, and the verdict.
     fn waves(
         &mut self,
         link: &mut Link,
@@ -199,8 +196,8 @@ impl Messages {
     }
 }
 
-/// Allows as many sockets as the run needs, as far as the system lets us; opening them says if it
-/// does not.
+/// Raises the descriptor limit as far as the system allows; opening a socket fails if that is not
+/// enough.
 pub(crate) fn raise_descriptor_limit(needed: u64) {
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= needed) {
@@ -208,6 +205,6 @@ pub(crate) fn raise_descriptor_limit(needed: u64) {
     }
     let current = limit.maximum.map_or(needed, |maximum| maximum.min(needed));
     let raised = Rlimit { current: Some(current), maximum: limit.maximum };
-    // A refusal shows as the error of the connection that has no descriptor left.
+    // A refusal shows as the error of the connection that gets no descriptor.
     let _ = setrlimit(Resource::Nofile, raised);
 }

@@ -1,7 +1,7 @@
 //! Isolation: what is left of the rate and latency of healthy clients beside misbehaving ones, against
-//! runs alone before and after, and against a control run where the misbehaving load a null broker.
+//! runs alone before and after, and against a control run where the misbehaving ones load a null broker.
 
-use super::misbehaving_clients::{Deeds, Misbehaving, Scene};
+use super::misbehaving_clients::{Activity, Fixture, Misbehaving};
 use super::null_broker::{self, Paces};
 use super::outcome::Outcome;
 use super::plan::Plan;
@@ -15,56 +15,55 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, Scope};
 use std::time::Instant;
 
-/// How often a run is tried for one in which the machine did not stand still.
+/// Attempts to get a run in which the machine did not stall.
 const TRIES: usize = 3;
-/// It did where it stood still for more than this part of the span. Of the hundredth that a p99 leaves out,
-/// that is a quarter.
+/// A run counts as stalled if the machine stood still for more than this part of it: a quarter of the
+/// hundredth that a p99 leaves out.
 const STALLS_PART_MAX: f64 = 0.002_5;
 
-/// What the healthy ones do, and who is beside them.
+/// The healthy clients, and the misbehaving ones beside them.
 #[derive(Debug, Clone)]
 pub struct IsolationPlan {
-    /// The healthy ones: as many queues as producers and consumers, paced, with latencies.
+    /// Healthy clients: as many queues as producers and consumers, paced, with latencies.
     pub healthy: Plan,
-    /// The others.
+    /// Misbehaving clients.
     pub misbehaving: Misbehaving,
 }
 
-/// What it came to.
+/// The result.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Isolation {
-    /// The healthy ones without the others, before and after: machines change within seconds.
+    /// Healthy clients alone, before and after, as machines change within seconds.
     pub alone: [Outcome; 2],
-    /// And with them.
+    /// Healthy clients beside misbehaving ones.
     pub beside: Outcome,
-    /// And while they did the same, at the same pace, to a sink of the tool instead of the broker: what the
-    /// machine takes from the healthy whatever the broker does.
+    /// Healthy clients while the misbehaving ones load a null broker at the same pace: what the machine
+    /// costs the healthy, whatever the broker does.
     pub control: Outcome,
-    /// Deliveries per second beside them, as a part of those alone, of both runs the mean.
+    /// Deliveries per second beside misbehaving clients, as a part of the mean of both runs alone.
     pub rate_part: f64,
-    /// The p99 of latencies beside them, as a multiple of that alone, of both runs the mean.
-    /// `None` if the tool did not keep its own schedule, so that there are no percentiles, or if the machine
-    /// stood still in all tries of a run.
+    /// The p99 latency beside misbehaving clients, as a multiple of the mean of both runs alone. `None`
+    /// if the tool did not keep its own schedule, or if the machine stalled in all attempts of a run.
     pub p99_times: Option<f64>,
-    /// The same as a multiple of that beside the sink.
+    /// The same p99 as a multiple of that beside the null broker.
     pub p99_times_control: Option<f64>,
-    /// Octets per second that flooded.
+    /// Bytes per second of the flood.
     pub flooded_bytes_per_s: f64,
-    /// Octets per second that flooded the sink.
+    /// Bytes per second of the flood to the null broker.
     pub control_flooded_bytes_per_s: f64,
-    /// Connections of misbehaving clients that the broker ended.
+    /// Misbehaving connections that the broker closed.
     pub cut_off: u64,
-    /// Runs that were done again because the machine had stood still in them.
+    /// Runs that were repeated because the machine stalled.
     #[serde(default)]
     pub repeated: u64,
     /// Messages of the backlog.
     pub backlog: u64,
-    /// Those that were drained.
+    /// Backlog messages that were drained.
     pub drained: u64,
 }
 
 impl IsolationPlan {
-    /// Says what is wrong with it, if anything.
+    /// Says what is wrong with the plan, if anything.
     pub fn check(&self) -> Result<(), String> {
         self.healthy.check()?;
         if !self.healthy.latency || self.healthy.rate == 0 {
@@ -78,93 +77,94 @@ impl IsolationPlan {
     }
 }
 
-/// Runs the healthy ones alone, then beside the others, who are there before they begin, alone again, and
-/// beside a null broker.
+/// Runs the healthy clients alone, beside misbehaving ones that are connected before, alone again, and
+/// beside the null broker.
 pub fn measure(plan: &IsolationPlan, broker_pid: Option<u32>) -> Result<Isolation, Error> {
     let healthy = &plan.healthy;
     let mut repeated = 0;
     let alone = || Ok((run(healthy, broker_pid)?, ()));
-    let (before, ()) = calm(&mut repeated, alone)?;
+    let (before, ()) = retry_stalled(&mut repeated, alone)?;
     let topology = Topology::of(healthy);
-    let scene = Scene::new(healthy, topology.names());
+    let fixture = Fixture::new(healthy, topology.names());
     let mut link = Link::open(&healthy.target)?;
-    let (beside, (deeds, span_s)) = calm(&mut repeated, || {
-        scene.set(&mut link, healthy, &plan.misbehaving)?;
-        let deeds = Deeds::default();
-        let (beside, span_s) = beside(healthy, &topology, broker_pid, &deeds, |scope| {
-            scene.release(scope, &plan.misbehaving, &deeds)
+    let (beside, (activity, span_s)) = retry_stalled(&mut repeated, || {
+        fixture.declare(&mut link, healthy, &plan.misbehaving)?;
+        let activity = Activity::default();
+        let (beside, span_s) = beside(healthy, &topology, broker_pid, &activity, |scope| {
+            fixture.release(scope, &plan.misbehaving, &activity)
         })?;
-        scene.strike(&mut link)?;
-        Ok((beside, (deeds, span_s)))
+        fixture.delete(&mut link)?;
+        Ok((beside, (activity, span_s)))
     })?;
     link.close()?;
-    let (after, ()) = calm(&mut repeated, alone)?;
+    let (after, ()) = retry_stalled(&mut repeated, alone)?;
     let alone = [before, after];
     let per_s = |octets: &AtomicU64, span_s: f64| octets.load(Ordering::Relaxed) as f64 / span_s;
     let paces = Paces {
-        flooding: per_s(&deeds.flooded_bytes, span_s),
-        unacking: per_s(&deeds.unacked_bytes, span_s),
-        draining: per_s(&deeds.drained_bytes, span_s),
-        slow_bytes_per_s: scene.slow_bytes_per_s(),
+        flooding: per_s(&activity.flooded_bytes, span_s),
+        unacking: per_s(&activity.unacked_bytes, span_s),
+        draining: per_s(&activity.drained_bytes, span_s),
+        slow_bytes_per_s: fixture.slow_bytes_per_s(),
     };
     let topology = Topology::of(healthy);
-    let (control, (on_sink, control_s)) = calm(&mut repeated, || {
-        let on_sink = Deeds::default();
-        let (control, span_s) = self::beside(healthy, &topology, broker_pid, &on_sink, |scope| {
-            Ok(null_broker::release(scope, &plan.misbehaving, paces, &on_sink)?)
-        })?;
-        Ok((control, (on_sink, span_s)))
+    let (control, (on_null_broker, control_s)) = retry_stalled(&mut repeated, || {
+        let on_null_broker = Activity::default();
+        let (control, span_s) =
+            self::beside(healthy, &topology, broker_pid, &on_null_broker, |scope| {
+                Ok(null_broker::release(scope, &plan.misbehaving, paces, &on_null_broker)?)
+            })?;
+        Ok((control, (on_null_broker, span_s)))
     })?;
     Ok(Isolation {
         rate_part: beside.rates.delivered / rate(&alone).max(1e-9),
         p99_times: p99_times(&beside, &alone),
         p99_times_control: p99_times(&beside, std::slice::from_ref(&control)),
         flooded_bytes_per_s: paces.flooding,
-        control_flooded_bytes_per_s: per_s(&on_sink.flooded_bytes, control_s),
-        cut_off: deeds.cut_off.load(Ordering::Relaxed),
+        control_flooded_bytes_per_s: per_s(&on_null_broker.flooded_bytes, control_s),
+        cut_off: activity.cut_off.load(Ordering::Relaxed),
         repeated,
         backlog: plan.misbehaving.backlog_bytes / healthy.size_bytes.max(1) as u64,
-        drained: deeds.drained.load(Ordering::Relaxed),
+        drained: activity.drained.load(Ordering::Relaxed),
         alone,
         beside,
         control,
     })
 }
 
-/// Runs the healthy ones beside those that `release` lets loose. Returns for how long those did what they
-/// do, too.
+/// Runs the healthy clients beside those that `release` starts. Returns also how long those ran, in
+/// seconds.
 fn beside<'a>(
     healthy: &Plan,
     topology: &Topology,
     broker_pid: Option<u32>,
-    deeds: &'a Deeds,
+    activity: &'a Activity,
     release: impl for<'scope> FnOnce(&'scope Scope<'scope, 'a>) -> Result<(), Error>,
 ) -> Result<(Outcome, f64), Error> {
     let start = Instant::now();
     let outcome = thread::scope(|scope| {
         let outcome = release(scope).and_then(|()| run_in(healthy, topology, broker_pid));
         // After an error, too: the scope waits for every thread.
-        deeds.stop.store(true, Ordering::Relaxed);
+        activity.stop.store(true, Ordering::Relaxed);
         outcome
     });
     Ok((outcome?, start.elapsed().as_secs_f64()))
 }
 
-/// Deliveries per second of several runs, their mean.
+/// Mean deliveries per second of several runs.
 fn rate(runs: &[Outcome]) -> f64 {
     runs.iter().map(|run| run.rates.delivered).sum::<f64>() / runs.len() as f64
 }
 
-/// Does a run again while the machine stood still in it, at most so often. Counts those it threw away.
-fn calm<T>(
+/// Repeats a run while the machine stalls in it, up to [`TRIES`] times. Counts discarded runs.
+fn retry_stalled<T>(
     repeated: &mut u64,
     mut run: impl FnMut() -> Result<(Outcome, T), Error>,
 ) -> Result<(Outcome, T), Error> {
     for _ in 1..TRIES {
         let (outcome, rest) = run()?;
-        // What was lost in one is not to be forgotten with it.
+        // A run with faults is not discarded.
         let is_clean = outcome.verdict.as_ref().is_none_or(Verdict::is_clean);
-        if is_calm(&outcome) || !is_clean || interrupt::requested() {
+        if is_undisturbed(&outcome) || !is_clean || interrupt::requested() {
             return Ok((outcome, rest));
         }
         *repeated += 1;
@@ -172,23 +172,23 @@ fn calm<T>(
     run()
 }
 
-/// Whether stalls of all cores at once were too short to have made the p99.
-fn is_calm(outcome: &Outcome) -> bool {
+/// Whether stalls of all cores were too short to affect the p99.
+fn is_undisturbed(outcome: &Outcome) -> bool {
     let span_us = outcome.measured_s * 1e6;
     outcome.stalls.is_none_or(|stalls| stalls.total_us <= span_us * STALLS_PART_MAX)
 }
 
-/// The p99 of one run as a multiple of the mean of others, if all have one that is not the machine's.
+/// The p99 of one run as a multiple of the mean of others; `None` if one has none or stalled.
 fn p99_times(run: &Outcome, others: &[Outcome]) -> Option<f64> {
     let p99 = |outcome: &Outcome| {
-        outcome.latency.as_ref().filter(|_| is_calm(outcome)).map(|latency| latency.p99_us)
+        outcome.latency.as_ref().filter(|_| is_undisturbed(outcome)).map(|latency| latency.p99_us)
     };
     let sum = others.iter().map(p99).sum::<Option<f64>>()?;
     Some(p99(run)? * others.len() as f64 / sum.max(1e-9))
 }
 
 impl Isolation {
-    /// What became of the healthy's messages, in all runs.
+    /// The verdicts on the healthy clients' messages in all runs.
     pub fn verdicts(&self) -> impl Iterator<Item = &Verdict> {
         let runs = self.alone.iter().chain([&self.beside, &self.control]);
         runs.filter_map(|run| run.verdict.as_ref())
@@ -206,7 +206,7 @@ mod tests {
         Outcome { latency, ..Outcome::default() }
     }
 
-    /// A second, with a p99, in which the machine stood still for so many milliseconds.
+    /// A one-second run with a p99 in which the machine stood still for this many milliseconds.
     fn stalled(ms: f64) -> Outcome {
         let stalls = Stalls { total_us: ms * 1e3, longest_us: ms * 1e3 };
         Outcome { measured_s: 1.0, stalls: Some(stalls), ..run(Some(100.0)) }
@@ -232,23 +232,23 @@ mod tests {
         assert_eq!(p99_times(&stalled(1.0), &[stalled(0.0), stalled(90.0)]), None);
     }
 
-    /// Runs that come one after the other: how many are thrown away, and which one counts.
+    /// Checks how many of successive runs are discarded, and which one counts.
     #[track_caller]
-    fn check_calm(runs: &[Outcome], thrown_away: u64) {
+    fn check_retried(runs: &[Outcome], thrown_away: u64) {
         let (mut repeated, mut runs_left) = (0, runs.iter().cloned());
         let next = || Ok((runs_left.next().expect("no more than these are run"), ()));
-        let (outcome, ()) = calm(&mut repeated, next).expect("none fails");
+        let (outcome, ()) = retry_stalled(&mut repeated, next).expect("none fails");
         assert_eq!((repeated, &outcome), (thrown_away, &runs[thrown_away as usize]), "{runs:?}");
     }
 
     #[test]
     fn a_run_in_which_the_machine_stood_still_is_done_again() {
-        check_calm(&[stalled(0.0)], 0);
-        check_calm(&[run(None)], 0);
-        check_calm(&[stalled(50.0), stalled(1.0)], 1);
-        check_calm(&[stalled(50.0), stalled(9.0), stalled(70.0)], 2);
-        // One that lost something counts in any case.
+        check_retried(&[stalled(0.0)], 0);
+        check_retried(&[run(None)], 0);
+        check_retried(&[stalled(50.0), stalled(1.0)], 1);
+        check_retried(&[stalled(50.0), stalled(9.0), stalled(70.0)], 2);
+        // A run with losses counts in any case.
         let verdict = Some(Verdict { lost: 1, ..Verdict::default() });
-        check_calm(&[Outcome { verdict, ..stalled(50.0) }], 0);
+        check_retried(&[Outcome { verdict, ..stalled(50.0) }], 0);
     }
 }

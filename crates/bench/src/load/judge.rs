@@ -1,15 +1,15 @@
-//! One delivery after the other: is it whole, and which is it? Knows no sockets.
+//! Checks each delivery: whether it is undamaged, and which message it is. Independent of sockets.
 
 use super::stamp::{self, IDENTITY_BYTES, Stamp, TIMED_BYTES};
 use super::tally::Tally;
 use crate::client::{Head, Receiver};
 
-/// What came of deliveries to one consumer.
+/// Checks the deliveries of one consumer.
 #[derive(Debug)]
 pub(super) struct Judge {
     size_bytes: u64,
     checksum: bool,
-    /// Whether messages are long enough to be told apart.
+    /// Whether messages are long enough for a stamp.
     identified: bool,
     redelivered: bool,
     received: u64,
@@ -20,7 +20,7 @@ pub(super) struct Judge {
 }
 
 impl Judge {
-    /// Of messages of that size, by so many producers.
+    /// For messages of this size by this many producers.
     pub(super) fn new(producers: usize, size_bytes: usize, checksum: bool) -> Judge {
         let identified = size_bytes >= IDENTITY_BYTES;
         Judge {
@@ -36,18 +36,18 @@ impl Judge {
         }
     }
 
-    /// How many came so far.
+    /// Deliveries so far.
     #[inline]
     pub(super) fn messages(&self) -> u64 {
         self.messages
     }
 
-    /// What came so far.
+    /// The tally so far.
     pub(super) fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// What came.
+    /// The tally.
     pub(super) fn into_tally(self) -> Tally {
         self.tally
     }
@@ -74,7 +74,7 @@ impl Judge {
         self.received += octets.len() as u64;
     }
 
-    /// Its end. Returns its stamp, if it is long enough to have one.
+    /// A delivery ends. Returns its stamp, if it is long enough to have one.
     #[inline]
     pub(super) fn complete(&mut self) -> Option<Stamp> {
         self.messages += 1;
@@ -88,7 +88,7 @@ impl Judge {
         let stamp = &self.stamp[..(self.received as usize).min(TIMED_BYTES)];
         let whole = Stamp::read(stamp).filter(|_| self.received == self.size_bytes);
         let Some(stamp) = whole else {
-            // What was hashed of it is no part of the next one.
+            // The next message is hashed from the start.
             self.rest.reset();
             self.tally.record_corrupt();
             return None;
@@ -100,14 +100,14 @@ impl Judge {
         Some(stamp)
     }
 
-    /// Judges a body that is there as a whole.
+    /// Judges a whole body.
     pub(super) fn judge(&mut self, body: &[u8]) {
         self.begin(false);
         self.body(body);
         self.complete();
     }
 
-    /// Notes a delivery of which no more is known than that it was harmed.
+    /// Notes a damaged delivery of unknown identity.
     pub(super) fn record_corrupt(&mut self) {
         self.tally.record_corrupt();
     }
@@ -115,7 +115,7 @@ impl Judge {
     #[inline]
     fn verify(&mut self, stamp: &Stamp) -> bool {
         let rest = self.rest.clone().finalize();
-        // A new one would ask again what the processor can do.
+        // A new hasher would detect the processor's features again.
         self.rest.reset();
         stamp::checksum(stamp, rest) == stamp.checksum
     }
@@ -141,7 +141,7 @@ mod tests {
     use crate::load::Verdict;
     use crate::load::message;
 
-    /// The body of a message of producer 0, as it is sent.
+    /// The body of a message of producer 0, as published.
     fn sent(sequence: u64, size_bytes: usize) -> Vec<u8> {
         let mut body = message::body(size_bytes);
         let head = size_bytes.min(TIMED_BYTES);
@@ -151,7 +151,7 @@ mod tests {
         body
     }
 
-    /// Judges these bodies, which come in pieces of so many octets, of three that were published.
+    /// Judges these bodies, which arrive in pieces, of three that were published.
     fn verdict(size_bytes: usize, piece: usize, bodies: &[Vec<u8>]) -> Verdict {
         let mut judge = Judge::new(1, size_bytes, true);
         for body in bodies {

@@ -1,4 +1,4 @@
-//! What stored messages take of the broker's memory.
+//! The broker's memory per stored message.
 
 use super::control::Control;
 use super::drain::read_back;
@@ -11,39 +11,39 @@ use crate::measure::process::Usage;
 use std::thread;
 use std::time::Duration;
 
-/// Between storing and looking.
+/// Between storing and measuring.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// Messages that wait for their confirms, where only what is confirmed is stored.
+/// Confirm window, where only confirmed messages are stored.
 const WINDOW: usize = 1_000;
 
-/// Memory before and after, in KiB, and what was there.
+/// Resident memory before and after, and the verdict on the messages.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Stored {
-    /// Resident before the first message.
+pub struct MemoryPerMessage {
+    /// Resident memory before the first message.
     pub before_kib: u64,
-    /// And with all of them.
+    /// Resident memory with all messages stored.
     pub after_kib: u64,
-    /// Octets of resident memory per message.
+    /// Bytes of resident memory per message.
     pub bytes_each: f64,
-    /// What became of them, read back after the look; `None` where that was broken off.
+    /// The verdict on the messages, read back after the measurement; `None` if interrupted.
     pub verdict: Option<Verdict>,
 }
 
-/// Stores `messages` in one queue, looks at the broker's memory, and reads them back. A queue is declared
-/// and one message stored before, so that what is set up once is not counted. What does not come back
-/// for `drain` is lost.
+/// Stores `messages` in one queue, measures the broker's memory, and reads them back. A queue is
+/// declared and one message stored before, so that one-time allocations do not count. Messages are lost
+/// once nothing arrives for `drain`.
 pub fn measure(
     target: &Target,
     pid: u32,
     messages: u64,
     size_bytes: usize,
     drain: Duration,
-) -> Result<Stored, Error> {
+) -> Result<MemoryPerMessage, Error> {
     if target.protocol().is_at_most_once() {
         return Err(Error::Closed("without queues nothing is stored".to_owned()));
     }
-    // With channels beside streams, only what is confirmed is kept.
+    // Protocols with both channels and streams store only confirmed messages here.
     let has_both = matches!(target.protocol(), Protocol::Resp | Protocol::JetStream);
     let window = if has_both { WINDOW } else { 0 };
     let base = Plan::new(target.clone());
@@ -78,5 +78,5 @@ pub fn measure(
     link.close()?;
     let grown = after_kib.saturating_sub(before_kib) as f64 * 1024.0;
     let bytes_each = grown / messages.max(1) as f64;
-    Ok(Stored { before_kib, after_kib, bytes_each, verdict: verdict? })
+    Ok(MemoryPerMessage { before_kib, after_kib, bytes_each, verdict: verdict? })
 }

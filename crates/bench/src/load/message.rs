@@ -1,30 +1,30 @@
-//! Messages that are encoded once: only their stamps and their tags change from one to the next.
+//! Messages that are encoded once; only stamp and tag change from one to the next.
 
 use super::stamp::{self, Stamp, TIMED_BYTES};
 use crate::client::{Encoded, Link, Route};
 
-/// A body of so many octets.
+/// A body of this size.
 pub(super) fn body(size_bytes: usize) -> Vec<u8> {
     (0..size_bytes).map(|at| b'a' + (at % 26) as u8).collect()
 }
 
-/// What stamps the messages of one producer, which are all alike.
+/// Stamps the messages of one producer.
 #[derive(Debug, Clone)]
-pub(super) struct Seal {
+pub(super) struct Stamper {
     places: Encoded,
-    /// Octets of the body that a stamp may take.
+    /// Bytes of the body that the stamp takes.
     head: usize,
-    /// The checksum of what follows them; `None` if messages carry none.
+    /// The checksum of the body after the stamp; `None` if messages carry none.
     rest: Option<u32>,
     producer: u32,
 }
 
-impl Seal {
+impl Stamper {
     /// For messages with this body.
-    pub(super) fn new(places: Encoded, body: &[u8], producer: u32, checksum: bool) -> Seal {
+    pub(super) fn new(places: Encoded, body: &[u8], producer: u32, checksum: bool) -> Stamper {
         let head = body.len().min(TIMED_BYTES);
         let rest = checksum.then(|| crc32fast::hash(&body[head..]));
-        Seal { places, head, rest, producer }
+        Stamper { places, head, rest, producer }
     }
 
     /// Writes stamp and tag into an encoded message.
@@ -40,25 +40,25 @@ impl Seal {
     }
 }
 
-/// One message that is sent again and again, each time with a stamp of its own and a checksum.
+/// One message that is sent again and again, each time with its own stamp and a checksum.
 #[derive(Debug)]
 pub(super) struct Message {
     bytes: Vec<u8>,
-    seal: Seal,
+    stamper: Stamper,
 }
 
 impl Message {
-    /// As it is published there.
+    /// Encodes it for this route.
     pub(super) fn new(link: &Link, route: &Route<'_>, body: &[u8], producer: u32) -> Message {
         let mut bytes = Vec::new();
         let places = link.encode(route, body, &mut bytes);
-        Message { bytes, seal: Seal::new(places, body, producer, true) }
+        Message { bytes, stamper: Stamper::new(places, body, producer, true) }
     }
 
-    /// Its octets as those of the message with that number.
+    /// Its bytes, stamped with this sequence number.
     #[inline]
     pub(super) fn stamped(&mut self, sequence: u64) -> &[u8] {
-        self.seal.write(&mut self.bytes, sequence, 0);
+        self.stamper.write(&mut self.bytes, sequence, 0);
         &self.bytes
     }
 }

@@ -1,5 +1,4 @@
-//! Runs a workload against a broker and says what happened. Knows protocols only through
-//! their links.
+//! Runs workloads against a broker and reports the outcomes. Uses protocols only through links.
 
 mod aggregate;
 pub mod backlog;

@@ -2,8 +2,10 @@
 //! broker had, without routing. What healthy clients lose beside it is the machine's doing. Independent of
 //! protocols.
 
-use super::misbehaving_clients::{Deeds, FLOOD_BYTES, Misbehaving, PATIENCE, RECEIVE_BUFFER_BYTES};
-use super::misbehaving_clients::{dawdle, pour, spawn, stall};
+use super::misbehaving_clients::{
+    Activity, FLOOD_BYTES, Misbehaving, PATIENCE, RECEIVE_BUFFER_BYTES,
+};
+use super::misbehaving_clients::{never_read, read_slowly, spawn, write_flood};
 use crate::client::is_timeout;
 use crate::measure::bare_sockets;
 use rustix::net::sockopt::set_socket_recv_buffer_size;
@@ -13,32 +15,32 @@ use std::sync::atomic::Ordering;
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-/// Octets per second that the broker took from, or gave to, all clients of a kind.
+/// Bytes per second that the broker took from, or gave to, all clients of a kind.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Paces {
     pub(super) flooding: f64,
     pub(super) unacking: f64,
     pub(super) draining: f64,
-    /// What one that is slow reads.
+    /// Of one slow client.
     pub(super) slow_bytes_per_s: u64,
 }
 
-/// Lets the same clients loose on sinks, one for each, until `deeds.stop`.
+/// Runs the same clients against null brokers, one for each, until `activity.stop`.
 pub(super) fn release<'scope>(
     scope: &'scope Scope<'scope, '_>,
     misbehaving: &Misbehaving,
     paces: Paces,
-    deeds: &'scope Deeds,
+    activity: &'scope Activity,
 ) -> io::Result<()> {
     for _ in 0..misbehaving.stalled {
-        let (client, sink) = sluggish()?;
-        spawn(scope, move || stall(client, deeds));
-        scope.spawn(move || feed(&sink, None, deeds));
+        let (client, server) = pair_with_small_buffer()?;
+        spawn(scope, move || never_read(client, activity));
+        scope.spawn(move || write_paced(&server, None, activity));
     }
     for _ in 0..misbehaving.slow {
-        let (client, sink) = sluggish()?;
-        spawn(scope, move || dawdle(client, paces.slow_bytes_per_s, deeds, || None));
-        scope.spawn(move || feed(&sink, None, deeds));
+        let (client, server) = pair_with_small_buffer()?;
+        spawn(scope, move || read_slowly(client, paces.slow_bytes_per_s, activity, || None));
+        scope.spawn(move || write_paced(&server, None, activity));
     }
     let takers = [
         (misbehaving.unacking, paces.unacking),
@@ -46,56 +48,56 @@ pub(super) fn release<'scope>(
     ];
     for (count, pace) in takers {
         for _ in 0..count {
-            let (client, sink) = pair()?;
-            spawn(scope, move || take(&client, None, deeds));
-            scope.spawn(move || feed(&sink, Some(pace / count as f64), deeds));
+            let (client, server) = pair()?;
+            spawn(scope, move || read_paced(&client, None, activity));
+            scope.spawn(move || write_paced(&server, Some(pace / count as f64), activity));
         }
     }
     for _ in 0..misbehaving.flooding {
-        let (client, sink) = pair()?;
+        let (client, server) = pair()?;
         let pace = paces.flooding / misbehaving.flooding as f64;
         spawn(scope, move || {
-            // A sink that ends does so with the run.
-            let _ = pour(&client, &vec![b'f'; FLOOD_BYTES], deeds);
+            // A null broker ends with the run.
+            let _ = write_flood(&client, &vec![b'f'; FLOOD_BYTES], activity);
         });
-        scope.spawn(move || take(&sink, Some(pace), deeds));
+        scope.spawn(move || read_paced(&server, Some(pace), activity));
     }
     Ok(())
 }
 
-/// Both ends of a connection over loopback.
+/// Both ends of a loopback connection.
 fn pair() -> io::Result<(TcpStream, TcpStream)> {
-    let (client, sink) = bare_sockets::pair()?;
-    for stream in [&client, &sink] {
+    let (client, server) = bare_sockets::pair()?;
+    for stream in [&client, &server] {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
     }
-    Ok((client, sink))
+    Ok((client, server))
 }
 
-/// The same, with a client for which the kernel keeps little.
-fn sluggish() -> io::Result<(TcpStream, TcpStream)> {
-    let (client, sink) = pair()?;
+/// Both ends of a loopback connection; the client has a small receive buffer.
+fn pair_with_small_buffer() -> io::Result<(TcpStream, TcpStream)> {
+    let (client, server) = pair()?;
     set_socket_recv_buffer_size(&client, RECEIVE_BUFFER_BYTES)?;
-    Ok((client, sink))
+    Ok((client, server))
 }
 
-/// Reads and discards, at that pace or as fast as it comes.
-fn take(mut stream: &TcpStream, pace: Option<f64>, deeds: &Deeds) {
+/// Reads and discards, at this pace or as fast as possible.
+fn read_paced(mut stream: &TcpStream, pace: Option<f64>, activity: &Activity) {
     let mut buffer = vec![0; FLOOD_BYTES];
-    paced(pace, deeds, || stream.read(&mut buffer));
+    paced(pace, activity, || stream.read(&mut buffer));
 }
 
-/// Writes, at that pace or as fast as it goes.
-fn feed(mut stream: &TcpStream, pace: Option<f64>, deeds: &Deeds) {
+/// Writes, at this pace or as fast as possible.
+fn write_paced(mut stream: &TcpStream, pace: Option<f64>, activity: &Activity) {
     let buffer = vec![b's'; FLOOD_BYTES];
-    paced(pace, deeds, || stream.write(&buffer));
+    paced(pace, activity, || stream.write(&buffer));
 }
 
-/// Does one step after the other until it is over or the connection is.
-fn paced(pace: Option<f64>, deeds: &Deeds, mut step: impl FnMut() -> io::Result<usize>) {
+/// Repeats a step until the run is over or the connection fails.
+fn paced(pace: Option<f64>, activity: &Activity, mut step: impl FnMut() -> io::Result<usize>) {
     let (start, mut octets) = (Instant::now(), 0);
-    while !deeds.stop.load(Ordering::Relaxed) {
+    while !activity.stop.load(Ordering::Relaxed) {
         let early = pace.map_or(Duration::ZERO, |pace| early(octets, pace, start.elapsed()));
         if !early.is_zero() {
             thread::sleep(early.min(PATIENCE));
@@ -110,9 +112,9 @@ fn paced(pace: Option<f64>, deeds: &Deeds, mut step: impl FnMut() -> io::Result<
     }
 }
 
-/// How long so many octets are before their time.
+/// How long before its due time this many bytes are moved.
 fn early(octets: u64, pace: f64, elapsed: Duration) -> Duration {
-    // Whoever did nothing in the whole run does nothing here.
+    // A pace of 0 moves nothing.
     let due = Duration::try_from_secs_f64(octets.max(1) as f64 / pace).unwrap_or(Duration::MAX);
     due.saturating_sub(elapsed)
 }
@@ -132,34 +134,34 @@ mod tests {
 
     #[test]
     fn all_kinds_are_let_loose_and_end() {
-        let deeds = Deeds::default();
+        let activity = Activity::default();
         let misbehaving =
             Misbehaving { stalled: 1, slow: 2, flooding: 2, unacking: 1, backlog_bytes: 1 };
         let paces = Paces { flooding: 1e9, unacking: 1e9, draining: 1e9, slow_bytes_per_s: 1_000 };
         let enough = 4 * FLOOD_BYTES as u64;
         thread::scope(|scope| {
-            release(scope, &misbehaving, paces, &deeds).expect("loopback has ports");
-            // More than what fits into sockets: it is taken, too.
-            while deeds.flooded_bytes.load(Ordering::Relaxed) < 200 * enough {
+            release(scope, &misbehaving, paces, &activity).expect("loopback has ports");
+            // More than sockets buffer: it is read, too.
+            while activity.flooded_bytes.load(Ordering::Relaxed) < 200 * enough {
                 thread::sleep(Duration::from_millis(1));
             }
-            deeds.stop.store(true, Ordering::Relaxed);
+            activity.stop.store(true, Ordering::Relaxed);
         });
     }
 
     #[test]
     fn what_the_broker_did_not_take_is_not_taken() {
-        let deeds = Deeds::default();
-        let (client, sink) = pair().expect("loopback has ports");
+        let activity = Activity::default();
+        let (client, server) = pair().expect("loopback has ports");
         thread::scope(|scope| {
-            let taking = scope.spawn(|| take(&sink, Some(0.0), &deeds));
+            let taking = scope.spawn(|| read_paced(&server, Some(0.0), &activity));
             (&client).write_all(b"flood").expect("it fits");
-            // Long enough for it to be taken if it were.
+            // Long enough for a read.
             thread::sleep(2 * PATIENCE);
-            deeds.stop.store(true, Ordering::Relaxed);
+            activity.stop.store(true, Ordering::Relaxed);
             taking.join().expect("it does not panic");
         });
         let mut left = [0; 8];
-        assert_eq!((&sink).read(&mut left).expect("it lies there"), 5);
+        assert_eq!((&server).read(&mut left).expect("it lies there"), 5);
     }
 }

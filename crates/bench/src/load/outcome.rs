@@ -1,4 +1,4 @@
-//! What a run came to, as a value that reports are made of.
+//! The outcome of a run, as a value for reports.
 
 use super::bottleneck::{Bottleneck, Loads};
 use super::tally::Verdict;
@@ -16,49 +16,49 @@ pub struct Rates {
     pub confirmed: f64,
     /// To all consumers.
     pub delivered: f64,
-    /// Octets of bodies to all consumers.
+    /// Body bytes to all consumers.
     pub delivered_bytes: f64,
-    /// The slowest second: deliveries, or publishes where nobody consumes.
+    /// The slowest second: deliveries, or publishes without consumers.
     pub second_min: f64,
     /// The fastest second.
     pub second_max: f64,
 }
 
-/// What the load generator itself took.
+/// What the load generator itself used.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCost {
     /// CPU nanoseconds per message.
     pub cpu_ns_per_message: f64,
-    /// Cores' worth of CPU.
+    /// Cores of CPU.
     pub cpu_share: f64,
-    /// That of the threads that publish.
+    /// Cores of CPU of the publishing threads.
     pub producers_share: f64,
-    /// That of the threads that consume.
+    /// Cores of CPU of the consuming threads.
     pub consumers_share: f64,
 }
 
-/// How long it took, in seconds.
+/// Durations in seconds.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Times {
     /// From the first write to the last.
     pub publish_s: f64,
     /// From the first delivery to the last.
     pub receive_s: f64,
-    /// From the first write to the last delivery; where nobody consumes, until the broker had taken
-    /// all, as far as its protocol tells.
+    /// From the first write to the last delivery; without consumers, until the broker has taken
+    /// everything, as far as the protocol tells.
     pub total_s: f64,
 }
 
-/// How a schedule was kept.
+/// How well a schedule was kept.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
-    /// Messages per second that were asked for.
+    /// Requested messages per second.
     pub rate: f64,
-    /// The part of the messages due that was published.
+    /// The published part of the messages due.
     pub achieved_part: f64,
-    /// How late the tool itself was: after a message was due and nothing kept it from being written.
+    /// The tool's own lateness: the time after a message was due and could be written.
     pub lag: Summary,
-    /// Whether the tool was in time. If not, percentiles would describe the tool and are left out.
+    /// Whether the tool was on time. Otherwise percentiles would describe the tool and are left out.
     pub tool_kept: bool,
 }
 
@@ -71,13 +71,13 @@ pub struct Second {
     pub published: f64,
     /// Messages per second.
     pub delivered: f64,
-    /// Cores' worth of CPU.
+    /// Cores of broker CPU.
     pub broker_cpu_share: f64,
-    /// Resident memory.
+    /// Resident memory of the broker.
     pub broker_rss_kib: u64,
 }
 
-/// What a run came to.
+/// The outcome of a run.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// The workload in words.
@@ -86,10 +86,10 @@ pub struct Outcome {
     pub broker_uri: String,
     /// Seconds measured.
     pub measured_s: f64,
-    /// Whether somebody ended it before its time.
+    /// Whether the run was interrupted.
     #[serde(default)]
     pub interrupted: bool,
-    /// Messages counted for the costs per message: deliveries, or publishes where nobody consumes.
+    /// Messages that costs are divided by: deliveries, or publishes without consumers.
     pub messages: u64,
     /// Messages per second.
     pub rates: Rates,
@@ -101,39 +101,39 @@ pub struct Outcome {
     pub confirmed: u64,
     /// Messages refused by `basic.nack` over the whole run.
     pub refused: u64,
-    /// What became of them; what nobody consumed is read back after the span. None where nobody waited for
-    /// the last of them because the run was interrupted, and where nothing can be said.
+    /// The verdict on the messages; without consumers they are read back after the span. `None` if the
+    /// run was interrupted before the last of them, or if they cannot be judged.
     pub verdict: Option<Verdict>,
-    /// Why nothing can be said of them, where nothing can.
+    /// Why the messages cannot be judged, if so.
     #[serde(default)]
     pub unjudged: Option<String>,
-    /// For each consumer that the broker cut off before its end, what it said.
+    /// The broker's message to each consumer that it disconnected.
     pub cut_off: Vec<String>,
-    /// What the broker's processes took; none if they cannot be seen from here.
+    /// What the broker's processes used; `None` if they are not visible from here.
     pub broker: Option<Cost>,
-    /// Instructions that the broker executed for each message, if asked for and countable here.
+    /// Instructions that the broker executed per message, if requested and countable.
     pub instructions_per_message: Option<f64>,
-    /// What this tool took.
+    /// What this tool used.
     pub tool: ToolCost,
-    /// From sending to delivery, if asked for.
+    /// From sending to delivery, if requested.
     pub latency: Option<Summary>,
-    /// From sending to the confirm, if asked for.
+    /// From sending to the confirm, if requested.
     pub confirm_latency: Option<Summary>,
-    /// How the schedule was kept, where there was one.
+    /// How well the schedule was kept, if there was one.
     pub schedule: Option<Schedule>,
-    /// For how long this machine itself stood still, where there was a schedule and it can be told.
+    /// For how long this machine stood still, if there was a schedule and it is known.
     #[serde(default)]
     pub stalls: Option<Stalls>,
-    /// What held the run back.
+    /// What limited the run.
     pub bottleneck: Bottleneck,
-    /// How busy everybody was.
+    /// How busy broker, tool and machine were.
     pub loads: Loads,
-    /// Mean travel times of the first consumer, group after group, if asked for.
+    /// Mean travel times of the first consumer's successive delivery groups, if requested.
     pub travels_us: Vec<f32>,
     /// Second by second.
     pub seconds: Vec<Second>,
-    /// Machines that the load came from; 0 is this one alone.
+    /// Machines that generated the load; 0 is this one alone.
     pub workers: u64,
-    /// By how much the clocks of two of them may differ: latencies are no more exact than that.
+    /// The most that the clocks of two of them differ, which bounds the precision of latencies.
     pub clock_error_us: Option<f64>,
 }

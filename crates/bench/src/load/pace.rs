@@ -1,6 +1,6 @@
-//! When the messages of a paced producer are due. Knows no clock.
+//! When the messages of a paced producer are due. Takes the time as an argument.
 
-/// Messages at even distances from a start.
+/// Messages at even intervals from a start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Pace {
     start_ns: u64,
@@ -8,9 +8,9 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// The pace of one of `producers` that together send `rate` messages a second from `start_ns` on, all
-    /// at even distances; `None` for no pace. Those that began as their threads happen to would send in
-    /// bursts that differ from run to run, and latencies would be those of the bursts.
+    /// The pace of one of `producers` that together send `rate` messages a second from `start_ns` on at
+    /// even intervals; `None` without a rate. Producers that start whenever their threads do would send
+    /// in bursts that differ from run to run.
     pub(crate) fn of(rate: u64, index: usize, producers: usize, start_ns: u64) -> Option<Pace> {
         if rate == 0 {
             return None;
@@ -25,7 +25,7 @@ impl Pace {
         self.start_ns + (sequence as f64 * self.interval_ns) as u64
     }
 
-    /// How many messages are due by now, the first one at the start.
+    /// How many messages are due by now; the first one is due at the start.
     pub(crate) fn due_by(&self, now_ns: u64) -> u64 {
         match now_ns.checked_sub(self.start_ns) {
             Some(elapsed_ns) => (elapsed_ns as f64 / self.interval_ns) as u64 + 1,

@@ -6,9 +6,9 @@ use crate::client::{Protocol, Target};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The most connections of one kind: each has a thread.
+/// The most connections of one kind; each has a thread.
 pub(super) const WORKERS_MAX: usize = 1_000;
-/// The largest body; RabbitMQ and Angarium take 128 MiB unless told otherwise.
+/// The largest body; the default limit of RabbitMQ and Angarium.
 pub(super) const SIZE_BYTES_MAX: usize = 128 << 20;
 /// The largest confirm window.
 pub(super) const WINDOW_MAX: usize = 1 << 20;
@@ -18,23 +18,23 @@ pub(super) const BYSTANDERS_MAX: usize = 10_000_000;
 /// The largest confirm window of MQTT: packet identifiers have 16 bits.
 const MQTT_WINDOW_MAX: usize = 20_000;
 
-/// The most subjects below one.
+/// The most subjects per queue.
 pub(super) const SPREAD_MAX: u64 = 10_000_000;
 
-/// Without any progress for so long, what is missing is lost, unless somebody says otherwise.
+/// By default, messages are lost once nothing arrives for this long.
 pub const DRAIN: Duration = Duration::from_secs(10);
 
 /// When a run ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
-    /// After a warm-up that is not measured and a span that is.
+    /// After an unmeasured warm-up and a measured span.
     After {
         /// Not measured.
         warm_up: Duration,
         /// Measured.
         measured: Duration,
     },
-    /// When this many messages in all are published, and delivered.
+    /// When this many messages are published and delivered.
     Count(u64),
 }
 
@@ -45,59 +45,57 @@ pub struct Plan {
     pub target: Target,
     /// Connections that publish.
     pub producers: usize,
-    /// Connections that consume; consumer `i` reads queue `i % queues`. With NATS, a queue is a
-    /// subject, and those that read the same are a queue group.
+    /// Connections that consume; consumer `i` reads queue `i % queues`. With NATS, a queue is a subject,
+    /// and consumers of the same one are a queue group.
     pub consumers: usize,
     /// Queues; without fan-out, producer `i` publishes to queue `i % queues`.
     pub queues: usize,
     /// Every message goes to every queue, by a fanout exchange or by one subject.
     pub fan_out: bool,
-    /// Octets of a body.
+    /// Bytes of a body.
     pub size_bytes: usize,
-    /// Delivery mode 2 (QoS 1 with MQTT) and durable queues, or streams that outlive a restart.
+    /// Delivery mode 2 (QoS 1 with MQTT) and durable queues, or streams that survive a restart.
     pub persistent: bool,
-    /// Whether the queues of persistent messages outlive a restart, too.
+    /// Whether the queues of persistent messages survive a restart, too.
     pub durable_queues: bool,
-    /// Whether messages go through an exchange that matches patterns (AMQP).
+    /// Whether messages go through a topic exchange (AMQP).
     pub topic: bool,
-    /// Acknowledge every so many deliveries; 0 is automatic acknowledgement.
+    /// Deliveries per acknowledgement; 0 is automatic acknowledgement.
     pub ack_every: u32,
-    /// Unacknowledged deliveries per consumer; 0 is no limit.
+    /// Limit on unacknowledged deliveries per consumer; 0 is none.
     pub prefetch: u16,
-    /// Unconfirmed messages per producer; 0 is no confirms.
+    /// Limit on unconfirmed messages per producer; 0 is no confirms.
     pub window: usize,
-    /// Messages published and not delivered at any time, over all; 0 is no limit.
+    /// Limit on published and undelivered messages over all producers; 0 is none.
     pub ahead: u64,
-    /// Messages per second over all producers; 0 is as fast as it goes.
+    /// Messages per second over all producers; 0 is as fast as possible.
     pub rate: u64,
     /// When it ends.
     pub end: End,
-    /// How long to wait for the last deliveries without any progress.
+    /// Messages are lost once nothing arrives for this long.
     pub drain: Duration,
     /// Whether bodies carry a checksum.
     pub checksum: bool,
     /// Whether latencies are taken.
     pub latency: bool,
-    /// Subscriptions of another connection that match nothing: what they cost the others.
+    /// Subscriptions of another connection that match nothing.
     pub bystanders: usize,
-    /// Subjects below each queue's that its messages take in turn; 0 is the queue's own.
+    /// Subjects per queue that its messages take in turn; 0 is the queue's own.
     pub spread: u64,
-    /// Count the broker's instructions, where that is possible.
+    /// Whether to count the broker's instructions, where possible.
     pub instructions: bool,
-    /// Deliveries of each consumer over which a mean travel time is kept, group after group; 0 keeps
-    /// none.
+    /// Deliveries per group with a mean travel time; 0 keeps none.
     pub travel_group: u32,
-    /// Messages that a producer commits together (AMQP transactions); 0 is no transactions.
+    /// Messages per commit of a producer (AMQP transactions); 0 is no transactions.
     pub commit_publishes: u32,
-    /// Whether consumers acknowledge within transactions, and commit each acknowledgement.
+    /// Whether consumers acknowledge in transactions, and commit each acknowledgement.
     pub commit_acks: bool,
     /// Arguments of every queue.
     pub queue_arguments: Vec<(String, Argument)>,
 }
 
 impl Plan {
-    /// The plainest there is: one producer, one consumer, 100 octets, as fast as it goes for ten
-    /// seconds.
+    /// The simplest plan: one producer, one consumer, 100 bytes, as fast as possible for ten seconds.
     pub fn new(target: Target) -> Plan {
         Plan {
             target,
@@ -128,7 +126,7 @@ impl Plan {
         }
     }
 
-    /// Whether messages of that size can carry a checksum.
+    /// Whether messages of this size can carry a checksum.
     pub fn has_room_for_checksums(size_bytes: usize) -> bool {
         size_bytes >= IDENTITY_BYTES
     }
@@ -185,8 +183,7 @@ impl Plan {
         }
     }
 
-    /// Whether messages are kept until somebody has had them, where a protocol has other ways for those
-    /// that are not.
+    /// Whether messages are stored until consumed, where a protocol distinguishes that.
     pub fn is_kept(&self) -> bool {
         self.persistent || self.window > 0
     }
@@ -319,32 +316,33 @@ impl Plan {
         }
     }
 
-    /// With so many producers, each with a queue and a consumer of its own.
+    /// With this many pairs of a producer and a consumer, each with its own queue.
     pub fn in_pairs(self, pairs: usize) -> Plan {
         Plan { producers: pairs, consumers: pairs, queues: pairs, ..self }
     }
 
-    /// With so many consumers, each of which gets every message.
+    /// With this many consumers that each get every message.
     pub fn fanned_out(self, consumers: usize) -> Plan {
         Plan { consumers, queues: consumers, fan_out: true, ..self }
     }
 
-    /// Whether it can be shared out so that whoever publishes a message also consumes it.
+    /// Whether every message is consumed by the partner of its producer, so that pairs can be
+    /// distributed.
     pub(super) fn is_in_pairs(&self) -> bool {
         !self.fan_out && self.producers == self.consumers && self.producers == self.queues
     }
 
-    /// How many queues one message of any producer goes to.
+    /// Number of queues that a message goes to.
     pub fn copies(&self) -> u64 {
         if self.fan_out { self.queues as u64 } else { 1 }
     }
 
-    /// Whether what this producer publishes goes to this queue.
+    /// Whether this producer's messages go to this queue.
     pub fn routes(&self, producer: usize, queue: usize) -> bool {
         self.fan_out || producer % self.queues == queue
     }
 
-    /// How many messages this producer publishes at most.
+    /// Number of messages that this producer publishes at most.
     pub fn share_of(&self, producer: usize) -> u64 {
         let End::Count(total) = self.end else { return u64::MAX };
         let (producer, producers) = (producer as u64, self.producers as u64);

@@ -1,4 +1,4 @@
-//! One producer: sends pre-encoded batches and takes confirms. Knows nothing about consumers.
+//! A producer: sends pre-encoded batches and receives confirms. Independent of consumers.
 
 use super::batch::Batch;
 use super::control::Control;
@@ -15,28 +15,35 @@ use serde::{Deserialize, Serialize};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// What a producer brings home.
+/// The result of a producer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Produced {
     /// Messages published.
     pub published: u64,
     /// From sending to the confirm.
     pub confirm_latencies: Option<Latencies>,
-    /// When the first message was written, and when the last was, in nanoseconds of the run.
+    /// When the first and the last message were written, in nanoseconds of the run.
     pub first_ns: u64,
     pub last_ns: u64,
-    /// When the broker had taken all of them, as far as its protocol tells.
+    /// When the broker had taken all of them, as far as the protocol tells.
     pub settled_ns: u64,
-    /// How late messages were written though nothing kept the producer from it.
+    /// The tool's own lateness per batch: the time after it was due and could be written.
     pub lags: Latencies,
     /// Messages due at the end.
     pub due: u64,
-    /// CPU time of its thread, and how long that lived.
+    /// CPU time and lifetime of its thread.
     pub cpu_ns: u64,
     pub lived_ns: u64,
 }
 
-/// A producer that is connected and has not begun.
+impl Produced {
+    /// Cores of CPU that its thread used.
+    pub(super) fn cpu_share(&self) -> f64 {
+        self.cpu_ns as f64 / self.lived_ns.max(1) as f64
+    }
+}
+
+/// A connected producer that has not started.
 pub(super) struct Producer<'a> {
     plan: &'a Plan,
     control: &'a Control,
@@ -50,7 +57,7 @@ pub(super) struct Producer<'a> {
     begun_ns: u64,
     first_ns: u64,
     last_ns: u64,
-    /// Since when nothing has kept the producer from writing what is due.
+    /// Since when the producer could write what is due.
     free_ns: u64,
     lags: Latencies,
     committing: bool,
@@ -93,16 +100,16 @@ impl<'a> Producer<'a> {
         })
     }
 
-    /// The messages as it will write them.
+    /// The batch that it writes.
     pub(super) fn batch(&self) -> &Batch {
         &self.batch
     }
 
-    /// Publishes until the plan or the control says stop, then takes the last confirms.
+    /// Publishes until the plan or the control stops it, then receives the last confirms.
     pub(super) fn run(mut self) -> Result<Produced, Error> {
         self.begun_ns = self.control.now_ns();
         let start_ns = self.control.begin(self.begun_ns);
-        // A thread that is there later than that is the tool's own lag.
+        // A thread that starts later counts as the tool's own lag.
         (self.first_ns, self.free_ns) = (self.begun_ns, start_ns);
         self.pace = Pace::of(self.plan.rate, self.index, self.plan.producers, start_ns);
         let share = self.plan.share_of(self.index);
@@ -159,9 +166,8 @@ impl<'a> Producer<'a> {
     #[inline]
     fn publish(&mut self, count: u64) -> Result<(), Error> {
         let (first, published) = (self.published, self.published + count);
-        // One clock for the batch, none at all unless latencies are asked for. With a pace, a
-        // message counts from when it was due: a stalled broker delays those behind it, and that
-        // must show.
+        // One clock reading per batch, none without latencies. With a pace, a message's latency starts
+        // when it was due, so that a stalled broker shows in the messages delayed behind the stall.
         let now_ns = if self.plan.latency { self.control.now_ns() } else { 0 };
         if let Some(pace) = &self.pace {
             let possible_ns = pace.due_ns(first).max(self.free_ns);
@@ -187,8 +193,8 @@ impl<'a> Producer<'a> {
         Ok(())
     }
 
-    /// How many of `wanted` are due by the pace. With nothing due, sleeps or takes confirms until
-    /// something is.
+    /// How many of `wanted` messages are due by the pace. If none is, sleeps or receives confirms until
+    /// one is.
     fn due(&mut self, wanted: u64) -> Result<u64, Error> {
         let Some(pace) = &self.pace else { return Ok(wanted) };
         let now_ns = self.control.now_ns();
@@ -197,9 +203,9 @@ impl<'a> Producer<'a> {
             return Ok(due);
         }
         let wait_ns = pace.due_ns(self.published).saturating_sub(now_ns).min(100_000_000);
-        let listens = self.link.protocol().pings()
+        let has_input = self.link.protocol().pings()
             || self.window.as_ref().is_some_and(|window| !window.is_empty());
-        if !listens {
+        if !has_input {
             std::thread::sleep(Duration::from_nanos(wait_ns));
         } else if readable_within(&self.link, wait_ns)? {
             self.take_input()?;
@@ -207,7 +213,7 @@ impl<'a> Producer<'a> {
         Ok(0)
     }
 
-    /// Waits for confirms, or whatever else the broker says.
+    /// Receives confirms and other input.
     fn take_input(&mut self) -> Result<(), Error> {
         self.link.fill_some()?;
         let measured = self.control.measuring.load(Ordering::Relaxed);
@@ -227,7 +233,7 @@ impl<'a> Producer<'a> {
         };
         self.link.parse(&mut confirms)?;
         let counter = &self.control.producers[self.index];
-        counter.second.fetch_add(confirms.confirmed, Ordering::Relaxed);
+        counter.confirmed_or_bytes.fetch_add(confirms.confirmed, Ordering::Relaxed);
         counter.refused.fetch_add(confirms.refused, Ordering::Relaxed);
         if confirms.committed {
             self.committing = false;
@@ -238,7 +244,7 @@ impl<'a> Producer<'a> {
         Ok(())
     }
 
-    /// Commits the transaction and waits until that is answered, as a synchronous client does.
+    /// Commits the transaction and waits for the answer, as a synchronous client does.
     fn commit(&mut self) -> Result<(), Error> {
         let mut out = Vec::new();
         self.link.encode_commit(&mut out);
@@ -248,11 +254,11 @@ impl<'a> Producer<'a> {
             self.take_input()?;
         }
         let counter = &self.control.producers[self.index];
-        counter.second.store(self.published, Ordering::Relaxed);
+        counter.confirmed_or_bytes.store(self.published, Ordering::Relaxed);
         Ok(())
     }
 
-    /// The reason the broker gave before it hung up, if it gave one.
+    /// The broker's reason for closing the connection, if it gave one.
     fn reason(&mut self, otherwise: Error) -> Error {
         match self.link.expect_end(&mut ()) {
             Err(closed @ Error::Closed(_)) => closed,
@@ -261,7 +267,7 @@ impl<'a> Producer<'a> {
     }
 }
 
-/// Settles the window.
+/// Applies confirms to the window.
 struct Confirms<'a, F> {
     window: Option<&'a mut Window>,
     record: F,
@@ -287,8 +293,7 @@ impl<F: FnMut(u64)> Receiver for Confirms<'_, F> {
     }
 }
 
-/// Waits for input as long as told, more exactly than a socket's read timeout, which counts in
-/// ticks.
+/// Waits for input, more precisely than a socket's read timeout, which counts in ticks.
 fn readable_within(link: &Link, wait_ns: u64) -> Result<bool, Error> {
     let timeout = Timespec {
         tv_sec: (wait_ns / 1_000_000_000) as i64,
@@ -297,7 +302,7 @@ fn readable_within(link: &Link, wait_ns: u64) -> Result<bool, Error> {
     let mut sockets = [PollFd::new(link.stream(), PollFlags::IN)];
     match poll(&mut sockets, Some(&timeout)) {
         Ok(ready) => Ok(ready > 0),
-        // The schedule is looked at anew.
+        // The caller checks the schedule again.
         Err(Errno::INTR) => Ok(false),
         Err(error) => Err(std::io::Error::from(error).into()),
     }

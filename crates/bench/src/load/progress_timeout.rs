@@ -1,5 +1,5 @@
-//! When what has not come is given up: after a silence that is the broker's own. A machine that lets
-//! neither it nor us run is no reason to count its messages as lost.
+//! Gives up on missing messages once the broker has made no progress for the drain time. Time in which
+//! the machine stalls or the broker is merely slow to accept connections does not count.
 
 use super::control::Control;
 use super::plan::Plan;
@@ -8,16 +8,16 @@ use crate::client::Link;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often it is looked at.
+/// Interval between two looks at the progress.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
-/// Between looks that are further apart than that, it was us who were not there.
+/// Of a longer interval, the excess is time in which this tool did not run.
 const LOOK_MAX: Duration = Duration::from_millis(10);
-/// A broker that is there greets within this part of the silence that is waited for.
+/// A responsive broker accepts a connection within this part of the drain time.
 const GREETING_PART: u32 = 10;
-/// How often one that was slow to greet is waited for anew.
+/// How often the wait starts over for a broker that is slow to accept connections.
 const ROUNDS_MAX: u32 = 10;
 
-/// How long nothing has moved, as far as we were there to see.
+/// How long no progress was seen.
 #[derive(Debug)]
 struct Silence {
     seen: Duration,
@@ -29,7 +29,7 @@ impl Silence {
         Silence { seen: Duration::ZERO, limit }
     }
 
-    /// Notes a look, so long after the last. Returns whether it has been silent for as long as is waited.
+    /// Notes a look, `since` the last one. Returns whether the limit is reached.
     fn look(&mut self, since: Duration, moved: bool) -> bool {
         self.seen = if moved { Duration::ZERO } else { self.seen + since.min(LOOK_MAX) };
         self.seen >= self.limit
@@ -53,7 +53,7 @@ pub(super) fn wait(
         let since = looked.elapsed();
         looked += since;
         if silence.look(since, now != before) {
-            // What is missing is about to be called lost, or the run to be cut short.
+            // Missing messages are about to be declared lost, or the run to be cut short.
             if rounds == ROUNDS_MAX || greets_in_time(plan) && count() == before {
                 return;
             }
@@ -68,8 +68,8 @@ pub(super) fn wait(
     }
 }
 
-/// Whether the broker takes a new client as quickly as one does that has nothing else to do. One that
-/// does not take it at all has had the patience of a connection, and no more will come of it.
+/// Whether the broker accepts a new client as quickly as an idle one does. One that does not accept it
+/// at all has had the connection timeout, and gets no further wait.
 fn greets_in_time(plan: &Plan) -> bool {
     let asked = Instant::now();
     match Link::open(&plan.target).and_then(Link::close) {
@@ -92,11 +92,11 @@ mod tests {
         };
         check(&[(1, false); 29], false);
         check(&[(1, false); 30], true);
-        // Not there for a while.
+        // The tool did not run.
         check(&[(5_000, false)], false);
         check(&[(5_000, false), (5_000, false)], false);
         check(&[(5_000, false), (5_000, false), (5_000, false)], true);
-        // What moves begins anew.
+        // Progress starts the wait over.
         check(&[(10, false), (10, false), (10, true)], false);
         check(&[(10, true), (10, false), (10, false), (10, false)], true);
     }

@@ -1,5 +1,5 @@
-//! Request and reply between two connections, one message at a time: what a message's way through
-//! the broker and back takes. A closed loop: it says nothing about a loaded broker.
+//! Request and reply between two connections, one message at a time: the time through the broker and
+//! back. A closed loop, which to nothing about a loaded broker.
 
 use super::judge::Judge;
 use super::message::{self, Message};
@@ -19,37 +19,37 @@ use std::time::{Duration, Instant};
 
 /// The largest message: it must fit into the socket's buffers on both sides.
 pub const SIZE_BYTES_MAX: usize = 64 * 1024;
-/// How long the far end waits before it looks whether the run is over.
+/// Read timeout of the replying end, after which it checks whether the run is over.
 const IDLE: Duration = Duration::from_millis(10);
-/// Who asks and who replies, as stamps name them.
-const NEAR: usize = 0;
-const FAR: usize = 1;
+/// Producer numbers of the requesting and the replying end.
+const REQUESTER: usize = 0;
+const RESPONDER: usize = 1;
 
-/// What it came to.
+/// The result.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RoundTrips {
     /// The broker's address.
     pub broker_uri: String,
-    /// Octets of a request, and of a reply.
+    /// Bytes of a request and of a reply.
     pub size_bytes: u64,
-    /// From writing the request to having read the reply. None where a broker sent what nobody had asked
-    /// for: whose reply came is not known then.
+    /// From writing the request to having read the reply. `None` if the broker sent unexpected messages,
+    /// as replies cannot be matched then.
     pub latency: Option<Summary>,
-    /// What the broker's processes took for each round trip, which is two messages.
+    /// What the broker's processes used per round trip of two messages.
     pub broker: Option<Cost>,
-    /// What became of requests and replies.
+    /// The verdict on requests and replies.
     #[serde(default)]
     pub verdict: Verdict,
 }
 
-/// What an end hears.
-struct Ear {
+/// The deliveries of an end.
+struct Inbound {
     judge: Judge,
-    /// Octets of the delivery at hand that have not come.
+    /// Bytes of the current delivery still to come.
     left: u64,
 }
 
-impl Receiver for Ear {
+impl Receiver for Inbound {
     fn begin(&mut self, head: Head) {
         self.left = head.size;
         self.judge.begin(head.redelivered);
@@ -65,17 +65,17 @@ impl Receiver for Ear {
     }
 }
 
-/// Tells of a delivery as soon as its last octet is there, and judges it only then: nobody waits for the
-/// checksum.
-struct Prompt<'a, F> {
-    ear: &'a mut Ear,
+/// Calls `whole` as soon as a delivery's last byte arrives, before the delivery is judged: the checksum
+/// is not part of the time.
+struct EarlyNotice<'a, F> {
+    inbound: &'a mut Inbound,
     whole: F,
 }
 
-impl<F: FnMut()> Receiver for Prompt<'_, F> {
+impl<F: FnMut()> Receiver for EarlyNotice<'_, F> {
     #[inline]
     fn begin(&mut self, head: Head) {
-        self.ear.begin(head);
+        self.inbound.begin(head);
         if head.size == 0 {
             (self.whole)();
         }
@@ -83,77 +83,81 @@ impl<F: FnMut()> Receiver for Prompt<'_, F> {
 
     #[inline]
     fn body(&mut self, octets: &[u8]) {
-        if !octets.is_empty() && self.ear.left == octets.len() as u64 {
+        if !octets.is_empty() && self.inbound.left == octets.len() as u64 {
             (self.whole)();
         }
-        self.ear.body(octets);
+        self.inbound.body(octets);
     }
 
     #[inline]
     fn complete(&mut self) {
-        self.ear.complete();
+        self.inbound.complete();
     }
 }
 
-/// What an end says.
-struct Voice {
+/// The messages that an end sends.
+struct Outbound {
     message: Message,
-    said: u64,
+    sent: u64,
 }
 
-impl Voice {
+impl Outbound {
     #[inline]
     fn next(&mut self) -> &[u8] {
-        let bytes = self.message.stamped(self.said);
-        self.said += 1;
+        let bytes = self.message.stamped(self.sent);
+        self.sent += 1;
         bytes
     }
 }
 
-/// One end: a subscription to what the other sends, and a message for the other.
+/// One end: a subscription to the other's messages, and a message for the other.
 struct End {
     link: Link,
-    ear: Ear,
-    voice: Voice,
+    inbound: Inbound,
+    outbound: Outbound,
 }
 
 impl End {
     fn open(
         target: &Target,
         who: usize,
-        hears: &str,
-        says: &str,
+        from: &str,
+        to: &str,
         size_bytes: usize,
     ) -> Result<End, Error> {
         let mut link = Link::open(target)?;
-        link.subscribe(&Source::plain(hears), 0)?;
-        let route = Route { exchange: "", key: says, persistent: false };
+        link.subscribe(&Source::plain(from), 0)?;
+        let route = Route { exchange: "", key: to, persistent: false };
         let message = Message::new(&link, &route, &message::body(size_bytes), who as u32);
         let judge = Judge::new(2, size_bytes, Plan::has_room_for_checksums(size_bytes));
-        Ok(End { link, ear: Ear { judge, left: 0 }, voice: Voice { message, said: 0 } })
+        Ok(End {
+            link,
+            inbound: Inbound { judge, left: 0 },
+            outbound: Outbound { message, sent: 0 },
+        })
     }
 
-    /// Reads once, and calls `whole` for each delivery. Returns whether something came in time.
+    /// Reads once, and calls `whole` for each delivery. Returns whether anything arrived in time.
     #[inline]
-    fn hear(&mut self, whole: impl FnMut(&mut Voice)) -> Result<bool, Error> {
+    fn receive(&mut self, whole: impl FnMut(&mut Outbound)) -> Result<bool, Error> {
         let mut whole = whole;
         if self.link.fill_within()?.is_none() {
             return Ok(false);
         }
-        let (ear, voice) = (&mut self.ear, &mut self.voice);
-        self.link.parse(&mut Prompt { ear, whole: || whole(voice) })?;
+        let (inbound, outbound) = (&mut self.inbound, &mut self.outbound);
+        self.link.parse(&mut EarlyNotice { inbound, whole: || whole(outbound) })?;
         Ok(true)
     }
 
-    /// Sends a message back for each that comes, until it is told that no more do and none does.
+    /// Sends a message for each delivery, until told that no more come and none does.
     fn answer(mut self, over: &AtomicBool) -> Result<End, Error> {
         let mut stream = self.link.stream().try_clone()?;
         self.link.stream().set_read_timeout(Some(IDLE))?;
         loop {
             let mut written = Ok(());
-            let came = self.hear(|voice| {
+            let came = self.receive(|outbound| {
                 if written.is_ok() {
-                    written = stream.write_all(voice.next());
+                    written = stream.write_all(outbound.next());
                 }
             })?;
             written?;
@@ -163,15 +167,15 @@ impl End {
         }
     }
 
-    /// One request, and its reply; `None` if nothing comes in time.
+    /// Sends a request and waits for its reply; `None` if it does not arrive in time.
     #[inline]
-    fn ask(&mut self) -> Result<Option<Duration>, Error> {
+    fn request(&mut self) -> Result<Option<Duration>, Error> {
         let mut answered = None;
-        let bytes = self.voice.next();
+        let bytes = self.outbound.next();
         let before = Instant::now();
         self.link.write(bytes)?;
         while answered.is_none() {
-            let came = self.hear(|_| answered = answered.or_else(|| Some(before.elapsed())))?;
+            let came = self.receive(|_| answered = answered.or_else(|| Some(before.elapsed())))?;
             if !came {
                 return Ok(None);
             }
@@ -179,18 +183,18 @@ impl End {
         Ok(answered)
     }
 
-    /// Ends the subscription and takes what is on its way. Returns what was heard and how much was said.
-    fn end(mut self) -> Result<(Judge, u64), Error> {
+    /// Ends the subscription and receives what is in flight.
+    fn end(mut self) -> Result<Ended, Error> {
         self.link.stream().set_read_timeout(Some(PATIENCE))?;
         self.link.send_end()?;
-        self.link.expect_end(&mut self.ear)?;
+        self.link.expect_end(&mut self.inbound)?;
         self.link.close()?;
-        Ok((self.ear.judge, self.voice.said))
+        Ok(Ended { received: self.inbound.judge, sent: self.outbound.sent })
     }
 }
 
-/// Measures for `span`, after as much warm-up as a fifth of it. What does not come for `drain` is lost,
-/// and ends the loop: it has nothing to answer any more.
+/// Measures for `span`, after a warm-up of a fifth of it. A reply that does not arrive within `drain` is
+/// lost and ends the loop.
 pub fn measure(
     target: &Target,
     broker_pid: Option<u32>,
@@ -200,27 +204,29 @@ pub fn measure(
 ) -> Result<RoundTrips, Error> {
     let size_bytes = size_bytes.min(SIZE_BYTES_MAX);
     let names = Names::new(target.protocol());
-    let (request, reply) = (names.queue("ask"), names.queue("say"));
+    let (request, reply) = (names.queue("request"), names.queue("reply"));
     let mut owner = Link::open(target)?;
     owner.declare_queue(&request, false, &[])?;
     owner.declare_queue(&reply, false, &[])?;
-    let mut near = End::open(target, NEAR, &reply, &request, size_bytes)?;
-    let far = End::open(target, FAR, &request, &reply, size_bytes)?;
-    // A socket takes no patience of zero.
-    near.link.stream().set_read_timeout(Some(drain.max(IDLE)))?;
+    let mut requester = End::open(target, REQUESTER, &reply, &request, size_bytes)?;
+    let responder = End::open(target, RESPONDER, &request, &reply, size_bytes)?;
+    // A socket timeout must not be zero.
+    requester.link.stream().set_read_timeout(Some(drain.max(IDLE)))?;
     let over = AtomicBool::new(false);
-    let (outcome, far) = thread::scope(|scope| {
-        let answering = scope.spawn(|| far.answer(&over));
-        let outcome = ask(&mut near, broker_pid, span);
+    let (outcome, responder) = thread::scope(|scope| {
+        let answering = scope.spawn(|| responder.answer(&over));
+        let outcome = ask(&mut requester, broker_pid, span);
         over.store(true, Ordering::Relaxed);
-        let far = joined(answering);
-        (outcome, far)
+        let responder = joined(answering);
+        (outcome, responder)
     });
     let (latencies, broker) = outcome?;
-    let far = far?;
-    // Replies that nobody waited for: to requests that came twice.
-    while near.ear.judge.messages() < far.voice.said && near.hear(|_| ())? {}
-    let verdict = judge(near.end()?, far.end()?, size_bytes);
+    let responder = responder?;
+    // Replies to requests that were delivered twice.
+    while requester.inbound.judge.messages() < responder.outbound.sent
+        && requester.receive(|_| ())?
+    {}
+    let verdict = judge(&requester.end()?, &responder.end()?, size_bytes);
     owner.delete_queue(&request)?;
     owner.delete_queue(&reply)?;
     let whose = verdict.duplicated + verdict.reordered + verdict.invented == 0;
@@ -233,30 +239,35 @@ pub fn measure(
     })
 }
 
-/// Two queues, each with one producer.
-fn judge(near: (Judge, u64), far: (Judge, u64), size_bytes: usize) -> Verdict {
+/// What an end has received and sent.
+struct Ended {
+    received: Judge,
+    sent: u64,
+}
+
+/// Judges two queues, each with one producer.
+fn judge(requester: &Ended, responder: &Ended, size_bytes: usize) -> Verdict {
     let checksum = Plan::has_room_for_checksums(size_bytes);
     let mut verdict = Verdict::new(Checked::of(size_bytes, checksum));
-    let ((replies, asked), (requests, replied)) = (near, far);
-    verdict.add_queue(requests.tally(), &[asked, 0]);
-    verdict.add_queue(replies.tally(), &[0, replied]);
+    verdict.add_queue(responder.received.tally(), &[requester.sent, 0]);
+    verdict.add_queue(requester.received.tally(), &[0, responder.sent]);
     verdict
 }
 
 fn ask(
-    near: &mut End,
+    requester: &mut End,
     broker_pid: Option<u32>,
     span: Duration,
 ) -> Result<(Latencies, Option<Cost>), Error> {
     let usage = || broker_pid.and_then(Usage::of_tree);
     let (warm, mut lost) = (Instant::now(), false);
     while warm.elapsed() < span / 5 && !lost {
-        lost = near.ask()?.is_none();
+        lost = requester.request()?.is_none();
     }
     let (start, before) = (Instant::now(), usage());
     let (mut latencies, mut count) = (Latencies::new(), 0);
     while start.elapsed() < span && !lost && !interrupt::requested() {
-        let Some(time) = near.ask()? else { break };
+        let Some(time) = requester.request()? else { break };
         latencies.record(time.as_nanos() as u64);
         count += 1;
     }

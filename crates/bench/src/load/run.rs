@@ -1,4 +1,4 @@
-//! One run from the topology to the verdict: starts the threads, measures the span, drains, counts.
+//! One run from the topology to the verdict: starts the threads, measures the span, drains, aggregates.
 
 use super::aggregate::aggregate;
 use super::consumer::start_consumers;
@@ -19,12 +19,12 @@ use std::sync::atomic::Ordering;
 use std::thread::{self, Scope};
 use std::time::Duration;
 
-/// Runs `plan`; `broker_pid` names the broker's process if its cost is to be measured.
+/// Runs `plan`; `broker_pid` is the broker's process, if its cost is to be measured.
 pub fn run(plan: &Plan, broker_pid: Option<u32>) -> Result<Outcome, Error> {
     run_in(plan, &Topology::of(plan), broker_pid)
 }
 
-/// Runs `plan` by names that the caller knows, too.
+/// Runs `plan` over a topology that the caller knows.
 pub(super) fn run_in(
     plan: &Plan,
     topology: &Topology,
@@ -90,7 +90,7 @@ fn drive<'scope>(
     Ok(outcome)
 }
 
-/// Judges what was left in queues without consumers, or says why nobody can.
+/// Judges what is left in queues without consumers, or says why that is impossible.
 pub(super) fn judge_left(
     plan: &Plan,
     topology: &Topology,
@@ -132,7 +132,7 @@ fn measure_count(
 ) -> Span {
     let mut sampler = sampler.expect("a count is sampled from before the first message");
     let done = || {
-        // Producers that have ended have taken all confirms, or failed.
+        // Producers that have ended have received all confirms, or failed.
         let settled = plan.window == 0 && plan.commit_publishes == 0 || ended();
         control.published() >= total && settled && undelivered(plan, control) == 0
     };

@@ -1,4 +1,4 @@
-//! A measured span: the counters at both ends, and what each second between them brought.
+//! Samples a run: the counters at the start and end of the measured span, and the rates of each second.
 
 use super::control::Control;
 use super::live_rates;
@@ -8,9 +8,9 @@ use crate::measure::stalls::Stalls;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How often a span is looked at.
+/// Interval between two samples.
 pub(super) const SAMPLE: Duration = Duration::from_secs(1);
-/// The most seconds that are kept one by one.
+/// Limit on the seconds that are kept.
 const SECONDS_MAX: usize = 100_000;
 
 /// All counters at one moment.
@@ -42,7 +42,7 @@ impl Snapshot {
     }
 }
 
-/// What was measured.
+/// A measured span.
 pub(super) struct Span {
     pub(super) start: Snapshot,
     pub(super) end: Snapshot,
@@ -52,7 +52,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// The slowest and the fastest second; zeros where there was none.
+    /// The rates of the slowest and the fastest second; zeros without any.
     pub(super) fn extremes(&self, consumed: bool) -> (f64, f64) {
         let rate = |second: &Second| if consumed { second.delivered } else { second.published };
         let rates = self.seconds.iter().map(rate);
@@ -61,60 +61,74 @@ impl Span {
     }
 }
 
-/// Looks at a run while it is measured.
+/// The counters that the rates of a second are derived from.
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    at: Instant,
+    published: u64,
+    delivered: u64,
+    broker_cpu_ns: u64,
+}
+
+/// Samples a run while it is measured.
 pub(super) struct Sampler<'a> {
     control: &'a Control,
     broker_pid: Option<u32>,
     start: Snapshot,
-    /// When it was last looked at, and the counters then.
-    last: (Instant, u64, u64, u64),
+    /// The last sample.
+    last: Sample,
     seconds: Vec<Second>,
 }
 
 impl<'a> Sampler<'a> {
-    /// The span begins now; latencies count from now on.
+    /// Starts the span; latencies count from now on.
     pub(super) fn start(control: &'a Control, broker_pid: Option<u32>) -> Sampler<'a> {
-        // What it held in loads before this one is not this one's.
+        // Memory peaks of earlier loads do not count.
         if let Some(pid) = broker_pid {
             Usage::forget_peaks(pid);
         }
         let start = Snapshot::take(control, broker_pid);
         control.measuring.store(true, Ordering::Relaxed);
-        let cpu_ns = start.broker.as_ref().map_or(0, |usage| usage.cpu_ns);
-        let last = (start.at, start.published, start.delivered, cpu_ns);
+        let last = Sample {
+            at: start.at,
+            published: start.published,
+            delivered: start.delivered,
+            broker_cpu_ns: start.broker.as_ref().map_or(0, |usage| usage.cpu_ns),
+        };
         Sampler { control, broker_pid, start, last, seconds: Vec::new() }
     }
 
-    /// How long it has lasted.
+    /// How long the span has lasted.
     pub(super) fn elapsed(&self) -> Duration {
         self.start.at.elapsed()
     }
 
-    /// Notes what came since the last look.
+    /// Records the rates since the last sample.
     pub(super) fn look(&mut self) {
         let (published, delivered) = (self.control.published(), self.control.delivered());
         let usage = self.broker_pid.and_then(Usage::of_tree);
-        let now = Instant::now();
-        let (at, published_before, delivered_before, cpu_before) = self.last;
-        let span_s = (now - at).as_secs_f64();
-        let cpu_ns = usage.as_ref().map_or(0, |usage| usage.cpu_ns);
-        self.last = (now, published, delivered, cpu_ns);
-        // What is much shorter than a second says nothing.
+        let broker_cpu_ns = usage.as_ref().map_or(0, |usage| usage.cpu_ns);
+        let now = Sample { at: Instant::now(), published, delivered, broker_cpu_ns };
+        let before = std::mem::replace(&mut self.last, now);
+        let span_s = (now.at - before.at).as_secs_f64();
+        // Much shorter intervals are not representative.
         if span_s < SAMPLE.as_secs_f64() / 2.0 || self.seconds.len() == SECONDS_MAX {
             return;
         }
         let second = Second {
-            at_s: (now - self.start.at).as_secs_f64(),
-            published: (published - published_before) as f64 / span_s,
-            delivered: (delivered - delivered_before) as f64 / span_s,
-            broker_cpu_share: cpu_ns.saturating_sub(cpu_before) as f64 / 1e9 / span_s,
+            at_s: (now.at - self.start.at).as_secs_f64(),
+            published: (published - before.published) as f64 / span_s,
+            delivered: (delivered - before.delivered) as f64 / span_s,
+            broker_cpu_share: broker_cpu_ns.saturating_sub(before.broker_cpu_ns) as f64
+                / 1e9
+                / span_s,
             broker_rss_kib: usage.map_or(0, |usage| usage.rss_kib),
         };
         live_rates::set(second.published, second.delivered);
         self.seconds.push(second);
     }
 
-    /// The span ends now.
+    /// Ends the span.
     pub(super) fn finish(self) -> Span {
         self.control.measuring.store(false, Ordering::Relaxed);
         live_rates::set(0.0, 0.0);

@@ -1,28 +1,28 @@
-//! What every message carries in its first octets, so that a consumer can tell what became of it.
+//! The first bytes of every body, which identify the message.
 //!
-//! `producer(4) checksum(4) sequence(8) sent_ns(8)`, least significant octet first. Messages too
-//! short for the first 16 octets are only counted.
+//! `producer(4) checksum(4) sequence(8) sent_ns(8)`, little-endian. Messages too short for the first 16
+//! bytes are only counted.
 
-/// Octets needed to tell messages apart.
+/// Bytes needed to identify messages.
 pub(super) const IDENTITY_BYTES: usize = 16;
-/// Octets needed to tell when a message was sent.
+/// Bytes needed to know when a message was sent.
 pub(super) const TIMED_BYTES: usize = 24;
 
 /// The stamp of one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
-    /// Which producer sent it.
+    /// The producer's number.
     pub producer: u32,
-    /// See [`checksum`]; 0 when the plan asks for none.
+    /// See [`checksum`]; 0 if the plan has none.
     pub checksum: u32,
-    /// How many this producer had sent before it.
+    /// The message's number among those of its producer, from 0.
     pub sequence: u64,
-    /// When it was sent, in nanoseconds since the run began; 0 when the plan asks for no latencies.
+    /// When it was sent, in nanoseconds of the run; 0 if the plan has no latencies.
     pub sent_ns: u64,
 }
 
 impl Stamp {
-    /// Reads a stamp off the start of a body; `None` if the body is too short for one.
+    /// Reads a stamp from the start of a body; `None` if the body is too short for one.
     #[inline]
     pub fn read(body: &[u8]) -> Option<Stamp> {
         let identity = body.first_chunk::<IDENTITY_BYTES>()?;
@@ -52,11 +52,11 @@ impl Stamp {
     }
 }
 
-/// The checksum over the part of a body that changes from message to message (all of the stamp but
-/// the checksum itself) and `rest`, the checksum of what follows the stamp, which never changes.
+/// The checksum over the stamp without its checksum and over `rest`, the checksum of the body after the
+/// stamp, which is constant.
 pub(super) fn checksum(stamp: &Stamp, rest: u32) -> u32 {
-    // A cyclic checksum over so few octets takes longer than all else that is done to a message. Each of
-    // these steps can be undone, so stamps that differ in one field never come to the same 64 bits.
+    // Cheaper than a CRC over these few bytes, which would dominate the cost of a message. Each step is
+    // invertible, so stamps that differ in one field never yield the same 64 bits.
     let mut mixed = stamp.sequence.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ stamp.sent_ns ^ mixed >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93);
     mixed = (mixed ^ u64::from(stamp.producer) ^ mixed >> 32).wrapping_mul(0xA076_1D64_78BD_642F);

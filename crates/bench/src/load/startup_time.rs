@@ -1,6 +1,6 @@
-//! How long a broker takes from its start to the first message at a consumer.
+//! The time from a broker's start to the first message at a consumer.
 
-use super::first_message::hear;
+use super::first_message::receive;
 use super::judge::Judge;
 use super::message::{self, Message};
 use super::tally::Verdict;
@@ -13,26 +13,26 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often a connection is tried.
+/// Interval between connection attempts.
 const RETRY: Duration = Duration::from_micros(200);
 
-/// The queue of the first message; it is not durable, so it goes when the broker does.
+/// The queue of the first message; not durable, so it disappears with the broker.
 const QUEUE: &str = "angarium-bench-start";
 
-/// Octets of the first message.
+/// Bytes of the first message.
 const BODY_BYTES: usize = 32;
 
-/// How long it took.
+/// The result.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StartTime {
     /// Until a connection was accepted.
     pub listening_ms: f64,
-    /// Until a message had gone through a new queue to a consumer, unharmed.
+    /// Until an undamaged message was delivered through a new queue.
     pub first_message_ms: f64,
 }
 
-/// Starts `command`, which must listen at `uri` and stay in the foreground, measures, and ends it
-/// by SIGTERM.
+/// Starts `command`, which must listen at `target` and stay in the foreground, measures, and stops it by
+/// SIGTERM.
 pub fn measure(
     command: &[String],
     target: &Target,
@@ -63,7 +63,7 @@ fn first_message(
     let mut link = loop {
         match Link::open(target) {
             Ok(link) => break link,
-            // A broker may listen before it is ready to speak.
+            // A broker may listen before it answers.
             Err(Error::Io(_)) if start.elapsed() < patience => {}
             Err(error) => return Err(error),
         }
@@ -79,7 +79,7 @@ fn first_message(
     Ok(StartTime { listening_ms, first_message_ms })
 }
 
-/// Sends one message through a new queue of a broker that is already there. It must come, and unharmed.
+/// Sends one message through a new queue of a running broker; an error unless it arrives undamaged.
 pub fn deliver_first(target: &Target) -> Result<(), Error> {
     let mut link = Link::open(target)?;
     pass_first(&mut link)?;
@@ -93,7 +93,7 @@ fn pass_first(link: &mut Link) -> Result<(), Error> {
     let mut message = Message::new(link, &route, &message::body(BODY_BYTES), 0);
     link.write(message.stamped(0))?;
     let mut judge = Judge::new(1, BODY_BYTES, true);
-    hear(link, &mut judge, 1, PATIENCE)?;
+    receive(link, &mut judge, 1, PATIENCE)?;
     let mut verdict = Verdict::default();
     verdict.add_queue(judge.tally(), &[1]);
     match verdict.is_clean() {
@@ -102,7 +102,7 @@ fn pass_first(link: &mut Link) -> Result<(), Error> {
     }
 }
 
-/// Ends a process that was started here: asks, and after ten seconds no longer asks.
+/// Stops a child process: by SIGTERM, and by SIGKILL after ten seconds.
 pub fn stop(child: &mut Child) -> io::Result<()> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     if let Some(pid) = pid

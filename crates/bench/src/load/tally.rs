@@ -1,15 +1,15 @@
-//! Which messages a consumer saw, and the verdict over all consumers. Knows nothing about sockets.
+//! The messages that a consumer received, and the verdict over all consumers. Independent of sockets.
 
 use super::bit_runs::{self, GAP_MAX};
 use super::stamp::{IDENTITY_BYTES, Stamp};
 use serde::{Deserialize, Serialize};
 
-/// What one consumer saw of one producer: one bit per message.
+/// What one consumer received of one producer: one bit per message.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(super) struct Seen {
     #[serde(with = "bit_runs")]
     bits: Vec<u64>,
-    /// First deliveries that were marked as redelivered: another consumer may have had them before.
+    /// First deliveries marked as redelivered: another consumer may have had them before.
     #[serde(with = "bit_runs")]
     marked: Vec<u64>,
     next: u64,
@@ -54,7 +54,8 @@ impl Seen {
         self.marked.resize(self.marked.len().max(other.marked.len()), 0);
         for (word, (mine, theirs)) in self.bits.iter_mut().zip(&other.bits).enumerate() {
             let marked = |seen: &Vec<u64>| seen.get(word).copied().unwrap_or(0);
-            // What two consumers of one queue saw came twice, and one of the two must be marked.
+            // A message that two consumers of a queue received is a duplicate unless one delivery is
+            // marked.
             let twice = *mine & theirs & !(marked(&self.marked) | marked(&other.marked));
             self.duplicated += u64::from(twice.count_ones());
             *mine |= theirs;
@@ -89,13 +90,13 @@ impl Seen {
     }
 }
 
-/// What one consumer saw of all producers.
+/// What one consumer received of all producers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Tally {
     producers: Vec<Seen>,
     foreign: u64,
     corrupt: u64,
-    /// Deliveries too short to tell apart.
+    /// Deliveries too short for a stamp.
     bare: u64,
 }
 
@@ -114,18 +115,18 @@ impl Tally {
         }
     }
 
-    /// Notes a delivery that is too short to carry anything.
+    /// Notes a delivery that is too short for a stamp.
     #[inline]
     pub fn record_bare(&mut self) {
         self.bare += 1;
     }
 
-    /// Notes a delivery whose checksum or length was wrong.
+    /// Notes a delivery with a wrong checksum or length.
     pub fn record_corrupt(&mut self) {
         self.corrupt += 1;
     }
 
-    /// Adds what another consumer of the same queue saw.
+    /// Adds what another consumer of the same queue received.
     pub fn merge(&mut self, other: &Tally) {
         for (mine, theirs) in self.producers.iter_mut().zip(&other.producers) {
             mine.merge(theirs);
@@ -136,21 +137,21 @@ impl Tally {
     }
 }
 
-/// How closely messages were looked at.
+/// How closely messages were checked.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Checked {
-    /// They are too short to carry anything: losses and duplicates show in their number alone.
+    /// Too short for a stamp: losses and duplicates show in the count alone.
     #[default]
     Counted,
-    /// Producer and number of each.
+    /// By producer and number.
     Identities,
-    /// That, and a checksum over the whole body.
+    /// By producer and number, with a checksum over the whole body.
     Checksums,
 }
 
 impl Checked {
-    /// How closely messages of a size can be looked at.
+    /// How closely messages of this size can be checked.
     pub(super) fn of(size_bytes: usize, checksum: bool) -> Checked {
         match size_bytes {
             0..IDENTITY_BYTES => Checked::Counted,
@@ -159,7 +160,7 @@ impl Checked {
         }
     }
 
-    /// In words.
+    /// The name to display.
     pub fn name(self) -> &'static str {
         match self {
             Checked::Counted => "counted only",
@@ -169,36 +170,36 @@ impl Checked {
     }
 }
 
-/// What became of the messages of a run, over all queues.
+/// What happened to the messages of a run, over all queues.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// How closely they were looked at.
+    /// How closely they were checked.
     pub checked: Checked,
-    /// Deliveries that had to be: published messages times the queues each went to.
+    /// Expected deliveries: published messages times the queues each went to.
     pub expected: u64,
-    /// Of these, how many came at least once.
+    /// Expected messages that arrived at least once.
     pub delivered: u64,
-    /// Of these, how many did not come until the end of the run.
+    /// Expected messages that did not arrive until the end of the run.
     pub lost: u64,
     /// Deliveries beyond the first that were not marked as redelivered.
     pub duplicated: u64,
-    /// Deliveries marked as redelivered, which may come again and out of order.
+    /// Deliveries marked as redelivered, which may be repeated and out of order.
     pub redelivered: u64,
-    /// Messages that came after a later one of the same producer to the same consumer.
+    /// Messages that arrived after a later one of the same producer at the same consumer.
     pub reordered: u64,
-    /// Deliveries of what nobody published.
+    /// Deliveries that were never published.
     pub invented: u64,
     /// Deliveries with a wrong checksum or length.
     pub corrupt: u64,
 }
 
 impl Verdict {
-    /// Of messages that are looked at as closely as that, before the first queue was added.
+    /// An empty verdict on messages that are checked this closely.
     pub(crate) fn new(checked: Checked) -> Verdict {
         Verdict { checked, ..Verdict::default() }
     }
 
-    /// Adds one queue: what its consumers saw, and how many messages each producer published to it.
+    /// Adds one queue: what its consumers received, and how many messages each producer published to it.
     pub fn add_queue(&mut self, tally: &Tally, published: &[u64]) {
         if tally.bare > 0 {
             return self.add_bare(tally, published.iter().sum());
@@ -214,7 +215,7 @@ impl Verdict {
         self.corrupt += tally.corrupt;
     }
 
-    /// Adds what was wrong with the messages of one producer, of which so many that it had sent came.
+    /// Adds the faults of one producer, of whose published messages `came` arrived.
     fn add_faults(&mut self, seen: &Seen, came: u64) {
         self.duplicated += seen.duplicated;
         self.redelivered += seen.redelivered;
@@ -222,8 +223,9 @@ impl Verdict {
         self.invented += seen.foreign + (seen.count() - came);
     }
 
-    /// Adds a queue that one producer published to until it was cut off, given of each message whether it
-    /// was confirmed: those had to be there. Returns how many others were, which is allowed.
+    /// Adds a queue that one producer published to until the broker was killed, given whether each
+    /// message was confirmed: confirmed ones must be there. Returns how many others are, which is
+    /// allowed.
     pub fn add_confirmed(&mut self, tally: &Tally, producer: usize, confirmed: &[bool]) -> u64 {
         let count = confirmed.iter().filter(|yes| **yes).count() as u64;
         self.expected += count;
@@ -244,11 +246,11 @@ impl Verdict {
         others
     }
 
-    /// Adds a subscriber that came while one producer published, and left before it ended: all from the
-    /// first message that it had to the last had to come.
+    /// Adds a subscriber that came and left while one producer published: every message from its first
+    /// to its last must have arrived.
     pub fn add_stretch(&mut self, tally: &Tally, published: u64) {
         let Some(seen) = tally.producers.first().filter(|_| tally.bare == 0) else {
-            // Nobody can say which they were.
+            // Unidentified messages cannot be checked for gaps.
             return self.add_bare(tally, tally.bare);
         };
         let delivered = seen.count_below(published);
@@ -271,7 +273,7 @@ impl Verdict {
         self.corrupt += tally.corrupt;
     }
 
-    /// In words: the counts that are not zero.
+    /// The counts that are not zero, as text.
     pub fn describe(&self) -> String {
         let mut text = format!("{} of {} delivered", self.delivered, self.expected);
         let faults = [
@@ -306,7 +308,7 @@ impl Verdict {
         self
     }
 
-    /// Everything came, once, in order and unharmed.
+    /// Whether everything arrived once, in order and undamaged.
     pub fn is_clean(&self) -> bool {
         self.lost + self.duplicated + self.reordered + self.invented + self.corrupt == 0
     }

@@ -1,4 +1,4 @@
-//! Scenarios of the verdict, the confirm window, the pace and the stamp, on values alone.
+//! The verdict, the confirm window, the pace and the stamp, on values alone.
 
 use super::pace::Pace;
 use super::plan::{End, Plan};
@@ -91,7 +91,7 @@ fn two_consumers_with_the_same_message_are_a_duplicate_unless_marked() {
 fn what_nobody_published_is_invented() {
     assert_eq!(verdict(&[2], &[&plain(0, [0, 1, 2])]), [2, 0, 0, 0, 0, 1]);
     assert_eq!(verdict(&[2], &[&plain(7, [0])]), [0, 2, 0, 0, 0, 1]);
-    // A sequence number beyond all reason allocates nothing.
+    // An absurd sequence number allocates nothing.
     assert_eq!(verdict(&[2], &[&plain(0, [0, u64::MAX, 1])]), [2, 0, 0, 0, 0, 1]);
 }
 
@@ -261,7 +261,7 @@ fn what_nats_has_not_is_refused() {
     }
 }
 
-/// What one consumer saw of these.
+/// What one consumer received.
 fn tally(producers: usize, deliveries: &[Delivery]) -> Tally {
     let mut tally = Tally::new(producers);
     for &(producer, sequence, redelivered) in deliveries {
@@ -288,7 +288,7 @@ fn what_was_confirmed_must_be_there_and_what_was_not_may() {
     check(&plain(1, [0, 1, 3, 5]), [0, 0, 0, 0, 1]);
     check(&plain(0, [0, 1, 3]), [0, 3, 0, 0, 3]);
     check(&[], [0, 3, 0, 0, 0]);
-    // Those that cannot be told apart are counted.
+    // Unidentified messages are counted.
     let mut verdict = Verdict::default();
     let mut bare = Tally::new(2);
     (0..4).for_each(|_| bare.record_bare());

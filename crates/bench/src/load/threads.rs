@@ -5,7 +5,7 @@ use crate::client::Error;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-/// Joins a thread; a panic goes on in the calling thread.
+/// Joins a thread; its panic continues in the calling thread.
 pub(super) fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
@@ -18,7 +18,7 @@ pub(super) fn join<T>(
     results.into_iter().collect()
 }
 
-/// Sleeps, but not on when the run is over before its time.
+/// Sleeps for `span`, or until the run is over.
 pub(super) fn rest(span: Duration, over: &impl Fn() -> bool) {
     let end = Instant::now() + span;
     while !over() {

@@ -1,4 +1,4 @@
-//! What the messages of a run go through: exchanges and queues, or subjects and groups. Knows no
+//! What the messages of a run go through: exchanges and queues, or subjects and groups. Independent of
 //! workers.
 
 use super::plan::Plan;
@@ -6,42 +6,41 @@ use crate::client::{Acks, Error, Link, Protocol, Route, Session, Source};
 use serde::{Deserialize, Serialize};
 use std::time::SystemTime;
 
-/// The names that one run uses. What it declares is deleted when it ends.
+/// The names that one run uses. Declared objects are deleted when it ends.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Topology {
     protocol: Protocol,
-    /// What all queues get their messages from, if there is such a thing.
+    /// The exchange or subject that feeds all queues, if there is one.
     exchange: String,
     queues: Vec<String>,
     groups: Vec<String>,
-    /// Of each queue, the session that keeps its messages (MQTT, persistent), the group that reads its
-    /// stream (RESP, kept), or the stream's consumer (JetStream, kept).
+    /// Per queue, the session that stores its messages (MQTT, persistent), the group that reads its
+    /// stream (RESP, stored), or the stream's consumer (JetStream, stored).
     sessions: Vec<String>,
-    /// A queue for patterns that match nothing.
-    unheard: Option<String>,
-    /// What producers publish to and consumers listen to where messages are spread over subjects.
+    /// A queue for bindings that match nothing.
+    unmatched: Option<String>,
+    /// The subjects that messages are spread over, if they are.
     spread: Option<Spread>,
 }
 
-/// Of each queue, the first of its subjects, and the pattern of all of them.
+/// Per queue, the first of its subjects, and the pattern of all of them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Spread {
     firsts: Vec<String>,
     patterns: Vec<String>,
 }
 
-/// What the first of the subjects that messages are spread over ends with; the others have other
-/// digits there.
+/// The end of the first subject that messages are spread over; the others have other digits.
 pub(super) const FIRST_DIGITS: &str = ".0000000";
 
 impl Topology {
-    /// Names of their own for this run.
+    /// Unique names for a run of this plan.
     pub(super) fn of(plan: &Plan) -> Topology {
         let protocol = plan.target.protocol();
         let mut names = Names::new(protocol);
         let patterns = protocol == Protocol::Amqp091 && (plan.topic || plan.bystanders > 0);
         if patterns {
-            // Patterns match words, and these are at dots.
+            // Topic patterns match words between dots.
             names.separator = '.';
         }
         let queues: Vec<String> =
@@ -61,7 +60,7 @@ impl Topology {
                 queues.iter().map(|queue| queue.replace('/', "-")).collect()
             }
             Protocol::Resp if plan.is_kept() => queues.clone(),
-            // A consumer has its name within its stream.
+            // A consumer's name is local to its stream.
             Protocol::JetStream if plan.is_kept() => groups.clone(),
             _ => Vec::new(),
         };
@@ -69,14 +68,14 @@ impl Topology {
             protocol,
             exchange,
             sessions,
-            unheard: patterns.then(|| names.queue("unheard")),
+            unmatched: patterns.then(|| names.queue("unmatched")),
             queues,
             spread,
             groups,
         }
     }
 
-    /// Whether these are the names of all that `plan` goes through: both may come from elsewhere.
+    /// Whether the names match `plan`; both may come from another machine.
     pub(super) fn fits(&self, plan: &Plan) -> bool {
         let spread = self.spread.as_ref();
         let names = [
@@ -91,7 +90,7 @@ impl Topology {
             && names.into_iter().flatten().all(|names| names.len() == plan.queues)
     }
 
-    /// Declares it where the protocol wants that.
+    /// Declares everything, where the protocol needs that.
     pub(super) fn declare(&self, link: &mut Link, plan: &Plan) -> Result<(), Error> {
         let durable = plan.persistent && plan.durable_queues;
         for queue in &self.queues {
@@ -99,7 +98,7 @@ impl Topology {
         }
         let acks = match plan.ack_every {
             0 => Acks::None,
-            // One that acknowledges all up to its own last would do so for others, too.
+            // A cumulative acknowledgement would also cover deliveries of other consumers.
             every if every > 1 && plan.consumers <= plan.queues => Acks::UpTo,
             _ => Acks::Each,
         };
@@ -111,13 +110,13 @@ impl Topology {
         if plan.fan_out {
             link.declare_fan_out(&self.exchange, &self.queues)?;
         }
-        let Some(unheard) = &self.unheard else { return Ok(()) };
+        let Some(unmatched) = &self.unmatched else { return Ok(()) };
         link.declare_topic(&self.exchange)?;
         for queue in &self.queues {
             link.bind(queue, &self.exchange, [queue.clone()])?;
         }
-        link.declare_queue(unheard, false, &[])?;
-        link.bind(unheard, &self.exchange, self.bystanders(plan))
+        link.declare_queue(unmatched, false, &[])?;
+        link.bind(unmatched, &self.exchange, self.bystanders(plan))
     }
 
     /// The queues, or their subjects.
@@ -125,8 +124,7 @@ impl Topology {
         &self.queues
     }
 
-    /// Where a producer publishes to. Without exchanges, fan-out is one subject that all subscribe
-    /// to.
+    /// The route of a producer. Without exchanges, fan-out is one subject that all subscribe to.
     pub(super) fn route(&self, plan: &Plan, producer: usize) -> Route<'_> {
         let subjects = self.spread.as_ref().map_or(&self.queues, |spread| &spread.firsts);
         let queue = subjects[producer % plan.queues].as_str();
@@ -138,8 +136,7 @@ impl Topology {
         Route { exchange, key, persistent: plan.persistent }
     }
 
-    /// Where a consumer's deliveries come from. Consumers that share a subject's messages, as they
-    /// would a queue's, are a group.
+    /// The source of a consumer. Consumers that share a subject's messages form a group.
     pub(super) fn source(&self, plan: &Plan, consumer: usize) -> Source<'_> {
         let queue = consumer % plan.queues;
         let has_groups =
@@ -165,9 +162,8 @@ impl Topology {
         }
     }
 
-    /// Subscriptions or patterns beside those of the run, as deep as they are, that match none of
-    /// its messages: every tenth of them with a wildcard, so that literal look-ups alone do not
-    /// settle it.
+    /// Subscriptions or bindings as deep as those of the run that match none of its messages: every
+    /// tenth has a wildcard, so that exact look-ups alone are not enough.
     pub(super) fn bystanders(&self, plan: &Plan) -> impl Iterator<Item = String> + use<> {
         let (dot, any) = match self.protocol {
             Protocol::Mqtt => ('/', '+'),
@@ -182,7 +178,7 @@ impl Topology {
         })
     }
 
-    /// Declares it, calls `run`, and deletes it whatever came of that.
+    /// Declares everything, calls `run`, and deletes everything whatever its result.
     pub(super) fn declared_for<T>(
         &self,
         plan: &Plan,
@@ -198,9 +194,9 @@ impl Topology {
         Ok(outcome)
     }
 
-    /// Deletes what was declared.
+    /// Deletes everything that was declared.
     pub(super) fn delete(&self, link: &mut Link) -> Result<(), Error> {
-        for queue in self.queues.iter().chain(&self.unheard) {
+        for queue in self.queues.iter().chain(&self.unmatched) {
             link.delete_queue(queue)?;
         }
         for session in &self.sessions {
@@ -222,7 +218,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Names for a broker of that protocol.
+    /// Names for a broker with this protocol.
     pub(crate) fn new(protocol: Protocol) -> Names {
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let instance = since_epoch.map_or(0, |elapsed| elapsed.as_nanos() % 1_000_000_000);
@@ -230,7 +226,7 @@ impl Names {
             Protocol::Amqp091 | Protocol::Stomp => {
                 format!("angarium-bench-{}-{instance}", std::process::id())
             }
-            // Short, as subjects are: their octets are parsed with each message.
+            // Short, as subjects usually are: they are parsed with each message.
             Protocol::Nats | Protocol::JetStream | Protocol::Resp => {
                 format!("bench.{}", instance % 1_000_000)
             }
@@ -239,13 +235,13 @@ impl Names {
         Names { protocol, prefix, separator: protocol.separator() }
     }
 
-    /// A queue's, or a subject's.
+    /// The name of a queue or a subject.
     pub(crate) fn queue(&self, what: &str) -> String {
         let folder = if self.protocol == Protocol::Stomp { "/queue/" } else { "" };
         format!("{folder}{}{}{what}", self.prefix, self.separator)
     }
 
-    /// An exchange's that sends to all, or a subject's that all subscribe to.
+    /// The name of a fanout exchange, or of a subject that all subscribe to.
     pub(crate) fn fan_out(&self, what: &str) -> String {
         let folder = if self.protocol == Protocol::Stomp { "/topic/" } else { "" };
         format!("{folder}{}{}{what}", self.prefix, self.separator)

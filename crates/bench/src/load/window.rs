@@ -1,6 +1,6 @@
-//! A producer's unconfirmed messages. Knows delivery tags, not sockets.
+//! A producer's unconfirmed messages, by delivery tag. Independent of sockets.
 
-/// The messages sent and not confirmed, in the order of their delivery tags, which start at 1.
+/// Messages sent and not confirmed, ordered by delivery tag, which counts from 1.
 #[derive(Debug)]
 pub(super) struct Window {
     /// Per unconfirmed tag, at `tag % slots.len()`: when it was sent, or `CONFIRMED`.
@@ -9,7 +9,7 @@ pub(super) struct Window {
     next: u64,
 }
 
-/// Marks a slot whose tag was confirmed out of turn.
+/// Marks a tag that was confirmed out of order.
 const CONFIRMED: u64 = u64::MAX;
 
 impl Window {
@@ -24,7 +24,7 @@ impl Window {
         self.slots.len() as u64 - (self.next - self.confirmed_below)
     }
 
-    /// Whether all that was sent is confirmed.
+    /// Whether everything sent is confirmed.
     pub(super) fn is_empty(&self) -> bool {
         self.next == self.confirmed_below
     }
@@ -39,8 +39,8 @@ impl Window {
         self.next += count;
     }
 
-    /// Notes a confirm of `tag`, or of all up to `tag`, and calls `each` with the send time of
-    /// every message that it settles. Returns their count, or `None` for a tag that was never sent.
+    /// Notes a confirm of `tag`, or of all up to `tag`, and calls `each` with the send time of every
+    /// newly confirmed message. Returns their count, or `None` for a tag that was never sent.
     #[inline]
     pub(super) fn confirm(
         &mut self,
@@ -53,7 +53,7 @@ impl Window {
         }
         let size = self.slots.len() as u64;
         let mut count = 0;
-        // Tag 0 with `multiple` means everything so far.
+        // Tag 0 with `multiple` covers everything so far.
         let last = if tag == 0 { self.next - 1 } else { tag };
         let first = if multiple { self.confirmed_below } else { last.max(self.confirmed_below) };
         for tag in first..=last {

@@ -1,4 +1,4 @@
-//! A bare socket in the place of a driver: the same bytes in the same pieces, neither encoded nor parsed.
+//! A bare socket in place of a driver: the same bytes in the same pieces, neither encoded nor parsed.
 
 use crate::client::ReceiveBuffer;
 use crate::interrupt;
@@ -8,24 +8,25 @@ use std::io::{self, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// What the kernel takes of a thread that only hands octets over. Between two calls the thread is kept
-/// busy for as long as a driver is with those octets: who asks sooner gets other pieces, and waits more.
+/// Measures the kernel's CPU time of a thread that only moves bytes. Between two calls the thread spins
+/// for as long as the driver works on those bytes, since earlier calls would move other pieces and wait
+/// more.
 pub(super) struct BareSocket {
-    /// CPU nanoseconds that the driver takes for each octet.
+    /// CPU nanoseconds of the driver per byte.
     driver_ns_per_byte: f64,
     begun_ns: u64,
-    /// CPU time of the calls, and the octets of them.
+    /// CPU time of the calls, and the bytes they moved.
     pub(super) spent_ns: u64,
     pub(super) bytes: u64,
 }
 
 impl BareSocket {
-    /// Begins on the thread that calls it.
+    /// Starts measuring the calling thread.
     pub(super) fn begin(driver_ns_per_byte: f64) -> BareSocket {
         BareSocket { driver_ns_per_byte, begun_ns: thread_cpu_ns(), spent_ns: 0, bytes: 0 }
     }
 
-    /// Writes the same octets again and again for so long, or until somebody wants it to end.
+    /// Writes the same bytes again and again for `span`, or until interrupted.
     pub(super) fn write(
         mut self,
         mut stream: TcpStream,
@@ -39,7 +40,7 @@ impl BareSocket {
         Ok(self)
     }
 
-    /// Reads until the end.
+    /// Reads until the end of the stream.
     pub(super) fn read(mut self, mut stream: TcpStream) -> io::Result<BareSocket> {
         let mut incoming = ReceiveBuffer::default();
         while self.call(|| incoming.fill(&mut stream))? > 0 {

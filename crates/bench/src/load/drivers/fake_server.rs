@@ -1,5 +1,5 @@
-//! The other ends of measured sockets: one that answers and discards, one that plays deliveries. Knows
-//! requests and messages only through a stand-in.
+//! The peers of measured sockets: one answers requests and discards messages, one sends pre-encoded
+//! deliveries. Independent of protocols, which [`FakeBroker`] knows.
 
 use crate::client::{FakeBroker, PATIENCE, ReceiveBuffer};
 use crate::load::batch::Batch;
@@ -9,22 +9,22 @@ use std::net::TcpStream;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// What serves one connection until the client hangs up.
+/// Serves one connection until the client hangs up.
 pub(super) struct FakeServer<'a> {
     pub(super) fake_broker: &'a FakeBroker,
-    /// Octets of a published message, known before the first one is.
+    /// Bytes of a published message, set before the first one.
     pub(super) message_bytes: &'a OnceLock<usize>,
 }
 
 impl FakeServer<'_> {
-    /// Greets, and serves.
+    /// Sends the greeting, and serves.
     pub(super) fn greet(&self, mut stream: TcpStream) -> io::Result<u64> {
         stream.set_write_timeout(Some(PATIENCE))?;
         stream.write_all(&self.fake_broker.greeting)?;
         self.serve(stream)
     }
 
-    /// Answers requests and counts messages, which it discards.
+    /// Answers requests, and counts and discards messages.
     pub(super) fn serve(&self, mut stream: TcpStream) -> io::Result<u64> {
         let (mut incoming, mut messages) = (ReceiveBuffer::default(), 0);
         while incoming.fill(&mut stream)? > 0 {
@@ -35,8 +35,7 @@ impl FakeServer<'_> {
         Ok(messages)
     }
 
-    /// Takes what there is: as many messages as it returns, or a request. `None` if there is nothing
-    /// whole.
+    /// Takes one request, or as many messages as it returns. `None` if nothing is complete.
     fn take(
         &self,
         incoming: &mut ReceiveBuffer,
@@ -60,7 +59,7 @@ impl FakeServer<'_> {
     }
 }
 
-/// Plays deliveries for so long, or until it is `over`. Returns how many.
+/// Sends deliveries for `span`, or until it is `over`. Returns their count.
 pub(super) fn play(
     mut stream: &TcpStream,
     batch: &mut Batch,

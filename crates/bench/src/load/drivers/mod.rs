@@ -1,8 +1,8 @@
-//! What the drivers cost the tool, whatever broker there is: the CPU of a producer's and of a consumer's
-//! thread for each message, beside that of bare sockets with the same octets.
+//! What the protocol drivers cost the tool: the CPU time per message of a producer's and a consumer's
+//! thread, beside that of bare sockets with the same bytes.
 //!
-//! The threads are those of any load, over loopback; what they speak with answers from a table and else
-//! discards what is published, or plays deliveries that were encoded before.
+//! The threads are those of any load, over loopback. Their peer answers from a table and discards what
+//! is published, or sends pre-encoded deliveries.
 
 mod bare_socket;
 mod fake_server;
@@ -17,78 +17,78 @@ use crate::interrupt;
 use run::Round;
 use serde::{Deserialize, Serialize};
 
-/// What a driver may take for itself of a message of [`LIMIT_SIZE_BYTES`], on each side.
+/// Limit on a driver's own CPU nanoseconds per message of [`LIMIT_SIZE_BYTES`], per side.
 pub const LIMIT_NS: f64 = 100.0;
-/// Octets of the bodies that the limit is about.
+/// Body size that the limit applies to.
 pub const LIMIT_SIZE_BYTES: usize = 100;
 
-/// What one side of a driver costs: of its runs, the one whose own share is the median.
+/// The cost of one side of a driver, from the run with the median own share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DriverCost {
-    /// The protocol, and which way of it.
+    /// The protocol, and which mode of it.
     pub driver: String,
     /// The side.
     pub side: Side,
-    /// Octets of a message on the wire.
+    /// Bytes of a message on the wire.
     pub wire_bytes: u64,
     /// Messages of all runs.
     pub messages: u64,
     /// CPU nanoseconds per message of the side's thread.
     pub cpu_ns: f64,
-    /// Of these, what a bare socket takes.
+    /// The bare socket's part of them.
     pub bare_ns: f64,
-    /// The rest: the driver's own share.
+    /// The driver's own part of them.
     pub own_ns: f64,
-    /// The least and the most own share of any run.
+    /// The least own share of any run.
     pub own_ns_min: f64,
-    /// See there.
+    /// The most own share of any run.
     pub own_ns_max: f64,
-    /// Whether the own share is within the limit; `None` for sizes that it is not about.
+    /// Whether the own share is within the limit; `None` for other body sizes.
     pub limit_kept: Option<bool>,
     /// What became of the messages of all runs.
     pub verdict: Verdict,
 }
 
-/// What all drivers cost.
+/// The costs of all drivers.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DriverCosts {
-    /// Octets of a body.
+    /// Bytes of a body.
     pub size_bytes: u64,
-    /// Bodies carried checksums.
+    /// Whether bodies carried checksums.
     pub checksum: bool,
-    /// Latencies were taken.
+    /// Whether latencies were taken.
     pub latency: bool,
     /// Seconds of each run.
     pub span_s: f64,
     /// Runs of each side.
     pub runs: u64,
-    /// What a driver may take for itself, and of bodies of how many octets.
+    /// Limit on a driver's own CPU nanoseconds per message.
     pub limit_ns: f64,
-    /// See there.
+    /// Body size that the limit applies to.
     pub limit_size_bytes: u64,
     /// Both sides of each driver.
     pub drivers: Vec<DriverCost>,
-    /// Not all of it was measured.
+    /// Whether the measurement was interrupted.
     pub interrupted: bool,
 }
 
 impl DriverCosts {
-    /// Whether no message was lost or harmed and no limit exceeded.
+    /// Whether no message was lost or damaged and no limit exceeded.
     pub fn is_good(&self) -> bool {
         let good = |it: &DriverCost| it.verdict.is_clean() && it.limit_kept != Some(false);
         !self.interrupted && self.drivers.iter().all(good)
     }
 }
 
-/// How far the measurement is.
+/// Progress of the measurement.
 pub enum Step<'a> {
     /// One side of a driver begins.
     Begin(&'a str, Side),
-    /// It has ended.
+    /// It ended.
     End(&'a DriverCost),
 }
 
-/// Measures all drivers, one side after the other, and says how far it is.
+/// Measures all drivers, one side after the other, and reports progress.
 pub fn measure(
     plan: &DriversPlan,
     mut progress: impl FnMut(Step<'_>),
@@ -122,7 +122,7 @@ pub fn measure(
     Ok(costs)
 }
 
-/// What the runs of one side come to; there is one at least.
+/// The cost from the runs of one side, at least one.
 fn cost(driver: &str, side: Side, plan: &DriversPlan, mut rounds: Vec<Round>) -> DriverCost {
     let own = |round: &Round| round.driver_ns - round.bare_ns;
     rounds.sort_by(|one, other| own(one).total_cmp(&own(other)));

@@ -7,7 +7,7 @@ use crate::measure::bare_sockets::SIZE_BYTES_MAX;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The drivers: the schemes of their addresses, and their names for people.
+/// The drivers: the schemes of their addresses, and their names to display.
 pub(super) const DRIVERS: [(&str, &str); 6] = [
     ("amqp", "AMQP 0-9-1"),
     ("nats", "NATS"),
@@ -17,25 +17,25 @@ pub(super) const DRIVERS: [(&str, &str); 6] = [
     ("redis", "RESP channel"),
 ];
 
-/// How to measure them.
+/// What to measure.
 #[derive(Debug, Clone)]
 pub struct DriversPlan {
-    /// Octets of a body.
+    /// Bytes of a body.
     pub size_bytes: usize,
-    /// How long each run is.
+    /// Duration of a run.
     pub span: Duration,
-    /// Runs of each side, of which the median counts.
+    /// Runs per side; the median counts.
     pub runs: usize,
     /// Whether bodies carry a checksum, as those of presets do.
     pub checksum: bool,
     /// Whether latencies are taken, as presets do.
     pub latency: bool,
-    /// The schemes of the drivers to measure; none stands for all.
+    /// The schemes of the drivers to measure; empty for all.
     pub schemes: Vec<String>,
 }
 
 impl DriversPlan {
-    /// Says what is wrong with it, if anything.
+    /// Says what is wrong with the plan, if anything.
     pub fn check(&self) -> Result<(), String> {
         if !(TIMED_BYTES..=SIZE_BYTES_MAX).contains(&self.size_bytes) {
             return Err(format!("messages must have {TIMED_BYTES} to {SIZE_BYTES_MAX} octets"));
@@ -57,12 +57,12 @@ impl DriversPlan {
         DRIVERS.into_iter().filter(move |(scheme, _)| wanted(*scheme))
     }
 
-    /// How many sides of drivers there are to measure.
+    /// Number of sides to measure.
     pub fn steps(&self) -> usize {
         2 * self.drivers().count()
     }
 
-    /// The load of which one producer, or one consumer, is run.
+    /// The load whose producer or consumer runs.
     pub(super) fn load(&self, target: Target) -> Plan {
         Plan {
             size_bytes: self.size_bytes,
@@ -73,7 +73,7 @@ impl DriversPlan {
     }
 }
 
-/// Which end of a message's way.
+/// A side of a driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
@@ -84,7 +84,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// Its name.
+    /// The name to display.
     pub fn name(self) -> &'static str {
         match self {
             Side::Producer => "producer",

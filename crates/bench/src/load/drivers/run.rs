@@ -1,4 +1,4 @@
-//! One run of a producer or of a consumer against its fake_server, and one of bare sockets in its place.
+//! One run of a producer or a consumer against a fake server, and one of bare sockets in its endpoint.
 
 use super::bare_socket::BareSocket;
 use super::fake_server::{FakeServer, play};
@@ -22,20 +22,20 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::thread;
 
-/// What a driver's thread took, and what a bare one did.
+/// The CPU time of a driver's thread and of a bare socket's.
 #[derive(Debug, Clone)]
 pub(super) struct Round {
     pub(super) messages: u64,
-    /// Octets of a message on the wire.
+    /// Bytes of a message on the wire.
     pub(super) wire_bytes: usize,
     /// CPU nanoseconds per message of the driver's thread.
     pub(super) driver_ns: f64,
-    /// The same of a thread with a bare socket.
+    /// CPU nanoseconds per message of a thread with a bare socket.
     pub(super) bare_ns: f64,
     pub(super) verdict: Verdict,
 }
 
-/// A driver's thread at its end.
+/// The result of a driver's thread.
 pub(super) struct Driven {
     messages: u64,
     cpu_ns: u64,
@@ -52,7 +52,7 @@ impl Driven {
         self.ns() / self.wire_bytes as f64
     }
 
-    fn beside(self, bare: &BareSocket) -> Round {
+    fn compared_with(self, bare: &BareSocket) -> Round {
         Round {
             messages: self.messages,
             wire_bytes: self.wire_bytes,
@@ -63,44 +63,44 @@ impl Driven {
     }
 }
 
-/// The broker's place, taken.
-pub(super) struct Place {
+/// A listening fake broker.
+pub(super) struct Endpoint {
     listener: TcpListener,
     fake_broker: FakeBroker,
     load: Plan,
 }
 
-/// Measures one side of the driver for a scheme of addresses.
+/// Measures one side of the driver for a URI scheme.
 pub(super) fn round(scheme: &str, side: Side, plan: &DriversPlan) -> Result<Round, Error> {
-    let place = Place::take(scheme, plan)?;
+    let endpoint = Endpoint::listen(scheme, plan)?;
     match side {
         Side::Producer => {
-            let (driven, batch) = produce(&place, plan)?;
-            let bare = write_bare(&place, &batch, &driven, plan)?;
-            Ok(driven.beside(&bare))
+            let (driven, batch) = produce(&endpoint, plan)?;
+            let bare = write_bare(&endpoint, &batch, &driven, plan)?;
+            Ok(driven.compared_with(&bare))
         }
         Side::Consumer => {
-            let driven = consume(&place, |stream, batch, now_ns, over| {
+            let driven = consume(&endpoint, |stream, batch, now_ns, over| {
                 play(stream, batch, plan.span, now_ns, over)
             })?;
-            let bare = read_bare(&place, &driven, plan)?;
-            Ok(driven.beside(&bare))
+            let bare = read_bare(&endpoint, &driven, plan)?;
+            Ok(driven.compared_with(&bare))
         }
     }
 }
 
-/// Publishes to a fake_server that discards. Returns the octets of a batch, too.
-fn produce(place: &Place, plan: &DriversPlan) -> Result<(Driven, Vec<u8>), Error> {
-    let (topology, message_bytes) = (Topology::of(&place.load), OnceLock::new());
+/// Publishes to a fake server that discards messages. Returns also the bytes of a batch.
+fn produce(endpoint: &Endpoint, plan: &DriversPlan) -> Result<(Driven, Vec<u8>), Error> {
+    let (topology, message_bytes) = (Topology::of(&endpoint.load), OnceLock::new());
     let control = Control::new(1, 0, 0, 1);
     control.measuring.store(true, Ordering::Relaxed);
     thread::scope(|scope| {
         let fake_server =
-            FakeServer { fake_broker: &place.fake_broker, message_bytes: &message_bytes };
-        let serving = scope.spawn(move || fake_server.greet(place.listener.accept()?.0));
-        let route = topology.route(&place.load, 0);
-        let producer = Producer::connect(&place.load, &control, 0, &route);
-        let producer = producer.inspect_err(|_| place.release())?;
+            FakeServer { fake_broker: &endpoint.fake_broker, message_bytes: &message_bytes };
+        let serving = scope.spawn(move || fake_server.greet(endpoint.listener.accept()?.0));
+        let route = topology.route(&endpoint.load, 0);
+        let producer = Producer::connect(&endpoint.load, &control, 0, &route);
+        let producer = producer.inspect_err(|_| endpoint.release())?;
         let wire_bytes = producer.batch().message().len();
         let batch = producer.batch().whole().to_vec();
         message_bytes.get_or_init(|| wire_bytes);
@@ -120,30 +120,31 @@ fn produce(place: &Place, plan: &DriversPlan) -> Result<(Driven, Vec<u8>), Error
     })
 }
 
-/// Consumes what a fake_server plays: `play` gets the socket, a batch, the clock, and what says when it is
-/// over before its time, and returns how many messages it played. Whoever consumes takes what was played
-/// before the answer to its end, so nothing that is missing by then is waited for.
+/// Consumes what `play` sends: it gets the socket, a batch, the clock, and a check whether the run is
+/// over early, and returns the number of messages sent. The consumer receives everything sent before the
+/// answer to its end, so anything missing by then is lost and not waited for.
 pub(super) fn consume(
-    place: &Place,
+    endpoint: &Endpoint,
     play: impl FnOnce(&TcpStream, &mut Batch, &dyn Fn() -> u64, &dyn Fn() -> bool) -> io::Result<u64>,
 ) -> Result<Driven, Error> {
-    let (load, topology, no_messages) = (&place.load, Topology::of(&place.load), OnceLock::new());
+    let (load, topology, no_messages) =
+        (&endpoint.load, Topology::of(&endpoint.load), OnceLock::new());
     let control = Control::new(0, 1, 0, 1);
     control.measuring.store(true, Ordering::Relaxed);
     let source = topology.source(load, 0);
-    let mut batch = place.deliveries(source.name);
+    let mut batch = endpoint.deliveries(source.name);
     thread::scope(|scope| {
         let fake_server =
-            FakeServer { fake_broker: &place.fake_broker, message_bytes: &no_messages };
+            FakeServer { fake_broker: &endpoint.fake_broker, message_bytes: &no_messages };
         let (sender, accepted) = mpsc::channel();
         let serving = scope.spawn(move || {
-            let (stream, _) = place.listener.accept()?;
-            // Whoever asked for it waits for it.
+            let (stream, _) = endpoint.listener.accept()?;
+            // If the connection failed, nothing receives this.
             let _ = sender.send(stream.try_clone()?);
             fake_server.greet(stream)
         });
         let consumer = Consumer::connect(load, &control, 0, &source);
-        let consumer = consumer.inspect_err(|_| place.release())?;
+        let consumer = consumer.inspect_err(|_| endpoint.release())?;
         let consuming = scope.spawn(move || consumer.run());
         let stream = accepted.recv().map_err(|_| Error::hung_up());
         let over = || consuming.is_finished() || interrupt::requested();
@@ -171,9 +172,9 @@ fn judged(
     Ok(Driven { messages, cpu_ns: consumed.cpu_ns, wire_bytes, verdict })
 }
 
-/// Writes the octets of a batch to a fake_server that discards them as if they were published.
+/// Writes a batch to a fake server that discards it like published messages.
 fn write_bare(
-    place: &Place,
+    endpoint: &Endpoint,
     batch: &[u8],
     driven: &Driven,
     plan: &DriversPlan,
@@ -182,7 +183,7 @@ fn write_bare(
     let message_bytes = OnceLock::from(driven.wire_bytes);
     thread::scope(|scope| {
         let fake_server =
-            FakeServer { fake_broker: &place.fake_broker, message_bytes: &message_bytes };
+            FakeServer { fake_broker: &endpoint.fake_broker, message_bytes: &message_bytes };
         let serving = scope.spawn(move || fake_server.serve(far));
         let pace = driven.ns_per_byte();
         let writing = scope.spawn(move || BareSocket::begin(pace).write(near, batch, plan.span));
@@ -192,11 +193,16 @@ fn write_bare(
     })
 }
 
-/// Reads what a fake_server plays.
-fn read_bare(place: &Place, driven: &Driven, plan: &DriversPlan) -> Result<BareSocket, Error> {
+/// Reads what a fake server sends.
+fn read_bare(
+    endpoint: &Endpoint,
+    driven: &Driven,
+    plan: &DriversPlan,
+) -> Result<BareSocket, Error> {
     let (near, far) = bare_sockets::pair()?;
     let control = Control::new(0, 0, 0, 1);
-    let mut batch = place.deliveries(Topology::of(&place.load).source(&place.load, 0).name);
+    let mut batch =
+        endpoint.deliveries(Topology::of(&endpoint.load).source(&endpoint.load, 0).name);
     thread::scope(|scope| {
         let pace = driven.ns_per_byte();
         let reading = scope.spawn(move || BareSocket::begin(pace).read(near));
@@ -210,16 +216,16 @@ fn read_bare(place: &Place, driven: &Driven, plan: &DriversPlan) -> Result<BareS
     })
 }
 
-impl Place {
-    /// Takes the place of a broker for a scheme of addresses.
-    pub(super) fn take(scheme: &str, plan: &DriversPlan) -> Result<Place, Error> {
+impl Endpoint {
+    /// Listens as the fake broker for a URI scheme.
+    pub(super) fn listen(scheme: &str, plan: &DriversPlan) -> Result<Endpoint, Error> {
         let listener = tcp::listen()?;
         let target = format!("{scheme}://{}", listener.local_addr()?).parse();
         let load = plan.load(target.map_err(Error::Nonsense)?);
-        Ok(Place { fake_broker: client::fake_broker(&load.target), listener, load })
+        Ok(Endpoint { fake_broker: client::fake_broker(&load.target), listener, load })
     }
 
-    /// Lets go of who waits for a connection that does not come.
+    /// Ends the accept call if no client connects.
     fn release(&self) {
         if let Ok(address) = self.listener.local_addr() {
             drop(TcpStream::connect(address));

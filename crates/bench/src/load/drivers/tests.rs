@@ -1,7 +1,7 @@
-//! What runs come to.
+//! Costs from runs, the limit, and lost messages.
 
 use super::plan::DRIVERS;
-use super::run::{Place, Round, consume};
+use super::run::{Endpoint, Round, consume};
 use super::{DriverCosts, DriversPlan, Side, cost};
 use crate::load::Verdict;
 use std::io::Write;
@@ -19,7 +19,7 @@ fn round(driver_ns: f64, bare_ns: f64) -> Round {
 
 #[test]
 fn the_median_of_the_own_shares_counts() {
-    // The least in all is not the one with the least own share.
+    // The least total is not the one with the least own share.
     let rounds = vec![round(150.0, 40.0), round(120.0, 20.0), round(130.0, 60.0)];
     let cost = cost("NATS", Side::Consumer, &plan(100), rounds);
     assert_eq!((cost.cpu_ns, cost.bare_ns, cost.own_ns), (120.0, 20.0, 100.0));
@@ -63,8 +63,8 @@ fn what_cannot_be_measured_is_refused() {
 fn what_a_counterpart_says_it_played_and_did_not_is_lost_and_not_waited_for() {
     let plan = plan(100);
     for (scheme, _) in DRIVERS {
-        let place = Place::take(scheme, &plan).expect("loopback has ports");
-        let driven = consume(&place, |mut stream, batch, _, _| {
+        let endpoint = Endpoint::listen(scheme, &plan).expect("loopback has ports");
+        let driven = consume(&endpoint, |mut stream, batch, _, _| {
             stream.write_all(batch.stamp(3, 0, |_| 1))?;
             Ok(4)
         });

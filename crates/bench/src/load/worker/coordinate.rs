@@ -1,4 +1,4 @@
-//! The coordinator: shares a plan out, keeps the time, measures, drains, judges.
+//! The coordinator: distributes a plan over workers, measures, drains, aggregates.
 
 use super::super::aggregate::aggregate;
 use super::super::control::Control;
@@ -10,7 +10,7 @@ use super::super::sampler::{Sampler, Span};
 use super::super::threads::rest;
 use super::super::topology::Topology;
 use super::wire::{
-    Answer, Ask, Part, PartOutcome, Progress, SIGN_EVERY, SILENCE_MAX, VERSION, Wire,
+    Answer, Part, PartOutcome, Progress, Request, SIGN_EVERY, SILENCE_MAX, VERSION, Wire,
 };
 use crate::client::Error;
 use crate::interrupt;
@@ -21,24 +21,47 @@ use std::sync::{Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often workers say how far they are.
+/// Interval between progress requests.
 const POLL: Duration = Duration::from_millis(20);
-/// Looks at a worker's clock, of which the quickest counts.
-const CLOCK_LOOKS: usize = 200;
-/// How long all workers together may take to be prepared.
+/// Round trips of the clock comparison; the quickest counts.
+const CLOCK_ROUND_TRIPS: usize = 200;
+/// Limit on the preparation of all workers together.
 const PREPARED_WITHIN: Duration = Duration::from_secs(60);
 
-/// What the threads that speak to the workers share.
-struct Table<'a> {
+/// Shared by the threads that serve one worker each.
+struct Shared<'a> {
     control: &'a Control,
     go: AtomicBool,
     prepared: AtomicUsize,
     published: AtomicUsize,
     broken: AtomicBool,
-    /// What the first worker said that broke: those after it break for its sake.
+    /// The error of the first failed worker; later ones fail as a consequence.
     why: OnceLock<String>,
-    /// CPU that each worker has taken.
-    cpu_ns: Vec<Mutex<(u64, u64)>>,
+    /// CPU time of each worker.
+    cpu: Vec<Mutex<CpuSpan>>,
+}
+
+/// CPU time of a worker's process at the start and the end of the measured span.
+#[derive(Debug, Default)]
+struct CpuSpan {
+    start_ns: u64,
+    end_ns: u64,
+}
+
+/// The counters that hold the sums of a worker: those of its first producer and its first consumer.
+#[derive(Debug, Clone, Copy)]
+struct Slots {
+    producer: usize,
+    consumer: usize,
+}
+
+/// A connected worker.
+struct Greeted {
+    wire: Wire,
+    /// Added to the worker's clock to get this process's.
+    offset_ns: i64,
+    /// The most that the offset is wrong.
+    error_ns: u64,
 }
 
 /// Runs `plan` on the workers at these addresses, or in this process if there are none. The workers and
@@ -50,7 +73,7 @@ pub fn run(plan: &Plan, workers: &[String], broker_pid: Option<u32>) -> Result<O
     }
 }
 
-/// The same with another limit on how long a worker may be silent before the run ends.
+/// Runs `plan` on workers, with another limit on a worker's silence.
 pub fn run_within(
     plan: &Plan,
     workers: &[String],
@@ -62,7 +85,7 @@ pub fn run_within(
     topology.declared_for(plan, |_| coordinate(plan, &topology, workers, broker_pid, silence))
 }
 
-/// Says why these workers cannot share the plan out, if they cannot.
+/// Says why the plan cannot be distributed over these workers, if so.
 pub fn check(plan: &Plan, workers: &[String]) -> Result<(), String> {
     if plan.ahead > 0 && workers.len() > 1 && !plan.is_in_pairs() {
         let why = "a bound on undelivered messages cannot be kept over several machines, but where \
@@ -81,43 +104,43 @@ fn coordinate(
 ) -> Result<Outcome, Error> {
     let control = Control::new(plan.producers, plan.consumers, 0, plan.copies());
     let (wires, error_ns) = prepare(plan, topology, workers, &control, silence)?;
-    let table = Table {
+    let shared = Shared {
         control: &control,
         go: AtomicBool::new(false),
         prepared: AtomicUsize::new(0),
         published: AtomicUsize::new(0),
         broken: AtomicBool::new(false),
         why: OnceLock::new(),
-        cpu_ns: workers.iter().map(|_| Mutex::new((0, 0))).collect(),
+        cpu: workers.iter().map(|_| Mutex::new(CpuSpan::default())).collect(),
     };
     let (mut span, parts) = thread::scope(|scope| {
-        let table = &table;
+        let shared = &shared;
         let threads: Vec<_> = wires
             .into_iter()
             .zip(workers)
             .enumerate()
             .map(|(index, (wire, address))| {
-                let slots = (
-                    share(plan.producers, index, workers.len()).start,
-                    share(plan.consumers, index, workers.len()).start,
-                );
+                let slots = Slots {
+                    producer: share(plan.producers, index, workers.len()).start,
+                    consumer: share(plan.consumers, index, workers.len()).start,
+                };
                 scope.spawn(move || {
-                    let part = attend(wire, table, index, slots);
+                    let part = serve_worker(wire, shared, index, slots);
                     part.map_err(|error| {
                         // Only the first is kept.
-                        let _ = table.why.set(named(address, &error).to_string());
-                        table.broken.store(true, Ordering::SeqCst);
+                        let _ = shared.why.set(worker_error(address, &error).to_string());
+                        shared.broken.store(true, Ordering::SeqCst);
                     })
                 })
             })
             .collect();
-        let span = keep_time(plan, table, workers.len(), broker_pid);
+        let span = run_span(plan, shared, workers.len(), broker_pid);
         let join = "those who speak to workers do not panic";
         let parts: Vec<Result<PartOutcome, ()>> =
             threads.into_iter().map(|it| it.join().expect(join)).collect();
         (span, parts)
     });
-    if let Some(why) = table.why.get() {
+    if let Some(why) = shared.why.get() {
         return Err(io::Error::other(why.clone()).into());
     }
     let (mut produced, mut consumed) = (Vec::new(), Vec::new());
@@ -125,22 +148,21 @@ fn coordinate(
         produced.extend(part.produced);
         consumed.extend(part.consumed);
     }
-    // What keeps this machine busy says nothing about theirs.
+    // This machine's CPU use says nothing about the workers'.
     span.start.machine = None;
     let mut outcome = aggregate(plan, &control, &span, &produced, &consumed);
-    // Two ends on two machines: each may be off by its own error.
+    // The ends are on two machines, each with its own error.
     outcome.clock_error_us = Some(2.0 * error_ns as f64 / 1e3);
     outcome.workers = workers.len() as u64;
     let cpu_ns: u64 =
-        table.cpu_ns.iter().filter_map(|it| it.lock().ok()).map(|it| it.1 - it.0).sum();
+        shared.cpu.iter().filter_map(|it| it.lock().ok()).map(|it| it.end_ns - it.start_ns).sum();
     outcome.tool.cpu_share = cpu_ns as f64 / 1e9 / outcome.measured_s.max(1e-9);
     outcome.tool.cpu_ns_per_message = cpu_ns as f64 / outcome.messages.max(1) as f64;
     judge_left(plan, topology, &produced, &mut outcome)?;
     Ok(outcome)
 }
 
-/// Connects to the workers, and when all are there tells each its part. Returns how wrong a clock of
-/// theirs may be, too.
+/// Connects to the workers and then sends each its part. Returns also the largest clock error.
 fn prepare(
     plan: &Plan,
     topology: &Topology,
@@ -150,13 +172,13 @@ fn prepare(
 ) -> Result<(Vec<Wire>, u64), Error> {
     let (mut greeted, mut worst_ns) = (Vec::new(), 0);
     for address in workers {
-        let (wire, offset_ns, error_ns) =
-            greet(address, control, silence).map_err(|error| named(address, &error))?;
-        worst_ns = worst_ns.max(error_ns);
-        greeted.push((wire, offset_ns));
+        let worker =
+            greet(address, control, silence).map_err(|error| worker_error(address, &error))?;
+        worst_ns = worst_ns.max(worker.error_ns);
+        greeted.push(worker);
     }
     let mut wires = Vec::new();
-    for (index, (mut wire, offset_ns)) in greeted.into_iter().enumerate() {
+    for (index, Greeted { mut wire, offset_ns, .. }) in greeted.into_iter().enumerate() {
         let part = Part {
             plan: plan.clone(),
             topology: topology.clone(),
@@ -164,31 +186,30 @@ fn prepare(
             consumers: share(plan.consumers, index, workers.len()),
             offset_ns,
         };
-        let told = wire.send(&Ask::Prepare(Box::new(part)));
-        told.map_err(|error| named(&workers[index], &error))?;
+        let told = wire.send(&Request::Prepare(Box::new(part)));
+        told.map_err(|error| worker_error(&workers[index], &error))?;
         wires.push(wire);
     }
     Ok((wires, worst_ns))
 }
 
-/// The share of one of `parts` in `count`.
+/// Part `part` of `parts` of `count` items.
 pub(super) fn share(count: usize, part: usize, parts: usize) -> std::ops::Range<usize> {
     count * part / parts..count * (part + 1) / parts
 }
 
-/// Connects to a worker. Returns what is to be added to its clock to have ours, and by how much that
-/// may be wrong: half of the quickest look.
-fn greet(address: &str, control: &Control, silence: Duration) -> Result<(Wire, i64, u64), Error> {
+/// Connects to a worker and compares clocks; the error is half of the quickest round trip.
+fn greet(address: &str, control: &Control, silence: Duration) -> Result<Greeted, Error> {
     let mut wire = Wire::new(connect(address, silence)?, silence)?;
-    wire.send(&Ask::Hello { version: VERSION })?;
+    wire.send(&Request::Hello { version: VERSION })?;
     match wire.receive()? {
         Some(Answer::Hello { version }) if version == VERSION => {}
         other => return Err(unexpected(&other)),
     }
     let (mut offset_ns, mut error_ns) = (0, u64::MAX);
-    for _ in 0..CLOCK_LOOKS {
+    for _ in 0..CLOCK_ROUND_TRIPS {
         let before = control.now_ns();
-        wire.send(&Ask::Clock)?;
+        wire.send(&Request::Clock)?;
         let Some(Answer::Clock { now_ns }) = wire.receive()? else {
             return Err(unexpected(&None));
         };
@@ -198,10 +219,10 @@ fn greet(address: &str, control: &Control, silence: Duration) -> Result<(Wire, i
             offset_ns = (before + (after - before) / 2).wrapping_sub(now_ns) as i64;
         }
     }
-    Ok((wire, offset_ns, error_ns))
+    Ok(Greeted { wire, offset_ns, error_ns })
 }
 
-/// By the first of its addresses that answers.
+/// Connects to the first address that accepts.
 fn connect(address: &str, patience: Duration) -> io::Result<TcpStream> {
     let mut found = Err(io::Error::other("it has no address"));
     for address in address.to_socket_addrs()? {
@@ -213,8 +234,8 @@ fn connect(address: &str, patience: Duration) -> io::Result<TcpStream> {
     found
 }
 
-/// The same, and that it is a worker's: other errors are the broker's.
-fn named(who: &str, error: &Error) -> Error {
+/// Marks an error as the worker's; other errors are the broker's.
+fn worker_error(who: &str, error: &Error) -> Error {
     io::Error::other(format!("the worker at {who}: {error}")).into()
 }
 
@@ -227,59 +248,59 @@ fn unexpected(answer: &Option<Answer>) -> Error {
     io::Error::other(why).into()
 }
 
-/// Speaks to one worker from its preparation to its outcome, and enters its counts at its first
-/// producer and its first consumer.
-fn attend(
+/// Serves one worker from its preparation to its outcome, and adds its counts to those of its first
+/// producer and consumer.
+fn serve_worker(
     mut wire: Wire,
-    table: &Table<'_>,
+    shared: &Shared<'_>,
     index: usize,
-    slots: (usize, usize),
+    slots: Slots,
 ) -> Result<PartOutcome, Error> {
-    let control = table.control;
+    let control = shared.control;
     match answer(&mut wire, || control.stop_consuming.load(Ordering::SeqCst))? {
-        Some(Answer::Prepared) => table.prepared.fetch_add(1, Ordering::SeqCst),
+        Some(Answer::Prepared) => shared.prepared.fetch_add(1, Ordering::SeqCst),
         other => return Err(unexpected(&other)),
     };
     let (mut said_done, mut signed) = (false, Instant::now());
     loop {
         let stopping = control.stop_publishing.load(Ordering::SeqCst);
         let finishing = control.stop_consuming.load(Ordering::SeqCst);
-        let waiting = !table.go.load(Ordering::SeqCst) && !finishing;
+        let waiting = !shared.go.load(Ordering::SeqCst) && !finishing;
         if waiting && signed.elapsed() < SIGN_EVERY {
             thread::sleep(POLL / 4);
             continue;
         }
         signed = Instant::now();
         let measuring = control.measuring.load(Ordering::Relaxed);
-        let ask = match (stopping && !said_done, finishing && said_done) {
-            _ if waiting => Ask::Wait,
-            (true, _) => Ask::StopPublishing,
-            (_, true) => Ask::Finish,
-            _ => Ask::Go { measuring },
+        let request = match (stopping && !said_done, finishing && said_done) {
+            _ if waiting => Request::Wait,
+            (true, _) => Request::StopPublishing,
+            (_, true) => Request::Finish,
+            _ => Request::Go { measuring },
         };
-        let stopped = matches!(ask, Ask::StopPublishing);
-        wire.send(&ask)?;
+        let stopped = matches!(request, Request::StopPublishing);
+        wire.send(&request)?;
         let progress = match answer(&mut wire, || false)? {
             Some(Answer::Progress(_)) if waiting => continue,
             Some(Answer::Progress(progress)) => progress,
             Some(Answer::Outcome(outcome)) => return Ok(*outcome),
             other => return Err(unexpected(&other)),
         };
-        enter(table, &progress, index, slots, measuring);
+        add_progress(shared, &progress, index, slots, measuring);
         if stopped || progress.producers_done && !said_done {
             if stopped {
                 said_done = true;
             }
             if stopped || progress.producers_done {
-                table.published.fetch_or(1 << index.min(62), Ordering::SeqCst);
+                shared.published.fetch_or(1 << index.min(62), Ordering::SeqCst);
             }
         }
-        table.broken.fetch_or(progress.broken, Ordering::SeqCst);
+        shared.broken.fetch_or(progress.broken, Ordering::SeqCst);
         thread::sleep(POLL);
     }
 }
 
-/// What a worker says behind its signs; an error if it still gives them once it is too late.
+/// The worker's answer, after any number of `Working`; an error if those continue when it is too late.
 fn answer(wire: &mut Wire, is_late: impl Fn() -> bool) -> Result<Option<Answer>, Error> {
     loop {
         match wire.receive()? {
@@ -292,64 +313,64 @@ fn answer(wire: &mut Wire, is_late: impl Fn() -> bool) -> Result<Option<Answer>,
     }
 }
 
-fn enter(
-    table: &Table<'_>,
+fn add_progress(
+    shared: &Shared<'_>,
     progress: &Progress,
     index: usize,
-    slots: (usize, usize),
+    slots: Slots,
     measuring: bool,
 ) {
-    if let Some(counter) = table.control.producers.get(slots.0) {
+    if let Some(counter) = shared.control.producers.get(slots.producer) {
         counter.messages.store(progress.published, Ordering::Relaxed);
-        counter.second.store(progress.confirmed, Ordering::Relaxed);
+        counter.confirmed_or_bytes.store(progress.confirmed, Ordering::Relaxed);
         counter.refused.store(progress.refused, Ordering::Relaxed);
     }
-    if let Some(counter) = table.control.consumers.get(slots.1) {
+    if let Some(counter) = shared.control.consumers.get(slots.consumer) {
         counter.messages.store(progress.delivered, Ordering::Relaxed);
-        counter.second.store(progress.delivered_bytes, Ordering::Relaxed);
+        counter.confirmed_or_bytes.store(progress.delivered_bytes, Ordering::Relaxed);
     }
-    if let Ok(mut cpu) = table.cpu_ns[index].lock() {
-        if cpu.0 == 0 || !measuring && cpu.1 == 0 {
-            cpu.0 = progress.cpu_ns;
+    if let Ok(mut cpu) = shared.cpu[index].lock() {
+        if cpu.start_ns == 0 || !measuring && cpu.end_ns == 0 {
+            cpu.start_ns = progress.cpu_ns;
         }
         if measuring {
-            cpu.1 = progress.cpu_ns;
+            cpu.end_ns = progress.cpu_ns;
         }
-        cpu.1 = cpu.1.max(cpu.0);
+        cpu.end_ns = cpu.end_ns.max(cpu.start_ns);
     }
 }
 
-/// Starts all, measures the span, stops, drains.
-fn keep_time(plan: &Plan, table: &Table<'_>, workers: usize, broker_pid: Option<u32>) -> Span {
-    let control = table.control;
-    let broken = || interrupt::requested() || table.broken.load(Ordering::SeqCst);
+/// Starts all workers, measures the span, stops publishing, drains.
+fn run_span(plan: &Plan, shared: &Shared<'_>, workers: usize, broker_pid: Option<u32>) -> Span {
+    let control = shared.control;
+    let broken = || interrupt::requested() || shared.broken.load(Ordering::SeqCst);
     let waiting = Instant::now();
-    while table.prepared.load(Ordering::SeqCst) < workers && !broken() {
+    while shared.prepared.load(Ordering::SeqCst) < workers && !broken() {
         thread::sleep(POLL / 4);
         if waiting.elapsed() > PREPARED_WITHIN {
             let within = PREPARED_WITHIN.as_secs();
-            let _ = table.why.set(format!("the workers were not prepared within {within} s"));
-            table.broken.store(true, Ordering::SeqCst);
+            let _ = shared.why.set(format!("the workers were not prepared within {within} s"));
+            shared.broken.store(true, Ordering::SeqCst);
         }
     }
     let all = usize::MAX >> (usize::BITS as usize - workers.min(63));
-    let published = || table.published.load(Ordering::SeqCst) & all == all;
+    let published = || shared.published.load(Ordering::SeqCst) & all == all;
     let span = match plan.end {
         End::After { warm_up, measured } => {
-            table.go.store(true, Ordering::SeqCst);
+            shared.go.store(true, Ordering::SeqCst);
             rest(warm_up, &broken);
             measure_for(measured, control, broker_pid, &broken)
         }
         End::Count(total) => {
             let mut sampler = Sampler::start(control, broker_pid);
-            table.go.store(true, Ordering::SeqCst);
+            shared.go.store(true, Ordering::SeqCst);
             let done =
                 || control.published() >= total && published() && undelivered(plan, control) == 0;
             progress_timeout::wait(plan, control, &|| done() || broken(), &mut || sampler.look());
             sampler.finish()
         }
     };
-    table.published.store(0, Ordering::SeqCst);
+    shared.published.store(0, Ordering::SeqCst);
     control.stop_publishing.store(true, Ordering::SeqCst);
     while !published() && !broken() {
         thread::sleep(POLL / 4);

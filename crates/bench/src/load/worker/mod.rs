@@ -1,5 +1,5 @@
-//! Load from several machines: workers that hold a part of a plan's producers and consumers, and one
-//! coordinator that measures, drains and judges as if all were here.
+//! Load from several machines: workers run parts of a plan's producers and consumers, and one
+//! coordinator measures, drains and judges as if all ran locally.
 
 mod coordinate;
 mod serve;

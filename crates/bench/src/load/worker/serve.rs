@@ -1,4 +1,4 @@
-//! The worker: holds its part of a plan for one coordinator after the other.
+//! The worker: runs its part of a plan for one coordinator after the other.
 
 use super::super::consumer::{Consuming, start_consumers};
 use super::super::control::Control;
@@ -6,7 +6,7 @@ use super::super::plan::End;
 use super::super::producer::{Produced, Producer};
 use super::super::threads::{join, joined};
 use super::wire::{
-    Answer, Ask, Part, PartOutcome, Progress, SIGN_EVERY, SILENCE_MAX, VERSION, Wire,
+    Answer, Part, PartOutcome, Progress, Request, SIGN_EVERY, SILENCE_MAX, VERSION, Wire,
 };
 use crate::client::Error;
 use crate::interrupt;
@@ -17,23 +17,24 @@ use std::sync::atomic::Ordering;
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-/// How often the threads are looked at that are waited for.
+/// Interval between looks at awaited threads.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// While nothing is prepared no harm is done by a coordinator that is busy with other workers.
+/// While nothing is prepared, a coordinator may be silent this many times longer, busy with other
+/// workers.
 const SILENCES_UNPREPARED: u32 = 6;
 
-/// Serves coordinators, one at a time, until the process is told to end, or for so many of them.
+/// Serves coordinators, one at a time, until interrupted, or `sessions` of them.
 pub fn serve(listener: &TcpListener, sessions: Option<usize>) -> Result<(), Error> {
     serve_within(listener, sessions, SILENCE_MAX)
 }
 
-/// The same with another limit on how long a coordinator may be silent before its load is stopped.
+/// Serves coordinators, with another limit on a coordinator's silence.
 pub fn serve_within(
     listener: &TcpListener,
     sessions: Option<usize>,
     silence: Duration,
 ) -> Result<(), Error> {
-    // A look at the signals now and then.
+    // So that interrupts are noticed.
     listener.set_nonblocking(true)?;
     let mut served = 0;
     while !interrupt::requested() && sessions.is_none_or(|sessions| served < sessions) {
@@ -61,21 +62,23 @@ fn session(stream: TcpStream, silence: Duration) -> Result<(), Error> {
         wire.set_silence(silence * SILENCES_UNPREPARED)?;
         match wire.receive()? {
             None => return Ok(()),
-            Some(Ask::Hello { .. }) => wire.send(&Answer::Hello { version: VERSION })?,
-            Some(Ask::Clock) => {
+            Some(Request::Hello { .. }) => wire.send(&Answer::Hello { version: VERSION })?,
+            Some(Request::Clock) => {
                 wire.send(&Answer::Clock { now_ns: clock.elapsed().as_nanos() as u64 })?;
             }
-            Some(Ask::Prepare(part)) => {
+            Some(Request::Prepare(part)) => {
                 wire.set_silence(silence)?;
-                if let Err(error) = hold(&mut wire, &part, clock) {
+                if let Err(error) = run_part(&mut wire, &part, clock) {
                     if wire.is_lost() {
                         return Err(error);
                     }
                     wire.send(&Answer::Failed(error.to_string()))?;
                 }
             }
-            // Left over from a part that has failed.
-            Some(Ask::Wait | Ask::Go { .. } | Ask::StopPublishing | Ask::Finish) => {
+            // Left over from a failed part.
+            Some(
+                Request::Wait | Request::Go { .. } | Request::StopPublishing | Request::Finish,
+            ) => {
                 wire.send(&Answer::Failed("nothing is prepared".to_owned()))?;
             }
         }
@@ -96,20 +99,21 @@ fn check(part: &Part) -> Result<(), String> {
     Ok(())
 }
 
-/// Holds a part from its connections to its outcome.
-fn hold(wire: &mut Wire, part: &Part, clock: Instant) -> Result<(), Error> {
+/// Runs a part from its connections to its outcome.
+fn run_part(wire: &mut Wire, part: &Part, clock: Instant) -> Result<(), Error> {
     let plan = &part.plan;
     check(part).map_err(io::Error::other)?;
-    // Those that bound each other are all here (the coordinator sees to it): they have their share of it.
+    // Producers and consumers that bound each other are on one worker (the coordinator ensures it),
+    // which has its share of the bound.
     let ahead = plan.ahead.saturating_mul(part.producers.len() as u64);
     let ahead = ahead.div_ceil(plan.producers as u64);
     let control = Control::new(plan.producers, plan.consumers, ahead, plan.copies());
     let control = control.with_clock(clock, part.offset_ns);
-    // Where messages are counted all of them count, also those of whoever begins first.
+    // Runs that end by count measure all messages, including the first ones.
     control.measuring.store(matches!(plan.end, End::Count(_)), Ordering::Relaxed);
     thread::scope(|scope| {
         let connecting = scope.spawn(|| connect(scope, part, &control));
-        let outcome = attended(wire, connecting).and_then(|(ready, consumers)| {
+        let outcome = join_with_signs(wire, connecting).and_then(|(ready, consumers)| {
             wire.send(&Answer::Prepared)?;
             follow(wire, scope, &control, ready, consumers)
         });
@@ -120,7 +124,7 @@ fn hold(wire: &mut Wire, part: &Part, clock: Instant) -> Result<(), Error> {
     })
 }
 
-/// Connects a part's clients; consumers begin at once.
+/// Connects a part's clients; consumers start immediately.
 fn connect<'scope>(
     scope: &'scope Scope<'scope, '_>,
     part: &'scope Part,
@@ -137,8 +141,8 @@ fn connect<'scope>(
     Ok((ready, consumers))
 }
 
-/// Waits for a thread, and gives signs meanwhile: how long it takes is the broker's affair.
-fn attended<T>(
+/// Waits for a thread, and sends `Working` meanwhile: its duration depends on the broker.
+fn join_with_signs<T>(
     wire: &mut Wire,
     working: ScopedJoinHandle<'_, Result<T, Error>>,
 ) -> Result<T, Error> {
@@ -155,7 +159,7 @@ fn attended<T>(
 
 type Publishing<'scope> = Vec<ScopedJoinHandle<'scope, Result<Produced, Error>>>;
 
-/// Does what the coordinator says until it asks for the outcome.
+/// Follows the coordinator's requests until it asks for the outcome.
 fn follow<'scope>(
     wire: &mut Wire,
     scope: &'scope Scope<'scope, '_>,
@@ -166,10 +170,10 @@ fn follow<'scope>(
     let mut ready = Some(ready);
     let (mut producers, mut produced): (Publishing<'scope>, Vec<Produced>) = Default::default();
     loop {
-        // A coordinator that is gone or silent ends the load with it.
+        // A coordinator that is gone or silent ends the load.
         match wire.receive()?.ok_or_else(|| io::Error::other("it hung up"))? {
-            Ask::Wait => {}
-            Ask::Go { measuring } => {
+            Request::Wait => {}
+            Request::Go { measuring } => {
                 control.measuring.store(measuring, Ordering::Relaxed);
                 if let Some(ready) = ready.take() {
                     let begin = |producer: Producer<'scope>| scope.spawn(move || producer.run());
@@ -178,19 +182,19 @@ fn follow<'scope>(
                     control.set_producer_threads(threads.collect());
                 }
             }
-            Ask::StopPublishing => {
+            Request::StopPublishing => {
                 control.measuring.store(false, Ordering::Relaxed);
                 control.stop_publishing.store(true, Ordering::Relaxed);
                 let ending = std::mem::take(&mut producers);
-                produced.extend(attended(wire, scope.spawn(move || join(ending)))?);
+                produced.extend(join_with_signs(wire, scope.spawn(move || join(ending)))?);
             }
-            Ask::Finish => {
+            Request::Finish => {
                 control.stop_consuming.store(true, Ordering::Relaxed);
-                let consumed = attended(wire, scope.spawn(move || join(consumers)))?;
+                let consumed = join_with_signs(wire, scope.spawn(move || join(consumers)))?;
                 let outcome = PartOutcome { produced, consumed };
                 return wire.send(&Answer::Outcome(Box::new(outcome)));
             }
-            Ask::Hello { .. } | Ask::Clock | Ask::Prepare(_) => {
+            Request::Hello { .. } | Request::Clock | Request::Prepare(_) => {
                 return Err(io::Error::other("it asked out of its turn").into());
             }
         }

@@ -1,4 +1,4 @@
-//! Shares of a plan, and what goes over the wire.
+//! Parts of a plan, and the wire format.
 
 use super::super::plan::Plan;
 use super::super::stamp::Stamp;
@@ -6,7 +6,7 @@ use super::super::tally::{Tally, Verdict};
 use super::super::topology::Topology;
 use super::coordinate::share;
 use super::serve::serve;
-use super::wire::{Answer, Ask, Part, SILENCE_MAX, Wire};
+use super::wire::{Answer, Part, Request, SILENCE_MAX, Wire};
 use crate::measure::latency::Latencies;
 use std::net::{TcpListener, TcpStream};
 use std::thread;
@@ -67,7 +67,7 @@ fn a_part_that_does_not_fit_its_plan_is_refused() {
         let (plan, topology) = (plan.clone(), Topology::of(named));
         let consumers = 0..plan.consumers;
         let part = Part { plan, topology, producers, consumers, offset_ns: 0 };
-        wire.send(&Ask::Prepare(Box::new(part))).expect("it reads");
+        wire.send(&Request::Prepare(Box::new(part))).expect("it reads");
         let said = loop {
             match wire.receive().expect("it is there") {
                 Some(Answer::Working) => {}
@@ -85,7 +85,7 @@ fn a_part_that_does_not_fit_its_plan_is_refused() {
     let spread = plan("nats://127.0.0.1:1", 3, 10);
     check(&spread, &three, 0..3, names);
     check(&three, &spread, 0..3, names);
-    // What fits comes as far as to the broker, of which there is none.
+    // What fits fails only at the broker, of which there is none.
     check(&three, &three, 0..3, "refused");
     check(&spread, &spread, 0..3, "refused");
     drop(wire);

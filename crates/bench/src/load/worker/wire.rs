@@ -1,5 +1,4 @@
-//! What coordinator and worker say to each other: JSON, one value a line. Knows no sockets but as
-//! streams of bytes.
+//! The protocol between coordinator and worker: JSON, one value per line.
 
 use super::super::consumer::Consumed;
 use super::super::plan::Plan;
@@ -13,67 +12,67 @@ use std::net::TcpStream;
 use std::ops::Range;
 use std::time::Duration;
 
-/// The version of this language; both must be the same build in practice.
+/// Version of this protocol; in practice both run the same build.
 pub(super) const VERSION: u32 = 3;
-/// Who says nothing for so long while a part is held has hung or is gone.
+/// Limit on a peer's silence while a part runs.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(10);
-/// How often each gives a sign where it has nothing else to say.
+/// Interval of signs of life.
 pub(super) const SIGN_EVERY: Duration = Duration::from_millis(500);
-/// The longest line: a tally of very many messages that came in disorder.
+/// The longest line: a tally of very many messages out of order.
 const LINE_BYTES_MAX: u64 = 256 << 20;
 
-/// What a coordinator says.
+/// A coordinator's request.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Ask {
-    /// First of all.
+pub(super) enum Request {
+    /// The first request.
     Hello { version: u32 },
-    /// What does your clock say?
+    /// Asks for the worker's clock.
     Clock,
-    /// Connect your part and wait.
+    /// Connect the clients of this part and wait.
     Prepare(Box<Part>),
-    /// Wait for the others; I am still here. Say how far you are.
+    /// Keep waiting, and report progress; a sign of life.
     Wait,
-    /// Publish; and say how far you are.
+    /// Publish, and report progress.
     Go { measuring: bool },
-    /// Publish no more, take the last confirms, and say how far you are.
+    /// Stop publishing, receive the last confirms, and report progress.
     StopPublishing,
-    /// Consume no more, and say what became of it.
+    /// Stop consuming, and send the outcome.
     Finish,
 }
 
-/// What a worker says.
+/// A worker's answer.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Answer {
     /// To a hello.
     Hello { version: u32 },
-    /// Nanoseconds of its own clock.
+    /// Nanoseconds of the worker's clock.
     Clock { now_ns: u64 },
-    /// It is at it, and still there: another answer follows.
+    /// A sign of life; another answer follows.
     Working,
-    /// All its connections are there.
+    /// All connections are open.
     Prepared,
-    /// How far it is.
+    /// How far the worker is.
     Progress(Progress),
-    /// What became of it.
+    /// The outcome of the part.
     Outcome(Box<PartOutcome>),
-    /// It broke, and how.
+    /// The part failed; the reason.
     Failed(String),
 }
 
-/// A worker's share of a plan.
+/// A worker's part of a plan.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Part {
     pub(super) plan: Plan,
     pub(super) topology: Topology,
     pub(super) producers: Range<usize>,
     pub(super) consumers: Range<usize>,
-    /// What is to be added to the worker's clock to have the coordinator's.
+    /// Added to the worker's clock to get the coordinator's.
     pub(super) offset_ns: i64,
 }
 
-/// How far a worker is, over all that it holds.
+/// The progress of all producers and consumers of a worker.
 #[derive(Debug, Default, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Progress {
     pub(super) published: u64,
@@ -83,20 +82,20 @@ pub(super) struct Progress {
     pub(super) delivered_bytes: u64,
     /// All its producers have ended.
     pub(super) producers_done: bool,
-    /// One of its threads has ended before its time.
+    /// A consumer has ended early.
     pub(super) broken: bool,
-    /// CPU of the worker's process.
+    /// CPU time of the worker's process.
     pub(super) cpu_ns: u64,
 }
 
-/// What a worker's part came to.
+/// The outcome of a worker's part.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct PartOutcome {
     pub(super) produced: Vec<Produced>,
     pub(super) consumed: Vec<Consumed>,
 }
 
-/// A connection between the two, which ends with an error once the other has been silent for too long.
+/// A connection between coordinator and worker, with a limit on the peer's silence.
 pub(super) struct Wire {
     reader: BufReader<TcpStream>,
     silence: Duration,
@@ -111,14 +110,14 @@ impl Wire {
         Ok(wire)
     }
 
-    /// How long the other may say and take nothing from now on.
+    /// Sets the limit on the peer's silence.
     pub(super) fn set_silence(&mut self, silence: Duration) -> io::Result<()> {
         self.silence = silence;
         self.reader.get_ref().set_read_timeout(Some(silence))?;
         self.reader.get_ref().set_write_timeout(Some(silence))
     }
 
-    /// Whether the other was silent for too long.
+    /// Whether the limit was exceeded.
     pub(super) fn is_lost(&self) -> bool {
         self.is_lost
     }
@@ -127,14 +126,14 @@ impl Wire {
         let mut line = serde_json::to_vec(value).map_err(|error| nonsense(&error))?;
         line.push(b'\n');
         let sent = self.reader.get_mut().write_all(&line);
-        Ok(sent.map_err(|error| self.patience(error, "taken"))?)
+        Ok(sent.map_err(|error| self.timeout_error(error, "taken"))?)
     }
 
-    /// `None` at the end of the stream.
+    /// Returns `None` at the end of the stream.
     pub(super) fn receive<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Error> {
         let mut line = Vec::new();
         let read = self.reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
-        read.map_err(|error| self.patience(error, "said"))?;
+        read.map_err(|error| self.timeout_error(error, "said"))?;
         match line.last() {
             None => Ok(None),
             Some(b'\n') => {
@@ -144,8 +143,8 @@ impl Wire {
         }
     }
 
-    /// What the end of the socket's patience means.
-    fn patience(&mut self, error: io::Error, what: &str) -> io::Error {
+    /// Translates a socket timeout into an error.
+    fn timeout_error(&mut self, error: io::Error, what: &str) -> io::Error {
         match error.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut => {
                 self.is_lost = true;
