@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use crate::batch::{Batch, Buffer, Buffers, SharedRecord};
 use crate::checkpoint::{Chain, Checkpoint};
+use crate::checkpointing::Checkpointing;
 use crate::format::{HEADER_BYTES, RECORD_HEADER_BYTES, align};
 use crate::job::{Done, Flush, Job, Outcome, Work, WriteCheckpoint};
 use crate::segments::Segments;
@@ -58,16 +59,6 @@ pub struct Stats {
     pub live_references: u64,
 }
 
-/// A checkpoint that waits for its snapshot, and for everything before it to be durable.
-#[derive(Debug)]
-struct Pending {
-    write: WriteCheckpoint,
-    /// The chain at its start is known.
-    chained: bool,
-    /// It has its snapshot.
-    complete: bool,
-}
-
 /// The log.
 #[derive(Debug)]
 pub struct Journal {
@@ -98,15 +89,7 @@ pub struct Journal {
     /// Segments written to since they were last flushed.
     unsynced: Vec<u32>,
     segments: Segments,
-    pending: Option<Pending>,
-    checkpointing: bool,
-    /// Number of the newest checkpoint; 0: none.
-    checkpoint: u32,
-    /// The last checkpoint found no space.
-    checkpoint_owed: bool,
-    /// There is nothing left to give up for it: none is due before `retry`.
-    checkpoint_waits: bool,
-    appended_bytes_since_checkpoint: u64,
+    checkpoints: Checkpointing,
     stats: Stats,
 }
 
@@ -138,12 +121,7 @@ impl Journal {
             durable: Position(0),
             unsynced: Vec::new(),
             segments: opened.segments,
-            pending: None,
-            checkpointing: false,
-            checkpoint: opened.checkpoint,
-            checkpoint_owed: false,
-            checkpoint_waits: false,
-            appended_bytes_since_checkpoint: 0,
+            checkpoints: Checkpointing::new(opened.checkpoint),
             stats: Stats::default(),
         }
     }
@@ -161,7 +139,7 @@ impl Journal {
         self.durable = end;
         self.chain = chain;
         self.epoch = epoch;
-        self.appended_bytes_since_checkpoint = replayed;
+        self.checkpoints.appended(replayed);
     }
 
     // ---- appending ----
@@ -241,7 +219,7 @@ impl Journal {
         let next = Batch::new(end, self.open.segment_bytes, self.buffers.take());
         let batch = std::mem::replace(&mut self.open, next);
         self.room = 0;
-        self.appended_bytes_since_checkpoint += batch.len() as u64;
+        self.checkpoints.appended(batch.len() as u64);
         if matches!(self.state, State::Failed(_)) {
             // It is never written.
             self.buffers.give(batch.bytes, 2 * self.options.block_bytes_max());
@@ -310,7 +288,7 @@ impl Journal {
         }
         let work = if let Some(flush) = self.next_flush() {
             Work::Flush(flush)
-        } else if let Some(write) = self.next_checkpoint() {
+        } else if let Some(write) = self.checkpoints.next(self.durable) {
             Work::Checkpoint(write)
         } else {
             return self.next_space_job();
@@ -330,7 +308,7 @@ impl Journal {
     pub fn can_defer_write(&self) -> bool {
         let is_due = self.write_soon
             || self.flushing
-            || self.pending.is_some()
+            || self.checkpoints.pending_start().is_some()
             || self.open.durable
             || self.sealed.iter().any(|batch| batch.durable);
         let is_little = (1..DEFERRED_BYTES_MAX).contains(&self.backlog_bytes());
@@ -363,7 +341,7 @@ impl Journal {
             }
             batches.extend(self.sealed.pop_front());
         }
-        let mark = self.pending.as_ref().map_or(Position(0), |it| it.write.checkpoint.start);
+        let mark = self.checkpoints.pending_start().unwrap_or_default();
         // A checkpoint needs everything before it to be flushed.
         sync |= self.durable < mark && (bytes > 0 || self.written >= mark);
         if batches.is_empty() && !sync {
@@ -399,7 +377,7 @@ impl Journal {
     /// so that the host calls [`Journal::retry`].
     fn update_state(&mut self) {
         if !matches!(self.state, State::Failed(_)) {
-            let is_full = self.segments.is_short() || self.checkpoint_waits;
+            let is_full = self.segments.is_short() || self.checkpoints.is_blocked();
             self.state = if is_full { State::Full } else { State::Ready };
         }
     }
@@ -413,11 +391,8 @@ impl Journal {
             return;
         }
         self.chain = flush.chain;
-        if let (Some(pending), Some(chain)) = (&mut self.pending, flush.chain_at_mark)
-            && pending.write.checkpoint.start == flush.mark
-        {
-            pending.write.checkpoint.chain = chain;
-            pending.chained = true;
+        if let Some(chain) = flush.chain_at_mark {
+            self.checkpoints.chained_at(flush.mark, chain);
         }
         self.stats.flushes += 1;
         self.stats.unsynced += u64::from(!flush.sync);
@@ -431,12 +406,7 @@ impl Journal {
             self.unsynced.clear();
         }
         // The checkpoint may have been begun during this flush.
-        if let Some(pending) = &mut self.pending
-            && pending.write.checkpoint.start == self.written
-        {
-            pending.write.checkpoint.chain = self.chain;
-            pending.chained = true;
-        }
+        self.checkpoints.chained_at(self.written, self.chain);
     }
 
     fn fail(&mut self, why: String) {
@@ -445,7 +415,7 @@ impl Journal {
         }
         self.sealed.clear();
         self.sealed_bytes = 0;
-        self.pending = None;
+        self.checkpoints.cancel();
     }
 
     fn space_finished(&mut self, space: &Space, result: Result<(), SpaceError>) {
@@ -459,7 +429,7 @@ impl Journal {
     /// Tries again what found no space; the host calls it now and then while [`Journal::state`] is `Full`.
     pub fn retry(&mut self) {
         self.segments.retry();
-        self.checkpoint_waits = false;
+        self.checkpoints.retry();
         self.update_state();
     }
 
@@ -467,18 +437,18 @@ impl Journal {
 
     /// Whether the host should now call [`Journal::begin_checkpoint`].
     pub fn checkpoint_due(&self) -> bool {
-        if self.pending.is_some() || self.checkpointing || self.checkpoint_waits {
+        if self.checkpoints.is_busy() {
             return false;
         }
         let dead = self.segments.dead() as u64;
         match self.state {
             State::Failed(_) => false,
             _ if self.segments.is_discarding() => false,
-            _ if self.checkpoint_owed => true,
+            _ if self.checkpoints.is_owed() => true,
             State::Full => dead > 1,
             State::Ready => {
                 let segment_bytes = u64::from(self.options.segment_bytes);
-                self.appended_bytes_since_checkpoint >= self.options.checkpoint_bytes
+                self.checkpoints.appended_bytes() >= self.options.checkpoint_bytes
                     || dead * segment_bytes > self.options.checkpoint_bytes + segment_bytes
             }
         }
@@ -493,10 +463,7 @@ impl Journal {
     /// Writes the checkpoint that was begun; its snapshot comes in consecutive pieces.
     pub fn finish_checkpoint(&mut self, snapshot: Vec<Vec<u8>>) {
         // None is pending if the journal failed in the meantime.
-        if let Some(pending) = &mut self.pending {
-            pending.write.snapshot = snapshot;
-            pending.complete = true;
-        }
+        self.checkpoints.complete(snapshot);
     }
 
     /// Makes the last checkpoint of this process, marked clean; afterwards run all jobs and append nothing.
@@ -513,50 +480,30 @@ impl Journal {
         self.seal();
         let start = self.sealed_end;
         let checkpoint = Checkpoint {
-            // Numbered and chained when it is handed out.
+            // Known when it is written.
             number: 0,
             epoch: self.epoch,
             start,
             chain: self.chain,
             segments: self.segments.usage(),
         };
-        let write = WriteCheckpoint { checkpoint, snapshot: Vec::new(), older: None, clean };
-        self.pending = Some(Pending { write, chained: start == self.written, complete: false });
-        self.appended_bytes_since_checkpoint = 0;
-    }
-
-    /// The pending checkpoint is written only once everything before its start is durable: its snapshot names
-    /// records by position, and replay begins behind them. Written earlier, it could survive a crash that
-    /// they do not.
-    fn next_checkpoint(&mut self) -> Option<WriteCheckpoint> {
-        if self.checkpointing {
-            return None;
-        }
-        let pending = self
-            .pending
-            .take_if(|it| it.complete && it.chained && it.write.checkpoint.start <= self.durable)?;
-        let mut write = pending.write;
-        write.checkpoint.number = self.checkpoint + 1;
-        write.older = (self.checkpoint > 0).then_some(self.checkpoint);
-        self.checkpointing = true;
-        Some(write)
+        self.checkpoints.begin(checkpoint, start == self.written, clean);
     }
 
     fn checkpoint_finished(&mut self, write: &WriteCheckpoint, result: Result<(), SpaceError>) {
-        self.checkpointing = false;
+        self.checkpoints.ended();
         match result {
             Ok(()) => {
                 let checkpoint = &write.checkpoint;
-                self.checkpoint = checkpoint.number;
-                self.checkpoint_owed = false;
+                self.checkpoints.written(checkpoint);
                 self.stats.checkpoints += 1;
                 self.segments.checkpointed(checkpoint.start.segment(), &checkpoint.segments);
             }
             Err(SpaceError::Full) => {
                 // The older one stays. A checkpoint, which frees segments, needs the space more than the
                 // reserve for records does.
-                self.checkpoint_waits = !self.segments.give_up_reserve();
-                self.checkpoint_owed = true;
+                let gave_up = self.segments.give_up_reserve();
+                self.checkpoints.full(!gave_up);
             }
             Err(SpaceError::Failed(why)) => self.fail(why),
         }

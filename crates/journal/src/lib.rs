@@ -22,6 +22,7 @@
 mod batch;
 mod check;
 mod checkpoint;
+mod checkpointing;
 mod checksum;
 mod disk;
 mod faulty_storage;

@@ -1,0 +1,136 @@
+//! Progress of checkpoints: when one is due, the pending one, and the newest one on the disk.
+
+use crate::Position;
+use crate::checkpoint::{Chain, Checkpoint};
+use crate::job::WriteCheckpoint;
+
+/// A checkpoint that waits for its snapshot, and for everything before it to be durable.
+#[derive(Debug)]
+struct Pending {
+    write: WriteCheckpoint,
+    /// The chain at its start is known.
+    chained: bool,
+    /// It has its snapshot.
+    complete: bool,
+}
+
+impl Pending {
+    fn start(&self) -> Position {
+        self.write.checkpoint.start
+    }
+}
+
+/// Checkpoints of a journal.
+#[derive(Debug)]
+pub(crate) struct Checkpointing {
+    /// Number of the newest one on the disk; 0: none.
+    newest: u32,
+    pending: Option<Pending>,
+    /// One is being written.
+    writing: bool,
+    /// The last one found no space.
+    owed: bool,
+    /// There is nothing left to give up for it: none is due before `retry`.
+    blocked: bool,
+    /// Bytes appended since the last one began.
+    appended_bytes: u64,
+}
+
+impl Checkpointing {
+    pub(crate) fn new(newest: u32) -> Checkpointing {
+        Checkpointing {
+            newest,
+            pending: None,
+            writing: false,
+            owed: false,
+            blocked: false,
+            appended_bytes: 0,
+        }
+    }
+
+    /// Counts bytes that replay of the log behind the newest checkpoint has to read.
+    pub(crate) fn appended(&mut self, bytes: u64) {
+        self.appended_bytes += bytes;
+    }
+    pub(crate) fn appended_bytes(&self) -> u64 {
+        self.appended_bytes
+    }
+
+    /// Whether one is pending or being written, or cannot be written for lack of space.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.pending.is_some() || self.writing || self.blocked
+    }
+    pub(crate) fn is_owed(&self) -> bool {
+        self.owed
+    }
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.blocked
+    }
+
+    /// Where the pending one starts: the flush that reaches it reports the chain there.
+    pub(crate) fn pending_start(&self) -> Option<Position> {
+        self.pending.as_ref().map(Pending::start)
+    }
+
+    /// Makes `checkpoint` the pending one, in place of another. Its number is given when it is written.
+    pub(crate) fn begin(&mut self, checkpoint: Checkpoint, chained: bool, clean: bool) {
+        let write = WriteCheckpoint { checkpoint, snapshot: Vec::new(), older: None, clean };
+        self.pending = Some(Pending { write, chained, complete: false });
+        self.appended_bytes = 0;
+    }
+
+    /// Hands in the snapshot of the pending one, if there is one.
+    pub(crate) fn complete(&mut self, snapshot: Vec<Vec<u8>>) {
+        if let Some(pending) = &mut self.pending {
+            pending.write.snapshot = snapshot;
+            pending.complete = true;
+        }
+    }
+
+    /// The chain at a position is known: the pending one may start there.
+    pub(crate) fn chained_at(&mut self, position: Position, chain: Chain) {
+        if let Some(pending) = self.pending.as_mut().filter(|it| it.start() == position) {
+            pending.write.checkpoint.chain = chain;
+            pending.chained = true;
+        }
+    }
+
+    /// Drops the pending one.
+    pub(crate) fn cancel(&mut self) {
+        self.pending = None;
+    }
+
+    /// The pending checkpoint, to be written. It is returned only once everything before its start is
+    /// durable: its snapshot names records by position, and replay begins behind them. Written earlier, it
+    /// could survive a crash that they do not.
+    pub(crate) fn next(&mut self, durable: Position) -> Option<WriteCheckpoint> {
+        if self.writing {
+            return None;
+        }
+        let is_ready = |it: &mut Pending| it.complete && it.chained && it.start() <= durable;
+        let mut write = self.pending.take_if(is_ready)?.write;
+        write.checkpoint.number = self.newest + 1;
+        write.older = (self.newest > 0).then_some(self.newest);
+        self.writing = true;
+        Some(write)
+    }
+
+    /// Writing has ended, with or without success.
+    pub(crate) fn ended(&mut self) {
+        self.writing = false;
+    }
+    /// The checkpoint is durable.
+    pub(crate) fn written(&mut self, checkpoint: &Checkpoint) {
+        self.newest = checkpoint.number;
+        self.owed = false;
+    }
+    /// The checkpoint found no space. `blocked`: nothing could be given up for it.
+    pub(crate) fn full(&mut self, blocked: bool) {
+        self.owed = true;
+        self.blocked = blocked;
+    }
+    /// There may be space again.
+    pub(crate) fn retry(&mut self) {
+        self.blocked = false;
+    }
+}
