@@ -37,6 +37,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
             violations.push(Violation::new(MAP, *line, format!("'{name}' does not exist")));
         }
     }
+    violations.extend(missing_files(text, &paths));
     let names: BTreeSet<&str> = named.iter().map(|(name, _)| name.as_str()).collect();
     for folder in module_folders(&paths) {
         if !names.contains(folder.as_str()) {
@@ -74,6 +75,28 @@ fn section<'a>(text: &'a str, folder: &str) -> &'a str {
     let Some(start) = text.find(&heading) else { return "" };
     let rest = &text[start + heading.len()..];
     &rest[..rest.find("\n#").unwrap_or(rest.len())]
+}
+
+/// Names such as `file.rs` that no file has: in the crate whose section they are in, else anywhere.
+fn missing_files(text: &str, paths: &BTreeSet<&str>) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let mut folder = "";
+    for (index, line) in text.lines().enumerate() {
+        if line.starts_with('#') {
+            folder = line.split('`').nth(1).unwrap_or_default();
+        }
+        let is_file = |name: &&str| {
+            name.ends_with(".rs") && !name.contains([' ', '*']) && !name.starts_with("crates/")
+        };
+        for name in line.split('`').skip(1).step_by(2).filter(is_file) {
+            let is_it = |path: &&str| path.strip_suffix(name).is_some_and(|it| it.ends_with('/'));
+            let mut named = paths.iter().filter(|path| path.starts_with(folder));
+            if !named.any(|path| *path == name || is_it(path)) {
+                violations.push(Violation::new(MAP, index + 1, format!("'{name}' does not exist")));
+            }
+        }
+    }
+    violations
 }
 
 /// Every path under crates/ that the text names, with its line.
@@ -157,6 +180,19 @@ mod tests {
             "first\n`crates/engine` and `crates/router`",
             &["crates/engine/src/lib.rs"],
             &["ARCHITECTURE.md:2: 'crates/router' does not exist"],
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_gone_is_found() {
+        check_one(
+            "`lib.rs` and `engine/src/lib.rs`\n### `crates/engine`\n`lib.rs`, `step.rs`\n\
+             ## Rules\n`x/lib.rs`",
+            &["crates/engine/src/lib.rs"],
+            &[
+                "ARCHITECTURE.md:3: 'step.rs' does not exist",
+                "ARCHITECTURE.md:5: 'x/lib.rs' does not exist",
+            ],
         );
     }
 
