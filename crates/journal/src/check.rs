@@ -75,7 +75,7 @@ pub(crate) enum ProblemKind {
         /// Its size before; 0: not known.
         bytes: u64,
     },
-    /// The chain of blocks breaks where `walk` ended, and goes on with `resumes`.
+    /// The chain of blocks breaks where `walk` ended, and continues with `resumes`.
     Gap { walk: Walk, resumes: Block },
     /// Records before the checkpoint cannot be read: reading one returns an error.
     Unreadable,
@@ -130,7 +130,7 @@ fn check_checkpoint(
     }
 }
 
-/// Walks the log as a start does, and goes on behind every gap.
+/// Walks the log as a start does, and continues behind every gap.
 fn check_chain(
     storage: &dyn Storage,
     newest: &Checkpoint,

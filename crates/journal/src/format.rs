@@ -24,7 +24,7 @@ pub(crate) const HEADER_BYTES: usize = 64;
 pub(crate) const RECORD_HEADER_BYTES: usize = 8;
 /// Format version of blocks and checkpoints.
 pub(crate) const VERSION: u16 = 1;
-/// The block replaces others that `repair` gave up; its bytes say where the log goes on.
+/// The block replaces others that `repair` gave up; its bytes say where the log continues.
 pub(crate) const FLAG_HOLE: u16 = 1;
 const MAGIC: [u8; 4] = *b"AGJB";
 const CHECKSUM_AT: usize = 60;

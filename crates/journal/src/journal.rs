@@ -509,7 +509,7 @@ impl Journal {
         }
     }
 
-    /// A segment with so few live records that appending them anew gives its space back; each is returned
+    /// A segment with so few live records that appending them again gives its space back; each is returned
     /// once between two checkpoints. Looks at every segment: call it after a checkpoint, not every turn.
     pub fn sparse_segment(&mut self) -> Option<u32> {
         self.segments.sparse()

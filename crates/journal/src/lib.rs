@@ -12,7 +12,7 @@
 //! each turn:   append ... ; while let Some(job) = next_job() { hand job to a thread }
 //! job is done: finished(done) ; pass durable() and state() on to the engine when they changed
 //! now and then: if checkpoint_due() { begin_checkpoint() ; ... ; finish_checkpoint(snapshot) }
-//!               sparse_segment() -> append its live records anew
+//!               sparse_segment() -> append its live records again
 //! once a second while state() is Full: retry()
 //! at the end:  close(snapshot) ; run jobs until next_job() is None and none is running
 //! ```

@@ -24,7 +24,7 @@ impl Block {
     pub(crate) fn end(&self) -> Position {
         Position(self.header.position().0 + self.header.padded() as u64)
     }
-    /// Where the log goes on behind this block, and the chain there. `bytes` are the block's.
+    /// Where the log continues behind this block, and the chain there. `bytes` are the block's.
     fn next(&self, bytes: &[u8]) -> (Position, Chain) {
         let chain = Chain { sequence: self.header.sequence, checksum: self.checksum };
         match bytes.get(HEADER_BYTES..HEADER_BYTES + HOLE_BYTES) {
@@ -37,10 +37,10 @@ impl Block {
     }
 }
 
-/// Bytes of a hole behind its header: where the log goes on, and the chain there.
+/// Bytes of a hole behind its header: where the log continues, and the chain there.
 const HOLE_BYTES: usize = 20;
 
-/// Where the log goes on, if the block is a hole.
+/// Where the log continues, if the block is a hole.
 pub(crate) fn hole_end(block: &Block, bytes: &[u8]) -> Option<Position> {
     (block.header.flags & FLAG_HOLE != 0).then(|| block.next(bytes).0)
 }
@@ -195,8 +195,8 @@ impl Walk {
     }
 
     /// Where the missing block of the chain was, and what is wrong there. It can be missing here or at the
-    /// beginning of any later segment up to where the log goes on; the first of these places with remains of
-    /// a block counts.
+    /// beginning of any later segment up to where the log continues; the first of these places with remains
+    /// of a block counts.
     pub(crate) fn missing(
         &self,
         storage: &dyn Storage,

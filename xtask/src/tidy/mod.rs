@@ -26,6 +26,15 @@ use tree::{Tree, Violation};
 /// Where known offenders are listed, so that their number only shrinks.
 const ALLOW_PATH: &str = "xtask/tidy-allow.txt";
 
+/// Rules of which every place can be shown.
+const COUNTED: &[&str] = &[
+    comment_style::RULE,
+    map::LOOSE_RULE,
+    parameters::RULE,
+    protocol_names::RULE,
+    retired_names::RULE,
+];
+
 /// What the command line asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Options {
@@ -40,8 +49,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     let options = parse(arguments)?;
     let mut tree = Tree::read(root)?;
     if let Some(rule) = &options.show {
-        show(&tree, rule);
-        return Ok(());
+        return show(&tree, rule);
     }
     if options.write_allow {
         for (path, text) in
@@ -93,15 +101,21 @@ fn parse(arguments: &[String]) -> Result<Options, String> {
     Ok(options)
 }
 
-fn show(tree: &Tree, rule: &str) {
-    if rule == "cycles" {
-        return cycles::show(tree);
+fn show(tree: &Tree, rule: &str) -> Result<(), String> {
+    if rule == cycles::RULE {
+        cycles::show(tree);
+        return Ok(());
+    }
+    if !COUNTED.contains(&rule) {
+        let rules = COUNTED.join(", ");
+        return Err(format!("no list for '{rule}'; there are {rules}, {}", cycles::RULE));
     }
     let findings: Vec<Finding> = find(tree).into_iter().filter(|it| it.rule == rule).collect();
     for finding in &findings {
         println!("{}", Violation::new(&finding.path, finding.line, finding.text.as_str()));
     }
     println!("{rule}: {}", findings.len());
+    Ok(())
 }
 
 /// Every rule over the whole tree, in the order of paths.

@@ -8,6 +8,8 @@ use graph::Graph;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+/// The rule's name, for `--show`.
+pub(super) const RULE: &str = "cycles";
 /// The list of known cycles.
 pub(super) const LIST_PATH: &str = "xtask/tidy-cycles.txt";
 
