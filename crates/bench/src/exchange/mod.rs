@@ -1,5 +1,5 @@
-//! A stock exchange of three programs over a broker: a gateway that sends random orders, an engine
-//! that matches them by exact price, and a reporter of statistics; as OSU built it on Qpid.
+//! A stock exchange of three programs over a broker, after OSU's on Qpid: a gateway that sends random
+//! orders, an engine that matches them by exact price, and a statistics reporter.
 
 mod order_book;
 mod run;

@@ -1,44 +1,58 @@
-//! The order book: exact prices, first come first served. Knows no messages.
+//! The order book: exact price matching, first come first served. Independent of messages.
 
 use std::collections::VecDeque;
 
-/// The lowest price, and how many prices there are.
+/// The lowest price, and the number of prices.
 pub(super) const PRICE_MIN: u16 = 1_000;
 pub(super) const PRICES: u16 = 64;
 
-/// What an order led to.
+/// An order at a price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Taken {
-    /// The order that it was matched with.
-    pub(super) matched: Option<u32>,
-    /// The best bid and the best ask, if one of them changed; 0 is none.
-    pub(super) quote: Option<(u16, u16)>,
+pub(super) struct Order {
+    pub(super) number: u32,
+    pub(super) price: u16,
 }
 
-/// Orders that wait, by price. At one price there are either buyers or sellers.
+/// The best bid and the best ask; 0 is none.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Quote {
+    pub(super) bid: u16,
+    pub(super) ask: u16,
+}
+
+/// The result of an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Taken {
+    /// The number of the order that it matched.
+    pub(super) matched: Option<u32>,
+    /// The best bid and ask, if one of them changed.
+    pub(super) quote: Option<Quote>,
+}
+
+/// Waiting orders by price. At one price there are either buyers or sellers.
 #[derive(Debug)]
 pub(super) struct Book {
     buyers: Vec<VecDeque<u32>>,
     sellers: Vec<VecDeque<u32>>,
-    best: (u16, u16),
+    best: Quote,
 }
 
 impl Book {
     pub(super) fn new() -> Book {
         let side = || (0..PRICES).map(|_| VecDeque::new()).collect();
-        Book { buyers: side(), sellers: side(), best: (0, 0) }
+        Book { buyers: side(), sellers: side(), best: Quote::default() }
     }
 
-    /// Takes an order; `None` if there is no such price.
-    pub(super) fn take(&mut self, number: u32, price: u16, buys: bool) -> Option<Taken> {
-        let index = usize::from(price.checked_sub(PRICE_MIN).filter(|it| *it < PRICES)?);
+    /// Adds an order; `None` if there is no such price.
+    pub(super) fn take(&mut self, order: Order, buys: bool) -> Option<Taken> {
+        let index = usize::from(order.price.checked_sub(PRICE_MIN).filter(|it| *it < PRICES)?);
         let (own, others) = match buys {
             true => (&mut self.buyers, &mut self.sellers),
             false => (&mut self.sellers, &mut self.buyers),
         };
         let matched = others[index].pop_front();
         if matched.is_none() {
-            own[index].push_back(number);
+            own[index].push_back(order.number);
         }
         let best = self.best();
         let quote = (best != self.best).then_some(best);
@@ -46,10 +60,10 @@ impl Book {
         Some(Taken { matched, quote })
     }
 
-    fn best(&self) -> (u16, u16) {
+    fn best(&self) -> Quote {
         let bid = self.buyers.iter().rposition(|queue| !queue.is_empty());
         let ask = self.sellers.iter().position(|queue| !queue.is_empty());
         let price = |index: Option<usize>| index.map_or(0, |index| PRICE_MIN + index as u16);
-        (price(bid), price(ask))
+        Quote { bid: price(bid), ask: price(ask) }
     }
 }

@@ -1,34 +1,36 @@
-//! The messages of the exchange: nine octets each, as many as the text's had in the mean.
+//! The messages of the exchange: nine bytes each, the mean size in OSU's text.
 
-/// Octets of every message.
+use super::order_book::{Order, Quote};
+
+/// Bytes of a message.
 pub(crate) const MESSAGE_BYTES: usize = 9;
 
-/// What a message says.
+/// A message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Message {
-    /// Order `number` buys at a price.
-    Buy(u32, u16),
-    /// Order `number` sells at a price.
-    Sell(u32, u16),
-    /// Order `number` has been taken.
-    Confirmed(u32, u16),
-    /// Order `number` has been matched.
-    Traded(u32, u16),
-    /// The best bid and the best ask; 0 is none.
-    Quote(u16, u16),
-    /// So many orders have been taken.
+    /// An order to buy.
+    Buy(Order),
+    /// An order to sell.
+    Sell(Order),
+    /// The engine has accepted an order.
+    Confirmed(Order),
+    /// The engine has matched an order.
+    Traded(Order),
+    /// The best bid and ask changed.
+    Quote(Quote),
+    /// The number of accepted orders.
     Measured(u32),
 }
 
 impl Message {
-    /// `kind(1) number(4) price(2) check(2)`, least significant octet first.
+    /// `kind(1) number(4) price(2) check(2)`, little-endian.
     pub(super) fn encode(self) -> [u8; MESSAGE_BYTES] {
         let (kind, number, price) = match self {
-            Message::Buy(number, price) => (b'B', number, price),
-            Message::Sell(number, price) => (b'S', number, price),
-            Message::Confirmed(number, price) => (b'C', number, price),
-            Message::Traded(number, price) => (b'T', number, price),
-            Message::Quote(bid, ask) => (b'Q', u32::from(bid), ask),
+            Message::Buy(order) => (b'B', order.number, order.price),
+            Message::Sell(order) => (b'S', order.number, order.price),
+            Message::Confirmed(order) => (b'C', order.number, order.price),
+            Message::Traded(order) => (b'T', order.number, order.price),
+            Message::Quote(quote) => (b'Q', u32::from(quote.bid), quote.ask),
             Message::Measured(count) => (b'M', count, 0),
         };
         let mut octets = [0; MESSAGE_BYTES];
@@ -40,7 +42,7 @@ impl Message {
         octets
     }
 
-    /// `None` for what is none, or was harmed.
+    /// `None` for anything malformed or damaged.
     pub(super) fn decode(octets: &[u8]) -> Option<Message> {
         let octets: &[u8; MESSAGE_BYTES] = octets.try_into().ok()?;
         if octets[7..] != check(octets).to_le_bytes() {
@@ -48,19 +50,20 @@ impl Message {
         }
         let number = u32::from_le_bytes([octets[1], octets[2], octets[3], octets[4]]);
         let price = u16::from_le_bytes([octets[5], octets[6]]);
+        let order = Order { number, price };
         Some(match octets[0] {
-            b'B' => Message::Buy(number, price),
-            b'S' => Message::Sell(number, price),
-            b'C' => Message::Confirmed(number, price),
-            b'T' => Message::Traded(number, price),
-            b'Q' => Message::Quote(number as u16, price),
+            b'B' => Message::Buy(order),
+            b'S' => Message::Sell(order),
+            b'C' => Message::Confirmed(order),
+            b'T' => Message::Traded(order),
+            b'Q' => Message::Quote(Quote { bid: number as u16, ask: price }),
             b'M' => Message::Measured(number),
             _ => return None,
         })
     }
 }
 
-/// Half of a CRC-32 over what stands before it.
+/// Half of a CRC-32 over the bytes before it.
 fn check(octets: &[u8; MESSAGE_BYTES]) -> u16 {
     crc32fast::hash(&octets[..7]) as u16
 }

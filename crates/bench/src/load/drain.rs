@@ -70,12 +70,14 @@ fn consume<'scope>(
 /// Why messages published without consumers cannot be judged, if so: the broker does not store them.
 pub(super) fn forgotten(plan: &Plan) -> Option<&'static str> {
     match plan.target.protocol() {
-        Protocol::Nats => Some("nobody listens, and a subject keeps nothing"),
-        Protocol::Mqtt if !plan.persistent => Some("nobody listens, and no session keeps them"),
-        Protocol::JetStream if !plan.is_kept() => {
-            Some("nobody listens, and a subject keeps nothing")
+        Protocol::Nats => Some("without subscribers a subject keeps nothing"),
+        Protocol::Mqtt if !plan.persistent => {
+            Some("without subscribers or sessions nothing is kept")
         }
-        Protocol::Resp if !plan.is_kept() => Some("nobody listens, and a channel keeps nothing"),
+        Protocol::JetStream if !plan.is_kept() => {
+            Some("without subscribers a subject keeps nothing")
+        }
+        Protocol::Resp if !plan.is_kept() => Some("without subscribers a channel keeps nothing"),
         _ => None,
     }
 }

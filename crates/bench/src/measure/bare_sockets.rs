@@ -1,5 +1,5 @@
-//! What bare TCP sockets do on this machine, with a relay in the place of a broker: the limit of
-//! any broker.
+//! Speed of bare TCP sockets on this machine, with a relay in place of a broker: the limit of any
+//! broker.
 
 use super::latency::{Latencies, Summary};
 use super::process;
@@ -11,50 +11,50 @@ use std::net::{Shutdown, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Octets that the relay and the receiver ask of one read.
+/// Bytes per read of the relay and the receiver.
 const READ_BYTES: usize = 256 * 1024;
-/// What is put before each message by who looks at messages.
+/// The line that a relabelling relay puts before each message.
 const LINE: &[u8] = b"MSG bench.12345.0 1 1024\r\n";
-/// Octets of a batch of messages.
+/// Bytes of a batch of messages.
 const BATCH_BYTES: usize = 64 * 1024;
 /// The largest message that is measured.
 pub const SIZE_BYTES_MAX: usize = 1 << 20;
 
-/// What the sockets did.
+/// The result.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SocketSpeed {
-    /// Octets of a message.
+    /// Bytes of a message.
     pub size_bytes: u64,
     /// Messages per second in one direction through the relay, sent in batches.
     pub messages_per_s: f64,
-    /// Octets per second of the same.
+    /// Bytes per second of the same stream.
     pub bytes_per_s: f64,
-    /// CPU nanoseconds per message of all three parties together.
+    /// CPU nanoseconds per message of sender, relay and receiver together.
     pub cpu_ns_per_message: f64,
     /// Round trips of single messages through the relay.
     pub round_trip: Option<Summary>,
-    /// Round trips of single messages between two sockets without a relay.
+    /// Round trips of single messages without a relay.
     pub echo: Option<Summary>,
 }
 
-/// Octets that went through the relay in one direction, by a connection on each side of it.
+/// A stream through the relay, with one connection on each side of it.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub struct Relayed {
-    /// How many.
+    /// Relayed bytes.
     pub bytes: u64,
-    /// How long that took.
+    /// Duration.
     pub seconds: f64,
     /// CPU nanoseconds of the relay's thread.
     pub relay_cpu_ns: u64,
 }
 
 impl Relayed {
-    /// As messages of so many octets each: how many went through in a second.
+    /// Messages per second, if each has `wire_bytes`.
     pub fn messages_per_s(&self, wire_bytes: usize) -> f64 {
         self.bytes_per_s() / wire_bytes.max(1) as f64
     }
 
-    /// As messages of so many octets each: CPU nanoseconds of the relay for one.
+    /// CPU nanoseconds of the relay per message, if each has `wire_bytes`.
     pub fn relay_ns(&self, wire_bytes: usize) -> f64 {
         self.relay_cpu_ns as f64 / self.bytes.max(1) as f64 * wire_bytes as f64
     }
@@ -64,8 +64,7 @@ impl Relayed {
     }
 }
 
-/// Measures a stream through the relay, then single round trips with and without it, each for
-/// `span`.
+/// Measures a stream through the relay, then single round trips with and without it, each for `span`.
 pub fn measure(size_bytes: usize, span: Duration) -> io::Result<SocketSpeed> {
     let size_bytes = size_bytes.clamp(1, SIZE_BYTES_MAX);
     let (relayed, cpu_ns) = stream(size_bytes * (BATCH_BYTES / size_bytes).max(1), span, relay)?;
@@ -79,25 +78,25 @@ pub fn measure(size_bytes: usize, span: Duration) -> io::Result<SocketSpeed> {
     })
 }
 
-/// Measures only single round trips through the relay, which are two hops each way.
+/// Measures only round trips through the relay, which are two hops each way.
 pub fn round_trip(size_bytes: usize, span: Duration) -> io::Result<Option<Summary>> {
     Ok(round_trips(size_bytes.clamp(1, SIZE_BYTES_MAX), span)?.summary())
 }
 
-/// Measures only the stream: each party writes or reads up to 256 KiB at a time, as much as the load
-/// generator writes where it has one producer.
+/// Measures only the stream: writes and reads are up to 256 KiB, as large as the load generator's with
+/// one producer.
 pub fn relayed(span: Duration) -> io::Result<Relayed> {
     Ok(stream(READ_BYTES, span, relay)?.0)
 }
 
-/// The same through a relay that puts another line before each message of so many octets, as every broker
-/// does: what follows it is copied once more.
+/// Measures a stream through a relay that replaces the line before each message of `wire_bytes`, as
+/// every broker does: the rest is copied once more.
 pub fn relabelled(wire_bytes: usize, span: Duration) -> io::Result<Relayed> {
     let wire_bytes = wire_bytes.clamp(1, SIZE_BYTES_MAX);
     Ok(stream(READ_BYTES, span, move |from, to| relabel(from, to, wire_bytes))?.0)
 }
 
-/// The two ends of a connection over loopback.
+/// Both ends of a loopback connection.
 pub(crate) fn pair() -> io::Result<(TcpStream, TcpStream)> {
     let listener = tcp::listen()?;
     let near = tcp::connect(listener.local_addr()?, PATIENCE)?;
@@ -107,7 +106,7 @@ pub(crate) fn pair() -> io::Result<(TcpStream, TcpStream)> {
     Ok((near, far))
 }
 
-/// Copies from one socket to the other until the end.
+/// Copies from one socket to the other until the end of the stream.
 fn relay(mut from: TcpStream, mut to: TcpStream) -> io::Result<()> {
     let mut buffer = vec![0; READ_BYTES];
     loop {
@@ -119,7 +118,7 @@ fn relay(mut from: TcpStream, mut to: TcpStream) -> io::Result<()> {
     }
 }
 
-/// Copies whole messages from one socket to the other until the end, with another line before each.
+/// Copies whole messages until the end of the stream, and replaces the line before each.
 fn relabel(mut from: TcpStream, mut to: TcpStream, wire_bytes: usize) -> io::Result<()> {
     let line = &LINE[..LINE.len().min(wire_bytes)];
     let mut input = vec![0; READ_BYTES + wire_bytes];
@@ -144,8 +143,8 @@ fn relabel(mut from: TcpStream, mut to: TcpStream, wire_bytes: usize) -> io::Res
     }
 }
 
-/// Streams through `relay` for so long, so many octets a write. Returns the CPU nanoseconds of all three
-/// parties, too.
+/// Streams through `relay` for `span`, `write_bytes` per write. Returns also the CPU nanoseconds of
+/// sender, relay and receiver together.
 fn stream(
     write_bytes: usize,
     span: Duration,
@@ -209,7 +208,7 @@ fn echoes(size_bytes: usize, span: Duration) -> io::Result<Latencies> {
     })
 }
 
-/// Sends every message back until the end.
+/// Sends every message back until the end of the stream.
 fn echo(mut socket: TcpStream, size_bytes: usize) -> io::Result<()> {
     let mut message = vec![0; size_bytes];
     while socket.read_exact(&mut message).is_ok() {
@@ -218,7 +217,7 @@ fn echo(mut socket: TcpStream, size_bytes: usize) -> io::Result<()> {
     socket.shutdown(Shutdown::Write)
 }
 
-/// Sends a message and waits for it, again and again, then ends the stream.
+/// Sends a message and waits for it, repeatedly for `span`, then ends the stream.
 fn ask(mut socket: TcpStream, size_bytes: usize, span: Duration) -> io::Result<Latencies> {
     let mut latencies = Latencies::new();
     let mut message = vec![b'x'; size_bytes];
@@ -278,7 +277,7 @@ mod tests {
             assert_eq!(relayed.messages_per_s(wire_bytes), rate);
             assert_eq!(relayed.relay_ns(wire_bytes), ns);
         }
-        // Nothing went through.
+        // An empty stream.
         assert_eq!(
             (Relayed::default().messages_per_s(1), Relayed::default().relay_ns(1)),
             (0., 0.)

@@ -1,4 +1,4 @@
-//! What the disk takes from plain sequential writes, each made durable: the limit of any journal.
+//! Speed of plain sequential writes with fdatasync: the limit of any journal.
 
 use super::latency::{Latencies, Summary};
 use rustix::fs::fdatasync;
@@ -9,25 +9,25 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Octets of the file that is written over and over.
+/// Size of the file that is overwritten repeatedly.
 const FILE_BYTES: u64 = 256 << 20;
 
-/// What the disk did.
+/// The result.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DiskSpeed {
-    /// Octets of each write.
+    /// Bytes of each write.
     pub flush_bytes: u64,
     /// Writes with fdatasync per second.
     pub flushes_per_s: f64,
-    /// Octets per second.
+    /// Bytes per second.
     pub bytes_per_s: f64,
-    /// How long one took.
+    /// Latency of a write with fdatasync.
     pub latency: Option<Summary>,
 }
 
-/// Writes `flush_bytes` at a time for `span`, one behind the other and through the page cache, with
-/// fdatasync after each, into a file in `folder` that was zeroed before. That is the most favourable
-/// way: a file that grows, or was only allocated, has metadata to write at each flush.
+/// Writes `flush_bytes` at a time for `span`, sequentially and through the page cache, with fdatasync
+/// after each, to a zeroed file in `folder`. That is the most favourable case: a growing or merely
+/// allocated file has metadata to write with each flush.
 pub fn measure(folder: &Path, flush_bytes: u64, span: Duration) -> io::Result<DiskSpeed> {
     let flush_bytes = flush_bytes.clamp(512, FILE_BYTES);
     let path = folder.join(format!("angarium-bench-disk-{}", std::process::id()));
@@ -43,7 +43,7 @@ fn write_for(path: &Path, flush_bytes: u64, span: Duration) -> io::Result<DiskSp
         file.write_all_at(&zeros, at)?;
     }
     file.sync_all()?;
-    // Bytes that do not compress, should the storage below try to.
+    // Incompressible, in case the storage compresses.
     let mut state = 0x9E37_79B9_7F4A_7C15u64;
     let block: Vec<u8> = (0..flush_bytes)
         .map(|_| {

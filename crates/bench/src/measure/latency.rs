@@ -1,12 +1,12 @@
-//! Latencies as a histogram and as the figures that a report prints.
+//! Latency histograms and their summaries.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// The longest latency told apart from longer ones: a minute.
+/// The longest distinguished latency: a minute.
 const NS_MAX: u64 = 60_000_000_000;
 
-/// How often a latency was recorded, as histograms are sent between machines.
+/// A histogram entry, as sent between machines.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Count {
     ns: u64,
@@ -44,7 +44,7 @@ impl From<Vec<Count>> for Latencies {
 }
 
 impl Latencies {
-    /// An empty one.
+    /// An empty histogram.
     pub fn new() -> Latencies {
         Latencies(Histogram::new_with_max(NS_MAX, 3).expect("the bounds are constants that fit"))
     }
@@ -60,7 +60,7 @@ impl Latencies {
         self.0.add(&other.0).expect("both have the same bounds");
     }
 
-    /// The figures; none where nothing was recorded.
+    /// The summary; `None` if nothing was recorded.
     pub fn summary(&self) -> Option<Summary> {
         let at = |quantile: f64| self.0.value_at_quantile(quantile) as f64 / 1e3;
         (!self.0.is_empty()).then(|| Summary {
@@ -78,18 +78,18 @@ impl Latencies {
 /// Quantiles in microseconds.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// How many were taken.
+    /// Number of latencies.
     pub count: u64,
     /// Their mean.
     pub mean_us: f64,
     /// The median.
     pub p50_us: f64,
-    /// 9 of 10 are below.
+    /// The 90th percentile.
     pub p90_us: f64,
-    /// 99 of 100 are below.
+    /// The 99th percentile.
     pub p99_us: f64,
-    /// 999 of 1,000 are below.
+    /// The 99.9th percentile.
     pub p999_us: f64,
-    /// The longest.
+    /// The maximum.
     pub max_us: f64,
 }

@@ -1,4 +1,4 @@
-//! Measuring: processes, latencies, the disk and the sockets as they are without any broker.
+//! Measurements: processes, latencies, bare disk and bare sockets.
 
 pub mod bare_sockets;
 pub mod disk;

@@ -1,4 +1,4 @@
-//! What the kernel counts of TCP: segments of all sockets of the machine, octets over loopback.
+//! The kernel's TCP counters: segments of all sockets of the machine, bytes over loopback.
 
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -10,12 +10,12 @@ pub struct Segments {
     pub sent: u64,
     /// Packets over loopback.
     pub loopback_packets: u64,
-    /// Octets over loopback.
+    /// Bytes over loopback.
     pub loopback_bytes: u64,
 }
 
 impl Segments {
-    /// What came since an earlier moment.
+    /// The difference to an earlier moment.
     pub fn since(&self, before: &Segments) -> Segments {
         Segments {
             sent: self.sent.saturating_sub(before.sent),
@@ -24,7 +24,7 @@ impl Segments {
         }
     }
 
-    /// Octets of a loopback packet in the mean; 0 without any.
+    /// Mean bytes of a loopback packet; 0 without any.
     pub fn mean_bytes(&self) -> f64 {
         match self.loopback_packets {
             0 => 0.0,
@@ -33,7 +33,7 @@ impl Segments {
     }
 }
 
-/// The counts now; zeros where the system does not tell.
+/// The counts now; zeros where the system does not provide them.
 pub fn segments() -> Segments {
     let read = |path| fs::read_to_string(path).unwrap_or_default();
     let (packets, bytes) = parse_loopback(&read("/proc/net/dev")).unwrap_or_default();
@@ -44,14 +44,14 @@ pub fn segments() -> Segments {
     }
 }
 
-/// `OutSegs` of the two `Tcp:` lines, names first.
+/// `OutSegs` of the two `Tcp:` lines, of which the first has the names.
 fn parse_sent(snmp: &str) -> Option<u64> {
     let mut lines = snmp.lines().filter_map(|line| line.strip_prefix("Tcp:"));
     let column = lines.next()?.split_whitespace().position(|name| name == "OutSegs")?;
     lines.next()?.split_whitespace().nth(column)?.parse().ok()
 }
 
-/// Packets and octets sent over `lo`.
+/// Packets and bytes sent over `lo`.
 fn parse_loopback(table: &str) -> Option<(u64, u64)> {
     let line = table.lines().find_map(|line| line.trim_start().strip_prefix("lo:"))?;
     let fields: Vec<u64> = line.split_whitespace().map_while(|field| field.parse().ok()).collect();

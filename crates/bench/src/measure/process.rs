@@ -1,50 +1,50 @@
-//! What processes take, as Linux tells it under `/proc`. Elsewhere nothing is seen and nothing
-//! reported.
+//! Resource use of processes and the machine from Linux's `/proc`. Other systems report nothing.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// What a process and all below it took so far, and hold now.
+/// What a process and its descendants have used so far.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Usage {
     /// CPU time of all threads, in user and kernel.
     pub cpu_ns: u64,
-    /// Resident memory now.
+    /// Resident memory.
     pub rss_kib: u64,
-    /// The most resident memory so far.
+    /// Peak of the resident memory.
     pub rss_peak_kib: u64,
     /// Context switches, voluntary and not.
     pub context_switches: u64,
-    /// Octets handed to the disk.
+    /// Bytes written to disk.
     pub disk_bytes: u64,
-    /// Calls that wrote to files; sends on sockets are not among them.
+    /// System calls that wrote to files, not to sockets.
     pub write_calls: u64,
-    /// CPU time of each thread that lives.
+    /// CPU time of each living thread.
     pub threads_ns: BTreeMap<u32, u64>,
 }
 
-/// What a broker took over a measured span.
+/// What a broker used over a measured span.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// CPU nanoseconds per message.
     pub cpu_ns_per_message: f64,
-    /// Cores' worth of CPU.
+    /// Cores of CPU.
     pub cpu_share: f64,
     /// Context switches per second.
     pub context_switches_per_s: f64,
-    /// Octets per second handed to the disk.
+    /// Bytes per second written to disk.
     pub disk_bytes_per_s: f64,
-    /// Calls per second that wrote to files.
+    /// System calls per second that wrote to files.
     pub write_calls_per_s: f64,
-    /// Cores' worth of CPU of the thread that took most.
+    /// Cores of CPU of the busiest thread.
     pub busiest_thread_share: f64,
-    /// Flushes per second of all disks of the machine: those of others are among them.
+    /// Flushes per second of all disks of the machine, including those of other processes.
     pub disk_flushes_per_s: Option<f64>,
     /// Resident memory at the end.
     pub rss_kib: u64,
-    /// The most resident memory during the measurement, or since it started where the system does not tell.
+    /// Peak of the resident memory during the measurement, or since the process started where the system
+    /// cannot reset it.
     pub rss_peak_kib: u64,
 }
 
@@ -68,27 +68,26 @@ impl Cost {
 }
 
 impl Usage {
-    /// The most CPU time that one thread took since `start`.
+    /// CPU time of the busiest thread since `start`.
     fn busiest_since(&self, start: &Usage) -> u64 {
         let before = |thread: &u32| start.threads_ns.get(thread).copied().unwrap_or(0);
         let grown = |(thread, ns): (&u32, &u64)| ns.saturating_sub(before(thread));
         self.threads_ns.iter().map(grown).max().unwrap_or(0)
     }
 
-    /// Lets the largest memory of the process and its descendants count from now on. Where the system does
-    /// not allow that, it counts from their start.
+    /// Resets the memory peaks of the process and its descendants, where the system allows it.
     pub fn forget_peaks(pid: u32) {
         for pid in std::iter::once(pid).chain(descendants(pid, &parents())) {
-            // See proc(5): 5 sets the high-water mark to what is resident.
+            // See proc(5): 5 sets the high-water mark to the current resident memory.
             let _ = fs::write(format!("/proc/{pid}/clear_refs"), "5");
         }
     }
 
-    /// The usage of the process and its descendants; `None` if it is not there.
+    /// The usage of a process and its descendants; `None` if it does not exist.
     pub fn of_tree(pid: u32) -> Option<Usage> {
         let mut total = Usage::of(pid)?;
         for child in descendants(pid, &parents()) {
-            // One that ended meanwhile is not there to be counted.
+            // The child may have ended.
             if let Some(usage) = Usage::of(child) {
                 total.cpu_ns += usage.cpu_ns;
                 total.rss_kib += usage.rss_kib;
@@ -106,7 +105,7 @@ impl Usage {
         let folder = Path::new("/proc").join(pid.to_string());
         let stat = fs::read_to_string(folder.join("stat")).ok()?;
         let status = fs::read_to_string(folder.join("status")).ok()?;
-        // Only its own user may read this one.
+        // Readable by the process's own user only.
         let io = fs::read_to_string(folder.join("io")).unwrap_or_default();
         let mut usage = Usage {
             cpu_ns: parse_stat(&stat)?.cpu_ns,
@@ -129,7 +128,7 @@ impl Usage {
                 usage.context_switches += status_field(&status, name).unwrap_or(0);
             }
         }
-        // The scheduler's own count is exact where the ticks round; it lacks threads that ended.
+        // The scheduler's count is exact where ticks are rounded, but lacks ended threads.
         let exact_ns: u64 = usage.threads_ns.values().sum();
         if exact_ns + 2 * TICK_NS * usage.threads_ns.len() as u64 >= usage.cpu_ns {
             usage.cpu_ns = exact_ns;
@@ -150,25 +149,25 @@ pub fn thread_cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// What all cores of a machine did, in ticks.
+/// CPU ticks of all cores of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticks {
-    /// Anything but waiting.
+    /// All ticks but idle and waiting.
     pub busy: u64,
-    /// Of that, interrupts, which no process is charged for: sockets of this machine work there.
+    /// The part of `busy` in interrupts, which no process is charged for, such as loopback traffic.
     pub interrupts: u64,
-    /// And what a virtual machine's host gave to others while a core had something to do.
+    /// Ticks that the hypervisor gave to others while a core had work.
     pub stolen: u64,
-    /// All that passed.
+    /// All ticks.
     pub all: u64,
 }
 
-/// What all cores of this machine did since it started.
+/// CPU ticks of this machine since it started.
 pub fn machine_ticks() -> Option<Ticks> {
     parse_machine(&fs::read_to_string("/proc/stat").ok()?)
 }
 
-/// Reads the first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal.
+/// Parses the first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal.
 pub(super) fn parse_machine(stat: &str) -> Option<Ticks> {
     let line = stat.lines().next()?.strip_prefix("cpu ")?;
     let ticks: Vec<u64> = line.split_whitespace().map_while(|it| it.parse().ok()).take(8).collect();
@@ -178,38 +177,38 @@ pub(super) fn parse_machine(stat: &str) -> Option<Ticks> {
     Some(Ticks { busy: all - ticks[3] - ticks[4], interrupts, stolen, all })
 }
 
-/// Flush requests that all disks of this machine have completed since it started.
+/// Completed flush requests of all disks of this machine since it started.
 pub fn disk_flushes() -> Option<u64> {
     parse_flushes(&fs::read_to_string("/proc/diskstats").ok()?)
 }
 
-/// Sums the field that counts flushes (kernel documentation, `admin-guide/iostats.rst`, field 16)
-/// over the disks; `None` where no disk has it.
+/// Sums the flush counter (kernel documentation, `admin-guide/iostats.rst`, field 16) over all disks;
+/// `None` if no disk has it.
 pub(super) fn parse_flushes(table: &str) -> Option<u64> {
     let field = |line: &str| line.split_whitespace().nth(18)?.parse::<u64>().ok();
     table.lines().filter_map(field).reduce(|sum, count| sum + count)
 }
 
-/// The fields of `/proc/PID/stat` that count here.
+/// The used fields of `/proc/PID/stat`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stat {
     pub(super) parent: u32,
     pub(super) cpu_ns: u64,
 }
 
-/// Linux counts in ticks of 10 ms here whatever its own timer does (`getconf CLK_TCK`). The kernel
-/// scales user and system time to the precise run time, so only the rounding is lost.
+/// Linux reports ticks of 10 ms whatever its timer does (`getconf CLK_TCK`). The kernel scales user and
+/// system time to the precise run time, so only the rounding is lost.
 const TICK_NS: u64 = 10_000_000;
 
 pub(super) fn parse_stat(stat: &str) -> Option<Stat> {
-    // The second field is the name in brackets, which may hold anything, brackets and spaces too.
+    // The second field is the name in brackets, which may contain brackets and spaces.
     let (_, rest) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
     let number = |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok());
     Some(Stat { parent: number(1)? as u32, cpu_ns: (number(11)? + number(12)?) * TICK_NS })
 }
 
-/// CPU time of the ended children, from the text of a `/proc/PID/stat`.
+/// CPU time of ended children, from the text of `/proc/PID/stat`.
 pub(crate) fn parse_children_ns(stat: &str) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut times = rest.split_whitespace().skip(13).map_while(|field| field.parse::<u64>().ok());
@@ -237,7 +236,7 @@ fn parents() -> BTreeMap<u32, u32> {
 pub(super) fn descendants(root: u32, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
     let is_below = |&pid: &u32| {
         let mut ancestor = pid;
-        // A chain longer than the number of processes would be a cycle of reused numbers.
+        // A chain longer than the number of processes is a cycle of reused numbers.
         for _ in 0..parents.len() {
             match parents.get(&ancestor) {
                 Some(&parent) if parent == root => return true,
@@ -250,7 +249,7 @@ pub(super) fn descendants(root: u32, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
     parents.keys().copied().filter(is_below).collect()
 }
 
-/// The words that a process was started with; none if it is gone or not to be seen.
+/// The command line of a process; empty if it is gone or not visible.
 pub fn command_line(pid: u32) -> Vec<String> {
     let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     parse_words(&words)

@@ -1,5 +1,5 @@
-//! Moments at which the machine itself stood still: a host that gives its virtual cores nothing, say. What
-//! is late then is late whatever a broker does. Knows neither brokers nor loads.
+//! Stalls of the whole machine, as when a hypervisor does not run its virtual cores. Latencies during a
+//! stall say nothing about a broker. Independent of brokers and loads.
 
 use rustix::process::setpriority_process;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -9,54 +9,58 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// For how long a sentry sleeps.
+/// How long a watcher sleeps.
 const SLEEP: Duration = Duration::from_millis(1);
-/// One that comes so much too late was kept from running.
+/// A watcher that wakes this much too late was kept from running.
 const PAUSE_MIN: Duration = Duration::from_millis(2);
-/// The nice value that goes before other threads of its session or control group.
+/// The nice value with precedence over other threads of the session or control group.
 const HIGHEST_PRIORITY: i32 = -20;
 
-/// For how long no core of the machine ran those that go before all others.
+/// For how long no core ran its highest-priority thread.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Stalls {
-    /// In all, microseconds.
+    /// Total, in microseconds.
     pub total_us: f64,
-    /// At one time, microseconds.
+    /// Longest stall, in microseconds.
     pub longest_us: f64,
 }
 
-/// From when to when one core's sentry did not run although it was due, in nanoseconds.
-type Pause = (u64, u64);
+/// A time in which one core's watcher was due and did not run, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Pause {
+    from: u64,
+    to: u64,
+}
 
-/// Sentries, one on each core, that sleep and wake.
+/// Watcher threads, one on each core, that sleep and wake.
 pub struct Watch {
     stop: Arc<AtomicBool>,
-    sentries: Vec<JoinHandle<Option<Vec<Pause>>>>,
+    watchers: Vec<JoinHandle<Option<Vec<Pause>>>>,
 }
 
 impl Watch {
-    /// Begins to watch this machine's cores, as far as this process may use them. With a single one nobody
-    /// could tell: there, whatever the kernel does in one piece looks the same.
+    /// Starts to watch the cores that this process may use. `None` with a single core, where any long
+    /// kernel section looks like a stall.
     pub fn start() -> Option<Watch> {
         let cores = own_cores();
         if cores.len() < 2 {
             return None;
         }
         let (stop, start) = (Arc::new(AtomicBool::new(false)), Instant::now());
-        let sentry = |core| {
+        let watcher = |core| {
             let stop = Arc::clone(&stop);
-            thread::spawn(move || stand_sentry(core, start, &stop))
+            thread::spawn(move || watch_core(core, start, &stop))
         };
-        let sentries = cores.into_iter().map(sentry).collect();
-        Some(Watch { stop, sentries })
+        let watchers = cores.into_iter().map(watcher).collect();
+        Some(Watch { stop, watchers })
     }
 
-    /// What was seen. `None` where the system does not let this process go before others: then a busy
-    /// machine would look like one that stands still.
+    /// Returns the stalls. `None` where the system does not allow a high priority: then a busy machine
+    /// would look like a stalled one.
     pub fn finish(self) -> Option<Stalls> {
         self.stop.store(true, Ordering::Relaxed);
-        let seen = self.sentries.into_iter().map(|it| it.join().expect("a sentry does not panic"));
-        // All are joined, whatever the first of them says.
+        let seen = self.watchers.into_iter().map(|it| it.join().expect("a watcher does not panic"));
+        // All are joined before the first failure counts.
         let pauses: Vec<Option<Vec<Pause>>> = seen.collect();
         let pauses: Vec<Vec<Pause>> = pauses.into_iter().collect::<Option<_>>()?;
         Some(Stalls::of(&pauses.into_iter().reduce(|all, core| common(&all, &core))?))
@@ -65,7 +69,7 @@ impl Watch {
 
 impl Stalls {
     fn of(pauses: &[Pause]) -> Stalls {
-        let each = pauses.iter().map(|(from, to)| (to - from) as f64 / 1e3);
+        let each = pauses.iter().map(|it| (it.to - it.from) as f64 / 1e3);
         Stalls { total_us: each.clone().sum(), longest_us: each.fold(0.0, f64::max) }
     }
 }
@@ -75,12 +79,13 @@ fn own_cores() -> Vec<usize> {
     (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).collect()
 }
 
-/// Sleeps and wakes on one core. Returns when it woke too late, or `None` if it may not stand there.
-fn stand_sentry(core: usize, start: Instant, stop: &AtomicBool) -> Option<Vec<Pause>> {
+/// Sleeps and wakes on one core. Returns when it woke too late, or `None` if affinity or priority are
+/// refused.
+fn watch_core(core: usize, start: Instant, stop: &AtomicBool) -> Option<Vec<Pause>> {
     let mut only = CpuSet::new();
     only.set(core);
     sched_setaffinity(None, &only).ok()?;
-    // Linux gives each thread a nice value of its own, and 0 names the calling one (setpriority(2)).
+    // On Linux each thread has its own nice value, and 0 is the calling one (setpriority(2)).
     setpriority_process(None, HIGHEST_PRIORITY).ok()?;
     let now_ns = || start.elapsed().as_nanos() as u64;
     let mut pauses = Vec::new();
@@ -89,23 +94,24 @@ fn stand_sentry(core: usize, start: Instant, stop: &AtomicBool) -> Option<Vec<Pa
         thread::sleep(SLEEP);
         let woke_ns = now_ns();
         if woke_ns >= due_ns + PAUSE_MIN.as_nanos() as u64 {
-            pauses.push((due_ns, woke_ns));
+            pauses.push(Pause { from: due_ns, to: woke_ns });
         }
     }
     Some(pauses)
 }
 
-/// What two lists of pauses, each in order, have in common.
+/// The intersection of two ordered lists of pauses.
 fn common(one: &[Pause], other: &[Pause]) -> Vec<Pause> {
     let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
     let mut found = Vec::new();
-    while let (Some(&&(from, to)), Some(&&(other_from, other_to))) = (one.peek(), other.peek()) {
-        let (latest, earliest) = (from.max(other_from), to.min(other_to));
-        if latest < earliest {
-            found.push((latest, earliest));
+    while let (Some(first), Some(second)) = (one.peek(), other.peek()) {
+        let both = Pause { from: first.from.max(second.from), to: first.to.min(second.to) };
+        let is_first_over = first.to < second.to;
+        if both.from < both.to {
+            found.push(both);
         }
-        // The one that ends first cannot meet another.
-        if to < other_to {
+        // The one that ends first intersects no other.
+        if is_first_over {
             one.next()
         } else {
             other.next()
@@ -118,8 +124,14 @@ fn common(one: &[Pause], other: &[Pause]) -> Vec<Pause> {
 mod tests {
     use super::*;
 
+    fn pauses(times: &[(u64, u64)]) -> Vec<Pause> {
+        times.iter().map(|&(from, to)| Pause { from, to }).collect()
+    }
+
     #[track_caller]
-    fn check(one: &[Pause], other: &[Pause], both: &[Pause]) {
+    fn check(one: &[(u64, u64)], other: &[(u64, u64)], both: &[(u64, u64)]) {
+        let [one, other, both] = [one, other, both].map(pauses);
+        let (one, other) = (one.as_slice(), other.as_slice());
         assert_eq!(common(one, other), both, "{one:?} and {other:?}");
         assert_eq!(common(other, one), both, "{other:?} and {one:?}");
     }
@@ -139,7 +151,7 @@ mod tests {
     #[test]
     fn what_it_stood_still_is_added_up() {
         assert_eq!(Stalls::of(&[]), Stalls::default());
-        let stalls = Stalls::of(&[(1_000, 3_000), (10_000, 15_000)]);
+        let stalls = Stalls::of(&pauses(&[(1_000, 3_000), (10_000, 15_000)]));
         assert_eq!((stalls.total_us, stalls.longest_us), (7.0, 5.0));
     }
 

@@ -1,4 +1,4 @@
-//! What `/proc` says, as text, and the figures of a histogram.
+//! Parsing of `/proc`, and latency summaries.
 
 use super::instructions;
 use super::latency::Latencies;
@@ -23,7 +23,7 @@ fn stat_is_read_whatever_the_name_is() {
 #[test]
 fn words_of_a_command_line_end_with_a_zero() {
     assert_eq!(parse_words(b"a\0-b\0\0"), ["a", "-b", ""]);
-    // A process that has ended, or one of the kernel's.
+    // An ended process, or a kernel thread.
     assert_eq!(parse_words(b""), [""; 0]);
 }
 
@@ -87,7 +87,7 @@ fn latencies_add_up_over_workers() {
     assert!(close(summary.p50_us, 50.0), "{summary:?}");
     assert!(close(summary.p99_us, 99.0), "{summary:?}");
     assert!(close(summary.max_us, 100.0), "{summary:?}");
-    // Longer than the longest told apart: recorded as that.
+    // Beyond the longest distinguished latency: recorded as that.
     other.record(u64::MAX);
     let summary = other.summary().expect("there are latencies");
     assert!(close(summary.max_us, 6e7), "{summary:?}");
@@ -107,7 +107,7 @@ fn what_no_process_of_the_machine_did_is_told_apart() {
     let stat = "cpu  100 20 50 700 30 4 60 36 0 0\ncpu0 1 2 3";
     let ticks = Ticks { busy: 270, interrupts: 64, stolen: 36, all: 1_000 };
     assert_eq!(parse_machine(stat), Some(ticks));
-    // Kernels before 2.6.11 know of no host.
+    // Kernels before 2.6.11 have no steal field.
     let older = Ticks { busy: 234, stolen: 0, all: 964, ..ticks };
     assert_eq!(parse_machine("cpu  100 20 50 700 30 4 60"), Some(older));
     assert_eq!(parse_machine("cpu  100 20 50"), None);

@@ -1,5 +1,4 @@
-//! The two ActiveMQ brokers, Artemis and the classic one: how each is told to listen on loopback and
-//! to keep its data in one folder.
+//! ActiveMQ Artemis and Classic: configured to listen on loopback and to keep all data in one folder.
 
 use super::command::{Foreground, loopback};
 use super::configuration;
@@ -10,7 +9,7 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-/// Creates an instance of Artemis, whose one port speaks all its protocols.
+/// Creates an Artemis instance, whose one port speaks all its protocols.
 pub(super) fn artemis(program: &str, folder: &Path, port: u16) -> Result<Foreground, Error> {
     let instance = folder.join("instance");
     let flags = [
@@ -38,9 +37,9 @@ pub(super) fn artemis(program: &str, folder: &Path, port: u16) -> Result<Foregro
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         return Err(io::Error::other(format!("artemis create: {said}")).into());
     }
-    // Its durable queues wait for the disk by default, which `create` has tuned.
+    // Its durable queues wait for the disk by default; `create` has measured the disk.
     let path = instance.join("etc/broker.xml");
-    // Without these names of kinds, STOMP's queues are topics that drop what nobody hears.
+    // Without these prefixes, STOMP queues are topics that drop messages without subscribers.
     let kinds = "anycastPrefix=/queue/;multicastPrefix=/topic/;protocols=";
     let file = fs::read_to_string(&path)?.replacen("protocols=", kinds, 1);
     fs::write(&path, &file)?;
@@ -59,8 +58,8 @@ pub(super) fn artemis(program: &str, folder: &Path, port: u16) -> Result<Foregro
     })
 }
 
-/// The classic broker's file. Its store flushes each write that somebody waits for by default; that
-/// is said here all the same, since durability rests on it.
+/// The configuration of ActiveMQ Classic. Flushing every synchronous write is its default; stated here
+/// since durability rests on it.
 const CLASSIC: &str = r#"<beans xmlns="http://www.springframework.org/schema/beans"
   xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
   xsi:schemaLocation="http://www.springframework.org/schema/beans
@@ -79,7 +78,7 @@ const CLASSIC: &str = r#"<beans xmlns="http://www.springframework.org/schema/bea
 </beans>
 "#;
 
-/// Writes a file for the classic broker, which has a port for each protocol.
+/// Configures ActiveMQ Classic, which has a port per protocol.
 pub(super) fn classic(program: &str, folder: &Path, stomp: u16) -> Result<Foreground, Error> {
     let mqtt = free_port()?;
     let text = |path: &Path| path.to_string_lossy().into_owned();
@@ -89,7 +88,8 @@ pub(super) fn classic(program: &str, folder: &Path, stomp: u16) -> Result<Foregr
         .replace("MQTT", &mqtt.to_string());
     let path = folder.join("activemq.xml");
     fs::write(&path, &file)?;
-    // Its script leaves the broker as a child of a shell: it is started as the script would.
+    // Its script leaves the broker as a child of a shell, so the broker is started without it, as the
+    // script would.
     let script = Path::new(program).canonicalize()?;
     let home = script.ancestors().nth(2).unwrap_or(&script);
     let jar = script.with_extension("jar");

@@ -1,5 +1,5 @@
-//! A broker that is one program in the foreground, as Angarium is: started by a command line,
-//! stopped by SIGTERM.
+//! A broker that is one program in the foreground, such as Angarium: started by a command line, stopped
+//! by SIGTERM.
 
 use crate::client::{Error, Link, Target};
 use crate::load::startup_time;
@@ -19,7 +19,7 @@ pub(super) struct Foreground {
     pub(super) command: Vec<String>,
     /// Its addresses, the one that loads use first.
     pub(super) targets: Vec<Target>,
-    /// What its files say and how they came about, if it has any.
+    /// Its configuration files and how they were created, if it has any.
     pub(super) files: Option<String>,
 }
 
@@ -43,7 +43,7 @@ impl CommandBroker {
         CommandBroker::start_with(command, uri, patience, Stdio::inherit())
     }
 
-    /// The same with what it says in a file.
+    /// Starts `command` with its stderr in a log file.
     pub fn start_logged(
         command: &[String],
         uri: &Target,
@@ -73,12 +73,12 @@ impl CommandBroker {
         })
     }
 
-    /// Its process.
+    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Ends its process at once.
+    /// Kills its process by SIGKILL.
     pub fn kill(&mut self) -> io::Result<()> {
         self.child.kill()?;
         self.child.wait()?;
@@ -101,7 +101,7 @@ fn spawn(command: &[String], log: Stdio) -> io::Result<Child> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(log)
-        // An interrupt from the keyboard is for us: we stop it when we end.
+        // A keyboard interrupt goes to this tool only, which stops the broker when it ends.
         .process_group(0)
         .spawn()
         .map_err(|error| io::Error::new(error.kind(), format!("{program}: {error}")))?;
@@ -118,8 +118,7 @@ impl Drop for CommandBroker {
     }
 }
 
-/// Tries a connection until one opens, patience ends, or `ended` gives the reason why none ever
-/// will.
+/// Tries to connect until it succeeds, `patience` ends, or `ended` returns the reason why it never will.
 pub(super) fn wait_until_open(
     uri: &Target,
     patience: Duration,

@@ -1,30 +1,31 @@
-//! How a broker was started, as text from which somebody can do it again. Knows no processes; what is
-//! secret is not in it.
+//! How a broker was started, as text that allows to repeat it, without secrets. Independent of
+//! processes.
 
 use super::kind::Kind;
 use std::ffi::OsString;
 use std::fmt::Write;
 
-/// Stands where something secret was.
+/// Replaces secrets.
 const HIDDEN: &str = "***";
-/// What is in the names of variables and flags whose values are secret.
+/// Parts of the names of variables and flags whose values are secret.
 const SECRETS: [&str; 6] = ["PASS", "SECRET", "TOKEN", "COOKIE", "CREDENTIAL", "KEY"];
 
 /// What a broker was started with.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Start<'a> {
-    /// Variables that were set for it, and those of ours that it looks at.
+    /// Variables set for it, and inherited ones that it reads.
     pub(super) environment: Vec<(String, String)>,
     /// The command line that started it.
     pub(super) command: &'a [String],
-    /// The command line that it has: a start script puts much into it.
+    /// The command line of its process, which a start script may have extended.
     pub(super) running: &'a [String],
-    /// What its files say, and how they came about.
+    /// Its configuration files and how they were created.
     pub(super) files: Option<&'a str>,
 }
 
 impl Start<'_> {
-    /// As a shell takes it: variables, a line each, and the command; then what it became, and the files.
+    /// In shell syntax: one variable per line and the command; then the process's command line, and the
+    /// files.
     pub(super) fn describe(&self) -> String {
         let mut text = String::new();
         for (name, value) in &self.environment {
@@ -41,7 +42,7 @@ impl Start<'_> {
     }
 }
 
-/// The variables among `all` that a broker of that kind looks at, in order.
+/// The variables among `all` that a broker of this kind reads, sorted.
 pub(super) fn inherited(
     kind: Kind,
     all: impl Iterator<Item = (OsString, OsString)>,
@@ -52,7 +53,7 @@ pub(super) fn inherited(
         Kind::Nats => &["NATS_", "GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG"],
         Kind::Mosquitto => &["MOSQUITTO_"],
         Kind::Artemis => &["ARTEMIS_", "JAVA_", "JDK_JAVA_OPTIONS", "HAWTIO_"],
-        // It is started without its script, which would look at more.
+        // It is started without its script, which would read more.
         Kind::ActiveMq => &["JAVA_", "JDK_JAVA_OPTIONS"],
         Kind::Redis => &["REDIS_"],
     };
@@ -72,7 +73,7 @@ pub(super) fn inherited(
     found
 }
 
-/// A command line as a shell takes it.
+/// A command line in shell syntax.
 pub(super) fn line(words: &[String]) -> String {
     let mut hidden = false;
     let shown = words.iter().map(|word| {

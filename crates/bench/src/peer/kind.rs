@@ -3,25 +3,25 @@
 use crate::client::Protocol;
 use serde::{Deserialize, Serialize};
 
-/// What a confirm of a persistent message says.
+/// What a confirm of a persistent message guarantees.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
-    /// There are none.
+    /// There are no confirms.
     AtMostOnce,
-    /// The broker has it in its memory.
+    /// It is in the broker's memory.
     Memory,
-    /// The kernel has it in its page cache.
+    /// It is in the kernel's page cache.
     PageCache,
-    /// The disk has it.
+    /// It is on disk.
     Flushed,
-    /// Nobody said.
+    /// Not known.
     #[default]
     Unknown,
 }
 
 impl Level {
-    /// In words.
+    /// The name to display.
     pub fn name(self) -> &'static str {
         match self {
             Level::AtMostOnce => "at most once",
@@ -32,7 +32,7 @@ impl Level {
         }
     }
 
-    /// Reads one of the names with dashes.
+    /// Parses a name in kebab case.
     pub fn from_text(text: &str) -> Result<Level, String> {
         Ok(match text {
             "at-most-once" => Level::AtMostOnce,
@@ -44,30 +44,30 @@ impl Level {
     }
 }
 
-/// A broker that we know how to start.
+/// A kind of broker that this tool can start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Our own.
+    /// Angarium.
     Angarium,
     /// RabbitMQ, with its STOMP and MQTT plugins.
     RabbitMq,
-    /// nats-server, with JetStream where its streams are asked for.
+    /// nats-server, with JetStream if its streams are needed.
     Nats,
     /// Mosquitto.
     Mosquitto,
     /// ActiveMQ Artemis.
     Artemis,
-    /// The classic ActiveMQ.
+    /// ActiveMQ Classic.
     ActiveMq,
-    /// Redis, by channels and streams.
+    /// Redis: channels and streams.
     Redis,
 }
 
-/// Brokers that are asked for and cannot be measured: this tool speaks none of what they speak.
+/// Brokers that users may ask for but this tool has no driver for.
 pub const FOREIGN: [(&str, &str); 1] = [("kafka", "a protocol of its own")];
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Kind; 7] = [
         Kind::Angarium,
         Kind::RabbitMq,
@@ -78,7 +78,7 @@ impl Kind {
         Kind::Redis,
     ];
 
-    /// What it is asked for by.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Angarium => "angarium",
@@ -91,26 +91,26 @@ impl Kind {
         }
     }
 
-    /// The one of that name.
+    /// The kind with this name.
     pub fn from_name(name: &str) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// The protocols that we can speak to it, the one that loads use first.
+    /// The URI schemes of the protocols that it can be driven by, the default first.
     pub fn schemes(self) -> &'static [&'static str] {
         match self {
             Kind::Angarium => &["amqp", "nats"],
             Kind::RabbitMq => &["amqp", "stomp", "mqtt"],
             Kind::Nats => &["nats", "jetstream"],
             Kind::Mosquitto => &["mqtt", "mqtt5"],
-            // Its one port speaks them all; AMQP 1.0 is not spoken by this tool yet.
+            // Its one port speaks all protocols; this tool has no AMQP 1.0 driver yet.
             Kind::Artemis => &["stomp", "mqtt", "mqtt5"],
             Kind::ActiveMq => &["stomp", "mqtt"],
             Kind::Redis => &["redis"],
         }
     }
 
-    /// How to have it.
+    /// How to install it.
     pub fn hint(self) -> &'static str {
         match self {
             Kind::Angarium => "this program, or `--program angarium=PATH`",
@@ -129,21 +129,21 @@ impl Kind {
         }
     }
 
-    /// What its confirms of persistent messages say as it is configured here.
+    /// What its confirms of persistent messages guarantee as it is configured here.
     pub fn level(self, protocol: Protocol) -> Level {
         match (self, protocol) {
             (_, Protocol::Nats) => Level::AtMostOnce,
             (Kind::Angarium | Kind::RabbitMq | Kind::Artemis | Kind::ActiveMq, _) => Level::Flushed,
             // It writes its store now and then, and never before it confirms.
             (Kind::Mosquitto, _) => Level::Memory,
-            // Of what is added to a stream; a channel or a subject keeps and confirms nothing.
+            // For streams; channels and subjects store and confirm nothing.
             (Kind::Redis, _) | (Kind::Nats, Protocol::JetStream) => Level::Flushed,
             (Kind::Nats, _) => Level::AtMostOnce,
         }
     }
 }
 
-/// What to say about a broker that we do not know.
+/// The error text for an unknown broker.
 pub fn unknown(name: &str) -> String {
     let names: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
     let why = FOREIGN.iter().find(|(foreign, _)| *foreign == name);

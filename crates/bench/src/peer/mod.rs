@@ -1,5 +1,4 @@
-//! Brokers that can be started and stopped here, each on a loopback port with a data folder of its
-//! own.
+//! Brokers that can be started and stopped here, each on loopback ports with its own data folder.
 
 mod activemq;
 mod command;

@@ -1,12 +1,12 @@
-//! nats-server: one process in the foreground, without streams as most run it, or with streams that are
-//! flushed before it acknowledges.
+//! nats-server: one process in the foreground, without streams, or with streams that are flushed before
+//! each acknowledgement.
 
 use super::command::{Foreground, loopback};
 use crate::client::Error;
 use std::fs;
 use std::path::Path;
 
-/// Its command line and its address, where nothing is kept.
+/// Without streams.
 pub(super) fn without_streams(
     program: &str,
     folder: &Path,
@@ -18,8 +18,8 @@ pub(super) fn without_streams(
     Ok(Foreground { command, targets: vec![loopback("nats", port)?], files: None })
 }
 
-/// Its command line, its address and its file, with JetStream. Left to itself it flushes every two
-/// minutes, whatever it has acknowledged; 2.10 is the first that can be told otherwise.
+/// With JetStream. By default nats-server flushes every two minutes, whatever it has acknowledged;
+/// `sync_interval: always` needs 2.10.
 pub(super) fn with_streams(program: &str, folder: &Path, port: u16) -> Result<Foreground, Error> {
     let (data, log) = (folder.join("jetstream"), log(folder));
     let file = format!(

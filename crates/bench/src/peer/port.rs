@@ -5,8 +5,8 @@ use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Mutex, PoisonError};
 
-/// A loopback port that nobody listened on a moment ago, and that was not given out here before: who was
-/// given one may not listen on it yet.
+/// A loopback port that is not in use and that this function has not returned before: a broker may not
+/// listen on an earlier one yet.
 pub fn free_port() -> io::Result<u16> {
     static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
     loop {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 impl Kind {
-    /// Its program, if it is here.
+    /// Its program, if it is installed.
     pub fn find(self, programs: &Programs) -> Option<PathBuf> {
         if let Some(path) = programs.of(self) {
             return Some(path.to_owned());
@@ -30,7 +30,7 @@ impl Kind {
         }
     }
 
-    /// Its version, as it says itself.
+    /// The version that it reports.
     pub fn version(self, program: &Path) -> String {
         let output = match self {
             Kind::RabbitMq => Command::new("dpkg-query")
@@ -47,9 +47,9 @@ impl Kind {
     }
 }
 
-/// The first word that begins with a digit, after `v` or `v=` if that is there.
+/// The first word that begins with a digit, after an optional `v` or `v=`.
 pub(super) fn first_version(said: &str) -> Option<String> {
-    // The classic ActiveMQ tells everything about its Java machine first, and Artemis nothing.
+    // ActiveMQ Classic prints its Java version first; Artemis does not.
     let classic =
         said.rsplit("\nActiveMQ ").find(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     let said = classic.unwrap_or(said);
@@ -65,12 +65,12 @@ fn on_path(name: &str) -> Option<PathBuf> {
     env::split_paths(&path).chain(more).chain(home).map(|it| it.join(name)).find(|it| it.is_file())
 }
 
-/// Where programs are that are not found by themselves.
+/// Programs given on the command line.
 #[derive(Debug, Clone, Default)]
 pub struct Programs(Vec<(Kind, PathBuf)>);
 
 impl Programs {
-    /// Reads `name=path` of each.
+    /// Parses `name=path` texts.
     pub fn parse(texts: &[String]) -> Result<Programs, String> {
         let one = |text: &String| {
             let (name, path) = text.split_once('=').ok_or("a program is NAME=PATH")?;
@@ -80,7 +80,7 @@ impl Programs {
         Ok(Programs(texts.iter().map(one).collect::<Result<_, _>>()?))
     }
 
-    /// This one, and what is found by itself.
+    /// Only this program; others are searched for.
     pub fn of_one(kind: Kind, program: &Path) -> Programs {
         Programs(vec![(kind, program.to_owned())])
     }

@@ -1,7 +1,7 @@
-//! RabbitMQ as Debian packages it, on loopback, with all that it writes in one folder.
+//! RabbitMQ as packaged by Debian, on loopback, with all its files in one folder.
 //!
-//! Its start script forks and leaves a name server (`epmd`) behind, so what is stopped is found by
-//! the ports.
+//! Its start script forks and leaves a name server (`epmd`) running, so the processes to stop are found
+//! by their ports.
 
 use super::command::wait_until_open;
 use super::configuration::{self, Start};
@@ -22,7 +22,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Where Debian's package has its start script.
+/// The start script of Debian's package.
 const SCRIPT: &str = "/usr/lib/rabbitmq/bin/rabbitmq-server";
 
 /// A running RabbitMQ; stopped when dropped.
@@ -31,19 +31,33 @@ pub struct RabbitMq {
     script: Child,
     folder: PathBuf,
     ports: Ports,
-    pid: u32,
-    name_server_pid: Option<u32>,
+    processes: Processes,
     uri: Target,
 }
 
-/// Where it listens.
+/// Its ports.
 #[derive(Debug, Clone, Copy)]
 struct Ports {
     amqp: u16,
     name_server: u16,
     peers: u16,
-    /// STOMP and MQTT, by plugins.
-    plugins: Option<(u16, u16)>,
+    /// STOMP and MQTT, if the plugins are enabled.
+    plugins: Option<PluginPorts>,
+}
+
+/// The ports of the plugins.
+#[derive(Debug, Clone, Copy)]
+struct PluginPorts {
+    stomp: u16,
+    mqtt: u16,
+}
+
+/// Its processes.
+#[derive(Debug, Clone, Copy)]
+struct Processes {
+    /// The Erlang VM.
+    machine: u32,
+    name_server: Option<u32>,
 }
 
 impl RabbitMq {
@@ -52,7 +66,7 @@ impl RabbitMq {
         RabbitMq::start_with(folder, false)
     }
 
-    /// Starts one that also speaks STOMP and MQTT, by the plugins that come with it.
+    /// Starts one with the STOMP and MQTT plugins.
     pub fn start_with_plugins(folder: &Path) -> Result<RabbitMq, Error> {
         RabbitMq::start_with(folder, true)
     }
@@ -67,46 +81,49 @@ impl RabbitMq {
             let hint = "RabbitMQ is not installed; on Debian: apt-get install rabbitmq-server";
             return Err(io::Error::other(hint).into());
         }
-        let plugins = if plugins { Some((free_port()?, free_port()?)) } else { None };
+        let plugins = match plugins {
+            true => Some(PluginPorts { stomp: free_port()?, mqtt: free_port()? }),
+            false => None,
+        };
         let (amqp, name_server, peers) = (free_port()?, free_port()?, free_port()?);
         let ports = Ports { amqp, name_server, peers, plugins };
         fs::create_dir_all(folder.join("base"))?;
         fs::write(folder.join("rabbitmq.conf"), ports.configuration())?;
         fs::write(folder.join("enabled_plugins"), ports.enabled())?;
         let mut script = spawn(folder, &ports)?;
-        let (pid, name_server_pid) = wait(&mut script, &ports)?;
+        let processes = wait(&mut script, &ports)?;
         let folder = folder.to_owned();
-        Ok(RabbitMq { script, folder, ports, pid, name_server_pid, uri: ports.uri() })
+        Ok(RabbitMq { script, folder, ports, processes, uri: ports.uri() })
     }
 
-    /// Ends its process at once.
+    /// Kills its process by SIGKILL.
     pub fn kill(&mut self) -> Result<(), Error> {
-        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        let pid = i32::try_from(self.processes.machine).ok().and_then(Pid::from_raw);
         if let Some(pid) = pid {
             kill_process(pid, Signal::KILL).map_err(io::Error::from)?;
         }
-        process_reaper::ended(self.pid);
+        process_reaper::ended(self.processes.machine);
         self.script.wait()?;
         process_reaper::ended(self.script.id());
-        Ok(end(self.name_server_pid.take())?)
+        Ok(end(self.processes.name_server.take())?)
     }
 
-    /// Starts it again where it was, and waits until it answers.
+    /// Starts it again with the same data and ports, and waits until it answers.
     pub fn restart(&mut self) -> Result<(), Error> {
         self.script = spawn(&self.folder, &self.ports)?;
-        (self.pid, self.name_server_pid) = wait(&mut self.script, &self.ports)?;
+        self.processes = wait(&mut self.script, &self.ports)?;
         Ok(())
     }
 
-    /// What it was started and configured with.
+    /// Its variables, command lines and configuration files.
     pub fn configuration(&self) -> String {
-        describe(&self.folder, &self.ports, env::vars_os(), &command_line(self.pid))
+        describe(&self.folder, &self.ports, env::vars_os(), &command_line(self.processes.machine))
     }
 
     /// All addresses: AMQP 0-9-1 first, then those of the plugins.
     pub fn targets(&self) -> Vec<Target> {
         let mut targets = vec![self.uri.clone()];
-        if let Some((stomp, mqtt)) = self.ports.plugins {
+        if let Some(PluginPorts { stomp, mqtt }) = self.ports.plugins {
             let addresses = [
                 format!("stomp://guest:guest@127.0.0.1:{stomp}"),
                 format!("mqtt://guest:guest@127.0.0.1:{mqtt}"),
@@ -116,18 +133,18 @@ impl RabbitMq {
         targets
     }
 
-    /// The process of the Erlang machine.
+    /// The process id of the Erlang VM.
     pub fn pid(&self) -> u32 {
-        self.pid
+        self.processes.machine
     }
 
-    /// Where it listens.
+    /// Its AMQP 0-9-1 address.
     pub fn uri(&self) -> &Target {
         &self.uri
     }
 
     fn stop(&mut self) -> io::Result<()> {
-        end(Some(self.pid))?;
+        end(Some(self.processes.machine))?;
         let asked = Instant::now();
         while self.script.try_wait()?.is_none() {
             if asked.elapsed() > Duration::from_secs(20) {
@@ -136,7 +153,7 @@ impl RabbitMq {
             thread::sleep(Duration::from_millis(20));
         }
         process_reaper::ended(self.script.id());
-        end(self.name_server_pid)
+        end(self.processes.name_server)
     }
 }
 
@@ -146,7 +163,7 @@ impl Ports {
             "listeners.tcp.default = 127.0.0.1:{}\nlog.console = false\nlog.file.level = warning\n",
             self.amqp
         );
-        if let Some((stomp, mqtt)) = self.plugins {
+        if let Some(PluginPorts { stomp, mqtt }) = self.plugins {
             text += &format!(
                 "stomp.listeners.tcp.1 = 127.0.0.1:{stomp}\nmqtt.listeners.tcp.1 = 127.0.0.1:{mqtt}\n"
             );
@@ -173,7 +190,7 @@ impl Ports {
     }
 }
 
-/// What its script is told: it knows no flags.
+/// The variables that configure its script, which has no flags.
 fn environment(folder: &Path, ports: &Ports) -> Vec<(&'static str, OsString)> {
     let within = |name: &str| folder.join(name).into_os_string();
     vec![
@@ -195,7 +212,8 @@ fn environment(folder: &Path, ports: &Ports) -> Vec<(&'static str, OsString)> {
     ]
 }
 
-/// Its variables, command lines and files, given all of ours and what its process is.
+/// Describes its variables, command lines and files, given this process's variables and its own command
+/// line.
 fn describe(
     folder: &Path,
     ports: &Ports,
@@ -203,7 +221,7 @@ fn describe(
     running: &[String],
 ) -> String {
     let set = environment(folder, ports);
-    // What is set here is not inherited.
+    // Variables set here are not inherited.
     let ours = ours.filter(|(name, _)| set.iter().all(|(other, _)| name != *other));
     let mut all = configuration::inherited(Kind::RabbitMq, ours);
     let text = |value: &OsString| value.to_string_lossy().into_owned();
@@ -221,15 +239,15 @@ fn spawn(folder: &Path, ports: &Ports) -> io::Result<Child> {
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
         .stderr(log)
-        // An interrupt from the keyboard is for us: we stop it when we end.
+        // A keyboard interrupt goes to this tool only, which stops the broker when it ends.
         .process_group(0)
         .spawn()?;
     process_reaper::started(script.id());
     Ok(script)
 }
 
-/// Waits until it answers. Returns the processes of the Erlang machine and of its name server.
-fn wait(script: &mut Child, ports: &Ports) -> Result<(u32, Option<u32>), Error> {
+/// Waits until it answers.
+fn wait(script: &mut Child, ports: &Ports) -> Result<Processes, Error> {
     let opened = wait_until_open(&ports.uri(), Duration::from_secs(60), || {
         Ok(script.try_wait()?.map(|status| format!("rabbitmq-server ended: {status}")))
     });
@@ -242,18 +260,21 @@ fn wait(script: &mut Child, ports: &Ports) -> Result<(u32, Option<u32>), Error> 
     }
     let pid = listener_pid(ports.amqp).unwrap_or_else(|| script.id());
     std::iter::once(pid).chain(name_server_pid).for_each(process_reaper::started);
-    Ok((pid, name_server_pid))
+    Ok(Processes { machine: pid, name_server: name_server_pid })
 }
 
 impl Drop for RabbitMq {
     fn drop(&mut self) {
         if let Err(error) = self.stop() {
-            eprintln!("RabbitMQ, process {}, could not be stopped: {error}", self.pid);
+            eprintln!(
+                "RabbitMQ, process {}, could not be stopped: {error}",
+                self.processes.machine
+            );
         }
     }
 }
 
-/// Asks a process to end, if it still runs.
+/// Sends SIGTERM to a process, if it is running.
 fn end(pid: Option<u32>) -> io::Result<()> {
     pid.into_iter().for_each(process_reaper::ended);
     let pid = pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
@@ -269,7 +290,12 @@ mod tests {
 
     #[test]
     fn all_that_it_was_started_with_is_told() {
-        let ports = Ports { amqp: 1, name_server: 2, peers: 3, plugins: Some((4, 5)) };
+        let ports = Ports {
+            amqp: 1,
+            name_server: 2,
+            peers: 3,
+            plugins: Some(PluginPorts { stomp: 4, mqtt: 5 }),
+        };
         let ours = [
             ("RABBITMQ_IO_THREAD_POOL_SIZE", "4"),
             ("RABBITMQ_BASE", "/elsewhere"),

@@ -1,4 +1,4 @@
-//! Redis: one process in the foreground, whose append-only file is flushed before it answers.
+//! Redis: one process in the foreground, whose append-only file is flushed before each reply.
 
 use super::command::{Foreground, loopback};
 use crate::client::{Error, Target, resp};
@@ -8,10 +8,10 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long its first append-only file may take: it holds what is stored at that time.
+/// How long the first append-only file may take, which contains everything stored by then.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Its command line, its address and its file.
+/// Configures it.
 pub(super) fn command(program: &str, folder: &Path, port: u16) -> Result<Foreground, Error> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let (data, log) = (text(folder), text(&folder.join("redis.log")));
@@ -25,13 +25,13 @@ pub(super) fn command(program: &str, folder: &Path, port: u16) -> Result<Foregro
     Ok(Foreground { command, targets: vec![loopback("redis", port)?], files: Some(file) })
 }
 
-/// Writes and flushes what it keeps from now on, or does neither.
+/// Turns the append-only file on or off.
 pub(super) fn set_durable(target: &Target, durable: bool) -> Result<(), Error> {
     let Target::Resp(uri) = target else { return Ok(()) };
     let mut connection = resp::Connection::open(uri)?;
     connection.ask(&["CONFIG", "SET", "appendonly", if durable { "yes" } else { "no" }])?;
     let start = Instant::now();
-    // The file is begun anew by another process, and nothing is flushed until that is done.
+    // Another process rewrites the file, and nothing is flushed until that is done.
     while durable && !is_flushing(&connection.ask(&["INFO", "persistence"])?) {
         if start.elapsed() > PATIENCE {
             return Err(io::Error::other("Redis does not begin its append-only file").into());

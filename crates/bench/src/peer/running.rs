@@ -44,7 +44,7 @@ impl Peer {
         Peer::start_for(kind, kind.schemes()[0], programs, folder)
     }
 
-    /// The same, configured for loads by one of its schemes, where that makes a difference.
+    /// Starts one, configured for loads by one of its schemes, where that makes a difference.
     pub fn start_for(
         kind: Kind,
         scheme: &str,
@@ -89,17 +89,17 @@ impl Peer {
         Ok(Peer { kind, version, configuration, targets, folder, process })
     }
 
-    /// Which it is.
+    /// Its kind.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Its version, as it says itself.
+    /// The version that it reports.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Its variables, its command line and what its files say.
+    /// Its variables, command lines and configuration files.
     pub fn configuration(&self) -> &str {
         &self.configuration
     }
@@ -109,8 +109,8 @@ impl Peer {
         &self.targets
     }
 
-    /// Whether it is to flush what it keeps from now on, where one that does so is slower with what need
-    /// not be flushed. Returns whether that makes a difference.
+    /// Turns flushing on or off, for a broker that is slower with it even for direct messages. Returns
+    /// whether that makes a difference.
     pub fn set_durable(&mut self, durable: bool) -> Result<bool, Error> {
         match self.kind {
             Kind::Redis => redis::set_durable(&self.targets[0], durable).map(|()| true),
@@ -118,7 +118,7 @@ impl Peer {
         }
     }
 
-    /// Its process.
+    /// Its process id.
     pub fn pid(&self) -> u32 {
         match &self.process {
             Process::Program(broker) => broker.pid(),
@@ -171,7 +171,8 @@ fn foreground(
         Kind::Nats if scheme == "jetstream" => nats::with_streams(&program, folder, port),
         Kind::Nats => nats::without_streams(&program, folder, port),
         Kind::Mosquitto => {
-            // Without these three it drops what a subscriber has not taken beyond 20 and 1,000.
+            // Without the last three limits it drops messages that a subscriber has not acknowledged
+            // beyond 20 and 1,000.
             let file = format!(
                 "listener {port} 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\n\
                  persistence false\nmax_inflight_messages 0\nmax_queued_messages 0\n\
