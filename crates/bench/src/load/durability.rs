@@ -237,7 +237,7 @@ fn flushes(
     if !flushes_are_counted(folder)? {
         return Ok(None);
     }
-    // With an additional producer, whose messages are told from those of the run.
+    // With an additional producer, whose messages are distinct from those of the run.
     let plan = Plan { producers: plan.producers + 1, consumers: plan.queues, ..plan.clone() };
     let own = plan.producers - 1;
     let mut publisher = Publisher::open(&plan, &topology.route(&plan, 0), own)?;

@@ -1,11 +1,11 @@
-//! Presets through the command line against fake brokers: results, verdicts, partial ones.
+//! Presets through the command line against fake brokers: results, verdicts, interrupted campaigns.
 
 use crate::fake::{self, Fault};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-/// A folder of a test's own, removed when it ends.
+/// A folder of one test, removed when it ends.
 pub(crate) struct Place(pub(crate) PathBuf);
 
 impl Place {
@@ -83,7 +83,7 @@ fn persistent_messages_that_are_harmed_fail_for_exactly_that() {
     };
     check(Fault::Drop, &["5 lost"]);
     check(Fault::Duplicate, &["5 duplicated"]);
-    // The last one is struck and never followed by another: it is lost.
+    // The last one is struck and no other follows it: it is lost.
     check(Fault::Swap, &["4 reordered", "1 lost"]);
     check(Fault::FlipBit, &["5 corrupted"]);
 }
@@ -120,7 +120,7 @@ fn a_peer_that_does_not_start_fails_in_all_it_could_have_done() {
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("PARTIAL: 3 of 3 runs of nats failed"), "{said}");
     assert!(said.contains("go install"), "{said}");
-    // What could be measured was.
+    // The rest was measured.
     let result = place.result();
     let sides = &result["presets"][0]["cases"][0]["sides"];
     assert!(sides[0][0]["done"].is_object() && sides[1][0]["failed"].is_string(), "{sides}");
@@ -202,7 +202,7 @@ fn interrupt(child: &Child) {
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it is ours");
 }
 
-/// What a measurement that would go on for a day says when it is interrupted.
+/// The result of a day-long measurement that is interrupted.
 fn interrupted(arguments: &[&str]) -> serde_json::Value {
     let mut child = Command::new(env!("CARGO_BIN_EXE_angarium-bench"))
         .args(arguments)
@@ -210,7 +210,7 @@ fn interrupted(arguments: &[&str]) -> serde_json::Value {
         .stdout(Stdio::piped())
         .spawn()
         .expect("it was built");
-    // The main one, that of signals, and two of the measurement.
+    // The main thread, the signal thread, and two of the measurement.
     let tasks = format!("/proc/{}/task", child.id());
     while fs::read_dir(&tasks).map_or(0, Iterator::count) < 4 {
         assert!(child.try_wait().expect("it is ours").is_none(), "it ended by itself");
@@ -252,7 +252,7 @@ fn an_interrupt_keeps_what_is_done() {
         .stdout(Stdio::null())
         .spawn()
         .expect("it was built");
-    // The first preset's result is written when it has ended; then the second one runs for hours.
+    // The first preset's result is written when it has ended; the second one runs for hours.
     while !place.0.join("r.html").exists() {
         assert!(child.try_wait().expect("it is ours").is_none(), "it ended by itself");
         std::thread::sleep(std::time::Duration::from_millis(20));

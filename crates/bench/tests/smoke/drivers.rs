@@ -1,4 +1,4 @@
-//! The tool's own cost, over real sockets: that every driver is measured, never how fast it is.
+//! Measures the drivers' cost over real sockets: checks that each is measured, never how fast it is.
 
 use crate::campaigns::bench;
 use angarium_bench::load::drivers::{self, DriversPlan, Side, Step};
@@ -36,7 +36,7 @@ fn costs_are_said_as_a_table_and_as_json() {
     let place = std::env::temp_dir();
     let arguments = ["drivers", "--driver", "nats", "--duration", "0.01", "--runs", "1"];
     let output = bench(&place, &arguments);
-    // 2 says that the limit was exceeded: what is not optimized does that.
+    // 2 means that the limit was exceeded, as unoptimized builds do.
     assert!(matches!(output.status.code(), Some(0 | 2)), "{output:?}");
     let text = String::from_utf8(output.stdout).expect("it is text");
     let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("NATS")).collect();

@@ -1,5 +1,4 @@
-//! A broker just good enough for the load generator: one consumer per queue, nothing kept, and
-//! faults on demand.
+//! A fake AMQP broker for the load generator: one consumer per queue, no storage, and faults on demand.
 
 use angarium_protocol::amqp091::codec::content::{
     self, ContentHeader, Deliver, PublishMethod, Tagged, write_header,
@@ -12,7 +11,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What it does wrong with every hundredth message.
+/// The fault of every hundredth message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     None,
@@ -20,13 +19,13 @@ pub(crate) enum Fault {
     Duplicate,
     Swap,
     FlipBit,
-    /// Ends the connections of those who subscribed (NATS), as brokers do with slow ones.
+    /// Closes subscribers' connections (NATS), as brokers do with slow ones.
     CutOff,
-    /// Does nothing for a while, once, and then goes on.
+    /// Does nothing for a while, once, and then continues.
     Pause,
 }
 
-/// A queue: its consumer, what waits for it, and how many messages came so far.
+/// A queue: its consumer, waiting messages, and the number of messages so far.
 #[derive(Default)]
 struct Queue {
     consumer: Option<TcpStream>,
@@ -38,19 +37,19 @@ struct Queue {
 
 type Queues = Arc<Mutex<BTreeMap<String, Queue>>>;
 
-/// A running one.
+/// A running fake.
 pub(crate) struct Fake {
-    /// Where it listens.
+    /// Its port.
     pub(crate) port: u16,
     queues: Queues,
     streams: Arc<Mutex<Vec<TcpStream>>>,
 }
 
 impl Fake {
-    /// Ends all connections; consumers are forgotten, messages are not.
+    /// Closes all connections; consumers are forgotten, messages are not.
     pub(crate) fn cut_off(&self) {
         for stream in self.streams.lock().expect("no panic").drain(..) {
-            // One that has gone already is what is wanted.
+            // It may be closed already.
             drop(stream.shutdown(Shutdown::Both));
         }
         for queue in self.queues.lock().expect("no panic").values_mut() {
@@ -58,7 +57,7 @@ impl Fake {
         }
     }
 
-    /// Loses all that waits.
+    /// Loses all waiting messages.
     pub(crate) fn forget(&self) {
         self.queues.lock().expect("no panic").values_mut().for_each(|queue| queue.waiting.clear());
     }
@@ -75,7 +74,7 @@ impl Fake {
         Fake::start_at("127.0.0.1", fault)
     }
 
-    /// The same on another address of this machine.
+    /// Listens on another address of this machine.
     pub(crate) fn start_at(host: &str, fault: Fault) -> Fake {
         let listener = TcpListener::bind((host, 0)).expect("it has ports");
         let port = listener.local_addr().expect("it is bound").port();
@@ -93,7 +92,7 @@ impl Fake {
     }
 }
 
-/// One connection.
+/// A client's connection.
 struct Client {
     stream: TcpStream,
     queues: Queues,
@@ -101,7 +100,7 @@ struct Client {
     out: Vec<u8>,
     confirms: bool,
     published: u64,
-    /// The queue and the body of the message whose frames are arriving.
+    /// The queue and body of the message that is arriving.
     target: String,
     body: Vec<u8>,
     expected: usize,
@@ -222,7 +221,7 @@ impl Client {
         let mut queues = queues.lock().expect("no panic");
         let name = queue.to_owned();
         let queue = queues.get_mut(queue).expect("it was declared");
-        // The answer goes out before the first delivery can.
+        // The answer precedes the first delivery.
         self.answer(channel, &Method::BasicConsumeOk { consumer_tag: "c" });
         self.stream.write_all(&self.out).expect("the consumer is there");
         self.out.clear();
@@ -232,7 +231,7 @@ impl Client {
         queue.consumer = Some(self.stream.try_clone().expect("a descriptor is left"));
     }
 
-    /// Passes the message on if all of its body is there.
+    /// Delivers the message once its body is complete.
     fn complete(&mut self) {
         if self.body.len() < self.expected {
             return;
@@ -267,7 +266,7 @@ impl Client {
             _ => self.deliver(queue, &mut out),
         }
         match &mut queue.consumer {
-            // A consumer that has gone takes nothing more.
+            // The consumer may be gone.
             Some(consumer) => drop(consumer.write_all(&out)),
             None => queue.waiting.extend_from_slice(&out),
         }

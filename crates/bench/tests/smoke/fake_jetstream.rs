@@ -1,14 +1,13 @@
-//! Streams with pull consumers, just good enough for the load generator: what a fake NATS server keeps of
-//! what is published, and what it answers.
+//! Streams with pull consumers for the fake NATS server: stored messages and API answers.
 
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 
-/// A message on its way.
+/// A message to deliver.
 pub(crate) struct Sent {
-    /// Who listens to this gets it.
+    /// The subject that selects its subscribers.
     pub(crate) to: String,
-    /// The subject that it shows.
+    /// The subject it carries.
     pub(crate) subject: String,
     pub(crate) reply: String,
     pub(crate) body: Vec<u8>,
@@ -24,9 +23,9 @@ struct Stream {
 
 struct Consumer {
     policy: String,
-    /// Entries that it was given.
+    /// Entries delivered so far.
     next: usize,
-    /// Who asked for more, and for how many.
+    /// Outstanding pulls: reply subject and count.
     requests: VecDeque<(String, usize)>,
     acknowledged: u64,
 }
@@ -34,9 +33,9 @@ struct Consumer {
 #[derive(Default)]
 pub(crate) struct Streams {
     streams: BTreeMap<String, Stream>,
-    /// Of streams that are gone, too.
+    /// Including those of deleted streams.
     acknowledged: u64,
-    /// Those that were ever made, and whether each was to outlive a restart.
+    /// For each stream ever created, whether it survives a restart.
     pub(crate) made: Vec<bool>,
 }
 
@@ -53,13 +52,13 @@ impl Streams {
         self.streams.values().any(|stream| stream.subject == subject)
     }
 
-    /// Keeps a message if a stream is there for it. Returns whether one is.
+    /// Stores a message if its subject has a stream. Returns whether it has.
     pub(crate) fn add(&mut self, subject: &str, body: &[u8]) -> bool {
         let found = self.streams.values_mut().find(|stream| stream.subject == subject);
         found.map(|stream| stream.entries.push(body.to_vec())).is_some()
     }
 
-    /// What a publisher is told.
+    /// The publish acknowledgement.
     pub(crate) fn confirm(&self, subject: &str, reply: &str) -> Sent {
         let found = self.streams.iter().find(|(_, stream)| stream.subject == subject);
         let (name, stream) = found.expect("it keeps the subject");
@@ -67,7 +66,7 @@ impl Streams {
         Sent::new(reply, body.into_bytes())
     }
 
-    /// What consumers that asked are given.
+    /// Messages for outstanding pulls.
     pub(crate) fn serve(&mut self) -> Vec<Sent> {
         let mut out = Vec::new();
         for (name, stream) in &mut self.streams {
@@ -108,7 +107,7 @@ impl Streams {
         self.acknowledged += more;
     }
 
-    /// Does what a request asks for. Returns the answer, if there is one to be sent at once.
+    /// Handles an API request. Returns the answer, if it is immediate.
     pub(crate) fn request(&mut self, subject: &str, reply: &str, body: &[u8]) -> Option<Sent> {
         let asked: Value = serde_json::from_slice(body).unwrap_or_default();
         let words: Vec<&str> = subject.split('.').skip(2).collect();
@@ -149,7 +148,7 @@ impl Streams {
         Some(Sent::new(reply, answer.to_string().into_bytes()))
     }
 
-    /// Takes back what those who have gone asked for.
+    /// Drops the pulls of a closed connection.
     pub(crate) fn forget(&mut self, inbox: &str) {
         for consumer in self.streams.values_mut().flat_map(|it| it.consumers.values_mut()) {
             consumer.requests.retain(|(to, _)| !to.starts_with(inbox));
@@ -158,7 +157,7 @@ impl Streams {
 }
 
 impl Sent {
-    /// A message that shows where it goes.
+    /// A message that carries the subject it is sent to.
     pub(crate) fn new(subject: &str, body: Vec<u8>) -> Sent {
         let (to, subject, reply) = (subject.to_owned(), subject.to_owned(), String::new());
         Sent { to, subject, reply, body }

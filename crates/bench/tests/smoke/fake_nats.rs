@@ -1,4 +1,4 @@
-//! A NATS broker just good enough for the load generator: no wildcard but a last `*`, groups in turn,
+//! A fake NATS server for the load generator: a trailing `*` as the only wildcard, queue groups in turn,
 //! streams, and faults on demand.
 
 use crate::fake::Fault;
@@ -9,14 +9,14 @@ use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 
-/// One subscription of one connection.
+/// A subscription of a connection.
 struct Subscription {
     subject: String,
     group: Option<String>,
     id: String,
     stream: TcpStream,
     connection: usize,
-    /// What it was given in its group's turn so far.
+    /// Messages it received in its group's turns.
     turns: u64,
 }
 
@@ -27,15 +27,15 @@ struct State {
     faults: Faults,
 }
 
-/// A running one.
+/// A running fake.
 pub(crate) struct Nats {
-    /// Where it listens.
+    /// Its port.
     pub(crate) port: u16,
     state: Arc<Mutex<State>>,
 }
 
 impl Nats {
-    /// What its streams have.
+    /// Looks at its streams.
     pub(crate) fn streams<T>(&self, look: impl FnOnce(&Streams) -> T) -> T {
         look(&self.state.lock().expect("no panic").streams)
     }
@@ -51,8 +51,7 @@ impl Subscription {
 }
 
 impl State {
-    /// Hands a message to every subscription without a group, and to the least served of each
-    /// group.
+    /// Delivers a message to every subscription without a group, and to the least served of each group.
     fn deliver(&mut self, Sent { to, subject, reply, body }: &Sent) {
         let mut groups: Vec<String> = Vec::new();
         for index in 0..self.subscriptions.len() {
@@ -81,12 +80,12 @@ impl State {
             let mut out = line.into_bytes();
             out.extend_from_slice(body);
             out.extend_from_slice(b"\r\n");
-            // A subscriber that has gone takes nothing more.
+            // The subscriber may be gone.
             drop(subscription.stream.write_all(&out));
         }
     }
 
-    /// Takes what a client says: a request, an acknowledgement or a message.
+    /// Handles a publish: a request, an acknowledgement or a message.
     fn take(&mut self, subject: &str, reply: &str, body: Vec<u8>, fault: Fault) {
         if subject.starts_with("$JS.API.") {
             let answer = self.streams.request(subject, reply, &body);
@@ -126,7 +125,7 @@ pub(crate) fn start(fault: Fault) -> Nats {
     start_striking(fault, 100)
 }
 
-/// The same, with one message in so many struck.
+/// Starts a fake that strikes one message in `every`.
 pub(crate) fn start_striking(fault: Fault, every: u64) -> Nats {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has ports");
     let port = listener.local_addr().expect("it is bound").port();
@@ -173,7 +172,7 @@ fn serve(mut stream: TcpStream, connection: usize, state: &Mutex<State>, fault: 
         match words.as_slice() {
             ["CONNECT", ..] | ["PONG"] => {}
             ["PING"] => {
-                // Under the lock, so that it cannot fall into the middle of a message.
+                // Under the lock, so that it is not written into the middle of a message.
                 let _state = state.lock().expect("no panic");
                 drop(stream.write_all(b"PONG\r\n"));
             }

@@ -1,5 +1,5 @@
-//! A Redis just good enough for the load generator, in RESP3: channels with patterns that end in `*`,
-//! streams with consumer groups, and faults on demand.
+//! A fake Redis server for the load generator, in RESP3: channels with patterns that end in `*`, streams
+//! with consumer groups, and faults on demand.
 
 use crate::fake::Fault;
 use crate::faults::Faults;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// One subscription of one connection.
+/// A subscription of a connection.
 struct Subscription {
     channel: String,
     stream: TcpStream,
@@ -24,7 +24,7 @@ struct Log {
     groups: BTreeMap<String, Group>,
 }
 
-/// How many entries it was given, and of these, when whom those that are not acknowledged.
+/// The number of delivered entries, and of the unacknowledged ones when and to whom.
 #[derive(Default)]
 struct Group {
     given: usize,
@@ -39,9 +39,9 @@ struct State {
     acknowledged: u64,
 }
 
-/// A running one.
+/// A running fake.
 pub(crate) struct Redis {
-    /// Where it listens.
+    /// Its port.
     pub(crate) port: u16,
     shared: Arc<Shared>,
 }
@@ -52,7 +52,7 @@ impl Redis {
         self.shared.lock().acknowledged
     }
 
-    /// Streams that are there.
+    /// Existing streams.
     pub(crate) fn streams(&self) -> usize {
         self.shared.lock().logs.len()
     }
@@ -69,7 +69,7 @@ impl Shared {
         self.state.lock().expect("no panic")
     }
 
-    /// What a group reads of a stream, if anything comes in time.
+    /// What a group reads of a stream, if anything arrives in time.
     fn read<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -89,7 +89,7 @@ impl Shared {
 }
 
 impl State {
-    /// Hands a message to all that hear the channel, or adds it to the stream.
+    /// Delivers a message to all subscribers of the channel, or adds it to the stream.
     fn deliver(&mut self, key: &str, body: &[u8]) {
         if let Some(log) = self.logs.get_mut(key) {
             log.entries.push(body.to_vec());
@@ -111,7 +111,7 @@ impl State {
             }
             bulk(&mut out, key.as_bytes());
             bulk(&mut out, body);
-            // A subscriber that has gone takes nothing more.
+            // The subscriber may be gone.
             drop((&it.stream).write_all(&out));
         }
     }
@@ -128,7 +128,7 @@ impl State {
         }
     }
 
-    /// One listens to a channel, or no longer.
+    /// Adds or ends a subscription.
     fn listen(&mut self, subscription: Subscription, ends: bool, out: &mut Vec<u8>) {
         let is_same = |it: &Subscription| {
             it.connection == subscription.connection && it.channel == subscription.channel
@@ -140,7 +140,7 @@ impl State {
         out.extend(b">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n");
     }
 
-    /// What a command makes of streams.
+    /// Handles a stream command.
     fn keep(&mut self, words: &[&str], out: &mut Vec<u8>) {
         match words {
             ["XGROUP", "CREATE", key, group, "$", "MKSTREAM"] => {
@@ -175,7 +175,7 @@ impl State {
         }
     }
 
-    /// What a member of a group reads next, if there is anything; without a name it owes nothing.
+    /// The next read of a group member, if there are entries; without a member name nothing is pending.
     fn read(&mut self, key: &str, group: &str, member: &str, count: usize) -> Option<Vec<u8>> {
         let log = self.logs.get_mut(key)?;
         let group = log.groups.get_mut(group)?;
@@ -196,7 +196,7 @@ impl State {
         Some(out)
     }
 
-    /// Gives a member what others have had for long.
+    /// Hands a member entries that others have held for long.
     fn claim(
         &mut self,
         [key, group, member]: [&str; 3],
@@ -216,15 +216,15 @@ impl State {
             *owner = (member.to_owned(), Instant::now());
             entry(out, *index, &log.entries[*index]);
         }
-        // None is gone.
+        // No entry is deleted.
         out.extend(b"*0\r\n");
     }
 }
 
-/// The millisecond that all entries were added in.
+/// The millisecond of all entry identifiers.
 const MILLISECOND: u64 = 1_700_000_000_000;
 
-/// The place of an entry in its stream.
+/// The index of an entry in its stream.
 fn index(id: &str) -> usize {
     id.split_once('-').and_then(|(_, index)| index.parse().ok()).expect("an identifier")
 }
@@ -253,7 +253,7 @@ pub(crate) fn start(fault: Fault) -> Redis {
         for (connection, stream) in listener.incoming().map_while(Result::ok).enumerate() {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
-                // A client may go at any time.
+                // A client may hang up at any time.
                 drop(serve(stream, connection, &shared, fault));
                 shared.lock().subscriptions.retain(|it| it.connection != connection);
             });
@@ -262,7 +262,7 @@ pub(crate) fn start(fault: Fault) -> Redis {
     redis
 }
 
-/// The number behind a kind.
+/// The number after a kind byte.
 fn length(input: &mut impl BufRead) -> io::Result<usize> {
     let mut line = String::new();
     if input.read_line(&mut line)? == 0 {
@@ -298,7 +298,7 @@ fn serve(
         let text = |word: &Vec<u8>| String::from_utf8_lossy(word).into_owned();
         let words: Vec<String> = words.iter().map(text).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        // Under the lock, so that an answer cannot fall into the middle of a message.
+        // Under the lock, so that an answer is not written into the middle of a message.
         let mut state = shared.lock();
         let mut out: Vec<u8> = Vec::new();
         match words.as_slice() {

@@ -1,5 +1,5 @@
-//! A broker of topics just good enough for the load generator, in MQTT 3.1.1 or STOMP: literal
-//! topics, sessions that wait, and faults on demand.
+//! A fake broker of topics for the load generator, in MQTT 3.1.1 or STOMP: literal topics, sessions that
+//! store messages, and faults on demand.
 
 use crate::fake::Fault;
 use crate::faults::Faults;
@@ -10,14 +10,14 @@ use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What is spoken.
+/// The protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Speech {
     Mqtt,
     Stomp,
 }
 
-/// What a client asks for.
+/// A client's request.
 enum Ask {
     Connect { client: String },
     Subscribe { topic: String, answer: Vec<u8> },
@@ -27,12 +27,12 @@ enum Ask {
     Disconnect,
 }
 
-/// Who hears what; those that are not connected have what waits for them.
+/// Subscriptions; those of disconnected clients store messages.
 #[derive(Default)]
 struct Client {
     topics: Vec<String>,
     stream: Option<TcpStream>,
-    /// Which connection that is.
+    /// The connection's number.
     index: usize,
     waiting: Vec<u8>,
     number: u64,
@@ -44,18 +44,18 @@ struct State {
     faults: Faults,
 }
 
-/// A running one.
+/// A running fake.
 pub(crate) struct Topics {
-    /// Where it listens.
+    /// Its port.
     pub(crate) port: u16,
     state: Arc<Mutex<State>>,
 }
 
 impl Topics {
-    /// Ends all connections; topics and what waits are not forgotten.
+    /// Closes all connections; topics and stored messages remain.
     pub(crate) fn cut_off(&self) {
         for client in self.state.lock().expect("no panic").clients.values_mut() {
-            // One that has gone already is what is wanted.
+            // It may be closed already.
             drop(client.stream.take().map(|stream| stream.shutdown(Shutdown::Both)));
         }
     }
@@ -128,7 +128,7 @@ fn serve(speech: Speech, fault: Fault, mut stream: TcpStream, index: usize, stat
         input.drain(..used);
     }
     let mut state = state.lock().expect("no panic");
-    // Its next connection may be there already.
+    // Its next connection may exist already.
     if let Some(client) = state.clients.get_mut(&name).filter(|client| client.index == index) {
         client.stream = None;
     }
@@ -148,7 +148,7 @@ impl State {
             let bytes = message(speech, topic, body, client.number);
             let hears = |stream: &&mut TcpStream| speech != Speech::Mqtt || !has_left(stream);
             match client.stream.as_mut().filter(hears) {
-                // One that has gone takes nothing more.
+                // The client may be gone.
                 Some(stream) => drop(stream.write_all(&bytes)),
                 None => client.waiting.extend_from_slice(&bytes),
             }
@@ -156,7 +156,7 @@ impl State {
     }
 }
 
-/// Whether a client has said good-bye, or hung up, and its own thread has not come to that yet.
+/// Whether a client has disconnected or hung up, and its own thread has not noticed yet.
 fn has_left(stream: &TcpStream) -> bool {
     let mut unread = vec![0; 64 * 1024];
     match rustix::net::recv(stream, &mut unread, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
@@ -168,13 +168,13 @@ fn has_left(stream: &TcpStream) -> bool {
 
 fn connected(speech: Speech) -> Vec<u8> {
     match speech {
-        // A session of every name is there: nobody subscribes twice.
+        // Every session is present, so no client subscribes twice.
         Speech::Mqtt => vec![0x20, 2, 1, 0],
         Speech::Stomp => b"CONNECTED\nversion:1.2\n\n\0".to_vec(),
     }
 }
 
-/// Deliveries of MQTT are all of QoS 1: a subscriber that does not acknowledge takes them too.
+/// MQTT deliveries are all of QoS 1, also to subscribers that do not acknowledge.
 fn message(speech: Speech, topic: &str, body: &[u8], number: u64) -> Vec<u8> {
     let mut out = Vec::new();
     match speech {

@@ -1,13 +1,13 @@
-//! What a fake broker of topics does wrong: what it delivers for what is published.
+//! The faults of the fake brokers: what they deliver for what is published.
 
 use super::fake::Fault;
 use std::thread;
 use std::time::Duration;
 
-/// Longer than tests wait for what is missing.
+/// Longer than tests wait for missing messages.
 const PAUSE: Duration = Duration::from_millis(1_500);
 
-/// How far it is.
+/// The messages counted so far.
 pub(crate) struct Faults {
     every: u64,
     published: u64,
@@ -21,12 +21,12 @@ impl Default for Faults {
 }
 
 impl Faults {
-    /// One message in so many is struck.
+    /// Strikes one message in `every`.
     pub(crate) fn striking(every: u64) -> Faults {
         Faults { every, published: 0, held_back: Vec::new() }
     }
 
-    /// What is to be delivered, in order, for one more message.
+    /// The deliveries to make for a published message, in order.
     pub(crate) fn publish(
         &mut self,
         fault: Fault,
@@ -35,7 +35,7 @@ impl Faults {
     ) -> Vec<(String, Vec<u8>)> {
         self.published += 1;
         if fault == Fault::Pause && self.published == 1_000 {
-            // Nobody else is served meanwhile: this is within the broker's lock.
+            // Within the broker's lock: no client is served meanwhile.
             thread::sleep(PAUSE);
         }
         let struck = self.published.is_multiple_of(self.every);
@@ -55,7 +55,7 @@ impl Faults {
         out
     }
 
-    /// Whether those who subscribed are cut off before the last one published is delivered.
+    /// Whether subscribers are cut off before the last published message is delivered.
     pub(crate) fn cuts_off(&self, fault: Fault) -> bool {
         fault == Fault::CutOff && self.published.is_multiple_of(self.every)
     }

@@ -1,5 +1,4 @@
-//! NATS with JetStream: subjects and streams, of a fake with faults, and of the real one where it is asked
-//! for.
+//! NATS with JetStream: subjects and streams, with a faulty fake, and with the real server on request.
 
 use crate::fake::Fault;
 use crate::fake_nats;
@@ -22,7 +21,7 @@ fn kept(port: u16) -> Plan {
     streams::kept("jetstream", port)
 }
 
-/// Every shape of a load that JetStream can have, and how many deliveries each makes of a message.
+/// Every load shape that JetStream supports, and the deliveries per message.
 fn shapes(port: u16) -> Vec<(Plan, u64)> {
     let mut shapes = streams::shapes("jetstream", port);
     shapes.extend([
@@ -98,7 +97,7 @@ fn the_other_measurements_go_through_subjects_and_streams() {
     assert_eq!(nats.streams(|it| it.count()), 0, "what was declared is deleted");
 }
 
-/// The one that the environment names, or one that is installed.
+/// The server named by the environment, or an installed one.
 fn programs() -> Programs {
     let named = std::env::var_os("NATS_SERVER");
     named.map_or_else(Programs::default, |path| Programs::of_one(Kind::Nats, Path::new(&path)))
@@ -118,7 +117,7 @@ fn the_real_one_is_clean_in_every_shape() {
     check_shapes(shapes(target.port()));
     measure_others(&kept(target.port()), peer.pid());
     assert!(peer.configuration().contains("sync_interval: always"), "{}", peer.configuration());
-    // It keeps a folder for each stream that there is, which has another name once it is to be removed.
+    // It keeps a folder per existing stream, and renames the folder before it removes it.
     let streams = folder.0.join("jetstream/jetstream/$G/streams");
     let names = streams.read_dir().expect("there were some").map(|it| it.expect("it is read"));
     let mut names = names.map(|it| it.file_name().to_string_lossy().into_owned());
@@ -151,7 +150,7 @@ fn what_no_stream_of_the_real_one_keeps_is_an_error() {
         }
     };
     assert!(error.ends_with("no stream keeps what is published there"), "{error}");
-    // Without JetStream there is no stream at all.
+    // Without JetStream there are no streams.
     let target = &peer.targets()[0];
     let plain = Folder::new("jetstream-none");
     let peer = Peer::start(Kind::Nats, &programs(), &plain.0).expect("it is there");

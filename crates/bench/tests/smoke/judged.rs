@@ -1,5 +1,5 @@
-//! Runs that are no loads of producers and consumers are judged, too: what a broker does wrong is found in
-//! each kind, and a run of which nothing can be said says so.
+//! Verdicts on measurements other than loads: each kind finds the broker's faults, or says why it cannot
+//! judge.
 
 use crate::campaigns::{Place, bench};
 use crate::fake::{self, Fault};
@@ -14,28 +14,27 @@ use angarium_bench::load::{
 };
 use std::time::Duration;
 
-/// Silence after which what is missing is lost. Where nothing is, no run waits for it, and there is time
-/// for a machine that does much else.
+/// The drain time. Without losses no run waits for it, and it leaves time for a busy machine.
 fn drain(fault: Fault) -> Duration {
     let loses = matches!(fault, Fault::Drop | Fault::Swap);
     Duration::from_millis(if loses { 100 } else { 10_000 })
 }
 
-/// The faults, in the order in which they are counted.
+/// The faults, in the order of their counts.
 const FAULTS: [Fault; 4] = [Fault::Drop, Fault::Duplicate, Fault::Swap, Fault::FlipBit];
 
-/// What was lost, came twice, late and harmed.
+/// Lost, duplicated, reordered and damaged messages.
 fn counts(verdict: &Verdict) -> [u64; 4] {
     [verdict.lost, verdict.duplicated, verdict.reordered, verdict.corrupt]
 }
 
-/// A NATS broker that strikes one message in so many.
+/// A NATS server that strikes one message in `every`.
 fn nats(fault: Fault, every: u64) -> Target {
     let port = fake_nats::start_striking(fault, every).port;
     format!("nats://127.0.0.1:{port}").parse().expect("it is an address")
 }
 
-/// Round trips until something is struck, or something must have been.
+/// Round trips until a message is struck, or enough of them.
 fn trips_enough(target: &Target, size_bytes: usize, fault: Fault) -> RoundTrips {
     let mut span = Duration::from_millis(50);
     loop {
@@ -69,7 +68,7 @@ fn a_round_trip_that_goes_wrong_is_found_out() {
                         assert_eq!([lost, duplicated, reordered, corrupt], [1, 0, 0, 0], "{at}");
                     }
                     Fault::Duplicate => assert!(duplicated > 0 && lost == 0 && !told, "{at}"),
-                    // What is too short for a checksum is only counted.
+                    // Too short for a checksum: only counted.
                     _ if size_bytes == 8 => assert!(trips.verdict.is_clean(), "{at}"),
                     _ => assert!(corrupt > 0 && lost + duplicated == 0 && told, "{at}"),
                 }
@@ -81,7 +80,7 @@ fn a_round_trip_that_goes_wrong_is_found_out() {
 #[test]
 fn a_message_to_all_that_goes_wrong_is_found_out() {
     let (connections, all) = (100, 100);
-    // The second message is struck: nobody has it, or everybody has it twice or harmed.
+    // The second message is struck: lost for all, or duplicated or damaged for all.
     for (fault, wanted) in [
         (Fault::None, [0, 0, 0, 0]),
         (Fault::Drop, [all, 0, 0, 0]),
@@ -94,7 +93,7 @@ fn a_message_to_all_that_goes_wrong_is_found_out() {
         let cost = cost.expect("the fake answers");
         assert_eq!(counts(&cost.verdict), wanted, "{fault:?}");
         assert_eq!((cost.verdict.expected, cost.verdict.invented), (2 * all, 0));
-        // What not all have had has no time.
+        // An incomplete wave has no time.
         assert_eq!(cost.waves_ms.len(), if wanted[0] > 0 { 1 } else { 2 }, "{fault:?}");
     }
 }
@@ -181,12 +180,12 @@ fn stored_messages_are_read_back_after_the_look() {
         );
         let verdict = stored.expect("the fake answers").verdict.expect("it was not broken off");
         assert_eq!(counts(&verdict), wanted, "{fault:?}");
-        // And the one before the look.
+        // Including the one before the measurement.
         assert_eq!(verdict.expected, 2_001);
     }
 }
 
-/// Presets with each kind of run but those of queues, as they are for a quick look.
+/// Presets with each kind of run without queues, in quick mode.
 const PRESETS: [&str; 6] = [
     "osu-de-pp",
     "xmlblaster-latency",
@@ -195,7 +194,7 @@ const PRESETS: [&str; 6] = [
     "pang-3",
     "xmlblaster-burst",
 ];
-/// So that a fake can keep up.
+/// Keeps the load low enough for a fake.
 const SET: [&str; 4] =
     ["xmlblaster-clients.clients=50", "connections.clients=50", "settle=0", "seconds=0.1"];
 

@@ -1,4 +1,4 @@
-//! The load generator over real sockets against a fake broker, honest and not.
+//! The load generator over real sockets against fake brokers, faultless and faulty.
 
 mod campaigns;
 mod drivers;
@@ -47,8 +47,8 @@ fn verdict(plan: &Plan) -> Verdict {
     outcome.verdict.expect("there are consumers")
 }
 
-/// What is said of 5,000 messages of which one in a hundred is struck. The `last` ones, each the last of
-/// its queue, are struck and never followed by another.
+/// Checks the verdict on 5,000 messages of which one in a hundred is struck. The `last` ones are struck
+/// as the last of their queues, and no others follow them.
 fn check_faults(what: &str, last: u64, plan: impl Fn(Fault) -> Plan) {
     for (fault, wanted) in [
         (Fault::None, [0, 0, 0, 0]),
@@ -178,7 +178,7 @@ fn one_message_reaches_all_idle_connections() {
 #[test]
 fn the_healthy_are_measured_alone_and_beside_the_misbehaving() {
     for (plan, backlog_bytes) in [(plan(Fault::None), 50_000), (nats_plan(Fault::None), 0)] {
-        // The fake has one consumer for a queue, and no limit, so nobody floods it.
+        // The fake has one consumer per queue and no limits, so no client floods it.
         let misbehaving =
             Misbehaving { stalled: 1, slow: 0, flooding: 0, unacking: 0, backlog_bytes };
         let measure = |span_ms| {
@@ -189,7 +189,8 @@ fn the_healthy_are_measured_alone_and_beside_the_misbehaving() {
             assert_eq!(plan.check(), Ok(()));
             isolation::measure(&plan, None).expect("the fake answers")
         };
-        // Who drains gives way to all other threads: on a busy machine a short run is over first.
+        // The draining client yields to all other threads: on a busy machine a short run ends before it
+        // drains.
         let mut found = [300, 3_000, 20_000].into_iter().map(measure);
         let found = found.find(|it| it.drained == it.backlog).expect("nobody drained");
         assert_eq!(found.backlog, backlog_bytes / 100);
@@ -197,7 +198,7 @@ fn the_healthy_are_measured_alone_and_beside_the_misbehaving() {
         assert!(found.rate_part > 0.0);
         let p99 = |outcome: &load::Outcome| outcome.latency.as_ref().map(|it| it.p99_us);
         let ratio = p99(&found.beside).zip(p99(&found.control));
-        // On a busy machine a run may have none, and one that stands still has none to go by.
+        // On a busy machine a run may have no p99, and a stalled one cannot be compared.
         if let Some(times) = found.p99_times_control {
             assert_eq!(Some(times), ratio.map(|(beside, control)| beside / control));
         }
@@ -278,7 +279,7 @@ fn a_stock_exchange_completes_every_order_and_misses_what_is_dropped() {
     assert!(outcome.verdict.lost > 0, "{:?}", outcome.verdict);
 }
 
-/// A fake that can be killed and comes back with its queues, or without.
+/// A fake that can be killed and restarted with its queues, or without them.
 struct Patient {
     cut_off: Box<dyn Fn()>,
     come_back: Box<dyn Fn()>,

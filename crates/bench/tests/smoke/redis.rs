@@ -1,4 +1,4 @@
-//! Redis: channels and streams, of a fake with faults, and of the real one where it is asked for.
+//! Redis: channels and streams, with a faulty fake, and with the real server on request.
 
 use crate::fake::Fault;
 use crate::fake_redis;
@@ -21,14 +21,14 @@ fn kept(port: u16) -> Plan {
     streams::kept("redis", port)
 }
 
-/// Every shape of a load that a Redis can have, and how many deliveries each makes of a message.
+/// Every load shape that Redis supports, and the deliveries per message.
 fn shapes(port: u16) -> Vec<(Plan, u64)> {
     let mut shapes = streams::shapes("redis", port);
     let committed = || Plan { window: 0, commit_publishes: 10, ..kept(port) };
     shapes.extend([
-        // Nobody waits for the answers.
+        // The answers are not awaited.
         (Plan { window: 0, ack_every: 1, ..kept(port) }, 1),
-        // Transactions of both sides.
+        // Transactions on both sides.
         (committed(), 1),
         (Plan { commit_acks: true, ..committed() }.fanned_out(2), 2),
     ]);
@@ -69,7 +69,7 @@ fn one_that_is_merely_slow_has_lost_nothing() {
     }
 }
 
-/// Counts what comes, and what of it somebody else had before.
+/// Counts deliveries, and those that another consumer had before.
 #[derive(Default)]
 struct Came {
     count: u64,
@@ -84,7 +84,7 @@ impl Receiver for Came {
     }
 }
 
-/// A member of a group that has taken so many entries and acknowledges all of them, or vanishes.
+/// A group member that takes `count` entries and acknowledges all of them, or vanishes.
 fn consume(target: &Target, count: u64, acknowledges: bool) -> Came {
     let mut link = Link::open(target).expect("it listens");
     let source = Source { session: Some("group"), auto_ack: false, ..Source::plain("stream") };
@@ -106,7 +106,7 @@ fn consume(target: &Target, count: u64, acknowledges: bool) -> Came {
     came
 }
 
-/// What a consumer had that went away is another's, who is told so; `between` the two.
+/// Entries of a vanished consumer go to another one, marked as redelivered; `between` runs in between.
 fn check_claims(target: &Target, between: impl FnOnce()) {
     let mut link = Link::open(target).expect("it listens");
     let (name, filter) = ("group", "stream");

@@ -1,5 +1,4 @@
-//! What is asked alike of brokers that have direct messages and streams, and where the real ones keep
-//! theirs.
+//! Checks that are common to brokers with direct messages and streams, and the folders of real brokers.
 
 use angarium_bench::exchange::{self, ExchangePlan};
 use angarium_bench::load::durability;
@@ -13,10 +12,10 @@ use std::time::Duration;
 
 /// Messages of a run.
 pub(crate) const MESSAGES: u64 = 5_000;
-/// How long a disk, or a machine, may do nothing for us while others keep it busy.
+/// How long a disk or a busy machine may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Direct messages, through the broker of that scheme at that port.
+/// Direct messages through the broker of this scheme at this port.
 pub(crate) fn direct(scheme: &str, port: u16) -> Plan {
     let target = format!("{scheme}://127.0.0.1:{port}").parse().expect("it is an address");
     Plan {
@@ -28,7 +27,7 @@ pub(crate) fn direct(scheme: &str, port: u16) -> Plan {
     }
 }
 
-/// Streams, with everything that is confirmed and acknowledged.
+/// Streams with confirms and acknowledgements.
 pub(crate) fn kept(scheme: &str, port: u16) -> Plan {
     let direct = direct(scheme, port);
     Plan { persistent: true, window: 50, ack_every: 7, prefetch: 100, ahead: 0, ..direct }
@@ -43,7 +42,7 @@ pub(crate) fn verdict(plan: &Plan) -> Verdict {
     outcome.verdict.expect("there are consumers")
 }
 
-/// Shapes of a load that all of them can have, and how many deliveries each makes of a message.
+/// Load shapes that all of them support, and the deliveries per message.
 pub(crate) fn shapes(scheme: &str, port: u16) -> Vec<(Plan, u64)> {
     let (direct, kept) = (|| direct(scheme, port), || kept(scheme, port));
     vec![
@@ -55,14 +54,14 @@ pub(crate) fn shapes(scheme: &str, port: u16) -> Vec<(Plan, u64)> {
         (kept(), 1),
         (Plan { latency: true, size_bytes: 20_000, ..kept() }.in_pairs(2), 1),
         (kept().fanned_out(3), 3),
-        // Those who read one stream together share what is in it.
+        // Readers of one stream share its entries.
         (Plan { consumers: 3, ..kept() }, 1),
-        // Confirmed, and gone once it was read.
+        // Confirmed, and removed once read.
         (Plan { persistent: false, ack_every: 0, prefetch: 0, ..kept() }, 1),
     ]
 }
 
-/// Each of these plans is run, and delivers a message as often as is said.
+/// Runs each plan and checks its deliveries per message.
 pub(crate) fn check_shapes(shapes: Vec<(Plan, u64)>) {
     for (plan, copies) in shapes {
         let plan = Plan { drain: PATIENCE, ..plan };
@@ -72,13 +71,13 @@ pub(crate) fn check_shapes(shapes: Vec<(Plan, u64)>) {
     }
 }
 
-/// A plan is refused, with a reason that has these words.
+/// Checks that a plan is refused for a reason with these words.
 pub(crate) fn check_refused(plan: &Plan, wanted: &str) {
     let why = plan.check().expect_err(wanted);
     assert!(why.contains(wanted), "{why}");
 }
 
-/// Has every measurement but loads, of streams of that plan and of direct messages.
+/// Runs every measurement other than loads, on streams of this plan and on direct messages.
 pub(crate) fn measure_others(kept: &Plan, pid: u32) {
     let target = &kept.target;
     let trips = round_trip::measure(target, None, 100, Duration::from_millis(100), PATIENCE);
@@ -102,7 +101,7 @@ pub(crate) fn measure_others(kept: &Plan, pid: u32) {
     assert!(verdict.is_clean(), "{verdict:?}");
 }
 
-/// What a peer confirmed by that plan is there after a kill.
+/// Checks that confirmed messages of this plan survive a kill.
 pub(crate) fn check_kill(kept: Plan, peer: &mut Peer) {
     let plan = Plan { end: End::Count(u64::MAX / 2), drain: PATIENCE, ..kept }.in_pairs(2);
     let kill_after = Duration::from_millis(300);
@@ -111,20 +110,20 @@ pub(crate) fn check_kill(kept: Plan, peer: &mut Peer) {
     assert_eq!(found.faults(true), Vec::<String>::new());
 }
 
-/// A folder that is empty and goes with what is in it.
+/// An empty folder, removed with its content on drop.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
     pub(crate) fn new(name: &str) -> Folder {
         let name = format!("kept-{name}-{}", std::process::id());
-        // Under target/ and not under a temporary folder, which may be memory.
+        // Under target/, as a temporary folder may be in memory.
         Folder(Path::new(env!("CARGO_TARGET_TMPDIR")).join(name))
     }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What could not be removed is found there.
+        // Whatever could not be removed stays there.
         drop(std::fs::remove_dir_all(&self.0));
     }
 }

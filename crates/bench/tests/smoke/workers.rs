@@ -1,4 +1,4 @@
-//! Load from several workers against fake brokers; over namespaces where that is asked for.
+//! Load from several workers against fake brokers; over network namespaces on request.
 
 use crate::fake::Fault;
 use angarium_bench::load::{End, Plan, worker};
@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// Starts workers, which serve until the process ends. Returns where they are.
+/// Starts workers that serve until the process ends. Returns their addresses.
 pub(crate) fn workers(count: usize) -> Vec<String> {
     let start = |_| {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has ports");
@@ -36,7 +36,7 @@ fn two_workers_share_a_load_and_its_verdict() {
     check(crate::plan(Fault::None), 0);
     check(crate::nats_plan(Fault::None), 0);
     check(Plan { window: 50, ack_every: 5, prefetch: 50, ..crate::plan(Fault::None) }, 0);
-    // Every hundredth of each queue, of which one has the messages of two producers.
+    // Every hundredth of each queue; one queue has the messages of two producers.
     check(crate::plan(Fault::Drop), 33 + 16);
 }
 
@@ -58,7 +58,7 @@ fn a_worker_that_is_not_there_or_cannot_is_named() {
         worker::run(plan, workers, None).expect_err("it cannot be").to_string()
     };
     assert!(refused(&plan, &["127.0.0.1:1".to_owned()]).contains("127.0.0.1:1"));
-    // One that ends while it is to hold a part.
+    // A worker that ends when it gets its part.
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has ports");
     let ending = listener.local_addr().expect("it is bound").to_string();
     std::thread::spawn(move || drop(listener.accept()));
@@ -69,7 +69,7 @@ fn a_worker_that_is_not_there_or_cannot_is_named() {
     assert!(refused(&bounded, &workers(2)).contains("several machines"));
 }
 
-/// One that takes connections and says nothing.
+/// A worker that accepts connections and says nothing.
 fn silent() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has ports");
     let address = listener.local_addr().expect("it is bound").to_string();
@@ -77,17 +77,17 @@ fn silent() -> String {
     address
 }
 
-/// What lies between a coordinator and a worker.
+/// A proxy between a coordinator and a worker.
 struct Between {
-    /// Where the coordinator finds it.
+    /// Its address for the coordinator.
     address: String,
-    /// What keeps both its connections open.
+    /// Keeps both connections open.
     _open: mpsc::Sender<()>,
 }
 
 impl Between {
-    /// Passes everything on until the worker has said so many lines, and nothing more after that; both
-    /// connections stay open if it `holds` them.
+    /// Passes everything on until the worker has sent this many lines, and nothing after that; `holds`
+    /// keeps both connections open.
     fn start(worker: &str, lines: usize, holds: bool) -> Between {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has ports");
         let address = listener.local_addr().expect("it is bound").to_string();
@@ -99,7 +99,7 @@ impl Between {
             let again = |stream: &TcpStream| stream.try_clone().expect("a socket");
             let (from, mut to) = (BufReader::new(again(&worker)), again(&coordinator));
             let (asks, mut asked) = (BufReader::new(again(&coordinator)), again(&worker));
-            // An answer follows each question, so what is not answered is the last that was passed on.
+            // Requests and answers alternate, so an unanswered request is the last one passed on.
             thread::spawn(move || pass(asks, &mut asked, lines + 1));
             pass(from, &mut to, lines);
             if holds {
@@ -124,7 +124,7 @@ fn pass(from: impl BufRead, to: &mut TcpStream, lines: usize) {
 /// Lines of a worker up to its preparation, and some of its progress.
 const AMID_THE_LOAD: usize = 202 + 10;
 
-/// A load that would go on for a minute.
+/// A load of a minute.
 fn long() -> Plan {
     let end = End::After { warm_up: Duration::ZERO, measured: Duration::from_secs(60) };
     Plan { end, rate: 1_000, ..crate::plan(Fault::None) }
@@ -140,7 +140,7 @@ fn a_worker_that_says_nothing_is_named() {
     };
     let mute = silent();
     check(std::slice::from_ref(&mute), &mute, 100);
-    // Amid a load, and beside another that works on.
+    // During a load, and beside another worker that continues.
     for (before, lines, ms) in
         [(0, AMID_THE_LOAD, 500), (1, AMID_THE_LOAD, 3_000), (1, 201, 3_000), (0, 100, 500)]
     {
@@ -157,12 +157,12 @@ fn a_worker_without_its_coordinator_stops_its_load() {
         let silence = Duration::from_secs(2);
         let (over, is_over) = mpsc::channel();
         thread::spawn(move || {
-            // It ends with its one session, and that with all threads of its load.
+            // It ends with its one session, which ends with all threads of its load.
             let served = worker::serve_within(&listener, Some(1), silence);
             let _ = over.send(served.is_ok());
         });
         let between = Between::start(&address, AMID_THE_LOAD, holds);
-        // The coordinator's end is kept open, too, unless it is that which is gone.
+        // The coordinator's side stays open, too, unless the coordinator is gone.
         let workers = [between.address.clone()];
         let ran = worker::run_within(&long(), &workers, None, Duration::from_secs(2));
         assert!(ran.is_err(), "it is gone");
@@ -195,7 +195,7 @@ fn ip(arguments: &str) {
     assert!(status.is_ok_and(|status| status.success()), "ip {arguments}");
 }
 
-/// Namespaces that are gone with their test, and the links between them with them.
+/// Network namespaces and their links, removed with their test.
 struct Namespaces(Vec<String>);
 
 impl Drop for Namespaces {
@@ -206,7 +206,7 @@ impl Drop for Namespaces {
     }
 }
 
-/// Two workers, each on a machine of its own as far as the network can tell, and a broker here.
+/// Two workers, each in its own network namespace, and a broker here.
 #[test]
 #[ignore = "needs root and iproute2: cargo test -p angarium-bench --test smoke -- --ignored"]
 fn workers_in_namespaces_of_their_own() {
@@ -235,8 +235,8 @@ fn workers_in_namespaces_of_their_own() {
         processes.push(Ending(worker));
         addresses.push(address);
     }
-    // Each reaches the broker by the address of its own link: one that all have is not there, so the
-    // broker is reached through the first worker's network by both; the second has a route.
+    // There is no address that both links share, so both workers reach the broker through the first
+    // one's network; the second has a route.
     ip(&format!("-n {} route add default via 10.201.{}.1", namespaces.0[1], id % 250));
     let broker = format!("10.200.{}.1", id % 250);
     let port = crate::fake::Fake::start_at(&broker, Fault::None).port;
@@ -257,7 +257,7 @@ fn workers_in_namespaces_of_their_own() {
     assert_eq!(outcome.workers, 2);
     let error_us = outcome.clock_error_us.expect("it was looked at");
     assert!(error_us > 0.0 && error_us < 1e6, "{error_us}");
-    // A preset goes the same way.
+    // Presets work the same way.
     let place = crate::campaigns::Place::new("namespaces");
     let target = plan.target.to_string();
     let mut preset = vec!["pang-2", "--quick", "--target", &target, "--output", "r.json"];
