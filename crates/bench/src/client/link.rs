@@ -205,22 +205,14 @@ impl Link {
     /// Asks for a confirm of every message published from now on.
     pub fn select_confirms(&mut self) -> Result<(), Error> {
         match self {
-            Link::Amqp091(connection) => connection.select_confirms(),
-            Link::Nats(_) => Err(lacks("NATS has no publisher confirms")),
-            Link::JetStream(connection) => connection.select_confirms(),
-            Link::Mqtt(connection) => {
-                connection.select_confirms();
-                Ok(())
-            }
-            Link::Stomp(connection) => {
-                connection.select_confirms();
-                Ok(())
-            }
-            Link::Resp(connection) => {
-                connection.select_confirms();
-                Ok(())
-            }
+            Link::Amqp091(connection) => return connection.select_confirms(),
+            Link::JetStream(connection) => return connection.select_confirms(),
+            Link::Nats(_) => return Err(lacks("NATS has no publisher confirms")),
+            Link::Mqtt(connection) => connection.select_confirms(),
+            Link::Stomp(connection) => connection.select_confirms(),
+            Link::Resp(connection) => connection.select_confirms(),
         }
+        Ok(())
     }
 
     /// Publishes without answers from now on, where a broker answers each message by default (RESP).

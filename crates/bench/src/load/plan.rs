@@ -143,9 +143,6 @@ impl Plan {
         if self.consumers > WORKERS_MAX {
             return Err(format!("consumers must be at most {WORKERS_MAX}"));
         }
-        if self.consumers > 0 && self.consumers < self.queues {
-            return Err("every queue needs a consumer, or none has one".to_owned());
-        }
         if self.size_bytes > SIZE_BYTES_MAX {
             return Err(format!("a message may have at most {SIZE_BYTES_MAX} octets"));
         }
@@ -158,28 +155,34 @@ impl Plan {
         if self.latency && self.size_bytes < TIMED_BYTES {
             return Err(format!("latencies need messages of at least {TIMED_BYTES} octets"));
         }
-        if self.ack_every > 0 && self.prefetch > 0 && self.ack_every > u32::from(self.prefetch) {
-            return Err("acknowledging less often than the prefetch allows would stall".to_owned());
-        }
-        if self.travel_group > 0 && !self.latency {
-            return Err("travel times need latencies".to_owned());
-        }
-        if self.ahead > 0 && self.consumers == 0 {
-            return Err("a limit on undelivered messages needs consumers".to_owned());
-        }
         if self.bystanders > BYSTANDERS_MAX {
             return Err(format!("at most {BYSTANDERS_MAX} subscriptions that match nothing"));
         }
         if self.spread > SPREAD_MAX {
             return Err(format!("messages may be spread over at most {SPREAD_MAX} subjects"));
         }
+        refuse(&[
+            (
+                self.consumers > 0 && self.consumers < self.queues,
+                "every queue needs a consumer, or none has one",
+            ),
+            (
+                self.prefetch > 0 && self.ack_every > u32::from(self.prefetch),
+                "acknowledging less often than the prefetch allows would stall",
+            ),
+            (self.travel_group > 0 && !self.latency, "travel times need latencies"),
+            (
+                self.ahead > 0 && self.consumers == 0,
+                "a limit on undelivered messages needs consumers",
+            ),
+        ])?;
         match self.target.protocol() {
-            Protocol::Nats => self.check_at_most_once(),
-            Protocol::Amqp091 => self.check_queues(),
-            Protocol::Mqtt => self.check_sessions(),
-            Protocol::Stomp => self.check_destinations(),
-            Protocol::Resp => self.check_channels_and_streams(),
-            Protocol::JetStream => self.check_subjects_and_streams(),
+            Protocol::Nats => self.check_nats(),
+            Protocol::Amqp091 => self.check_amqp091(),
+            Protocol::Mqtt => self.check_mqtt(),
+            Protocol::Stomp => self.check_stomp(),
+            Protocol::Resp => self.check_redis(),
+            Protocol::JetStream => self.check_jetstream(),
         }
     }
 
@@ -188,132 +191,120 @@ impl Plan {
         self.persistent || self.window > 0
     }
 
-    fn check_queues(&self) -> Result<(), String> {
-        if self.spread > 0 {
-            return Err("only NATS has subjects".to_owned());
-        }
-        if self.fan_out && self.bystanders > 0 {
-            return Err("what goes to all queues has no patterns beside it".to_owned());
-        }
+    fn has_patterns(&self) -> bool {
+        self.bystanders > 0 || self.spread > 0
+    }
+
+    fn has_transactions(&self) -> bool {
+        self.commit_publishes > 0 || self.commit_acks
+    }
+
+    fn check_amqp091(&self) -> Result<(), String> {
+        refuse(&[
+            (self.spread > 0, "only NATS has subjects"),
+            (
+                self.fan_out && self.bystanders > 0,
+                "what goes to all queues has no patterns beside it",
+            ),
+        ])?;
         self.check_transactions()
     }
 
     fn check_transactions(&self) -> Result<(), String> {
-        if self.commit_publishes > 0 && self.window > 0 {
-            return Err("a publisher has confirms or transactions, not both".to_owned());
-        }
-        if self.commit_acks && self.ack_every == 0 {
-            return Err("transacted acknowledgements need acknowledgements".to_owned());
-        }
-        Ok(())
+        refuse(&[
+            (
+                self.commit_publishes > 0 && self.window > 0,
+                "a publisher has confirms or transactions, not both",
+            ),
+            (
+                self.commit_acks && self.ack_every == 0,
+                "transacted acknowledgements need acknowledgements",
+            ),
+        ])
     }
 
-    fn check_sessions(&self) -> Result<(), String> {
-        if self.persistent && self.window == 0 {
-            return Err("MQTT has persistent messages with confirms only".to_owned());
-        }
-        if self.ack_every > 0 && self.window == 0 {
-            return Err("MQTT has acknowledgements of confirmed messages only".to_owned());
-        }
+    fn check_mqtt(&self) -> Result<(), String> {
         if self.window > MQTT_WINDOW_MAX {
             return Err(format!("MQTT has windows of at most {MQTT_WINDOW_MAX} here"));
         }
-        if self.persistent && self.consumers > self.queues {
-            return Err("MQTT has one consumer for each session".to_owned());
-        }
-        self.check_lacks("MQTT")
+        let confirms = self.window > 0;
+        refuse(&[
+            (self.persistent && !confirms, "MQTT has persistent messages with confirms only"),
+            (
+                self.ack_every > 0 && !confirms,
+                "MQTT has acknowledgements of confirmed messages only",
+            ),
+            (
+                self.persistent && self.consumers > self.queues,
+                "MQTT has one consumer for each session",
+            ),
+            (!self.queue_arguments.is_empty(), "MQTT has no queue arguments here"),
+            (self.has_transactions(), "MQTT has no transactions here"),
+            (self.spread > 0, "MQTT has no spread subjects here"),
+        ])
     }
 
-    fn check_destinations(&self) -> Result<(), String> {
-        if self.bystanders > 0 {
-            return Err("STOMP has no patterns".to_owned());
-        }
-        self.check_lacks("STOMP")
+    fn check_stomp(&self) -> Result<(), String> {
+        refuse(&[
+            (self.bystanders > 0, "STOMP has no patterns"),
+            (!self.queue_arguments.is_empty(), "STOMP has no queue arguments here"),
+            (self.has_transactions(), "STOMP has no transactions here"),
+            (self.spread > 0, "STOMP has no spread subjects here"),
+        ])
     }
 
-    fn check_channels_and_streams(&self) -> Result<(), String> {
-        let patterns = self.bystanders > 0 || self.spread > 0;
-        if self.is_kept() && patterns {
-            return Err("Redis's streams have no patterns; its channels do".to_owned());
-        }
-        if !self.is_kept() && self.ack_every > 0 {
-            return Err(
-                "Redis has acknowledgements in streams only: of messages that are persistent \
-                        or confirmed here"
-                    .to_owned(),
-            );
-        }
-        if !self.is_kept() && self.consumers > self.queues {
-            return Err(
-                "every subscriber of a channel of Redis gets each message: there are no groups \
-                        that share them"
-                    .to_owned(),
-            );
-        }
-        if !self.is_kept() && self.commit_acks {
-            return Err("Redis has acknowledgements in streams only".to_owned());
-        }
+    fn check_redis(&self) -> Result<(), String> {
+        let kept = self.is_kept();
+        refuse(&[
+            (kept && self.has_patterns(), "Redis's streams have no patterns; its channels do"),
+            (
+                !kept && self.ack_every > 0,
+                "Redis has acknowledgements in streams only: of messages that are persistent or \
+                 confirmed here",
+            ),
+            (
+                !kept && self.consumers > self.queues,
+                "every subscriber of a channel of Redis gets each message: there are no groups that \
+                 share them",
+            ),
+            (!kept && self.commit_acks, "Redis has acknowledgements in streams only"),
+        ])?;
         self.check_transactions()?;
-        match self.queue_arguments.is_empty() {
-            true => Ok(()),
-            false => Err("Redis's streams have no arguments".to_owned()),
-        }
+        refuse(&[(!self.queue_arguments.is_empty(), "Redis's streams have no arguments")])
     }
 
-    fn check_subjects_and_streams(&self) -> Result<(), String> {
-        if self.is_kept() && (self.bystanders > 0 || self.spread > 0) {
-            return Err(
-                "a stream has one subject here; without JetStream there are more".to_owned()
-            );
-        }
-        if self.persistent && self.window == 0 && self.commit_publishes == 0 {
-            return Err(
+    fn check_jetstream(&self) -> Result<(), String> {
+        let kept = self.is_kept();
+        refuse(&[
+            (
+                kept && self.has_patterns(),
+                "a stream has one subject here; without JetStream there are more",
+            ),
+            (
+                self.persistent && self.window == 0 && self.commit_publishes == 0,
                 "JetStream drops what comes faster than it stores it: persistent messages are \
-                        confirmed ones here"
-                    .to_owned(),
-            );
-        }
-        if !self.is_kept() && self.ack_every > 0 {
-            return Err("JetStream has acknowledgements in streams only: of messages that are \
-                        persistent or confirmed here"
-                .to_owned());
-        }
-        let lacks = [
-            (!self.queue_arguments.is_empty(), "streams without arguments of queues"),
-            (self.commit_publishes > 0, "no transactions here"),
-            (self.commit_acks, "no transactions of acknowledgements"),
-        ];
-        match lacks.iter().find(|(asked, _)| *asked) {
-            Some((_, what)) => Err(format!("JetStream has {what}")),
-            None => Ok(()),
-        }
+                 confirmed ones here",
+            ),
+            (
+                !kept && self.ack_every > 0,
+                "JetStream has acknowledgements in streams only: of messages that are persistent or \
+                 confirmed here",
+            ),
+            (!self.queue_arguments.is_empty(), "JetStream has streams without arguments of queues"),
+            (self.commit_publishes > 0, "JetStream has no transactions here"),
+            (self.commit_acks, "JetStream has no transactions of acknowledgements"),
+        ])
     }
 
-    fn check_lacks(&self, protocol: &str) -> Result<(), String> {
-        let asked = [
-            (!self.queue_arguments.is_empty(), "queue arguments"),
-            (self.commit_publishes > 0 || self.commit_acks, "transactions"),
-            (self.spread > 0, "spread subjects"),
-        ];
-        match asked.iter().find(|(asked, _)| *asked) {
-            Some((_, what)) => Err(format!("{protocol} has no {what} here")),
-            None => Ok(()),
-        }
-    }
-
-    fn check_at_most_once(&self) -> Result<(), String> {
-        let asked = [
-            (self.persistent, "persistent messages"),
-            (self.window > 0, "confirms"),
-            (self.ack_every > 0, "acknowledgements"),
-            (self.prefetch > 0, "a prefetch limit"),
-            (!self.queue_arguments.is_empty(), "queue arguments"),
-            (self.commit_publishes > 0 || self.commit_acks, "transactions"),
-        ];
-        match asked.iter().find(|(asked, _)| *asked) {
-            Some((_, what)) => Err(format!("NATS has no {what}")),
-            None => Ok(()),
-        }
+    fn check_nats(&self) -> Result<(), String> {
+        refuse(&[
+            (self.persistent, "NATS has no persistent messages"),
+            (self.window > 0, "NATS has no confirms"),
+            (self.ack_every > 0, "NATS has no acknowledgements"),
+            (self.prefetch > 0, "NATS has no prefetch limit"),
+            (!self.queue_arguments.is_empty(), "NATS has no queue arguments"),
+            (self.has_transactions(), "NATS has no transactions"),
+        ])
     }
 
     /// With this many pairs of a producer and a consumer, each with its own queue.
@@ -374,5 +365,13 @@ impl Plan {
         };
         let acks = if self.commit_acks { format!("{acks} and commit") } else { acks };
         format!("{ends}, {route} {} queues, {size} B {mode}, {acks}, {confirms}", self.queues)
+    }
+}
+
+/// Refuses a plan for the first reason that applies.
+fn refuse(reasons: &[(bool, &str)]) -> Result<(), String> {
+    match reasons.iter().find(|(applies, _)| *applies) {
+        Some((_, why)) => Err((*why).to_owned()),
+        None => Ok(()),
     }
 }
