@@ -2,27 +2,27 @@
 //! after it.
 
 use crate::access::Access;
-use crate::counters::Counters;
-use crate::delay::Delays;
-use crate::direct::Direct;
-use crate::limits::Limits;
+use crate::channel::{Connection, Session};
+use crate::consumer::Subscription;
+use crate::consumer::deferred_settle::Settlings;
+use crate::foundation::random::Random;
+use crate::foundation::slab::Slab;
+use crate::foundation::timers::Timers;
+use crate::foundation::work_budget::Step;
+use crate::interface::counters::Counters;
+use crate::interface::limits::Limits;
 use crate::publish::Placement;
+use crate::publish::delay::Delays;
+use crate::pubsub::Direct;
 use crate::queue::Queue;
 use crate::queue::dead_letter::Refused;
-use crate::queue::departed::Departures;
-use crate::queue::loaded::Arrivals;
-use crate::queue::paging::Loading;
-use crate::random::Random;
-use crate::record::Requeued;
+use crate::queue::page_in::Arrivals;
+use crate::queue::page_out::Loading;
+use crate::queue::reclaim::Departures;
 use crate::routing::QueueKey;
-use crate::session::{Connection, Session};
-use crate::slab::Slab;
-use crate::step::Step;
-use crate::subscription::Subscription;
-use crate::subscription::settling::Settlings;
-use crate::taking::Taking;
-use crate::timers::Timers;
-use crate::vhost::Vhost;
+use crate::routing::vhost::Vhost;
+use crate::storage::incremental_snapshot::Taking;
+use crate::storage::record::Requeued;
 use crate::{
     ConnectionId, Content, Effects, Emit, Forward, Listen, LoadId, Loaded, Lost, Position, Publish,
     Reached, ReadHeaders, Refusal, RefusalKind, Request, SessionId, Settle, ShardId, Shards,

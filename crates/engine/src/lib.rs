@@ -9,76 +9,54 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod access;
-mod away;
-mod body;
-mod codec;
+mod channel;
+mod consumer;
 mod control;
-mod counters;
-mod delay;
-mod direct;
-mod effect;
-mod elsewhere;
 mod engine;
-#[cfg(test)]
-mod invariants;
-pub mod limits;
-mod message;
-mod names;
+mod foundation;
+mod interface;
 mod publish;
+mod pubsub;
 mod queue;
-mod quota;
-mod random;
-mod record;
-mod recovery;
-mod refusal;
-mod relocate;
-mod request;
 mod routing;
-mod session;
-mod slab;
-mod snapshot;
-mod step;
-mod subscription;
-mod table;
-mod taking;
-mod time;
-mod timers;
-mod topology;
-mod transit;
-mod value;
-mod vhost;
-mod view;
+mod shard;
+mod storage;
 
 #[cfg(test)]
 mod tests;
 
-pub use access::overlap as subjects_overlap;
-pub use away::Call;
-pub use body::{GatheredBody, share};
-pub use bytes::Bytes;
-pub use counters::Counters;
-pub use direct::{
-    Burst, BurstRoom, Deletion, Forward, QUEUE_SUBJECT_PREFIX, Row, SUBJECT_EXCHANGE, Streak,
-    is_answer_address,
+pub use crate::access::quota::{Bound, Laggard, Quota};
+pub use crate::foundation::deferred_drop::{drop_elsewhere, drop_elsewhere_with};
+pub use crate::foundation::shared_body::{GatheredBody, share};
+pub use crate::interface::counters::Counters;
+pub use crate::interface::effects::{
+    Confirm, Delivery, Effects, Heard, Load, LoadId, Loaded, Lost, Returned,
 };
-pub use effect::{Confirm, Delivery, Effects, Heard, Load, LoadId, Loaded, Lost, Returned};
-pub use elsewhere::{drop_elsewhere, drop_elsewhere_with};
-pub use engine::{Engine, Options, StorageState};
-pub use message::{Annotations, Content, Death, DeathReason, Format, MessageView, ReadHeaders};
-pub use names::{ConnectionId, Position, SessionId, ShardId, Shards};
-pub use publish::INBOX_PREFIX;
-pub use queue::QueueCounters;
-pub use quota::{Bound, Laggard, Quota};
-pub use refusal::{Refusal, RefusalKind};
-pub use request::{
+pub use crate::interface::ids::{ConnectionId, Position, SessionId, ShardId, Shards};
+pub use crate::interface::limits;
+pub use crate::interface::listings::{
+    BindingListing, ExchangeListing, PermissionListing, QueueListing, UserListing, VhostListing,
+};
+pub use crate::interface::message::{
+    Annotations, Content, Death, DeathReason, Format, MessageView, ReadHeaders,
+};
+pub use crate::interface::refusal::{Refusal, RefusalKind};
+pub use crate::interface::request::{
     AlternateTarget, Arguments, Binding, BindingTarget, Credit, Durability, Emit,
     ExchangeDeclaration, ExchangeKind, ExchangeOptions, Listen, Outcome, Overflow, Publish,
     QueueDeclaration, QueueOptions, Reached, Reply, Request, Settle, SubjectPermissions,
     SubjectRules, Subscribe,
 };
-pub use time::Time;
-pub use transit::is_body_apart;
-pub use value::Value;
-pub use view::{
-    BindingListing, ExchangeListing, PermissionListing, QueueListing, UserListing, VhostListing,
+pub use crate::interface::time::Time;
+pub use crate::interface::value::Value;
+pub use crate::pubsub::{
+    Burst, BurstRoom, Deletion, Forward, QUEUE_SUBJECT_PREFIX, Row, SUBJECT_EXCHANGE, Streak,
+    is_answer_address,
 };
+pub use crate::shard::message_codec::is_body_apart;
+pub use crate::shard::remote_home::Call;
+pub use access::overlap as subjects_overlap;
+pub use bytes::Bytes;
+pub use engine::{Engine, Options, StorageState};
+pub use publish::INBOX_PREFIX;
+pub use queue::QueueCounters;

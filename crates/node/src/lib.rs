@@ -7,52 +7,28 @@
 //! Knows nothing about sockets, threads, files or clocks.
 
 mod administration;
-mod answers;
-mod arriving;
-mod audience;
-mod burst;
 mod connection;
-mod credentials;
-mod crowded;
-mod deletions;
-mod disk;
-mod egress;
-mod episodes;
-mod guest;
-mod input;
-mod laggards;
-mod mesh;
+mod effects;
+mod flow;
 mod node;
 mod options;
-mod outrun;
-mod parcel;
-mod places;
-mod quota;
-mod rate;
-mod recovery;
-mod session;
-mod shards;
+mod outbox;
+mod shard;
 mod spill;
 mod storage;
-mod surveys;
-mod varint;
-mod visiting;
-mod waiting;
-mod world;
-mod writes;
 
 #[cfg(test)]
 mod tests;
 
+pub use crate::connection::read_pause::WaitsFor;
+pub use crate::effects::Verification;
+pub use crate::flow::slow_consumer_events::LagEvent;
+pub use crate::shard::links::{PARCEL_BYTES, UNDERWAY_BYTES_MAX};
+pub use crate::shard::message::Parcel;
+pub use crate::storage::reads::{ReadDone, ReadJob};
 pub use administration::{ConnectionInfo, LagInfo, Ticket};
-pub use episodes::LagEvent;
-pub use mesh::{PARCEL_BYTES, UNDERWAY_BYTES_MAX};
 pub use node::{Node, Stats};
 pub use options::{Options, shard_of};
-pub use parcel::Parcel;
 pub use spill::{
     SpillDone, SpillJob, SpillLoss, SpillOptions, SpillStats, SpillStore, clear_spill,
 };
-pub use storage::{ReadDone, ReadJob};
-pub use waiting::WaitsFor;
-pub use world::Verification;

@@ -1,19 +1,19 @@
 //! The node's entry points: what happened, what to do, when to come back.
 
 use crate::administration::Operators;
-use crate::arriving::Arrival;
+use crate::administration::deletions::Deletions;
 use crate::connection::Connection;
-use crate::deletions::Deletions;
-use crate::episodes::Episodes;
+use crate::connection::handler::AnySession;
+use crate::connection::limits::Places;
+use crate::connection::query::Surveys;
+use crate::effects::{Verification, World};
+use crate::flow::rate::Rates;
+use crate::flow::slow_consumer_events::Episodes;
+use crate::flow::throttle::{Company, HomeSaid, Slowed, Visit};
 use crate::options::Options;
-use crate::outrun::{Company, HomeSaid, Slowed, Visit};
-use crate::places::Places;
-use crate::rate::Rates;
-use crate::recovery;
-use crate::session::AnySession;
-use crate::surveys::Surveys;
-use crate::world::{Verification, World};
-use crate::writes::Writes;
+use crate::shard::inbox::Arrival;
+use crate::storage::recovery;
+use crate::storage::writes::Writes;
 use angarium_engine::{ConnectionId, Engine, ShardId, Time};
 use angarium_journal::{State, Storage};
 use angarium_protocol::{Close, Peer, Protocol, Session, Turn};

@@ -1,12 +1,11 @@
 //! Scenarios against a whole node: bytes in, bytes out, over a disk in memory.
 
-mod alike;
-mod behind;
+mod batches;
 mod broker;
-mod bursts;
+mod connection_query;
 mod floods;
 mod host;
-mod laggards;
+mod identical_shards;
 mod large;
 mod quotas;
 mod rates;
@@ -14,7 +13,8 @@ mod rights;
 mod rows;
 mod shards;
 mod slots;
-mod surveys;
+mod slow_consumers;
+mod slow_delivery;
 mod takers;
 mod turns;
 mod waiting;

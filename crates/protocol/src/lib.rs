@@ -13,24 +13,24 @@
 
 mod advisory;
 pub mod amqp091;
-mod info;
+mod connection_info;
+mod connection_query;
+mod handler;
 mod json;
-mod large;
-mod login;
+mod login_refusal;
 pub mod nats;
 mod properties;
-mod session;
-mod survey;
+mod shared_body;
 #[cfg(test)]
 mod tests;
 
-pub use advisory::LaggardAdvisory;
-pub use info::{ClientProperties, ConnectionInfo};
-pub use large::LargeBody;
-pub use properties::{amended, read_headers};
-pub use session::{
-    Authentication, Close, Credentials, Identity, Outlet, Peer, Protocol, Session, Turn, World,
-};
-pub use survey::{
+pub use crate::connection_info::{ClientProperties, ConnectionInfo};
+pub use crate::connection_query::{
     Figures, Findings, Order, PlaceInOrder, SUBJECT_BYTES_MAX, Survey, SurveyRow, Traffic,
 };
+pub use crate::handler::{
+    Authentication, Close, Credentials, Identity, Outlet, Peer, Protocol, Session, Turn, World,
+};
+pub use crate::shared_body::LargeBody;
+pub use advisory::LaggardAdvisory;
+pub use properties::{amended, read_headers};

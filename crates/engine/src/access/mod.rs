@@ -2,13 +2,14 @@
 //!
 //! Knows no passwords: a password's hash is opaque here and is checked by whoever authenticates.
 
-mod listening;
-mod quotas;
+pub(crate) mod quota;
 mod subjects;
+mod subscription_counts;
+mod usage;
 
-use crate::direct::SUBJECT_EXCHANGE;
-use crate::limits::{PERMISSION_PATTERN_BYTES_MAX, PERMISSION_PROGRAM_BYTES_MAX};
-use crate::record::Record;
+use crate::interface::limits::{PERMISSION_PATTERN_BYTES_MAX, PERMISSION_PROGRAM_BYTES_MAX};
+use crate::pubsub::SUBJECT_EXCHANGE;
+use crate::storage::record::Record;
 use crate::{Binding, BindingTarget, Quota, Refusal, RefusalKind, Request, SubjectPermissions};
 use regex::{Regex, RegexBuilder};
 use std::collections::BTreeMap;
@@ -130,7 +131,7 @@ pub(crate) struct Access {
     quota_changes: u64,
     /// Connections by user.
     connections: BTreeMap<String, u64>,
-    pub(crate) listening: listening::Listening,
+    pub(crate) listening: subscription_counts::Listening,
     /// By user, then virtual host; shared with the grants that were given out.
     permissions: BTreeMap<String, BTreeMap<String, Arc<Permissions>>>,
     /// Counts up with every change; a grant made before is looked up anew.

@@ -2,7 +2,7 @@
 //!
 //! Knows patterns as [`crate::Listen`] has them, and nothing of who listens.
 
-use crate::limits::{SUBJECT_BYTES_MAX, SUBJECT_RULES_MAX};
+use crate::interface::limits::{SUBJECT_BYTES_MAX, SUBJECT_RULES_MAX};
 use crate::{Refusal, RefusalKind, SubjectPermissions, SubjectRules};
 use std::sync::Arc;
 

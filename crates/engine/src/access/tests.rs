@@ -361,7 +361,7 @@ fn subjects_are_narrowed_for_publishing_and_listening() {
 #[test]
 fn rules_on_subjects_that_cannot_be_used_are_refused() {
     let mut access = access_with(".*", ".*", ".*");
-    let many = vec!["a"; crate::limits::SUBJECT_RULES_MAX + 1];
+    let many = vec!["a"; crate::interface::limits::SUBJECT_RULES_MAX + 1];
     for (allow, kind) in [
         (&["a..b"][..], RefusalKind::PreconditionFailed),
         (&["a.>.b"], RefusalKind::PreconditionFailed),

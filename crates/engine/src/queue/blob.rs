@@ -1,8 +1,8 @@
 //! A message's bytes in memory, shared by the queues that hold it, and on their way there and to the journal.
 
 use super::stored::Stored;
-use crate::body::share;
-use crate::codec::Malformed;
+use crate::foundation::shared_body::share;
+use crate::storage::codec::Malformed;
 use crate::{Effects, Position};
 use bytes::Bytes;
 use std::sync::Arc;

@@ -2,14 +2,14 @@
 
 use super::blob::Blob;
 use super::entry::Entry;
-use super::history;
-use super::paging::{Loading, Wanted};
 use super::stored::Incoming;
-use crate::direct::is_answer_address;
 use crate::engine::Engine;
-use crate::limits::DEAD_LETTER_DEPTH_MAX;
-use crate::record;
+use crate::interface::limits::DEAD_LETTER_DEPTH_MAX;
+use crate::pubsub::is_answer_address;
+use crate::queue::death_history;
+use crate::queue::page_out::{Loading, Wanted};
 use crate::routing::{Keys, QueueKey};
+use crate::storage::record;
 use crate::{Annotations, Content, Death, DeathReason, Effects, Time};
 
 /// Why an entry leaves its queue.
@@ -149,9 +149,10 @@ impl Engine {
         let vhost = queue.vhost;
         let mut annotations = incoming.annotations.clone();
         if annotations.deaths.is_empty() {
-            annotations.deaths = history::sent_along(&incoming.content, self.options.read_headers);
+            annotations.deaths =
+                death_history::sent_along(&incoming.content, self.options.read_headers);
         }
-        let keys = || history::known_keys(incoming, self.options.read_headers);
+        let keys = || death_history::known_keys(incoming, self.options.read_headers);
         died(&mut annotations, incoming, keys, &queue.name, reason, now);
         let (key, also_to): (&str, &[&str]) = match &own_key {
             Some(key) => (key, &[]),

@@ -189,7 +189,7 @@ impl Extend<Entry> for Entries {
 mod tests {
     use super::super::entry::{Entry, Fetch, NEVER, NOWHERE};
     use super::{Cursor, Entries, PIECE};
-    use crate::random::Random;
+    use crate::foundation::random::Random;
 
     fn entry(seq: u64) -> Entry {
         Entry {

@@ -3,7 +3,7 @@
 use super::entry::NEVER;
 use super::lane::Front;
 use crate::engine::Engine;
-use crate::timers::Timer;
+use crate::foundation::timers::Timer;
 use crate::{DeathReason, Effects, Time};
 
 /// Messages of one queue that expire before others get their turn.

@@ -2,28 +2,28 @@
 
 pub(crate) mod blob;
 pub(crate) mod dead_letter;
-pub(crate) mod departed;
-mod difference;
+mod death_history;
+mod declaration_mismatch;
 mod entries;
 pub(crate) mod entry;
 mod expiry;
-mod history;
 pub(crate) mod lane;
-pub(crate) mod loaded;
 mod overflow;
 pub(crate) mod page;
-pub(crate) mod paging;
+pub(crate) mod page_in;
+pub(crate) mod page_out;
 pub(crate) mod ranges;
+pub(crate) mod reclaim;
 pub(crate) mod stored;
 
-pub(crate) use self::difference::difference;
 use self::entry::Entry;
 use self::lane::{Front, Lane};
 use self::page::{Page, PageEntry};
 use self::ranges::Ranges;
-use crate::codec::Malformed;
-use crate::subscription::share::Share;
+use crate::consumer::drain_pacing::Share;
+use crate::storage::codec::Malformed;
 use crate::{ConnectionId, Durability, Position, QueueOptions, SessionId, Time};
+pub(crate) use declaration_mismatch::difference;
 use std::collections::{BTreeMap, VecDeque};
 
 /// A queue. Its rules are in the modules beside this one.

@@ -2,7 +2,7 @@
 //! keeps of it.
 
 use super::entry::{Entry, Fetch, NEVER};
-use crate::codec::{Malformed, Reader, Writer};
+use crate::storage::codec::{Malformed, Reader, Writer};
 use crate::{Position, Time};
 
 const DURABLE: u8 = 1;

@@ -7,7 +7,7 @@
 //! ```
 
 use super::blob::Encoded;
-use crate::codec::{Malformed, Reader, Writer};
+use crate::storage::codec::{Malformed, Reader, Writer};
 use crate::{Annotations, Content, Death, DeathReason, Format, MessageView, Publish, Time};
 use bytes::Bytes;
 use std::time::Duration;

@@ -6,8 +6,8 @@
 
 use super::QueueKey;
 use super::patterns::NONE;
-use crate::slab::Slab;
-use crate::table::Table;
+use crate::foundation::slab::Slab;
+use crate::foundation::table::Table;
 use crate::{Arguments, Value};
 use foldhash::fast::FixedState;
 use std::hash::{BuildHasher, Hash, Hasher};

@@ -1,7 +1,7 @@
 //! Remembers where messages of an exchange and key go, until the topology changes.
 
 use super::{QueueKey, Routed};
-use crate::limits::{ROUTE_CACHE_ENTRIES_MAX, ROUTE_CACHE_QUEUES_MAX};
+use crate::interface::limits::{ROUTE_CACHE_ENTRIES_MAX, ROUTE_CACHE_QUEUES_MAX};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use std::hash::BuildHasher;

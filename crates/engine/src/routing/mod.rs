@@ -9,9 +9,10 @@ mod headers;
 pub(crate) mod patterns;
 mod resolve;
 mod topology;
+pub(crate) mod vhost;
 
-use crate::direct::SUBJECT_EXCHANGE;
-use crate::limits::Limits;
+use crate::interface::limits::Limits;
+use crate::pubsub::SUBJECT_EXCHANGE;
 use crate::{Arguments, ExchangeKind, ExchangeOptions, Refusal, RefusalKind, Value};
 use bindings::{Bindings, ExchangeKey, Target};
 use cache::RouteCache;

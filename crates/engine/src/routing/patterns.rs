@@ -5,8 +5,8 @@
 //! the head of a list, say. Which characters part words and which words are wildcards is a
 //! [`Syntax`], so that dialects with other signs share the index.
 
-use crate::slab::Slab;
-use crate::table::Table;
+use crate::foundation::slab::Slab;
+use crate::foundation::table::Table;
 use foldhash::fast::FixedState;
 use hashbrown::HashSet;
 use std::hash::BuildHasher;

@@ -6,7 +6,7 @@ use super::headers::{self, Headers};
 use super::patterns::{MatchScratch, TOPIC};
 use super::{Keys, QueueKey, Routed, Router, VisitHeaders};
 use crate::ExchangeKind;
-use crate::limits::ROUTE_EXCHANGES_MAX;
+use crate::interface::limits::ROUTE_EXCHANGES_MAX;
 use std::sync::Arc;
 
 /// What a walk needs and the next one can use again.

@@ -7,7 +7,9 @@ mod steps;
 mod topology;
 
 use super::*;
-use crate::limits::{ROUTE_CACHE_ENTRIES_MAX, ROUTE_CACHE_QUEUES_MAX, ROUTE_EXCHANGES_MAX};
+use crate::interface::limits::{
+    ROUTE_CACHE_ENTRIES_MAX, ROUTE_CACHE_QUEUES_MAX, ROUTE_EXCHANGES_MAX,
+};
 use crate::{BindingTarget, ExchangeKind};
 use ExchangeKind::{Direct, Fanout, Headers, Topic};
 

@@ -4,7 +4,7 @@ use super::bindings::{ExchangeKey, List, Target};
 use super::exchanges::{Exchange, check_same};
 use super::patterns::{NONE, TOPIC};
 use super::{Change, DeletedExchange, QueueEntry, QueueKey, Router, headers};
-use crate::limits::{NAME_BYTES_MAX, TOPIC_WORDS_MAX};
+use crate::interface::limits::{NAME_BYTES_MAX, TOPIC_WORDS_MAX};
 use crate::{Arguments, BindingTarget, ExchangeKind, ExchangeOptions, Refusal, RefusalKind};
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Limits on sizes, times and names: at, below and above each.
 
 use super::{World, check_in};
-use crate::limits::{DEAD_LETTER_DEPTH_MAX, Limits, NAME_BYTES_MAX, VALUE_DEPTH_MAX};
+use crate::interface::limits::{DEAD_LETTER_DEPTH_MAX, Limits, NAME_BYTES_MAX, VALUE_DEPTH_MAX};
 use crate::*;
 use std::time::Duration;
 

@@ -3,8 +3,8 @@
 
 use super::recovery::{fill, small};
 use super::{World, check_in};
-use crate::limits::Limits;
-use crate::random::Random;
+use crate::foundation::random::Random;
+use crate::interface::limits::Limits;
 use std::collections::BTreeSet;
 
 /// Runs `before`, begins a snapshot of which so many messages are looked at in a turn, runs `after` in

@@ -2,7 +2,7 @@
 
 use super::{World, check_in};
 use crate::Position;
-use crate::limits::Limits;
+use crate::interface::limits::Limits;
 
 /// A world in which every message that waits has to be read back.
 fn forgetful() -> World {

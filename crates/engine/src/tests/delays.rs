@@ -1,8 +1,8 @@
 //! Delayed messages: in order, within memory, and all there whatever happens to the broker.
 
 use super::{World, check_in};
-use crate::delay::LOAD_BYTES_MAX;
-use crate::limits::Limits;
+use crate::interface::limits::Limits;
+use crate::publish::delay::LOAD_BYTES_MAX;
 
 /// A world whose delayed messages all have to be read back, with a durable queue that gets them.
 pub(super) fn forgetful() -> World {

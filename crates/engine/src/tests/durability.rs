@@ -1,7 +1,7 @@
 //! What is confirmed when, and what is kept, by the durability of queues.
 
 use super::{World, check};
-use crate::limits::Limits;
+use crate::interface::limits::Limits;
 
 /// `flushed`: whether somebody waited for each record to be flushed.
 fn waited(world: &World) -> Vec<bool> {

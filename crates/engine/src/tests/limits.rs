@@ -1,7 +1,7 @@
 //! Limits: at, below and above each; expiry, dead letters, delays.
 
 use super::{World, check, check_in};
-use crate::limits::Limits;
+use crate::interface::limits::Limits;
 use std::time::Duration;
 
 #[test]

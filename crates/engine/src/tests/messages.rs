@@ -1,7 +1,7 @@
 //! Publish, deliver, settle, confirm.
 
 use super::{World, check, check_in};
-use crate::limits::Limits;
+use crate::interface::limits::Limits;
 use crate::{ConnectionId, SessionId};
 
 #[test]

@@ -8,26 +8,28 @@ mod bounds;
 mod checkpoints;
 mod damage;
 mod delays;
-mod departed;
+mod drain_pacing;
 mod durability;
 mod groups;
+mod host;
+#[cfg(test)]
+pub(crate) mod invariants;
 mod limits;
-mod loaded;
 mod messages;
 mod model;
+mod page_in;
 mod pages;
 mod quotas;
+mod reclaim;
 mod recorder;
 mod records;
 mod recovery;
 mod redelivered;
-mod shares;
 mod topology;
-mod world;
 
-use crate::limits::Limits;
+use crate::interface::limits::Limits;
 
-pub(crate) use world::World;
+pub(crate) use crate::tests::host::World;
 
 /// Runs a scenario and compares each line's effects: also where what is settled, given
 /// back, or read back, at once takes many turns.

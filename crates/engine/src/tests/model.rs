@@ -1,8 +1,8 @@
 //! Random inputs against a queue that is nothing but a sorted list.
 
 use super::World;
-use crate::limits::Limits;
-use crate::random::Random;
+use crate::foundation::random::Random;
+use crate::interface::limits::Limits;
 use crate::{Outcome, SessionId};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,8 @@
 //! Long queues whose pages are read back, cut anew and recovered, against plain lists.
 
 use super::World;
-use crate::limits::Limits;
-use crate::random::Random;
+use crate::foundation::random::Random;
+use crate::interface::limits::Limits;
 use std::collections::VecDeque;
 
 /// Pages of these sizes are tried.

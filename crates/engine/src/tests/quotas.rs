@@ -1,7 +1,7 @@
 //! What users may use: kept through restarts, and held to where the engine counts.
 
 use super::{World, check_in};
-use crate::limits::Limits;
+use crate::interface::limits::Limits;
 use crate::*;
 
 fn quota_of(world: &World, user: &str) -> Quota {

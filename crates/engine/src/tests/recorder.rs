@@ -1,6 +1,6 @@
 //! A host in memory: what the engine asks for becomes text, records and reference counts.
 
-use crate::record::Kind;
+use crate::storage::record::Kind;
 use crate::{
     Confirm, ConnectionId, Delivery, Effects, Heard, Listen, Load, Loaded, Position, Refusal,
     Reply, Returned, SessionId,

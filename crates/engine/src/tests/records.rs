@@ -3,7 +3,7 @@
 use super::World;
 use crate::queue::page::PageEntry;
 use crate::queue::stored::{Incoming, NO_ANNOTATIONS, Stored};
-use crate::record::{BindingRecord, Place, Record, Requeued, message_of};
+use crate::storage::record::{BindingRecord, Place, Record, Requeued, message_of};
 use crate::*;
 use std::fmt::Write as _;
 use std::time::Duration;

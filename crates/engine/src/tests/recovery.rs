@@ -2,7 +2,7 @@
 
 use super::checkpoints::let_a_letter_die;
 use super::{World, check, check_in};
-use crate::limits::Limits;
+use crate::interface::limits::Limits;
 
 /// Runs the scenario with `restart` as it is, and with a snapshot in the middle of the records.
 fn check_both(before: &str, after: &str) {

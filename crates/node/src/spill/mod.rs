@@ -11,20 +11,20 @@ mod chunk;
 mod content;
 mod disk;
 mod job;
-mod laggard;
 mod loss;
 mod record;
+mod slow_consumer;
 mod store;
 #[cfg(test)]
 mod tests;
 
 use self::chunk::{Chunk, Owed, Place};
 use self::content::Filling;
-use self::laggard::Laggard;
 use self::loss::Losses;
 use self::record::Recipient;
 use self::store::Staying;
-use crate::egress::Whose;
+use crate::outbox::Whose;
+use crate::spill::slow_consumer::Laggard;
 use angarium_engine::{Bytes, ConnectionId, Delivery, Lost, MessageView, SessionId, ShardId};
 use angarium_protocol::amended;
 use std::collections::{BTreeMap, VecDeque};

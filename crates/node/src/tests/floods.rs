@@ -3,7 +3,7 @@
 use super::broker::Broker;
 use super::host::Host;
 use crate::WaitsFor;
-use crate::outrun::Slowed;
+use crate::flow::throttle::Slowed;
 use angarium_engine::{QueueDeclaration, QueueOptions, Request};
 use std::time::Duration;
 

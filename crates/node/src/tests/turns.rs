@@ -2,7 +2,7 @@
 
 use super::broker::Broker;
 use crate::PARCEL_BYTES;
-use crate::parcel::Parcel;
+use crate::shard::message::Parcel;
 use angarium_engine::{ShardId, Time};
 
 #[test]

@@ -3,7 +3,7 @@
 use super::codec::Table;
 use super::fault::Fault;
 use super::mapping;
-use super::session::Connection;
+use crate::amqp091::handler::Connection;
 use angarium_engine::{Binding, BindingTarget};
 
 impl Connection {

@@ -5,7 +5,7 @@ use super::channel::{Inbox, Mode};
 use super::codec::{Method, Table};
 use super::fault::{Code, Fault};
 use super::mapping;
-use super::session::{Connection, Waiting};
+use crate::amqp091::handler::{Connection, Waiting};
 use crate::{Turn, World};
 use angarium_engine::{
     Credit, ExchangeDeclaration, QueueDeclaration, Refusal, RefusalKind, Reply, Request, Subscribe,

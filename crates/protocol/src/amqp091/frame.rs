@@ -9,7 +9,7 @@
 //! ```
 //! Specification 4.2.3.
 
-use crate::large::Frames;
+use crate::shared_body::Frames;
 
 /// A method, spec 4.2.4.
 pub const METHOD: u8 = 1;

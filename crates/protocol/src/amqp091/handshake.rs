@@ -3,9 +3,9 @@
 use super::codec::{FieldValue, Method, Table, put_table, table};
 use super::fault::{Code, Fault};
 use super::frame::{self, PROTOCOL_HEADER};
-use super::info::Capabilities;
-use super::session::{Connection, State, Waiting};
-use crate::login;
+use crate::amqp091::client_properties::Capabilities;
+use crate::amqp091::handler::{Connection, State, Waiting};
+use crate::login_refusal;
 use crate::{ClientProperties, Close, Credentials, Turn, World};
 use angarium_engine::RefusalKind;
 
@@ -154,7 +154,7 @@ impl Connection {
             }
             other => {
                 let text = format!("unknown authentication mechanism '{other}'");
-                turn.world.login_refused(login::from(&text, &self.peer));
+                turn.world.login_refused(login_refusal::from(&text, &self.peer));
                 return Ok(Err(Fault::new(Code::COMMAND_INVALID, text)));
             }
         };
@@ -164,7 +164,7 @@ impl Connection {
                 turn.world.authenticate(self.id, credentials);
             }
             None => {
-                turn.world.login_refused(login::from("malformed response", &self.peer));
+                turn.world.login_refused(login_refusal::from("malformed response", &self.peer));
                 self.refuse_login(turn, "malformed response")?;
             }
         }
@@ -223,7 +223,7 @@ impl Connection {
 
     fn open<W: World>(&mut self, turn: &mut Turn<'_, W>, vhost: &str) -> Result<(), Fault> {
         turn.engine.connect(self.id, &self.user, vhost).map_err(|refusal| {
-            let why = login::refused(&refusal, &self.user, vhost, &self.peer);
+            let why = login_refusal::refused(&refusal, &self.user, vhost, &self.peer);
             turn.world.login_refused(why);
             let text = match refusal.kind {
                 RefusalKind::NotFound => format!("vhost {vhost} not found"),

@@ -10,26 +10,28 @@ pub mod codec;
 
 mod binding;
 mod channel;
+mod client_properties;
+mod close;
 mod control;
-mod deliver;
-mod ending;
 pub mod fault;
+mod handler;
 mod handshake;
-mod info;
-mod last_method;
 mod mapping;
 mod publish;
-mod session;
+mod publish_memo;
 mod settings;
 #[cfg(test)]
 pub(crate) mod tests;
 mod translate;
+mod writer;
 
-pub use crate::info::{ClientProperties, ConnectionInfo};
+pub use crate::amqp091::handler::Connection;
+pub(crate) use crate::amqp091::writer::{
+    amended, write_cancelled, write_confirm, write_delivery, write_returned,
+};
+pub use crate::connection_info::{ClientProperties, ConnectionInfo};
 pub use crate::read_headers;
-pub(crate) use deliver::{amended, write_cancelled, write_confirm, write_delivery, write_returned};
 pub(crate) use mapping::read_headers as read_amqp_headers;
-pub use session::Connection;
 pub use settings::Settings;
 pub(crate) use translate::visit_properties;
 

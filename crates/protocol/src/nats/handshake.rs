@@ -1,12 +1,12 @@
 //! From INFO to a login.
 
 use super::codec::{Connect, Info, server};
-use super::session::{Connection, State, Wishes};
 use super::settings::Tls;
 use super::{fault, mapping};
 use crate::amqp091::codec::wire::truncated;
-use crate::info::ClientProperties;
-use crate::login;
+use crate::connection_info::ClientProperties;
+use crate::login_refusal;
+use crate::nats::handler::{Connection, State, Wishes};
 use crate::{Authentication, Close, Credentials, Turn, World};
 use angarium_engine::{Engine, Laggard};
 
@@ -108,7 +108,7 @@ impl Connection {
     ) -> Result<(), Close> {
         self.check_stays()?;
         if self.lacks_tls() {
-            turn.world.login_refused(login::from(WITHOUT_TLS, &self.peer));
+            turn.world.login_refused(login_refusal::from(WITHOUT_TLS, &self.peer));
             return Err(self.fail(turn, fault::TLS_REQUIRED));
         }
         let Ok(connect) = Connect::decode(options) else {
@@ -135,7 +135,7 @@ impl Connection {
         let credentials = match self.credentials(connect, turn.engine) {
             Ok(credentials) => credentials,
             Err(why) => {
-                turn.world.login_refused(login::from(why, &self.peer));
+                turn.world.login_refused(login_refusal::from(why, &self.peer));
                 self.fail(turn, fault::AUTHORIZATION_VIOLATION);
                 return Err(Close { reason: format!("login refused: {why}") });
             }
@@ -224,7 +224,7 @@ impl Connection {
                 }
                 let granted = turn.engine.connect(self.id, &self.user, &self.vhost);
                 granted.map_err(|refusal| {
-                    let why = login::refused(&refusal, &self.user, &self.vhost, &self.peer);
+                    let why = login_refusal::refused(&refusal, &self.user, &self.vhost, &self.peer);
                     turn.world.login_refused(why);
                     (mapping::login_refused(&refusal), refusal.text)
                 })

@@ -5,22 +5,22 @@
 //! sends; `mapping` is where this protocol's words meet the engine's.
 
 pub mod codec;
-mod deliver;
 pub mod fault;
 pub mod frame;
-mod gather;
+mod handler;
 mod handshake;
 mod mapping;
-mod monitor;
 mod publish;
-mod session;
+mod reassembly;
 mod settings;
 mod subject;
+mod sys_requests;
 #[cfg(test)]
 mod tests;
+mod writer;
 
-pub(crate) use deliver::{ControlLine, write_burst, write_delivery, write_forbidden};
+pub use crate::nats::handler::Connection;
+pub(crate) use crate::nats::writer::{ControlLine, write_burst, write_delivery, write_forbidden};
 pub use mapping::{LAGGARD_PREFIX, reply_of};
 pub(crate) use mapping::{amended, visit_properties};
-pub use session::Connection;
 pub use settings::{Settings, Tls};

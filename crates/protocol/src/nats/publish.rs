@@ -2,9 +2,9 @@
 
 use super::codec::client::PublishRow;
 use super::codec::{Message, Publish};
-use super::monitor::Question;
-use super::session::Connection;
 use super::{fault, mapping, subject};
+use crate::nats::handler::Connection;
+use crate::nats::sys_requests::Question;
 use crate::{Turn, World};
 use angarium_engine::{Burst, Bytes, Content, Emit, Format, Reached, Refusal, RefusalKind, Streak};
 

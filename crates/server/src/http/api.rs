@@ -1,12 +1,15 @@
 //! The administration API: JSON in, one request to the engine, JSON out.
 
 use super::State;
-use super::bodies::{BindingBody, ExchangeBody, PermissionBody, QueueBody, QuotaBody, UserBody};
 use super::listings;
-use super::notes::{self, Note};
 use super::subjects::SubjectsBody;
 use super::views;
 use crate::authenticate::{self, NO_PASSWORD};
+use crate::http::request_types::{
+    BindingBody, ExchangeBody, PermissionBody, QueueBody, QuotaBody, UserBody,
+};
+use crate::http::warnings;
+use crate::http::warnings::Note;
 use crate::reactor::{Gone, Shard};
 use angarium_engine::{
     ExchangeDeclaration, QueueDeclaration, Refusal, RefusalKind, Reply, Request,
@@ -213,7 +216,7 @@ async fn put_user(state: Shared, Path(name): Path<String>, Body(body): Body<User
     };
     let user = name.clone();
     let request = Request::PutUser { name, password_hash, administrator };
-    carry_out_noted(&state, ANY_VHOST, request, move |shard| notes::user(shard, &user)).await
+    carry_out_noted(&state, ANY_VHOST, request, move |shard| warnings::user(shard, &user)).await
 }
 
 async fn hashed(password: String) -> Result<String, Failure> {
@@ -225,7 +228,7 @@ async fn hashed(password: String) -> Result<String, Failure> {
 async fn set_quota(state: Shared, Path(user): Path<String>, Body(body): Body<QuotaBody>) -> Answer {
     let quota = body.quota().map_err(|text| Failure::new(StatusCode::BAD_REQUEST, text))?;
     let named = user.clone();
-    let note = move |shard: &mut Shard| notes::quota(shard, &named);
+    let note = move |shard: &mut Shard| warnings::quota(shard, &named);
     carry_out_noted(&state, ANY_VHOST, Request::SetQuota { user, quota }, note).await
 }
 
@@ -251,7 +254,7 @@ async fn set_subjects(
     let subjects = body.subjects().map_err(|text| Failure::new(StatusCode::BAD_REQUEST, text))?;
     let (named, there) = (user.clone(), vhost.clone());
     let request = Request::SetSubjectPermissions { user, vhost, subjects };
-    let note = move |shard: &mut Shard| notes::subjects(shard, &named, &there);
+    let note = move |shard: &mut Shard| warnings::subjects(shard, &named, &there);
     carry_out_noted(&state, ANY_VHOST, request, note).await
 }
 
@@ -307,7 +310,7 @@ async fn purge_queue(state: Shared, Path((vhost, name)): Path<(String, String)>)
 async fn bind(state: Shared, Path(vhost): Path<String>, Body(body): Body<BindingBody>) -> Answer {
     let binding = body.binding().map_err(|text| Failure::new(StatusCode::BAD_REQUEST, text))?;
     let (source, key, there) = (binding.source.clone(), binding.key.clone(), vhost.clone());
-    let note = move |shard: &mut Shard| notes::binding(shard, &there, &source, &key);
+    let note = move |shard: &mut Shard| warnings::binding(shard, &there, &source, &key);
     carry_out_noted(&state, &vhost, Request::Bind(binding), note).await
 }
 

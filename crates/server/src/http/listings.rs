@@ -2,7 +2,7 @@
 //! others get their turn in between. What comes and goes meanwhile may be told of or not. Knows not what the
 //! rows show.
 
-use super::shards::Mailboxes;
+use crate::http::mailboxes::Mailboxes;
 use crate::reactor::{Gone, Mailbox, Shard};
 use std::ops::Range;
 

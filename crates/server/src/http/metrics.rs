@@ -2,8 +2,8 @@
 
 use super::api::Failure;
 use super::listings;
-use super::shards::Mailboxes;
 use super::views::{self, Measured};
+use crate::http::mailboxes::Mailboxes;
 use crate::reactor::{Gone, Shard};
 use angarium_journal::State;
 use axum::http::header::CONTENT_TYPE;

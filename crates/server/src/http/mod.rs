@@ -3,19 +3,19 @@
 //! Asks the shards by mailbox and never touches what they own.
 
 mod api;
-mod bodies;
-mod caller;
-mod isolation;
+mod auth;
+mod flow_metrics;
 mod listings;
+mod mailboxes;
 mod metrics;
-mod notes;
+mod request_types;
 mod serve;
-mod shards;
 mod subjects;
 mod views;
+mod warnings;
 
+pub use crate::http::mailboxes::Mailboxes;
 pub use serve::{Endpoints, start};
-pub use shards::Mailboxes;
 
 use axum::extract::DefaultBodyLimit;
 use axum::response::IntoResponse;
@@ -35,7 +35,7 @@ pub(crate) struct State {
 
 /// Every address served.
 fn router(state: State) -> Router {
-    let authorize = middleware::from_fn_with_state(state.clone(), caller::authorize);
+    let authorize = middleware::from_fn_with_state(state.clone(), auth::authorize);
     let administration = api::routes().layer(authorize);
     Router::new()
         .route("/", get(|| async { WELCOME }))

@@ -1,7 +1,7 @@
 //! The control thread: listeners of the HTTP side, and the limits each connection has.
 
-use super::caller::Caller;
 use super::{Mailboxes, State, router};
+use crate::http::auth::Caller;
 use axum::Extension;
 use axum::extract::Request;
 use axum::http::StatusCode;

@@ -1,10 +1,10 @@
 //! What listings show, looked up on the shard's thread and put into plain values.
 
-use super::bodies::QuotaBody;
-use super::isolation;
 use super::listings::Part;
 use super::subjects::SubjectsBody;
 use crate::authenticate::NO_PASSWORD;
+use crate::http::flow_metrics;
+use crate::http::request_types::QuotaBody;
 use crate::reactor::{Histogram, Shard};
 use angarium_engine::{Durability, QueueListing, QueueOptions};
 use angarium_journal::State;
@@ -332,7 +332,7 @@ pub(super) fn measured(shard: &mut Shard) -> Measured {
             (SLOW_STEPS, "What they took together.", reactor.slow_step_micros),
         ]
         .into_iter()
-        .chain(isolation::counters(node))
+        .chain(flow_metrics::counters(node))
         .collect(),
         gauges: [
             ("angarium_connections", "Connections now.", stats.connections),
@@ -342,9 +342,9 @@ pub(super) fn measured(shard: &mut Shard) -> Measured {
             ("angarium_journal_segments", "Files with records.", journal.segments),
         ]
         .into_iter()
-        .chain(isolation::gauges(node))
+        .chain(flow_metrics::gauges(node))
         .collect(),
-        spill_missed: isolation::missed(node),
+        spill_missed: flow_metrics::missed(node),
         flush_times: reactor.flush_times,
         queues: Vec::new(),
     }

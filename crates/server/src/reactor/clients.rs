@@ -1,9 +1,9 @@
 //! The shard's clients: read from, sent to, closed.
 
 use super::connection::{Connection, Phase};
-use super::polling::Party;
 use super::shard::{CLIENT, Shard};
 use super::socket::{Offer, Received, Sent, Socket};
+use crate::reactor::busy_poll::Party;
 use angarium_engine::{ConnectionId, Time};
 use angarium_node::Node;
 use angarium_protocol::Peer;

@@ -1,9 +1,9 @@
 //! One accepted client as the reactor holds it: socket, TLS, and what epoll is told to watch.
 
-use super::moderation::Stream;
-use super::room::Room;
 use super::socket::{Offer, Received, Sent, Socket};
 use super::tls::Tls;
+use crate::reactor::input_coalescing::Stream;
+use crate::reactor::receive_buffer::Room;
 use angarium_engine::{ConnectionId, Time};
 use angarium_protocol::Peer;
 use rustix::event::epoll::EventFlags;

@@ -5,34 +5,34 @@
 //! blocks in epoll alone: disk and password hashing have threads of their own, whose results come by
 //! mailbox.
 
-mod arrivals;
+mod accept;
+mod admin_replies;
+mod busy_poll;
 mod certificates;
 mod clients;
 mod clock;
 mod connection;
-mod damage;
 mod descriptors;
 mod histogram;
-mod laggards;
+mod input_coalescing;
 pub(crate) mod listeners;
 mod logins;
 mod mailbox;
-mod moderation;
-mod neighbours;
-mod operators;
+mod parallel_send;
 mod placement;
-mod polling;
-mod room;
+mod read_budget;
+mod receive_buffer;
 mod shard;
-mod share;
-mod slow_steps;
+mod shard_directory;
+mod slow_consumer_log;
+mod slow_step_log;
 mod socket;
 mod start;
+mod storage_alerts;
 #[cfg(test)]
 mod tests;
 mod tls;
 mod watchdog;
-mod wave;
 
 pub use histogram::Histogram;
 pub(crate) use mailbox::Letter;

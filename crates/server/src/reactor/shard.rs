@@ -3,21 +3,21 @@
 use super::certificates::Certificates;
 use super::clients::Clients;
 use super::clock::Clock;
-use super::damage::Damage;
 use super::histogram::Histogram;
-use super::laggards::Laggards;
 use super::listeners::{self, Listener};
 use super::logins::Logins;
 use super::mailbox::{Inbox, Letter, Mailbox};
-use super::moderation::Moderation;
-use super::neighbours::Neighbours;
-use super::operators::Operators;
-use super::polling::{Party, Polling};
-use super::share::{SHARE_BYTES_MAX, Share};
 use super::watchdog::{Step, Watchdog};
-use super::wave;
 use crate::journal_threads::JournalThreads;
 use crate::logs::OncePerSecond;
+use crate::reactor::admin_replies::Operators;
+use crate::reactor::busy_poll::{Party, Polling};
+use crate::reactor::input_coalescing::Moderation;
+use crate::reactor::parallel_send;
+use crate::reactor::read_budget::{SHARE_BYTES_MAX, Share};
+use crate::reactor::shard_directory::Neighbours;
+use crate::reactor::slow_consumer_log::Laggards;
+use crate::reactor::storage_alerts::Damage;
 use crate::settings::Settings;
 use crate::spill_thread::SpillThread;
 use angarium_engine::{ConnectionId, ShardId, Time};
@@ -170,7 +170,7 @@ impl Shard {
             spill,
             mailbox: neighbours.own().clone(),
             serving_neighbours: neighbours.count() - 1,
-            helpers: wave::helpers(neighbours.count()),
+            helpers: parallel_send::helpers(neighbours.count()),
             neighbours,
             operators: Operators::default(),
             logins: Logins::new(password_checks_max),

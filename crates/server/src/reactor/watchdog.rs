@@ -9,7 +9,7 @@
 //! step was slow, and otherwise just often enough to know where that step began.
 
 use super::shard::Shard;
-use super::slow_steps::{Client, Named, SlowSteps};
+use crate::reactor::slow_step_log::{Client, Named, SlowSteps};
 use angarium_engine::{ConnectionId, Time};
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;

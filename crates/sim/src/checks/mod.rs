@@ -2,12 +2,6 @@
 
 mod confirmed_is_kept;
 mod credit_respected;
-mod heard_as_sent;
-mod heard_at_most_once;
-mod heard_completely;
-mod heard_in_order;
-mod hearing;
-mod laggards_alone_go;
 mod leases_kept;
 mod limits_kept;
 mod memory_bounded;
@@ -15,14 +9,20 @@ mod no_echo;
 mod no_unmarked_duplicate;
 mod nothing_invented;
 mod one_of_a_group;
+mod only_slow_consumers_closed;
 mod order_kept;
+mod received_as_sent;
+mod received_at_most_once;
+mod received_completely;
+mod received_in_order;
 mod refused_rightly;
 mod replies_come;
 mod requests_answered;
 mod settled_is_gone;
 mod spool_kept;
+mod subscriptions;
 mod transactions_atomic;
-mod unsubscribed_is_deaf;
+mod unsubscribed_receives_nothing;
 mod until_exact;
 
 #[cfg(test)]
@@ -51,16 +51,16 @@ pub const ALL: &[Check] = &[
     Check { name: "limits kept", check: limits_kept::check },
     Check { name: "replies come", check: replies_come::check },
     Check { name: "leases kept", check: leases_kept::check },
-    Check { name: "heard at most once", check: heard_at_most_once::check },
-    Check { name: "heard as sent", check: heard_as_sent::check },
-    Check { name: "heard in order", check: heard_in_order::check },
-    Check { name: "heard completely", check: heard_completely::check },
+    Check { name: "heard at most once", check: received_at_most_once::check },
+    Check { name: "heard as sent", check: received_as_sent::check },
+    Check { name: "heard in order", check: received_in_order::check },
+    Check { name: "heard completely", check: received_completely::check },
     Check { name: "one of a group", check: one_of_a_group::check },
     Check { name: "requests answered", check: requests_answered::check },
-    Check { name: "unsubscribed is deaf", check: unsubscribed_is_deaf::check },
+    Check { name: "unsubscribed is deaf", check: unsubscribed_receives_nothing::check },
     Check { name: "until exact", check: until_exact::check },
     Check { name: "no echo", check: no_echo::check },
-    Check { name: "laggards alone go", check: laggards_alone_go::check },
+    Check { name: "laggards alone go", check: only_slow_consumers_closed::check },
     Check { name: "spool kept", check: spool_kept::check },
     Check { name: "memory bounded", check: memory_bounded::check },
     Check { name: "refused rightly", check: refused_rightly::check },

@@ -1,6 +1,6 @@
 //! Who does not want its own messages does not hear them.
 
-use super::hearing::Hearing;
+use crate::checks::subscriptions::Hearing;
 use crate::history::History;
 
 pub(super) fn check(history: &History) -> Result<(), String> {

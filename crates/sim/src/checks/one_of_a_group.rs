@@ -1,7 +1,7 @@
 //! Of all members of a queue group exactly one hears a message, whatever patterns they listen to; none
 //! where it was handed to one whose connection was lost.
 
-use super::hearing::{Ear, Hearing, Said};
+use crate::checks::subscriptions::{Ear, Hearing, Said};
 use crate::history::{History, MessageId};
 use std::collections::BTreeMap;
 

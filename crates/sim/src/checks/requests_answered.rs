@@ -1,8 +1,8 @@
 //! A request is answered where a responder is there, and its requester is told so where nobody is; never
 //! both, and nobody is told that there is no responder while there is one.
 
-use super::hearing::{Ear, Hearing, Said};
 use super::one_of_a_group::must_hear;
+use crate::checks::subscriptions::{Ear, Hearing, Said};
 use crate::history::{Event, History};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +49,9 @@ pub(super) fn check(history: &History) -> Result<(), String> {
 fn waits(hearing: &Hearing<'_>, inbox: &str, said: &Said<'_>) -> bool {
     let is_own = |ear: &&Ear<'_>| {
         let is_here = ear.listen.connection == said.emit.connection;
-        is_here && ear.group().is_none() && super::hearing::takes(&ear.listen.pattern, inbox)
+        is_here
+            && ear.group().is_none()
+            && crate::checks::subscriptions::takes(&ear.listen.pattern, inbox)
     };
     let at_once = |ear: &Ear<'_>| ear.ends.iter().any(|end| end.after.is_none());
     let mut own = hearing.ears.values().filter(is_own);

@@ -1,7 +1,7 @@
 //! A listener that is to end after so many messages hears no more than that, but for those that were on
 //! their way when the broker got to know. (That it hears no fewer is part of hearing everything.)
 
-use super::hearing::Hearing;
+use crate::checks::subscriptions::Hearing;
 use crate::history::History;
 
 pub(super) fn check(history: &History) -> Result<(), String> {

@@ -1,7 +1,8 @@
 //! Takes messages and settles them as its plan says.
 
 use super::wire::{Message, Way};
-use super::{Asked, Behaviour, Leave, Scene, intake};
+use super::{Asked, Behaviour, Leave, Scene};
+use crate::client::deliveries;
 use crate::history::{Event, History, MessageId, Outcome, Subscription};
 use crate::plan::{Acks, Consumer};
 use angarium_engine::Time;
@@ -221,7 +222,7 @@ impl Behaviour for Consuming {
 
     fn ended(&mut self, history: &mut History, now: Time, synced: bool) {
         for consumer in self.numbers.drain(..) {
-            intake::note_end(history, now, consumer, synced);
+            deliveries::note_end(history, now, consumer, synced);
         }
         self.held.clear();
         self.is_syncing = false;

@@ -3,24 +3,24 @@
 //! given.
 
 mod consumer;
+mod context;
+mod deliveries;
 mod drain;
 mod endpoint;
-mod intake;
-mod lodger;
-mod meddler;
+mod lease_keeper;
 pub mod nats;
 mod producer;
 mod publishes;
+mod queue_deleter;
 mod relay;
 mod requester;
 mod responder;
-mod scene;
 mod topology;
 pub mod wire;
 
+pub use crate::client::context::{Asked, Behaviour, Leave, Numbers, Scene, Surroundings};
 pub use drain::Drain;
 pub use endpoint::{Endpoint, Round};
-pub use scene::{Asked, Behaviour, Leave, Numbers, Scene, Surroundings};
 
 use crate::canary::Proxy;
 use crate::history::Event;
@@ -475,10 +475,10 @@ impl Seat {
                 (Box::new(consumer::Consuming::new(plan.clone())), Some(plan.queue))
             }
             Role::Relay(plan) => (Box::new(relay::Relaying::new(plan.clone())), None),
-            Role::Meddler(plan) => (Box::new(meddler::Meddling::new(plan.clone())), None),
+            Role::Meddler(plan) => (Box::new(queue_deleter::Meddling::new(plan.clone())), None),
             Role::Requester(plan) => (Box::new(requester::Requesting::new(plan.clone())), None),
             Role::Responder(plan) => (Box::new(responder::Responding::new(plan.clone())), None),
-            Role::Lodger(plan) => (Box::new(lodger::Lodging::new(plan.clone())), None),
+            Role::Lodger(plan) => (Box::new(lease_keeper::Lodging::new(plan.clone())), None),
             Role::Several(_) => unreachable!("roles of one connection are listed flat"),
             Role::Nats(_) => unreachable!("a client of another protocol"),
         };

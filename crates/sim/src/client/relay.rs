@@ -2,7 +2,8 @@
 
 use super::publishes::Publishes;
 use super::wire::{Message, Way};
-use super::{Asked, Behaviour, Scene, intake};
+use super::{Asked, Behaviour, Scene};
+use crate::client::deliveries;
 use crate::history::{Ending, Event, History, MessageId, Publish, Subscription};
 use crate::payload;
 use crate::plan::Relay;
@@ -114,7 +115,7 @@ impl Behaviour for Relaying {
 
     fn ended(&mut self, history: &mut History, now: Time, _: bool) {
         if self.consumer != 0 {
-            intake::note_end(history, now, self.consumer, false);
+            deliveries::note_end(history, now, self.consumer, false);
         }
         self.consumer = 0;
         self.held.clear();

@@ -2,7 +2,8 @@
 
 use super::publishes::Publishes;
 use super::wire::{Message, Way};
-use super::{Asked, Behaviour, INBOX_TAG, Scene, intake};
+use super::{Asked, Behaviour, INBOX_TAG, Scene};
+use crate::client::deliveries;
 use crate::history::{Event, History, Publish};
 use crate::payload;
 use crate::plan::Requester;
@@ -113,7 +114,7 @@ impl Behaviour for Requesting {
 
     fn ended(&mut self, history: &mut History, now: Time, synced: bool) {
         if self.consumer != 0 {
-            intake::note_end(history, now, self.consumer, synced);
+            deliveries::note_end(history, now, self.consumer, synced);
         }
         self.consumer = 0;
         self.is_syncing = false;

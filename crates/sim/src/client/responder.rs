@@ -2,7 +2,8 @@
 
 use super::publishes::Publishes;
 use super::wire::{Message, Way};
-use super::{Asked, Behaviour, Scene, intake};
+use super::{Asked, Behaviour, Scene};
+use crate::client::deliveries;
 use crate::history::{Event, History, MessageId, Publish, Subscription};
 use crate::payload;
 use crate::plan::Responder;
@@ -99,7 +100,7 @@ impl Behaviour for Responding {
 
     fn ended(&mut self, history: &mut History, now: Time, synced: bool) {
         if self.consumer != 0 {
-            intake::note_end(history, now, self.consumer, synced);
+            deliveries::note_end(history, now, self.consumer, synced);
         }
         self.consumer = 0;
         self.requests.clear();

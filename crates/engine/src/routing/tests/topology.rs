@@ -1,7 +1,7 @@
 //! What may be declared and bound, what follows from a change, and what is listed.
 
 use super::*;
-use crate::limits::{NAME_BYTES_MAX, TOPIC_WORDS_MAX};
+use crate::interface::limits::{NAME_BYTES_MAX, TOPIC_WORDS_MAX};
 
 #[test]
 fn a_headers_exchange_refuses_what_it_cannot_compare_by() {

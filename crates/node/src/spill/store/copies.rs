@@ -3,7 +3,7 @@
 //!
 //! Stored bytes are not trusted: what does not fit together is no chunk.
 
-use crate::varint::{put, take};
+use crate::shard::varint::{put, take};
 use angarium_engine::Bytes;
 
 /// Where bytes are that were stored for a chunk: behind so many others of its own.

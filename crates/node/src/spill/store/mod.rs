@@ -9,16 +9,16 @@
 mod copies;
 mod files;
 mod recent;
-mod room;
+mod space;
 mod twins;
 
 use self::copies::{Copy, Origin};
 use self::files::{File, Files};
 use self::recent::Recent;
-use self::room::Claim;
 use self::twins::Twins;
 use super::SpillOptions;
 use super::job::{Outcome, SpillDone, SpillJob, Work};
+use crate::spill::store::space::Claim;
 use angarium_engine::{Bytes, share};
 use angarium_journal::{Storage, checksum};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,8 +26,8 @@ use std::io;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Weak};
 
+pub(super) use crate::spill::store::space::{Staying, Stored};
 pub use files::clear_spill;
-pub(super) use room::{Staying, Stored};
 
 /// What is copied of a chunk keeps all of its file: it is to be worth it, an eighth of the file or more.
 const WORTH: usize = 8;

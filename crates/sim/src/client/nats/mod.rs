@@ -1,23 +1,23 @@
 //! A client that speaks NATS: connects, does on its connection what its plan says, comes back when it was
 //! cut off. Knows nothing about pipes and virtual time beyond the instants it is given.
 
-mod line;
-mod listening;
+mod connection;
+mod context;
 mod proxy;
 mod publishing;
 mod requesting;
 mod responding;
-mod scene;
+mod subscribing;
 
 use super::{Endpoint, Round, Surroundings};
 use crate::canary::Proxy;
+use crate::client::nats::connection::{Arrived, Incoming, Line};
+use crate::client::nats::context::{Act, Scene};
 use crate::history::{Event, Hear};
 use crate::plan::nats::{Nats, Part};
 use crate::random::Random;
 use angarium_engine::Time;
 use angarium_protocol::Protocol;
-use line::{Arrived, Incoming, Line};
-use scene::{Act, Scene};
 use std::time::Duration;
 
 /// Longest pause before a lost client comes back, in microseconds.
@@ -62,7 +62,7 @@ impl Client {
     pub fn new(plan: Nats, start: Time, random: Random) -> Client {
         let seat = |part: &Part| {
             let act: Box<dyn Act> = match part.clone() {
-                Part::Listen(plan) => Box::new(listening::Listener::new(plan)),
+                Part::Listen(plan) => Box::new(subscribing::Listener::new(plan)),
                 Part::Publish(plan) => Box::new(publishing::Publisher::new(plan)),
                 Part::Request(plan) => Box::new(requesting::Requester::new(plan)),
                 Part::Respond(plan) => Box::new(responding::Responder::new(plan)),

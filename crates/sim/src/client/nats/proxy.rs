@@ -1,7 +1,7 @@
 //! Rules of direct messages broken on purpose, on the way between the node and its NATS clients.
 
-use super::line::{Arrived, Incoming};
 use crate::canary::{Canary, PERCENT, Proxy};
+use crate::client::nats::connection::{Arrived, Incoming};
 use crate::history::HeadersSeen;
 use angarium_engine::QUEUE_SUBJECT_PREFIX;
 

@@ -1,6 +1,6 @@
 //! Publishes, and asks now and then whether the broker has got everything.
 
-use super::scene::{Act, Scene};
+use crate::client::nats::context::{Act, Scene};
 use crate::history::MessageId;
 use crate::plan::nats::Publishing;
 

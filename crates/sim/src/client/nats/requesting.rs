@@ -1,7 +1,7 @@
 //! Sends requests, each with an inbox, and waits for their answers for a while.
 
-use super::line::Arrived;
-use super::scene::{Act, Scene};
+use crate::client::nats::connection::Arrived;
+use crate::client::nats::context::{Act, Scene};
 use crate::history::MessageId;
 use crate::plan::nats::Requesting;
 use angarium_engine::Time;

@@ -1,7 +1,7 @@
 //! Answers the requests that it hears, each after some thought.
 
-use super::line::Arrived;
-use super::scene::{Act, Scene};
+use crate::client::nats::connection::Arrived;
+use crate::client::nats::context::{Act, Scene};
 use crate::history::MessageId;
 use crate::plan::nats::Responding;
 

@@ -1,0 +1,100 @@
+//! Sessions: ordered streams of publishes and settles, with confirms, transactions and an inbox.
+
+mod commit;
+pub(crate) mod confirms;
+mod lifecycle;
+pub(crate) mod transaction;
+
+use self::confirms::Confirms;
+use self::transaction::Transaction;
+use crate::access::Grant;
+use crate::consumer::credit::Account;
+use crate::consumer::unsettled::Unsettled;
+use crate::pubsub::Listeners;
+use crate::{Position, Reply, SessionId, Time};
+use std::collections::BTreeSet;
+
+/// A connection: who it is, and its sessions.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    /// What it may do; `None` for the host's own, which may do everything.
+    pub(crate) grant: Option<Grant>,
+    /// The slot of its virtual host.
+    pub(crate) vhost: u32,
+    /// Its sessions: number and slot, by number.
+    pub(crate) sessions: Vec<(u16, u32)>,
+    /// It counts as one of its user's.
+    pub(crate) is_counted: bool,
+    /// Home knows it, where this is another shard.
+    pub(crate) is_at_home: bool,
+}
+
+/// One session.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) id: SessionId,
+    /// The slot of its connection's virtual host.
+    pub(crate) vhost: u32,
+    pub(crate) next_tag: u64,
+    pub(crate) unsettled: Unsettled,
+    /// Credit over all its subscriptions.
+    pub(crate) account: Account,
+    /// Deliveries may go out.
+    pub(crate) flow: bool,
+    pub(crate) subscriptions: Vec<u32>,
+    pub(crate) listeners: Listeners,
+    /// A subscription was held up by something that concerns the whole session.
+    pub(crate) is_held_up: bool,
+    pub(crate) confirms: Option<Confirms>,
+    pub(crate) transaction: Option<Box<Transaction>>,
+    /// What is answered once this is flushed: a commit, or a change that has to survive a restart.
+    pub(crate) unanswered: Option<(Position, Reply)>,
+    pub(crate) inbox: Option<Box<Inbox>>,
+    /// How often it waits for one message of a queue.
+    pub(crate) gets: u32,
+    /// Tags that went back for want of a settle; a late settle of one is ignored.
+    pub(crate) timed_out: BTreeSet<u64>,
+    /// When the timer for settles goes off.
+    pub(crate) settle_timer: Option<Time>,
+    /// What tells it from an earlier session of its number, where home knows it; else 0.
+    pub(crate) opening: u32,
+}
+
+/// A session's own address.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    pub(crate) address: String,
+    /// The subscription name that deliveries carry.
+    pub(crate) name: String,
+}
+
+impl Session {
+    pub(crate) fn new(id: SessionId, vhost: u32) -> Session {
+        Session {
+            id,
+            vhost,
+            next_tag: 1,
+            unsettled: Unsettled::default(),
+            account: Account::default(),
+            flow: true,
+            subscriptions: Vec::new(),
+            listeners: Listeners::default(),
+            is_held_up: false,
+            confirms: None,
+            transaction: None,
+            unanswered: None,
+            inbox: None,
+            gets: 0,
+            timed_out: BTreeSet::new(),
+            settle_timer: None,
+            opening: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn take_tag(&mut self) -> u64 {
+        let tag = self.next_tag;
+        self.next_tag += 1;
+        tag
+    }
+}

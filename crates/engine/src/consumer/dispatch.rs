@@ -1,0 +1,546 @@
+//! From queues to consumers: who is able to take a message, and handing it out.
+
+use crate::consumer::drain_pacing::MESSAGE_BYTES;
+use crate::consumer::unsettled::Delivered;
+use crate::engine::Engine;
+use crate::foundation::timers::Timer;
+use crate::queue::entry::{ENTRY_COST, Entry};
+use crate::queue::lane::Front;
+use crate::queue::stored::Incoming;
+use crate::{
+    ConnectionId, Delivery, Effects, Heard, MessageView, Publish, Refusal, RefusalKind, Reply,
+    StorageState, Time,
+};
+
+/// What all queues together hand out before others get their turn, or the last of them exceeds by its share.
+const SERVED_BYTES_MAX: u64 = 2 << 20;
+/// As so many bytes of that counts a queue that is looked at, whether it hands out anything or not.
+const LOOK_BYTES: u64 = 512;
+/// The part of a queue's bytes in memory that a subscription may have there unsettled, where memory is half
+/// full.
+const UNSETTLED_PART_SCARCE: u64 = 16;
+
+/// Why a subscription cannot take a message now.
+enum HeldUp {
+    /// Its own credit is used up.
+    Itself,
+    /// Its session's credit, flow or connection.
+    Session,
+}
+
+impl Engine {
+    /// The end of a turn: records what was settled, tells confirms, serves queues.
+    pub(crate) fn serve<F: Effects>(&mut self, now: Time, fx: &mut F) {
+        for slot in std::mem::take(&mut self.starting) {
+            self.start_subscription(slot);
+        }
+        if !self.settling.is_empty() {
+            self.settle_some(now, fx);
+        }
+        if !self.departures.is_empty() {
+            self.give_back_some(self.options.limits.given_back_at_once, fx);
+        }
+        if !self.arrivals.is_empty() {
+            self.take_some_in(now, fx);
+        }
+        if !self.unpaged.is_empty() {
+            self.page_some_out(fx);
+        }
+        self.settle_some_listeners(fx);
+        self.serve_queues(now, fx);
+        self.record_settled(fx);
+        self.tell_confirms(fx);
+    }
+
+    /// Serves queues, as many as there is time for. Those that are left have the next turn, before those that
+    /// have come up meanwhile.
+    fn serve_queues<F: Effects>(&mut self, now: Time, fx: &mut F) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        let (mut looked_at, mut bytes) = (0, 0);
+        while bytes < SERVED_BYTES_MAX
+            && let Some(slot) = dirty.get(looked_at)
+        {
+            looked_at += 1;
+            bytes += LOOK_BYTES;
+            if let Some(queue) = self.queues.get_mut(*slot) {
+                queue.is_dirty = false;
+                if queue.is_served() {
+                    bytes += self.serve_queue(now, *slot, fx);
+                }
+            }
+        }
+        dirty.drain(..looked_at);
+        dirty.append(&mut self.dirty);
+        self.dirty = dirty;
+    }
+
+    /// Hands out what one queue has to those who can take it, at most its share; returns what that counts
+    /// for.
+    pub(crate) fn serve_queue<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) -> u64 {
+        let Some(queue) = self.queues.get(slot) else { return 0 };
+        let per_second = self.options.limits.backlog_bytes_per_second;
+        let (before, bytes_max) = (queue.counters.delivered, queue.share.bytes_max(per_second));
+        let mut bytes = 0;
+        while bytes < bytes_max
+            && let Some(handed) = self.hand_out_next(now, slot, fx)
+        {
+            bytes += handed;
+        }
+        let Some(queue) = self.queues.get(slot) else { return bytes };
+        let messages = queue.counters.delivered - before;
+        self.rest_after(now, slot, messages, bytes);
+        if bytes >= bytes_max {
+            self.mark_dirty(slot);
+            self.refill(slot, fx);
+        }
+        bytes
+    }
+
+    /// Hands out what is next, or lets it expire; returns what that counts for. `None`: nothing is, or
+    /// nobody can take it.
+    fn hand_out_next<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) -> Option<u64> {
+        let queue = self.queues.get(slot).filter(|queue| queue.holds == 0)?;
+        let (expires, bytes, is_cold) = match queue.front() {
+            Front::Entry(entry) if entry.is_unreadable() => {
+                self.halt(slot, fx);
+                return None;
+            }
+            Front::Entry(entry) => (entry.expires, entry.bytes, entry.is_cold()),
+            Front::Page(page) if page.is_unreadable() => {
+                self.halt(slot, fx);
+                return None;
+            }
+            Front::Page(_) => {
+                self.refill(slot, fx);
+                return None;
+            }
+            Front::Empty => {
+                self.answer_gets_empty(slot, fx);
+                return None;
+            }
+        };
+        let wants = queue.is_served() && !(queue.gets.is_empty() && queue.able.is_empty());
+        if expires <= now {
+            self.expire_head(now, slot, fx);
+            return Some(MESSAGE_BYTES);
+        }
+        if is_cold || !wants {
+            self.refill(slot, fx);
+            return None;
+        }
+        if !queue.gets.is_empty() {
+            self.answer_get(now, slot, fx);
+            return Some(MESSAGE_BYTES + u64::from(bytes));
+        }
+        let Some(taker) = self.taker(slot, bytes, fx) else {
+            self.refill(slot, fx);
+            return None;
+        };
+        let queue = self.queues.get_mut(slot).expect("it was found just now");
+        let entry = queue.pop().expect("its front is an entry");
+        self.hand_out_stored(now, slot, taker, entry, fx);
+        Some(MESSAGE_BYTES + u64::from(bytes))
+    }
+
+    /// The subscription whose turn it is to take a message of `bytes`, if any can.
+    #[inline]
+    pub(crate) fn taker<F: Effects>(&mut self, slot: u32, bytes: u32, fx: &F) -> Option<u32> {
+        loop {
+            let queue = self.queues.get_mut(slot)?;
+            let first = *queue.able.first()?;
+            let index = if queue.able.len() == 1 {
+                0
+            } else {
+                let highest = self.subscriptions.get(first)?.priority;
+                let equals = queue.able.partition_point(|other| {
+                    self.subscriptions.get(*other).is_some_and(|other| other.priority == highest)
+                });
+                if queue.turn >= equals {
+                    queue.turn = 0;
+                }
+                queue.turn
+            };
+            let candidate = queue.able[index];
+            match self.held_up(candidate, bytes, fx) {
+                None => {
+                    self.queues.get_mut(slot)?.turn = index + 1;
+                    return Some(candidate);
+                }
+                Some(why) => {
+                    let queue = self.queues.get_mut(slot)?;
+                    queue.able.remove(index);
+                    let subscription = self.subscriptions.get_mut(candidate)?;
+                    subscription.is_able = false;
+                    if let HeldUp::Session = why {
+                        self.sessions.get_mut(subscription.session)?.is_held_up = true;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether the subscription can take a message of `bytes`.
+    pub(crate) fn is_able<F: Effects>(&self, slot: u32, bytes: u32, fx: &F) -> bool {
+        self.held_up(slot, bytes, fx).is_none()
+    }
+
+    #[inline]
+    fn held_up<F: Effects>(&self, slot: u32, bytes: u32, fx: &F) -> Option<HeldUp> {
+        let subscription = self.subscriptions.get(slot)?;
+        let session = self.sessions.get(subscription.session)?;
+        if !session.flow || !fx.has_room(session.id.connection) {
+            return Some(HeldUp::Session);
+        }
+        if subscription.presettled {
+            return None;
+        }
+        if !subscription.account.allows(bytes) {
+            return Some(HeldUp::Itself);
+        }
+        let is_full = session.unsettled.len() >= self.options.limits.unsettled_max as usize;
+        (is_full || !session.account.allows(bytes)).then_some(HeldUp::Session)
+    }
+
+    /// A subscription may be able to take messages (again): lets its queue know.
+    pub(crate) fn reconsider(&mut self, slot: u32) {
+        let Some(subscription) = self.subscriptions.get_mut(slot) else { return };
+        if subscription.is_able || !subscription.is_started {
+            return;
+        }
+        let (queue_slot, priority) = (subscription.queue, subscription.priority);
+        let Some(queue) = self.queues.get_mut(queue_slot) else { return };
+        let is_second = queue.options.single_active && queue.subscriptions.first() != Some(&slot);
+        if is_second || queue.holds > 0 {
+            return;
+        }
+        self.subscriptions.get_mut(slot).expect("it was found just now").is_able = true;
+        let queue = self.queues.get_mut(queue_slot).expect("it was found just now");
+        let index = queue.able.partition_point(|other| {
+            self.subscriptions.get(*other).is_some_and(|other| other.priority >= priority)
+        });
+        queue.able.insert(index, slot);
+        if queue.ready > 0 {
+            self.mark_dirty(queue_slot);
+        }
+    }
+
+    /// What held a whole session up may be over.
+    #[inline]
+    pub(crate) fn reconsider_session(&mut self, slot: u32) {
+        if self.sessions.get(slot).is_some_and(|session| session.is_held_up) {
+            self.reconsider_all(slot);
+        }
+    }
+
+    fn reconsider_all(&mut self, slot: u32) {
+        let Some(session) = self.sessions.get_mut(slot) else { return };
+        session.is_held_up = false;
+        // Another one is first each time, so that none lives on what the others leave.
+        if session.subscriptions.len() > 1 {
+            session.subscriptions.rotate_left(1);
+        }
+        let subscriptions = std::mem::take(&mut session.subscriptions);
+        for subscription in &subscriptions {
+            self.reconsider(*subscription);
+        }
+        if let Some(session) = self.sessions.get_mut(slot) {
+            session.subscriptions = subscriptions;
+        }
+    }
+
+    /// The connection has room again.
+    pub(crate) fn connection_writable(&mut self, connection: ConnectionId) {
+        let Some(Some(connection)) = self.connections.get(connection.0 as usize) else { return };
+        let slots: Vec<u32> = connection.sessions.iter().map(|(_, slot)| *slot).collect();
+        for slot in slots {
+            self.reconsider_session(slot);
+        }
+    }
+
+    /// Hands a message over to a subscription that counts it as settled.
+    #[inline]
+    pub(crate) fn hand_over<F: Effects>(
+        &mut self,
+        slot: u32,
+        taker: u32,
+        incoming: &Incoming<'_>,
+        fx: &mut F,
+    ) {
+        let subscription = self.subscriptions.get(taker).expect("takers exist");
+        let session = self.sessions.get_mut(subscription.session).expect("its session is open");
+        let tag = session.take_tag();
+        fx.deliver(&Delivery {
+            session: session.id,
+            subscription: &subscription.name,
+            tag,
+            redelivered: incoming.redelivered,
+            messages_left: 0,
+            missed: 0,
+            laggard: None,
+            emission: 0,
+            streak: 0,
+            message: incoming.view(),
+        });
+        let counters = &mut self.queues.get_mut(slot).expect("takers have a queue").counters;
+        counters.published += 1;
+        counters.delivered += 1;
+        counters.accepted += 1;
+        self.counters.delivered += 1;
+        self.counters.accepted += 1;
+    }
+
+    /// Hands out an entry that was ready, and whose message is in memory.
+    fn hand_out_stored<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        taker: u32,
+        mut entry: Entry,
+        fx: &mut F,
+    ) {
+        let blob = entry.message.take().expect("only messages in memory are handed out");
+        let stored = blob.stored().expect("messages in memory were checked");
+        let annotations =
+            stored.annotations(entry.requeues).expect("messages in memory were checked");
+        let view = stored.view(&annotations);
+        let (tag, is_settled) = self.send(slot, taker, entry.redelivered, &view, fx);
+        self.resident -= blob.len() as u64 + ENTRY_COST;
+        if !is_settled
+            && !(entry.is_stored() && (self.is_half_full() || self.leaves_to_journal(taker)))
+        {
+            self.resident += blob.len() as u64 + ENTRY_COST;
+            entry.message = Some(blob);
+        }
+        self.after_sending(now, slot, taker, entry, tag, fx);
+    }
+
+    /// Whether a subscription has been handed so much that it did not settle: who takes everything and says
+    /// nothing of it does not keep up either.
+    #[inline]
+    pub(crate) fn holds_much(&self, taker: u32) -> bool {
+        self.holds_more_than(self.options.limits.queue_resident_bytes_max, taker)
+    }
+
+    /// Whether what a subscription is handed now is left to the journal until it settles it: unsettled it may
+    /// have as much in memory as a queue, a small part of that where memory is half full. What others
+    /// read back needs room, too.
+    #[inline]
+    pub(crate) fn leaves_to_journal(&self, taker: u32) -> bool {
+        let most = self.options.limits.queue_resident_bytes_max;
+        let most = if self.is_half_full() { most / UNSETTLED_PART_SCARCE } else { most };
+        self.storage == StorageState::Ready && self.holds_more_than(most, taker)
+    }
+
+    fn holds_more_than(&self, bytes: u64, taker: u32) -> bool {
+        self.subscriptions.get(taker).expect("takers exist").account.bytes > bytes
+    }
+
+    fn is_half_full(&self) -> bool {
+        self.resident > self.options.limits.resident_bytes_max / 2
+    }
+
+    /// Hands an entry out, which has left its queue.
+    #[inline]
+    pub(crate) fn hand_out<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        taker: u32,
+        entry: Entry,
+        message: &MessageView<'_>,
+        fx: &mut F,
+    ) {
+        let (tag, _) = self.send(slot, taker, entry.redelivered, message, fx);
+        self.after_sending(now, slot, taker, entry, tag, fx);
+    }
+
+    /// Sends a message; returns its tag, and whether it counts as settled with that.
+    #[inline]
+    fn send<F: Effects>(
+        &mut self,
+        slot: u32,
+        taker: u32,
+        redelivered: bool,
+        message: &MessageView<'_>,
+        fx: &mut F,
+    ) -> (u64, bool) {
+        let subscription = self.subscriptions.get(taker).expect("takers exist");
+        let session = self.sessions.get_mut(subscription.session).expect("its session is open");
+        let counters = &mut self.queues.get_mut(slot).expect("takers have a queue").counters;
+        counters.delivered += 1;
+        self.counters.delivered += 1;
+        let tag = session.take_tag();
+        fx.deliver(&Delivery {
+            session: session.id,
+            subscription: &subscription.name,
+            tag,
+            redelivered,
+            messages_left: 0,
+            missed: 0,
+            laggard: None,
+            emission: 0,
+            streak: 0,
+            message: *message,
+        });
+        (tag, subscription.presettled)
+    }
+
+    /// Lets an entry go that was sent, or remembers it until it is settled.
+    #[inline]
+    fn after_sending<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        taker: u32,
+        entry: Entry,
+        tag: u64,
+        fx: &mut F,
+    ) {
+        let subscription = self.subscriptions.get_mut(taker).expect("takers exist");
+        if subscription.presettled {
+            self.queues.get_mut(slot).expect("takers have a queue").counters.accepted += 1;
+            self.counters.accepted += 1;
+            self.forget(slot, entry, fx);
+            return;
+        }
+        subscription.account.take(entry.bytes);
+        let (session, whose) = (subscription.session, Some((taker, subscription.incarnation)));
+        self.keep_unsettled(now, session, slot, whose, tag, entry);
+    }
+
+    /// Remembers a delivery until it is settled.
+    #[inline]
+    fn keep_unsettled(
+        &mut self,
+        now: Time,
+        session_slot: u32,
+        slot: u32,
+        subscription: Option<(u32, u32)>,
+        tag: u64,
+        entry: Entry,
+    ) {
+        let session = self.sessions.get_mut(session_slot).expect("deliveries go to open sessions");
+        let queue = self.queues.get_mut(slot).expect("deliveries come from living queues");
+        queue.unsettled += 1;
+        if subscription.is_some() {
+            session.account.take(entry.bytes);
+        }
+        let timeout = queue.options.settle_timeout.unwrap_or(self.options.limits.settle_timeout);
+        let deadline = now.plus(timeout);
+        let queue_number = queue.number;
+        session
+            .unsettled
+            .push(tag, Delivered { entry, queue: slot, queue_number, subscription, deadline });
+        if session.settle_timer.is_none_or(|timer| deadline < timer) {
+            if let Some(timer) = session.settle_timer {
+                self.timers.clear(timer, Timer::Settle(session_slot));
+            }
+            session.settle_timer = Some(deadline);
+            self.timers.set(deadline, Timer::Settle(session_slot));
+        }
+    }
+
+    /// Answers the first of those who wait for one message with the front, which is in memory.
+    pub(crate) fn answer_get<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
+        let Some(get) = self.take_get(slot) else { return };
+        let Some(session_slot) = self.session_slot(get.session) else { return };
+        let queue = self.queues.get_mut(slot).expect("it was waited for");
+        let entry = queue.pop().expect("its front is an entry");
+        let left = queue.ready;
+        queue.counters.delivered += 1;
+        self.counters.delivered += 1;
+        let blob = entry.message.clone().expect("only messages in memory are handed out");
+        let stored = blob.stored().expect("messages in memory were checked");
+        let annotations =
+            stored.annotations(entry.requeues).expect("messages in memory were checked");
+        let session = self.sessions.get_mut(session_slot).expect("a session's slot is in use");
+        let tag = session.take_tag();
+        fx.deliver(&Delivery {
+            session: get.session,
+            subscription: "",
+            tag,
+            redelivered: entry.redelivered,
+            messages_left: left,
+            missed: 0,
+            laggard: None,
+            emission: 0,
+            streak: 0,
+            message: stored.view(&annotations),
+        });
+        if get.presettled {
+            self.counters.accepted += 1;
+            self.resident -= entry.resident_cost();
+            self.queues.get_mut(slot).expect("it was found just now").counters.accepted += 1;
+            self.forget(slot, Entry { message: None, ..entry }, fx);
+        } else {
+            self.keep_unsettled(now, session_slot, slot, None, tag, entry);
+        }
+        fx.reply(get.session, Ok(Reply::Got { messages: left }));
+    }
+
+    /// The queue is empty: tells those who wait for one message.
+    fn answer_gets_empty<F: Effects>(&mut self, slot: u32, fx: &mut F) {
+        while let Some(get) = self.take_get(slot) {
+            fx.reply(get.session, Ok(Reply::Empty));
+        }
+    }
+
+    /// What is next cannot be read back: tells those who wait for one message.
+    #[cold]
+    fn halt<F: Effects>(&mut self, slot: u32, fx: &mut F) {
+        let Some(queue) = self.queues.get_mut(slot) else { return };
+        let Some(position) = queue.unreadable() else { return };
+        let (segment, offset) = (position.segment(), position.0 & u64::from(u32::MAX));
+        let text = format!(
+            "queue '{}' has stopped at a message that cannot be read back from segment {segment} \
+             at {offset}: purge or delete it",
+            queue.name
+        );
+        while let Some(get) = self.take_get(slot) {
+            let refusal = Refusal::new(RefusalKind::StorageUnavailable, text.as_str());
+            fx.reply(get.session, Err(refusal));
+        }
+        let queue = self.queues.get_mut(slot).expect("it was found just now");
+        if queue.stopped_at.replace(position) != Some(position) {
+            self.counters.queue_stops += 1;
+        }
+        // What its consumers' departure would lead to does not happen: the messages may be saved yet.
+        queue.able.clear();
+        queue.turn = 0;
+        for subscription in std::mem::take(&mut queue.subscriptions) {
+            self.cancel_subscription(subscription, fx);
+        }
+    }
+
+    /// Delivers to the session that has opened the inbox; false where that reads so little that there
+    /// is no room for another reply: nobody else has it, and nothing keeps it.
+    #[cold]
+    pub(crate) fn deliver_to_inbox<F: Effects>(
+        &mut self,
+        owner: u32,
+        publish: &Publish<'_>,
+        fx: &mut F,
+    ) -> bool {
+        let Some(session) = self.sessions.get_mut(owner) else { return false };
+        let tag = session.take_tag();
+        let Some(inbox) = &session.inbox else { return false };
+        let heard = fx.emit(&Delivery {
+            session: session.id,
+            subscription: &inbox.name,
+            tag,
+            redelivered: false,
+            messages_left: 0,
+            missed: 0,
+            laggard: None,
+            emission: 0,
+            streak: 0,
+            message: Incoming::of(publish).view(),
+        });
+        if heard == Heard::Missed {
+            return false;
+        }
+        self.counters.delivered += 1;
+        self.counters.accepted += 1;
+        true
+    }
+}

@@ -1,0 +1,31 @@
+//! Subscriptions: who takes from which queue, and how much may be out.
+
+mod consume;
+pub(crate) mod credit;
+pub(crate) mod deferred_settle;
+mod dispatch;
+pub(crate) mod drain_pacing;
+mod settle;
+pub(crate) mod unsettled;
+
+use self::credit::Account;
+
+/// A session's wish to take messages from a queue.
+#[derive(Debug)]
+pub(crate) struct Subscription {
+    /// Tells it from others that had its slot.
+    pub(crate) incarnation: u32,
+    /// The slot of its session.
+    pub(crate) session: u32,
+    /// The slot of its queue.
+    pub(crate) queue: u32,
+    pub(crate) name: String,
+    pub(crate) presettled: bool,
+    pub(crate) exclusive: bool,
+    pub(crate) priority: i32,
+    pub(crate) account: Account,
+    /// It is in its queue's list of those able to take messages.
+    pub(crate) is_able: bool,
+    /// It is served from the next dispatch on, so that the answer to its request comes first.
+    pub(crate) is_started: bool,
+}

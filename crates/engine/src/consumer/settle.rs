@@ -1,0 +1,310 @@
+//! What becomes of deliveries: accepted, back to their place, or discarded.
+
+use crate::consumer::unsettled::{Delivered, Unsettled};
+use crate::engine::Engine;
+use crate::foundation::timers::Timer;
+use crate::queue::entry::Entry;
+use crate::storage::record;
+use crate::storage::record::{Kind, Record, Requeued};
+use crate::{
+    DeathReason, Effects, Outcome, Position, Refusal, RefusalKind, SessionId, Settle, Time,
+};
+use std::time::Duration;
+
+/// Settled messages of one queue that one record holds at most.
+const RECORD_SETTLES_MAX: u32 = 1024;
+/// Requeued messages that one record holds at most.
+const RECORD_REQUEUES_MAX: usize = 1024;
+/// Settle timeouts are looked at in steps of this.
+const TIMEOUT_STEP: Duration = Duration::from_secs(1);
+
+impl Engine {
+    #[inline]
+    pub(crate) fn take_settle<F: Effects>(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        settle: Settle,
+        fx: &mut F,
+    ) -> Result<(), Refusal> {
+        let slot = self.session_slot(id).ok_or_else(|| Engine::no_session(id))?;
+        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
+        if session.transaction.is_some() {
+            return self.hold_settle(slot, settle);
+        }
+        self.carry_out_settle(now, slot, settle, fx)?;
+        self.run_overdue(now, fx);
+        Ok(())
+    }
+
+    /// Settles one delivery, or all up to a tag.
+    pub(crate) fn carry_out_settle<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        settle: Settle,
+        fx: &mut F,
+    ) -> Result<(), Refusal> {
+        self.check_tag(slot, settle)?;
+        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
+        if !settle.multiple {
+            match session.unsettled.take(settle.tag) {
+                Some(delivered) => {
+                    self.settle_one(now, Some(slot), delivered, settle.outcome, fx);
+                }
+                None => {
+                    session.timed_out.remove(&settle.tag);
+                }
+            }
+            return Ok(());
+        }
+        let up_to = if settle.tag == 0 { u64::MAX } else { settle.tag };
+        if !session.timed_out.is_empty() {
+            session.timed_out = session.timed_out.split_off(&up_to.saturating_add(1));
+        }
+        self.settle_up_to(now, slot, up_to, settle.outcome, fx);
+        Ok(())
+    }
+
+    /// Refuses tags that are not there to be settled.
+    #[inline]
+    pub(crate) fn check_tag(&mut self, slot: u32, settle: Settle) -> Result<(), Refusal> {
+        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
+        let tag = settle.tag;
+        let is_known = if settle.multiple {
+            tag == 0
+                || (tag < session.next_tag
+                    && (session.unsettled.first().is_some_and(|first| first <= tag)
+                        || session.timed_out.first().is_some_and(|first| *first <= tag)))
+        } else {
+            session.unsettled.contains(tag) || session.timed_out.contains(&tag)
+        };
+        if is_known {
+            return Ok(());
+        }
+        let text = format!("unknown delivery tag {tag}");
+        Err(Refusal::new(RefusalKind::PreconditionFailed, text))
+    }
+
+    /// Gives credit back, where the session is still there, and does with the message what was asked.
+    #[inline]
+    pub(crate) fn settle_one<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: Option<u32>,
+        delivered: Delivered,
+        outcome: Outcome,
+        fx: &mut F,
+    ) {
+        let Delivered { entry, queue: queue_slot, queue_number, subscription, .. } = delivered;
+        if let Some(slot) = slot {
+            self.give_credit_back(slot, subscription, entry.bytes);
+        }
+        let Some(queue) =
+            self.queues.get_mut(queue_slot).filter(|queue| queue.number == queue_number)
+        else {
+            // The queue is gone, and its references with it but for this one.
+            self.snapshot_first(queue_number, &entry);
+            self.drop_entry(entry, fx);
+            return;
+        };
+        queue.unsettled -= 1;
+        match outcome {
+            Outcome::Accept => {
+                queue.counters.accepted += 1;
+                self.counters.accepted += 1;
+                self.forget(queue_slot, entry, fx);
+            }
+            Outcome::Requeue => self.requeue(now, queue_slot, entry, fx),
+            Outcome::Discard => {
+                self.dead_letter(now, queue_slot, entry, DeathReason::Rejected, fx);
+            }
+        }
+    }
+
+    /// A delivery of `bytes` to the subscription, by slot and incarnation, is no longer out.
+    #[inline]
+    fn give_credit_back(&mut self, slot: u32, subscription: Option<(u32, u32)>, bytes: u32) {
+        if let Some((whose, incarnation)) = subscription {
+            let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
+            session.account.give_back(bytes);
+            let is_held_up = session.is_held_up;
+            if let Some(subscription) = self.subscriptions.get_mut(whose)
+                && subscription.incarnation == incarnation
+            {
+                subscription.account.give_back(bytes);
+                if !subscription.is_able && !is_held_up {
+                    self.reconsider(whose);
+                }
+            }
+        }
+        self.reconsider_session(slot);
+    }
+
+    /// Puts a message back to its place, or lets it go if that happened too often.
+    fn requeue<F: Effects>(&mut self, now: Time, slot: u32, mut entry: Entry, fx: &mut F) {
+        let default_limit = self.options.limits.delivery_limit;
+        let requeues = entry.requeues.saturating_add(1);
+        self.snapshot_first_in_slot(slot, &entry);
+        entry.mark = self.mark;
+        entry.redelivered = true;
+        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+        let limit = queue.options.delivery_limit.or(default_limit);
+        if limit.is_some_and(|limit| requeues > limit) {
+            // It keeps its count: until the dead letter is stored it is as if it were out still.
+            self.dead_letter(now, slot, entry, DeathReason::DeliveryLimit, fx);
+            return;
+        }
+        entry.requeues = requeues;
+        queue.counters.requeued += 1;
+        self.counters.requeued += 1;
+        let expires = entry.expires;
+        let is_first = true;
+        if entry.durable {
+            let (queue, seq, requeues) = (queue.number, entry.seq, entry.requeues);
+            self.requeued.push(Requeued { queue, seq, requeues });
+        }
+        queue.give_back(entry);
+        self.after_push(now, slot, is_first, expires, fx);
+    }
+
+    /// An entry whose message memory does not hold any more has left its queue for good.
+    #[inline]
+    pub(crate) fn forget<F: Effects>(&mut self, slot: u32, entry: Entry, fx: &mut F) {
+        if entry.durable {
+            self.snapshot_first_in_slot(slot, &entry);
+            self.note_settled(slot, entry.seq, fx);
+        }
+        self.drop_entry(entry, fx);
+    }
+
+    /// Gives back what an entry holds in memory and in the journal.
+    #[inline]
+    pub(crate) fn drop_entry<F: Effects>(&mut self, entry: Entry, fx: &mut F) {
+        self.resident -= entry.resident_cost();
+        self.release_entry(&entry, fx);
+    }
+
+    /// Gives back what an entry holds in the journal.
+    #[inline]
+    pub(crate) fn release_entry<F: Effects>(&mut self, entry: &Entry, fx: &mut F) {
+        if entry.durable {
+            fx.release(entry.position, 1);
+        } else if entry.is_stored() {
+            self.release_transient(entry.position, 1, fx);
+        }
+    }
+
+    /// A durable message is gone; the record that says so is written at the end of the turn.
+    #[inline]
+    fn note_settled<F: Effects>(&mut self, slot: u32, seq: u64, fx: &mut F) {
+        let Some(queue) = self.queues.get_mut(slot) else { return };
+        if queue.settled.is_empty() {
+            self.unrecorded.push(slot);
+        }
+        queue.settled.insert(seq);
+        queue.settled_count += 1;
+        if queue.settled_count >= RECORD_SETTLES_MAX && !self.in_group {
+            self.record_settled_of(slot, fx);
+        }
+    }
+
+    /// Writes how often messages went back, so that one that breaks its consumers is given up also
+    /// where the broker goes down in between. Nobody waits for it to be flushed.
+    fn record_requeued<F: Effects>(&mut self, fx: &mut F) {
+        while !self.requeued.is_empty() {
+            let rest = self.requeued.split_off(self.requeued.len().min(RECORD_REQUEUES_MAX));
+            let messages = std::mem::replace(&mut self.requeued, rest);
+            Record::Requeued { messages }.write(&mut self.record);
+            fx.append(&[&self.record], false);
+        }
+    }
+
+    /// Writes what went back and what was settled.
+    pub(crate) fn record_settled<F: Effects>(&mut self, fx: &mut F) {
+        self.record_requeued(fx);
+        let mut slots = std::mem::take(&mut self.unrecorded);
+        for slot in &slots {
+            self.record_settled_of(*slot, fx);
+        }
+        slots.clear();
+        self.unrecorded = slots;
+    }
+
+    /// Writes what was settled, for somebody who waits for it to be flushed.
+    pub(crate) fn record_settled_durably<F: Effects>(&mut self, fx: &mut F) -> Option<Position> {
+        let slots = std::mem::take(&mut self.unrecorded);
+        slots.into_iter().filter_map(|slot| self.append_settled(slot, true, fx)).max()
+    }
+
+    /// Writes what was settled of one queue.
+    pub(crate) fn record_settled_of<F: Effects>(&mut self, slot: u32, fx: &mut F) {
+        self.append_settled(slot, false, fx);
+    }
+
+    fn append_settled<F: Effects>(
+        &mut self,
+        slot: u32,
+        wants_flush: bool,
+        fx: &mut F,
+    ) -> Option<Position> {
+        let queue = self.queues.get_mut(slot)?;
+        if queue.settled.is_empty() {
+            return None;
+        }
+        let mut writer = record::start(&mut self.record, Kind::Settled);
+        writer.u64(queue.number);
+        writer.varint(queue.settled.len() as u64);
+        for (first, last) in queue.settled.iter() {
+            writer.varint(first);
+            writer.varint(last - first);
+        }
+        queue.settled.clear();
+        queue.settled_count = 0;
+        Some(fx.append(&[&self.record], wants_flush))
+    }
+
+    /// Durable messages that are out of their queues, with the numbers of these: delivered and not
+    /// settled, or on their way to be dead letters.
+    pub(crate) fn durable_out(&self) -> impl Iterator<Item = (u64, &Entry)> {
+        let delivered = self.unsettled().flat_map(Unsettled::durable);
+        let delivered = delivered.map(|it| (it.queue_number, &it.entry));
+        delivered.chain(self.dying().filter(|(_, entry)| entry.durable))
+    }
+
+    /// All deliveries that were not settled.
+    pub(crate) fn unsettled(&self) -> impl Iterator<Item = &Unsettled> {
+        let settling = self.settling.iter().map(|settling| &settling.deliveries);
+        self.sessions.iter().map(|(_, session)| &session.unsettled).chain(settling)
+    }
+
+    /// Returns deliveries that were not settled in time.
+    pub(crate) fn time_out_settles<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
+        let most = self.options.limits.unsettled_max as usize;
+        let Some(session) = self.sessions.get_mut(slot) else { return };
+        session.settle_timer = None;
+        let late: Vec<u64> = session
+            .unsettled
+            .iter()
+            .filter(|(_, delivered)| delivered.deadline <= now)
+            .map(|(tag, _)| tag)
+            .collect();
+        for tag in late {
+            let session = self.sessions.get_mut(slot).expect("requeues close no session");
+            let Some(delivered) = session.unsettled.take(tag) else { continue };
+            session.timed_out.insert(tag);
+            if session.timed_out.len() > most {
+                session.timed_out.pop_first();
+            }
+            self.counters.settle_timeouts += 1;
+            self.settle_one(now, Some(slot), delivered, Outcome::Requeue, fx);
+        }
+        let session = self.sessions.get_mut(slot).expect("requeues close no session");
+        let next = session.unsettled.iter().map(|(_, delivered)| delivered.deadline).min();
+        if let Some(next) = next {
+            let at = next.max(now.plus(TIMEOUT_STEP));
+            session.settle_timer = Some(at);
+            self.timers.set(at, Timer::Settle(slot));
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Control requests: administration and topology, checked, carried out, answered.
+
+pub(crate) mod requests;
+pub(crate) mod topology;

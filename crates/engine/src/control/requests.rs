@@ -1,0 +1,350 @@
+//! Control requests: checked against permissions, carried out, answered.
+
+use crate::access::PermissionView;
+use crate::channel::Inbox;
+use crate::channel::transaction::Transaction;
+use crate::engine::Engine;
+use crate::foundation::deferred_drop::drop_elsewhere;
+use crate::interface::limits::check_name;
+use crate::publish::INBOX_PREFIX;
+use crate::pubsub::Interest;
+use crate::queue::Get;
+use crate::routing::Router;
+use crate::routing::vhost::Vhost;
+use crate::storage::record::Record;
+use crate::{
+    Credit, Effects, Outcome, Refusal, RefusalKind, Reply, Request, SessionId, StorageState, Time,
+};
+use std::collections::BTreeMap;
+
+/// Letters of an inbox's token: six random bits each.
+const INBOX_TOKEN_LETTERS: usize = 32;
+/// Letters of a made-up name.
+pub(crate) const MADE_UP_LETTERS: usize = 22;
+
+/// An answer now, or none yet.
+type Answer = Option<Result<Reply, Refusal>>;
+
+impl Engine {
+    pub(crate) fn take_request<F: Effects>(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        mut request: Request,
+        fx: &mut F,
+    ) {
+        self.record_settled(fx);
+        self.changed_at = None;
+        let answer = match self.session_slot(id) {
+            None => Some(Err(Engine::no_session(id))),
+            Some(slot) => {
+                self.name_queue(&mut request);
+                match self.check_rights(id, &request) {
+                    Err(refusal) => Some(Err(refusal)),
+                    Ok(()) => self.carry_out(now, id, slot, request, fx),
+                }
+            }
+        };
+        if let Some(answer) = answer {
+            self.answer(id, answer, fx);
+        }
+        self.run_overdue(now, fx);
+    }
+
+    /// Answers a request: once it is flushed, where it made a change that has to survive a restart.
+    fn answer<F: Effects>(&mut self, id: SessionId, answer: Result<Reply, Refusal>, fx: &mut F) {
+        match (answer, self.changed_at.take(), self.session_slot(id)) {
+            // An exchange may have gone with the last thing that was bound to it.
+            (Ok(_), Some(_), _) if self.storage == StorageState::Failed => {
+                fx.reply(id, Err(Refusal::not_kept()));
+            }
+            (Ok(reply), Some(position), Some(slot)) => {
+                self.answer_once_flushed(slot, position, reply);
+            }
+            (answer, ..) => fx.reply(id, answer),
+        }
+    }
+
+    /// Makes up a name where a queue is declared without one.
+    fn name_queue(&mut self, request: &mut Request) {
+        if let Request::DeclareQueue(declaration) = request
+            && declaration.name.is_empty()
+            && declaration.options.is_some()
+        {
+            declaration.name = format!("amq.gen-{}", self.random.name(MADE_UP_LETTERS));
+        }
+    }
+
+    fn check_rights(&mut self, id: SessionId, request: &Request) -> Result<(), Refusal> {
+        let connection = self.connections[id.connection.0 as usize].as_mut();
+        match connection.and_then(|connection| connection.grant.as_mut()) {
+            Some(grant) => grant.check(&self.access, request),
+            None => Ok(()),
+        }
+    }
+
+    fn carry_out<F: Effects>(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        slot: u32,
+        request: Request,
+        fx: &mut F,
+    ) -> Answer {
+        match request {
+            Request::DeclareExchange(_)
+            | Request::DeleteExchange { .. }
+            | Request::DeclareQueue(_)
+            | Request::DeleteQueue { .. }
+            | Request::PurgeQueue { .. }
+            | Request::Bind(_)
+            | Request::Unbind(_) => Some(self.change_topology(now, id, slot, request, fx)),
+            Request::CreateVhost { .. }
+            | Request::DeleteVhost { .. }
+            | Request::PutUser { .. }
+            | Request::DeleteUser { .. }
+            | Request::SetPermissions { .. }
+            | Request::SetSubjectPermissions { .. }
+            | Request::SetQuota { .. }
+            | Request::ClearPermissions { .. } => Some(self.administer(request, fx)),
+            Request::Subscribe(subscribe) => Some(self.subscribe(now, id, slot, subscribe)),
+            Request::Unsubscribe { name } => {
+                self.unsubscribe(now, slot, &name, fx);
+                Some(Ok(Reply::Done))
+            }
+            Request::Get { queue, presettled } => self.get(now, id, slot, &queue, presettled, fx),
+            Request::OpenInbox { name } => Some(self.open_inbox(slot, name)),
+            Request::SetSessionCredit(credit) => {
+                self.set_session_credit(slot, credit);
+                Some(Ok(Reply::Done))
+            }
+            Request::SetFlow(flow) => {
+                self.sessions.get_mut(slot).expect("a session's slot is in use").flow = flow;
+                if flow {
+                    self.reconsider_session(slot);
+                }
+                Some(Ok(Reply::Done))
+            }
+            Request::Recover => {
+                self.settle_up_to(now, slot, u64::MAX, Outcome::Requeue, fx);
+                Some(Ok(Reply::Done))
+            }
+            Request::SelectConfirms => Some(self.select_confirms(slot)),
+            Request::SelectTransactions => Some(self.select_transactions(slot)),
+            Request::Commit => self.commit(now, id, slot, fx),
+            Request::Rollback => Some(self.rollback(slot)),
+        }
+    }
+
+    fn open_inbox(&mut self, slot: u32, name: String) -> Result<Reply, Refusal> {
+        check_name("an inbox", &name)?;
+        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
+        if session.inbox.is_some() {
+            let text = "the session has an inbox already";
+            return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
+        }
+        let address = format!("{INBOX_PREFIX}{}", self.random.name(INBOX_TOKEN_LETTERS));
+        session.inbox = Some(Box::new(Inbox { address: address.clone(), name }));
+        let vhost = self.vhosts.get_mut(session.vhost).expect("sessions end first");
+        vhost.inboxes.insert(address.clone(), slot);
+        Ok(Reply::Inbox { address })
+    }
+
+    fn set_session_credit(&mut self, slot: u32, credit: Credit) {
+        self.sessions.get_mut(slot).expect("a session's slot is in use").account.credit = credit;
+        self.reconsider_session(slot);
+    }
+
+    fn select_confirms(&mut self, slot: u32) -> Result<Reply, Refusal> {
+        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
+        if session.transaction.is_some() {
+            let text = "a session with transactions cannot have confirms";
+            return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
+        }
+        session.confirms.get_or_insert_default();
+        Ok(Reply::Done)
+    }
+
+    fn select_transactions(&mut self, slot: u32) -> Result<Reply, Refusal> {
+        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
+        if session.confirms.is_some() {
+            let text = "a session with confirms cannot have transactions";
+            return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
+        }
+        session.transaction.get_or_insert_default();
+        Ok(Reply::Done)
+    }
+
+    fn rollback(&mut self, slot: u32) -> Result<Reply, Refusal> {
+        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
+        match &mut session.transaction {
+            Some(transaction) => {
+                **transaction = Transaction::default();
+                Ok(Reply::Done)
+            }
+            None => {
+                let text = "the session has no transaction";
+                Err(Refusal::new(RefusalKind::PreconditionFailed, text))
+            }
+        }
+    }
+
+    /// Takes one message: at once where it is in memory, later where it has to be read.
+    fn get<F: Effects>(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        slot: u32,
+        name: &str,
+        presettled: bool,
+        fx: &mut F,
+    ) -> Answer {
+        let queue_slot = match self.queue_for(id, slot, name) {
+            Ok(queue_slot) => queue_slot,
+            Err(refusal) => return Some(Err(refusal)),
+        };
+        let queue = self.queues.get_mut(queue_slot).expect("routers name living queues");
+        queue.gets.push_back(Get { session: id, presettled });
+        self.sessions.get_mut(slot).expect("a session's slot is in use").gets += 1;
+        self.queue_used(now, queue_slot);
+        self.serve_queue(now, queue_slot, fx);
+        None
+    }
+
+    /// The first of those who wait for one message of a queue waits no longer.
+    pub(crate) fn take_get(&mut self, queue_slot: u32) -> Option<Get> {
+        let get = self.queues.get_mut(queue_slot)?.gets.pop_front()?;
+        let slot = self.session_slot(get.session);
+        if let Some(session) = slot.and_then(|slot| self.sessions.get_mut(slot)) {
+            session.gets -= 1;
+        }
+        Some(get)
+    }
+
+    // ---- virtual hosts, users, permissions ----
+
+    /// Adds a virtual host with what every one has.
+    pub(crate) fn add_vhost(&mut self, name: &str) -> u32 {
+        let seed = self.random.next();
+        let mut router = Router::new(name, &self.options.limits, seed);
+        router.watch_subjects(self.has_others());
+        let interest = Interest::new(seed);
+        let inboxes = BTreeMap::new();
+        let vhost = Vhost { name: name.to_owned(), router, interest, queues: 0, inboxes };
+        let slot = self.vhosts.insert(vhost);
+        self.vhost_slots.insert(name.to_owned(), slot);
+        slot
+    }
+
+    fn administer<F: Effects>(&mut self, request: Request, fx: &mut F) -> Result<Reply, Refusal> {
+        self.check_kept(true)?;
+        match &request {
+            Request::CreateVhost { name } => self.create_vhost(name, fx)?,
+            Request::DeleteVhost { name } => self.delete_vhost(name, fx)?,
+            Request::PutUser { name, password_hash, administrator } => {
+                check_name("a user", name)?;
+                self.access.put_user(name, password_hash, *administrator);
+                let administrator = *administrator;
+                self.append_access(&Record::UserPut { name, password_hash, administrator }, fx);
+            }
+            Request::DeleteUser { name } => {
+                if !self.access.delete_user(name) {
+                    let text = format!("no user '{name}'");
+                    return Err(Refusal::new(RefusalKind::NotFound, text));
+                }
+                self.append_access(&Record::UserDeleted { name }, fx);
+            }
+            Request::SetPermissions { user, vhost, configure, write, read } => {
+                self.vhost_slot(vhost)?;
+                let set = PermissionView { user, vhost, configure, write, read };
+                self.access.set_permissions(set)?;
+                let record = Record::PermissionsSet { user, vhost, configure, write, read };
+                self.append_access(&record, fx);
+            }
+            Request::SetSubjectPermissions { user, vhost, subjects } => {
+                self.vhost_slot(vhost)?;
+                self.access.set_subject_permissions(user, vhost, subjects)?;
+                let subjects = subjects.clone();
+                self.append_access(&Record::SubjectPermissionsSet { user, vhost, subjects }, fx);
+            }
+            Request::SetQuota { user, quota } => {
+                self.access.set_quota(user, *quota)?;
+                self.append_access(&Record::QuotaSet { user, quota: *quota }, fx);
+            }
+            Request::ClearPermissions { user, vhost } => {
+                if self.access.clear_permissions(user, vhost) {
+                    self.append_access(&Record::PermissionsCleared { user, vhost }, fx);
+                }
+            }
+            _ => unreachable!("only administrative requests come here"),
+        }
+        Ok(Reply::Done)
+    }
+
+    fn create_vhost<F: Effects>(&mut self, name: &str, fx: &mut F) -> Result<(), Refusal> {
+        if self.vhost_slots.contains_key(name) {
+            return Ok(());
+        }
+        check_name("a virtual host", name)?;
+        let most = self.options.limits.vhosts_max;
+        if self.vhosts.len() >= most {
+            let text = format!("more than {most} virtual hosts");
+            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+        }
+        self.add_vhost(name);
+        self.append_access(&Record::VhostCreated { name }, fx);
+        Ok(())
+    }
+
+    /// Deletes a virtual host that no connection uses, and all in it.
+    fn delete_vhost<F: Effects>(&mut self, name: &str, fx: &mut F) -> Result<(), Refusal> {
+        let slot = self.vhost_slot(name)?;
+        let connections = self.connections.iter().flatten();
+        let used_by = connections.filter(|connection| connection.vhost == slot).count();
+        if used_by > 0 {
+            let text = format!("virtual host '{name}' is in use; open connections: {used_by}");
+            return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
+        }
+        self.drop_vhost(slot, fx);
+        self.append_access(&Record::VhostDeleted { name }, fx);
+        Ok(())
+    }
+
+    /// Takes a virtual host out, queues and permissions included.
+    pub(crate) fn drop_vhost<F: Effects>(&mut self, slot: u32, fx: &mut F) {
+        let queues: Vec<u32> = self
+            .queues
+            .iter()
+            .filter(|(_, queue)| queue.vhost == slot)
+            .map(|(slot, _)| slot)
+            .collect();
+        for queue in queues {
+            self.delete_queue(queue, fx);
+        }
+        self.drop_delays_of(slot, fx);
+        self.remove_vhost(slot);
+    }
+
+    /// Takes a virtual host out that has nothing in it any more but listeners of sessions that have gone.
+    pub(crate) fn remove_vhost(&mut self, slot: u32) {
+        self.direct.vhost_left(slot);
+        let vhost = self.vhosts.remove(slot).expect("the caller looked it up");
+        self.vhost_slots.remove(&vhost.name);
+        self.access.vhost_deleted(&vhost.name);
+        drop_elsewhere(vhost);
+    }
+
+    /// Appends a record about who may do what, and tells the other shards, which have copies, and those
+    /// who listen.
+    fn append_access<F: Effects>(&mut self, record: &Record<'_>, fx: &mut F) {
+        self.append_record(record, fx);
+        self.tell_access(record, fx);
+        self.review_listeners(record, fx);
+    }
+
+    /// Appends a record about topology: rare, and whoever asked for the change waits for its flush.
+    pub(crate) fn append_record<F: Effects>(&mut self, record: &Record<'_>, fx: &mut F) {
+        record.write(&mut self.record);
+        self.changed_at = Some(fx.append(&[&self.record], true));
+    }
+}

@@ -1,0 +1,259 @@
+//! Read-only listings for administration and metrics.
+
+use crate::channel::Session;
+use crate::engine::Engine;
+use crate::routing::TargetView;
+use crate::{
+    Arguments, ConnectionId, Counters, ExchangeOptions, Position, QueueCounters, QueueOptions,
+    Quota, SubjectPermissions,
+};
+use std::ops::Range;
+
+/// A virtual host.
+#[derive(Clone, Copy, Debug)]
+pub struct VhostListing<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// How many queues it has.
+    pub queues: usize,
+}
+
+/// A user.
+#[derive(Clone, Copy, Debug)]
+pub struct UserListing<'a> {
+    /// The user's name.
+    pub name: &'a str,
+    /// May administer.
+    pub administrator: bool,
+    /// What it may use.
+    pub quota: Quota,
+}
+
+/// What a user may do in a virtual host: patterns over names.
+#[derive(Clone, Copy, Debug)]
+pub struct PermissionListing<'a> {
+    /// The user.
+    pub user: &'a str,
+    /// The virtual host.
+    pub vhost: &'a str,
+    /// What it may create and delete.
+    pub configure: &'a str,
+    /// What it may put messages into.
+    pub write: &'a str,
+    /// What it may take messages out of.
+    pub read: &'a str,
+    /// What it may do with subjects, where that is narrowed.
+    pub subjects: Option<&'a SubjectPermissions>,
+}
+
+/// An exchange.
+#[derive(Clone, Copy, Debug)]
+pub struct ExchangeListing<'a> {
+    /// Its virtual host.
+    pub vhost: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// What it was declared with.
+    pub options: &'a ExchangeOptions,
+}
+
+/// A queue.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueListing<'a> {
+    /// Its virtual host.
+    pub vhost: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// What it was declared with.
+    pub options: &'a QueueOptions,
+    /// Messages that wait for a consumer.
+    pub ready: u64,
+    /// Their payload bytes.
+    pub ready_bytes: u64,
+    /// Messages that are out and not settled.
+    pub unsettled: u64,
+    /// What it takes up in memory.
+    pub resident_bytes: u64,
+    /// Its subscriptions.
+    pub subscriptions: usize,
+    /// Where the record is that cannot be read back, at which deliveries have stopped until the queue
+    /// is purged or deleted.
+    pub unreadable: Option<Position>,
+    /// What happened to its messages.
+    pub counters: QueueCounters,
+}
+
+/// A binding.
+#[derive(Clone, Copy, Debug)]
+pub struct BindingListing<'a> {
+    /// Its virtual host.
+    pub vhost: &'a str,
+    /// The exchange it leads from.
+    pub source: &'a str,
+    /// The queue or exchange it leads to.
+    pub target: &'a str,
+    /// Whether that is a queue.
+    pub to_queue: bool,
+    /// Its key or pattern.
+    pub key: &'a str,
+    /// Its arguments, if it has any.
+    pub arguments: Option<&'a Arguments>,
+}
+
+impl Engine {
+    /// What happened since the engine was made.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Messages that clients have published so far, in any way.
+    #[inline]
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.counters.published + self.counters.sent_home + self.counters.emitted
+    }
+
+    /// Of what there was so far, messages that came to nothing: nobody listened and no queue took them,
+    /// or a full queue let go of one for them, which became no dead letter.
+    #[inline]
+    #[must_use]
+    pub fn wasted(&self) -> u64 {
+        self.counters.unheard + self.counters.unroutable + self.counters.let_go
+    }
+
+    /// Bytes of messages that all queues hold in memory, as [`crate::interface::limits::Limits`] counts them.
+    #[must_use]
+    pub fn resident_bytes(&self) -> u64 {
+        self.resident
+    }
+
+    /// A user's password hash, as [`crate::Request::PutUser`] gave it.
+    #[must_use]
+    pub fn password_hash(&self, user: &str) -> Option<&str> {
+        self.access.user(user).map(|user| user.password_hash.as_str())
+    }
+
+    /// The virtual host of a user who names none: the only one where it has rights, or else that by default.
+    #[must_use]
+    pub fn usual_vhost<'a>(&'a self, user: &str, default: &'a str) -> &'a str {
+        self.access.only_vhost(user).unwrap_or(default)
+    }
+
+    /// How often a quota was set: who keeps what follows from one looks again when this changes.
+    #[must_use]
+    pub fn quota_changes(&self) -> u64 {
+        self.access.quota_changes()
+    }
+
+    /// What a user may use; what nothing is said of is as for everybody.
+    #[must_use]
+    pub fn quota(&self, user: &str) -> Quota {
+        self.access.quota(user)
+    }
+
+    /// All virtual hosts, by name.
+    pub fn list_vhosts(&self) -> impl Iterator<Item = VhostListing<'_>> {
+        self.vhost_slots
+            .values()
+            .filter_map(|slot| self.vhosts.get(*slot))
+            .map(|vhost| VhostListing { name: &vhost.name, queues: vhost.queues })
+    }
+
+    /// All users, by name.
+    pub fn list_users(&self) -> impl Iterator<Item = UserListing<'_>> {
+        self.access.users().map(|(name, user)| UserListing {
+            name,
+            administrator: user.administrator,
+            quota: self.access.quota(name),
+        })
+    }
+
+    /// All permissions, by user and virtual host.
+    pub fn list_permissions(&self) -> impl Iterator<Item = PermissionListing<'_>> {
+        self.access.permissions().map(|found| PermissionListing {
+            user: found.user,
+            vhost: found.vhost,
+            configure: found.configure,
+            write: found.write,
+            read: found.read,
+            subjects: self.access.subjects_of(found.user, found.vhost),
+        })
+    }
+
+    /// All exchanges, by virtual host and name.
+    pub fn list_exchanges(&self) -> impl Iterator<Item = ExchangeListing<'_>> {
+        self.vhost_slots.values().filter_map(|slot| self.vhosts.get(*slot)).flat_map(|vhost| {
+            vhost.router.exchanges().map(|(name, options)| ExchangeListing {
+                vhost: &vhost.name,
+                name,
+                options,
+            })
+        })
+    }
+
+    /// How many subjects a connection listens to without a queue.
+    pub fn subjects_listened_to(&self, id: ConnectionId) -> usize {
+        self.sessions_of(id).map(|session| session.listeners.len()).sum()
+    }
+
+    /// Those subjects, as patterns, in no particular order; one as often as it listens to it.
+    pub fn listened_subjects(&self, id: ConnectionId) -> impl Iterator<Item = &str> {
+        self.sessions_of(id).flat_map(|session| self.subjects_of(&session.listeners))
+    }
+
+    fn sessions_of(&self, id: ConnectionId) -> impl Iterator<Item = &Session> {
+        let connection = self.connections.get(id.0 as usize).and_then(Option::as_ref);
+        let sessions = connection.into_iter().flat_map(|connection| &connection.sessions);
+        sessions.filter_map(|(_, slot)| self.sessions.get(*slot))
+    }
+
+    /// Places that queues have or had; each keeps its own.
+    #[must_use]
+    pub fn queue_places(&self) -> usize {
+        self.queues.slots()
+    }
+
+    /// All queues, in no particular order.
+    pub fn list_queues(&self) -> impl Iterator<Item = QueueListing<'_>> {
+        self.list_queues_in(0..self.queue_places())
+    }
+
+    /// Those in some of the [`Engine::queue_places`].
+    pub fn list_queues_in(&self, places: Range<usize>) -> impl Iterator<Item = QueueListing<'_>> {
+        self.queues.iter_in(places).filter_map(|(_, queue)| {
+            Some(QueueListing {
+                vhost: &self.vhosts.get(queue.vhost)?.name,
+                name: &queue.name,
+                options: &queue.options,
+                ready: queue.ready,
+                ready_bytes: queue.ready_bytes,
+                unsettled: queue.unsettled,
+                resident_bytes: queue.resident,
+                subscriptions: queue.subscriptions.len(),
+                unreadable: queue.unreadable(),
+                counters: queue.counters,
+            })
+        })
+    }
+
+    /// All bindings but those of default exchanges, by virtual host.
+    pub fn list_bindings(&self) -> impl Iterator<Item = BindingListing<'_>> {
+        self.vhost_slots.values().filter_map(|slot| self.vhosts.get(*slot)).flat_map(|vhost| {
+            vhost.router.bindings().map(|binding| {
+                let (target, to_queue) = match binding.target {
+                    TargetView::Queue(name, _) => (name, true),
+                    TargetView::Exchange(name) => (name, false),
+                };
+                BindingListing {
+                    vhost: &vhost.name,
+                    source: binding.source,
+                    target,
+                    to_queue,
+                    key: binding.key,
+                    arguments: binding.arguments,
+                }
+            })
+        })
+    }
+}

@@ -1,0 +1,123 @@
+//! Messages: what a publisher hands in, what is stored, and what the broker adds to it.
+
+use crate::storage::codec::Malformed;
+use crate::{Time, Value};
+use bytes::Bytes;
+use std::time::Duration;
+
+/// Which protocol's encoding `properties` are in. The engine keeps them as they came and never
+/// looks inside, but through [`ReadHeaders`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Format {
+    /// The property flags and property list of an AMQP 0-9-1 content header (spec 4.2.6.1).
+    Amqp091 = 1,
+    /// Of a NATS message: the length of the reply subject in two bytes, most significant first, the
+    /// reply subject, and the header block as it is sent (from `NATS/1.0` to the empty line) or
+    /// nothing. No bytes at all: neither reply subject nor headers.
+    Nats = 2,
+}
+
+impl Format {
+    /// The format of that number.
+    pub(crate) fn of(number: u8) -> Result<Format, Malformed> {
+        match number {
+            1 => Ok(Format::Amqp091),
+            2 => Ok(Format::Nats),
+            other => Err(format!("message format {other} is unknown")),
+        }
+    }
+}
+
+/// Visits the headers (name, value) in properties of the given format; called only where a headers
+/// exchange has to compare them. Supplied by the protocol side when the engine is made.
+pub type ReadHeaders = fn(Format, &[u8], &mut dyn FnMut(&str, Value));
+
+/// A message as a publisher hands it in, borrowed from the connection's input.
+#[derive(Clone, Copy, Debug)]
+pub struct Content<'a> {
+    /// The encoding of `properties`.
+    pub format: Format,
+    /// The properties in that encoding.
+    pub properties: &'a [u8],
+    /// The payload.
+    pub body: &'a [u8],
+    /// The same, where it is large: whoever gets it shares it.
+    pub shared: Option<&'a Bytes>,
+    /// Whether it is to survive a restart (in durable queues).
+    pub persistent: bool,
+    /// 0 where the publisher set none.
+    pub priority: u8,
+    /// Time to live, counted from its arrival.
+    pub ttl: Option<Duration>,
+}
+
+/// A message as a delivery shows it.
+#[derive(Clone, Copy, Debug)]
+pub struct MessageView<'a> {
+    /// The exchange it was (last) published to.
+    pub exchange: &'a str,
+    /// The routing key it was (last) published with.
+    pub routing_key: &'a str,
+    /// The encoding of `properties`.
+    pub format: Format,
+    /// The properties as they were published.
+    pub properties: &'a [u8],
+    /// The payload.
+    pub body: &'a [u8],
+    /// The same, where it is large: whoever gets it shares it.
+    pub shared: Option<&'a Bytes>,
+    /// Whether it was published as persistent.
+    pub persistent: bool,
+    /// What the broker adds.
+    pub annotations: &'a Annotations,
+}
+
+/// What the broker knows about a message beyond what its publisher said. Each protocol's mapping
+/// shows it in its own terms (in AMQP 0-9-1: the `x-death` family and `x-delivery-count` headers).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Annotations {
+    /// Times it was requeued after a delivery.
+    pub delivery_count: u32,
+    /// Why and where it was dead-lettered, most recent first.
+    pub deaths: Vec<Death>,
+    /// The publisher's expiry was taken away because the message was dead-lettered.
+    pub ttl_removed: bool,
+    /// So were its further routing keys: the queue it left gives its dead letters a key of their own.
+    pub further_keys_removed: bool,
+    /// It was held back as long as its publisher asked for.
+    pub delayed: bool,
+}
+
+/// One entry of a message's dead-letter history.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Death {
+    /// Why it left the queue.
+    pub reason: DeathReason,
+    /// The queue it left.
+    pub queue: String,
+    /// The exchange it had been published to.
+    pub exchange: String,
+    /// The routing keys (key and CC) it had been published with.
+    pub routing_keys: Vec<String>,
+    /// How often it left that queue for that reason.
+    pub count: u64,
+    /// When it first did.
+    pub time: Time,
+    /// The time to live its publisher had set, if that expired it.
+    pub original_ttl: Option<Duration>,
+}
+
+/// Why a message was dead-lettered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum DeathReason {
+    /// A consumer discarded it.
+    Rejected = 0,
+    /// Its time to live passed.
+    Expired = 1,
+    /// The queue was full.
+    MaxLength = 2,
+    /// It was requeued too often.
+    DeliveryLimit = 3,
+}

@@ -1,0 +1,371 @@
+//! Every input: publish and settle (the hot path, borrowed), and the control requests (owned).
+
+use crate::{Content, Laggard, Quota, Value};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A message on its way in.
+#[derive(Clone, Copy, Debug)]
+pub struct Publish<'a> {
+    /// The exchange; empty for the default exchange (the routing key names the queue).
+    pub exchange: &'a str,
+    /// The routing key.
+    pub routing_key: &'a str,
+    /// Further routing keys (CC and BCC).
+    pub also_to: &'a [&'a str],
+    /// Give it back if no queue takes it.
+    pub mandatory: bool,
+    /// Hold it back this long, where the exchange is a delaying one.
+    pub delay: Option<Duration>,
+    /// The message.
+    pub content: Content<'a>,
+}
+
+impl Publish<'_> {
+    /// The routing key and all further ones.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.routing_key).chain(self.also_to.iter().copied())
+    }
+}
+
+/// A direct message on its way in: at most once, from its publisher straight to whoever listens now.
+///
+/// Its subject is a routing key of [`crate::SUBJECT_EXCHANGE`], so queues bound there catch it too; a
+/// durable queue keeps it if its content says persistent.
+#[derive(Clone, Copy, Debug)]
+pub struct Emit<'a> {
+    /// Words parted by dots, none of them a wildcard; at most
+    /// [`SUBJECT_BYTES_MAX`](crate::interface::limits::SUBJECT_BYTES_MAX) bytes. Queues are not looked for where it
+    /// is longer than a routing key may be.
+    pub subject: &'a str,
+    /// Listeners of the publisher's own connection hear it too.
+    pub echo: bool,
+    /// Its publisher wants to know if nobody takes it, also where only another shard can tell.
+    pub asks: bool,
+    /// The message.
+    pub content: Content<'a>,
+}
+
+/// Who got a direct message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reached {
+    /// Listeners it was handed to, or would have been if they kept up.
+    pub listeners: u32,
+    /// Queues, and inboxes.
+    pub queues: u32,
+    /// Somebody who heard it has much unsent, and nobody who heard it has not: its publisher is ahead
+    /// of all who listen.
+    pub crowded: bool,
+}
+
+impl Reached {
+    /// Nobody got it.
+    #[must_use]
+    pub fn is_nobody(&self) -> bool {
+        self.listeners == 0 && self.queues == 0
+    }
+}
+
+/// A session's wish to hear the direct messages of a subject.
+#[derive(Clone, Copy, Debug)]
+pub struct Listen<'a> {
+    /// Words parted by dots; `*` stands for one word and, as the last one, `>` for one or more.
+    pub subject: &'a str,
+    /// Each message goes to one of those that listen to this subject in this group.
+    pub group: Option<&'a str>,
+    /// Its name, unique in its session; deliveries carry it as their subscription.
+    pub name: &'a str,
+    /// What becomes of messages for which its connection is too slow; `None`: as for the connection.
+    pub laggard: Option<Laggard>,
+}
+
+/// What becomes of one delivery, or of all unsettled ones up to a tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settle {
+    /// The delivery tag; 0 with `multiple`: all.
+    pub tag: u64,
+    /// Up to and including `tag`.
+    pub multiple: bool,
+    /// What becomes of them.
+    pub outcome: Outcome,
+}
+
+/// How a delivery is settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Done: the queue forgets it.
+    Accept,
+    /// Back to its original place in the queue.
+    Requeue,
+    /// Not wanted: dead-lettered where the queue says so, else dropped.
+    Discard,
+}
+
+/// How many unsettled deliveries may be out; zero means no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Credit {
+    /// In messages.
+    pub messages: u32,
+    /// In payload bytes; one message always passes.
+    pub bytes: u64,
+}
+
+/// Arguments of a binding.
+pub type Arguments = BTreeMap<String, Value>;
+
+/// How an exchange routes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExchangeKind {
+    /// To bindings whose key equals the routing key.
+    Direct,
+    /// To every binding.
+    Fanout,
+    /// To bindings whose pattern matches: words parted by dots, `*` one word, `#` any number.
+    Topic,
+    /// To bindings whose arguments match the headers: `x-match` = all | any | all-with-x | any-with-x.
+    Headers,
+}
+
+/// What an exchange is declared with beside its name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExchangeOptions {
+    /// How it routes.
+    pub kind: ExchangeKind,
+    /// Messages with a delay are held back before they are routed (`x-delayed-message`).
+    pub delaying: bool,
+    /// Survives a restart.
+    pub durable: bool,
+    /// Goes when its last binding as a source goes.
+    pub auto_delete: bool,
+    /// Clients cannot publish to it; only exchanges can.
+    pub internal: bool,
+    /// Where messages go that no binding takes.
+    pub alternate: Option<AlternateTarget>,
+}
+
+/// The name of an alternate exchange, resolved when a message is routed.
+pub type AlternateTarget = String;
+
+/// An exchange.declare.
+#[derive(Clone, Debug)]
+pub struct ExchangeDeclaration {
+    /// Its name.
+    pub name: String,
+    /// `None` asks only whether it exists (passive).
+    pub options: Option<ExchangeOptions>,
+}
+
+/// What becomes of a message for a full queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Overflow {
+    /// The oldest goes (dead-lettered with reason max-length).
+    #[default]
+    DropHead,
+    /// The new one is refused: its publisher gets a negative confirm.
+    RejectPublish,
+    /// As `RejectPublish`, and the new one is dead-lettered.
+    RejectPublishDeadLetter,
+}
+
+/// How long a durable queue's persistent messages are waited for, before their publisher is told that
+/// they are safe, and what they survive: the strongest unless a weaker one is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Until they are flushed to the disk: they survive whatever the disk survives.
+    #[default]
+    Flushed,
+    /// Not at all: they are in the journal's batch, which is written soon and flushed whenever
+    /// something else is. They survive a restart in order. A process that dies takes what was not
+    /// written yet along, a machine what was not flushed.
+    Buffered,
+    /// They are not stored, but for want of memory: they survive nothing, not even a restart in order.
+    Memory,
+}
+
+/// What a queue is declared with beside its name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct QueueOptions {
+    /// Survives a restart, with its persistent messages.
+    pub durable: bool,
+    /// How well those are kept.
+    pub durability: Durability,
+    /// Only its connection may use it; goes with that connection.
+    pub exclusive: bool,
+    /// Goes when its last subscription goes.
+    pub auto_delete: bool,
+    /// Time to live of its messages.
+    pub message_ttl: Option<Duration>,
+    /// Goes after this long without use (subscription, get, redeclaration).
+    pub expires: Option<Duration>,
+    /// Most messages ready in it.
+    pub length_max: Option<u64>,
+    /// Most payload bytes ready in it.
+    pub bytes_max: Option<u64>,
+    /// What happens beyond them.
+    pub overflow: Overflow,
+    /// Where dead letters go; resolved when one is routed.
+    pub dead_letter_exchange: Option<String>,
+    /// With which routing key; `None`: their own.
+    pub dead_letter_routing_key: Option<String>,
+    /// Highest priority it tells apart; `None`: priorities are ignored.
+    pub priority_max: Option<u8>,
+    /// One of its subscriptions gets everything until it goes.
+    pub single_active: bool,
+    /// Requeues after which a message is dead-lettered; `None`: the default limit.
+    pub delivery_limit: Option<u32>,
+    /// How long a delivery may stay unsettled; `None`: the default.
+    pub settle_timeout: Option<Duration>,
+    /// Arguments that are accepted and change nothing, kept for comparison and for display.
+    pub other: Arguments,
+}
+
+/// A queue.declare.
+#[derive(Clone, Debug)]
+pub struct QueueDeclaration {
+    /// Its name; empty: the engine makes one up.
+    pub name: String,
+    /// `None` asks only whether it exists (passive).
+    pub options: Option<QueueOptions>,
+}
+
+/// What a binding leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BindingTarget {
+    /// A queue of that name.
+    Queue(String),
+    /// An exchange of that name.
+    Exchange(String),
+}
+
+/// What leads messages from an exchange to a queue or another exchange.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Binding {
+    /// The exchange it leads from.
+    pub source: String,
+    /// What it leads to.
+    pub target: BindingTarget,
+    /// Its key or pattern.
+    pub key: String,
+    /// What headers have to be; empty for most kinds of exchange.
+    pub arguments: Arguments,
+}
+
+/// A basic.consume.
+#[derive(Clone, Debug)]
+pub struct Subscribe {
+    /// The queue.
+    pub queue: String,
+    /// The subscription's name, unique in its session; empty: the engine makes one up.
+    pub name: String,
+    /// Deliveries count as accepted once sent.
+    pub presettled: bool,
+    /// No other subscription beside it.
+    pub exclusive: bool,
+    /// Those of higher priority with credit are served first.
+    pub priority: i32,
+    /// Credit of this subscription.
+    pub credit: Credit,
+}
+
+/// Which subjects are allowed: those that `allow` matches, or all where it is empty, but those that
+/// `deny` matches. Patterns are written as in [`Listen::subject`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SubjectRules {
+    /// Subjects that are allowed; none: all.
+    pub allow: Vec<String>,
+    /// Subjects that are not, although they are allowed.
+    pub deny: Vec<String>,
+}
+
+/// What a user may do with subjects, beside the rights that permissions give.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SubjectPermissions {
+    /// Where it may send messages.
+    pub publish: SubjectRules,
+    /// What it may listen to.
+    pub listen: SubjectRules,
+}
+
+/// Control requests: everything that is not publish or settle. Each gets exactly one
+/// [`crate::Effects::reply`].
+#[derive(Clone, Debug)]
+#[allow(missing_docs)] // Each variant's sentence speaks of its fields.
+pub enum Request {
+    /// Declares an exchange, or asks whether it exists. Reply: `Done`.
+    DeclareExchange(ExchangeDeclaration),
+    /// Deletes an exchange. Reply: `Done`, also where none was.
+    DeleteExchange { name: String, if_unused: bool },
+    /// Declares a queue, or asks whether it exists. Reply: `Queue`.
+    DeclareQueue(QueueDeclaration),
+    /// Deletes a queue. Reply: `Messages`, also where none was.
+    DeleteQueue { name: String, if_unused: bool, if_empty: bool },
+    /// Drops all ready messages of a queue. Reply: `Messages`.
+    PurgeQueue { name: String },
+    /// Binds. Reply: `Done`.
+    Bind(Binding),
+    /// Unbinds. Reply: `Done`, also where no such binding was.
+    Unbind(Binding),
+    /// Subscribes to a queue. Reply: `Subscribed`; deliveries follow it.
+    Subscribe(Subscribe),
+    /// Ends a subscription; its unsettled deliveries stay with the session. Reply: `Done`.
+    Unsubscribe { name: String },
+    /// Takes one message. Reply: `Got` or `Empty`.
+    Get { queue: String, presettled: bool },
+    /// Opens this session's inbox: an address that only lives as long as the session. Deliveries are
+    /// presettled and carry `name` as subscription. Reply: `Inbox`.
+    OpenInbox { name: String },
+    /// Sets the session's credit over all its subscriptions. Reply: `Done`.
+    SetSessionCredit(Credit),
+    /// Stops (false) or resumes (true) deliveries to the session. Reply: `Done`.
+    SetFlow(bool),
+    /// Requeues every unsettled delivery of the session. Reply: `Done`.
+    Recover,
+    /// From now on the session's publishes are confirmed, counted from 1. Reply: `Done`.
+    SelectConfirms,
+    /// From now on publishes and settles wait for commit. Reply: `Done`.
+    SelectTransactions,
+    /// Carries out what waited, atomically; replies `Done` once it is flushed where it has to be.
+    Commit,
+    /// Forgets what waited. Reply: `Done`.
+    Rollback,
+    /// Creates a virtual host with the exchanges every one has. Administrators. Reply: `Done`.
+    CreateVhost { name: String },
+    /// Deletes a virtual host and all in it. Administrators. Reply: `Done`.
+    DeleteVhost { name: String },
+    /// Creates or changes a user; the hash is opaque to the engine. Administrators. Reply: `Done`.
+    PutUser { name: String, password_hash: String, administrator: bool },
+    /// Deletes a user and its permissions. Administrators. Reply: `Done`.
+    DeleteUser { name: String },
+    /// Sets what a user may do in a virtual host: regular expressions over names, as RabbitMQ has
+    /// them. Administrators. Reply: `Done`.
+    SetPermissions { user: String, vhost: String, configure: String, write: String, read: String },
+    /// Narrows what a user who has permissions in a virtual host may do with subjects there, for
+    /// direct messages and for the exchange that subjects are routing keys of. Administrators. Reply:
+    /// `Done`.
+    SetSubjectPermissions { user: String, vhost: String, subjects: SubjectPermissions },
+    /// Sets what a user may use. Administrators. Reply: `Done`.
+    SetQuota { user: String, quota: Quota },
+    /// Takes a user's permissions in a virtual host away. Administrators. Reply: `Done`.
+    ClearPermissions { user: String, vhost: String },
+}
+
+/// What a [`Request`] that was granted answers.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)] // Each variant's sentence speaks of its fields.
+pub enum Reply {
+    /// Done.
+    Done,
+    /// The queue, with ready messages and subscriptions.
+    Queue { name: String, messages: u64, subscriptions: u32 },
+    /// How many messages that concerned.
+    Messages(u64),
+    /// The subscription's name.
+    Subscribed { name: String },
+    /// The inbox's address: a routing key for the default exchange.
+    Inbox { address: String },
+    /// A message was taken; it was handed out by [`crate::Effects::deliver`] with an empty
+    /// subscription name just before this reply, and `messages` stay ready in the queue.
+    Got { messages: u64 },
+    /// The queue is empty.
+    Empty,
+}

@@ -1,0 +1,421 @@
+//! Messages held back until they are due, then published as if they had just come.
+//!
+//! They leave by due time, then by arrival. What memory has no room for is read back when its turn
+//! has come, a bounded piece at a time; nothing behind it overtakes it.
+
+use crate::engine::Engine;
+use crate::foundation::timers::Timer;
+use crate::publish::Taken;
+use crate::queue::blob::Blob;
+use crate::queue::entry::{ENTRY_COST, NOWHERE};
+use crate::queue::page_in::checked_message;
+use crate::queue::page_out::{Loading, Wanted};
+use crate::queue::stored::Incoming;
+use crate::routing::{Keys, QueueKey};
+use crate::storage::record;
+use crate::storage::record::{Kind, Record};
+use crate::{Annotations, Effects, Loaded, Position, Publish, StorageState, Time};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::time::Duration;
+
+/// Messages asked for in one load.
+const LOAD_MESSAGES_MAX: usize = 256;
+/// Bytes asked for in one load, beyond its first message.
+pub(crate) const LOAD_BYTES_MAX: u64 = 1 << 20;
+/// Messages released before others get their turn.
+const RELEASES_MAX: usize = 256;
+
+/// How long messages that are due wait for space, where the disk is full, before the next look.
+const FULL_PAUSE: Duration = Duration::from_millis(100);
+
+/// What became of a message that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Published {
+    /// It is published.
+    Now,
+    /// It waits until there is space.
+    Later,
+}
+
+/// A message that is held back. With its turn it is 40 bytes in the nodes of a tree, which are two
+/// thirds full: some 70 bytes of memory, whatever its size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    /// Where its record is; only what is persistent has one, or what memory has no room for.
+    pub(crate) position: Position,
+    pub(crate) vhost: u32,
+    /// Bytes that it takes up once it is read.
+    pub(crate) bytes: u32,
+    pub(crate) persistent: bool,
+    /// As in [`Entry`](crate::queue::entry::Entry).
+    pub(crate) mark: bool,
+}
+
+const _: () = assert!(size_of::<(Turn, Held)>() <= 40);
+
+impl Held {
+    fn is_stored(&self) -> bool {
+        self.position != NOWHERE
+    }
+}
+
+/// When it leaves: by due time, then by the number it got when it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Turn {
+    pub(crate) due: Time,
+    pub(crate) number: u64,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Delays {
+    waiting: BTreeMap<Turn, Held>,
+    /// Of those waiting, the messages that are in memory.
+    messages: BTreeMap<Turn, Blob>,
+    /// What memory is counted for those.
+    resident: u64,
+    /// They are due and cannot be read. They stay, out of the way of the others; another start of
+    /// the broker asks for them again.
+    unreadable: BTreeMap<Turn, Held>,
+    pub(crate) next_number: u64,
+    /// Due times by number, while records are replayed: those that end a delay name nothing else.
+    due: BTreeMap<u64, Time>,
+    /// What came before this one was due by then before the broker went down uncleanly: it may have
+    /// been published, and delivered, already.
+    pub(crate) recovered: Option<Turn>,
+    /// When the timer goes off.
+    timer: Option<Time>,
+    /// Some that are due have been asked for.
+    is_loading: bool,
+}
+
+impl Delays {
+    /// Takes one in that a record or a snapshot names; gives back what it takes the place of.
+    pub(crate) fn restore(&mut self, turn: Turn, held: Held) -> Option<Held> {
+        self.next_number = self.next_number.max(turn.number.saturating_add(1));
+        let before = self.due.insert(turn.number, turn.due);
+        let before = before.and_then(|due| self.waiting.remove(&Turn { due, ..turn }));
+        self.waiting.insert(turn, held);
+        before
+    }
+
+    /// What is held back in that turn is something else now.
+    pub(crate) fn replace(&mut self, turn: Turn, held: Held) {
+        if let Some(before) = self.get_mut(turn) {
+            *before = held;
+        }
+    }
+
+    /// Takes one out because a record says so.
+    pub(crate) fn forget(&mut self, number: u64) -> Option<Held> {
+        let due = self.due.remove(&number)?;
+        self.waiting.remove(&Turn { due, number })
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len() + self.unreadable.len()
+    }
+
+    /// All of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Turn, &Held)> {
+        self.waiting.iter().chain(&self.unreadable).map(|(turn, held)| (*turn, held))
+    }
+
+    /// Those that survive a restart.
+    pub(crate) fn persistent(&self) -> impl Iterator<Item = (Turn, &Held)> {
+        self.iter().filter(|(_, held)| held.persistent)
+    }
+
+    /// Those behind a turn: of those waiting, or of those that cannot be read.
+    pub(crate) fn behind(
+        &mut self,
+        is_unreadable: bool,
+        turn: Option<Turn>,
+    ) -> impl Iterator<Item = (Turn, &mut Held)> {
+        let delays = if is_unreadable { &mut self.unreadable } else { &mut self.waiting };
+        let behind = turn.map_or(Bound::Unbounded, Bound::Excluded);
+        delays.range_mut((behind, Bound::Unbounded)).map(|(turn, held)| (*turn, held))
+    }
+
+    /// One of them.
+    pub(crate) fn get_mut(&mut self, turn: Turn) -> Option<&mut Held> {
+        self.waiting.get_mut(&turn).or_else(|| self.unreadable.get_mut(&turn))
+    }
+
+    /// What those in memory are counted for, and ought to be.
+    #[cfg(test)]
+    pub(crate) fn resident(&self) -> (u64, u64) {
+        (self.resident, self.messages.values().map(|blob| cost(blob.len())).sum())
+    }
+
+    fn may_have_been_delivered(&self, turn: Turn) -> bool {
+        self.recovered.is_some_and(|before| turn.due <= before.due && turn.number < before.number)
+    }
+}
+
+/// What memory a message that is held back is counted for.
+fn cost(blob_bytes: usize) -> u64 {
+    blob_bytes as u64 + ENTRY_COST
+}
+
+impl Engine {
+    /// Holds a message back until `due`.
+    pub(crate) fn delay<F: Effects>(
+        &mut self,
+        vhost: u32,
+        due: Time,
+        publish: &Publish<'_>,
+        wants_flush: bool,
+        fx: &mut F,
+    ) -> Taken {
+        let persistent = publish.content.persistent;
+        let mut room = Vec::new();
+        // So it will be when it leaves.
+        let annotations = Annotations { delayed: true, ..Annotations::default() };
+        let incoming = Incoming { annotations: &annotations, ..Incoming::of(publish) };
+        let message = incoming.encode(&mut room);
+        let cost = cost(message.len());
+        let limits = &self.options.limits;
+        let most = limits.queue_resident_bytes_max;
+        let fits = self.delays.resident + cost <= most
+            && self.resident + self.loading_bytes + cost <= limits.resident_bytes_max;
+        let is_stored = persistent || !fits;
+        if self.delays.len() >= limits.delayed_max
+            || (is_stored && self.storage != StorageState::Ready)
+        {
+            self.counters.not_stored += 1;
+            return Taken { refused: true, ..Taken::default() };
+        }
+        let turn = Turn { due, number: self.delays.next_number };
+        self.delays.next_number += 1;
+        let mut position = NOWHERE;
+        if persistent {
+            let vhost = &self.vhosts.get(vhost).expect("sessions end first").name;
+            let mut writer = record::start(&mut self.record, Kind::Delayed);
+            writer.u64(turn.number);
+            writer.text(vhost);
+            writer.u64(due.0);
+            position = message.append(&self.record, wants_flush, fx);
+            fx.hurry();
+            fx.retain(position, 1);
+        } else if is_stored {
+            record::start(&mut self.record, Kind::Spooled);
+            position = message.append(&self.record, false, fx);
+            self.counters.spooled += 1;
+            self.retain_transient(position, fx);
+        }
+        let bytes = u32::try_from(message.len()).unwrap_or(u32::MAX);
+        self.delays
+            .waiting
+            .insert(turn, Held { position, vhost, bytes, persistent, mark: self.mark });
+        if fits {
+            self.delays.resident += cost;
+            self.resident += cost;
+            self.delays.messages.insert(turn, message.to_blob());
+        }
+        self.watch_delays();
+        Taken { position: persistent.then_some(position), ..Taken::default() }
+    }
+
+    /// Makes sure that the first message's turn is noticed.
+    pub(crate) fn watch_delays(&mut self) {
+        if let Some((turn, _)) = self.delays.waiting.first_key_value() {
+            self.set_delay_timer(turn.due);
+        }
+    }
+
+    fn set_delay_timer(&mut self, at: Time) {
+        if self.delays.is_loading || self.delays.timer.is_some_and(|timer| timer <= at) {
+            return;
+        }
+        if let Some(timer) = self.delays.timer.replace(at) {
+            self.timers.clear(timer, Timer::Delay);
+        }
+        self.timers.set(at, Timer::Delay);
+    }
+
+    /// The timer went off.
+    pub(crate) fn delays_due<F: Effects>(&mut self, now: Time, fx: &mut F) {
+        self.delays.timer = None;
+        self.release_delayed(now, fx);
+    }
+
+    /// Publishes what is due, as far as it is in memory, and asks for what is not.
+    fn release_delayed<F: Effects>(&mut self, now: Time, fx: &mut F) {
+        if self.delays.is_loading {
+            return;
+        }
+        for _ in 0..RELEASES_MAX {
+            let Some((turn, _)) = self.delays.waiting.first_key_value() else { return };
+            let turn = *turn;
+            if turn.due > now {
+                return self.watch_delays();
+            }
+            match self.delays.messages.get(&turn).cloned() {
+                Some(blob) => {
+                    if self.publish_delayed(now, turn, &blob, fx) == Published::Later {
+                        return self.set_delay_timer(now.plus(FULL_PAUSE));
+                    }
+                }
+                None => return self.ask_delayed(now, LOAD_MESSAGES_MAX, fx),
+            }
+        }
+        // Just after now: what else is due now comes first.
+        self.set_delay_timer(now.plus(Duration::from_micros(1)));
+    }
+
+    /// Asks for the first messages that are due, at most so many of them. As they take up no memory
+    /// before they are published, the first of them is asked for even where memory is scarce.
+    fn ask_delayed<F: Effects>(&mut self, now: Time, messages_max: usize, fx: &mut F) {
+        let limits = &self.options.limits;
+        let all = limits.resident_bytes_max.saturating_sub(self.resident + self.loading_bytes);
+        let room = LOAD_BYTES_MAX.min(limits.queue_resident_bytes_max).min(all);
+        let (mut turns, mut positions, mut bytes) = (Vec::new(), Vec::new(), 0);
+        for (turn, held) in self.delays.waiting.iter().take(messages_max) {
+            let more = u64::from(held.bytes) + ENTRY_COST;
+            let is_cold = !self.delays.messages.contains_key(turn);
+            if turn.due > now || !is_cold || (!turns.is_empty() && bytes + more > room) {
+                break;
+            }
+            turns.push(*turn);
+            positions.push(held.position);
+            bytes += more;
+        }
+        self.delays.is_loading = true;
+        let wanted = Wanted::Delayed { turns };
+        let loading = Loading { queue: u32::MAX, number: 0, bytes, wanted };
+        self.load(u32::MAX, loading, positions, fx);
+    }
+
+    /// Messages that are due were read back.
+    pub(crate) fn delayed_loaded<F: Effects>(
+        &mut self,
+        now: Time,
+        turns: &[Turn],
+        records: Loaded,
+        fx: &mut F,
+    ) {
+        self.delays.is_loading = false;
+        if records.is_err() && turns.len() > 1 {
+            // One of them cannot be read, which says nothing about the others.
+            return self.ask_delayed(now, turns.len() / 2, fx);
+        }
+        let records = records.unwrap_or_default();
+        for (index, turn) in turns.iter().enumerate() {
+            match records
+                .get(index)
+                .and_then(|record| checked_message(record, &self.options.limits))
+            {
+                Some(blob) => {
+                    if self.publish_delayed(now, *turn, &blob, fx) == Published::Later {
+                        return self.set_delay_timer(now.plus(FULL_PAUSE));
+                    }
+                }
+                None => {
+                    if let Some(held) = self.delays.waiting.remove(turn) {
+                        self.delays.unreadable.insert(*turn, held);
+                        self.counters.unreadable += 1;
+                    }
+                }
+            }
+        }
+        self.run_overdue(now, fx);
+        self.release_delayed(now, fx);
+    }
+
+    /// Publishes a message whose delay is over, if there is room for it. Its record and that which ends
+    /// the delay are one group.
+    fn publish_delayed<F: Effects>(
+        &mut self,
+        now: Time,
+        turn: Turn,
+        blob: &Blob,
+        fx: &mut F,
+    ) -> Published {
+        let Some(held) = self.delays.waiting.get(&turn).copied() else { return Published::Now };
+        let stored = blob.stored().expect("messages in memory were checked");
+        let also_to = stored.also_to().expect("messages in memory were checked");
+        let content = stored.content;
+        let keys = Keys { routing_key: stored.routing_key, also_to: &also_to };
+        let mut targets = Vec::new();
+        let vhost = self.vhosts.get_mut(held.vhost).expect("delays end first");
+        // Where the exchange was deleted meanwhile, the message has nowhere to go.
+        let way = (stored.exchange, keys);
+        let routed = vhost.route(self.options.read_headers, way, &content, &mut targets);
+        let fits = |key: &QueueKey| self.fits(key.0, content.priority, blob.len());
+        if self.storage == StorageState::Full && !held.persistent && !targets.iter().all(fits) {
+            // It was confirmed, and could only be dropped now: all wait until there is space.
+            return Published::Later;
+        }
+        let redelivered = self.delays.may_have_been_delivered(turn);
+        let annotations = stored.annotations(0).expect("messages in memory were checked");
+        let incoming = stored.incoming(&also_to, redelivered, &annotations);
+        if held.persistent {
+            fx.reserve(record::bytes_max(blob.len(), targets.len()), 3);
+        }
+        self.in_group = true;
+        self.place(now, &incoming, &targets, false, fx);
+        if routed.is_some_and(|routed| routed.has_subjects) {
+            self.publish_to_listeners(held.vhost, &incoming, fx);
+        }
+        self.end_delay(turn, fx);
+        self.in_group = false;
+        self.run_overdue(now, fx);
+        Published::Now
+    }
+
+    /// Forgets a message that was held back.
+    fn end_delay<F: Effects>(&mut self, turn: Turn, fx: &mut F) {
+        let Some(held) = self.take_delayed(turn) else { return };
+        if held.persistent {
+            Record::DelayEnded { number: turn.number }.write(&mut self.record);
+            fx.append(&[&self.record], false);
+        }
+        self.release_held(held, fx);
+    }
+
+    /// Takes one out, its message included.
+    fn take_delayed(&mut self, turn: Turn) -> Option<Held> {
+        if let Some(blob) = self.delays.messages.remove(&turn) {
+            self.delays.resident -= cost(blob.len());
+            self.resident -= cost(blob.len());
+        }
+        let delays = &mut self.delays;
+        let held = delays.waiting.remove(&turn).or_else(|| delays.unreadable.remove(&turn))?;
+        self.snapshot_held_first(turn, held);
+        Some(held)
+    }
+
+    fn release_held<F: Effects>(&mut self, held: Held, fx: &mut F) {
+        if held.persistent {
+            fx.release(held.position, 1);
+        } else if held.is_stored() {
+            self.release_transient(held.position, 1, fx);
+        }
+    }
+
+    /// Forgets what a virtual host holds back; its own record says that all in it is gone.
+    pub(crate) fn drop_delays_of<F: Effects>(&mut self, vhost: u32, fx: &mut F) {
+        let of_vhost = self.delays.iter().filter(|(_, held)| held.vhost == vhost);
+        let turns: Vec<Turn> = of_vhost.map(|(turn, _)| turn).collect();
+        for turn in turns {
+            self.delays.due.remove(&turn.number);
+            let held = self.take_delayed(turn).expect("it was found just now");
+            self.release_held(held, fx);
+        }
+    }
+
+    /// All records were replayed.
+    pub(crate) fn delays_recovered(&mut self, now: Time, clean: bool) {
+        self.delays.due = BTreeMap::new();
+        let number = self.delays.next_number;
+        if !clean {
+            // A clock may have been set back since a crash before this one.
+            let due = self.delays.recovered.map_or(now, |before| before.due.max(now));
+            self.delays.recovered = Some(Turn { due, number });
+        }
+        self.watch_delays();
+    }
+}

@@ -1,0 +1,600 @@
+//! The way of a message in: checked, routed, placed in queues or handed to a consumer at once.
+
+pub(crate) mod delay;
+
+use crate::engine::Engine;
+use crate::foundation::shared_body::copy_for_queues;
+use crate::interface::limits::NAME_BYTES_MAX;
+use crate::pubsub::SUBJECT_EXCHANGE;
+use crate::queue::Queue;
+use crate::queue::blob::{Blob, Encoded};
+use crate::queue::dead_letter::Refused;
+use crate::queue::entry::{ENTRY_COST, Entry, Fetch, NEVER, NOWHERE};
+use crate::queue::stored::Incoming;
+use crate::routing::vhost::is_internal;
+use crate::routing::{Keys, QueueKey};
+use crate::storage::record;
+use crate::storage::record::{Kind, Place};
+use crate::{
+    Content, DeathReason, Effects, Overflow, Position, Publish, Refusal, RefusalKind, Returned,
+    SessionId, StorageState, Time,
+};
+
+/// What begins the address of an inbox.
+pub const INBOX_PREFIX: &str = "amq.rabbitmq.reply-to.";
+
+/// Room for encoding a message that is kept for the next one.
+const KEPT_BLOB_BYTES_MAX: usize = 64 << 10;
+
+/// Where one queue puts a message that is being published.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placement {
+    queue: u32,
+    seq: u64,
+    expires: Time,
+    durable: bool,
+    /// Its publisher waits until it is flushed.
+    flushes: bool,
+    /// The subscription that gets it at once.
+    taker: Option<u32>,
+    /// The queue is full. It has the message only until the group of records is complete.
+    refused: bool,
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Taken {
+    /// The record to be flushed before it is safe.
+    pub(crate) position: Option<Position>,
+    /// A queue did not want it, or it cannot be stored.
+    pub(crate) refused: bool,
+    /// How many queues have it, or had a consumer for it.
+    pub(crate) queues: u32,
+}
+
+impl Placement {
+    /// The next place in a queue.
+    #[inline]
+    fn new(queue: &mut Queue, slot: u32, now: Time, content: &Content<'_>) -> Placement {
+        let ttl = match (queue.options.message_ttl, content.ttl) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        let expires = ttl.map_or(NEVER, |ttl| now.plus(ttl));
+        let seq = queue.next_seq;
+        queue.next_seq += 1;
+        let durable = content.persistent && queue.stores;
+        let flushes = durable && queue.flushes;
+        Placement { queue: slot, seq, expires, durable, flushes, taker: None, refused: false }
+    }
+
+    fn entry(
+        self,
+        queue: &Queue,
+        position: Position,
+        message: Option<Blob>,
+        incoming: &Incoming<'_>,
+        mark: bool,
+    ) -> Entry {
+        Entry {
+            seq: self.seq,
+            position,
+            expires: self.expires,
+            message,
+            bytes: incoming.content.body.len() as u32,
+            requeues: 0,
+            durable: self.durable,
+            redelivered: incoming.redelivered,
+            fetch: Fetch::Idle,
+            lane: queue.lane_of(incoming.content.priority),
+            mark,
+        }
+    }
+}
+
+impl Engine {
+    #[inline]
+    pub(crate) fn take_publish<F: Effects>(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        publish: &Publish<'_>,
+        fx: &mut F,
+    ) -> Result<(), Refusal> {
+        let slot = self.session_slot(id).ok_or_else(|| Engine::no_session(id))?;
+        self.check_publish(id, publish)?;
+        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
+        if session.transaction.is_some() {
+            return self.hold_publish(slot, publish);
+        }
+        self.carry_out_publish(now, slot, publish, fx)?;
+        self.run_overdue(now, fx);
+        Ok(())
+    }
+
+    /// Whether it may be published at all.
+    #[inline]
+    fn check_publish(&mut self, id: SessionId, publish: &Publish<'_>) -> Result<(), Refusal> {
+        let bytes = publish.content.body.len() as u64;
+        if bytes > self.options.limits.body_bytes_max {
+            let most = self.options.limits.body_bytes_max;
+            let text = format!("a message of {bytes} bytes is larger than the limit of {most}");
+            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+        }
+        if publish.routing_key.len() > NAME_BYTES_MAX || publish.also_to.len() > NAME_BYTES_MAX {
+            let text =
+                format!("more than {NAME_BYTES_MAX} bytes in a routing key, or further keys");
+            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+        }
+        if publish.also_to.iter().any(|key| key.len() > NAME_BYTES_MAX) {
+            let text = format!("a further routing key of more than {NAME_BYTES_MAX} bytes");
+            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+        }
+        let connection = self.connections[id.connection.0 as usize].as_mut();
+        let grant = connection.and_then(|connection| connection.grant.as_mut());
+        let Some(grant) = grant else { return Ok(()) };
+        if !grant.may_publish(&self.access, publish.exchange) {
+            return Err(grant.publish_refused(publish.exchange));
+        }
+        if publish.exchange != SUBJECT_EXCHANGE {
+            return Ok(());
+        }
+        publish.keys().try_for_each(|key| grant.check_subject(key))
+    }
+
+    /// Routes and places a message, and has its publisher told.
+    #[inline]
+    pub(crate) fn carry_out_publish<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        publish: &Publish<'_>,
+        fx: &mut F,
+    ) -> Result<Taken, Refusal> {
+        let session = self.sessions.get(slot).expect("a session's slot is in use");
+        let vhost_slot = session.vhost;
+        let wants_flush = session.confirms.is_some() || session.transaction.is_some();
+        let mut targets = std::mem::take(&mut self.targets);
+        let routed = self.route(vhost_slot, publish, &mut targets);
+        let (taken, is_routed) = match routed {
+            Err(refusal) => {
+                self.targets = targets;
+                return Err(refusal);
+            }
+            Ok(Route::Delayed(delay)) => {
+                let due = now.plus(delay.min(self.options.limits.delay_max));
+                (self.delay(vhost_slot, due, publish, wants_flush, fx), true)
+            }
+            Ok(Route::Inbox(owner)) => {
+                (Taken::default(), self.deliver_to_inbox(owner, publish, fx))
+            }
+            Ok(Route::Queues { .. }) if self.cannot_store(publish, &targets) => {
+                self.counters.not_stored += 1;
+                (Taken { refused: true, ..Taken::default() }, true)
+            }
+            Ok(Route::Queues { has_subjects }) => {
+                let mut incoming = Incoming::of(publish);
+                let copy = copy_for_queues(&publish.content, targets.len());
+                incoming.content.shared = copy.as_ref().or(incoming.content.shared);
+                let mut taken = Taken::default();
+                if !targets.is_empty() {
+                    taken = self.place(now, &incoming, &targets, wants_flush, fx);
+                }
+                // A key of the default exchange that names no queue may be a subject.
+                let is_subject = publish.exchange.is_empty() && targets.is_empty();
+                let is_heard = (has_subjects || is_subject)
+                    && self.may_be_heard(slot, publish)
+                    && self.publish_to_listeners(vhost_slot, &incoming, fx);
+                (taken, is_heard || !targets.is_empty())
+            }
+        };
+        self.targets = targets;
+        self.counters.published += 1;
+        if !is_routed {
+            self.give_back_unroutable(slot, publish, fx);
+        }
+        self.count_confirm(slot, taken, fx);
+        Ok(taken)
+    }
+
+    /// Routes and places a direct message; returns how many queues and inboxes took it.
+    pub(crate) fn place_caught<F: Effects>(
+        &mut self,
+        now: Time,
+        vhost: u32,
+        publish: &Publish<'_>,
+        fx: &mut F,
+    ) -> u32 {
+        let mut targets = std::mem::take(&mut self.targets);
+        let mut caught = 0;
+        match self.route(vhost, publish, &mut targets) {
+            Ok(Route::Inbox(owner)) => {
+                caught = u32::from(self.deliver_to_inbox(owner, publish, fx));
+            }
+            Ok(Route::Queues { .. }) if self.cannot_store(publish, &targets) => {
+                self.counters.not_stored += 1;
+            }
+            Ok(Route::Queues { .. }) if !targets.is_empty() => {
+                caught = self.place(now, &Incoming::of(publish), &targets, false, fx).queues;
+            }
+            _ => {}
+        }
+        self.targets = targets;
+        self.run_overdue(now, fx);
+        caught
+    }
+
+    #[inline]
+    fn route(
+        &mut self,
+        vhost: u32,
+        publish: &Publish<'_>,
+        targets: &mut Vec<QueueKey>,
+    ) -> Result<Route, Refusal> {
+        let vhost = self.vhosts.get_mut(vhost).expect("sessions end first");
+        let keys = Keys { routing_key: publish.routing_key, also_to: publish.also_to };
+        let way = (publish.exchange, keys);
+        let read = self.options.read_headers;
+        let Some(routed) = vhost.route(read, way, &publish.content, targets) else {
+            return Err(vhost.router.no_exchange(publish.exchange));
+        };
+        if routed.internal {
+            return Err(is_internal(publish.exchange));
+        }
+        if let (true, Some(delay)) = (routed.delaying, publish.delay) {
+            return Ok(Route::Delayed(delay));
+        }
+        if targets.is_empty()
+            && publish.exchange.is_empty()
+            && publish.routing_key.starts_with(INBOX_PREFIX)
+            && let Some(owner) = vhost.inboxes.get(publish.routing_key)
+        {
+            return Ok(Route::Inbox(*owner));
+        }
+        Ok(Route::Queues { has_subjects: routed.has_subjects })
+    }
+
+    #[cold]
+    fn give_back_unroutable<F: Effects>(&mut self, slot: u32, publish: &Publish<'_>, fx: &mut F) {
+        self.counters.unroutable += 1;
+        if !publish.mandatory {
+            return;
+        }
+        self.counters.returned += 1;
+        let session = self.sessions.get(slot).expect("a session's slot is in use");
+        fx.returned(session.id, &Returned { message: Incoming::of(publish).view() });
+    }
+
+    /// Gives a publish its number, in confirm mode, and has it told when it is safe.
+    #[inline]
+    fn count_confirm<F: Effects>(&mut self, slot: u32, taken: Taken, fx: &mut F) {
+        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
+        let Some(confirms) = &mut session.confirms else { return };
+        let number = confirms.count();
+        if taken.refused {
+            confirms.refused(number, session.id, fx);
+            return;
+        }
+        confirms.taken(number, taken.position);
+        if !confirms.is_listed {
+            confirms.is_listed = true;
+            self.confirming.push(slot);
+        }
+    }
+
+    /// Puts a message into queues, or hands it to their consumers. `wants_flush`: somebody waits
+    /// until it is safe.
+    #[inline]
+    pub(crate) fn place<F: Effects>(
+        &mut self,
+        now: Time,
+        incoming: &Incoming<'_>,
+        targets: &[QueueKey],
+        wants_flush: bool,
+        fx: &mut F,
+    ) -> Taken {
+        let mut taken = Taken::default();
+        if !self.departures.is_empty() {
+            // What comes does not make what has left more: each message may leave a lane behind, too.
+            self.give_back_some(2 * targets.len(), fx);
+        }
+        let mut placements = std::mem::take(&mut self.placements);
+        placements.clear();
+        let mut refused = Vec::new();
+        for key in targets {
+            if self.choose_place(now, incoming, key.0, &mut placements, fx) {
+                taken.queues += 1;
+            } else {
+                taken.refused = true;
+                if self.in_group {
+                    self.choose_refused_place(now, incoming, key.0, &mut placements);
+                } else {
+                    refused.push(key.0);
+                }
+            }
+        }
+        let waiting = placements.iter().filter(|placement| placement.taker.is_none()).count();
+        self.step.count_placed(incoming.content.body.len(), targets.len(), waiting);
+        if !placements.is_empty() {
+            let stored = self.store(now, incoming, &placements, wants_flush, fx);
+            taken.position = stored.position;
+            if stored.refused {
+                taken.refused = true;
+                taken.queues = taken.queues.saturating_sub(placements.len() as u32);
+            }
+        }
+        self.placements = placements;
+        // After the message itself: it may be for one of its own queues, whose numbers come in order.
+        for slot in refused {
+            self.dead_letter_refused(now, slot, incoming, fx);
+        }
+        taken
+    }
+
+    /// A full queue refused a message; it may want it to be a dead letter.
+    #[cold]
+    fn dead_letter_refused<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        incoming: &Incoming<'_>,
+        fx: &mut F,
+    ) {
+        let queue = self.queues.get(slot).expect("publishing deletes no queue");
+        if queue.options.overflow == Overflow::RejectPublishDeadLetter {
+            self.dead_letter_incoming(now, slot, incoming, DeathReason::MaxLength, fx);
+        }
+    }
+
+    /// A full queue refuses a message in the middle of a group, where there is room for its place and
+    /// not for a dead letter. So it takes the message, which leaves it when the group is complete; a
+    /// broker that goes down in between finds it in the queue.
+    #[cold]
+    fn choose_refused_place(
+        &mut self,
+        now: Time,
+        incoming: &Incoming<'_>,
+        slot: u32,
+        placements: &mut Vec<Placement>,
+    ) {
+        let queue = self.queues.get_mut(slot).expect("publishing deletes no queue");
+        if queue.options.overflow == Overflow::RejectPublishDeadLetter
+            && queue.options.dead_letter_exchange.is_some()
+        {
+            let placement = Placement::new(queue, slot, now, &incoming.content);
+            placements.push(Placement { flushes: false, refused: true, ..placement });
+        }
+    }
+
+    /// Keeps what a full queue refused until the group is complete. It stays in memory, which has it
+    /// anyway.
+    #[cold]
+    fn set_aside(
+        &mut self,
+        placement: Placement,
+        durable: Option<Position>,
+        message: Blob,
+        incoming: &Incoming<'_>,
+    ) {
+        let queue = self.queues.get(placement.queue).expect("placements name living queues");
+        let position = durable.filter(|_| placement.durable).unwrap_or(NOWHERE);
+        let entry = placement.entry(queue, position, Some(message), incoming, self.mark);
+        let (queue, depth) = (placement.queue, self.dead_letter_depth);
+        self.refused.push(Refused { queue, entry, depth });
+        self.overdue.push(queue);
+    }
+
+    /// Whether the message has to be stored and cannot be now.
+    #[inline]
+    fn cannot_store(&self, publish: &Publish<'_>, targets: &[QueueKey]) -> bool {
+        let is_durable = |key: &QueueKey| self.queues.get(key.0).is_some_and(|queue| queue.stores);
+        self.storage != StorageState::Ready
+            && publish.content.persistent
+            && targets.iter().any(is_durable)
+    }
+
+    /// Decides what one queue does with a message; false where it refuses it. A consumer that
+    /// takes it for settled gets it here.
+    #[inline]
+    fn choose_place<F: Effects>(
+        &mut self,
+        now: Time,
+        incoming: &Incoming<'_>,
+        slot: u32,
+        placements: &mut Vec<Placement>,
+        fx: &mut F,
+    ) -> bool {
+        let content = &incoming.content;
+        let bytes = content.body.len() as u32;
+        let Some(queue) = self.queues.get_mut(slot) else { return true };
+        let mut taker = None;
+        if queue.ready == 0 && !queue.able.is_empty() {
+            taker = self.taker(slot, bytes, fx);
+            if let Some(taker) = taker
+                && self.subscriptions.get(taker).is_some_and(|taker| taker.presettled)
+            {
+                self.hand_over(slot, taker, incoming, fx);
+                return true;
+            }
+        }
+        let queue = self.queues.get_mut(slot).expect("it was found just now");
+        if taker.is_none()
+            && queue.options.overflow != Overflow::DropHead
+            && queue.is_full_for(bytes.into())
+        {
+            return false;
+        }
+        queue.counters.published += 1;
+        let placement = Placement::new(queue, slot, now, &incoming.content);
+        placements.push(Placement { taker, ..placement });
+        true
+    }
+
+    /// Writes the message to the journal where it must be, and to memory where it may be. Refused
+    /// where one of its queues can have it in neither.
+    fn store<F: Effects>(
+        &mut self,
+        now: Time,
+        incoming: &Incoming<'_>,
+        placements: &[Placement],
+        wants_flush: bool,
+        fx: &mut F,
+    ) -> Taken {
+        let mut room = std::mem::take(&mut self.blob);
+        room.clear();
+        let encoded = incoming.encode(&mut room);
+        let flushes = placements.iter().any(|placement| placement.flushes);
+        let durable = self.append_published(placements, encoded, wants_flush && flushes, fx);
+        // All its queues have it before one of them drops another message for it: that may be a dead
+        // letter for the next of them, whose numbers come in order.
+        let is_several = placements.len() > 1 && !self.in_group;
+        self.in_group |= is_several;
+        let mut refused = false;
+        let mut spooled = None;
+        let mut blob: Option<Blob> = None;
+        for placement in placements {
+            if placement.refused {
+                let blob = blob.get_or_insert_with(|| encoded.to_blob()).clone();
+                self.set_aside(*placement, durable, blob, incoming);
+                continue;
+            }
+            let position = if placement.durable { durable } else { spooled };
+            let fits = self.fits(placement.queue, incoming.content.priority, encoded.len())
+                && !placement.taker.is_some_and(|taker| self.leaves_to_journal(taker));
+            let mut position = position.unwrap_or(NOWHERE);
+            if !fits && position == NOWHERE {
+                if self.storage != StorageState::Ready {
+                    self.counters.not_stored += 1;
+                    refused = true;
+                    continue;
+                }
+                position = self.append_spooled(encoded, fx);
+                spooled = Some(position);
+            }
+            if position != NOWHERE && !placement.durable {
+                self.retain_transient(position, fx);
+            }
+            let message = fits.then(|| blob.get_or_insert_with(|| encoded.to_blob()).clone());
+            // What its other queues handed out may be more than the taker can still take.
+            let taker = placement.taker.filter(|taker| {
+                placements.len() == 1
+                    || self.is_able(*taker, incoming.content.body.len() as u32, fx)
+            });
+            let placement = Placement { taker, ..*placement };
+            self.enter(now, placement, position, message, incoming, fx);
+        }
+        if room.capacity() <= KEPT_BLOB_BYTES_MAX {
+            self.blob = room;
+        }
+        if is_several {
+            self.in_group = false;
+            self.run_overdue(now, fx);
+        }
+        Taken { position: durable.filter(|_| flushes), refused, ..Taken::default() }
+    }
+
+    fn append_published<F: Effects>(
+        &mut self,
+        placements: &[Placement],
+        message: Encoded<'_>,
+        wants_flush: bool,
+        fx: &mut F,
+    ) -> Option<Position> {
+        let count = placements.iter().filter(|placement| placement.durable).count();
+        if count == 0 {
+            return None;
+        }
+        let mut writer = record::start(&mut self.record, Kind::Published);
+        writer.varint(count as u64);
+        for placement in placements.iter().filter(|placement| placement.durable) {
+            let queue = self.queues.get(placement.queue).expect("placements name living queues");
+            let place =
+                Place { queue: queue.number, seq: placement.seq, expires: placement.expires };
+            record::write_place(&mut writer, place);
+        }
+        let position = message.append(&self.record, wants_flush, fx);
+        fx.hurry();
+        fx.retain(position, u32::try_from(count).expect("queues are counted in 32 bits"));
+        Some(position)
+    }
+
+    fn append_spooled<F: Effects>(&mut self, message: Encoded<'_>, fx: &mut F) -> Position {
+        record::start(&mut self.record, Kind::Spooled);
+        self.counters.spooled += 1;
+        message.append(&self.record, false, fx)
+    }
+
+    /// Whether a message for that queue may stay in memory.
+    pub(crate) fn fits(&self, slot: u32, priority: u8, blob_bytes: usize) -> bool {
+        let queue = self.queues.get(slot).expect("routers and placements name living queues");
+        let lane = usize::from(queue.lane_of(priority));
+        let cost = blob_bytes as u64 + ENTRY_COST;
+        let limits = &self.options.limits;
+        !queue.lanes[lane].is_spooling()
+            && queue.resident + cost <= limits.queue_resident_bytes_max
+            && self.resident + self.loading_bytes + cost <= limits.resident_bytes_max
+    }
+
+    /// Makes the message an entry of its queue, or of the consumer that gets it at once.
+    #[inline]
+    fn enter<F: Effects>(
+        &mut self,
+        now: Time,
+        placement: Placement,
+        position: Position,
+        message: Option<Blob>,
+        incoming: &Incoming<'_>,
+        fx: &mut F,
+    ) {
+        let queue = self.queues.get_mut(placement.queue).expect("placements name living queues");
+        let entry = placement.entry(queue, position, message, incoming, self.mark);
+        let is_cold = entry.is_cold();
+        self.resident += entry.resident_cost();
+        if let Some(taker) = placement.taker {
+            if self.holds_much(taker) {
+                fx.outrun();
+            }
+            self.hand_out(now, placement.queue, taker, entry, &incoming.view(), fx);
+            return;
+        }
+        let queue = self.queues.get_mut(placement.queue).expect("placements name living queues");
+        let is_first = queue.ready == 0;
+        queue.push(entry);
+        if self.is_outrun(placement.queue, is_cold) {
+            fx.outrun();
+        }
+        self.after_push(now, placement.queue, is_first, placement.expires, fx);
+    }
+
+    /// Whether more comes into a queue than its consumers get. Somebody consumes, and it is full and lets
+    /// go of others for what comes. In memory: half of what it may hold there is full, and somebody
+    /// consumes. On the disk: somebody could take more than comes back from there. A queue that nobody
+    /// consumes from, or one with room whose consumers are not able to take more (slow ones, say), takes
+    /// messages as fast as they come.
+    #[inline]
+    fn is_outrun(&self, slot: u32, is_cold: bool) -> bool {
+        let queue = self.queues.get(slot).expect("a message was put into it just now");
+        let is_consumed = !queue.subscriptions.is_empty();
+        if is_consumed && queue.options.overflow == Overflow::DropHead && queue.is_over_limit() {
+            return true;
+        }
+        if is_cold {
+            return !queue.able.is_empty();
+        }
+        let limits = &self.options.limits;
+        let others = self.resident.saturating_sub(queue.resident);
+        let rest = limits.resident_bytes_max.saturating_sub(others);
+        let most = limits.queue_resident_bytes_max.min(rest);
+        is_consumed && queue.resident > most / 2
+    }
+}
+
+/// Where a message goes.
+enum Route {
+    /// To those in the list; with subjects, to those who listen as well.
+    Queues {
+        has_subjects: bool,
+    },
+    Inbox(u32),
+    Delayed(std::time::Duration),
+}

@@ -1,0 +1,263 @@
+//! Several direct messages at once, that came in a row: each listener is handed all of them before the next
+//! one gets any. That is a look at the listener, and a place in its output, for all instead of for each.
+
+use super::forward::{Audience, Parcel, Subjects};
+use super::{Direct, SUBJECT_EXCHANGE};
+use crate::engine::Engine;
+use crate::foundation::slab::Slab;
+use crate::pubsub::cached_route::Streak;
+use crate::pubsub::fanout::{Emission, Hearing};
+use crate::pubsub::subscribe::Listener;
+use crate::queue::stored::NO_ANNOTATIONS;
+use crate::{ConnectionId, Effects, Emit, Format, Heard, MessageView, Reached, SessionId, Shards};
+
+/// Deliveries of one burst, or fewer: others are to have their turn.
+const DELIVERIES_MAX: usize = 2_048;
+/// Bytes of payloads, or somewhat more: as much as is written to each of several listeners before it is
+/// another one's turn, so that what the next one is handed is still in the processor's nearest cache.
+const BYTES_MAX: usize = 8 << 10;
+
+/// Messages in a row without properties, which differ in payload alone.
+#[derive(Clone, Copy, Debug)]
+pub struct Burst<'a> {
+    /// The subject.
+    pub subject: &'a str,
+    /// Whether listeners of the same connection hear them.
+    pub echo: bool,
+    /// What their properties would be written in.
+    pub format: Format,
+    /// Whether a queue keeps them as persistent ones.
+    pub persistent: bool,
+    /// The payloads.
+    pub bodies: &'a [&'a [u8]],
+}
+
+/// What a burst has room for.
+#[derive(Clone, Copy, Debug)]
+pub struct BurstRoom {
+    messages: usize,
+    bytes: usize,
+    /// What is left of the step, for each listener.
+    work: u64,
+    body_bytes_max: u64,
+}
+
+impl BurstRoom {
+    /// Takes room for one more payload of so many bytes; `false`: there is none.
+    #[inline]
+    pub fn take(&mut self, bytes: usize) -> bool {
+        let is_full = self.messages == 0 || self.bytes == 0 || self.work == 0;
+        let has_room = !is_full && bytes as u64 <= self.body_bytes_max;
+        if has_room {
+            self.messages -= 1;
+            self.bytes = self.bytes.saturating_sub(bytes);
+            self.work = self.work.saturating_sub(Hearing::look_bytes(1, bytes));
+        }
+        has_room
+    }
+}
+
+impl<'a> Burst<'a> {
+    /// Messages of one burst, at most.
+    pub const MESSAGES_MAX: usize = 64;
+    /// Fewer are as well taken one by one.
+    pub const MESSAGES_MIN: usize = 2;
+
+    /// One of the messages.
+    #[inline]
+    fn message(&self, body: &'a [u8]) -> MessageView<'a> {
+        MessageView {
+            exchange: SUBJECT_EXCHANGE,
+            routing_key: self.subject,
+            format: self.format,
+            properties: &[],
+            body,
+            shared: None,
+            persistent: self.persistent,
+            annotations: &NO_ANNOTATIONS,
+        }
+    }
+}
+
+impl Engine {
+    /// What a burst has room for to those whom a streak leads to.
+    #[inline]
+    #[must_use]
+    pub fn burst_room(&self, streak: &Streak) -> Option<BurstRoom> {
+        let leaf = self.vhosts.get(streak.vhost)?.interest.leaf(streak.leaf)?;
+        // All that go to other shards are one more.
+        let ways = leaf.all.len() + usize::from(!leaf.shards().is_empty());
+        let messages = DELIVERIES_MAX.checked_div(ways)?.min(Burst::MESSAGES_MAX);
+        let work = self.step.left() / ways as u64;
+        let body_bytes_max = self.options.limits.body_bytes_max;
+        // Nobody else's turn is put off where there is one way.
+        let bytes = if ways == 1 { usize::MAX } else { BYTES_MAX };
+        Some(BurstRoom { messages, bytes, work, body_bytes_max })
+    }
+
+    /// As [`Engine::emit_next`], for several messages at once, for which [`Engine::burst_room`] has had room.
+    pub fn emit_burst<F: Effects>(
+        &mut self,
+        id: SessionId,
+        burst: &Burst<'_>,
+        streak: &mut Option<Streak>,
+        fx: &mut F,
+    ) -> Reached {
+        let Some(known) = *streak else { return Reached::default() };
+        debug_assert!(self.may_burst(id, burst, known), "the caller forgets a streak in time");
+        let count = burst.bodies.len() as u64;
+        self.counters.emitted += count;
+        let silent = (!burst.echo).then_some(id.connection);
+        let mut hearing = Hearing::default();
+        let (offered, elsewhere) = self.hand_burst(burst, known, silent, &mut hearing, fx);
+        if elsewhere.is_empty() {
+            self.counters.unheard += count - offered;
+        } else {
+            let vhost = &self.vhosts.get(known.vhost).expect("it was there just now").name;
+            let message = &burst.message(&[]);
+            let (origin, publisher) = (self.options.shard, Some(id.connection));
+            let (asks, streak) = (false, known.number);
+            let subjects = Subjects::one(burst.subject);
+            let parcel = Parcel { origin, publisher, asks, vhost, subjects, message, streak };
+            let forward = parcel.to(Audience::All);
+            hearing.count_each(fx.forward_burst(elsewhere, &forward, burst.bodies), count);
+        }
+        self.end_burst(&hearing, streak, fx)
+    }
+
+    /// As [`Engine::forwarded`], for several messages at once ([`Row::burst`](crate::Row::burst)), for which
+    /// [`Engine::burst_room`] has had room.
+    pub fn forwarded_burst<F: Effects>(
+        &mut self,
+        burst: &Burst<'_>,
+        streak: &mut Option<Streak>,
+        fx: &mut F,
+    ) -> Reached {
+        let Some(known) = *streak else { return Reached::default() };
+        let mut hearing = Hearing::default();
+        self.hand_burst(burst, known, None, &mut hearing, fx);
+        self.end_burst(&hearing, streak, fx)
+    }
+
+    /// Hands its messages to those here whom a streak leads to; says how many of them anybody was handed, and
+    /// where else they are wanted.
+    fn hand_burst<F: Effects>(
+        &mut self,
+        burst: &Burst<'_>,
+        streak: Streak,
+        silent: Option<ConnectionId>,
+        hearing: &mut Hearing,
+        fx: &mut F,
+    ) -> (u64, Shards) {
+        let count = burst.bodies.len() as u64;
+        let numbers = (self.direct.emissions + 1, streak.number);
+        self.direct.emissions += count;
+        let Direct { listeners, sessions, spent, rest, .. } = &mut self.direct;
+        let interest = &self.vhosts.get(streak.vhost).expect("it was there just now").interest;
+        let leaf = interest.leaf(streak.leaf).expect("it was there just now");
+        let subjects = Subjects::one(burst.subject);
+        rest.clear();
+        for &slot in &leaf.all {
+            let Some(listener) = listeners.get_mut(slot) else { continue };
+            if listener.is_deaf(subjects, silent, sessions) {
+                continue;
+            }
+            match listener.hear_all(burst, numbers, fx) {
+                Some(heard) => hearing.count_each(heard, count),
+                None => rest.push(slot),
+            }
+        }
+        // The others are handed each message before the next one, as it is the same for all of them.
+        let offered = if hearing.heard > 0 { count } else { 0 };
+        let offered = burst.hand_out(rest, numbers, (listeners, spent), hearing, fx).max(offered);
+        let bytes: usize = burst.bodies.iter().map(|body| body.len()).sum();
+        self.step.count_handed(leaf.all.len() as u64 * Hearing::look_bytes(count, bytes));
+        (offered, leaf.shards())
+    }
+
+    fn end_burst<F: Effects>(
+        &mut self,
+        hearing: &Hearing,
+        streak: &mut Option<Streak>,
+        fx: &mut F,
+    ) -> Reached {
+        self.end_streak_of_spent(streak, fx);
+        self.counters.heard += hearing.heard;
+        self.counters.missed += hearing.missed;
+        hearing.reached()
+    }
+
+    /// Whether each of the messages might be emitted along that streak.
+    fn may_burst(&mut self, id: SessionId, burst: &Burst<'_>, streak: Streak) -> bool {
+        let Burst { subject, echo, format, persistent, bodies } = *burst;
+        let plain = crate::Content {
+            format,
+            properties: &[],
+            body: &[],
+            shared: None,
+            persistent,
+            priority: 0,
+            ttl: None,
+        };
+        bodies.iter().all(|body| {
+            let content = crate::Content { body, ..plain };
+            self.is_known(id, &Emit { subject, echo, asks: false, content }, streak)
+        })
+    }
+}
+
+impl Burst<'_> {
+    /// Hands its messages to listeners one by one; says how many of them anybody was handed.
+    fn hand_out<F: Effects>(
+        &self,
+        to: &[u32],
+        (first, streak): (u64, u64),
+        (listeners, spent): (&mut Slab<Listener>, &mut Vec<u32>),
+        hearing: &mut Hearing,
+        fx: &mut F,
+    ) -> u64 {
+        if to.is_empty() {
+            return 0;
+        }
+        let (is_heard_well, mut offered) = (hearing.has_free, 0);
+        for (number, body) in (first..).zip(self.bodies) {
+            // How far behind those are who hear it is said of the last one.
+            hearing.begin_next(is_heard_well);
+            let message = &self.message(body);
+            let mut is_offered = false;
+            for &slot in to {
+                let listener = listeners.get_mut(slot);
+                let Some(listener) = listener.filter(|it| it.heard < it.until) else { continue };
+                hearing.count(listener.hear(Emission { number, streak, message }, fx));
+                is_offered = true;
+                if listener.heard >= listener.until {
+                    spent.push(slot);
+                }
+            }
+            offered += u64::from(is_offered);
+        }
+        offered
+    }
+}
+
+impl Listener {
+    /// Hands it the messages of a burst, at once, if there is room for all of them and it wants them; says
+    /// how it hears the last one.
+    fn hear_all<F: Effects>(
+        &mut self,
+        burst: &Burst<'_>,
+        (first, streak): (u64, u64),
+        fx: &mut F,
+    ) -> Option<Heard> {
+        let count = burst.bodies.len() as u64;
+        let wants_all = self.until - self.heard > count;
+        if !wants_all || self.missed > 0 || !self.hears_plainly() {
+            return None;
+        }
+        let message = &burst.message(&[]);
+        let emission = Emission { number: first, streak, message };
+        let heard = fx.emit_burst(&self.delivery(emission), burst.bodies)?;
+        self.heard += count;
+        Some(heard)
+    }
+}

@@ -1,0 +1,175 @@
+//! Several direct messages in a row from one publisher to one subject: who hears them is looked up once.
+
+use super::forward::{Audience, Forward, Parcel, Subjects};
+use super::{Direct, SUBJECT_EXCHANGE};
+use crate::engine::Engine;
+use crate::pubsub::fanout::{Emission, Hearing};
+use crate::pubsub::subscribe::Listener;
+use crate::queue::stored::NO_ANNOTATIONS;
+use crate::{ConnectionId, Effects, Emit, MessageView, Reached, Refusal, SessionId, Shards, Time};
+
+/// What [`Engine::emit_next`] found out about a subject: that those who listen to one pattern, outside of
+/// groups, are all who get its messages.
+///
+/// True for as long as nothing else is asked of the engine, and for messages that differ in properties and
+/// payload alone. Whoever keeps it forgets it before.
+#[derive(Clone, Copy, Debug)]
+pub struct Streak {
+    pub(super) vhost: u32,
+    /// Whose listeners they are.
+    pub(super) leaf: u32,
+    /// The emission after which it was found, by which it is told from others.
+    pub(super) number: u64,
+}
+
+/// Where the messages of a streak come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// From a publisher here.
+    Out,
+    /// From another shard, which sees to groups and to further shards.
+    In,
+}
+
+impl Engine {
+    /// Emits one of several messages in a row, and says in `streak` what the next one need not look up.
+    #[inline(always)]
+    pub(crate) fn take_emit<F: Effects>(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        emit: &Emit<'_>,
+        streak: &mut Option<Streak>,
+        fx: &mut F,
+    ) -> Result<Reached, Refusal> {
+        // Where other shards are asked whether anybody hears it, there is more to be looked up.
+        if let Some(known) = *streak
+            && emit.content.body.len() as u64 <= self.options.limits.body_bytes_max
+            && !(emit.asks && self.has_others())
+        {
+            debug_assert!(self.is_known(id, emit, known), "the caller forgets a streak in time");
+            let reached = self.emit_along(id.connection, emit, known, fx);
+            self.end_streak_of_spent(streak, fx);
+            return Ok(reached);
+        }
+        *streak = None;
+        self.emit_first(now, id, emit, streak, fx)
+    }
+
+    /// Hands one of several messages of another shard in a row to those it is for, in the same way.
+    #[inline]
+    pub(crate) fn take_forward<F: Effects>(
+        &mut self,
+        now: Time,
+        forward: &Forward<'_>,
+        streak: &mut Option<Streak>,
+        fx: &mut F,
+    ) -> Reached {
+        let Some(known) = *streak else {
+            return self.take_first_forward(now, forward, streak, fx);
+        };
+        let mut hearing = Hearing::default();
+        self.hand_along(known, forward.subject, None, &forward.message, &mut hearing, fx);
+        self.end_streak_of_spent(streak, fx);
+        self.count_hearing(&hearing, &forward.message)
+    }
+
+    #[inline]
+    pub(super) fn end_streak_of_spent<F: Effects>(
+        &mut self,
+        streak: &mut Option<Streak>,
+        fx: &mut F,
+    ) {
+        if self.direct.has_spent() {
+            *streak = None;
+            self.end_spent(fx);
+        }
+    }
+
+    /// What was found out about the subject of the message that has just been handed out.
+    #[inline]
+    pub(super) fn find_streak(&self, vhost: u32, way: Way) -> Option<Streak> {
+        let Direct { leaves, emissions: number, .. } = &self.direct;
+        let &[leaf] = &leaves[..] else { return None };
+        let found = self.vhosts.get(vhost)?.interest.leaf(leaf)?;
+        let is_heard_here = !found.all.is_empty();
+        let are_all = match way {
+            Way::Out => (is_heard_here || !found.shards().is_empty()) && !found.has_groups(),
+            Way::In => is_heard_here,
+        };
+        are_all.then_some(Streak { vhost, leaf, number: *number })
+    }
+
+    /// Whether looking everything up would find the same.
+    pub(super) fn is_known(&mut self, id: SessionId, emit: &Emit<'_>, streak: Streak) -> bool {
+        let vhost =
+            self.session_slot(id).and_then(|slot| self.sessions.get(slot)).map(|it| it.vhost);
+        let mut leaves = Vec::new();
+        if let Some(host) = self.vhosts.get_mut(streak.vhost) {
+            host.interest.find(emit.subject, &mut leaves);
+        }
+        vhost == Some(streak.vhost) && leaves == [streak.leaf] && self.check_emit(id, emit).is_ok()
+    }
+
+    /// Hands a message to those who got the last one.
+    #[inline(always)]
+    fn emit_along<F: Effects>(
+        &mut self,
+        connection: ConnectionId,
+        emit: &Emit<'_>,
+        streak: Streak,
+        fx: &mut F,
+    ) -> Reached {
+        let Emit { subject, content, .. } = *emit;
+        let message = MessageView {
+            exchange: SUBJECT_EXCHANGE,
+            routing_key: subject,
+            format: content.format,
+            properties: content.properties,
+            body: content.body,
+            shared: content.shared,
+            persistent: content.persistent,
+            annotations: &NO_ANNOTATIONS,
+        };
+        self.counters.emitted += 1;
+        let silent = (!emit.echo).then_some(connection);
+        let mut hearing = Hearing::default();
+        let elsewhere = self.hand_along(streak, subject, silent, &message, &mut hearing, fx);
+        if !elsewhere.is_empty() {
+            let origin = self.options.shard;
+            let vhost = &self.vhosts.get(streak.vhost).expect("it was there just now").name;
+            let (publisher, asks, message, streak) =
+                (Some(connection), false, &message, streak.number);
+            let subjects = Subjects::one(subject);
+            let parcel = Parcel { origin, publisher, asks, vhost, subjects, message, streak };
+            hearing.count(fx.forward(elsewhere, &parcel.to(Audience::All)));
+        }
+        let reached = self.count_hearing(&hearing, &message);
+        if reached.is_nobody() {
+            self.counters.unheard += 1;
+        }
+        reached
+    }
+
+    /// Hands a message to those here who got the last one; says where else it is wanted.
+    #[inline(always)]
+    fn hand_along<F: Effects>(
+        &mut self,
+        streak: Streak,
+        subject: &str,
+        silent: Option<ConnectionId>,
+        message: &MessageView<'_>,
+        hearing: &mut Hearing,
+        fx: &mut F,
+    ) -> Shards {
+        let number = self.direct.next_emission();
+        let emission = Emission { number, streak: streak.number, message };
+        let Direct { listeners, sessions, spent, .. } = &mut self.direct;
+        let interest = &self.vhosts.get(streak.vhost).expect("it was there just now").interest;
+        let leaf = interest.leaf(streak.leaf).expect("it was there just now");
+        let subjects = Subjects::one(subject);
+        let is_deaf = |listener: &Listener| listener.is_deaf(subjects, silent, sessions);
+        hearing.count_all(&leaf.all, listeners, spent, is_deaf, emission, fx);
+        leaf.shards()
+    }
+}

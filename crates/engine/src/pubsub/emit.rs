@@ -1,0 +1,413 @@
+//! A direct message's way: to those who listen, and to queues that catch it.
+
+use super::forward::{Audience, Forward, Parcel, Subjects};
+use super::group::Turn;
+use super::{Direct, QUEUE_SUBJECT_PREFIX, SUBJECT_EXCHANGE};
+use crate::engine::Engine;
+use crate::interface::limits::{NAME_BYTES_MAX, SUBJECT_BYTES_MAX};
+use crate::publish::INBOX_PREFIX;
+use crate::pubsub::cached_route::{Streak, Way};
+use crate::pubsub::fanout::{Emission, Hearing};
+use crate::pubsub::subscribe::Listener;
+use crate::queue::stored::{Incoming, NO_ANNOTATIONS};
+use crate::routing::vhost::Vhost;
+use crate::{
+    ConnectionId, Content, Effects, Emit, MessageView, Publish, Reached, Refusal, RefusalKind,
+    SessionId, ShardId, Shards, Time,
+};
+
+impl Engine {
+    /// Emits a message for which everything is looked up; says in `streak` what the next one need not.
+    /// Not inlined: those that follow are the many.
+    #[inline(never)]
+    pub(super) fn emit_first<F: Effects>(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        emit: &Emit<'_>,
+        streak: &mut Option<Streak>,
+        fx: &mut F,
+    ) -> Result<Reached, Refusal> {
+        let slot = self.session_slot(id).ok_or_else(|| Engine::no_session(id))?;
+        self.check_emit(id, emit)?;
+        let vhost = self.sessions.get(slot).expect("a session's slot is in use").vhost;
+        self.counters.emitted += 1;
+        let incoming = Incoming {
+            exchange: SUBJECT_EXCHANGE,
+            routing_key: emit.subject,
+            also_to: &[],
+            content: emit.content,
+            redelivered: false,
+            annotations: &NO_ANNOTATIONS,
+        };
+        let publisher = Publisher { connection: id.connection, echo: emit.echo, asks: emit.asks };
+        let addressed = self.addressed_elsewhere(emit.subject);
+        let mut reached = self.announce(
+            vhost,
+            Subjects::one(emit.subject),
+            Some(publisher),
+            addressed,
+            &incoming.view(),
+            fx,
+        );
+        if self.is_caught(vhost, emit.subject) {
+            reached.queues = self.put_into_queues(now, vhost, emit.subject, emit.content, fx);
+        } else if addressed.is_empty() {
+            *streak = self.find_streak(vhost, Way::Out);
+        }
+        if reached.is_nobody() {
+            self.counters.unheard += 1;
+        }
+        Ok(reached)
+    }
+
+    /// Whether it may be emitted at all.
+    #[inline]
+    pub(super) fn check_emit(&mut self, id: SessionId, emit: &Emit<'_>) -> Result<(), Refusal> {
+        let bytes = emit.content.body.len() as u64;
+        let most = self.options.limits.body_bytes_max;
+        if bytes > most || emit.subject.len() > SUBJECT_BYTES_MAX {
+            let text = format!(
+                "a message of {bytes} bytes to a subject of {}: the limits are {most} and \
+                 {SUBJECT_BYTES_MAX}",
+                emit.subject.len()
+            );
+            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+        }
+        self.check_subject(id, emit.subject)
+    }
+
+    /// Whether the session may publish to a subject. It may be asked of what is no subject too: nothing else
+    /// tells who may not publish at all.
+    #[inline]
+    pub fn check_subject(&mut self, id: SessionId, subject: &str) -> Result<(), Refusal> {
+        let connection = self.connections[id.connection.0 as usize].as_mut();
+        let grant = connection.and_then(|connection| connection.grant.as_mut());
+        let Some(grant) = grant else { return Ok(()) };
+        let exchange = if is_addressed(subject) { "" } else { SUBJECT_EXCHANGE };
+        if !grant.may_publish(&self.access, exchange) {
+            return Err(grant.publish_refused(exchange));
+        }
+        grant.check_subject(subject)
+    }
+
+    /// Whether a session may listen to a pattern; what of it is forbidden nevertheless.
+    pub(super) fn may_listen(
+        &mut self,
+        id: SessionId,
+        subject: &str,
+    ) -> Result<Vec<String>, Refusal> {
+        let connection = self.connections[id.connection.0 as usize].as_mut();
+        match connection.and_then(|connection| connection.grant.as_mut()) {
+            Some(grant) => grant.check_listen(&self.access, subject),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Where a message goes by its subject alone: the queues and inboxes are at home.
+    #[inline]
+    fn addressed_elsewhere(&self, subject: &str) -> Shards {
+        if self.is_away() && is_addressed(subject) {
+            return Shards::one(ShardId::HOME);
+        }
+        Shards::NONE
+    }
+
+    /// Whether queues may catch a direct message. Elsewhere there are none; home gets what is for them.
+    #[inline]
+    fn is_caught(&self, vhost: u32, subject: &str) -> bool {
+        let host = self.vhosts.get(vhost).expect("sessions end first");
+        !self.is_away() && (is_addressed(subject) || host.router.has_subject_bindings())
+    }
+
+    /// The queues bound to the exchange of subjects, the one that the subject names, or the inbox it is
+    /// addressed to. Returns how many took the message.
+    #[cold]
+    fn put_into_queues<F: Effects>(
+        &mut self,
+        now: Time,
+        vhost: u32,
+        subject: &str,
+        content: Content<'_>,
+        fx: &mut F,
+    ) -> u32 {
+        let (exchange, key) = match subject.strip_prefix(QUEUE_SUBJECT_PREFIX) {
+            Some(queue) => ("", queue),
+            None if subject.starts_with(INBOX_PREFIX) => ("", subject),
+            None => (SUBJECT_EXCHANGE, subject),
+        };
+        if key.len() > NAME_BYTES_MAX {
+            return 0;
+        }
+        let publish = Publish {
+            exchange,
+            routing_key: key,
+            also_to: &[],
+            mandatory: false,
+            delay: None,
+            content,
+        };
+        self.place_caught(now, vhost, &publish, fx)
+    }
+
+    /// Hands a direct message of another shard, for which everything is looked up, to those it is for;
+    /// says in `streak` what the next one need not look up.
+    #[inline(never)]
+    pub(super) fn take_first_forward<F: Effects>(
+        &mut self,
+        now: Time,
+        forward: &Forward<'_>,
+        streak: &mut Option<Streak>,
+        fx: &mut F,
+    ) -> Reached {
+        let Forward { subject, message, audience, vhost, .. } = forward;
+        // A virtual host may have gone while the message was on its way.
+        let Ok(vhost) = self.vhost_slot(vhost) else { return Reached::default() };
+        if let Audience::Group { name, tried, echo } = *audience {
+            return self.announce_to_group(vhost, (name, tried, echo), forward, fx);
+        }
+        let mut reached = self.announce_here(vhost, forward.subjects(), message, fx);
+        if self.is_caught(vhost, subject) {
+            let content = Content {
+                format: message.format,
+                properties: message.properties,
+                body: message.body,
+                shared: message.shared,
+                persistent: message.persistent,
+                priority: 0,
+                ttl: None,
+            };
+            reached.queues = self.put_into_queues(now, vhost, subject, content, fx);
+        } else {
+            *streak = self.find_streak(vhost, Way::In);
+        }
+        reached
+    }
+
+    /// Hands a message that came through exchanges, and that they lead to subjects, to those who listen;
+    /// says whether anybody does.
+    #[inline]
+    pub(crate) fn publish_to_listeners<F: Effects>(
+        &mut self,
+        vhost: u32,
+        incoming: &Incoming<'_>,
+        fx: &mut F,
+    ) -> bool {
+        let host = self.vhosts.get(vhost).expect("sessions end first");
+        if host.interest.is_empty() {
+            return false;
+        }
+        let mut room = Vec::new();
+        let subjects = Subjects::several(incoming.routing_key, incoming.also_to, &mut room);
+        self.announce(vhost, subjects, None, Shards::NONE, &incoming.view(), fx).listeners > 0
+    }
+
+    /// Hands a message to all who listen to its subjects, here and on other shards, and to one of each
+    /// group. `also`: shards that get it whether or not anybody listens there.
+    #[inline]
+    fn announce<F: Effects>(
+        &mut self,
+        vhost: u32,
+        subjects: Subjects<'_>,
+        publisher: Option<Publisher>,
+        also: Shards,
+        message: &MessageView<'_>,
+        fx: &mut F,
+    ) -> Reached {
+        let mut hearing = Hearing::default();
+        let has_others = self.has_others();
+        let here = self.options.shard;
+        let emission = Emission { number: self.direct.next_emission(), streak: 0, message };
+        let Direct { listeners, sessions, leaves, parts, spent, .. } = &mut self.direct;
+        leaves.clear();
+        let Vhost { name, interest, .. } = self.vhosts.get_mut(vhost).expect("sessions end first");
+        let visited = interest.find_any(subjects, leaves);
+        let silent = publisher.filter(|publisher| !publisher.echo).map(|it| it.connection);
+        let is_deaf = |listener: &Listener| listener.is_deaf(subjects, silent, sessions);
+        let mut elsewhere = also;
+        let mut has_groups = false;
+        for leaf in leaves.iter().filter_map(|leaf| interest.leaf(*leaf)) {
+            elsewhere = elsewhere.and(leaf.shards());
+            has_groups |= leaf.has_groups();
+            hearing.count_all(&leaf.all, listeners, spent, is_deaf, emission, fx);
+        }
+        parts.clear();
+        if has_groups {
+            interest.gather(leaves, parts);
+        }
+        hearing.looked_at += (visited + leaves.len() + parts.len()) as u64;
+        // Who answers is asked where it is one other shard that decides.
+        let asks = has_others
+            && publisher.is_some_and(|publisher| publisher.asks)
+            && hearing.reached().is_nobody()
+            && match has_groups {
+                false => elsewhere.count() == 1,
+                true => elsewhere.is_empty() && interest.is_one_group_elsewhere(leaves),
+            };
+        let echo = silent.is_none();
+        let publisher = publisher.map(|publisher| publisher.connection);
+        let parcel =
+            Parcel { origin: here, publisher, asks, vhost: name, subjects, message, streak: 0 };
+        let mut rest = &parts[..];
+        while let Some(group) = interest.next_group(&mut rest) {
+            let (next, tried) = match interest.turn(group, here) {
+                Turn::Elsewhere(shard) => (Some(shard), Shards::NONE),
+                Turn::Here(first) => {
+                    let (those, turn) = ((&mut *listeners, &mut *spent), (group, first));
+                    let offered = hearing.offer(interest, turn, those, is_deaf, emission, fx);
+                    let tried = Shards::one(here);
+                    (hearing.after(offered, interest, group, tried), tried)
+                }
+            };
+            if let Some(shard) = next {
+                let (name, tried) = (interest.name(group), tried.and(Shards::one(shard)));
+                let audience = Audience::Group { name, tried, echo };
+                hearing.count(fx.forward(Shards::one(shard), &parcel.to(audience)));
+            }
+        }
+        if !elsewhere.is_empty() {
+            hearing.count(fx.forward(elsewhere, &parcel.to(Audience::All)));
+        }
+        self.end_hearing(&hearing, message, fx)
+    }
+
+    /// Hands a message to all who listen here to its subjects, outside of groups.
+    fn announce_here<F: Effects>(
+        &mut self,
+        vhost: u32,
+        subjects: Subjects<'_>,
+        message: &MessageView<'_>,
+        fx: &mut F,
+    ) -> Reached {
+        let mut hearing = Hearing::default();
+        let emission = Emission { number: self.direct.next_emission(), streak: 0, message };
+        let Direct { listeners, sessions, leaves, spent, .. } = &mut self.direct;
+        leaves.clear();
+        let interest = &mut self.vhosts.get_mut(vhost).expect("the caller has looked").interest;
+        hearing.looked_at += interest.find_any(subjects, leaves) as u64;
+        let is_deaf = |listener: &Listener| listener.is_deaf(subjects, None, sessions);
+        hearing.looked_at += leaves.len() as u64;
+        for leaf in leaves.iter().filter_map(|leaf| interest.leaf(*leaf)) {
+            hearing.count_all(&leaf.all, listeners, spent, is_deaf, emission, fx);
+        }
+        self.end_hearing(&hearing, message, fx)
+    }
+
+    /// Hands what the host itself says to those of a session's listeners, outside of groups, that hear
+    /// `subject`. Nobody else gets it, whatever the subject: where it may go is not the host's to decide,
+    /// and who has it go there may not be allowed to.
+    pub(crate) fn take_emit_to_self<F: Effects>(
+        &mut self,
+        id: SessionId,
+        subject: &str,
+        content: Content<'_>,
+        fx: &mut F,
+    ) {
+        let session = self.session_slot(id).and_then(|slot| self.sessions.get(slot));
+        let Some(vhost) = session.map(|session| session.vhost) else { return };
+        let message = Incoming {
+            exchange: SUBJECT_EXCHANGE,
+            routing_key: subject,
+            also_to: &[],
+            content,
+            redelivered: false,
+            annotations: &NO_ANNOTATIONS,
+        };
+        let mut hearing = Hearing::default();
+        let number = self.direct.next_emission();
+        let emission = Emission { number, streak: 0, message: &message.view() };
+        let Direct { listeners, sessions, leaves, spent, .. } = &mut self.direct;
+        leaves.clear();
+        let interest = &mut self.vhosts.get_mut(vhost).expect("sessions end first").interest;
+        interest.find(subject, leaves);
+        let subjects = Subjects::one(subject);
+        let is_deaf =
+            |listener: &Listener| listener.id != id || listener.is_deaf(subjects, None, sessions);
+        for leaf in leaves.iter().filter_map(|leaf| interest.leaf(*leaf)) {
+            hearing.count_all(&leaf.all, listeners, spent, is_deaf, emission, fx);
+        }
+        self.end_hearing(&hearing, &message.view(), fx);
+    }
+
+    /// Hands a message of another shard to one of a group. Where the group has no member here any
+    /// more, it goes on to another shard that has some.
+    fn announce_to_group<F: Effects>(
+        &mut self,
+        vhost: u32,
+        (name, tried, echo): (&str, Shards, bool),
+        forward: &Forward<'_>,
+        fx: &mut F,
+    ) -> Reached {
+        let mut hearing = Hearing::default();
+        let message = &forward.message;
+        let is_own = forward.origin == self.options.shard;
+        let emission = Emission { number: self.direct.next_emission(), streak: 0, message };
+        let Direct { listeners, sessions, leaves, parts, spent, .. } = &mut self.direct;
+        leaves.clear();
+        let interest = &mut self.vhosts.get_mut(vhost).expect("the caller has looked").interest;
+        hearing.looked_at += interest.find_any(forward.subjects(), leaves) as u64;
+        let silent = forward.publisher.filter(|_| is_own && !echo);
+        let subjects = forward.subjects();
+        let is_deaf = |listener: &Listener| listener.is_deaf(subjects, silent, sessions);
+        interest.gather_named(leaves, name, parts);
+        let turn = (&parts[..], interest.turn_here(parts, self.options.shard));
+        let offered = hearing.offer(interest, turn, (listeners, spent), is_deaf, emission, fx);
+        let next = hearing.after(offered, interest, parts, tried);
+        if let Some(shard) = next {
+            let audience = Audience::Group { name, tried: tried.and(Shards::one(shard)), echo };
+            hearing.count(fx.forward(Shards::one(shard), &Forward { audience, ..*forward }));
+        }
+        self.end_hearing(&hearing, message, fx)
+    }
+
+    #[inline]
+    fn end_hearing<F: Effects>(
+        &mut self,
+        hearing: &Hearing,
+        message: &MessageView<'_>,
+        fx: &mut F,
+    ) -> Reached {
+        if self.direct.has_spent() {
+            self.end_spent(fx);
+        }
+        self.count_hearing(hearing, message)
+    }
+
+    #[inline]
+    pub(super) fn count_hearing(
+        &mut self,
+        hearing: &Hearing,
+        message: &MessageView<'_>,
+    ) -> Reached {
+        self.step.count_handed(hearing.bytes(message));
+        self.counters.heard += hearing.heard;
+        self.counters.missed += hearing.missed;
+        hearing.reached()
+    }
+
+    /// Ends those who have heard as many messages as they wanted.
+    #[cold]
+    pub(super) fn end_spent<F: Effects>(&mut self, fx: &mut F) {
+        let mut spent = std::mem::take(&mut self.direct.spent);
+        for slot in spent.drain(..) {
+            self.end_listener(slot, fx);
+        }
+        self.direct.spent = spent;
+    }
+}
+
+/// Who emitted a message.
+#[derive(Clone, Copy, Debug)]
+struct Publisher {
+    connection: ConnectionId,
+    /// Its own listeners hear it too.
+    echo: bool,
+    /// It wants to know if nobody takes it.
+    asks: bool,
+}
+
+/// Whether a subject names one queue or inbox, which the default exchange leads to.
+#[inline]
+fn is_addressed(subject: &str) -> bool {
+    subject.starts_with(QUEUE_SUBJECT_PREFIX) || subject.starts_with(INBOX_PREFIX)
+}

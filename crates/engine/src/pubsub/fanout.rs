@@ -1,0 +1,206 @@
+//! One direct message among those who listen to it: who is handed it, and how many heard it.
+
+use super::group::{Group, Part};
+use super::interest::Interest;
+use crate::foundation::shared_body::copy_for;
+use crate::foundation::slab::Slab;
+use crate::pubsub::subscribe::Listener;
+use crate::{Bytes, Effects, Heard, MessageView, Reached, ShardId, Shards};
+
+/// One message on its way, by which it is told from others.
+#[derive(Clone, Copy)]
+pub(super) struct Emission<'a> {
+    pub(super) number: u64,
+    /// As [`crate::Delivery`] has it.
+    pub(super) streak: u64,
+    pub(super) message: &'a MessageView<'a>,
+}
+
+/// What became of a message that was offered to the members of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Offered {
+    /// One has it.
+    Taken,
+    /// All who may hear it are behind.
+    InVain,
+    /// There is none who may hear it.
+    ToNobody,
+}
+
+/// As so many bytes counts whoever is looked at for a message, besides the message.
+const LOOK_BYTES: u64 = 128;
+
+/// Counts who heard one message.
+#[derive(Debug, Default)]
+pub(super) struct Hearing {
+    pub(super) heard: u64,
+    pub(super) missed: u64,
+    /// Listeners, patterns and groups that were looked at, whether or not they heard it.
+    pub(super) looked_at: u64,
+    /// Somebody has little unsent.
+    pub(super) has_free: bool,
+}
+
+impl Emission<'_> {
+    /// A copy of its body for so many listeners, where they are to share one.
+    #[inline]
+    fn copy_for(&self, listeners: usize) -> Option<Bytes> {
+        match self.message.shared {
+            None => copy_for(self.message.body, listeners),
+            Some(_) => None,
+        }
+    }
+}
+
+impl Hearing {
+    #[inline]
+    pub(super) fn count(&mut self, heard: Heard) {
+        self.count_each(heard, 1);
+    }
+
+    /// The same for so many messages.
+    #[inline]
+    pub(super) fn count_each(&mut self, heard: Heard, messages: u64) {
+        match heard {
+            Heard::Well => {
+                self.heard += messages;
+                self.has_free = true;
+            }
+            Heard::Crowded => self.heard += messages,
+            Heard::Missed => self.missed += messages,
+        }
+    }
+
+    /// The next one of several messages, which somebody hears well, or nobody yet.
+    #[inline]
+    pub(super) fn begin_next(&mut self, is_heard_well: bool) {
+        self.has_free = is_heard_well;
+    }
+
+    /// The work of looking at one listener for so many messages of so many bytes.
+    #[inline]
+    pub(super) fn look_bytes(count: u64, bytes: usize) -> u64 {
+        count * LOOK_BYTES + bytes as u64
+    }
+
+    /// Hands the message to all of them.
+    #[inline]
+    pub(super) fn count_all<F: Effects>(
+        &mut self,
+        all: &[u32],
+        listeners: &mut Slab<Listener>,
+        spent: &mut Vec<u32>,
+        is_deaf: impl Fn(&Listener) -> bool,
+        emission: Emission<'_>,
+        fx: &mut F,
+    ) {
+        self.looked_at += all.len() as u64;
+        let copy = emission.copy_for(all.len());
+        let shared = copy.as_ref().or(emission.message.shared);
+        let message = MessageView { shared, ..*emission.message };
+        let emission = Emission { message: &message, ..emission };
+        for &slot in all {
+            let Some(listener) = listeners.get_mut(slot) else { continue };
+            if !is_deaf(listener) {
+                self.count(listener.hear(emission, fx));
+                if listener.heard >= listener.until {
+                    spent.push(slot);
+                }
+            }
+        }
+    }
+
+    /// Offers the message to the members of a group here of one part, beginning with the
+    /// next one, until one takes it.
+    #[inline]
+    fn offer_part<F: Effects>(
+        &mut self,
+        group: &mut Group,
+        (listeners, spent): (&mut Slab<Listener>, &mut Vec<u32>),
+        is_deaf: impl Fn(&Listener) -> bool,
+        emission: Emission<'_>,
+        fx: &mut F,
+    ) -> Offered {
+        let mut offered = Offered::ToNobody;
+        for _ in 0..group.members.len() {
+            self.looked_at += 1;
+            let slot = group.next();
+            let Some(listener) = listeners.get_mut(slot) else { continue };
+            if is_deaf(listener) {
+                continue;
+            }
+            match listener.hear(emission, fx) {
+                Heard::Missed => {
+                    // It is another one's now.
+                    listener.missed -= 1;
+                    offered = Offered::InVain;
+                }
+                heard => {
+                    self.count(heard);
+                    if listener.heard >= listener.until {
+                        spent.push(slot);
+                    }
+                    return Offered::Taken;
+                }
+            }
+        }
+        offered
+    }
+
+    /// Offers the message to the members of a group here, those of part `first` before others, until one
+    /// takes it.
+    #[inline]
+    pub(super) fn offer<F: Effects>(
+        &mut self,
+        interest: &mut Interest,
+        (parts, first): (&[Part], usize),
+        (listeners, spent): (&mut Slab<Listener>, &mut Vec<u32>),
+        is_deaf: impl Fn(&Listener) -> bool,
+        emission: Emission<'_>,
+        fx: &mut F,
+    ) -> Offered {
+        let mut offered = Offered::ToNobody;
+        let (after, before) = (&parts[first..], &parts[..first]);
+        for &part in after.iter().chain(before) {
+            let group = interest.part_mut(part);
+            let those = (&mut *listeners, &mut *spent);
+            match self.offer_part(group, those, &is_deaf, emission, fx) {
+                Offered::ToNobody => {}
+                Offered::InVain => offered = Offered::InVain,
+                Offered::Taken => return Offered::Taken,
+            }
+        }
+        offered
+    }
+
+    /// Where a message to a group goes on to, once it was offered here and on all shards `tried`.
+    #[inline]
+    pub(super) fn after(
+        &mut self,
+        offered: Offered,
+        interest: &Interest,
+        parts: &[Part],
+        tried: Shards,
+    ) -> Option<ShardId> {
+        let next = match offered {
+            Offered::Taken => return None,
+            Offered::InVain | Offered::ToNobody => interest.any_elsewhere(parts, tried),
+        };
+        if next.is_none() && offered == Offered::InVain {
+            self.count(Heard::Missed);
+        }
+        next
+    }
+
+    /// How many bytes of work the message was.
+    #[inline]
+    pub(super) fn bytes(&self, message: &MessageView<'_>) -> u64 {
+        self.looked_at * (LOOK_BYTES + (message.properties.len() + message.body.len()) as u64)
+    }
+
+    #[inline]
+    pub(super) fn reached(&self) -> Reached {
+        let listeners = u32::try_from(self.heard + self.missed).unwrap_or(u32::MAX);
+        Reached { listeners, queues: 0, crowded: listeners > 0 && !self.has_free }
+    }
+}

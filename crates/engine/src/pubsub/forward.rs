@@ -1,0 +1,261 @@
+//! A direct message on its way from one shard to another: what it is, and its bytes.
+//!
+//! Knows nothing of who listens. The bytes never leave the process, so their layout has no version.
+
+use super::{Burst, SUBJECT_EXCHANGE};
+use crate::queue::stored::NO_ANNOTATIONS;
+use crate::shard::message_codec::BODY_APART;
+use crate::storage::codec::{Malformed, Reader, Writer};
+use crate::{Annotations, Bytes, ConnectionId, Format, MessageView, ShardId, Shards};
+
+/// What a message is looked up by: its subject, and further ones, which publishers of AMQP may name. Who
+/// listens to several of them hears it once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Subjects<'a> {
+    pub(super) first: &'a str,
+    /// As [`Writer::text`] writes each.
+    further: &'a [u8],
+}
+
+impl<'a> Subjects<'a> {
+    /// A message's only subject.
+    #[inline]
+    pub(super) fn one(first: &'a str) -> Subjects<'a> {
+        Subjects { first, further: &[] }
+    }
+
+    /// With further ones, for which there is `room`.
+    pub(super) fn several(first: &'a str, further: &[&str], room: &'a mut Vec<u8>) -> Subjects<'a> {
+        further.iter().for_each(|subject| Writer(room).text(subject));
+        Subjects { first, further: room }
+    }
+
+    #[inline]
+    pub(super) fn are_several(self) -> bool {
+        !self.further.is_empty()
+    }
+
+    pub(super) fn each(self) -> impl Iterator<Item = &'a str> {
+        let mut further = Reader(self.further);
+        let further = std::iter::from_fn(move || {
+            (!further.0.is_empty()).then(|| further.text().expect("it was written as text"))
+        });
+        std::iter::once(self.first).chain(further)
+    }
+}
+
+/// A direct message for those who listen on another shard.
+#[derive(Clone, Copy, Debug)]
+pub struct Forward<'a> {
+    /// The shard that it was published on. Another one may have handed it on.
+    pub origin: ShardId,
+    /// The connection there that published it; `None` where none is to wait for those who hear it.
+    pub publisher: Option<ConnectionId>,
+    /// The publisher wants to know if nobody takes it.
+    pub asks: bool,
+    /// The subject that listeners are looked up by.
+    pub subject: &'a str,
+    /// The message.
+    pub message: MessageView<'a>,
+    /// As [`crate::Delivery`] has it. All of a streak have a [`Row`] in common.
+    pub streak: u64,
+    /// Further ones, as [`Subjects`] has them.
+    pub(super) further: &'a [u8],
+    pub(super) audience: Audience<'a>,
+    pub(super) vhost: &'a str,
+}
+
+/// What direct messages in a row have in common: all but properties and payload. Another shard is told it
+/// once, before the first of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'a> {
+    /// The shard that they were published on.
+    pub origin: ShardId,
+    /// The connection there that published them.
+    pub publisher: Option<ConnectionId>,
+    vhost: &'a str,
+    subject: &'a str,
+    format: Format,
+    persistent: bool,
+}
+
+/// A message that may have to go to other shards: all of a [`Forward`] but for whom there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parcel<'a> {
+    pub(super) origin: ShardId,
+    pub(super) publisher: Option<ConnectionId>,
+    pub(super) asks: bool,
+    pub(super) vhost: &'a str,
+    pub(super) subjects: Subjects<'a>,
+    pub(super) message: &'a MessageView<'a>,
+    pub(super) streak: u64,
+}
+
+impl<'a> Parcel<'a> {
+    /// Addresses it.
+    pub(super) fn to<'b>(&self, audience: Audience<'b>) -> Forward<'b>
+    where
+        'a: 'b,
+    {
+        let Parcel { origin, publisher, asks, vhost, subjects, message, streak } = *self;
+        let Subjects { first: subject, further } = subjects;
+        let message = *message;
+        Forward { origin, publisher, asks, subject, further, message, streak, audience, vhost }
+    }
+}
+
+/// Who of those who listen on the other shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Audience<'a> {
+    /// All outside of groups, and queues.
+    All,
+    /// One of a group. Where it has no member left there, the message is handed on to a shard that
+    /// was not tried yet. `echo`: the publisher's own listeners hear it too.
+    Group { name: &'a str, tried: Shards, echo: bool },
+}
+
+const ASKS: u8 = 1;
+const HAS_PUBLISHER: u8 = 2;
+const TO_GROUP: u8 = 4;
+const HAS_ECHO: u8 = 8;
+/// Exchange and key are those that every emitted message has: they are not written.
+const IS_EMITTED: u8 = 16;
+const HAS_FURTHER: u8 = 32;
+
+impl<'a> Forward<'a> {
+    #[inline]
+    pub(super) fn subjects(&self) -> Subjects<'a> {
+        Subjects { first: self.subject, further: self.further }
+    }
+
+    /// The same message with another payload.
+    pub(crate) fn with_body<'b>(&self, body: &'b [u8]) -> Forward<'b>
+    where
+        'a: 'b,
+    {
+        Forward { message: MessageView { body, shared: None, ..self.message }, ..*self }
+    }
+
+    /// Appends its bytes.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let Forward { origin, publisher, asks, subject, further, message, audience, vhost, .. } =
+            self;
+        let (is_group, has_echo) = match audience {
+            Audience::All => (false, false),
+            Audience::Group { echo, .. } => (true, *echo),
+        };
+        let is_emitted = message.exchange == SUBJECT_EXCHANGE && message.routing_key == *subject;
+        let flags = u8::from(*asks) * ASKS
+            + u8::from(publisher.is_some()) * HAS_PUBLISHER
+            + u8::from(is_group) * TO_GROUP
+            + u8::from(has_echo) * HAS_ECHO
+            + u8::from(is_emitted) * IS_EMITTED
+            + u8::from(!further.is_empty()) * HAS_FURTHER
+            + u8::from(message.shared.is_some()) * BODY_APART;
+        let mut writer = Writer(out);
+        writer.u8(flags);
+        writer.u8(origin.0);
+        if let Some(publisher) = publisher {
+            writer.u32(publisher.0);
+        }
+        if let Audience::Group { name, tried, .. } = audience {
+            writer.text(name);
+            writer.u64(tried.bits());
+        }
+        writer.text(vhost);
+        writer.text(subject);
+        if !further.is_empty() {
+            writer.bytes(further);
+        }
+        if is_emitted {
+            MessageView { exchange: "", routing_key: "", ..*message }.write(out);
+        } else {
+            message.write(out);
+        }
+    }
+
+    /// Takes the bytes apart; `annotations` is room for what the broker knows about the message, `apart`
+    /// its body where that goes along.
+    pub fn parse(
+        bytes: &'a [u8],
+        annotations: &'a mut Annotations,
+        apart: Option<&'a Bytes>,
+    ) -> Result<Forward<'a>, Malformed> {
+        let mut reader = Reader(bytes);
+        let flags = reader.u8()?;
+        let has = |flag: u8| flags & flag != 0;
+        let origin = ShardId(reader.u8()?);
+        let publisher = if has(HAS_PUBLISHER) { Some(ConnectionId(reader.u32()?)) } else { None };
+        let audience = if has(TO_GROUP) {
+            let (name, tried) = (reader.text()?, Shards::of_bits(reader.u64()?));
+            Audience::Group { name, tried, echo: has(HAS_ECHO) }
+        } else {
+            Audience::All
+        };
+        let (vhost, subject) = (reader.text()?, reader.text()?);
+        let further = if has(HAS_FURTHER) { reader.bytes()? } else { &[] };
+        let mut message = MessageView::parse(reader.0, annotations, apart)?;
+        if has(IS_EMITTED) {
+            (message.exchange, message.routing_key) = (SUBJECT_EXCHANGE, subject);
+        }
+        let (asks, streak) = (has(ASKS), 0);
+        Ok(Forward { origin, publisher, asks, subject, further, message, streak, audience, vhost })
+    }
+
+    /// Appends what it has in common with the others of its streak.
+    pub fn write_row(&self, out: &mut Vec<u8>) {
+        let Forward { origin, publisher, subject, message, vhost, .. } = self;
+        let mut writer = Writer(out);
+        writer.u8(origin.0);
+        writer.option(*publisher, |writer, publisher| writer.u32(publisher.0));
+        writer.text(vhost);
+        writer.text(subject);
+        writer.u8(message.format as u8);
+        writer.bool(message.persistent);
+    }
+}
+
+impl<'a> Row<'a> {
+    /// Takes apart what [`Forward::write_row`] wrote.
+    pub fn parse(bytes: &'a [u8]) -> Result<Row<'a>, Malformed> {
+        let mut reader = Reader(bytes);
+        let row = Row {
+            origin: ShardId(reader.u8()?),
+            publisher: reader.option(|reader| Ok(ConnectionId(reader.u32()?)))?,
+            vhost: reader.text()?,
+            subject: reader.text()?,
+            format: Format::of(reader.u8()?)?,
+            persistent: reader.bool()?,
+        };
+        reader.end()?;
+        Ok(row)
+    }
+
+    /// Several of its messages, without properties.
+    #[inline]
+    #[must_use]
+    pub fn burst(&self, bodies: &'a [&'a [u8]]) -> Burst<'a> {
+        let Row { subject, format, persistent, .. } = *self;
+        // None of its publisher's connection listens here.
+        Burst { subject, echo: true, format, persistent, bodies }
+    }
+
+    /// One of its messages.
+    #[inline]
+    #[must_use]
+    pub fn forward(&self, properties: &'a [u8], body: &'a [u8]) -> Forward<'a> {
+        let Row { origin, publisher, vhost, subject, format, persistent } = *self;
+        let message = MessageView {
+            exchange: SUBJECT_EXCHANGE,
+            routing_key: subject,
+            format,
+            properties,
+            body,
+            shared: None,
+            persistent,
+            annotations: &NO_ANNOTATIONS,
+        };
+        let (audience, further, asks, streak) = (Audience::All, &[], false, 0);
+        Forward { origin, publisher, asks, subject, further, message, streak, audience, vhost }
+    }
+}

@@ -1,0 +1,318 @@
+//! Who listens to what in one virtual host: an index of patterns, each with its listeners.
+//!
+//! Looking a remembered subject up costs one hash whatever else is listened to; coming and going costs
+//! the depth of the pattern. Knows listeners as slots and nothing of their connections.
+
+use super::cache::Cache;
+use super::forward::Subjects;
+use super::group::Group;
+use super::groups::Groups;
+use crate::foundation::slab::Slab;
+use crate::routing::patterns::{MatchScratch, NONE, NodeId, Patterns, Syntax, TOPIC, Word};
+use crate::{ShardId, Shards};
+use foldhash::fast::FixedState;
+use std::hash::BuildHasher;
+
+/// Subjects as [`crate::Listen`] has them.
+const SUBJECT: Syntax = Syntax { separator: '.', one: "*", many: None, some: Some(">") };
+
+/// How a pattern is written: as listeners do, or as the bindings of topic exchanges do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialect {
+    Subject,
+    Topic,
+}
+
+impl Dialect {
+    fn syntax(self) -> Syntax {
+        match self {
+            Dialect::Subject => SUBJECT,
+            Dialect::Topic => TOPIC,
+        }
+    }
+
+    /// Whether a pattern matches a subject.
+    pub(super) fn matches(self, pattern: &str, subject: &str) -> bool {
+        self.syntax().matches(pattern, subject)
+    }
+}
+
+/// All who listen to one pattern.
+#[derive(Debug)]
+pub(super) struct Leaf {
+    node: NodeId,
+    /// As listeners write it, once there was one: queues may write the same in another way.
+    pattern: Box<str>,
+    dialect: Dialect,
+    /// Those who get every message.
+    pub(super) all: Vec<u32>,
+    /// Other shards where somebody gets every message.
+    elsewhere: Shards,
+    /// Queues at home catch it, which is another shard.
+    is_caught: bool,
+    /// Those who share them, where there are any.
+    groups: Option<Box<Groups>>,
+}
+
+/// Where a listener is listed: what takes it out again without looking for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    leaf: u32,
+    /// The group, or [`NONE`].
+    group: u32,
+    index: u32,
+}
+
+/// The index.
+#[derive(Debug)]
+pub(crate) struct Interest {
+    patterns: Patterns,
+    leaves: Slab<Leaf>,
+    cache: Cache,
+    scratch: MatchScratch,
+    hasher: FixedState,
+}
+
+impl Interest {
+    pub(crate) fn new(seed: u64) -> Interest {
+        Interest {
+            patterns: Patterns::new(seed),
+            leaves: Slab::default(),
+            cache: Cache::default(),
+            scratch: MatchScratch::new(seed),
+            hasher: FixedState::with_seed(seed),
+        }
+    }
+
+    /// Whether nobody listens to anything.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.leaves.len() == 0
+    }
+
+    /// Appends the leaves of all patterns that match `subject` to `out`; returns how many nodes of the
+    /// index were looked at for it.
+    #[inline]
+    pub(super) fn find(&mut self, subject: &str, out: &mut Vec<u32>) -> usize {
+        let hash = self.hasher.hash_one(subject);
+        if let Some(leaves) = self.cache.find(hash, subject) {
+            out.extend_from_slice(leaves);
+            return 0;
+        }
+        let before = out.len();
+        let words = SUBJECT.words(subject);
+        let visited = self.patterns.matches(words, &mut self.scratch, |leaf| out.push(leaf));
+        self.cache.put(hash, subject, &out[before..]);
+        visited
+    }
+
+    /// The same for all of a message's subjects: whatever matches several of them is there once.
+    #[inline]
+    pub(super) fn find_any(&mut self, subjects: Subjects<'_>, out: &mut Vec<u32>) -> usize {
+        if subjects.are_several() {
+            return self.find_each(subjects, out);
+        }
+        self.find(subjects.first, out)
+    }
+
+    #[cold]
+    fn find_each(&mut self, subjects: Subjects<'_>, out: &mut Vec<u32>) -> usize {
+        let before = out.len();
+        let visited = subjects.each().map(|subject| self.find(subject, out)).sum();
+        let mut found = out.split_off(before);
+        found.sort_unstable();
+        found.dedup();
+        out.append(&mut found);
+        visited
+    }
+
+    #[inline]
+    pub(super) fn leaf(&self, leaf: u32) -> Option<&Leaf> {
+        self.leaves.get(leaf)
+    }
+
+    pub(super) fn group_mut(&mut self, leaf: u32, group: u32) -> &mut Group {
+        let leaf = self.leaves.get_mut(leaf).expect("the caller has looked");
+        let groups = leaf.groups.as_mut().expect("the caller has looked");
+        groups.get_mut(group).expect("the caller has looked")
+    }
+
+    /// The hash of a group's name.
+    pub(super) fn hash(&self, name: &str) -> u64 {
+        self.hasher.hash_one(name)
+    }
+
+    /// Whether what these leaves lead to is one group, which has members elsewhere alone.
+    #[cold]
+    pub(super) fn is_one_group_elsewhere(&self, leaves: &[u32]) -> bool {
+        let leaves = leaves.iter().filter_map(|leaf| self.leaves.get(*leaf));
+        let mut groups = leaves.flat_map(|leaf| leaf.groups().into_iter().flat_map(Groups::iter));
+        groups.next().is_some_and(|(_, group)| group.members.is_empty()) && groups.next().is_none()
+    }
+
+    /// Lists a listener.
+    pub(super) fn add(&mut self, pattern: &str, group: Option<&str>, listener: u32) -> Place {
+        let leaf = self.grow(pattern, Dialect::Subject);
+        let group = group.map(|name| (name, self.hash(name)));
+        let listed = self.leaves.get_mut(leaf).expect("patterns lead to leaves in use");
+        let group = group.map_or(NONE, |(name, hash)| listed.find_or_make(name, hash));
+        let members = listed.members(group);
+        members.push(listener);
+        let index = u32::try_from(members.len() - 1).expect("limits keep listeners below 2^32");
+        Place { leaf, group, index }
+    }
+
+    /// Takes a listener out. Returns the listener that is now in its place, if another one is.
+    pub(super) fn remove(&mut self, place: Place) -> Option<u32> {
+        let Place { leaf, group, index } = place;
+        let listed = self.leaves.get_mut(leaf).expect("listeners are listed in leaves in use");
+        let members = listed.members(group);
+        members.swap_remove(index as usize);
+        let moved = members.get(index as usize).copied();
+        listed.lost_members(group);
+        self.prune(leaf);
+        moved
+    }
+
+    /// What is listened to at a place, in which group, and by how many.
+    pub(super) fn place(&self, place: Place) -> (&str, Option<&str>, usize) {
+        let leaf = self.leaves.get(place.leaf).expect("listeners are listed in leaves in use");
+        match leaf.group(place.group) {
+            Some(group) => (&leaf.pattern, Some(&group.name), group.members.len()),
+            None => (&leaf.pattern, None, leaf.all.len()),
+        }
+    }
+
+    /// Another shard has so many members of a group, or somebody outside of groups, or nobody.
+    pub(super) fn set_elsewhere(
+        &mut self,
+        shard: ShardId,
+        pattern: &str,
+        group: Option<&str>,
+        members: u32,
+    ) {
+        let leaf = self.grow(pattern, Dialect::Subject);
+        let group = group.map(|name| (name, self.hash(name)));
+        let listed = self.leaves.get_mut(leaf).expect("patterns lead to leaves in use");
+        match group {
+            Some((name, hash)) => {
+                let place = listed.find_or_make(name, hash);
+                self.group_mut(leaf, place).set_elsewhere(shard, members);
+                self.leaves.get_mut(leaf).expect("it was found just now").lost_members(place);
+            }
+            None if members > 0 => listed.elsewhere = listed.elsewhere.and(Shards::one(shard)),
+            None => listed.elsewhere = listed.elsewhere.without(shard),
+        }
+        self.prune(leaf);
+    }
+
+    /// A queue at home catches what a topic exchange's pattern matches, or none does any more.
+    pub(super) fn set_caught(&mut self, pattern: &str, is_caught: bool) {
+        let leaf = self.grow(pattern, Dialect::Topic);
+        self.leaves.get_mut(leaf).expect("patterns lead to leaves in use").is_caught = is_caught;
+        self.prune(leaf);
+    }
+
+    /// The leaf of a pattern, made where it is missing.
+    fn grow(&mut self, pattern: &str, dialect: Dialect) -> u32 {
+        let node = self.patterns.insert(dialect.syntax().pattern(pattern));
+        let mut leaf = self.patterns.head(node);
+        if leaf == NONE {
+            leaf = self.leaves.insert(Leaf {
+                node,
+                pattern: pattern.into(),
+                dialect,
+                all: Vec::new(),
+                elsewhere: Shards::NONE,
+                is_caught: false,
+                groups: None,
+            });
+            self.patterns.set_head(node, leaf);
+            self.changed(pattern, dialect, leaf, true);
+        } else if dialect == Dialect::Subject {
+            // Other shards are told of it as listeners write it, whoever came first: `*.#` and `>` are one.
+            let leaf = self.leaves.get_mut(leaf).expect("patterns lead to leaves in use");
+            if leaf.dialect != dialect {
+                (leaf.pattern, leaf.dialect) = (pattern.into(), dialect);
+            }
+        }
+        leaf
+    }
+
+    /// Takes a leaf out where nobody listens to its pattern any more.
+    fn prune(&mut self, leaf: u32) {
+        let listed = self.leaves.get(leaf).expect("the caller has looked");
+        let is_deserted =
+            listed.all.is_empty() && listed.shards().is_empty() && !listed.has_groups();
+        if is_deserted {
+            let deserted = self.leaves.remove(leaf).expect("it was found just now");
+            self.patterns.set_head(deserted.node, NONE);
+            self.changed(&deserted.pattern, deserted.dialect, leaf, false);
+        }
+    }
+
+    fn changed(&mut self, pattern: &str, dialect: Dialect, leaf: u32, added: bool) {
+        let syntax = dialect.syntax();
+        if syntax.pattern(pattern).all(|word| matches!(word, Word::Literal(_))) {
+            self.cache.literal_changed(self.hasher.hash_one(pattern), pattern, leaf, added);
+        } else {
+            self.cache.pattern_changed(pattern, dialect, leaf, added);
+        }
+    }
+
+    /// How many patterns are listened to, how many subjects are remembered, how many patterns of theirs,
+    /// and for how many of these there is room.
+    #[cfg(test)]
+    pub(super) fn size(&self) -> (usize, usize, usize, usize) {
+        let (subjects, leaves, room) = self.cache.size();
+        (self.leaves.len(), subjects, leaves, room)
+    }
+}
+
+impl Leaf {
+    /// The other shards where every message is wanted.
+    #[inline]
+    pub(super) fn shards(&self) -> Shards {
+        let home = if self.is_caught { Shards::one(ShardId::HOME) } else { Shards::NONE };
+        self.elsewhere.and(home)
+    }
+
+    /// Whether any group has members, here or elsewhere.
+    #[inline]
+    pub(super) fn has_groups(&self) -> bool {
+        self.groups.is_some()
+    }
+
+    #[inline]
+    pub(super) fn groups(&self) -> Option<&Groups> {
+        self.groups.as_deref()
+    }
+
+    /// The group at a place.
+    #[inline]
+    pub(super) fn group(&self, place: u32) -> Option<&Group> {
+        self.groups.as_ref()?.get(place)
+    }
+
+    /// As [`Groups::find_or_make`].
+    fn find_or_make(&mut self, name: &str, hash: u64) -> u32 {
+        self.groups.get_or_insert_default().find_or_make(name, hash)
+    }
+
+    /// As [`Groups::lost_members`]; nothing to those outside of groups.
+    fn lost_members(&mut self, group: u32) {
+        let Some(groups) = self.groups.as_mut().filter(|_| group != NONE) else { return };
+        groups.lost_members(group);
+        if groups.are_none() {
+            self.groups = None;
+        }
+    }
+
+    fn members(&mut self, group: u32) -> &mut Vec<u32> {
+        let groups = self.groups.as_mut().filter(|_| group != NONE);
+        match groups.and_then(|groups| groups.get_mut(group)) {
+            Some(group) => &mut group.members,
+            None => &mut self.all,
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Direct messages: at most once, from a publisher straight to whoever listens at that moment.
+//!
+//! They share their address space with everything else: a subject is a routing key of
+//! [`SUBJECT_EXCHANGE`]. What is emitted reaches queues bound to that exchange; what is published to
+//! the exchange, or comes to it from others, reaches those who listen.
+
+mod batch;
+mod cache;
+mod cached_route;
+mod emit;
+mod exchange_reach;
+mod fanout;
+mod forward;
+mod group;
+mod groups;
+mod interest;
+mod interest_sync;
+mod rights_review;
+pub(crate) mod subscribe;
+mod subscribers;
+
+use crate::foundation::slab::Slab;
+use crate::publish::INBOX_PREFIX;
+use foldhash::fast::FixedState;
+
+pub use crate::pubsub::batch::{Burst, BurstRoom};
+pub use crate::pubsub::cached_route::Streak;
+pub use crate::pubsub::interest_sync::Deletion;
+pub(crate) use crate::pubsub::subscribe::Listeners;
+pub use forward::{Forward, Row};
+pub(crate) use interest::Interest;
+
+/// What all virtual hosts share of direct messaging.
+#[derive(Debug)]
+pub(crate) struct Direct {
+    listeners: Slab<subscribe::Listener>,
+    sessions: subscribers::Sessions,
+    hasher: FixedState,
+    /// Listeners there have been.
+    listened: u32,
+    /// Messages there have been.
+    emissions: u64,
+
+    // Kept between calls for their memory.
+    leaves: Vec<u32>,
+    parts: Vec<group::Part>,
+    spent: Vec<u32>,
+    rest: Vec<u32>,
+}
+
+impl Direct {
+    pub(crate) fn new(seed: u64) -> Direct {
+        Direct {
+            listeners: Slab::default(),
+            sessions: subscribers::Sessions::default(),
+            hasher: FixedState::with_seed(seed),
+            listened: 0,
+            emissions: 0,
+            leaves: Vec::new(),
+            parts: Vec::new(),
+            spent: Vec::new(),
+            rest: Vec::new(),
+        }
+    }
+
+    /// Whether listeners are still to be taken out or judged.
+    #[inline]
+    pub(crate) fn has_work(&self) -> bool {
+        self.sessions.are_unsettled()
+    }
+
+    /// A virtual host goes that no session is in any more.
+    pub(crate) fn vhost_left(&mut self, vhost: u32) {
+        self.sessions.vhost_left(vhost);
+    }
+
+    /// Whether listeners have heard as many messages as they wanted, and are to be ended.
+    #[inline]
+    fn has_spent(&self) -> bool {
+        !self.spent.is_empty()
+    }
+
+    /// The number of one more message.
+    #[inline]
+    fn next_emission(&mut self) -> u64 {
+        self.emissions += 1;
+        self.emissions
+    }
+}
+
+#[cfg(test)]
+mod tests;
+
+/// The exchange whose routing keys are the subjects of direct messages.
+pub const SUBJECT_EXCHANGE: &str = "amq.topic";
+
+/// A subject that begins so names a queue: what is emitted to it goes there through the default
+/// exchange, as an answer to a request from a queue's user does.
+pub const QUEUE_SUBJECT_PREFIX: &str = "$QUEUE.";
+
+/// What the subjects begin with on which NATS's libraries listen for answers.
+const ANSWER_SUBJECT_PREFIX: &str = "_INBOX.";
+
+/// Whether a subject is where somebody waits for an answer, as whose address it was made up.
+#[must_use]
+pub fn is_answer_address(subject: &str) -> bool {
+    subject.starts_with(ANSWER_SUBJECT_PREFIX) || subject.starts_with(INBOX_PREFIX)
+}

@@ -1,0 +1,151 @@
+//! Sessions that listen: whose they are, which of them have gone, and whose rights are being reviewed. Who
+//! has gone hears nothing more at once; its listeners are taken out a part at a time, however many they are.
+//! Knows not what they listen to.
+
+use super::forward::Subjects;
+use crate::foundation::slab::Slab;
+use crate::pubsub::rights_review::Reviews;
+use crate::pubsub::subscribe::Listeners;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// As many listeners are taken out at once, or somewhat more.
+pub(super) const TAKEN_OUT_AT_ONCE: usize = 500;
+
+/// Sessions that listen or have listened.
+#[derive(Debug, Default)]
+pub(super) struct Sessions {
+    members: Slab<Member>,
+    /// The listeners of those that have gone, which are taken out a part at a time.
+    leaving: VecDeque<Listeners>,
+    pub(super) reviews: Reviews,
+    /// Some have gone, or may not hear all that they listen to.
+    is_unsettled: bool,
+}
+
+/// A session.
+#[derive(Debug)]
+pub(super) struct Member {
+    /// The host's own connections have none.
+    pub(super) user: Option<Arc<str>>,
+    /// The slot of its virtual host.
+    pub(super) vhost: u32,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Present,
+    Gone,
+    /// So has its virtual host.
+    Homeless,
+}
+
+/// Some of the listeners of a session that has gone.
+pub(super) struct Part {
+    pub(super) slots: Vec<u32>,
+    /// Their virtual host has gone, too, and with it all that it knew of them.
+    pub(super) is_homeless: bool,
+}
+
+impl Sessions {
+    /// Whether there are listeners of sessions that have gone, or to be judged.
+    #[inline]
+    pub(super) fn are_unsettled(&self) -> bool {
+        self.is_unsettled
+    }
+
+    /// Whether there are listeners of sessions that have gone.
+    pub(super) fn are_leaving(&self) -> bool {
+        !self.leaving.is_empty()
+    }
+
+    /// Looks again whether all are there and may hear what they listen to.
+    pub(super) fn reconsider(&mut self) {
+        self.is_unsettled = self.are_leaving() || self.reviews.are_under_way();
+    }
+
+    /// One comes; its place.
+    pub(super) fn come(&mut self, user: Option<Arc<str>>, vhost: u32) -> u32 {
+        self.members.insert(Member { user, vhost, state: State::Present })
+    }
+
+    /// One that is there.
+    #[inline]
+    pub(super) fn present(&self, whose: u32) -> Option<&Member> {
+        self.members.get(whose).filter(|member| member.state == State::Present)
+    }
+
+    /// Whether one has gone that listeners are still there of.
+    #[inline]
+    pub(super) fn has_left(&self, whose: u32) -> bool {
+        self.is_unsettled && self.present(whose).is_none()
+    }
+
+    /// Whether a listener hears nothing of messages to `subjects`, since its session has gone, or as its
+    /// user's rights are now; none: as it was found when it was last judged.
+    #[inline]
+    pub(super) fn ruling(&self, whose: u32, subjects: Subjects<'_>) -> Option<bool> {
+        if self.is_unsettled { self.rule(whose, subjects) } else { None }
+    }
+
+    #[cold]
+    fn rule(&self, whose: u32, subjects: Subjects<'_>) -> Option<bool> {
+        match self.present(whose) {
+            Some(member) => self.reviews.forbid(member, subjects),
+            None => Some(true),
+        }
+    }
+
+    /// One goes.
+    pub(super) fn leave(&mut self, listeners: Listeners) {
+        let Some(whose) = listeners.whose else { return };
+        self.members.get_mut(whose).expect("it listened").state = State::Gone;
+        self.leaving.push_back(listeners);
+        self.is_unsettled = true;
+    }
+
+    /// A virtual host goes, which no session is in any more.
+    pub(super) fn vhost_left(&mut self, vhost: u32) {
+        for whose in self.leaving.iter().filter_map(|listeners| listeners.whose) {
+            if let Some(member) = self.members.get_mut(whose).filter(|it| it.vhost == vhost) {
+                member.state = State::Homeless;
+            }
+        }
+        self.reviews.vhost_left(vhost);
+    }
+
+    /// Takes the next of those who are leaving, as many as go at once; says whether there is time for more.
+    pub(super) fn next_leaving(&mut self) -> (Vec<Part>, bool) {
+        let (mut parts, mut count) = (Vec::new(), 0);
+        while count < TAKEN_OUT_AT_ONCE
+            && let Some(part) = self.next_part()
+        {
+            // One who has none any more is work, too.
+            count += part.slots.len() + 1;
+            parts.push(part);
+        }
+        self.reconsider();
+        (parts, count < TAKEN_OUT_AT_ONCE)
+    }
+
+    fn next_part(&mut self) -> Option<Part> {
+        let listeners = self.leaving.front_mut()?;
+        let whose = listeners.whose.expect("those who leave have listened");
+        let slots = listeners.slots.take_part().into_iter().flatten().collect();
+        let is_last = listeners.slots.len() == 0;
+        let is_homeless =
+            self.members.get(whose).is_some_and(|member| member.state == State::Homeless);
+        if is_last {
+            self.members.remove(whose);
+            self.leaving.pop_front();
+        }
+        Some(Part { slots, is_homeless })
+    }
+
+    /// How many are known.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.members.len()
+    }
+}

@@ -1,0 +1,418 @@
+//! Direct messages: scenarios.
+
+mod index;
+mod rights;
+mod rows;
+
+use crate::Lost;
+use crate::interface::limits::Limits;
+use crate::tests::{World, check, check_in};
+
+#[test]
+fn listeners_hear_what_their_patterns_match() {
+    check(
+        "a listen stock.*.ibm one
+         a listen stock.> two
+         b listen stock three
+         b listen > four
+         a emit stock.us.ibm 1
+         > a hears one stock.us.ibm 1
+         > b hears four stock.us.ibm 1
+         > a hears two stock.us.ibm 1
+         a emit stock.us 2
+         > b hears four stock.us 2
+         > a hears two stock.us 2
+         b emit stock 3
+         > b hears three stock 3
+         > b hears four stock 3
+         b unlisten four
+         b emit bond 4
+         > nobody",
+    );
+}
+
+#[test]
+fn one_of_a_group_hears_each_message() {
+    check(
+        "a listen job one group=g
+         b listen job two group=g
+         c listen job three
+         d listen * four group=g
+         c emit job 1
+         > c hears three job 1
+         > b hears two job 1
+         c emit job 2
+         > c hears three job 2
+         > a hears one job 2
+         a disconnect
+         b disconnect
+         c emit job 3
+         > c hears three job 3
+         > d hears four job 3",
+    );
+}
+
+#[test]
+fn a_member_that_is_behind_leaves_its_turn_to_another() {
+    check(
+        "a listen job one group=g
+         b listen job two group=g
+         room b off
+         c emit job 1
+         > a hears one job 1
+         c emit job 2
+         > a hears one job 2
+         room b
+         c emit job 3
+         > b hears two job 3",
+    );
+}
+
+#[test]
+fn a_member_that_cannot_hear_leaves_its_turn_to_one_with_another_pattern() {
+    // In either order of the two patterns.
+    for (first, second) in [("job", "*"), ("*", "job")] {
+        check(&format!(
+            "a listen {first} one group=g
+             b listen {second} two group=g
+             a emit job 1 silent
+             > b hears two job 1
+             b emit job 2 silent
+             > a hears one job 2
+             room a off
+             c emit job 3
+             > b hears two job 3"
+        ));
+    }
+}
+
+#[test]
+fn a_group_with_several_patterns_hears_or_misses_each_message_once() {
+    for (behind, missed) in [(&["a"][..], 0), (&["b"], 0), (&["a", "b"], 4)] {
+        let mut world = World::new();
+        world.run("a listen job one group=g");
+        world.run("b listen * two group=g");
+        for client in behind {
+            world.run(&format!("room {client} off"));
+        }
+        for number in 0..4 {
+            world.run(&format!("c emit job {number}"));
+        }
+        let counters = world.engine.counters();
+        assert_eq!((counters.heard, counters.missed), (4 - missed, missed), "{behind:?}");
+    }
+}
+
+#[test]
+fn a_member_that_has_heard_enough_leaves_its_turns_to_those_with_other_patterns() {
+    check(
+        "a listen job one group=g
+         a unlisten one after=1
+         b listen * two group=g
+         b unlisten two after=1
+         c emit job 1
+         > b hears two job 1
+         c emit job 2
+         > a hears one job 2
+         c emit job 3
+         > nobody",
+    );
+}
+
+#[test]
+fn who_is_behind_misses_messages_and_is_told_how_many() {
+    check(
+        "a listen s one
+         b listen s two
+         room a off
+         c emit s 1
+         > b hears two s 1
+         c emit s 2
+         > b hears two s 2
+         room a
+         c emit s 3
+         > a hears one s 3 missed=2
+         > b hears two s 3
+         c emit s 4
+         > a hears one s 4
+         > b hears two s 4",
+    );
+}
+
+#[test]
+fn a_publisher_is_ahead_where_all_who_listen_have_much_unsent() {
+    check(
+        "a listen s one
+         b listen s two
+         room a little
+         c emit s 1
+         > a hears one s 1
+         > b hears two s 1
+         room b off
+         c emit s 2
+         > a hears one s 2
+         > crowded",
+    );
+}
+
+#[test]
+fn listening_ends_after_so_many_messages() {
+    check(
+        "a listen s one
+         a emit s 1
+         > a hears one s 1
+         a unlisten one after=3
+         a emit s 2
+         > a hears one s 2
+         a emit s 3
+         > a hears one s 3
+         a emit s 4
+         > nobody
+         a listen s one
+         a emit s 5
+         > a hears one s 5
+         a unlisten one after=1
+         a emit s 6
+         > nobody",
+    );
+}
+
+#[test]
+fn publishers_need_not_hear_themselves() {
+    check(
+        "a listen s one
+         a2 listen s two
+         b listen s three
+         a emit s 1 silent
+         > b hears three s 1",
+    );
+}
+
+#[test]
+fn a_name_that_listens_goes_on_as_it_is() {
+    check(
+        "a listen s one
+         a listen t one
+         a emit t 1
+         > nobody
+         a emit s 1
+         > a hears one s 1",
+    );
+}
+
+#[test]
+fn what_is_no_pattern_is_refused() {
+    for pattern in ["a..b", ".a", "a.", "a.>.b"] {
+        check(&format!(
+            "a listen {pattern} one
+             > a refused PreconditionFailed: '{pattern}' is not a subject: it has an empty word, \
+             or '>' inside"
+        ));
+    }
+    let words = |count| vec!["a"; count].join(".");
+    check(&format!(
+        "a listen {} one
+         a listen {} two
+         > a refused PreconditionFailed: a subject of 129 words has more than 128",
+        words(128),
+        words(129)
+    ));
+    let limits = Limits { listeners_max: 2, ..Limits::default() };
+    check_in(
+        World::with(limits),
+        "a listen s one
+         a listen s two
+         a listen s three
+         > a refused LimitExceeded: more than 2 subjects listened to in one session
+         a unlisten one
+         a listen s three",
+    );
+}
+
+#[test]
+fn subjects_are_routing_keys_of_the_topic_exchange() {
+    check(
+        "a queue q durable
+         > a queue q 0 0
+         a bind amq.topic q stock.#
+         > a ok
+         b listen stock.* one
+         a publish amq.topic stock.ibm 1
+         > b hears one stock.ibm 1
+         b emit stock.ibm 2
+         > b hears one stock.ibm 2
+         b emit stock 3
+         a subscribe q c
+         > a subscribed c
+         > a deliver c #1 1
+         > a deliver c #2 2
+         > a deliver c #3 3",
+    );
+}
+
+#[test]
+fn what_a_durable_queue_catches_survives() {
+    check(
+        "a queue q durable
+         > a queue q 0 0
+         a bind amq.topic q stock.#
+         > a ok
+         b emit stock.ibm 1
+         flush
+         restart
+         a subscribe q c
+         > a subscribed c
+         > a deliver c #1 1 redelivered",
+    );
+}
+
+#[test]
+fn other_exchanges_lead_to_listeners_too() {
+    check(
+        "a exchange news fanout
+         > a ok
+         a bind news @amq.topic -
+         > a ok
+         b listen weather one
+         a publish news weather rain mandatory
+         > b hears one weather rain
+         a publish news sport goal mandatory
+         > a returned goal",
+    );
+}
+
+#[test]
+fn answers_find_their_way_in_both_directions() {
+    check(
+        "a queue q
+         > a queue q 0 0
+         b emit $QUEUE.q request
+         a get q presettled
+         > a deliver  #1 request
+         > a got, 0 left
+         b listen _INBOX.1 one
+         a publish - _INBOX.1 answer mandatory
+         > b hears one _INBOX.1 answer
+         b emit $QUEUE.r request
+         > nobody",
+    );
+}
+
+#[test]
+fn what_was_handed_out_and_is_lost_is_told_with_the_next() {
+    let mut world = World::new();
+    world.run("a listen s one");
+    world.run("b emit s 1");
+    let session = world.session("a");
+    let tag = world.fx.last_tag;
+    world.engine.missed(session, tag, Lost { messages: 1, untold: 2 });
+    assert_eq!(world.run("b emit s 2"), ["a hears one s 2 missed=3"]);
+    assert_eq!(world.run("b emit s 3"), ["a hears one s 3"]);
+    // One that has the same name, or the same slot, is another one.
+    world.run("a unlisten one");
+    world.run("a listen s one");
+    world.engine.missed(session, tag, Lost::one(2));
+    assert_eq!(world.run("b emit s 4"), ["a hears one s 4"]);
+    assert_eq!(world.engine.counters().missed, 2);
+}
+
+#[test]
+fn a_session_that_ends_with_many_listeners_hears_nothing_more() {
+    let mut world = World::new();
+    for number in 0..5_000 {
+        world.act_on(&format!("a listen x.{number} old{number}"));
+    }
+    world.run("a listen job member group=g");
+    world.run("b listen job other group=g");
+    world.act_on("a disconnect");
+    assert!(world.engine.has_work(), "not all of it is done at once");
+    // Who has its connection next has nothing of it.
+    world.act_on("a listen x.7 new");
+    for number in 0..5_000 {
+        world.act_on(&format!("b emit x.{number} text"));
+        let lines = std::mem::take(&mut world.fx.lines);
+        assert_eq!(lines, [if number == 7 { "a hears new x.7 text" } else { "nobody" }]);
+    }
+    world.act_on("b emit job 1");
+    world.act_on("b emit job 2");
+    let lines = std::mem::take(&mut world.fx.lines);
+    assert_eq!(lines, ["b hears other job 1", "b hears other job 2"]);
+    assert!(world.engine.has_work());
+    world.settle_down();
+    assert_eq!((world.engine.direct.listeners.len(), world.engine.direct.sessions.len()), (2, 2));
+    assert_eq!(world.run("b emit x.7 text"), ["a hears new x.7 text"]);
+}
+
+#[test]
+fn those_who_come_and_go_again_and_again_do_not_pile_up() {
+    let mut world = World::new();
+    for round in 0..20 {
+        for number in 0..3_000 {
+            world.act_on(&format!("a listen x.{number} {number}"));
+        }
+        world.act_on("a disconnect");
+        world.engine.dispatch(world.now, &mut world.fx);
+        let listening = world.engine.direct.listeners.len();
+        assert!(listening <= 3_100, "{listening} after round {round}");
+    }
+    world.settle_down();
+    assert_eq!(world.engine.direct.listeners.len(), 0);
+}
+
+#[test]
+fn what_is_left_of_many_listeners_goes_with_their_virtual_host() {
+    let mut world = World::new();
+    world.run("d create-vhost v");
+    world.run("flush");
+    let connection = crate::ConnectionId(77);
+    let id = crate::SessionId { connection, number: 1 };
+    world.engine.connect_internal(connection, "v").unwrap();
+    world.engine.open(id);
+    for number in 0..5_000 {
+        let (subject, name) = (format!("x.{number}"), format!("{number}"));
+        let listen = crate::Listen { name: &name, subject: &subject, group: None, laggard: None };
+        world.engine.listen(id, listen, &mut world.fx).unwrap();
+    }
+    world.engine.disconnect(world.now, connection, &mut world.fx);
+    assert!(world.engine.has_work());
+    // One of that name and in its slot is another one, and nothing is taken out of it.
+    world.act_on("d delete-vhost v");
+    world.act_on("d create-vhost v");
+    world.engine.connect_internal(connection, "v").unwrap();
+    world.engine.open(id);
+    let listen = crate::Listen { name: "new", subject: "x.1", group: None, laggard: None };
+    world.engine.listen(id, listen, &mut world.fx).unwrap();
+    assert!(world.engine.has_work(), "not all of it is done at once");
+    world.settle_down();
+    assert_eq!((world.engine.direct.listeners.len(), world.engine.direct.sessions.len()), (1, 1));
+    assert_eq!(world.engine.listener(id, "x.1"), Some("new"));
+}
+
+/// Numbers below a bound that look random.
+fn odds(mut seed: u64) -> impl FnMut(usize) -> usize {
+    move |below| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % below
+    }
+}
+
+#[test]
+fn what_is_looked_at_in_vain_counts_for_the_step() {
+    let mut world = World::new();
+    world.run("b listen y one");
+    let id = world.session("b");
+    // `a` and `*` ten times in every order, and another word: all match but for the last word.
+    for number in 0..1024_u32 {
+        let words = (0..10).map(|bit| if number >> bit & 1 == 1 { "*." } else { "a." });
+        let (subject, name) = (format!("{}b", words.collect::<String>()), number.to_string());
+        let listen = crate::Listen { name: &name, subject: &subject, group: None, laggard: None };
+        world.engine.listen(id, listen, &mut world.fx).unwrap();
+    }
+    world.engine.begin_step();
+    let mut said = 0;
+    while !world.engine.is_step_over() && said < 1_000 {
+        world.run(&format!("b emit a.a.a.a.a.a.a.a.a.a.c{said} x"));
+        said += 1;
+    }
+    assert!(said < 20, "{said} messages, each compared with a thousand patterns");
+}

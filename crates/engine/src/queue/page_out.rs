@@ -1,0 +1,286 @@
+//! Between memory and journal: what a long queue leaves there, and asking for it ahead of need. What comes of
+//! that is in `loaded.rs`.
+
+use super::Queue;
+use super::entry::{ENTRY_COST, Entry, Fetch};
+use super::lane::Front;
+use super::page::{Page, PageEntry};
+use crate::engine::Engine;
+use crate::publish::delay::Turn;
+use crate::storage::compaction::MovingPage;
+use crate::storage::record::Record;
+use crate::{DeathReason, Effects, Load, LoadId, Position};
+
+/// Messages asked for in one load.
+const LOAD_MESSAGES_MAX: usize = 2048;
+/// Body bytes asked for in one load, beyond its first message.
+const LOAD_BYTES_MAX: u64 = 512 << 10;
+/// Bytes of a queue's head that are kept in memory ahead of need, where the limits allow as much.
+const AHEAD_BYTES: u64 = 2 << 20;
+/// The same while memory is scarce.
+const AHEAD_BYTES_SCARCE: u64 = 64 << 10;
+/// Queues whose pages, having had to wait, are written in one turn; more where more than
+/// `PAGED_PART` times as many wait.
+const PAGED_AT_ONCE: usize = 16;
+/// One in so many of those that wait, at least: a turn adds to each of them far less than a page.
+const PAGED_PART: usize = 64;
+/// Loads of one queue at a time.
+const LOADS_MAX: u32 = 2;
+
+/// A load that was not answered yet.
+#[derive(Debug)]
+pub(crate) struct Loading {
+    /// The slot and number of the queue it is for.
+    pub(crate) queue: u32,
+    pub(crate) number: u64,
+    /// What was asked for will take up in memory, at least.
+    pub(crate) bytes: u64,
+    pub(crate) wanted: Wanted,
+}
+
+/// What was asked for.
+#[derive(Debug)]
+pub(crate) enum Wanted {
+    /// Messages of entries in a lane.
+    Messages { lane: usize, seqs: Vec<u64> },
+    /// A lane's first page.
+    Page { lane: usize, position: Position },
+    /// The message of an entry that has died.
+    DeadLetter { entry: Box<Entry>, reason: DeathReason },
+    /// Messages whose delay is over.
+    Delayed { turns: Vec<Turn> },
+    /// The messages of a segment that is to be given back.
+    Relocation { segment: u32, positions: Vec<Position> },
+    /// A page of such a segment, or the messages of a page.
+    MovingPage(Box<MovingPage>),
+}
+
+impl Loading {
+    /// Whether it is the message of a dead letter.
+    pub(crate) fn is_dead_letter(&self) -> bool {
+        matches!(self.wanted, Wanted::DeadLetter { .. })
+    }
+}
+
+impl Wanted {
+    /// Whether the engine appends what it reads.
+    fn appends(&self) -> bool {
+        match self {
+            Wanted::Messages { .. } | Wanted::Page { .. } => false,
+            Wanted::DeadLetter { .. }
+            | Wanted::Delayed { .. }
+            | Wanted::Relocation { .. }
+            | Wanted::MovingPage(_) => true,
+        }
+    }
+}
+
+impl Engine {
+    /// Leaves runs of cold entries at a queue's end to the journal, or has that done in a further turn:
+    /// queues that a message goes to together have a page full together.
+    #[inline]
+    pub(crate) fn page_out<F: Effects>(&mut self, slot: u32, fx: &mut F) {
+        if self.in_group {
+            return;
+        }
+        let count = self.options.limits.page_entries;
+        let Some(queue) = self.queues.get_mut(slot) else { return };
+        if queue.is_unpaged || !queue.lanes.iter().any(|lane| lane.has_cold_run(count)) {
+            return;
+        }
+        if self.step.left() > 0 {
+            self.write_pages(slot, fx);
+        } else {
+            queue.is_unpaged = true;
+            self.unpaged.push_back(slot);
+        }
+    }
+
+    /// Writes pages that had to wait, of some queues: of so many that they do not become ever more.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn page_some_out<F: Effects>(&mut self, fx: &mut F) {
+        let count = PAGED_AT_ONCE.max(self.unpaged.len() / PAGED_PART);
+        for _ in 0..count {
+            let Some(slot) = self.unpaged.pop_front() else { return };
+            if let Some(queue) = self.queues.get_mut(slot) {
+                queue.is_unpaged = false;
+                self.write_pages(slot, fx);
+            }
+        }
+    }
+
+    fn write_pages<F: Effects>(&mut self, slot: u32, fx: &mut F) {
+        let count = self.options.limits.page_entries;
+        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+        for lane in 0..queue.lanes.len() {
+            let Some(entries) = queue.lanes[lane].take_cold_run(count) else { continue };
+            self.step.count_paged(count);
+            let (number, durable) = (queue.number, queue.durable);
+            if let Some(taking) = &mut self.taking {
+                for entry in entries.iter().filter(|entry| entry.durable) {
+                    taking.take(number, &mut entry.clone(), self.mark);
+                }
+            }
+            let entries = entries.iter().map(PageEntry::of).collect();
+            let page = Record::Page { queue: number, lane: lane as u8, durable, entries };
+            page.write(&mut self.record);
+            let position = fx.append(&[&self.record], false);
+            fx.retain(position, 1);
+            if !durable {
+                *self.transient_references.entry(position.segment()).or_default() += 1;
+            }
+            let Record::Page { entries, .. } = page else { unreachable!("it was made a page") };
+            queue.lanes[lane].push_page(Page::of(position, &entries));
+        }
+    }
+
+    /// Reads ahead where a queue's head is running out of messages in memory.
+    pub(crate) fn refill<F: Effects>(&mut self, slot: u32, fx: &mut F) {
+        loop {
+            let Some(queue) = self.queues.get(slot) else { return };
+            if queue.loads >= LOADS_MAX {
+                return;
+            }
+            let is_stuck = match queue.front() {
+                Front::Entry(entry) => entry.is_cold() && entry.fetch == Fetch::Idle,
+                Front::Page(page) => page.fetch == Fetch::Idle,
+                Front::Empty => return,
+            };
+            let is_page = matches!(queue.front(), Front::Page(_));
+            let room = self.room_ahead(queue, is_stuck);
+            if room == 0 && !(is_stuck && is_page) {
+                return;
+            }
+            let (number, bytes_max) = (queue.number, room.min(LOAD_BYTES_MAX));
+            let queue = self.queues.get_mut(slot).expect("it was found just now");
+            let Some((lane, asked)) =
+                queue.lanes.iter_mut().enumerate().rev().find_map(|(index, lane)| {
+                    let asked = lane.ask(LOAD_MESSAGES_MAX, bytes_max, is_stuck && !is_page);
+                    (!asked.is_empty()).then_some((index, asked))
+                })
+            else {
+                return self.ask_page(slot, fx);
+            };
+            let bytes = asked.iter().map(|(_, bytes, _)| u64::from(*bytes) + ENTRY_COST).sum();
+            let (seqs, positions) =
+                asked.into_iter().map(|(seq, _, position)| (seq, position)).unzip();
+            let wanted = Wanted::Messages { lane, seqs };
+            self.load(slot, Loading { queue: slot, number, bytes, wanted }, positions, fx);
+        }
+    }
+
+    /// How many bytes a queue may read ahead, beyond what it has and asked for: within its own limit
+    /// and that of all together. Where somebody waits for what is next it goes on all the same, a
+    /// little at a time.
+    fn room_ahead(&self, queue: &Queue, is_stuck: bool) -> u64 {
+        let limits = &self.options.limits;
+        let most = AHEAD_BYTES.min(limits.queue_resident_bytes_max);
+        let has = queue.resident + queue.loading_bytes;
+        let mut own = most.saturating_sub(has);
+        // Long reads are cheaper than many short ones, as long as there is enough to go on with.
+        if !is_stuck && own < LOAD_BYTES_MAX.min(most / 4) {
+            own = 0;
+        }
+        let all = limits.resident_bytes_max.saturating_sub(self.resident + self.loading_bytes);
+        let room = own.min(all);
+        let is_wanted = !queue.gets.is_empty() || !queue.able.is_empty();
+        if is_stuck && is_wanted {
+            let little = AHEAD_BYTES_SCARCE.min(most).saturating_sub(has);
+            room.max(little).max(1)
+        } else {
+            room
+        }
+    }
+
+    fn ask_page<F: Effects>(&mut self, slot: u32, fx: &mut F) {
+        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+        let number = queue.number;
+        let asked = queue
+            .lanes
+            .iter_mut()
+            .enumerate()
+            .rev()
+            .find_map(|(index, lane)| Some((index, lane.ask_page()?)));
+        if let Some((lane, position)) = asked {
+            let wanted = Wanted::Page { lane, position };
+            let loading = Loading { queue: slot, number, bytes: 0, wanted };
+            self.load(slot, loading, vec![position], fx);
+        }
+    }
+
+    /// Asks the host for records.
+    pub(crate) fn load<F: Effects>(
+        &mut self,
+        slot: u32,
+        loading: Loading,
+        positions: Vec<Position>,
+        fx: &mut F,
+    ) {
+        let mut is_beside_others = false;
+        if let Some(queue) = self.queues.get_mut(slot) {
+            queue.loads += 1;
+            queue.loading_bytes += loading.bytes;
+            is_beside_others = queue.share.is_paced;
+        }
+        self.loading_bytes += loading.bytes;
+        let id = LoadId(self.next_load);
+        self.next_load += 1;
+        let appends = loading.wanted.appends();
+        self.loads.insert(id, loading);
+        fx.load(Load { id, positions, appends, is_beside_others });
+    }
+
+    /// A page's record is not needed any more. `durable`: its queue is.
+    pub(super) fn release_page<F: Effects>(&mut self, durable: bool, page: &Page, fx: &mut F) {
+        if durable {
+            fx.release(page.position, 1);
+        } else {
+            self.release_transient(page.position, 1, fx);
+        }
+    }
+
+    /// Messages that wait for being read to become dead letters, with the numbers of their queues.
+    pub(crate) fn dying(&self) -> impl Iterator<Item = (u64, &Entry)> {
+        self.loads.values().filter_map(|loading| match &loading.wanted {
+            Wanted::DeadLetter { entry, .. } => Some((loading.number, &**entry)),
+            _ => None,
+        })
+    }
+
+    /// One more reference to a record that does not outlive this process.
+    pub(crate) fn retain_transient<F: Effects>(&mut self, position: Position, fx: &mut F) {
+        fx.retain(position, 1);
+        *self.transient_references.entry(position.segment()).or_default() += 1;
+    }
+
+    /// References less to records that do not outlive this process.
+    pub(crate) fn release_transient<F: Effects>(
+        &mut self,
+        position: Position,
+        count: u32,
+        fx: &mut F,
+    ) {
+        fx.release(position, count);
+        if let Some(references) = self.transient_references.get_mut(&position.segment()) {
+            *references -= u64::from(count);
+            if *references == 0 {
+                self.transient_references.remove(&position.segment());
+            }
+        }
+    }
+
+    /// Gives back everything that a page refers to, and the page. `durable`: its queue is.
+    pub(crate) fn drop_page<F: Effects>(&mut self, durable: bool, page: &Page, fx: &mut F) {
+        for count in &page.segments {
+            let position = Position(u64::from(count.segment) << 32);
+            if count.durable > 0 {
+                fx.release(position, count.durable);
+            }
+            if count.transient > 0 {
+                self.release_transient(position, count.transient, fx);
+            }
+        }
+        self.release_page(durable, page, fx);
+    }
+}

@@ -1,0 +1,53 @@
+//! A virtual host: where its messages are routed to, and who listens in it.
+
+use crate::interface::message::{Content, ReadHeaders};
+use crate::pubsub::Interest;
+use crate::routing::{Keys, QueueKey, Routed, Router};
+use crate::{Refusal, RefusalKind, Value};
+use std::collections::BTreeMap;
+
+/// A virtual host.
+#[derive(Debug)]
+pub(crate) struct Vhost {
+    pub(crate) name: String,
+    pub(crate) router: Router,
+    /// Who listens to direct messages.
+    pub(crate) interest: Interest,
+    /// Its queues.
+    pub(crate) queues: usize,
+    /// Its inboxes: whose they are, in session slots, by address.
+    pub(crate) inboxes: BTreeMap<String, u32>,
+}
+
+impl Vhost {
+    /// Puts the queues that a message goes to into `targets`; `None` where there is no such exchange.
+    /// `read_headers` reads the content's headers, where an exchange on the way compares them.
+    #[inline]
+    pub(crate) fn route(
+        &mut self,
+        read_headers: ReadHeaders,
+        (exchange, keys): (&str, Keys<'_>),
+        content: &Content<'_>,
+        targets: &mut Vec<QueueKey>,
+    ) -> Option<Routed> {
+        let Content { format, properties, .. } = *content;
+        let mut headers = |visit: &mut dyn FnMut(&str, Value)| {
+            read_headers(format, properties, visit);
+        };
+        self.router.route(exchange, keys, &mut headers, targets)
+    }
+
+    /// Refused: no exchange of that name, or one that no client publishes to.
+    pub(crate) fn check_exchange(&self, exchange: &str) -> Result<(), Refusal> {
+        if !exchange.is_empty() && self.router.exchange(exchange)?.internal {
+            return Err(is_internal(exchange));
+        }
+        Ok(())
+    }
+}
+
+/// The refusal that says that no client publishes to that exchange.
+#[cold]
+pub(crate) fn is_internal(exchange: &str) -> Refusal {
+    Refusal::new(RefusalKind::AccessRefused, format!("exchange '{exchange}' is internal"))
+}

@@ -1,0 +1,258 @@
+//! Messages on their way from one shard to another: their bytes.
+//!
+//! The bytes never leave the process, so their layout has no version.
+
+use crate::queue::stored::{NO_ANNOTATIONS, read_deaths, write_deaths};
+use crate::storage::codec::{Malformed, Reader, Writer};
+use crate::{Annotations, Content, Format, MessageView, Publish};
+use bytes::Bytes;
+use std::time::Duration;
+
+// Flags of both.
+const PERSISTENT: u8 = 1;
+/// The body, which is large, goes along beside the bytes.
+pub(crate) const BODY_APART: u8 = 128;
+
+// Of a message on its way out.
+const ANNOTATED: u8 = 2;
+const TTL_REMOVED: u8 = 4;
+const FURTHER_KEYS_REMOVED: u8 = 8;
+const DELAYED: u8 = 16;
+
+// Of one on its way in.
+const MANDATORY: u8 = 2;
+const HAS_TTL: u8 = 4;
+const HAS_DELAY: u8 = 8;
+
+/// Whether a message's body goes along beside its bytes, those that [`MessageView::write`],
+/// [`Publish::write`] or [`crate::Forward::write`] wrote.
+#[must_use]
+pub fn is_body_apart(bytes: &[u8]) -> bool {
+    bytes.first().is_some_and(|flags| flags & BODY_APART != 0)
+}
+
+/// The body that comes next, or goes along.
+#[inline(always)]
+fn body_of<'a>(
+    reader: &mut Reader<'a>,
+    is_apart: bool,
+    apart: Option<&'a Bytes>,
+) -> Result<(&'a [u8], Option<&'a Bytes>), Malformed> {
+    if !is_apart {
+        return Ok((reader.bytes()?, None));
+    }
+    let body = apart.ok_or_else(|| "a body that goes along is not there".to_owned())?;
+    Ok((body, Some(body)))
+}
+
+impl<'a> MessageView<'a> {
+    /// Appends its bytes.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let annotations = self.annotations;
+        let is_annotated = *annotations != NO_ANNOTATIONS;
+        let flags = u8::from(self.persistent) * PERSISTENT
+            + u8::from(is_annotated) * ANNOTATED
+            + u8::from(annotations.ttl_removed) * TTL_REMOVED
+            + u8::from(annotations.further_keys_removed) * FURTHER_KEYS_REMOVED
+            + u8::from(annotations.delayed) * DELAYED
+            + u8::from(self.shared.is_some()) * BODY_APART;
+        let mut writer = Writer(out);
+        writer.u8(flags);
+        writer.u8(self.format as u8);
+        writer.text(self.exchange);
+        writer.text(self.routing_key);
+        writer.bytes(self.properties);
+        if self.shared.is_none() {
+            writer.bytes(self.body);
+        }
+        if is_annotated {
+            writer.u32(annotations.delivery_count);
+            write_deaths(&mut writer, &annotations.deaths);
+        }
+    }
+
+    /// Takes the bytes apart; `annotations` is room for what the broker knows about the message, `apart`
+    /// the body where that goes along.
+    pub fn parse(
+        bytes: &'a [u8],
+        annotations: &'a mut Annotations,
+        apart: Option<&'a Bytes>,
+    ) -> Result<MessageView<'a>, Malformed> {
+        let mut reader = Reader(bytes);
+        let flags = reader.u8()?;
+        let has = |flag: u8| flags & flag != 0;
+        let format = Format::of(reader.u8()?)?;
+        let exchange = reader.text()?;
+        let routing_key = reader.text()?;
+        let properties = reader.bytes()?;
+        let (body, shared) = body_of(&mut reader, has(BODY_APART), apart)?;
+        *annotations = Annotations::default();
+        if has(ANNOTATED) {
+            *annotations = Annotations {
+                delivery_count: reader.u32()?,
+                deaths: read_deaths(&mut reader)?,
+                ttl_removed: has(TTL_REMOVED),
+                further_keys_removed: has(FURTHER_KEYS_REMOVED),
+                delayed: has(DELAYED),
+            };
+        }
+        reader.end()?;
+        let persistent = has(PERSISTENT);
+        Ok(MessageView {
+            exchange,
+            routing_key,
+            format,
+            properties,
+            body,
+            shared,
+            persistent,
+            annotations,
+        })
+    }
+}
+
+impl<'a> Publish<'a> {
+    /// Appends its bytes.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let Content { format, properties, body, shared, persistent, priority, ttl } = self.content;
+        let flags = u8::from(persistent) * PERSISTENT
+            + u8::from(self.mandatory) * MANDATORY
+            + u8::from(ttl.is_some()) * HAS_TTL
+            + u8::from(self.delay.is_some()) * HAS_DELAY
+            + u8::from(shared.is_some()) * BODY_APART;
+        let mut writer = Writer(out);
+        writer.u8(flags);
+        writer.u8(format as u8);
+        writer.u8(priority);
+        for span in [ttl, self.delay].into_iter().flatten() {
+            writer.u64(u64::try_from(span.as_micros()).unwrap_or(u64::MAX));
+        }
+        writer.text(self.exchange);
+        writer.text(self.routing_key);
+        writer.varint(self.also_to.len() as u64);
+        for key in self.also_to {
+            writer.text(key);
+        }
+        writer.bytes(properties);
+        if shared.is_none() {
+            writer.bytes(body);
+        }
+    }
+
+    /// Takes the bytes apart; `also_to` is room for further routing keys, `apart` the body where that goes
+    /// along.
+    pub fn parse(
+        bytes: &'a [u8],
+        also_to: &'a mut Vec<&'a str>,
+        apart: Option<&'a Bytes>,
+    ) -> Result<Publish<'a>, Malformed> {
+        let mut reader = Reader(bytes);
+        let flags = reader.u8()?;
+        let has = |flag: u8| flags & flag != 0;
+        let format = Format::of(reader.u8()?)?;
+        let priority = reader.u8()?;
+        let mut span = |flag: u8| -> Result<Option<Duration>, Malformed> {
+            if has(flag) { reader.u64().map(Duration::from_micros).map(Some) } else { Ok(None) }
+        };
+        let (ttl, delay) = (span(HAS_TTL)?, span(HAS_DELAY)?);
+        let exchange = reader.text()?;
+        let routing_key = reader.text()?;
+        for _ in 0..reader.count()? {
+            also_to.push(reader.text()?);
+        }
+        let properties = reader.bytes()?;
+        let (body, shared) = body_of(&mut reader, has(BODY_APART), apart)?;
+        reader.end()?;
+        let persistent = has(PERSISTENT);
+        let content = Content { format, properties, body, shared, persistent, priority, ttl };
+        let mandatory = has(MANDATORY);
+        Ok(Publish { exchange, routing_key, also_to, mandatory, delay, content })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Death, DeathReason, Time};
+
+    #[test]
+    fn publishes_come_back() {
+        let content = Content {
+            format: Format::Amqp091,
+            properties: b"properties",
+            body: b"body",
+            shared: None,
+            persistent: true,
+            priority: 9,
+            ttl: Some(Duration::from_millis(5)),
+        };
+        let keys = ["one", ""];
+        let full = Publish {
+            exchange: "exchange",
+            routing_key: "key",
+            also_to: &keys,
+            mandatory: true,
+            delay: Some(Duration::from_secs(1)),
+            content,
+        };
+        let content = Content { ttl: None, persistent: false, body: b"", ..content };
+        let plain =
+            Publish { exchange: "", also_to: &[], mandatory: false, delay: None, content, ..full };
+        let large = Bytes::from_static(b"large");
+        let content = Content { body: &large, shared: Some(&large), ..full.content };
+        let shared = Publish { content, ..full };
+        for (publish, apart) in [(full, None), (plain, None), (shared, Some(&large))] {
+            let mut bytes = Vec::new();
+            publish.write(&mut bytes);
+            assert_eq!(is_body_apart(&bytes), apart.is_some());
+            let mut keys = Vec::new();
+            let read = Publish::parse(&bytes, &mut keys, apart).unwrap();
+            assert_eq!(format!("{read:?}"), format!("{publish:?}"));
+            for cut in 0..bytes.len() {
+                assert!(Publish::parse(&bytes[..cut], &mut Vec::new(), apart).is_err(), "{cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn messages_come_back_with_what_the_broker_knows() {
+        let death = Death {
+            reason: DeathReason::Expired,
+            queue: "q".to_owned(),
+            exchange: "x".to_owned(),
+            routing_keys: vec!["k".to_owned()],
+            count: 2,
+            time: Time(3),
+            original_ttl: None,
+        };
+        let known = Annotations {
+            delivery_count: 4,
+            deaths: vec![death],
+            ttl_removed: true,
+            further_keys_removed: false,
+            delayed: true,
+        };
+        for annotations in [Annotations::default(), known] {
+            let message = MessageView {
+                exchange: "e",
+                routing_key: "a subject that is longer than keys may be",
+                format: Format::Nats,
+                properties: b"",
+                body: b"body",
+                shared: None,
+                persistent: false,
+                annotations: &annotations,
+            };
+            let large = Bytes::from_static(b"large");
+            let shared = MessageView { body: &large, shared: Some(&large), ..message };
+            for (message, apart) in [(message, None), (shared, Some(&large))] {
+                let mut bytes = Vec::new();
+                message.write(&mut bytes);
+                assert_eq!(is_body_apart(&bytes), apart.is_some());
+                let mut room = Annotations::default();
+                let read = MessageView::parse(&bytes, &mut room, apart).unwrap();
+                assert_eq!(format!("{read:?}"), format!("{message:?}"));
+            }
+        }
+    }
+}

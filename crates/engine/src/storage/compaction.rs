@@ -1,0 +1,300 @@
+//! Giving a sparsely used segment back: what is still live in it is appended anew.
+//!
+//! One load at a time: pages first, since they name messages too, then messages. Whatever is found
+//! in the segment afterwards starts another round; a round that cannot read ends it.
+
+use crate::consumer::unsettled::Unsettled;
+use crate::engine::Engine;
+use crate::foundation::shared_body::share;
+use crate::publish::delay::{Held, Turn};
+use crate::queue::entry::{Entry, Fetch};
+use crate::queue::page::{Page, PageEntry};
+use crate::queue::page_out::{Loading, Wanted};
+use crate::storage::record::{Place, Record, message_of};
+use crate::{Effects, Loaded, Position};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Messages moved by one load.
+const MOVE_MESSAGES_MAX: usize = 256;
+
+/// A page that is being moved, or whose messages are.
+#[derive(Debug)]
+pub(crate) struct MovingPage {
+    pub(crate) segment: u32,
+    pub(crate) lane: usize,
+    /// Where its record is.
+    pub(crate) position: Position,
+    /// What is live in it, once that was read.
+    pub(crate) entries: Vec<PageEntry>,
+    /// Messages that no longer are.
+    pub(crate) gone: Vec<Position>,
+    /// Messages that are being read, because they are in the segment.
+    pub(crate) messages: Vec<Position>,
+}
+
+/// The record that a message was read from, and the message, which is its end.
+type Moving<'a> = (&'a Arc<[u8]>, &'a [u8]);
+
+/// Who refers to a message.
+#[derive(Debug, Default)]
+struct Users {
+    places: Vec<Place>,
+    delays: Vec<Turn>,
+}
+
+impl Engine {
+    pub(crate) fn relocate_segment<F: Effects>(&mut self, segment: u32, fx: &mut F) {
+        if let Some((slot, lane, position)) = self.page_in(segment) {
+            let number = self.queues.get(slot).expect("it was found just now").number;
+            let page = MovingPage {
+                segment,
+                lane,
+                position,
+                entries: Vec::new(),
+                gone: Vec::new(),
+                messages: Vec::new(),
+            };
+            let wanted = Wanted::MovingPage(Box::new(page));
+            let loading = Loading { queue: slot, number, bytes: 0, wanted };
+            return self.load(slot, loading, vec![position], fx);
+        }
+        let positions: BTreeSet<Position> = self
+            .durable_entries()
+            .map(|(_, entry)| entry.position)
+            .chain(self.delays.persistent().map(|(_, held)| held.position))
+            .filter(|position| position.segment() == segment)
+            .collect();
+        let positions: Vec<Position> = positions.into_iter().take(MOVE_MESSAGES_MAX).collect();
+        if positions.is_empty() {
+            return;
+        }
+        let wanted = Wanted::Relocation { segment, positions: positions.clone() };
+        let loading = Loading { queue: u32::MAX, number: 0, bytes: 0, wanted };
+        self.load(u32::MAX, loading, positions, fx);
+    }
+
+    /// A durable queue's page that is in the segment or has messages in it.
+    fn page_in(&self, segment: u32) -> Option<(u32, usize, Position)> {
+        let is_in = |page: &Page| {
+            let mut counts = page.segments.iter();
+            page.position.segment() == segment
+                || counts.any(|count| count.segment == segment && count.durable > 0)
+        };
+        self.queues.iter().filter(|(_, queue)| queue.durable).find_map(|(slot, queue)| {
+            queue.lanes.iter().enumerate().find_map(|(index, lane)| {
+                // One that is being read for its queue leaves the page soon, or cannot be read.
+                let page = lane.pages().find(|page| page.fetch == Fetch::Idle && is_in(page))?;
+                Some((slot, index, page.position))
+            })
+        })
+    }
+
+    /// Durable entries in memory, with the numbers of their queues: ready, out, or dying.
+    fn durable_entries(&self) -> impl Iterator<Item = (u64, &Entry)> {
+        let ready = self.queues.iter().flat_map(|(_, queue)| {
+            let entries = queue.lanes.iter().flat_map(|lane| lane.entries());
+            entries.map(|entry| (queue.number, entry))
+        });
+        ready.filter(|(_, entry)| entry.durable).chain(self.durable_out())
+    }
+
+    /// Appends what was read anew, and goes on with the segment.
+    pub(crate) fn relocation_loaded<F: Effects>(
+        &mut self,
+        segment: u32,
+        positions: &[Position],
+        records: Loaded,
+        fx: &mut F,
+    ) {
+        let Ok(records) = records else { return };
+        let mut users: BTreeMap<Position, Users> = BTreeMap::new();
+        for (queue, entry) in self.durable_entries() {
+            if positions.binary_search(&entry.position).is_ok() {
+                let place = Place { queue, seq: entry.seq, expires: entry.expires };
+                users.entry(entry.position).or_default().places.push(place);
+            }
+        }
+        for (turn, held) in self.delays.persistent() {
+            if positions.binary_search(&held.position).is_ok() {
+                users.entry(held.position).or_default().delays.push(turn);
+            }
+        }
+        let mut moved = BTreeMap::new();
+        for (position, record) in positions.iter().zip(&records) {
+            let Some(users) = users.remove(position) else { continue };
+            let Ok(message) = message_of(record) else { continue };
+            for turn in users.delays {
+                self.move_delayed(turn, (record, message), fx);
+            }
+            if !users.places.is_empty() {
+                let new = self.append_moved(users.places, *position, (record, message), fx);
+                moved.insert(*position, new);
+            }
+        }
+        if !moved.is_empty() {
+            self.point_to(&moved);
+        }
+        if moved.len() == positions.len() {
+            self.relocate_segment(segment, fx);
+        }
+    }
+
+    /// Appends the record that has been begun, with that message as its end.
+    fn append_behind_head<F: Effects>(
+        &self,
+        (record, message): Moving<'_>,
+        fx: &mut F,
+    ) -> Position {
+        if message.len() < self.options.limits.large_body_bytes {
+            return fx.append(&[&self.record, message], false);
+        }
+        let message = share(Arc::clone(record)).slice(record.len() - message.len()..);
+        fx.append_shared((&[&self.record], &message, &[]), false)
+    }
+
+    fn append_moved<F: Effects>(
+        &mut self,
+        places: Vec<Place>,
+        from: Position,
+        moved: Moving<'_>,
+        fx: &mut F,
+    ) -> Position {
+        let count = u32::try_from(places.len()).expect("queues are counted in 32 bits");
+        Record::Moved { places, message: &[] }.write(&mut self.record);
+        let to = self.append_behind_head(moved, fx);
+        fx.retain(to, count);
+        fx.release(from, count);
+        to
+    }
+
+    fn move_delayed<F: Effects>(&mut self, turn: Turn, moved: Moving<'_>, fx: &mut F) {
+        let Some(held) = self.delays.get_mut(turn).copied() else { return };
+        self.snapshot_held_first(turn, held);
+        let Turn { due, number } = turn;
+        let vhost = &self.vhosts.get(held.vhost).expect("delays have a virtual host").name;
+        Record::Delayed { number, vhost, due, message: &[] }.write(&mut self.record);
+        let to = self.append_behind_head(moved, fx);
+        fx.retain(to, 1);
+        self.delays.replace(turn, Held { position: to, mark: self.mark, ..held });
+        fx.release(held.position, 1);
+    }
+
+    /// Entries in memory learn where their messages are now.
+    fn point_to(&mut self, moved: &BTreeMap<Position, Position>) {
+        let ready = self.queues.iter_mut().flat_map(|(_, queue)| {
+            let entries = queue.lanes.iter_mut().flat_map(|lane| lane.entries_mut());
+            entries.map(|entry| (queue.number, entry))
+        });
+        let settling = self.settling.iter_mut().map(|settling| &mut settling.deliveries);
+        let unsettled = self.sessions.iter_mut().map(|(_, session)| &mut session.unsettled);
+        let out = unsettled.chain(settling).flat_map(Unsettled::durable_mut);
+        let out = out.map(|delivered| (delivered.queue_number, &mut delivered.entry));
+        let dying = self.loads.values_mut().filter_map(|loading| match &mut loading.wanted {
+            Wanted::DeadLetter { entry, .. } => Some((loading.number, &mut **entry)),
+            _ => None,
+        });
+        for (number, entry) in ready.chain(out).chain(dying).filter(|(_, entry)| entry.durable) {
+            if let Some(to) = moved.get(&entry.position) {
+                if let Some(taking) = &mut self.taking {
+                    taking.take(number, entry, self.mark);
+                }
+                entry.position = *to;
+            }
+        }
+    }
+
+    /// A page, or those of its messages that are in the segment, was read.
+    pub(crate) fn moving_page_loaded<F: Effects>(
+        &mut self,
+        slot: u32,
+        mut page: MovingPage,
+        records: Loaded,
+        fx: &mut F,
+    ) {
+        let Ok(records) = records else { return };
+        let queue = self.queues.get(slot).expect("the caller looked it up");
+        let is_same = |known: &&Page| known.position == page.position;
+        let Some(known) = queue.lanes[page.lane].pages().find(is_same) else {
+            return self.relocate_segment(page.segment, fx);
+        };
+        if known.fetch != Fetch::Idle {
+            // Its queue is about to need it: what is in it goes soon by itself.
+            return self.relocate_segment(page.segment, fx);
+        }
+        if page.entries.is_empty() {
+            let Some(Ok(Record::Page { entries, .. })) =
+                records.first().map(|record| Record::parse(record))
+            else {
+                return;
+            };
+            let (live, gone): (Vec<PageEntry>, Vec<PageEntry>) =
+                entries.into_iter().filter(|entry| entry.durable || !known.recovered).partition(
+                    |entry| known.holds(entry.seq) && !queue.settled_in_pages.contains(entry.seq),
+                );
+            page.gone = gone.iter().map(|entry| entry.position).collect();
+            page.messages = live
+                .iter()
+                .filter(|entry| entry.durable && entry.position.segment() == page.segment)
+                .map(|entry| entry.position)
+                .collect();
+            page.entries = live;
+            if page.entries.is_empty() {
+                // With several priorities nothing else finds that out before it is first.
+                self.drop_page_at(slot, page.lane, page.position, fx);
+                return self.relocate_segment(page.segment, fx);
+            }
+            if !page.messages.is_empty() {
+                let (number, positions) = (queue.number, page.messages.clone());
+                let wanted = Wanted::MovingPage(Box::new(page));
+                let loading = Loading { queue: slot, number, bytes: 0, wanted };
+                return self.load(slot, loading, positions, fx);
+            }
+        }
+        let segment = page.segment;
+        if self.move_page(slot, page, &records, fx) {
+            self.relocate_segment(segment, fx);
+        }
+    }
+
+    /// Appends a page's messages, then the page, anew. False where a message cannot be read.
+    fn move_page<F: Effects>(
+        &mut self,
+        slot: u32,
+        mut page: MovingPage,
+        records: &[Arc<[u8]>],
+        fx: &mut F,
+    ) -> bool {
+        let number = self.queues.get(slot).expect("the caller looked it up").number;
+        for (position, record) in page.messages.iter().zip(records) {
+            let Ok(message) = message_of(record) else { return false };
+            let index = page.entries.iter().position(|entry| entry.position == *position);
+            let entry = &mut page.entries[index.expect("its entries named it")];
+            let place = Place { queue: number, seq: entry.seq, expires: entry.expires };
+            entry.position = self.append_moved(vec![place], *position, (record, message), fx);
+        }
+        let lane = u8::try_from(page.lane).expect("priorities are bytes");
+        let record = Record::Page { queue: number, lane, durable: true, entries: page.entries };
+        record.write(&mut self.record);
+        let position = fx.append(&[&self.record], false);
+        let Record::Page { entries, .. } = record else { unreachable!("it was made a page") };
+        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+        let pages = queue.lanes[page.lane].pages_mut();
+        let known = pages
+            .iter_mut()
+            .find(|known| known.position == page.position)
+            .expect("the caller looked it up");
+        let recovered = known.recovered;
+        let old = std::mem::replace(known, Page { recovered, ..Page::of(position, &entries) });
+        let new = &*known;
+        queue.ready = queue.ready + u64::from(new.count) - u64::from(old.count);
+        queue.ready_bytes = queue.ready_bytes + new.bytes - old.bytes;
+        queue.forget_settled_in(&old);
+        fx.retain(position, 1);
+        fx.release(page.position, 1);
+        for position in page.gone {
+            fx.release(position, 1);
+        }
+        true
+    }
+}

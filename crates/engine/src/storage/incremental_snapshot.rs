@@ -1,0 +1,424 @@
+//! A snapshot of one moment, written over several turns while messages go on coming and going.
+//!
+//! Its beginning is written at once: topology, counts, what memory keeps of pages. The messages in
+//! memory follow, some in each turn, and say what was true at the beginning: one that is about to go,
+//! to be in another record or in a page, or to return to where was looked already, is written before
+//! that. Marks tell which ones are written. They change their meaning with each snapshot, so that
+//! nobody has to set them back: one that is written, or comes after the beginning, has the engine's.
+//!
+//! Looked at in this order: queues, what was purged or deleted, sessions, settles under way, dead
+//! letters under way, delayed messages. All other ways of a message lead on in that order, so that none is
+//! missed.
+//!
+//! Of what a message knows, only how often it went back may be newer than the snapshot. Records say that
+//! too, and saying it twice is harmless.
+
+use crate::consumer::unsettled::Unsettled;
+use crate::engine::Engine;
+use crate::publish::delay::{Held, Turn};
+use crate::queue::entry::Entry;
+use crate::queue::page::{self, PageEntry};
+use crate::queue::page_out::Wanted;
+use crate::storage::codec::{Malformed, Reader, Writer};
+use crate::{LoadId, Position, Time};
+use std::collections::BTreeMap;
+
+/// Bytes of a piece, more or less: none is copied to grow.
+const PIECE_BYTES: usize = 64 << 10;
+/// Messages that are written as one run at most.
+const RUN_MAX: usize = 1024;
+
+/// What follows in the part of a snapshot that holds messages apart from their queues.
+const END: u8 = 0;
+const RUN: u8 = 1;
+const HELD: u8 = 2;
+
+/// A snapshot that is not complete.
+#[derive(Debug)]
+pub(crate) struct Taking {
+    pieces: Vec<Vec<u8>>,
+    run: Run,
+    next: Next,
+}
+
+/// Messages of one lane, in order, that are not written yet.
+#[derive(Debug, Default)]
+struct Run {
+    queue: u64,
+    lane: u8,
+    entries: Vec<PageEntry>,
+}
+
+/// What is looked at next.
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    Lane(LanePart),
+    Departed(DepartedPart),
+    Session { slot: u32, tag: u64 },
+    Settling { number: u64, tag: u64 },
+    Dying(LoadId),
+    Delays { unreadable: bool, behind: Option<Turn> },
+    Nothing,
+}
+
+/// A part of a lane, from a number on: what came back, or all else.
+#[derive(Clone, Copy, Debug)]
+struct LanePart {
+    slot: u32,
+    lane: usize,
+    came_back: bool,
+    seq: u64,
+}
+
+/// A part of a lane that left its queue, from a number on.
+#[derive(Clone, Copy, Debug, Default)]
+struct DepartedPart {
+    serial: u64,
+    is_rest: bool,
+    seq: u64,
+}
+
+impl LanePart {
+    fn first(slot: u32, lane: usize) -> LanePart {
+        LanePart { slot, lane, came_back: true, seq: 0 }
+    }
+}
+
+/// How many messages may still be looked at in this turn.
+struct Budget(usize);
+
+impl Budget {
+    fn spend(&mut self) -> bool {
+        let has = self.0 > 0;
+        self.0 = self.0.saturating_sub(1);
+        has
+    }
+}
+
+impl Taking {
+    /// Writes an entry down, unless that was done, and marks it.
+    pub(crate) fn take(&mut self, number: u64, entry: &mut Entry, mark: bool) {
+        if entry.durable && entry.mark != mark {
+            entry.mark = mark;
+            self.add(number, entry.lane, PageEntry::of(entry));
+        }
+    }
+
+    /// As [`Taking::take`], of one that is out of its queue.
+    fn take_out(&mut self, number: u64, entry: &mut Entry, mark: bool) {
+        if entry.durable && entry.mark != mark {
+            entry.mark = mark;
+            let entry_out = PageEntry { redelivered: true, ..PageEntry::of(entry) };
+            self.add(number, entry.lane, entry_out);
+        }
+    }
+
+    fn add(&mut self, queue: u64, lane: u8, entry: PageEntry) {
+        let run = &self.run;
+        let is_next = (run.queue, run.lane) == (queue, lane)
+            && run.entries.len() < RUN_MAX
+            && run.entries.last().is_some_and(|last| last.seq < entry.seq);
+        if !is_next {
+            self.end_run();
+            (self.run.queue, self.run.lane) = (queue, lane);
+        }
+        self.run.entries.push(entry);
+    }
+
+    fn end_run(&mut self) {
+        if self.run.entries.is_empty() {
+            return;
+        }
+        let mut run = std::mem::take(&mut self.run);
+        let mut writer = self.writer();
+        writer.u8(RUN);
+        writer.varint(run.queue);
+        writer.u8(run.lane);
+        page::write_entries(&mut writer, &run.entries);
+        run.entries.clear();
+        self.run = run;
+    }
+
+    fn add_held(&mut self, turn: Turn, held: &Held, vhost: &str) {
+        let mut writer = self.writer();
+        writer.u8(HELD);
+        writer.u64(turn.number);
+        writer.text(vhost);
+        writer.u64(turn.due.0);
+        writer.u64(held.position.0);
+        writer.u32(held.bytes);
+    }
+
+    fn writer(&mut self) -> Writer<'_> {
+        if self.pieces.last().is_none_or(|piece| piece.len() >= PIECE_BYTES) {
+            self.pieces.push(Vec::with_capacity(2 * PIECE_BYTES));
+        }
+        Writer(self.pieces.last_mut().expect("there is one now"))
+    }
+
+    /// Deliveries from a tag on; says where the budget ended, if it did.
+    fn unsettled(
+        &mut self,
+        unsettled: &mut Unsettled,
+        from: u64,
+        mark: bool,
+        budget: &mut Budget,
+    ) -> Option<u64> {
+        for (tag, delivered) in unsettled.iter_from(from) {
+            if !budget.spend() {
+                return Some(tag);
+            }
+            self.take_out(delivered.queue_number, &mut delivered.entry, mark);
+        }
+        None
+    }
+}
+
+impl Engine {
+    pub(crate) fn give_up_taking(&mut self) {
+        // What it did not come to has to be marked all the same.
+        while self.taking.is_some() {
+            self.take_part();
+        }
+    }
+
+    pub(crate) fn begin_taking(&mut self) {
+        self.give_up_taking();
+        self.departures.disown();
+        let mut first = Vec::new();
+        self.write_snapshot(&mut first, true);
+        // The end mark of no messages.
+        first.pop();
+        self.mark = !self.mark;
+        let next = Next::Lane(LanePart::first(0, 0));
+        self.taking = Some(Box::new(Taking { pieces: vec![first], run: Run::default(), next }));
+    }
+
+    pub(crate) fn take_part(&mut self) -> Option<Vec<Vec<u8>>> {
+        let mut taking = self.taking.take()?;
+        let mut budget = Budget(self.options.limits.snapshot_at_once);
+        while budget.0 > 0 {
+            taking.next = match taking.next {
+                Next::Lane(part) => self.take_lane(&mut taking, part, &mut budget),
+                Next::Departed(part) => self.take_departed(&mut taking, part, &mut budget),
+                Next::Session { slot, tag } => {
+                    self.take_session(&mut taking, (slot, tag), &mut budget)
+                }
+                Next::Settling { number, tag } => {
+                    self.take_settling(&mut taking, (number, tag), &mut budget)
+                }
+                Next::Dying(from) => self.take_dying(&mut taking, from, &mut budget),
+                Next::Delays { unreadable, behind } => {
+                    self.take_delays(&mut taking, (unreadable, behind), &mut budget)
+                }
+                Next::Nothing => {
+                    taking.end_run();
+                    taking.writer().u8(END);
+                    return Some(taking.pieces);
+                }
+            };
+            // Where there was nothing, that is something too.
+            budget.spend();
+        }
+        self.taking = Some(taking);
+        None
+    }
+
+    fn take_lane(&mut self, taking: &mut Taking, part: LanePart, budget: &mut Budget) -> Next {
+        if part.slot as usize >= self.queues.slots() {
+            return Next::Departed(DepartedPart::default());
+        }
+        let queue = self.queues.get_mut(part.slot).filter(|queue| queue.durable);
+        let lane = queue.and_then(|queue| Some((queue.number, queue.lanes.get_mut(part.lane)?)));
+        let Some((number, lane)) = lane else {
+            return Next::Lane(LanePart::first(part.slot + 1, 0));
+        };
+        for entry in lane.entries_from(part.came_back, part.seq) {
+            if !budget.spend() {
+                return Next::Lane(LanePart { seq: entry.seq, ..part });
+            }
+            taking.take(number, entry, self.mark);
+        }
+        Next::Lane(match part.came_back {
+            true => LanePart { came_back: false, seq: 0, ..part },
+            false => LanePart::first(part.slot, part.lane + 1),
+        })
+    }
+
+    fn take_departed(
+        &mut self,
+        taking: &mut Taking,
+        part: DepartedPart,
+        budget: &mut Budget,
+    ) -> Next {
+        let Some((serial, number, lane)) = self.departures.lane_from(part.serial) else {
+            return Next::Session { slot: 0, tag: 0 };
+        };
+        let is_same = serial == part.serial;
+        let DepartedPart { is_rest, seq, .. } = if is_same { part } else { Default::default() };
+        for entry in lane.entries_from(!is_rest, seq) {
+            if !budget.spend() {
+                return Next::Departed(DepartedPart { serial, is_rest, seq: entry.seq });
+            }
+            taking.take(number, entry, self.mark);
+        }
+        Next::Departed(match is_rest {
+            false => DepartedPart { serial, is_rest: true, seq: 0 },
+            true => DepartedPart { serial: serial + 1, ..Default::default() },
+        })
+    }
+
+    fn take_session(
+        &mut self,
+        taking: &mut Taking,
+        (slot, tag): (u32, u64),
+        budget: &mut Budget,
+    ) -> Next {
+        if slot as usize >= self.sessions.slots() {
+            return Next::Settling { number: 0, tag: 0 };
+        }
+        let rest = self
+            .sessions
+            .get_mut(slot)
+            .and_then(|session| taking.unsettled(&mut session.unsettled, tag, self.mark, budget));
+        match rest {
+            Some(tag) => Next::Session { slot, tag },
+            None => Next::Session { slot: slot + 1, tag: 0 },
+        }
+    }
+
+    fn take_settling(
+        &mut self,
+        taking: &mut Taking,
+        (number, tag): (u64, u64),
+        budget: &mut Budget,
+    ) -> Next {
+        let index = self.settling.partition_point(|settling| settling.number < number);
+        let Some(settling) = self.settling.get_mut(index) else {
+            return Next::Dying(LoadId(0));
+        };
+        let from = if settling.number == number { tag } else { 0 };
+        let number = settling.number;
+        match taking.unsettled(&mut settling.deliveries, from, self.mark, budget) {
+            Some(tag) => Next::Settling { number, tag },
+            None => Next::Settling { number: number + 1, tag: 0 },
+        }
+    }
+
+    fn take_dying(&mut self, taking: &mut Taking, from: LoadId, budget: &mut Budget) -> Next {
+        for (id, loading) in self.loads.range_mut(from..) {
+            if !budget.spend() {
+                return Next::Dying(*id);
+            }
+            if let Wanted::DeadLetter { entry, .. } = &mut loading.wanted {
+                taking.take_out(loading.number, entry, self.mark);
+            }
+        }
+        Next::Delays { unreadable: false, behind: None }
+    }
+
+    fn take_delays(
+        &mut self,
+        taking: &mut Taking,
+        (unreadable, mut behind): (bool, Option<Turn>),
+        budget: &mut Budget,
+    ) -> Next {
+        for (turn, held) in self.delays.behind(unreadable, behind) {
+            if !budget.spend() {
+                return Next::Delays { unreadable, behind };
+            }
+            behind = Some(turn);
+            if held.persistent && held.mark != self.mark {
+                held.mark = self.mark;
+                let vhost = self.vhosts.get(held.vhost).expect("delays have a virtual host");
+                taking.add_held(turn, held, &vhost.name);
+            }
+        }
+        if unreadable { Next::Nothing } else { Next::Delays { unreadable: true, behind: None } }
+    }
+
+    /// An entry of the queue with that number is about to change: the snapshot says how it was.
+    #[inline]
+    pub(crate) fn snapshot_first(&mut self, number: u64, entry: &Entry) {
+        if entry.mark != self.mark && entry.durable {
+            self.snapshot_now(number, entry);
+        }
+    }
+
+    /// The same of one of the queue in that slot.
+    #[inline]
+    pub(crate) fn snapshot_first_in_slot(&mut self, slot: u32, entry: &Entry) {
+        if entry.mark != self.mark
+            && entry.durable
+            && let Some(queue) = self.queues.get(slot)
+        {
+            self.snapshot_now(queue.number, entry);
+        }
+    }
+
+    #[cold]
+    fn snapshot_now(&mut self, number: u64, entry: &Entry) {
+        if let Some(taking) = &mut self.taking {
+            taking.add(number, entry.lane, PageEntry::of(entry));
+        }
+    }
+
+    /// A delayed message is about to change.
+    pub(crate) fn snapshot_held_first(&mut self, turn: Turn, held: Held) {
+        if let Some(taking) = &mut self.taking
+            && held.persistent
+            && held.mark != self.mark
+        {
+            let vhost = self.vhosts.get(held.vhost).expect("delays end before virtual hosts");
+            taking.add_held(turn, &held, &vhost.name);
+        }
+    }
+
+    /// Bytes of the snapshot that is being taken, so far.
+    #[cfg(test)]
+    pub(crate) fn written_of_snapshot(&self) -> usize {
+        let pieces = self.taking.iter().flat_map(|taking| &taking.pieces);
+        pieces.map(Vec::len).sum()
+    }
+
+    /// Puts back what a snapshot holds apart from the queues.
+    pub(crate) fn read_apart(&mut self, reader: &mut Reader<'_>) -> Result<(), Malformed> {
+        let mut lanes: BTreeMap<(u64, u8), Vec<PageEntry>> = BTreeMap::new();
+        loop {
+            match reader.u8()? {
+                END => break,
+                RUN => {
+                    let lane = (reader.varint()?, reader.u8()?);
+                    lanes.entry(lane).or_default().append(&mut page::read_entries(reader)?);
+                }
+                HELD => {
+                    let number = reader.u64()?;
+                    let vhost = self.vhost_slot(reader.text()?).map_err(|refusal| refusal.text)?;
+                    let due = Time(reader.u64()?);
+                    let position = Position(reader.u64()?);
+                    let bytes = reader.u32()?;
+                    let held = Held { position, vhost, bytes, persistent: true, mark: self.mark };
+                    self.delays.restore(Turn { due, number }, held);
+                }
+                other => return Err(format!("{other} is nothing that a snapshot holds apart")),
+            }
+        }
+        for ((number, lane), mut entries) in lanes {
+            entries.sort_unstable_by_key(|entry| entry.seq);
+            if let Some(twice) = entries.windows(2).find(|pair| pair[0].seq == pair[1].seq) {
+                return Err(format!("message {} of queue number {number} twice", twice[0].seq));
+            }
+            let slot = self.queue_slots.get(&number);
+            let Some(queue) = slot.and_then(|slot| self.queues.get_mut(*slot)) else {
+                // It was deleted, and they were out: the references go with those who had them.
+                for entry in entries {
+                    let segment = entry.position.segment();
+                    *self.transient_references.entry(segment).or_default() += 1;
+                }
+                continue;
+            };
+            queue.restore_apart(lane, &entries, self.mark)?;
+        }
+        Ok(())
+    }
+}

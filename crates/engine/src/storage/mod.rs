@@ -1,0 +1,8 @@
+//! The durable state: records, recovery, snapshots, compaction.
+
+pub(crate) mod codec;
+pub(crate) mod compaction;
+pub(crate) mod incremental_snapshot;
+pub(crate) mod record;
+pub(crate) mod recovery;
+pub(crate) mod snapshot;

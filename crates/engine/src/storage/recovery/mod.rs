@@ -1,0 +1,342 @@
+//! From records back to state: each record does what it did when it was first applied, less what the
+//! world was told.
+
+mod pages;
+
+use crate::access::PermissionView;
+use crate::engine::Engine;
+use crate::publish::delay::{Held, Turn};
+use crate::queue::Queue;
+use crate::queue::entry::{Entry, Fetch, NOWHERE};
+use crate::queue::stored::Stored;
+use crate::storage::record::{Place, Record, Requeued};
+use crate::{Effects, Position, Refusal, Time};
+
+fn text(refusal: Refusal) -> String {
+    refusal.text
+}
+
+impl Engine {
+    pub(crate) fn replay_record<F: Effects>(
+        &mut self,
+        position: Position,
+        record: &[u8],
+        fx: &mut F,
+    ) -> Result<(), String> {
+        match Record::parse(record)? {
+            Record::Nothing | Record::Spooled { .. } => Ok(()),
+            Record::Published { places, message } => {
+                self.replay_published(position, &places, message, fx)
+            }
+            Record::Moved { places, .. } => {
+                self.replay_moved(position, &places, fx);
+                Ok(())
+            }
+            Record::Settled { queue, ranges } => {
+                for (first, last) in ranges {
+                    self.replay_settled(queue, first, last, fx)?;
+                }
+                Ok(())
+            }
+            Record::Requeued { messages } => {
+                for message in messages {
+                    self.replay_requeued(message);
+                }
+                Ok(())
+            }
+            Record::Purged { queue, before, kept } => {
+                self.replay_purged(queue, before, &kept, fx);
+                Ok(())
+            }
+            Record::Page { queue, lane, durable, entries } => {
+                self.replay_page(position, queue, lane, durable, &entries, fx)
+            }
+            Record::Delayed { number, vhost, due, message } => {
+                Stored::parse(message)?;
+                let vhost = self.vhost_slot(vhost).map_err(text)?;
+                let bytes = u32::try_from(message.len()).unwrap_or(u32::MAX);
+                let held = Held { position, vhost, bytes, persistent: true, mark: self.mark };
+                // It has been there before where its segment was given back.
+                if let Some(before) = self.delays.restore(Turn { due, number }, held) {
+                    fx.release(before.position, 1);
+                }
+                fx.retain(position, 1);
+                Ok(())
+            }
+            Record::DelayEnded { number } => {
+                if let Some(held) = self.delays.forget(number) {
+                    fx.release(held.position, 1);
+                }
+                Ok(())
+            }
+            record => self.replay_topology(record, fx),
+        }
+    }
+
+    fn replay_topology<F: Effects>(
+        &mut self,
+        record: Record<'_>,
+        fx: &mut F,
+    ) -> Result<(), String> {
+        match record {
+            Record::QueueDeclared { number, vhost, name, options } => {
+                let vhost = self.vhost_slot(vhost).map_err(text)?;
+                self.restore_queue(Queue::new(number, vhost, name.to_owned(), options))?;
+            }
+            Record::QueueDeleted { number } => {
+                if let Some(slot) = self.queue_slots.get(&number) {
+                    self.forget_queue(*slot, fx);
+                }
+            }
+            Record::ExchangeDeclared { vhost, name, options } => {
+                self.replay_router(vhost)?.declare_exchange(name, &options).map_err(text)?;
+            }
+            Record::ExchangeDeleted { vhost, name } => {
+                self.replay_router(vhost)?.delete_exchange(name, false).map_err(text)?;
+            }
+            Record::Bound(binding) => {
+                let router = self.replay_router(binding.vhost)?;
+                let arguments = binding.arguments;
+                router
+                    .bind(binding.source, &binding.target, binding.key, arguments)
+                    .map_err(text)?;
+            }
+            Record::Unbound(binding) => {
+                let router = self.replay_router(binding.vhost)?;
+                router
+                    .unbind(binding.source, &binding.target, binding.key, &binding.arguments)
+                    .map_err(text)?;
+            }
+            record => self.replay_access(&record, fx)?,
+        }
+        Ok(())
+    }
+
+    pub(crate) fn replay_access<F: Effects>(
+        &mut self,
+        record: &Record<'_>,
+        fx: &mut F,
+    ) -> Result<(), String> {
+        match record {
+            Record::VhostCreated { name } => {
+                if !self.vhost_slots.contains_key(*name) {
+                    self.add_vhost(name);
+                }
+            }
+            Record::VhostDeleted { name } => {
+                let slot = self.vhost_slot(name).map_err(text)?;
+                let queues: Vec<u32> = self
+                    .queues
+                    .iter()
+                    .filter(|(_, queue)| queue.vhost == slot)
+                    .map(|(slot, _)| slot)
+                    .collect();
+                for queue in queues {
+                    self.forget_queue(queue, fx);
+                }
+                self.drop_delays_of(slot, fx);
+                self.remove_vhost(slot);
+            }
+            Record::UserPut { name, password_hash, administrator } => {
+                self.access.put_user(name, password_hash, *administrator);
+            }
+            Record::UserDeleted { name } => {
+                self.access.delete_user(name);
+            }
+            Record::PermissionsSet { user, vhost, configure, write, read } => {
+                let set = PermissionView { user, vhost, configure, write, read };
+                self.access.set_permissions(set).map_err(text)?;
+            }
+            Record::SubjectPermissionsSet { user, vhost, subjects } => {
+                self.access.set_subject_permissions(user, vhost, subjects).map_err(text)?;
+            }
+            Record::QuotaSet { user, quota } => {
+                self.access.set_quota(user, *quota).map_err(text)?;
+            }
+            Record::PermissionsCleared { user, vhost } => {
+                self.access.clear_permissions(user, vhost);
+            }
+            _ => unreachable!("all other records were dealt with before"),
+        }
+        Ok(())
+    }
+
+    /// A virtual host's router, which decides nothing by itself while records are replayed.
+    fn replay_router(&mut self, vhost: &str) -> Result<&mut crate::routing::Router, String> {
+        let slot = self.vhost_slot(vhost).map_err(text)?;
+        let router = &mut self.vhosts.get_mut(slot).expect("it was found just now").router;
+        router.hold_auto_delete(true);
+        Ok(router)
+    }
+
+    /// Takes a queue in that a record or a snapshot names.
+    pub(crate) fn restore_queue(&mut self, queue: Queue) -> Result<u32, String> {
+        let vhost = self.vhosts.get(queue.vhost).ok_or("a queue in no virtual host")?;
+        if vhost.router.queue(&queue.name).is_some() {
+            return Err(format!("queue '{}' is declared twice", queue.name));
+        }
+        if self.queue_slots.contains_key(&queue.number) {
+            return Err(format!("queue number {} is used twice", queue.number));
+        }
+        Ok(self.add_queue(queue))
+    }
+
+    /// Deletes a queue because a record says so.
+    fn forget_queue<F: Effects>(&mut self, slot: u32, fx: &mut F) {
+        self.drop_messages(slot);
+        self.give_all_back(fx);
+        let queue = self.queues.remove(slot).expect("the caller looked it up");
+        self.queue_slots.remove(&queue.number);
+        let vhost = self.vhosts.get_mut(queue.vhost).expect("queues end first");
+        vhost.queues -= 1;
+        vhost.router.hold_auto_delete(true);
+        vhost.router.queue_removed(crate::routing::QueueKey(slot));
+    }
+
+    fn replay_published<F: Effects>(
+        &mut self,
+        position: Position,
+        places: &[Place],
+        message: &[u8],
+        fx: &mut F,
+    ) -> Result<(), String> {
+        let stored = Stored::parse(message)?;
+        let bytes = stored.content.body.len() as u32;
+        let priority = stored.content.priority;
+        for place in places {
+            let Some(slot) = self.queue_slots.get(&place.queue) else { continue };
+            let queue = self.queues.get_mut(*slot).expect("numbers name living queues");
+            if place.seq < queue.next_seq {
+                return Err(format!("message {} of queue '{}' again", place.seq, queue.name));
+            }
+            queue.next_seq = place.seq + 1;
+            let lane = queue.lane_of(priority);
+            queue.push(Entry {
+                seq: place.seq,
+                position,
+                expires: place.expires,
+                message: None,
+                bytes,
+                requeues: 0,
+                durable: true,
+                redelivered: false,
+                fetch: Fetch::Idle,
+                lane,
+                mark: self.mark,
+            });
+            fx.retain(position, 1);
+        }
+        Ok(())
+    }
+
+    fn replay_moved<F: Effects>(&mut self, position: Position, places: &[Place], fx: &mut F) {
+        for place in places {
+            let Some(slot) = self.queue_slots.get(&place.queue) else { continue };
+            let queue = self.queues.get_mut(*slot).expect("numbers name living queues");
+            let found = queue.lanes.iter_mut().find_map(|lane| lane.find(place.seq));
+            if let Some(entry) = found {
+                let before = std::mem::replace(&mut entry.position, position);
+                fx.retain(position, 1);
+                fx.release(before, 1);
+            }
+        }
+    }
+
+    fn replay_settled<F: Effects>(
+        &mut self,
+        number: u64,
+        first: u64,
+        last: u64,
+        fx: &mut F,
+    ) -> Result<(), String> {
+        let Some(slot) = self.queue_slots.get(&number).copied() else { return Ok(()) };
+        let queue = self.queues.get_mut(slot).expect("numbers name living queues");
+        if last >= queue.next_seq {
+            let next = queue.next_seq;
+            return Err(format!("message {last} of queue '{}' settled before {next}", queue.name));
+        }
+        for seq in first..=last {
+            let queue = self.queues.get_mut(slot).expect("numbers name living queues");
+            if let Some(entry) = queue.remove(seq) {
+                self.drop_entry(entry, fx);
+            } else {
+                self.settle_in_page(slot, seq, fx);
+            }
+        }
+        Ok(())
+    }
+
+    fn replay_requeued(&mut self, message: Requeued) {
+        let Requeued { queue, seq, requeues } = message;
+        let Some(slot) = self.queue_slots.get(&queue) else { return };
+        let queue = self.queues.get_mut(*slot).expect("numbers name living queues");
+        if let Some(entry) = queue.lanes.iter_mut().find_map(|lane| lane.find(seq)) {
+            entry.went_back(requeues);
+        } else if queue.page_of(seq).is_some() && !queue.settled_in_pages.contains(seq) {
+            queue.requeued_in_pages.insert(seq, requeues);
+        }
+    }
+
+    fn replay_purged<F: Effects>(&mut self, number: u64, before: u64, kept: &[u64], fx: &mut F) {
+        let Some(slot) = self.queue_slots.get(&number).copied() else { return };
+        let queue = self.queues.get_mut(slot).expect("numbers name living queues");
+        let mut gone = Vec::new();
+        for lane in &queue.lanes {
+            let of_lane = lane.entries().map(|entry| entry.seq);
+            gone.extend(of_lane.filter(|seq| *seq < before && kept.binary_search(seq).is_err()));
+        }
+        for seq in gone {
+            let queue = self.queues.get_mut(slot).expect("numbers name living queues");
+            if let Some(entry) = queue.remove(seq) {
+                self.drop_entry(entry, fx);
+            }
+        }
+        let queue = self.queues.get(slot).expect("numbers name living queues");
+        let mut pages = Vec::new();
+        for (index, lane) in queue.lanes.iter().enumerate() {
+            let purged = lane.pages().filter(|page| page.first < before);
+            pages.extend(purged.map(|page| (index, page.position)));
+        }
+        for (lane, position) in pages {
+            self.purge_page(slot, lane, position, kept, fx);
+        }
+    }
+
+    /// What a full queue had dropped is back where the record of that was not flushed.
+    fn drop_what_is_too_much<F: Effects>(&mut self, now: Time, fx: &mut F) {
+        let slots: Vec<u32> = self.queues.iter().map(|(slot, _)| slot).collect();
+        for slot in slots {
+            self.enforce_limits(now, slot, fx);
+        }
+        self.run_overdue(now, fx);
+    }
+
+    pub(crate) fn end_recovery<F: Effects>(&mut self, now: Time, clean: bool, fx: &mut F) {
+        for (segment, count) in std::mem::take(&mut self.transient_references) {
+            let position = Position(u64::from(segment) << 32);
+            fx.release(position, u32::try_from(count).unwrap_or(u32::MAX));
+        }
+        for (_, vhost) in self.vhosts.iter_mut() {
+            vhost.router.hold_auto_delete(false);
+        }
+        let slots: Vec<u32> = self.queues.iter().map(|(slot, _)| slot).collect();
+        for slot in slots {
+            let queue = self.queues.get_mut(slot).expect("it was listed just now");
+            if !clean {
+                queue.mark_redelivered();
+            }
+            self.queue_used(now, slot);
+            self.watch_head(slot);
+            self.refill(slot, fx);
+        }
+        self.delays_recovered(now, clean);
+        self.drop_what_is_too_much(now, fx);
+        debug_assert!(self.queues.iter().all(|(_, queue)| {
+            queue
+                .lanes
+                .iter()
+                .flat_map(|lane| lane.entries())
+                .all(|entry| entry.position != NOWHERE)
+        }));
+    }
+}

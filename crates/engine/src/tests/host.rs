@@ -1,0 +1,571 @@
+//! An engine, its host, and what a line of a scenario means.
+
+use super::recorder::Recorder;
+use crate::interface::limits::Limits;
+use crate::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// An engine with a host in memory.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) engine: Engine,
+    pub(crate) fx: Recorder,
+    pub(crate) now: Time,
+    limits: Limits,
+    sessions: BTreeMap<String, SessionId>,
+    connected: BTreeSet<ConnectionId>,
+    /// Those that have logged in.
+    clients: BTreeSet<ConnectionId>,
+    hold_loads: bool,
+    /// A snapshot, the number of records before it, and the references at that time.
+    snapshot: Option<(Vec<u8>, usize, BTreeMap<u32, i64>)>,
+    /// One that is being taken, a part after each line, and what is to come of it.
+    taking: Option<(Vec<u8>, usize, BTreeMap<u32, i64>)>,
+}
+
+fn no_headers(_: Format, _: &[u8], _: &mut dyn FnMut(&str, Value)) {}
+
+fn engine(limits: &Limits) -> Engine {
+    Engine::new(Options { limits: limits.clone(), ..Options::alone([7; 32], no_headers) })
+}
+
+/// `key=value` and plain words of a line.
+struct Words<'a>(Vec<&'a str>);
+
+impl<'a> Words<'a> {
+    fn has(&self, word: &str) -> bool {
+        self.0.contains(&word)
+    }
+    fn value(&self, key: &str) -> Option<&'a str> {
+        self.0.iter().find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
+    }
+    fn number<T: std::str::FromStr>(&self, key: &str) -> Option<T>
+    where
+        T::Err: std::fmt::Debug,
+    {
+        self.value(key).map(|value| value.parse().unwrap())
+    }
+    fn millis(&self, key: &str) -> Option<Duration> {
+        self.number(key).map(Duration::from_millis)
+    }
+}
+
+impl World {
+    pub(crate) fn new() -> World {
+        World::with(Limits::default())
+    }
+
+    pub(crate) fn with(limits: Limits) -> World {
+        World {
+            engine: engine(&limits),
+            fx: Recorder::default(),
+            now: Time(1_000_000_000),
+            limits,
+            sessions: BTreeMap::new(),
+            connected: BTreeSet::new(),
+            clients: BTreeSet::new(),
+            hold_loads: false,
+            snapshot: None,
+            taking: None,
+        }
+    }
+
+    /// The session of that name, opened at its first mention.
+    pub(crate) fn session(&mut self, name: &str) -> SessionId {
+        if let Some(session) = self.sessions.get(name) {
+            return *session;
+        }
+        let letter = name.chars().next().unwrap();
+        let connection = ConnectionId(u32::from(letter) - u32::from('a'));
+        let number = name[1..].parse().unwrap_or(1);
+        if self.connected.insert(connection) {
+            self.engine.connect_internal(connection, "/").unwrap();
+        }
+        let session = SessionId { connection, number };
+        self.engine.open(session);
+        self.sessions.insert(name.to_owned(), session);
+        self.fx.names.insert(session, name.to_owned());
+        session
+    }
+
+    /// Has that name stand for a session in another virtual host.
+    pub(crate) fn enter_vhost(&mut self, name: &str, session: SessionId, vhost: &str) {
+        self.engine.connect_internal(session.connection, vhost).unwrap();
+        self.engine.open(session);
+        self.connected.insert(session.connection);
+        self.sessions.insert(name.to_owned(), session);
+        self.fx.names.insert(session, name.to_owned());
+    }
+
+    pub(crate) fn set_snapshot_at_once(&mut self, messages: usize) {
+        self.limits.snapshot_at_once = messages;
+        self.engine = engine(&self.limits);
+    }
+
+    /// The same, of a client that has logged in; the others may do everything.
+    pub(crate) fn client(&mut self, name: &str) -> SessionId {
+        self.run("a user ann hash");
+        self.run("a permit ann .* .* .*");
+        self.login(name, "ann")
+    }
+
+    /// The same of a user that is there.
+    fn login(&mut self, name: &str, user: &str) -> SessionId {
+        let letter = name.chars().next().unwrap();
+        let connection = ConnectionId(u32::from(letter) - u32::from('a'));
+        self.engine.connect(connection, user, "/").unwrap();
+        self.connected.insert(connection);
+        self.clients.insert(connection);
+        self.session(name)
+    }
+
+    /// Runs a line and returns its effects.
+    pub(crate) fn run(&mut self, line: &str) -> Vec<String> {
+        let mut words = line.split_whitespace();
+        let first = words.next().unwrap();
+        let rest = Words(words.collect());
+        match first {
+            "time" => self.now = self.now.plus(Duration::from_millis(rest.0[0].parse().unwrap())),
+            "flush" => {
+                let end = self.fx.end();
+                self.engine.durable(end, &mut self.fx);
+            }
+            "storage" => {
+                let state = match rest.0[0] {
+                    "full" => StorageState::Full,
+                    "failed" => StorageState::Failed,
+                    _ => StorageState::Ready,
+                };
+                self.engine.storage(state, &mut self.fx);
+            }
+            "room" => {
+                let connection = self.session(rest.0[0]).connection;
+                self.fx.crowded.remove(&connection);
+                if rest.has("off") {
+                    self.fx.full.insert(connection);
+                } else if rest.has("little") {
+                    self.fx.crowded.insert(connection);
+                } else {
+                    self.fx.full.remove(&connection);
+                    self.engine.writable(connection);
+                }
+            }
+            "login" => {
+                self.login(rest.0[0], rest.0[1]);
+            }
+            "load" => self.answer_one(),
+            "loads" => self.hold_loads = rest.has("hold"),
+            "damage" if rest.has("pages") => self.fx.damage_pages(),
+            "damage" => self.fx.damage(rest.0[0]),
+            "repair" => self.fx.damaged.clear(),
+            "snapshot" => self.take_snapshot(),
+            "checkpoint" => self.begin_snapshot(),
+            "restart" => self.restart(&rest),
+            "relocate" => {
+                let segment = rest.0[0].parse().unwrap();
+                self.engine.relocate(segment, &mut self.fx);
+            }
+            _ => self.act_on(line),
+        }
+        self.settle_down();
+        self.take_part();
+        std::mem::take(&mut self.fx.lines)
+    }
+
+    /// Dispatches, expires and answers loads until nothing is left to do.
+    pub(crate) fn settle_down(&mut self) {
+        loop {
+            if self.engine.deadline().is_some_and(|at| at <= self.now) {
+                self.engine.expire(self.now, &mut self.fx);
+            }
+            self.engine.dispatch(self.now, &mut self.fx);
+            self.engine.check_invariants(&self.fx.references);
+            if !self.hold_loads && !self.fx.loads.is_empty() {
+                let load = self.fx.loads.remove(0);
+                let answer = self.fx.answer(&load);
+                self.engine.loaded(self.now, load.id, answer, &mut self.fx);
+            } else if !self.engine.has_work() {
+                break;
+            }
+        }
+    }
+
+    /// Answers the oldest load.
+    fn answer_one(&mut self) {
+        if !self.fx.loads.is_empty() {
+            let load = self.fx.loads.remove(0);
+            let answer = self.fx.answer(&load);
+            self.engine.loaded(self.now, load.id, answer, &mut self.fx);
+        }
+    }
+
+    pub(crate) fn take_snapshot(&mut self) {
+        let mut bytes = Vec::new();
+        self.engine.snapshot(&mut bytes);
+        self.snapshot = Some((bytes, self.fx.records.len(), self.fx.references.clone()));
+    }
+
+    /// Begins a snapshot. If there is one that is not complete, that is forgotten.
+    pub(crate) fn begin_snapshot(&mut self) {
+        let mut whole = Vec::new();
+        self.engine.snapshot(&mut whole);
+        self.engine.begin_snapshot();
+        self.taking = Some((whole, self.fx.records.len(), self.fx.references.clone()));
+    }
+
+    /// Goes on with a snapshot that was begun. Once complete it says the same as one that was taken as a
+    /// whole when it was begun.
+    pub(crate) fn take_part(&mut self) {
+        if let Some(pieces) = self.engine.take_snapshot() {
+            let (whole, records, references) = self.taking.take().expect("it was begun");
+            let bytes = pieces.concat();
+            assert_eq!(self.contents(&bytes), self.contents(&whole));
+            self.snapshot = Some((bytes, records, references));
+        }
+    }
+
+    /// What a snapshot says, but for what records may say once more: how often messages went back, and
+    /// that they were out.
+    fn contents(&self, snapshot: &[u8]) -> (Vec<String>, Vec<u8>) {
+        let mut engine = engine(&self.limits);
+        engine.restore(snapshot).unwrap();
+        let mut messages = Vec::new();
+        for (_, queue) in engine.queues.iter_mut() {
+            for entry in queue.lanes.iter_mut().flat_map(|lane| lane.entries_mut()) {
+                (entry.requeues, entry.redelivered) = (0, false);
+                messages.push(format!("{} {entry:?}", queue.name));
+            }
+        }
+        let mut rest = Vec::new();
+        engine.snapshot(&mut rest);
+        (messages, rest)
+    }
+
+    /// Has the snapshot that was taken last be those bytes.
+    pub(crate) fn replace_snapshot(&mut self, bytes: Vec<u8>) {
+        self.snapshot.as_mut().expect("one was taken").0 = bytes;
+    }
+
+    /// Drops the engine and makes it again from what was stored.
+    fn restart(&mut self, words: &Words<'_>) {
+        while !words.has("early") && self.taking.is_some() {
+            self.take_part();
+        }
+        self.taking = None;
+        if words.has("clean") {
+            self.take_snapshot();
+        }
+        // What was before a snapshot was flushed before that.
+        let flushed = self.snapshot.as_ref().map_or(0, |(_, records, _)| *records);
+        let lost: usize = words.number("lose").unwrap_or(0);
+        let kept = self.fx.records.len().saturating_sub(lost).max(flushed);
+        self.fx.records.truncate(kept);
+        self.fx.groups.clear();
+        self.sessions.clear();
+        self.connected.clear();
+        self.clients.clear();
+        self.fx.loads.clear();
+        self.fx.full.clear();
+        self.fx.references.clear();
+        self.engine = engine(&self.limits);
+        let mut from = 0;
+        if let Some((snapshot, records, references)) = &self.snapshot {
+            self.engine.restore(snapshot).unwrap();
+            from = *records;
+            self.fx.references = references.clone();
+        }
+        for index in from..kept {
+            let record = self.fx.records[index].clone();
+            let position = Recorder::position_of(index);
+            self.engine.replay(position, &record, &mut self.fx).unwrap();
+            assert_eq!(self.fx.records.len(), kept, "a replay appends nothing");
+        }
+        self.engine.recovered(self.now, words.has("clean"), &mut self.fx);
+    }
+
+    /// Has a session do something, and nothing else happen.
+    pub(crate) fn act_on(&mut self, line: &str) {
+        let mut words = line.split_whitespace();
+        let name = words.next().unwrap();
+        self.act(name, &Words(words.collect()));
+    }
+
+    fn act(&mut self, name: &str, words: &Words<'_>) {
+        let session = self.session(name);
+        let arguments = &words.0[1..];
+        match words.0[0] {
+            "publish" => self.publish(name, arguments),
+            "emit" => self.emit(session, arguments, &mut None),
+            "emits" => {
+                let mut streak = None;
+                for body in arguments[1..].iter().filter(|word| **word != "silent") {
+                    let silent = words.has("silent").then_some("silent");
+                    let one: Vec<&str> = [arguments[0], body].into_iter().chain(silent).collect();
+                    self.emit(session, &one, &mut streak);
+                }
+            }
+            "listen" => {
+                let listen = Listen {
+                    subject: arguments[0],
+                    group: words.value("group"),
+                    name: arguments[1],
+                    laggard: None,
+                };
+                if let Err(refusal) = self.engine.listen(session, listen, &mut self.fx) {
+                    self.fx.reply(session, Err(refusal));
+                }
+            }
+            "unlisten" => {
+                let after = words.number("after");
+                self.engine.unlisten(session, arguments[0], after, &mut self.fx);
+            }
+            "accept" | "requeue" | "discard" => {
+                let outcome = match words.0[0] {
+                    "accept" => Outcome::Accept,
+                    "requeue" => Outcome::Requeue,
+                    _ => Outcome::Discard,
+                };
+                let tag = arguments[0].parse().unwrap();
+                let settle = Settle { tag, multiple: words.has("multiple"), outcome };
+                if let Err(refusal) = self.engine.settle(self.now, session, settle, &mut self.fx) {
+                    self.fx.reply(session, Err(refusal));
+                }
+            }
+            "close" => {
+                self.engine.close(self.now, session, &mut self.fx);
+                self.sessions.remove(name);
+            }
+            "disconnect" => {
+                self.engine.disconnect(self.now, session.connection, &mut self.fx);
+                self.connected.remove(&session.connection);
+                self.clients.remove(&session.connection);
+                self.sessions.retain(|_, other| other.connection != session.connection);
+            }
+            verb => {
+                let request = request(words);
+                self.engine.request(self.now, session, request, &mut self.fx);
+                if verb != "commit" && !self.clients.contains(&session.connection) {
+                    self.answer_at_once(session);
+                }
+            }
+        }
+    }
+
+    /// Tells a session what it would hear after a flush, so that scenarios about something else need
+    /// none after each line that makes something durable. Those of clients have to wait.
+    fn answer_at_once(&mut self, session: SessionId) {
+        let slot = self.engine.session_slot(session).expect("sessions are opened when mentioned");
+        let session_there = self.engine.sessions.get_mut(slot).expect("its slot is in use");
+        if let Some((_, reply)) = session_there.unanswered.take() {
+            self.fx.reply(session, Ok(reply));
+        }
+    }
+
+    /// `emit SUBJECT BODY...`; tells who got it where nobody did, or none of them keeps up. `emits SUBJECT
+    /// BODY BODY...` emits several in a row.
+    fn emit(&mut self, session: SessionId, arguments: &[&str], streak: &mut Option<crate::Streak>) {
+        let words = Words(arguments[2..].to_vec());
+        let emit = Emit {
+            subject: arguments[0],
+            echo: !words.has("silent"),
+            asks: false,
+            content: Content {
+                format: Format::Nats,
+                properties: b"",
+                body: arguments[1].as_bytes(),
+                shared: None,
+                persistent: true,
+                priority: 0,
+                ttl: None,
+            },
+        };
+        match self.engine.emit_next(self.now, session, &emit, streak, &mut self.fx) {
+            Err(refusal) => self.fx.reply(session, Err(refusal)),
+            Ok(reached) if reached.is_nobody() => self.fx.lines.push("nobody".to_owned()),
+            Ok(reached) if reached.crowded => self.fx.lines.push("crowded".to_owned()),
+            Ok(_) => {}
+        }
+    }
+
+    /// `publish EXCHANGE KEY BODY...`; `-` is the default exchange.
+    fn publish(&mut self, name: &str, arguments: &[&str]) {
+        let session = self.session(name);
+        let words = Words(arguments[3..].to_vec());
+        let also_to: Vec<&str> = words.value("cc").into_iter().collect();
+        let publish = Publish {
+            exchange: if arguments[0] == "-" { "" } else { arguments[0] },
+            routing_key: arguments[1],
+            also_to: &also_to,
+            mandatory: words.has("mandatory"),
+            delay: words.millis("delay"),
+            content: Content {
+                format: Format::Amqp091,
+                properties: b"properties",
+                body: arguments[2].as_bytes(),
+                shared: None,
+                persistent: words.has("persistent"),
+                priority: words.number("priority").unwrap_or(0),
+                ttl: words.millis("ttl"),
+            },
+        };
+        if let Err(refusal) = self.engine.publish(self.now, session, &publish, &mut self.fx) {
+            self.fx.reply(session, Err(refusal));
+        }
+    }
+}
+
+/// Any other request.
+fn request(words: &Words<'_>) -> Request {
+    let text = |index: usize| words.0[index].to_owned();
+    match words.0[0] {
+        "queue" => Request::DeclareQueue(QueueDeclaration {
+            name: text(1),
+            options: Some(queue_options(words)),
+        }),
+        "passive" => Request::DeclareQueue(QueueDeclaration { name: text(1), options: None }),
+        "exchange" => Request::DeclareExchange(ExchangeDeclaration {
+            name: text(1),
+            options: Some(exchange_options(words)),
+        }),
+        "delete-exchange" => {
+            Request::DeleteExchange { name: text(1), if_unused: words.has("if-unused") }
+        }
+        "delete" => Request::DeleteQueue {
+            name: text(1),
+            if_unused: words.has("if-unused"),
+            if_empty: words.has("if-empty"),
+        },
+        "purge" => Request::PurgeQueue { name: text(1) },
+        "bind" | "unbind" => {
+            let (source, key, arguments) = (text(1), text(3), Arguments::new());
+            let target = match words.0[2].strip_prefix('@') {
+                Some(exchange) => BindingTarget::Exchange(exchange.to_owned()),
+                None => BindingTarget::Queue(text(2)),
+            };
+            let binding = Binding { source, target, key, arguments };
+            let binds = words.0[0] == "bind";
+            if binds { Request::Bind(binding) } else { Request::Unbind(binding) }
+        }
+        "subscribe" => Request::Subscribe(subscribe(words)),
+        "unsubscribe" => Request::Unsubscribe { name: text(1) },
+        "get" => Request::Get { queue: text(1), presettled: words.has("presettled") },
+        "inbox" => Request::OpenInbox { name: text(1) },
+        "credit" => Request::SetSessionCredit(Credit {
+            messages: words.number("messages").unwrap_or(0),
+            bytes: words.number("bytes").unwrap_or(0),
+        }),
+        "flow" => Request::SetFlow(words.has("on")),
+        "recover" => Request::Recover,
+        "confirms" => Request::SelectConfirms,
+        "transactions" => Request::SelectTransactions,
+        "commit" => Request::Commit,
+        "rollback" => Request::Rollback,
+        "create-vhost" => Request::CreateVhost { name: text(1) },
+        "delete-vhost" => Request::DeleteVhost { name: text(1) },
+        "delete-user" => Request::DeleteUser { name: text(1) },
+        other => access_request(other, words),
+    }
+}
+
+/// Requests about users.
+fn access_request(word: &str, words: &Words<'_>) -> Request {
+    let text = |index: usize| words.0[index].to_owned();
+    let vhost = "/".to_owned();
+    match word {
+        "user" => Request::PutUser {
+            name: text(1),
+            password_hash: text(2),
+            administrator: words.has("administrator"),
+        },
+        "permit" => {
+            let (user, configure, write, read) = (text(1), text(2), text(3), text(4));
+            let vhost = words.value("vhost").map_or(vhost, str::to_owned);
+            Request::SetPermissions { user, vhost, configure, write, read }
+        }
+        "narrow" => {
+            let publish = SubjectRules { allow: vec![text(2)], deny: vec![text(3)] };
+            let subjects = SubjectPermissions { publish, ..SubjectPermissions::default() };
+            Request::SetSubjectPermissions { user: text(1), vhost, subjects }
+        }
+        // `-` stands for none.
+        "narrow-listening" => {
+            let rules = |index: usize| Vec::from_iter(Some(text(index)).filter(|it| it != "-"));
+            let listen = SubjectRules { allow: rules(2), deny: rules(3) };
+            let subjects = SubjectPermissions { listen, ..SubjectPermissions::default() };
+            Request::SetSubjectPermissions { user: text(1), vhost, subjects }
+        }
+        "forbid" => Request::ClearPermissions { user: text(1), vhost },
+        "quota" => {
+            let mut quota = Quota::default();
+            quota.laggard = words.value("laggard").and_then(Laggard::named);
+            for (bound, name) in Bound::NAMES {
+                quota.set(bound, words.number(name));
+            }
+            Request::SetQuota { user: text(1), quota }
+        }
+        other => panic!("unknown request '{other}'"),
+    }
+}
+
+fn subscribe(words: &Words<'_>) -> Subscribe {
+    let text = |index: usize| words.0[index].to_owned();
+    Subscribe {
+        queue: text(1),
+        name: text(2),
+        presettled: words.has("presettled"),
+        exclusive: words.has("exclusive"),
+        priority: words.number("priority").unwrap_or(0),
+        credit: Credit {
+            messages: words.number("credit").unwrap_or(0),
+            bytes: words.number("bytes").unwrap_or(0),
+        },
+    }
+}
+
+fn exchange_options(words: &Words<'_>) -> ExchangeOptions {
+    ExchangeOptions {
+        kind: match words.0[2] {
+            "direct" => ExchangeKind::Direct,
+            "fanout" => ExchangeKind::Fanout,
+            "topic" => ExchangeKind::Topic,
+            _ => ExchangeKind::Headers,
+        },
+        delaying: words.has("delaying"),
+        durable: words.has("durable"),
+        auto_delete: words.has("auto-delete"),
+        internal: words.has("internal"),
+        alternate: words.value("alternate").map(str::to_owned),
+    }
+}
+
+fn queue_options(words: &Words<'_>) -> QueueOptions {
+    QueueOptions {
+        durable: words.has("durable"),
+        exclusive: words.has("exclusive"),
+        auto_delete: words.has("auto-delete"),
+        message_ttl: words.millis("ttl"),
+        expires: words.millis("expires"),
+        length_max: words.number("length"),
+        bytes_max: words.number("bytes"),
+        overflow: match words.value("overflow") {
+            Some("reject") => Overflow::RejectPublish,
+            Some("reject-dead-letter") => Overflow::RejectPublishDeadLetter,
+            _ => Overflow::DropHead,
+        },
+        dead_letter_exchange: words
+            .value("dlx")
+            .map(|name| if name == "-" { "" } else { name }.to_owned()),
+        dead_letter_routing_key: words.value("dlk").map(str::to_owned),
+        priority_max: words.number("priorities"),
+        single_active: words.has("single-active"),
+        delivery_limit: words.number("limit"),
+        durability: match words.value("durability") {
+            Some("buffered") => Durability::Buffered,
+            Some("memory") => Durability::Memory,
+            _ => Durability::Flushed,
+        },
+        settle_timeout: words.millis("timeout"),
+        other: Arguments::new(),
+    }
+}

@@ -1,0 +1,225 @@
+//! What must hold between calls; looked at by tests after every step.
+
+use crate::Overflow;
+use crate::engine::Engine;
+use crate::queue::Queue;
+use crate::queue::entry::{Entry, NOWHERE};
+use crate::queue::page_out::{Loading, Wanted};
+use std::collections::BTreeMap;
+
+impl Engine {
+    /// Compares every count with what it counts, and the references with the host's.
+    pub(crate) fn check_invariants(&self, references: &BTreeMap<u32, i64>) {
+        let mut expected: BTreeMap<u32, i64> = BTreeMap::new();
+        let mut transient: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut resident = 0;
+        assert!(self.refused.is_empty() && self.overdue.is_empty(), "left over from a group");
+        for (slot, queue) in self.queues.iter() {
+            assert!(!queue.is_unpaged || self.unpaged.contains(&slot), "its pages are forgotten");
+            let (mut ready, mut bytes, mut queue_resident) = (0, 0, 0);
+            for lane in &queue.lanes {
+                let mut cold = 0;
+                for entry in lane.entries() {
+                    ready += 1;
+                    bytes += u64::from(entry.bytes);
+                    queue_resident += entry.resident_cost();
+                    cold += usize::from(entry.is_cold());
+                }
+                lane.check(cold);
+                for page in lane.pages() {
+                    ready += u64::from(page.count);
+                    bytes += page.bytes;
+                    *expected.entry(page.position.segment()).or_default() += 1;
+                    for count in &page.segments {
+                        *expected.entry(count.segment).or_default() +=
+                            i64::from(count.durable) + i64::from(count.transient);
+                        *transient.entry(count.segment).or_default() += u64::from(count.transient);
+                    }
+                    if !queue.durable {
+                        *transient.entry(page.position.segment()).or_default() += 1;
+                    }
+                }
+            }
+            assert_eq!(queue.ready, ready, "ready in {}", queue.name);
+            assert_eq!(queue.ready_bytes, bytes, "ready bytes in {}", queue.name);
+            assert_eq!(queue.resident, queue_resident, "resident in {}", queue.name);
+            resident += queue_resident;
+            let out = self.out().filter(|(number, _)| *number == queue.number).count();
+            assert_eq!(queue.unsettled, out as u64, "unsettled of {}", queue.name);
+            check_limit(queue);
+        }
+        let ready = self.queues.iter().flat_map(|(_, queue)| &queue.lanes);
+        let ready = ready.flat_map(|lane| lane.entries());
+        let out: Vec<_> = self.out().map(|(_, entry)| entry).collect();
+        resident += out.iter().map(|entry| entry.resident_cost()).sum::<u64>();
+        for entry in ready.chain(out).filter(|entry| entry.is_stored()) {
+            *expected.entry(entry.position.segment()).or_default() += 1;
+            if !entry.durable {
+                *transient.entry(entry.position.segment()).or_default() += 1;
+            }
+        }
+        self.check_departures(&mut expected, &mut transient);
+        resident += self.check_delays(&mut expected, &mut transient);
+        self.check_marks();
+        expected.retain(|_, count| *count > 0);
+        transient.retain(|_, count| *count > 0);
+        assert_eq!(self.resident, resident, "resident bytes");
+        let loading: u64 = self.loads.values().map(|loading| loading.bytes).sum();
+        assert_eq!(self.loading_bytes, loading, "bytes asked for");
+        self.check_loads();
+        assert_eq!(&expected, references, "references by segment");
+        assert_eq!(transient, self.transient_references, "transient references by segment");
+        self.check_credit();
+        self.check_listening();
+    }
+
+    /// What was asked for is counted where it is wanted, and what is taken in by parts is what was asked for.
+    fn check_loads(&self) {
+        for (slot, queue) in self.queues.iter() {
+            let own = |it: &&Loading| (it.queue, it.number) == (slot, queue.number);
+            let (mut loads, mut bytes) = (0, 0);
+            for loading in self.loads.values().filter(own) {
+                loads += 1;
+                bytes += loading.bytes;
+            }
+            assert_eq!((queue.loads, queue.loading_bytes), (loads, bytes), "{}", queue.name);
+        }
+        for (id, left) in self.arrivals.left() {
+            let asked = match self.loads.get(&id).map(|loading| &loading.wanted) {
+                Some(Wanted::Messages { seqs, .. }) => seqs.len(),
+                Some(Wanted::Page { .. }) => 1,
+                other => panic!("{other:?} is not taken in by turns"),
+            };
+            assert_eq!(left, asked, "messages that are left of a load");
+        }
+    }
+
+    /// Each user's listeners are counted.
+    fn check_listening(&self) {
+        let mut expected: BTreeMap<&str, u64> = BTreeMap::new();
+        for (_, session) in self.sessions.iter() {
+            let connection = self.connections[session.id.connection.0 as usize].as_ref();
+            let grant = connection.and_then(|connection| connection.grant.as_ref());
+            if let Some(grant) = grant {
+                *expected.entry(grant.user()).or_default() += session.listeners.len() as u64;
+            }
+        }
+        for (user, count) in expected {
+            assert_eq!(self.access.listening.here(user), count, "listeners of {user}");
+        }
+    }
+
+    /// Adds what refers to records of what was purged or deleted.
+    fn check_departures(
+        &self,
+        expected: &mut BTreeMap<u32, i64>,
+        transient: &mut BTreeMap<u32, u64>,
+    ) {
+        for entry in self.departures.entries().filter(|entry| entry.is_stored()) {
+            *expected.entry(entry.position.segment()).or_default() += 1;
+            if !entry.durable {
+                *transient.entry(entry.position.segment()).or_default() += 1;
+            }
+        }
+        for (page, durable) in self.departures.pages() {
+            *expected.entry(page.position.segment()).or_default() += 1;
+            if !durable {
+                *transient.entry(page.position.segment()).or_default() += 1;
+            }
+            for count in &page.segments {
+                *expected.entry(count.segment).or_default() +=
+                    i64::from(count.durable) + i64::from(count.transient);
+                *transient.entry(count.segment).or_default() += u64::from(count.transient);
+            }
+        }
+    }
+
+    /// Adds what delayed messages refer to; returns what they take up in memory.
+    fn check_delays(
+        &self,
+        expected: &mut BTreeMap<u32, i64>,
+        transient: &mut BTreeMap<u32, u64>,
+    ) -> u64 {
+        let (counted, resident) = self.delays.resident();
+        assert_eq!(counted, resident, "resident bytes of delayed messages");
+        for (_, held) in self.delays.iter().filter(|(_, held)| held.position != NOWHERE) {
+            *expected.entry(held.position.segment()).or_default() += 1;
+            if !held.persistent {
+                *transient.entry(held.position.segment()).or_default() += 1;
+            }
+        }
+        resident
+    }
+
+    /// Where no snapshot is being taken, all that is durable is marked alike.
+    fn check_marks(&self) {
+        if self.taking.is_some() {
+            return;
+        }
+        let ready = self.queues.iter().flat_map(|(_, queue)| &queue.lanes);
+        let ready = ready.flat_map(|lane| lane.entries());
+        let durable = ready.chain(self.out().map(|(_, entry)| entry));
+        let durable = durable.chain(self.departures.entries()).filter(|it| it.durable);
+        let missed = durable.filter(|entry| entry.mark != self.mark).count();
+        let held = self.delays.persistent().filter(|(_, held)| held.mark != self.mark).count();
+        assert_eq!((missed, held), (0, 0), "missed by a snapshot");
+    }
+
+    /// Messages that are out of their queues, with the numbers of these.
+    fn out(&self) -> impl Iterator<Item = (u64, &Entry)> {
+        let delivered = self.unsettled().flat_map(|unsettled| unsettled.iter());
+        delivered.map(|(_, it)| (it.queue_number, &it.entry)).chain(self.dying())
+    }
+
+    fn check_credit(&self) {
+        for (slot, session) in self.sessions.iter() {
+            let settling = self.settling.iter().filter(|it| it.session == Some(slot));
+            let settling = settling.flat_map(|settling| settling.deliveries.iter());
+            let out = session.unsettled.iter().chain(settling);
+            let counted = out.filter(|(_, out)| out.subscription.is_some());
+            assert_eq!(session.account.messages as usize, counted.count(), "session credit");
+            let gets = self.queues.iter().flat_map(|(_, queue)| &queue.gets);
+            let gets = gets.filter(|get| get.session == session.id).count();
+            assert_eq!(session.gets as usize, gets, "messages that it waits for");
+        }
+    }
+
+    /// Bytes of messages in memory.
+    pub(crate) fn resident(&self) -> u64 {
+        self.resident
+    }
+
+    /// Entries in memory.
+    pub(crate) fn entries_in_memory(&self) -> usize {
+        let lanes = self.queues.iter().flat_map(|(_, queue)| &queue.lanes);
+        lanes.map(|lane| lane.entries().count()).sum()
+    }
+
+    /// Who refers to a segment, in words.
+    pub(crate) fn uses_of(&self, segment: u32) -> Vec<String> {
+        let mut uses = Vec::new();
+        for lane in self.queues.iter().flat_map(|(_, queue)| &queue.lanes) {
+            for entry in lane.entries().filter(|it| it.position.segment() == segment) {
+                uses.push(format!("ready {} durable={}", entry.seq, entry.durable));
+            }
+            for page in lane.pages() {
+                let counts = page.segments.iter().filter(|count| count.segment == segment);
+                uses.extend(counts.map(|count| format!("page {} {count:?}", page.first)));
+            }
+        }
+        for (_, session) in self.sessions.iter() {
+            let out = session.unsettled.iter().map(|(_, delivered)| &delivered.entry);
+            let out = out.filter(|it| it.position.segment() == segment);
+            uses.extend(out.map(|it| format!("out {} durable={}", it.seq, it.durable)));
+        }
+        uses
+    }
+}
+
+/// A queue that drops its head is within its limit, unless that waits for a page, or stays with one
+/// that cannot be read.
+fn check_limit(queue: &Queue) {
+    let waits = queue.loads > 0 || queue.unreadable().is_some();
+    let drops = queue.options.overflow == Overflow::DropHead && !waits;
+    assert!(!drops || !queue.is_over_limit(), "{} is over its limit", queue.name);
+}

@@ -1,0 +1,242 @@
+//! Users and virtual hosts that are deleted: the connections that use them end first, on every shard some a
+//! turn, however many they are. Then home deletes them, and whoever came meanwhile ends at once.
+//!
+//! Does not know how something is deleted.
+
+use crate::node::Node;
+use crate::shard::message::{ToHome, Word};
+use angarium_engine::{
+    ConnectionId, Deletion, Refusal, RefusalKind, Request, ShardId, Shards, Time,
+};
+use angarium_journal::State;
+use angarium_protocol::Close;
+use std::collections::VecDeque;
+
+/// Connections that end in one turn: each takes some 15 us, its socket's end included.
+const ENDED_AT_ONCE: usize = 32;
+/// Where more than those of a turn have ended, all are looked at again, so often at most: clients may come
+/// back sooner than the others are gone.
+const ROUNDS_MAX: usize = 5;
+/// Slots that are looked at in one turn.
+const LOOKS_PER_TURN: usize = 2_048;
+
+/// What is going to be deleted.
+#[derive(Debug, Default)]
+pub(crate) struct Deletions {
+    /// Whose connections end on this shard, one after the other.
+    endings: VecDeque<Ending>,
+    /// At home: requests that wait for that on all shards.
+    waiting: VecDeque<Waiting>,
+}
+
+/// All that use one.
+#[derive(Debug)]
+struct Ending {
+    deletion: Deletion<String>,
+    /// The slot from which on connections were not looked at.
+    next: u32,
+    /// How many have ended since all were looked at last, and how often they were.
+    ended: usize,
+    rounds: usize,
+}
+
+/// An operator's request.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    /// The slot that it is asked in, and the virtual host.
+    pub(crate) id: ConnectionId,
+    pub(crate) asked_in: String,
+    pub(crate) deletion: Deletion<String>,
+    /// Where connections may still end.
+    shards: Shards,
+}
+
+impl Ending {
+    /// Whether all are to be looked at again.
+    fn begin_again(&mut self) -> bool {
+        self.rounds += 1;
+        self.next = 1;
+        std::mem::take(&mut self.ended) > ENDED_AT_ONCE && self.rounds < ROUNDS_MAX
+    }
+}
+
+impl Deletions {
+    /// Whether connections are to end.
+    #[inline]
+    pub(crate) fn are_under_way(&self) -> bool {
+        !self.endings.is_empty()
+    }
+
+    /// Ends connections for home.
+    pub(crate) fn begin(&mut self, deletion: Deletion<&str>) {
+        self.endings.push_back(Ending {
+            deletion: deletion.to_owned(),
+            next: 1,
+            ended: 0,
+            rounds: 0,
+        });
+    }
+
+    /// A shard has ended all connections for the oldest request that waits for it. Returns one that waits for
+    /// nothing more.
+    fn ended_at(&mut self, shard: ShardId) -> Option<Waiting> {
+        let oldest = self.waiting.iter_mut().find(|waiting| waiting.shards.contains(shard))?;
+        oldest.shards = oldest.shards.without(shard);
+        // Shards keep their order: none is done with one before those that are older.
+        let is_ready = self.waiting.front().is_some_and(|first| first.shards.is_empty());
+        if is_ready { self.waiting.pop_front() } else { None }
+    }
+}
+
+/// What a request deletes that connections may use.
+fn deletion_of(request: &Request) -> Option<Deletion<&str>> {
+    match request {
+        Request::DeleteVhost { name } => Some(Deletion::Vhost(name)),
+        Request::DeleteUser { name } => Some(Deletion::User(name)),
+        _ => None,
+    }
+}
+
+impl Node {
+    /// Has an operator's request wait for connections to end, where it deletes what they use; else returns
+    /// it. Refused: it deletes the virtual host that it is asked in.
+    pub(crate) fn await_endings(
+        &mut self,
+        id: ConnectionId,
+        asked_in: &str,
+        request: Request,
+    ) -> Result<Option<Request>, Refusal> {
+        let Some(deletion) = deletion_of(&request) else { return Ok(Some(request)) };
+        if deletion == Deletion::Vhost(asked_in) {
+            let text =
+                format!("virtual host '{asked_in}' is the one that administration itself uses");
+            return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
+        }
+        // Where nothing can be deleted as things are, nobody is disconnected.
+        if !self.can_delete(deletion) {
+            return Ok(Some(request));
+        }
+        self.world.mesh.say_to_all(&Word::Ended(deletion));
+        self.deletions.begin(deletion);
+        let shards = Shards::one(self.options.shard).and(self.world.mesh.others());
+        let asked_in = asked_in.to_owned();
+        let deletion = deletion.to_owned();
+        self.deletions.waiting.push_back(Waiting { id, asked_in, deletion, shards });
+        Ok(None)
+    }
+
+    /// Whether it is there, and the journal keeps that it is not.
+    fn can_delete(&self, deletion: Deletion<&str>) -> bool {
+        let is_there = match deletion {
+            Deletion::Vhost(name) => self.engine.list_vhosts().any(|vhost| vhost.name == name),
+            Deletion::User(name) => self.engine.list_users().any(|user| user.name == name),
+        };
+        is_there && !matches!(self.storage_state, State::Failed(_))
+    }
+
+    /// Ends some more connections.
+    #[cold]
+    pub(crate) fn end_some_connections(&mut self, now: Time) {
+        let Some(mut ending) = self.deletions.endings.pop_front() else { return };
+        let mut left = ENDED_AT_ONCE;
+        let reason = ending.deletion.borrowed().reason();
+        for _ in 0..LOOKS_PER_TURN {
+            if left == 0 || ending.next as usize >= self.connections.len() {
+                break;
+            }
+            let id = ConnectionId(ending.next);
+            ending.next += 1;
+            left -= usize::from(self.end_if_included(now, id, ending.deletion.borrowed(), &reason));
+        }
+        ending.ended += ENDED_AT_ONCE - left;
+        if (ending.next as usize) < self.connections.len() || ending.begin_again() {
+            return self.deletions.endings.push_front(ending);
+        }
+        if self.is_home() {
+            self.ended_at(now, self.options.shard);
+        } else {
+            self.world.mesh.ask_home(&ToHome::Ended);
+        }
+    }
+
+    /// A shard has ended all connections for the oldest request.
+    pub(crate) fn ended_at(&mut self, now: Time, shard: ShardId) {
+        let Some(Waiting { id, asked_in, deletion, .. }) = self.deletions.ended_at(shard) else {
+            return;
+        };
+        // Other shards end those that have come meanwhile when they hear that it is done.
+        if self.can_delete(deletion.borrowed()) {
+            self.end_all(now, deletion.borrowed());
+        }
+        let request = match deletion {
+            Deletion::User(name) => Request::DeleteUser { name },
+            Deletion::Vhost(name) => Request::DeleteVhost { name },
+        };
+        self.ask_as_operator(now, id, &asked_in, request);
+    }
+
+    /// Ends all connections here that use what goes next, at once.
+    pub(crate) fn end_all(&mut self, now: Time, deletion: Deletion<&str>) {
+        let reason = deletion.reason();
+        for id in self.slots() {
+            self.end_if_included(now, id, deletion, &reason);
+        }
+    }
+
+    /// Ends a connection here, or home's part of one of another shard, if it uses what is deleted, whatever
+    /// time its protocol would give it; says whether it did.
+    fn end_if_included(
+        &mut self,
+        now: Time,
+        id: ConnectionId,
+        deletion: Deletion<&str>,
+        reason: &str,
+    ) -> bool {
+        if self.end_guest_if_included(now, id, deletion) {
+            return true;
+        }
+        let connection = self.connections[id.0 as usize].as_ref();
+        let info = connection.filter(|it| it.ended.is_none()).map(|it| it.session.info());
+        if !info.is_some_and(|info| deletion.includes(info.user, info.vhost)) {
+            return false;
+        }
+        self.close_connection(now, id, reason);
+        if self.is_open(id) {
+            self.end(now, id, Close { reason: reason.to_owned() });
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Which shards have ended connections, one after the other, and after which of them which request goes
+    /// on.
+    #[track_caller]
+    fn check(requests: &[u64], steps: &[(u8, Option<usize>)]) {
+        let mut deletions = Deletions::default();
+        for (number, count) in requests.iter().enumerate() {
+            let shards = (0..*count).fold(Shards::NONE, |all, shard| {
+                all.and(Shards::one(ShardId(u8::try_from(shard).unwrap())))
+            });
+            let deletion = Deletion::User(number.to_string());
+            let (id, asked_in) = (ConnectionId(1), String::new());
+            deletions.waiting.push_back(Waiting { id, asked_in, deletion, shards });
+        }
+        for &(shard, expected) in steps {
+            let found = deletions.ended_at(ShardId(shard)).map(|waiting| waiting.deletion);
+            let expected = expected.map(|number| Deletion::User(number.to_string()));
+            assert_eq!(found, expected, "{requests:?} {steps:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_goes_on_once_all_shards_have_ended_connections_for_it() {
+        check(&[1], &[(0, Some(0)), (0, None)]);
+        check(&[3], &[(1, None), (0, None), (2, Some(0))]);
+        check(&[2, 2], &[(1, None), (1, None), (0, Some(0)), (0, Some(1))]);
+        check(&[2, 2], &[(1, None), (0, Some(0)), (0, None), (1, Some(1))]);
+    }
+}

@@ -1,0 +1,73 @@
+//! Credentials on their way from sessions to the host that checks them, and the answers.
+
+use crate::effects::Verification;
+use crate::node::Node;
+use angarium_engine::{ConnectionId, Time};
+use angarium_protocol::{Authentication, Session};
+
+impl Node {
+    /// The next credentials to check, if any; the answer comes back by [`Node::verified`].
+    pub fn next_verification(&mut self) -> Option<Verification> {
+        self.verifications.pop_front()
+    }
+
+    /// Why the next login was refused, for the log, where that is not the host's own answer.
+    pub fn next_refused_login(&mut self) -> Option<String> {
+        self.world.refused_logins.pop_front()
+    }
+
+    /// The answer to a [`Verification`].
+    pub fn verified(&mut self, now: Time, id: ConnectionId, serial: u64, answer: Authentication) {
+        if !self.is_open(id) || !self.is_serial(id, serial) {
+            return;
+        }
+        if answer.is_err() {
+            self.stats.authentications_failed += 1;
+        }
+        match answer {
+            Ok(identity) if !self.is_home() => self.ask_for_place(id, serial, identity),
+            answer => self.logged_in(now, id, answer),
+        }
+    }
+
+    /// Hands a session the answer to its credentials.
+    pub(crate) fn logged_in(&mut self, now: Time, id: ConnectionId, answer: Authentication) {
+        match self.at_session(now, id, |at, turn| at.authenticated(turn, answer)) {
+            Some(Ok(())) => {
+                // What waited was for another login.
+                self.world.end_spooling(id);
+                self.apply_quota(id);
+                self.resumable.push(id);
+            }
+            Some(Err(close)) => self.end(now, id, close),
+            None => {}
+        }
+    }
+
+    /// Completes credentials that sessions handed in to verifications for the host.
+    pub(crate) fn take_credentials(&mut self, now: Time) {
+        for (id, credentials) in std::mem::take(&mut self.world.credentials) {
+            let Some(connection) = self.connections[id.0 as usize].as_ref() else { continue };
+            let serial = connection.serial;
+            if !connection.peer.local
+                && self.options.local_users.iter().any(|user| user == credentials.user())
+            {
+                let user = credentials.user();
+                let why = format!("user '{user}' can only connect from the broker's own host");
+                let from = &connection.peer.address;
+                self.world.refused_logins.push_back(format!("{why}, and came from {from}"));
+                self.verified(now, id, serial, Err(why));
+                continue;
+            }
+            let verification = Verification {
+                connection: id,
+                serial,
+                password_hash: self.engine.password_hash(credentials.user()).map(str::to_owned),
+                credentials,
+                address: connection.peer.address.clone(),
+                local: connection.peer.local,
+            };
+            self.verifications.push_back(verification);
+        }
+    }
+}

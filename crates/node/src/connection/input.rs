@@ -1,0 +1,185 @@
+//! What clients say on its way to their sessions: when it is read, and how much of it is taken in a turn.
+
+use crate::connection::read_pause::WaitsFor;
+use crate::node::Node;
+use angarium_engine::{ConnectionId, Time};
+use angarium_protocol::{Session, Turn};
+
+/// How often a session is presented input before others get their turn: it stops after each request and each
+/// subscription, which cost far more for their bytes than messages do. It also stops once what it publishes
+/// was handed to so many that the step is over.
+const PRESENTATIONS_MAX: usize = 64;
+
+/// The least that is put behind kept input to complete it: most messages end within that.
+const JOINED_BYTES_MIN: usize = 2 << 10;
+
+impl Node {
+    /// Bytes arrived.
+    pub fn received(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) {
+        let before = self.taken_and_wasted();
+        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        if connection.ended.is_some() {
+            return;
+        }
+        self.engine.begin_step();
+        connection.received_bytes += bytes.len() as u64;
+        connection.is_active = true;
+        if connection.carry.is_empty() {
+            let used = self.drive(now, id, bytes);
+            if let Some(connection) = self.connections[id.0 as usize].as_mut() {
+                connection.carry.extend_from_slice(&bytes[used..]);
+            }
+        } else {
+            self.complete_carry(now, id, bytes);
+        }
+        self.slow_flood(now, id, bytes.len(), before);
+    }
+
+    /// Presents kept input with as much of `bytes` behind it as it takes to complete it, and the rest
+    /// where it lies: nearly every read ends amid a message, and not all of the next is to be copied for
+    /// that.
+    fn complete_carry(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) {
+        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        connection.is_resting = false;
+        let mut carry = std::mem::take(&mut connection.carry);
+        let mut rest = bytes;
+        while !rest.is_empty() && !self.is_resting(id) {
+            let kept = carry.len();
+            let (joined, behind) = rest.split_at(rest.len().min(kept.max(JOINED_BYTES_MIN)));
+            carry.extend_from_slice(joined);
+            let used = self.drive(now, id, &carry);
+            if let Some(at) = used.checked_sub(kept) {
+                carry.clear();
+                rest = &rest[at..];
+                if !self.is_resting(id) {
+                    rest = &rest[self.drive(now, id, rest)..];
+                }
+                break;
+            }
+            carry.drain(..used);
+            rest = behind;
+        }
+        carry.extend_from_slice(rest);
+        if let Some(connection) = self.connections[id.0 as usize].as_mut() {
+            connection.carry = carry;
+        }
+    }
+
+    fn is_resting(&self, id: ConnectionId) -> bool {
+        let connection = self.connections[id.0 as usize].as_ref();
+        connection.is_some_and(|connection| connection.is_resting)
+    }
+
+    /// What it asks for waits until some of what is unsent to it has left.
+    fn wait_for_room(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.connections[id.0 as usize].as_mut() {
+            connection.waits_for_room = true;
+        }
+    }
+
+    /// Presents input to a session until it uses no more, or has had its turn; returns how much it used.
+    fn drive(&mut self, now: Time, id: ConnectionId, input: &[u8]) -> usize {
+        let mut used = 0;
+        let mut portion = self.portion(now, id);
+        let mut presentations = 0;
+        loop {
+            let Some(connection) = self.connections[id.0 as usize].as_ref() else { return used };
+            if connection.ended.is_some() {
+                return input.len();
+            }
+            if connection.session.is_waiting() || connection.is_throttled() {
+                return used;
+            }
+            if self.is_choked(id) {
+                self.wait_for_room(id);
+                return used;
+            }
+            let end = input.len().min(used.saturating_add(portion));
+            let before = self.engine.taken();
+            let Some(connection) = self.connections[id.0 as usize].as_mut() else { return used };
+            self.world.begin_call();
+            let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
+            let result = connection.session.receive(&mut turn, &input[used..end]);
+            let published = self.engine.taken() - before;
+            connection.received_messages += published;
+            connection.stores |= self.world.has_stored;
+            connection.uses_home |= self.world.has_called;
+            if self.world.has_outrun {
+                self.slow_down(now, id, WaitsFor::Consumers);
+            }
+            let progress = match result {
+                Ok(progress) => progress,
+                Err(close) => {
+                    self.answer(now);
+                    self.end(now, id, close);
+                    return input.len();
+                }
+            };
+            used += progress;
+            let has_answered = self.answer(now);
+            if progress > 0 {
+                self.meter(now, id, published, progress);
+            }
+            if progress == 0 && end < input.len() {
+                portion = portion.saturating_mul(2);
+                continue;
+            }
+            portion = self.portion(now, id);
+            if used == input.len() || (progress == 0 && !has_answered) {
+                return used;
+            }
+            presentations += 1;
+            if presentations == PRESENTATIONS_MAX || self.engine.is_step_over() {
+                self.rest(id);
+                return used;
+            }
+        }
+    }
+
+    /// The connection's input has to wait for the next turn.
+    fn rest(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        if !std::mem::replace(&mut connection.is_resting, true) {
+            self.resting.push(id);
+        }
+    }
+
+    /// Nothing more comes from a connection: what is kept of its input is presented once more. Says whether
+    /// some of that has to wait, for the login say, or its answer for other shards: until then it is not
+    /// disconnected.
+    pub fn input_ended(&mut self, now: Time, id: ConnectionId) -> bool {
+        if self.has_kept_input(id) {
+            self.drive_carry(now, id);
+            self.answer(now);
+        }
+        self.has_kept_input(id) && !self.wants_read(id) || self.is_ahead_of_shards(id)
+    }
+
+    /// Whether a connection has sent something that is not used yet, or that not all shards know.
+    pub fn is_underway(&self, id: ConnectionId) -> bool {
+        self.has_kept_input(id) || self.is_ahead_of_shards(id)
+    }
+
+    fn is_ahead_of_shards(&self, id: ConnectionId) -> bool {
+        let connection = self.connections[id.0 as usize].as_ref();
+        connection.is_some_and(|it| it.ended.is_none()) && !self.world.mesh.is_settled(id)
+    }
+
+    fn has_kept_input(&self, id: ConnectionId) -> bool {
+        let connection = self.connections[id.0 as usize].as_ref();
+        connection.is_some_and(|it| it.ended.is_none() && !it.carry.is_empty())
+    }
+
+    /// Presents a connection's kept input again.
+    pub(crate) fn drive_carry(&mut self, now: Time, id: ConnectionId) {
+        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        self.engine.begin_step();
+        connection.is_resting = false;
+        let mut carry = std::mem::take(&mut connection.carry);
+        let used = self.drive(now, id, &carry);
+        if let Some(connection) = self.connections[id.0 as usize].as_mut() {
+            carry.drain(..used);
+            connection.carry = carry;
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! A user's connections to all shards, counted at home: another shard asks before it lets one in that has
+//! logged in. And what one hears for whom there is no place at all.
+
+use crate::connection::handler::AnySession;
+use crate::node::Node;
+use crate::shard::message::{FromHome, ToHome, Word};
+use angarium_engine::{ConnectionId, ShardId, Time};
+use angarium_protocol::{Identity, Peer};
+use std::collections::BTreeMap;
+
+/// Who was let in, and who waits for that.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    /// At home: connections of other shards that are counted, with their users.
+    taken: BTreeMap<(ShardId, ConnectionId), String>,
+    /// On another shard: who has logged in and is not let in yet.
+    asked: BTreeMap<ConnectionId, Identity>,
+}
+
+impl Node {
+    /// What a client hears that is not let in, because there are too many; nothing where its protocol has no
+    /// words before the client's first.
+    #[must_use]
+    pub fn turned_away(&mut self, now: Time, peer: &Peer) -> Vec<u8> {
+        let mut session = AnySession::new(&self.options, (ConnectionId(0), 0), peer, now);
+        session.turned_away(&mut self.engine)
+    }
+
+    /// A connection here has logged in: asks home whether it may be.
+    pub(crate) fn ask_for_place(&mut self, id: ConnectionId, serial: u64, identity: Identity) {
+        let user = &identity.user;
+        self.world.mesh.ask_home(&ToHome::Admit { connection: id, serial, user });
+        self.places.asked.insert(id, identity);
+    }
+
+    /// Home's answer.
+    pub(crate) fn admitted(&mut self, now: Time, id: ConnectionId, serial: u64, is_admitted: bool) {
+        // The answer to who was in this slot before is nobody's.
+        if !self.is_serial(id, serial) {
+            return;
+        }
+        if let Some(identity) = self.places.asked.remove(&id) {
+            // The engine says so where the client asks to be let in.
+            self.engine.admitted(id, is_admitted);
+            self.logged_in(now, id, Ok(identity));
+        }
+    }
+
+    /// A connection here has gone.
+    pub(crate) fn give_place_up(&mut self, id: ConnectionId) {
+        self.places.asked.remove(&id);
+        if !self.is_home() {
+            self.world.mesh.ask_home(&ToHome::Left(id));
+        }
+    }
+
+    /// At home: counts a connection of another shard in, if it may be.
+    pub(crate) fn admit(&mut self, from: ShardId, id: ConnectionId, serial: u64, user: &str) {
+        // It may have logged in before, as somebody else.
+        self.forget_place(from, id);
+        let is_admitted = self.engine.admit(user).is_ok();
+        if is_admitted {
+            self.places.taken.insert((from, id), user.to_owned());
+        }
+        let answer = FromHome::Admitted { connection: id, serial, is_admitted };
+        self.world.mesh.say(from, &Word::FromHome(answer));
+    }
+
+    /// At home: a connection of another shard has gone.
+    pub(crate) fn forget_place(&mut self, from: ShardId, id: ConnectionId) {
+        if let Some(user) = self.places.taken.remove(&(from, id)) {
+            self.engine.left(&user);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! One connection: its protocol session, and the input that the session could not use yet.
+
+pub(crate) mod credentials;
+pub(crate) mod handler;
+pub(crate) mod input;
+pub(crate) mod limits;
+pub(crate) mod query;
+pub(crate) mod read_pause;
+pub(crate) mod replies;
+
+use crate::connection::handler::AnySession;
+use crate::connection::read_pause::WaitsFor;
+use crate::flow::rate::Metered;
+use crate::flow::throttle::HomeSaid;
+use angarium_engine::Time;
+use angarium_protocol::Peer;
+
+/// A connection as the node holds it; its output lies in the world, where the engine reaches it.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) session: AnySession,
+    pub(crate) peer: Peer,
+    pub(crate) connected_at: Time,
+    /// Tells it from earlier connections in the same slot.
+    pub(crate) serial: u64,
+    /// Tells its sessions from theirs: how many had begun before ([`crate::shard::message::SessionName`]).
+    pub(crate) openings_before: u32,
+    /// Input that is not used yet: the start of a frame, or what came while the session waited.
+    pub(crate) carry: Vec<u8>,
+    /// The session has ended; the host sends what is in the outlet and closes the transport.
+    pub(crate) ended: Option<String>,
+    /// It has stored messages: it is one of those that wait when the journal is congested, and one
+    /// of those that are told when it cannot store.
+    pub(crate) stores: bool,
+    /// On another shard than home: it has asked home for something, and waits when home is behind.
+    pub(crate) uses_home: bool,
+    /// What home last said of it, where that found it to send too much.
+    pub(crate) home_said: HomeSaid,
+    /// It put more into a queue than its consumers get, or floods others, and is not read from for a
+    /// moment.
+    pub(crate) is_slowed: bool,
+    /// Why it was last, and since when.
+    pub(crate) last_slowed: Option<(WaitsFor, Time)>,
+    /// It asked for much at once; the rest of its input has to wait for the next turn.
+    pub(crate) is_resting: bool,
+    /// There was input from it when so much was unsent that it could ask for no more.
+    pub(crate) waits_for_room: bool,
+    /// What is measured of it, where its rate is bounded.
+    pub(crate) metered: Option<Box<Metered>>,
+    /// Messages that it has published.
+    pub(crate) received_messages: u64,
+    /// Bytes received and sent since it was accepted.
+    pub(crate) received_bytes: u64,
+    pub(crate) sent_bytes: u64,
+    /// Something was received or sent since the last sweep; buffers of idle connections are freed.
+    pub(crate) is_active: bool,
+}
+
+impl Connection {
+    /// Whether it has sent more than it may, and waits.
+    pub(crate) fn is_throttled(&self) -> bool {
+        self.metered.as_ref().is_some_and(|metered| metered.is_waiting())
+    }
+}

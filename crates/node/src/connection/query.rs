@@ -1,0 +1,212 @@
+//! What clients ask about the connections of their virtual host: every shard is asked, each looks at its own,
+//! and the one that was asked first puts together what they find.
+//!
+//! A shard looks at some of its connections in a turn, however many there are: anybody may ask, and nobody
+//! else is to notice it. What comes and goes meanwhile may be told of or not.
+
+use crate::administration::ConnectionInfo;
+use crate::node::Node;
+use crate::shard::message::{Value, Word};
+use angarium_engine::{ConnectionId, Engine, ShardId, Time, subjects_overlap};
+use angarium_protocol::{
+    Figures, Findings, PlaceInOrder, SUBJECT_BYTES_MAX, Session, Survey, SurveyRow, Traffic,
+};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Connections that are looked at in one turn, and subjects that are compared: some tenths of a millisecond.
+const LOOKS_PER_TURN: usize = 2_048;
+/// Rows that are written in one turn.
+const ROWS_PER_TURN: usize = 256;
+/// Subjects of one connection that are compared with the one that is asked for: no turn does less.
+const SUBJECTS_COMPARED_MAX: usize = 8_192;
+
+/// The connection that asks, and what tells it from others in its slot. It has one survey at a time.
+type Asker = (ConnectionId, u64);
+
+/// What is asked at this shard.
+#[derive(Debug, Default)]
+pub(crate) struct Surveys {
+    /// By clients of its own, and other shards have not told all yet.
+    under_way: BTreeMap<Asker, UnderWay>,
+    /// What it looks for itself, one after the other.
+    looks: VecDeque<Look>,
+}
+
+/// A survey that waits for shards.
+#[derive(Debug)]
+struct UnderWay {
+    survey: Survey,
+    /// How many shards have not told yet.
+    left: usize,
+    found: Findings,
+}
+
+/// A look around at this shard's connections.
+#[derive(Debug)]
+struct Look {
+    /// The shard that is told, and who wants to know there.
+    for_shard: ShardId,
+    asker: Asker,
+    survey: Survey,
+    /// The slot from which on connections were not looked at.
+    next: usize,
+    /// Those that come first.
+    places: BTreeMap<PlaceInOrder, ConnectionId>,
+    /// What its rows may still list of subjects.
+    subject_bytes: usize,
+    found: Findings,
+}
+
+impl Surveys {
+    /// Whether there is something to look for.
+    pub(crate) fn are_looked_for(&self) -> bool {
+        !self.looks.is_empty()
+    }
+
+    /// Looks for what one of that shard's clients asks.
+    pub(crate) fn look_for(&mut self, for_shard: ShardId, asker: Asker, survey: Survey) {
+        self.looks.push_back(Look {
+            for_shard,
+            asker,
+            next: 0,
+            places: BTreeMap::new(),
+            subject_bytes: if survey.with_subjects { SUBJECT_BYTES_MAX } else { 0 },
+            found: Findings::default(),
+            survey,
+        });
+    }
+}
+
+impl Node {
+    /// Begins what sessions have asked for.
+    #[cold]
+    pub(crate) fn take_surveys(&mut self) {
+        for (id, survey) in std::mem::take(&mut self.world.surveys) {
+            let Some(connection) = self.connections[id.0 as usize].as_ref() else { continue };
+            let asker = (id, connection.serial);
+            if self.options.shards > 1 {
+                self.world.mesh.survey(id, connection.serial, &survey);
+            }
+            let (left, found) = (self.options.shards, Findings::default());
+            self.surveys.look_for(self.options.shard, asker, survey.clone());
+            self.surveys.under_way.insert(asker, UnderWay { survey, left, found });
+        }
+    }
+
+    /// Goes on looking.
+    #[cold]
+    pub(crate) fn look_on(&mut self, now: Time) {
+        let Some(mut look) = self.surveys.looks.pop_front() else { return };
+        self.look_at_connections(now, &mut look);
+        if look.next < self.connections.len() || !self.write_rows(now, &mut look) {
+            return self.surveys.looks.push_front(look);
+        }
+        let (connection, serial) = look.asker;
+        if look.for_shard == self.options.shard {
+            return self.take_findings(now, look.asker, look.found);
+        }
+        let found = Value::Findings(Box::new(look.found));
+        self.world.mesh.say_with(look.for_shard, &Word::Surveyed { connection, serial }, found);
+    }
+
+    fn look_at_connections(&self, now: Time, look: &mut Look) {
+        let mut left = LOOKS_PER_TURN;
+        while left > 0 && look.next < self.connections.len() {
+            let id = ConnectionId(u32::try_from(look.next).expect("fewer than 2^32 slots"));
+            look.next += 1;
+            left -= 1;
+            let Some(connection) = self.connection(now, id) else { continue };
+            if look.survey.subject.is_some() {
+                left = left.saturating_sub(connection.subjects);
+            }
+            if !is_meant(&look.survey, &connection, &self.engine) {
+                continue;
+            }
+            let figures = figures(&connection);
+            look.found.connections += 1;
+            look.found.laggards += u64::from(connection.lag.is_some());
+            look.found.traffic.add(&figures.traffic);
+            look.places.insert(look.survey.order.key(&figures), id);
+            if look.places.len() > look.survey.rows_max() {
+                look.places.pop_last();
+            }
+        }
+    }
+
+    /// Writes rows of those that come first; says whether all are written.
+    fn write_rows(&self, now: Time, look: &mut Look) -> bool {
+        for _ in 0..ROWS_PER_TURN {
+            let Some(((_, _, number), id)) = look.places.pop_first() else { return true };
+            // By now it may be somebody else's slot.
+            let connection = self.connection(now, id).filter(|it| it.number == number);
+            if let Some(connection) = connection {
+                look.found.rows.push(self.row(&connection, &mut look.subject_bytes));
+            }
+        }
+        look.places.is_empty()
+    }
+
+    /// A shard has told what it found.
+    pub(crate) fn take_findings(&mut self, now: Time, asker: Asker, found: Findings) {
+        let Some(under_way) = self.surveys.under_way.get_mut(&asker) else { return };
+        under_way.found.merge(found, &under_way.survey);
+        under_way.left -= 1;
+        if under_way.left == 0
+            && let Some(whole) = self.surveys.under_way.remove(&asker)
+        {
+            self.tell_findings(now, asker, &whole.found);
+        }
+    }
+
+    fn tell_findings(&mut self, now: Time, (id, serial): Asker, found: &Findings) {
+        if self.is_serial(id, serial)
+            && self.at_session(now, id, |session, turn| session.surveyed(turn, found)).is_some()
+        {
+            self.resumable.push(id);
+        }
+    }
+
+    /// What is told of one connection; of what it listens to as much as is left of `subject_bytes`.
+    fn row(&self, connection: &ConnectionInfo<'_>, subject_bytes: &mut usize) -> SurveyRow {
+        let subjects = self.engine.listened_subjects(connection.id).map_while(|subject| {
+            *subject_bytes = subject_bytes.checked_sub(subject.len())?;
+            Some(subject.to_owned())
+        });
+        let mut subjects: Vec<_> = subjects.collect();
+        subjects.sort_unstable();
+        let session = &connection.session;
+        SurveyRow {
+            figures: figures(connection),
+            protocol: session.protocol,
+            address: session.peer.address.clone(),
+            user: session.user.to_owned(),
+            client: session.client.clone(),
+            subjects,
+        }
+    }
+}
+
+fn is_meant(survey: &Survey, connection: &ConnectionInfo<'_>, engine: &Engine) -> bool {
+    connection.session.vhost == survey.vhost
+        && survey.user.as_ref().is_none_or(|user| user == connection.session.user)
+        && survey.number.is_none_or(|number| number == connection.number)
+        && survey.subject.as_ref().is_none_or(|wanted| {
+            let mut subjects = engine.listened_subjects(connection.id).take(SUBJECTS_COMPARED_MAX);
+            subjects.any(|subject| subjects_overlap(wanted, subject))
+        })
+}
+
+fn figures(connection: &ConnectionInfo<'_>) -> Figures {
+    Figures {
+        number: connection.number,
+        connected_at: connection.connected_at,
+        unsent_bytes: connection.unsent_bytes,
+        traffic: Traffic {
+            subjects: connection.subjects as u64,
+            messages_received: connection.received_messages,
+            messages_sent: connection.sent_messages,
+            bytes_received: connection.received_bytes,
+            bytes_sent: connection.sent_bytes,
+        },
+    }
+}

@@ -1,0 +1,562 @@
+//! What engine and sessions reach during one call: outlets, journal, and what waits for the host.
+//!
+//! Effects are carried out the moment the engine calls them, in memory: a delivery is written into
+//! its connection's outlet, a record into the journal's batch. The host moves bytes and blocks.
+
+use crate::flow::recent_subscribers::{Audience, HeardBy, Hearer};
+use crate::flow::slow_subscribers::{Behind, Crowded};
+use crate::options::Options;
+use crate::outbox::batch::Burst;
+use crate::outbox::{Egress, Publisher};
+use crate::shard::links::Mesh;
+use crate::shard::message::{FromHome, Word};
+use crate::shard::remote_connection::Guest;
+use crate::spill::Spill;
+use angarium_engine as engine;
+use angarium_engine::{
+    Bytes, Call, Confirm, ConnectionId, Delivery, Effects, Forward, Heard, Listen, Load, Lost,
+    Refusal, Reply, Returned, SessionId, ShardId, Shards, Time,
+};
+use angarium_journal::{Journal, SharedRecord};
+use angarium_protocol::{Credentials, Outlet, Survey, World as ProtocolWorld};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Credentials that the host is to check, off the shard's thread.
+#[derive(Clone, Debug)]
+pub struct Verification {
+    /// The connection that waits for the answer.
+    pub connection: ConnectionId,
+    /// Tells this connection from an earlier one in the same slot.
+    pub serial: u64,
+    /// What the client said.
+    pub credentials: Credentials,
+    /// The user's stored password hash; `None` where there is no such user (the host takes as long
+    /// to say no).
+    pub password_hash: Option<String>,
+    /// Where the client comes from, for the log and for back-off.
+    pub address: String,
+    /// Whether it comes from this very host.
+    pub local: bool,
+}
+
+/// The answer to a request, on its way to its session.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) session: SessionId,
+    pub(crate) reply: Result<Reply, Refusal>,
+    /// It waits until all shards know these news: what it allows may be done by way of any of them.
+    pub(crate) after: u64,
+}
+
+/// The surroundings of engine and sessions.
+#[derive(Debug)]
+pub(crate) struct World {
+    /// Home's; other shards have none.
+    pub(crate) journal: Option<Journal>,
+    pub(crate) mesh: Mesh,
+    pub(crate) egress: Vec<Egress>,
+    /// By connection: it publishes faster than all who listen to it can take, and waits for one of
+    /// them.
+    pub(crate) held: Vec<bool>,
+    /// Those of them, and of other shards' publishers, that wait for a moment only.
+    pub(crate) held_briefly: Vec<Publisher>,
+    /// What was last written of several messages at once.
+    pub(crate) burst: Burst,
+    /// Who were found to have much unsent that the last message was for.
+    pub(crate) crowded: Crowded,
+    /// Who was last handed a direct message and had not.
+    pub(crate) hearer: HeardBy,
+    /// Connections that were too far behind and are to be ended, each once.
+    pub(crate) laggards: Vec<ConnectionId>,
+    /// Connections that have become too slow since the last turn.
+    pub(crate) lagging: Vec<ConnectionId>,
+    /// What waits on the disk for connections that are too far behind.
+    pub(crate) spill: Spill,
+    /// Connections for which nothing waits there any more.
+    pub(crate) caught_up: Vec<ConnectionId>,
+    /// What listeners, by session and tag, do not get that had been handed to them.
+    pub(crate) lost: BTreeMap<(SessionId, u64), Lost>,
+    /// Connections with output, each once.
+    pub(crate) dirty: Vec<ConnectionId>,
+    /// Connections that publishers waited for at the last look.
+    pub(crate) awaited: Vec<ConnectionId>,
+    /// Answers that sessions have not seen yet.
+    pub(crate) replies: VecDeque<Answer>,
+    pub(crate) loads: VecDeque<Load>,
+    /// Credentials that sessions handed in; the node completes them to [`Verification`]s.
+    pub(crate) credentials: Vec<(ConnectionId, Credentials)>,
+    /// What sessions want to know of all connections; the node begins it.
+    pub(crate) surveys: Vec<(ConnectionId, Survey)>,
+    /// Why logins were refused, but for those whose credentials the host found to be wrong.
+    pub(crate) refused_logins: VecDeque<String>,
+    /// Something was stored in a queue during this call into a session.
+    pub(crate) has_stored: bool,
+    /// More was put into a queue during this call than its consumers get.
+    pub(crate) has_outrun: bool,
+    /// The last news told during this call: its answer waits for all to know them.
+    pub(crate) told_in_call: u64,
+    /// Home was asked for something during this call.
+    pub(crate) has_called: bool,
+    /// Unsent bytes beyond which a connection gets no further deliveries.
+    pub(crate) egress_bytes_max: usize,
+}
+
+impl World {
+    pub(crate) fn new(journal: Option<Journal>, options: &Options) -> World {
+        World {
+            journal,
+            mesh: Mesh::new(options),
+            egress: Vec::new(),
+            held: Vec::new(),
+            held_briefly: Vec::new(),
+            burst: Burst::default(),
+            crowded: Crowded::default(),
+            hearer: HeardBy::default(),
+            laggards: Vec::new(),
+            lagging: Vec::new(),
+            spill: Spill::new(options.spill.clone(), options.shard, options.shards),
+            caught_up: Vec::new(),
+            lost: BTreeMap::new(),
+            dirty: Vec::new(),
+            awaited: Vec::new(),
+            replies: VecDeque::new(),
+            loads: VecDeque::new(),
+            credentials: Vec::new(),
+            surveys: Vec::new(),
+            refused_logins: VecDeque::new(),
+            has_stored: false,
+            has_outrun: false,
+            told_in_call: 0,
+            has_called: false,
+            egress_bytes_max: options.egress_bytes_max,
+        }
+    }
+
+    /// The journal, where something is stored.
+    fn stored(&mut self) -> &mut Journal {
+        self.journal.as_mut().expect("queues, users and virtual hosts are home's alone to change")
+    }
+
+    /// Notes that `bytes` of the connection's output were sent; says whether the engine waits for the
+    /// room that made.
+    pub(crate) fn sent(&mut self, connection: ConnectionId, bytes: usize) -> bool {
+        let egress = &mut self.egress[connection.0 as usize];
+        let has_ended_piece = egress.advance(bytes);
+        let has_room = egress.unsent() <= self.egress_bytes_max / 2;
+        if has_room {
+            let held = egress.release();
+            self.let_go(held, true);
+            self.refill(connection);
+        }
+        if has_ended_piece {
+            // The host sends what comes next as it does other output.
+            self.touch(connection);
+        }
+        has_room && self.egress[connection.0 as usize].wants_room.replace(false)
+    }
+
+    /// Lets publishers go on that wait for a peer which takes nothing.
+    pub(crate) fn look_for_stalls(&mut self) {
+        for slot in 0..self.egress.len() {
+            let held = self.egress[slot].look_for_stall();
+            self.let_go(held, false);
+            if self.egress[slot].is_awaited() {
+                self.awaited.push(ConnectionId(slot as u32));
+            }
+        }
+    }
+
+    /// Lets publishers go on, since those they waited for keep up, or since these have gone or stalled.
+    pub(crate) fn let_go(
+        &mut self,
+        publishers: impl IntoIterator<Item = Publisher>,
+        keep_up: bool,
+    ) {
+        for publisher in publishers {
+            match publisher {
+                Publisher::Here(connection) => self.held[connection.0 as usize] = false,
+                Publisher::There(shard, id) => self.mesh.let_go(shard, id, keep_up),
+            }
+        }
+    }
+
+    /// None of those here who have heard a message of another shard's publisher keeps up: it is to wait for
+    /// them, or for none of them where all are too far behind. Of that it is told nothing while others here
+    /// keep up with other messages of its.
+    pub(crate) fn hold_elsewhere(&mut self, now: Time, shard: ShardId, publisher: ConnectionId) {
+        let there = Publisher::There(shard, publisher);
+        let waits = self.hold_for_crowded(there);
+        if matches!(self.mesh.told_behind(shard, publisher), Some(Behind::Awaited { .. })) {
+            return;
+        }
+        let has_others = self.has_others(now, there);
+        if waits {
+            self.mesh.tell_behind(shard, publisher, Behind::Awaited { has_others });
+        } else if !has_others && self.crowded.there().is_empty() {
+            self.mesh.tell_behind(shard, publisher, Behind::Far);
+        }
+        if waits && has_others {
+            self.hold_briefly(there);
+        }
+    }
+
+    /// Has a publisher wait for those here who are behind with its message, whichever takes more first; says
+    /// whether there are any that are waited for.
+    fn hold_for_crowded(&mut self, publisher: Publisher) -> bool {
+        let mut waits = false;
+        for behind in self.crowded.here() {
+            let is_other = publisher != Publisher::Here(*behind);
+            waits |= is_other && self.egress[behind.0 as usize].hold(publisher);
+        }
+        for patient in self.crowded.patient() {
+            self.egress[patient.0 as usize].free(publisher);
+        }
+        waits
+    }
+
+    /// Whether any of those who have heard a publisher well of late still keep up. Where it waits for others,
+    /// it goes on, too, once one does again that does not.
+    fn has_others(&mut self, now: Time, publisher: Publisher) -> bool {
+        let mut has_others = false;
+        for hearer in self.audience(publisher).of_late(now) {
+            has_others |= match (hearer, publisher) {
+                (Hearer::Connection(id), _) if !self.egress[id.0 as usize].has_listener() => {
+                    self.audience(publisher).forget(hearer);
+                    false
+                }
+                (Hearer::Connection(id), _) => {
+                    let egress = &mut self.egress[id.0 as usize];
+                    let keeps_up = egress.keeps_up(self.egress_bytes_max);
+                    if !keeps_up {
+                        egress.free(publisher);
+                    }
+                    keeps_up
+                }
+                (Hearer::Shard(shard), _) if self.crowded.there().contains(shard) => false,
+                (Hearer::Shard(shard), Publisher::Here(id)) => self.mesh.may_keep_up(shard, id),
+                (Hearer::Shard(_), Publisher::There(..)) => true,
+            };
+        }
+        has_others
+    }
+
+    /// Who hears a publisher.
+    fn audience(&mut self, publisher: Publisher) -> &mut Audience {
+        match publisher {
+            Publisher::Here(id) => &mut self.egress[id.0 as usize].audience,
+            Publisher::There(shard, id) => self.mesh.audience(shard, id),
+        }
+    }
+
+    /// Others hear a publisher that waits: it waits for a moment only.
+    #[cold]
+    fn hold_briefly(&mut self, publisher: Publisher) {
+        if self.held_briefly.last() != Some(&publisher) {
+            self.held_briefly.push(publisher);
+        }
+    }
+
+    /// Somebody here hears another shard's publisher well: where it waits for one who does not, it waits for
+    /// a moment only.
+    #[inline]
+    pub(crate) fn heard_elsewhere(&mut self, now: Time, shard: ShardId, publisher: ConnectionId) {
+        self.mesh.audience(shard, publisher).heard(now, std::mem::take(&mut self.hearer));
+        match self.mesh.told_behind(shard, publisher) {
+            None => {}
+            Some(Behind::Awaited { .. }) => self.hold_briefly(Publisher::There(shard, publisher)),
+            Some(Behind::Far) => self.mesh.let_go(shard, publisher, true),
+        }
+    }
+
+    /// Whether any connection had output since the last [`World::take_dirty`].
+    pub(crate) fn has_dirty(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    /// Takes the connections with output since the last call; each once.
+    pub(crate) fn take_dirty(&mut self, into: &mut Vec<ConnectionId>) {
+        for connection in self.dirty.drain(..) {
+            let egress = &mut self.egress[connection.0 as usize];
+            egress.is_dirty = false;
+            egress.part();
+            into.push(connection);
+        }
+    }
+
+    /// Begins a call into a session.
+    #[inline]
+    pub(crate) fn begin_call(&mut self) {
+        self.crowded.clear();
+        self.has_stored = false;
+        self.has_outrun = false;
+        self.told_in_call = 0;
+        self.has_called = false;
+    }
+
+    /// Makes the connection's egress new, for the next connection in this slot.
+    pub(crate) fn reset(&mut self, connection: ConnectionId) {
+        let slot = connection.0 as usize;
+        if slot >= self.egress.len() {
+            self.egress.resize_with(slot + 1, Egress::default);
+            self.held.resize(slot + 1, false);
+        }
+        self.end_spooling(connection);
+        let held = self.egress[slot].release();
+        self.let_go(held, false);
+        self.mesh.reset(connection);
+        self.held[slot] = false;
+        self.egress[slot].renew();
+    }
+
+    /// Marks the connection as one with output, and gives its outlet out.
+    #[inline]
+    pub(crate) fn touch(&mut self, connection: ConnectionId) -> &mut Outlet {
+        let egress = &mut self.egress[connection.0 as usize];
+        if !egress.is_dirty {
+            egress.is_dirty = true;
+            self.dirty.push(connection);
+        }
+        &mut egress.outlet
+    }
+
+    /// Writes a delivery into its connection's outlet.
+    #[inline(always)]
+    pub(crate) fn write_delivery(&mut self, delivery: &Delivery<'_>) {
+        let connection = delivery.session.connection;
+        self.touch(connection).deliver(delivery);
+        if delivery.message.shared.is_some() {
+            self.end_with_large(connection);
+        }
+    }
+
+    #[cold]
+    fn end_with_large(&mut self, connection: ConnectionId) {
+        self.egress[connection.0 as usize].end_with_large();
+    }
+
+    /// The same for a message that no queue took.
+    pub(crate) fn return_here(&mut self, session: SessionId, returned: &Returned<'_>) {
+        self.touch(session.connection).returned(session, returned);
+        if returned.message.shared.is_some() {
+            self.end_with_large(session.connection);
+        }
+    }
+}
+
+impl Effects for World {
+    #[inline]
+    fn deliver(&mut self, delivery: &Delivery<'_>) {
+        let session = delivery.session;
+        if let Some(guest) = &mut self.egress[session.connection.0 as usize].guest {
+            let name = guest.name(session.number);
+            guest.underway += self.mesh.deliver(guest.shard, name, delivery) as u64;
+            return;
+        }
+        self.write_delivery(delivery);
+    }
+
+    fn call(&mut self, call: Call<'_>) {
+        self.carry_home(call);
+    }
+
+    #[inline]
+    fn emit(&mut self, delivery: &Delivery<'_>) -> Heard {
+        let connection = delivery.session.connection;
+        let egress = &self.egress[connection.0 as usize];
+        if egress.guest.is_some() {
+            return self.emit_to_guest(delivery);
+        }
+        let unsent = egress.unsent();
+        if unsent >= egress.plain_max || delivery.laggard.is_some() {
+            return self.emit_by_policy(delivery, unsent);
+        }
+        self.write_direct(delivery, unsent)
+    }
+
+    #[inline]
+    fn emit_burst(&mut self, delivery: &Delivery<'_>, bodies: &[&[u8]]) -> Option<Heard> {
+        self.write_burst(delivery, bodies)
+    }
+
+    fn forward(&mut self, to: Shards, forward: &Forward<'_>) -> Heard {
+        // Of what came by way of another shard, that one tells its publisher.
+        if forward.asks
+            && let Some(publisher) = forward.publisher.filter(|_| self.mesh.is_own(forward.origin))
+        {
+            self.egress[publisher.0 as usize].is_owed = true;
+        }
+        self.forward_burst(to, forward, &[forward.message.body])
+    }
+
+    fn forward_burst(&mut self, to: Shards, forward: &Forward<'_>, bodies: &[&[u8]]) -> Heard {
+        let (heard, those) = self.mesh.forward(to, forward, bodies);
+        if heard == Heard::Well {
+            let well = those.into_iter().next().map(Hearer::Shard);
+            self.hearer = well.map(HeardBy::from).unwrap_or_default();
+        } else {
+            self.crowded.add_shards(those);
+        }
+        heard
+    }
+
+    fn tell(&mut self, by: Option<ConnectionId>, news: &[u8]) {
+        self.mesh.tell(by, news);
+        self.told_in_call = self.mesh.told();
+    }
+
+    fn was_told(&mut self, by: ConnectionId) {
+        self.mesh.was_told(by);
+        self.told_in_call = self.mesh.told();
+    }
+
+    fn confirm(&mut self, session: SessionId, confirm: Confirm) {
+        if let Some((shard, name)) = self.name_of(session) {
+            return self.mesh.say(shard, &Word::FromHome(FromHome::Confirm(name, confirm)));
+        }
+        self.touch(session.connection).confirm(session, confirm);
+    }
+
+    fn returned(&mut self, session: SessionId, returned: &Returned<'_>) {
+        match self.name_of(session) {
+            Some((shard, name)) => self.mesh.return_to(shard, name, &returned.message),
+            None => self.return_here(session, returned),
+        }
+    }
+
+    fn cancelled(&mut self, session: SessionId, subscription: &str) {
+        if let Some((shard, name)) = self.name_of(session) {
+            return self.mesh.say(shard, &Word::FromHome(FromHome::Cancelled(name, subscription)));
+        }
+        self.touch(session.connection).cancelled(session, subscription);
+    }
+
+    fn forbidden(&mut self, session: SessionId, listened: &Listen<'_>) {
+        self.touch(session.connection).forbidden(listened);
+    }
+
+    fn reply(&mut self, session: SessionId, reply: Result<Reply, Refusal>) {
+        self.replies.push_back(Answer { session, reply, after: self.told_in_call });
+    }
+
+    #[inline]
+    fn has_room(&self, connection: ConnectionId) -> bool {
+        let egress = &self.egress[connection.0 as usize];
+        if let Some(guest) = &egress.guest {
+            let has_room = guest.underway < Guest::underway_max(self.egress_bytes_max);
+            guest.wants_room.set(guest.wants_room.get() || !has_room);
+            return has_room;
+        }
+        let has_room = egress.unsent() < self.egress_bytes_max;
+        if !has_room {
+            egress.wants_room.set(true);
+        }
+        has_room
+    }
+
+    #[inline]
+    fn append(&mut self, parts: &[&[u8]], durable: bool) -> engine::Position {
+        engine::Position(self.stored().append(parts, durable).0)
+    }
+
+    fn append_shared(
+        &mut self,
+        (before, shared, after): (&[&[u8]], &Bytes, &[u8]),
+        durable: bool,
+    ) -> engine::Position {
+        let record = SharedRecord { before, shared, after };
+        engine::Position(self.stored().append_shared(record, durable).0)
+    }
+
+    #[inline]
+    fn hurry(&mut self) {
+        self.stored().write_soon();
+    }
+
+    fn reserve(&mut self, bytes: usize, records: usize) {
+        self.stored().reserve(bytes, records);
+    }
+
+    #[inline]
+    fn retain(&mut self, position: engine::Position, count: u32) {
+        self.has_stored = true;
+        self.stored().retain(angarium_journal::Position(position.0), count);
+    }
+
+    #[inline]
+    fn release(&mut self, position: engine::Position, count: u32) {
+        self.stored().release(angarium_journal::Position(position.0), count);
+    }
+
+    fn load(&mut self, load: Load) {
+        self.loads.push_back(load);
+    }
+
+    #[inline]
+    fn outrun(&mut self) {
+        self.has_outrun = true;
+    }
+}
+
+impl ProtocolWorld for World {
+    #[inline]
+    fn outlet(&mut self, connection: ConnectionId) -> &mut Outlet {
+        self.touch(connection)
+    }
+
+    fn is_behind(&self, connection: ConnectionId) -> bool {
+        self.egress[connection.0 as usize].spooled.is_some()
+    }
+
+    #[inline]
+    fn kept_up(&mut self, now: Time, publisher: ConnectionId) {
+        let slot = publisher.0 as usize;
+        self.crowded.clear();
+        self.egress[slot].audience.heard(now, std::mem::take(&mut self.hearer));
+        if self.held[slot] {
+            self.hold_briefly(Publisher::Here(publisher));
+        }
+    }
+
+    #[cold]
+    fn ahead(&mut self, now: Time, publisher: ConnectionId) {
+        let there = self.crowded.there();
+        self.mesh.wait_for(there, publisher);
+        let waits_here = self.hold_for_crowded(Publisher::Here(publisher));
+        if waits_here || !there.is_empty() {
+            self.held[publisher.0 as usize] = true;
+            if self.has_others(now, Publisher::Here(publisher)) {
+                self.hold_briefly(Publisher::Here(publisher));
+            }
+        }
+        self.crowded.clear();
+    }
+
+    #[inline]
+    fn is_settled(&self, connection: ConnectionId) -> bool {
+        self.mesh.is_settled(connection)
+    }
+
+    fn is_done(&mut self, connection: ConnectionId) -> bool {
+        if std::mem::take(&mut self.egress[connection.0 as usize].is_owed) {
+            self.mesh.sync(connection);
+        }
+        self.mesh.is_settled(connection)
+    }
+
+    #[inline]
+    fn may_tell_more(&self, connection: ConnectionId) -> bool {
+        !self.mesh.is_far_ahead(connection)
+    }
+
+    fn authenticate(&mut self, connection: ConnectionId, credentials: Credentials) {
+        self.credentials.push((connection, credentials));
+    }
+
+    fn survey(&mut self, connection: ConnectionId, survey: Survey) {
+        self.surveys.push((connection, survey));
+    }
+
+    fn login_refused(&mut self, why: String) {
+        self.refused_logins.push_back(why);
+    }
+}

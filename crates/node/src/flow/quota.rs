@@ -1,0 +1,127 @@
+//! What a connection may use: its user's quota, and what everybody may where that says nothing.
+
+use crate::flow::rate::Metered;
+use crate::node::Node;
+use crate::shard::message::Word;
+use angarium_engine::{Bound, ConnectionId, Quota, Time};
+
+/// Bytes that are taken at once from a connection whose rate is bounded.
+const METERED_BYTES: usize = 2 << 10;
+/// The same where its user has sent more than it may: a message at a time. Otherwise whoever connects
+/// again and again would have that much of each connection for nothing.
+const METERED_BYTES_IN_DEBT: usize = 16;
+/// So much of a connection is counted only with more, or with the message that it publishes next: who has
+/// to wait still learns that it is connected, and may listen.
+const FREE_BYTES: usize = 128;
+
+impl Node {
+    /// What a connection may use, from what its session knows of it.
+    pub(crate) fn quota_of(&self, id: ConnectionId) -> Quota {
+        let Some(connection) = self.connections[id.0 as usize].as_ref() else {
+            return self.options.quota;
+        };
+        let info = connection.session.info();
+        let of_user = self.engine.quota(info.user);
+        let mut quota = of_user.or(&self.options.quota);
+        let own = self.world.egress[id.0 as usize].outlet.laggard;
+        let of_listener = info.peer.laggard;
+        quota.laggard = own.or(of_user.laggard).or(of_listener).or(self.options.quota.laggard);
+        quota
+    }
+
+    /// The same for all connections, where a quota has changed since the last call.
+    #[inline]
+    pub(crate) fn apply_changed_quotas(&mut self) {
+        let changes = self.engine.quota_changes();
+        if std::mem::replace(&mut self.quota_changes, changes) == changes {
+            return;
+        }
+        for id in self.slots() {
+            if self.connections[id.0 as usize].is_some() {
+                self.apply_quota(id);
+            }
+        }
+    }
+
+    /// Holds a connection to what it may use from now on: it has logged in, or its user's quota was
+    /// changed.
+    pub(crate) fn apply_quota(&mut self, id: ConnectionId) {
+        let quota = self.quota_of(id);
+        let unsent_max = quota.get(Bound::UnsentBytes).unwrap_or(u64::MAX);
+        let unsent_max = usize::try_from(unsent_max).unwrap_or(usize::MAX);
+        self.world.set_policy(id, quota.laggard.unwrap_or_default(), unsent_max);
+        self.apply_rates(id, &quota);
+    }
+
+    fn apply_rates(&mut self, id: ConnectionId, quota: &Quota) {
+        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        let user = connection.session.info().user.to_owned();
+        let (messages, bytes) = (quota.get(Bound::Messages), quota.get(Bound::Bytes));
+        let has_user = !user.is_empty() && self.rates.set_user(&user, messages, bytes);
+        let mut metered = connection.metered.take().unwrap_or_default();
+        metered.user = has_user.then_some(user);
+        let messages = quota.get(Bound::ConnectionMessages);
+        metered.own.set(messages, quota.get(Bound::ConnectionBytes));
+        if metered.is_waiting() || metered.own.is_idle() {
+            // What it sends next is measured anew.
+            self.rates.release(id, &mut metered);
+            self.resumable.push(id);
+        }
+        connection.metered = (has_user || !metered.own.is_idle()).then_some(metered);
+    }
+
+    /// How much of what a connection sends is presented to its session at once.
+    #[inline]
+    pub(crate) fn portion(&self, now: Time, id: ConnectionId) -> usize {
+        let connection = self.connections[id.0 as usize].as_ref();
+        match connection.and_then(|connection| connection.metered.as_deref()) {
+            None => usize::MAX,
+            Some(metered) if self.rates.is_user_in_debt(now, metered) => METERED_BYTES_IN_DEBT,
+            Some(_) => METERED_BYTES,
+        }
+    }
+
+    /// So much came from a connection: where its rate is bounded, it may have to wait.
+    #[inline]
+    pub(crate) fn meter(&mut self, now: Time, id: ConnectionId, messages: u64, bytes: usize) {
+        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        let Some(metered) = connection.metered.as_deref_mut() else { return };
+        metered.uncounted += bytes;
+        if messages == 0 && metered.uncounted <= FREE_BYTES {
+            return;
+        }
+        let bytes = std::mem::take(&mut metered.uncounted);
+        let was_waiting = metered.is_waiting();
+        let waits = self.rates.take(now, id, metered, messages, bytes as u64);
+        self.stats.throttled += u64::from(waits && !was_waiting);
+    }
+
+    /// So much of a user came to another shard.
+    pub(crate) fn spent_elsewhere(&mut self, now: Time, user: &str, messages: u64, bytes: u64) {
+        // It may come here next.
+        if !self.rates.knows(user) {
+            let quota = self.engine.quota(user).or(&self.options.quota);
+            self.rates.set_user(user, quota.get(Bound::Messages), quota.get(Bound::Bytes));
+        }
+        self.rates.spent_elsewhere(now, user, messages, bytes);
+    }
+
+    /// Tells the other shards what users have sent whose rates are bounded.
+    pub(crate) fn tell_spent(&mut self) {
+        while let Some((user, messages, bytes)) = self.rates.next_untold() {
+            self.world.mesh.say_to_all(&Word::Spent { user: &user, messages, bytes });
+        }
+    }
+
+    /// Lets those go on who have waited for what they sent too much.
+    pub(crate) fn let_paid_go_on(&mut self, now: Time) {
+        while let Some(id) = self.rates.next_due(now) {
+            let connection = self.connections[id.0 as usize].as_mut();
+            let metered: Option<&mut Metered> =
+                connection.and_then(|connection| connection.metered.as_deref_mut());
+            let metered = metered.expect("one that is gone waits no longer");
+            self.rates.release(id, metered);
+            self.resumable.push(id);
+        }
+    }
+}

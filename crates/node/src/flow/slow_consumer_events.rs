@@ -1,0 +1,215 @@
+//! The times during which a client is too slow for direct messages: noticed, told once when one begins
+//! and once when it ends, to those who listen and to the host's log.
+
+use crate::administration::LagInfo;
+use crate::effects::World;
+use crate::node::Node;
+use angarium_engine::{ConnectionId, Content, Emit, Format, Laggard, SessionId, Time};
+use angarium_protocol::LaggardAdvisory;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// Episodes that the host has not been told of yet; the oldest go.
+const UNTOLD_MAX: usize = 1_000;
+/// In whose name advisories are emitted: no client's.
+const BROKER: SessionId = SessionId { connection: ConnectionId(0), number: 1 };
+
+/// What a connection has missed, and what has waited for it, since its episode began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lag {
+    pub(crate) missed: u64,
+    pub(crate) spooled: u64,
+    /// What became of the first of these messages: the subscription's policy, where it has its own.
+    pub(crate) policy: Option<Laggard>,
+}
+
+/// One that has begun.
+#[derive(Clone, Copy, Debug)]
+struct Episode {
+    began: Time,
+    /// How things were when they were last looked at.
+    seen: Lag,
+}
+
+/// Those that have begun and not ended, and what is to be said of them.
+#[derive(Debug, Default)]
+pub(crate) struct Episodes {
+    running: BTreeMap<ConnectionId, Episode>,
+    untold: VecDeque<LagEvent>,
+    begun: u64,
+}
+
+/// A client became too slow for direct messages, or is so no longer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LagEvent {
+    /// It became so; else it is so no longer.
+    pub has_begun: bool,
+    /// The connection's number in listings, among those of all shards.
+    pub connection: u64,
+    /// Where it comes from.
+    pub peer: String,
+    /// Its user.
+    pub user: String,
+    /// Its virtual host.
+    pub vhost: String,
+    /// The name that the program gave it.
+    pub name: Option<String>,
+    /// What became of the first messages for which it was too slow.
+    pub policy: Laggard,
+    /// Messages that it has missed meanwhile.
+    pub missed: u64,
+    /// Messages that have waited on the disk for it meanwhile.
+    pub spooled: u64,
+    /// How long it has been so.
+    pub lasted: Duration,
+    /// It was disconnected for it, or went.
+    pub is_gone: bool,
+}
+
+impl World {
+    /// A connection misses messages that it was to get, by that policy.
+    #[cold]
+    pub(crate) fn note_missed(&mut self, id: ConnectionId, policy: Laggard, count: u64) {
+        self.note_lag(id, policy, (count, 0));
+    }
+
+    /// A message waits on the disk for a connection.
+    pub(crate) fn note_spooled(&mut self, id: ConnectionId) {
+        self.note_lag(id, Laggard::Spool, (0, 1));
+    }
+
+    fn note_lag(&mut self, id: ConnectionId, policy: Laggard, (missed, spooled): (u64, u64)) {
+        let lag = &mut self.egress[id.0 as usize].lag;
+        if *lag == Lag::default() {
+            self.lagging.push(id);
+        }
+        lag.missed += missed;
+        lag.spooled += spooled;
+        lag.policy.get_or_insert(policy);
+    }
+}
+
+impl Node {
+    /// A client that became too slow for direct messages, or is so no longer, which the host was not
+    /// told of yet.
+    pub fn next_lag_event(&mut self) -> Option<LagEvent> {
+        self.episodes.untold.pop_front()
+    }
+
+    /// Episodes that run, and those that have begun so far.
+    pub fn lag_episodes(&self) -> (u64, u64) {
+        (self.episodes.running.len() as u64, self.episodes.begun)
+    }
+
+    /// How it stands with a connection that is too slow.
+    pub(crate) fn lag_of(&self, id: ConnectionId) -> Option<LagInfo> {
+        self.episodes.running.get(&id)?;
+        let egress = &self.world.egress[id.0 as usize];
+        let Lag { missed, spooled, policy } = egress.lag;
+        Some(LagInfo { policy: policy.unwrap_or(egress.laggard), missed, spooled })
+    }
+
+    /// Begins the episodes of connections that were too slow in this turn for the first time.
+    pub(crate) fn begin_episodes(&mut self, now: Time) {
+        for id in std::mem::take(&mut self.world.lagging) {
+            let seen = self.world.egress[id.0 as usize].lag;
+            let is_there = self.connections[id.0 as usize].is_some() && seen != Lag::default();
+            if is_there && !self.episodes.running.contains_key(&id) {
+                self.episodes.running.insert(id, Episode { began: now, seen });
+                self.episodes.begun += 1;
+                self.tell_episode(now, id, now, true, false);
+            }
+        }
+    }
+
+    /// Ends the episodes of those that have kept up since the last call.
+    pub(crate) fn end_episodes(&mut self, now: Time) {
+        let mut ended = Vec::new();
+        for (id, episode) in &mut self.episodes.running {
+            let egress = &self.world.egress[id.0 as usize];
+            let is_quiet = std::mem::replace(&mut episode.seen, egress.lag) == egress.lag;
+            let has_room = egress.unsent() < self.options.egress_bytes_max;
+            if is_quiet && has_room && egress.spooled.is_none() {
+                ended.push(*id);
+            }
+        }
+        for id in ended {
+            self.end_episode(now, id, false);
+        }
+    }
+
+    /// Ends a connection's episode, if it has one.
+    pub(crate) fn end_episode(&mut self, now: Time, id: ConnectionId, is_gone: bool) {
+        let Some(Episode { began, .. }) = self.episodes.running.get(&id).copied() else { return };
+        self.tell_episode(now, id, began, false, is_gone);
+        self.episodes.running.remove(&id);
+        self.world.egress[id.0 as usize].lag = Lag::default();
+    }
+
+    fn tell_episode(
+        &mut self,
+        now: Time,
+        id: ConnectionId,
+        began: Time,
+        has_begun: bool,
+        is_gone: bool,
+    ) {
+        let Some(connection) = self.connections[id.0 as usize].as_ref() else { return };
+        let info = connection.session.info();
+        let Some(LagInfo { policy, missed, spooled }) = self.lag_of(id) else { return };
+        let event = LagEvent {
+            has_begun,
+            connection: self.options.number_of(connection.serial),
+            peer: info.peer.address.clone(),
+            user: info.user.to_owned(),
+            vhost: info.vhost.to_owned(),
+            name: info.client.connection_name.clone(),
+            policy,
+            missed,
+            spooled,
+            lasted: now.since(began),
+            is_gone,
+        };
+        self.advise(now, &event);
+        if self.episodes.untold.len() >= UNTOLD_MAX {
+            self.episodes.untold.pop_front();
+        }
+        self.episodes.untold.push_back(event);
+    }
+
+    /// Tells those who listen in the client's virtual host.
+    fn advise(&mut self, now: Time, event: &LagEvent) {
+        let advisory = LaggardAdvisory {
+            has_begun: event.has_begun,
+            connection: event.connection,
+            peer: &event.peer,
+            user: &event.user,
+            name: event.name.as_deref(),
+            policy: event.policy.name(),
+            missed: event.missed,
+            spooled: event.spooled,
+            millis: u64::try_from(event.lasted.as_millis()).unwrap_or(u64::MAX),
+            is_disconnected: event.is_gone,
+        };
+        // Without its virtual host there is nobody to tell.
+        if self.engine.connect_internal(BROKER.connection, &event.vhost).is_err() {
+            return;
+        }
+        self.engine.open(BROKER);
+        let mut body = Vec::new();
+        advisory.write(&mut body);
+        let content = Content {
+            format: Format::Nats,
+            properties: &[],
+            body: &body,
+            shared: None,
+            persistent: false,
+            priority: 0,
+            ttl: None,
+        };
+        let emit = Emit { subject: advisory.subject(), echo: true, asks: false, content };
+        // Whether anybody hears it is no concern of the broker's.
+        let _ = self.engine.emit(now, BROKER, &emit, &mut self.world);
+        self.engine.disconnect(now, BROKER.connection, &mut self.world);
+    }
+}

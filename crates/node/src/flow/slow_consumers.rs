@@ -1,0 +1,288 @@
+//! Direct messages for connections that are too far behind, each by its policy.
+
+use crate::effects::World;
+use crate::flow::recent_subscribers::Hearer;
+use crate::node::Node;
+use crate::outbox::{Egress, Whose};
+use crate::spill::{Next, PASSED_MAX, SpillDone, SpillJob, SpillLoss, SpillStats, SpillStore};
+use angarium_engine::{ConnectionId, Delivery, Engine, Heard, Laggard, SessionId, Time};
+use angarium_protocol::Session;
+
+/// Unsent bytes from which on what is to be spooled is.
+const SPOOL_AT_BYTES: usize = 1 << 20;
+/// What laggards are handed in one turn when a piece has come from the disk, or somewhat more: others are to
+/// have theirs.
+const REFILL_BYTES: usize = 256 << 10;
+/// Bytes that a message takes beside its content and its names, or fewer.
+const FRAMING_BYTES: usize = 128;
+
+impl World {
+    /// Says what becomes of a connection's direct messages once it has `unsent_max` bytes unsent.
+    pub(crate) fn set_policy(&mut self, id: ConnectionId, laggard: Laggard, unsent_max: usize) {
+        let egress = &mut self.egress[id.0 as usize];
+        egress.unsent_max = unsent_max;
+        egress.next_laggard = Some(laggard);
+        egress.choose_path(self.egress_bytes_max);
+    }
+
+    /// A direct message for a connection that is behind, or whose messages are looked at one by one.
+    #[cold]
+    pub(crate) fn emit_by_policy(&mut self, delivery: &Delivery<'_>, unsent: usize) -> Heard {
+        self.burst.forget();
+        let id = delivery.session.connection;
+        let egress = &mut self.egress[id.0 as usize];
+        let is_late = unsent >= egress.unsent_max;
+        if egress.is_given_up {
+            self.note_missed(id, Laggard::Disconnect, 1);
+            return Heard::Missed;
+        }
+        let policy = match delivery.laggard.unwrap_or(egress.laggard) {
+            // Messages that are counted, as AMQP's are, can neither be taken out nor come later.
+            Laggard::Spool | Laggard::DropOldest if delivery.emission == 0 => Laggard::DropNew,
+            policy => policy,
+        };
+        match policy {
+            Laggard::Spool if egress.spooled.is_some() || unsent >= egress.spool_at() => {
+                self.spool(delivery)
+            }
+            Laggard::DropOldest => self.emit_droppable(delivery),
+            Laggard::Disconnect if is_late => {
+                self.give_up(id);
+                self.note_missed(id, policy, 1);
+                Heard::Missed
+            }
+            Laggard::DropNew if is_late => {
+                self.crowded.add_patient(delivery.emission, id);
+                self.note_missed(id, policy, 1);
+                Heard::Missed
+            }
+            // Nobody waits for one who can have what there is later.
+            Laggard::Spool if unsent >= self.egress_bytes_max => {
+                self.write_delivery(delivery);
+                self.crowded.add_patient(delivery.emission, id);
+                Heard::Crowded
+            }
+            _ => self.write_direct(delivery, unsent),
+        }
+    }
+
+    /// The connection is to be ended, and gets no direct messages until then.
+    fn give_up(&mut self, id: ConnectionId) {
+        let egress = &mut self.egress[id.0 as usize];
+        egress.is_given_up = true;
+        egress.choose_path(self.egress_bytes_max);
+        self.laggards.push(id);
+    }
+
+    /// Writes a direct message into its connection's outlet, behind `unsent` bytes.
+    #[inline]
+    pub(crate) fn write_direct(&mut self, delivery: &Delivery<'_>, unsent: usize) -> Heard {
+        self.write_delivery(delivery);
+        self.has_written(delivery.session.connection, delivery.emission, unsent)
+    }
+
+    /// A direct message was written behind `unsent` bytes, alone or as the last of several.
+    #[inline]
+    pub(crate) fn has_written(
+        &mut self,
+        connection: ConnectionId,
+        emission: u64,
+        unsent: usize,
+    ) -> Heard {
+        if unsent < self.egress_bytes_max {
+            self.hearer = Hearer::Connection(connection).into();
+            return Heard::Well;
+        }
+        self.crowded.add(emission, connection);
+        Heard::Crowded
+    }
+
+    /// Writes a message that may be taken out again, if need be in the place of older ones.
+    fn emit_droppable(&mut self, delivery: &Delivery<'_>) -> Heard {
+        let id = delivery.session.connection;
+        let slot = id.0 as usize;
+        if self.egress[slot].held() >= self.egress[slot].unsent_max {
+            let missed = self.drop_oldest(id);
+            let is_late = self.egress[slot].held() >= self.egress[slot].unsent_max;
+            self.note_missed(id, Laggard::DropOldest, missed + u64::from(is_late));
+            if is_late {
+                self.crowded.add_patient(delivery.emission, id);
+                return Heard::Missed;
+            }
+        }
+        let whose = Whose { session: delivery.session.number, tag: delivery.tag };
+        let egress = &mut self.egress[slot];
+        let unsent = egress.unsent();
+        let has_large = delivery.message.shared.is_some();
+        let start = egress.prepare_droppable(about_bytes(delivery), has_large);
+        self.touch(id).deliver(delivery);
+        self.egress[slot].written_droppable(start, whose, delivery.missed);
+        self.has_written(delivery.session.connection, delivery.emission, unsent)
+    }
+
+    /// Takes a connection's oldest messages out, those that may be, until there is room; returns how many.
+    fn drop_oldest(&mut self, id: ConnectionId) -> u64 {
+        let mut missed = 0;
+        let lost = &mut self.lost;
+        self.egress[id.0 as usize].drop_oldest(|whose, count| {
+            let session = SessionId { connection: id, number: whose.session };
+            *lost.entry((session, whose.tag)).or_default() += count;
+            missed += count.messages;
+        });
+        let outlet = &mut self.egress[id.0 as usize].outlet;
+        outlet.messages = outlet.messages.saturating_sub(missed);
+        missed
+    }
+
+    /// Puts a message into the spill log. Nobody waits for who reads from there, whose pace is nobody else's.
+    fn spool(&mut self, delivery: &Delivery<'_>) -> Heard {
+        let id = delivery.session.connection;
+        let egress = &mut self.egress[id.0 as usize];
+        let Some(number) = self.spill.store(egress.spooled, delivery) else {
+            self.note_missed(id, Laggard::Spool, 1);
+            return Heard::Missed;
+        };
+        egress.spooled = Some(number);
+        egress.choose_path(self.egress_bytes_max);
+        self.note_spooled(id);
+        self.crowded.add_patient(delivery.emission, id);
+        Heard::Crowded
+    }
+
+    /// Writes what a connection has in the spill log into its outlet, as far as there is room; returns how
+    /// many bytes were looked at.
+    pub(crate) fn refill(&mut self, id: ConnectionId) -> usize {
+        let Some(number) = self.egress[id.0 as usize].spooled else { return 0 };
+        let (mut has_output, mut looked_at) = (false, 0);
+        let before = self.egress[id.0 as usize].unsent();
+        while self.egress[id.0 as usize].unsent() < self.egress_bytes_max {
+            match self.spill.next(number) {
+                Next::Message(delivery) => {
+                    let egress = &mut self.egress[id.0 as usize];
+                    egress.outlet.deliver(&delivery);
+                    egress.end_with_large();
+                    has_output = true;
+                }
+                Next::Waits => break,
+                Next::Rests => {
+                    looked_at += PASSED_MAX;
+                    break;
+                }
+                Next::CaughtUp => {
+                    self.end_spooling(id);
+                    let held = self.egress[id.0 as usize].release();
+                    self.let_go(held, true);
+                    self.caught_up.push(id);
+                    break;
+                }
+            }
+        }
+        if has_output {
+            self.touch(id);
+        }
+        looked_at + self.egress[id.0 as usize].unsent() - before
+    }
+
+    /// Writes what has come from the disk for whom there is room; where those are many, for some of them.
+    pub(crate) fn refill_stirred(&mut self) {
+        let mut looked_at = 0;
+        while looked_at < REFILL_BYTES
+            && let Some(id) = self.spill.take_stirred()
+        {
+            looked_at += self.refill(id);
+        }
+    }
+
+    /// The connection has nothing in the spill log any more.
+    pub(crate) fn end_spooling(&mut self, id: ConnectionId) {
+        let egress = &mut self.egress[id.0 as usize];
+        if let Some(number) = egress.spooled.take() {
+            self.spill.end(number);
+        }
+        egress.choose_path(self.egress_bytes_max);
+    }
+
+    /// Tells the engine what listeners do not get that had been handed to them.
+    pub(crate) fn tell_lost(&mut self, engine: &mut Engine) {
+        for (session, tag, count) in self.spill.take_lost() {
+            *self.lost.entry((session, tag)).or_default() += count;
+            self.note_missed(session.connection, Laggard::Spool, count.messages);
+        }
+        while let Some(((session, tag), count)) = self.lost.pop_first() {
+            engine.missed(session, tag, count);
+        }
+    }
+}
+
+/// About how many bytes a message is as it is sent: seldom more.
+fn about_bytes(delivery: &Delivery<'_>) -> usize {
+    let message = &delivery.message;
+    let names = message.routing_key.len() + delivery.subscription.len();
+    message.body.len() + message.properties.len() + names + FRAMING_BYTES
+}
+
+impl Node {
+    /// The store for the spill logs of all shards, with nothing in it: they have one, which the host makes
+    /// when it starts them.
+    pub fn spill_store(&self) -> SpillStore {
+        let (seed, _) = self.options.seed.split_first_chunk().expect("it is longer");
+        let seed = u64::from_le_bytes(*seed);
+        SpillStore::new(&self.options.spill, self.options.shards, seed)
+    }
+
+    /// The next work of the spill log for the store, if any; its result comes back by
+    /// [`Node::spill_done`]. The host carries these out one after the other.
+    pub fn next_spill_job(&mut self) -> Option<SpillJob> {
+        self.world.spill.next_job()
+    }
+
+    /// A job of the spill log ended.
+    pub fn spill_done(&mut self, done: SpillDone) {
+        self.world.spill.done(done);
+    }
+
+    /// Messages that were to wait in the spill log and that listeners have missed for that reason.
+    #[inline]
+    pub fn spill_missed(&self, loss: SpillLoss) -> u64 {
+        self.world.spill.missed(loss)
+    }
+
+    /// What the spill log has done.
+    pub fn spill_stats(&self) -> SpillStats {
+        self.world.spill.stats()
+    }
+
+    /// Tells sessions that nothing waits for them in the spill log any more; what they have said
+    /// meanwhile may have waited for that.
+    pub(crate) fn tell_caught_up(&mut self, now: Time) {
+        while let Some(id) = self.world.caught_up.pop() {
+            if self.at_session(now, id, |session, turn| session.caught_up(turn)).is_some() {
+                self.resumable.push(id);
+            }
+        }
+    }
+}
+
+impl Egress {
+    /// Unsent bytes from which on what is to be spooled is.
+    fn spool_at(&self) -> usize {
+        SPOOL_AT_BYTES.min(self.unsent_max)
+    }
+
+    /// Chooses up to how much is unsent direct messages are written without a further look.
+    fn choose_path(&mut self, egress_bytes_max: usize) {
+        // While something waits in the spill log, what comes after it has to go there too.
+        if self.spooled.is_none()
+            && let Some(laggard) = self.next_laggard.take()
+        {
+            self.laggard = laggard;
+        }
+        self.plain_max = match self.laggard {
+            _ if self.is_given_up => 0,
+            Laggard::Spool if self.spooled.is_some() => 0,
+            Laggard::Spool => self.spool_at().min(egress_bytes_max),
+            Laggard::DropOldest => 0,
+            Laggard::DropNew | Laggard::Disconnect => self.unsent_max,
+        };
+    }
+}

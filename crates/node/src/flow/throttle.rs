@@ -1,0 +1,309 @@
+//! Publishers that put more into a queue than its consumers get, and those that flood others with what
+//! comes to nothing, are read from a moment later.
+
+use crate::connection::read_pause::WaitsFor;
+use crate::node::Node;
+use crate::outbox::Publisher;
+use crate::shard::message::{FromHome, Word};
+use angarium_engine::{ConnectionId, Time};
+use std::time::Duration;
+
+/// How long such a connection is not read from where nobody else is there. With 64 KiB read at once, or 32
+/// where many are sent to, it may send 64 or 32 MB a second even then: it is slowed down, not stopped, so
+/// that nothing can wait for it in a circle.
+const PAUSE: Duration = Duration::from_millis(1);
+/// The longest, beside others: shorter than home's word counts.
+const PAUSE_MAX: Duration = Duration::from_millis(4);
+/// Beside others it takes as long as a queue takes that hands out so many bytes of its backlog: twice what is
+/// read at once, so that what is put in has half the rate of what is taken out (decision 0013).
+const PAUSE_BYTES: u64 = 128 << 10;
+
+/// A read of as much, most of which came to nothing, is a flood's: half of what is read at once at least,
+/// since what comes encrypted is less when it arrives here.
+const FLOOD_BYTES: usize = 16 << 10;
+/// How long after its input a connection is there for others.
+const COMPANY: Duration = Duration::from_millis(1);
+/// For how long what a connection sends is what home has said that it was, a flood or more than consumers
+/// get: home's word comes when more has been read.
+const HOME_SAID: Duration = Duration::from_millis(5);
+
+/// Who sends what somebody gets: those that a flood would disturb.
+#[derive(Debug, Default)]
+pub(crate) struct Company {
+    /// Who sent last, and when.
+    last: Option<ConnectionId>,
+    last_sent: Time,
+    /// When any other one last sent.
+    others_sent: Time,
+}
+
+impl Company {
+    /// Input came from a connection.
+    #[inline]
+    fn heard_from(&mut self, now: Time, connection: ConnectionId) {
+        if self.last.replace(connection) != Some(connection) {
+            self.others_sent = self.last_sent;
+        }
+        self.last_sent = now;
+    }
+
+    /// Whether others than `connection` have just sent something.
+    fn is_there(&self, now: Time, connection: ConnectionId) -> bool {
+        let is_last = self.last == Some(connection);
+        let sent = if is_last { self.others_sent } else { self.last_sent };
+        now.since(sent) < COMPANY
+    }
+}
+
+/// What a guest asks for in a row, which is about what its shard read from it at once.
+#[derive(Debug)]
+pub(crate) struct Visit {
+    guest: ConnectionId,
+    /// Bytes of the words.
+    bytes: usize,
+    /// How many messages the engine had taken and wasted before.
+    before: (u64, u64),
+}
+
+/// What home found a connection of its broker's other shards to send too much of, and when that was heard.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct HomeSaid {
+    /// A flood, and whether it disturbs others there.
+    flood: Option<(Time, bool)>,
+    /// More than consumers get.
+    outran: Option<Time>,
+}
+
+impl HomeSaid {
+    /// Whether home has just said that the connection floods, and if so whether it disturbs others there.
+    #[inline]
+    fn floods(&self, now: Time) -> Option<bool> {
+        let (said, disturbs) = self.flood?;
+        (now.since(said) < HOME_SAID).then_some(disturbs)
+    }
+
+    /// Whether home has just said that the connection outruns consumers.
+    #[inline]
+    fn outruns(&self, now: Time) -> bool {
+        self.outran.is_some_and(|said| now.since(said) < HOME_SAID)
+    }
+}
+
+/// Some who wait for a moment, and when they go on: all together.
+#[derive(Debug)]
+struct Pause<T> {
+    length: Duration,
+    those: Vec<T>,
+    until: Option<Time>,
+}
+
+impl<T> Pause<T> {
+    fn new(length: Duration) -> Pause<T> {
+        Pause { length, those: Vec::new(), until: None }
+    }
+
+    fn add(&mut self, now: Time, one: T) {
+        self.those.push(one);
+        self.until.get_or_insert(now.plus(self.length));
+    }
+
+    /// Those that go on now.
+    fn take_due(&mut self, now: Time) -> Vec<T> {
+        match self.until.take_if(|due| *due <= now) {
+            Some(_) => std::mem::take(&mut self.those),
+            None => Vec::new(),
+        }
+    }
+}
+
+/// Connections that are slowed down, alone or beside others, and publishers that wait for somebody who is
+/// behind for a moment only.
+#[derive(Debug)]
+pub(crate) struct Slowed {
+    alone: Pause<ConnectionId>,
+    beside_others: Pause<ConnectionId>,
+    publishers: Pause<Publisher>,
+}
+
+impl Slowed {
+    /// Where a queue hands out so many bytes a second of its backlog beside others.
+    pub(crate) fn new(backlog_bytes_per_second: u64) -> Slowed {
+        let nanos = PAUSE_BYTES * 1_000_000_000 / backlog_bytes_per_second.max(1);
+        let beside_others = Duration::from_nanos(nanos).clamp(PAUSE, PAUSE_MAX);
+        Slowed {
+            alone: Pause::new(PAUSE),
+            beside_others: Pause::new(beside_others),
+            publishers: Pause::new(PAUSE),
+        }
+    }
+
+    /// Publishers are not read from for a moment.
+    pub(crate) fn hold(&mut self, now: Time, publishers: &mut Vec<Publisher>) {
+        for publisher in publishers.drain(..) {
+            self.publishers.add(now, publisher);
+        }
+    }
+
+    /// When the first of them go on.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        let all = [self.alone.until, self.beside_others.until, self.publishers.until];
+        all.into_iter().flatten().min()
+    }
+}
+
+impl Node {
+    /// The connection is not to be read from for a moment.
+    pub(crate) fn slow_down(&mut self, now: Time, id: ConnectionId, why: WaitsFor) {
+        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        if !std::mem::replace(&mut connection.is_slowed, true) {
+            connection.last_slowed = Some((why, now));
+            self.stats.floods_paused += u64::from(why == WaitsFor::Flooded);
+            let is_alone = why != WaitsFor::Flooded && !self.company.is_there(now, id);
+            let Slowed { alone, beside_others, .. } = &mut self.slowed;
+            let pause = if is_alone { alone } else { beside_others };
+            pause.add(now, id);
+        }
+    }
+
+    /// How many messages the engine has taken and wasted.
+    #[inline]
+    pub(crate) fn taken_and_wasted(&self) -> (u64, u64) {
+        (self.engine.taken(), self.engine.wasted())
+    }
+
+    /// Whether most of `bytes`, before which the engine had `taken` and `wasted` so many messages, came
+    /// to nothing.
+    #[inline]
+    fn is_flood(&self, bytes: usize, (taken, wasted): (u64, u64)) -> bool {
+        bytes >= FLOOD_BYTES && self.is_waste((taken, wasted))
+    }
+
+    #[inline]
+    fn is_waste(&self, (taken, wasted): (u64, u64)) -> bool {
+        self.engine.wasted() - wasted > (self.engine.taken() - taken) / 2
+    }
+
+    /// After `bytes` of input: slows the connection down if they are a flood's and others are there, or if
+    /// home has just said that it outruns consumers. What nobody gets may wait; without others, but for
+    /// other floods, it is as fast as it can be.
+    #[inline]
+    pub(crate) fn slow_flood(
+        &mut self,
+        now: Time,
+        id: ConnectionId,
+        bytes: usize,
+        before: (u64, u64),
+    ) {
+        let home_said = match &self.connections[id.0 as usize] {
+            Some(connection) if bytes >= FLOOD_BYTES => connection.home_said,
+            _ => HomeSaid::default(),
+        };
+        if home_said.outruns(now) {
+            self.slow_down(now, id, WaitsFor::Consumers);
+        }
+        let floods_home = home_said.floods(now);
+        if floods_home.is_none() && !self.is_flood(bytes, before) {
+            self.company.heard_from(now, id);
+        } else if floods_home == Some(true) || self.company.is_there(now, id) {
+            self.slow_down(now, id, WaitsFor::Flooded);
+        }
+    }
+
+    // ---- by way of home ----
+
+    /// Home: a guest asks for something in `bytes`.
+    #[inline]
+    pub(crate) fn visited(&mut self, now: Time, guest: ConnectionId, bytes: usize) {
+        if let Some(visit) = self.visit.as_mut().filter(|visit| visit.guest == guest) {
+            visit.bytes += bytes;
+            return;
+        }
+        self.end_visit(now);
+        self.visit = Some(Visit { guest, bytes, before: self.taken_and_wasted() });
+    }
+
+    /// Home: what a guest asked for in a row is done. Where that was a flood its shard is told, which
+    /// cannot see what comes of it, and whether it disturbs others who send here.
+    pub(crate) fn end_visit(&mut self, now: Time) {
+        let Some(Visit { guest: slot, bytes, before }) = self.visit.take() else { return };
+        if !self.is_waste(before) {
+            self.company.heard_from(now, slot);
+            return;
+        }
+        // Little of it may be a piece of a flood, cut off by the end of a parcel: neither flood nor company.
+        if bytes >= FLOOD_BYTES
+            && let Some(guest) = &self.world.egress[slot.0 as usize].guest
+        {
+            let disturbs = self.company.is_there(now, slot);
+            let word = FromHome::Flood(guest.last_name(), disturbs);
+            self.world.mesh.say(guest.shard, &Word::FromHome(word));
+        }
+    }
+
+    /// Its shard: what the connection sent was a flood.
+    pub(crate) fn flooded_home(&mut self, now: Time, id: ConnectionId, disturbs: bool) {
+        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        connection.home_said.flood = Some((now, disturbs));
+        if disturbs || self.company.is_there(now, id) {
+            self.slow_down(now, id, WaitsFor::Flooded);
+        }
+    }
+
+    /// Its shard: what the connection sent was more than consumers get.
+    pub(crate) fn outran_at_home(&mut self, now: Time, id: ConnectionId) {
+        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        connection.home_said.outran = Some(now);
+        self.slow_down(now, id, WaitsFor::Consumers);
+    }
+
+    /// Lets those go on whose moment is over.
+    pub(crate) fn let_slowed_go_on(&mut self, now: Time) {
+        let held = self.slowed.publishers.take_due(now);
+        self.world.let_go(held, true);
+        let alone = self.slowed.alone.take_due(now);
+        for id in alone.into_iter().chain(self.slowed.beside_others.take_due(now)) {
+            if let Some(connection) = self.connections[id.0 as usize].as_mut() {
+                connection.is_slowed = false;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// For how many microseconds a connection is not read from beside others, by the rate of a drain.
+    #[track_caller]
+    fn check(bytes_per_second: u64, micros: u64) {
+        let mut slowed = Slowed::new(bytes_per_second);
+        let due = Time(1).plus(Duration::from_micros(micros));
+        slowed.beside_others.add(Time(1), ConnectionId(7));
+        slowed.beside_others.add(due, ConnectionId(8));
+        assert_eq!(slowed.deadline(), Some(due), "{bytes_per_second} bytes a second");
+        assert!(slowed.beside_others.take_due(Time(due.0 - 1)).is_empty());
+        assert_eq!(slowed.beside_others.take_due(due), [ConnectionId(7), ConnectionId(8)]);
+        assert_eq!(slowed.deadline(), None);
+    }
+
+    #[test]
+    fn the_pause_beside_others_goes_by_the_rate_of_a_drain() {
+        check(0, 4_000);
+        check(16 << 20, 4_000);
+        check(32 << 20, 3_906);
+        check(64 << 20, 1_953);
+        check(128 << 20, 1_000);
+        check(u64::MAX, 1_000);
+    }
+
+    #[test]
+    fn publishers_that_wait_for_somebody_go_on_at_their_own_time() {
+        let mut slowed = Slowed::new(0);
+        slowed.beside_others.add(Time(1), ConnectionId(7));
+        slowed.hold(Time(1), &mut vec![Publisher::Here(ConnectionId(8))]);
+        let due = Time(1).plus(PAUSE);
+        assert_eq!(slowed.deadline(), Some(due));
+        assert_eq!(slowed.publishers.take_due(due), [Publisher::Here(ConnectionId(8))]);
+        assert_eq!(slowed.deadline(), Some(Time(1).plus(PAUSE_MAX)));
+    }
+}

@@ -1,0 +1,93 @@
+//! Several direct messages at once for one connection after the other: what one was sent is copied for the
+//! next one where that is called the same, as it is for most.
+
+use crate::effects::World;
+use angarium_engine::{ConnectionId, Delivery, Heard};
+use angarium_protocol::Protocol;
+use std::ops::Range;
+
+/// Bytes that a message takes beside its content and its names, or fewer.
+const FRAMING_BYTES: usize = 32;
+
+/// What was last written of a burst, and where: behind it, in its connection's outlet, there is only more.
+#[derive(Debug)]
+pub(crate) struct Burst {
+    /// The first of its messages; 0: none.
+    emission: u64,
+    connection: ConnectionId,
+    subscription: String,
+    range: Range<usize>,
+}
+
+impl Default for Burst {
+    fn default() -> Burst {
+        Burst { emission: 0, connection: ConnectionId(0), subscription: String::new(), range: 0..0 }
+    }
+}
+
+impl Burst {
+    /// What was written may no longer be where it was.
+    pub(crate) fn forget(&mut self) {
+        self.emission = 0;
+    }
+
+    /// Who was sent just what is to be written now.
+    #[inline]
+    fn same(&self, delivery: &Delivery<'_>) -> Option<(ConnectionId, Range<usize>)> {
+        let is_same = self.emission == delivery.emission
+            && self.connection != delivery.session.connection
+            && self.subscription == delivery.subscription;
+        is_same.then(|| (self.connection, self.range.clone()))
+    }
+
+    fn keep(&mut self, delivery: &Delivery<'_>, range: Range<usize>) {
+        self.emission = delivery.emission;
+        self.connection = delivery.session.connection;
+        self.range = range;
+        if self.subscription != delivery.subscription {
+            self.subscription.clear();
+            self.subscription.push_str(delivery.subscription);
+        }
+    }
+}
+
+impl World {
+    /// Writes messages with these payloads into their connection's outlet, if there is room for all of them;
+    /// says how the last one is heard.
+    pub(crate) fn write_burst(
+        &mut self,
+        delivery: &Delivery<'_>,
+        bodies: &[&[u8]],
+    ) -> Option<Heard> {
+        let connection = delivery.session.connection;
+        let slot = connection.0 as usize;
+        let egress = &self.egress[slot];
+        let names = delivery.message.routing_key.len() + delivery.subscription.len();
+        let payload: usize = bodies.iter().map(|body| body.len()).sum();
+        let bytes = payload + bodies.len() * (names + FRAMING_BYTES);
+        let unsent = egress.unsent() + bytes;
+        if egress.guest.is_some()
+            || egress.outlet.protocol != Protocol::Nats
+            || unsent >= egress.plain_max
+        {
+            return None;
+        }
+        if let Some((other, range)) = self.burst.same(delivery) {
+            self.touch(connection);
+            let both = self.egress.get_disjoint_mut([other.0 as usize, slot]);
+            let [from, to] = both.expect("two connections have two places");
+            to.outlet.bytes.extend_from_slice(&from.outlet.bytes[range]);
+            to.outlet.messages += bodies.len() as u64;
+        } else {
+            let outlet = self.touch(connection);
+            let start = outlet.bytes.len();
+            outlet.bytes.reserve(bytes);
+            outlet.deliver_burst(delivery, bodies);
+            let range = start..outlet.bytes.len();
+            self.burst.keep(delivery, range);
+        }
+        let last = delivery.emission + bodies.len() as u64 - 1;
+        let last_bytes = bodies.last().map_or(0, |body| body.len() + names + FRAMING_BYTES);
+        Some(self.has_written(connection, last, unsent - last_bytes))
+    }
+}

@@ -1,0 +1,333 @@
+//! A connection's output: what is unsent, who waits for room in it, and what it says about direct
+//! messages that it has no room for.
+//!
+//! Knows bytes, not messages: what a delivery looks like is its protocol's business.
+
+pub(crate) mod batch;
+mod marks;
+mod oldest;
+mod piece;
+#[cfg(test)]
+mod tests;
+
+use self::oldest::Droppable;
+use self::piece::Piece;
+use crate::flow::recent_subscribers::Audience;
+use crate::flow::slow_consumer_events::Lag;
+use crate::shard::remote_connection::Guest;
+use angarium_engine::{ConnectionId, Laggard, ShardId, drop_elsewhere};
+use angarium_protocol::Outlet;
+use std::cell::Cell;
+use std::collections::{BTreeSet, VecDeque};
+
+pub(crate) use self::marks::Whose;
+
+/// From so many unsent bytes on, what a connection is sent next goes into a buffer of its own: to grow one
+/// buffer of tens of MB takes ten milliseconds and more, in which nobody else is served. More than who keeps
+/// up ever has.
+const PIECE_BYTES: usize = 512 << 10;
+/// What is written in one turn may go beyond that.
+const PIECE_CAPACITY: usize = PIECE_BYTES + (128 << 10);
+
+/// Room for so many pieces is kept while there are none.
+const PIECES_KEPT: usize = 16;
+
+/// To give more back to the system than this takes a millisecond and more.
+const DROPPED_BYTES_MAX: usize = 4 << 20;
+
+/// After so many looks in a row at which nothing had left, two seconds, nobody waits for a connection. Fewer
+/// do not tell: room in a full socket comes a part at a time, and what its peer's kernel had no room for is
+/// sent again after some tenths of a second. Who reads 200 KB/s is silent for 2 s at times, 400 KB/s for 1 s.
+const SILENT_LOOKS_MAX: u8 = 4;
+
+/// Somebody who publishes direct messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Publisher {
+    /// On this shard.
+    Here(ConnectionId),
+    /// On another one.
+    There(ShardId, ConnectionId),
+}
+
+/// A connection's output and what the host must know about it.
+#[derive(Debug, Default)]
+pub(crate) struct Egress {
+    pub(crate) outlet: Outlet,
+    /// What comes before the outlet's bytes. The row is small, since it moves when it grows: those of many
+    /// laggards that are sent the same grow in the same step.
+    pieces: VecDeque<Box<Piece>>,
+    /// How much that is.
+    pieces_bytes: usize,
+    /// Bytes at the start of the first piece, or of `outlet.bytes`, that are already sent.
+    sent: usize,
+    /// It is in `World::dirty`.
+    pub(crate) is_dirty: bool,
+    /// The engine was refused room; tell it when there is some.
+    pub(crate) wants_room: Cell<bool>,
+    /// What becomes of direct messages when it is too far behind.
+    pub(crate) laggard: Laggard,
+    /// What is to become of them from the time on when none waits in the spill log.
+    pub(crate) next_laggard: Option<Laggard>,
+    /// Unsent bytes with which it is.
+    pub(crate) unsent_max: usize,
+    /// It is too far behind for direct messages, and to be ended for that.
+    pub(crate) is_given_up: bool,
+    /// Unsent bytes up to which direct messages are written without a look at all that.
+    pub(crate) plain_max: usize,
+    /// What it has missed since it has been too slow.
+    pub(crate) lag: Lag,
+    /// Its number in the spill log, where it has something there.
+    pub(crate) spooled: Option<u32>,
+    /// What may be taken out of the output, where something may.
+    droppable: Option<Box<Droppable>>,
+    /// Publishers that are not read from before some of this is sent.
+    holds: BTreeSet<Publisher>,
+    /// Those that wait for others, and go on, too, once this has room.
+    frees: BTreeSet<Publisher>,
+    /// Looks in a row at which nothing had been sent since the last one, although others waited for it.
+    silent_looks: u8,
+    /// At home: it is a connection of another shard, and this is not where its output goes.
+    pub(crate) guest: Option<Box<Guest>>,
+    /// On another shard: bytes of deliveries from home that home does not know to have left.
+    pub(crate) delivered: u64,
+    /// It has asked other shards for something that they need not answer, but may.
+    pub(crate) is_owed: bool,
+    /// Who hears what it publishes.
+    pub(crate) audience: Audience,
+    /// Something of it was sent since [`Egress::look_for_stall`].
+    has_moved: bool,
+}
+
+impl Egress {
+    /// How many bytes are still to be sent.
+    #[inline]
+    pub(crate) fn unsent(&self) -> usize {
+        self.pieces_bytes + self.outlet.bytes.len() - self.sent
+    }
+
+    /// Those of them that are to be sent next: all, or the rest of a piece, or of a part of one.
+    #[inline]
+    pub(crate) fn pending(&self) -> &[u8] {
+        if self.pieces.is_empty() {
+            return &self.outlet.bytes[self.sent..];
+        }
+        self.parts().next().unwrap_or_default()
+    }
+
+    /// Those of them that lie in pieces, part by part, up to where some were taken out.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &[u8]> {
+        let sent = std::iter::once(self.sent).chain(std::iter::repeat(0));
+        let pieces = self.pieces.iter().zip(sent).take_while(|(piece, _)| !piece.has_holes());
+        pieces.flat_map(|(piece, sent)| piece.pending(sent))
+    }
+
+    /// Whether some do.
+    #[inline]
+    pub(crate) fn has_pieces(&self) -> bool {
+        !self.pieces.is_empty()
+    }
+
+    /// Notes that `bytes` were sent; says whether a piece has ended, or part of what is large, and there is
+    /// more.
+    #[inline]
+    pub(crate) fn advance(&mut self, bytes: usize) -> bool {
+        self.has_moved = true;
+        self.silent_looks = 0;
+        if !self.pieces.is_empty() {
+            return self.advance_in_pieces(bytes);
+        }
+        self.sent += bytes;
+        self.forget_sent();
+        false
+    }
+
+    #[inline(never)]
+    fn advance_in_pieces(&mut self, mut bytes: usize) -> bool {
+        let mut has_ended = false;
+        while let Some(piece) = self.pieces.front_mut() {
+            let own = bytes.min(piece.len() - self.sent);
+            self.sent += own;
+            bytes -= own;
+            if self.sent < piece.len() {
+                return has_ended;
+            }
+            has_ended = true;
+            let before = piece.left();
+            bytes = piece.advance(bytes);
+            self.pieces_bytes -= before - piece.left();
+            self.sent = 0;
+            if piece.left() > 0 {
+                return true;
+            }
+            self.forget_piece();
+            if bytes == 0 {
+                return self.unsent() > 0;
+            }
+        }
+        self.sent += bytes;
+        self.forget_sent();
+        has_ended && self.unsent() > 0
+    }
+
+    /// Puts what has become much aside, so that what follows it need not be one with it.
+    #[inline]
+    pub(crate) fn part(&mut self) {
+        if self.outlet.bytes.len() >= PIECE_BYTES || self.droppable.is_some() {
+            self.part_much();
+        }
+    }
+
+    #[cold]
+    fn part_much(&mut self) {
+        let bytes = self.outlet.bytes.len();
+        if bytes >= PIECE_BYTES || bytes > self.small_piece_bytes() {
+            self.end_piece();
+        }
+    }
+
+    /// What is written becomes the last piece.
+    fn end_piece(&mut self) {
+        let is_small = self.droppable.is_some();
+        let room = if is_small { self.small_piece_bytes() } else { PIECE_CAPACITY };
+        let bytes = std::mem::replace(&mut self.outlet.bytes, Vec::with_capacity(room));
+        self.pieces_bytes += bytes.len();
+        let piece = match &mut self.droppable {
+            Some(droppable) => droppable.close(bytes),
+            None => Piece::plain(bytes),
+        };
+        self.pieces.push_back(piece.into());
+    }
+
+    /// What is written becomes the last piece, and the large body that comes next belongs to it.
+    #[cold]
+    pub(crate) fn end_with_large(&mut self) {
+        let Some(large) = self.outlet.large.take() else { return };
+        if self.droppable.is_some() {
+            self.end_piece();
+        }
+        // Where there is nothing in it, its room is for what comes next.
+        let has_bytes = !self.outlet.bytes.is_empty();
+        let bytes = if has_bytes { std::mem::take(&mut self.outlet.bytes) } else { Vec::new() };
+        let piece = Piece::with_large(bytes, large);
+        self.pieces_bytes += piece.left();
+        self.pieces.push_back(piece.into());
+    }
+
+    /// Frees the room of what is sent, now and then.
+    fn forget_sent(&mut self) {
+        let sent = self.sent;
+        debug_assert!(sent <= self.outlet.bytes.len());
+        if sent == self.outlet.bytes.len() {
+            self.outlet.bytes.clear();
+            // What it was once behind is much more than it needs again, while it keeps up.
+            if self.outlet.bytes.capacity() > 4 * PIECE_BYTES {
+                self.outlet.bytes = Vec::new();
+            }
+            if let Some(droppable) = &mut self.droppable {
+                droppable.all_left();
+            }
+        } else if sent > self.outlet.bytes.len() / 2 && self.droppable.is_none() {
+            // Moves less than was sent, so that the sum of all moves stays linear.
+            self.outlet.bytes.drain(..sent);
+        } else {
+            return;
+        }
+        self.sent = 0;
+    }
+
+    /// The first piece is sent.
+    fn forget_piece(&mut self) {
+        let piece = self.pieces.pop_front();
+        if self.pieces.is_empty() {
+            self.pieces.shrink_to(PIECES_KEPT);
+        }
+        if let (Some(droppable), Some(piece)) = (&mut self.droppable, &piece) {
+            droppable.first_left(piece, self.pieces.front_mut().map(Box::as_mut));
+        }
+    }
+
+    /// Whether there is somebody to hear direct messages: a slot has no bound before a client is logged in,
+    /// nor after it has gone.
+    pub(crate) fn has_listener(&self) -> bool {
+        self.unsent_max > 0
+    }
+
+    /// Whether direct messages are heard without delay.
+    pub(crate) fn keeps_up(&self, egress_bytes_max: usize) -> bool {
+        self.unsent() < self.unsent_max.min(egress_bytes_max) && self.spooled.is_none()
+    }
+
+    /// Whether nobody waits for it, because it takes nothing.
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.silent_looks >= SILENT_LOOKS_MAX
+    }
+
+    /// Whether a publisher waits for it.
+    pub(crate) fn is_awaited(&self) -> bool {
+        !self.holds.is_empty()
+    }
+
+    /// Lets a publisher wait for this; says whether it does, or only goes on, too, once this has room. One
+    /// that has waited and went on sooner waits once.
+    pub(crate) fn hold(&mut self, publisher: Publisher) -> bool {
+        if self.is_stalled() {
+            self.free(publisher);
+            return false;
+        }
+        self.holds.insert(publisher);
+        true
+    }
+
+    /// Has a publisher that waits for others go on, too, once this has room.
+    pub(crate) fn free(&mut self, publisher: Publisher) {
+        self.frees.insert(publisher);
+    }
+
+    /// How many publishers wait for it, or have waited and went on sooner.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.holds.len()
+    }
+
+    /// Takes those that wait, to let them go on. Those that wait for others do not while something waits on
+    /// the disk for this.
+    pub(crate) fn release(&mut self) -> BTreeSet<Publisher> {
+        let mut released = std::mem::take(&mut self.holds);
+        if self.spooled.is_none() {
+            released.append(&mut self.frees);
+        }
+        released
+    }
+
+    /// Called twice a second. Where nothing was sent for some looks in a row although others wait for it,
+    /// it is stalled: returns those that waited, to go on without it.
+    pub(crate) fn look_for_stall(&mut self) -> BTreeSet<Publisher> {
+        if std::mem::take(&mut self.has_moved) || self.holds.is_empty() {
+            return BTreeSet::new();
+        }
+        self.silent_looks += 1;
+        if self.is_stalled() { std::mem::take(&mut self.holds) } else { BTreeSet::new() }
+    }
+
+    /// Makes it that of the next connection in its slot, which may be listed as dirty already.
+    pub(crate) fn renew(&mut self) {
+        self.drop_pieces();
+        *self = Egress { is_dirty: self.is_dirty, ..Egress::default() };
+    }
+
+    /// Drops all that is unsent: its peer is not waited for.
+    pub(crate) fn discard(&mut self) {
+        self.outlet.bytes = Vec::new();
+        self.drop_pieces();
+        self.sent = 0;
+        self.droppable = None;
+    }
+
+    /// Drops all pieces; many of them where nobody waits for that.
+    fn drop_pieces(&mut self) {
+        let pieces = std::mem::take(&mut self.pieces);
+        if std::mem::take(&mut self.pieces_bytes) > DROPPED_BYTES_MAX {
+            drop_elsewhere(pieces);
+        }
+    }
+}

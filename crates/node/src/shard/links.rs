@@ -1,0 +1,526 @@
+//! A shard's links to the other shards of its broker: what is to be sent there, what they know, and
+//! which publishers wait for them.
+//!
+//! Knows bytes and numbers; what is in a message or in news is the engine's business.
+
+use crate::flow::recent_subscribers::Audience;
+use crate::flow::slow_subscribers::Behind;
+use crate::options::Options;
+use crate::shard::message::{
+    FromHome, Parcel, SessionName, ToHome, Value, Word, write_delivery, write_forward,
+    write_in_row, write_publish,
+};
+use angarium_engine::{
+    Bound, ConnectionId, Delivery, Forward, Heard, MessageView, Publish, Request, SessionId,
+    ShardId, Shards,
+};
+use angarium_protocol::Survey;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Bytes of messages on their way to a shard beyond which publishers wait for it.
+pub const UNDERWAY_BYTES_MAX: u64 = 4 << 20;
+/// With words of such a weight a parcel is complete; the last words may go beyond. Its receiver takes it in
+/// one step, in which it serves nobody else.
+pub const PARCEL_BYTES: usize = 64 << 10;
+/// Room that a parcel begins with, at most: what is read from a client at once, and its words' heads.
+const ROOM_BYTES_MAX: usize = PARCEL_BYTES + (16 << 10);
+/// News that shards may not know yet before who tells more has to wait.
+const NEWS_UNDERWAY_MAX: u64 = 4_096;
+/// Of how much a listener may have unsent, the part that may be on its way to its shard before publishers of
+/// direct messages wait: there is to be room left for what comes until they hear that.
+const UNDERWAY_PART: u64 = 4;
+/// Of what may be on its way, the part after which its sender is told that it was taken.
+const TAKEN_PART: u64 = 8;
+
+/// One other shard.
+#[derive(Debug, Default)]
+struct Link {
+    /// Parcels that are complete and not on their way yet.
+    complete: VecDeque<Parcel>,
+    /// The words after those.
+    parcel: Parcel,
+    /// The streak of the last row in it; zero: there is none.
+    row: u64,
+    /// How many bytes of words the last parcel had: the next one begins with as much room.
+    last_bytes: usize,
+    /// Bytes of messages that it was sent, or is to be sent, and has not taken.
+    underway: u64,
+    /// The last news that it knows.
+    knows: u64,
+    /// Our publishers none of whose listeners there keeps up.
+    behind: BTreeMap<ConnectionId, Behind>,
+    /// Our publishers that wait for it, whether or not it wants them to.
+    waiting: BTreeSet<ConnectionId>,
+    /// How many of its news came, and how many of those it knows to have come.
+    news: u64,
+    news_taken: u64,
+    /// Bytes of its messages that came and that it does not know to have come.
+    taken: u64,
+    /// Its publishers none of whose listeners here keeps up, as it was told.
+    told_behind: BTreeMap<ConnectionId, Behind>,
+    /// Who here hears its publishers, by their slot there.
+    audiences: Vec<Audience>,
+    /// Where its connections that use queues are at home, by their slot there.
+    guests: Vec<Option<ConnectionId>>,
+}
+
+impl Link {
+    /// Takes what has been said, and begins a new parcel.
+    fn take_parcel(&mut self) -> Parcel {
+        self.last_bytes = self.parcel.words.len().min(ROOM_BYTES_MAX);
+        self.row = 0;
+        std::mem::take(&mut self.parcel)
+    }
+}
+
+/// All links of one shard.
+#[derive(Debug)]
+pub(crate) struct Mesh {
+    shard: ShardId,
+    others: Shards,
+    /// Bytes on their way to a shard beyond which who publishes direct messages waits for it.
+    direct_max: u64,
+    /// Those with words that are not on their way yet.
+    talking: Shards,
+    /// By shard; the own one is not used.
+    links: Vec<Link>,
+    /// The number of the last news that were told.
+    told: u64,
+    /// The last news that all others know.
+    known: u64,
+    /// By connection: the last news that it has told. What it does next waits until all know them.
+    told_by: Vec<u64>,
+    /// Connections of which not all know what they have told, in that order.
+    unsettled: VecDeque<(u64, ConnectionId)>,
+    /// By connection: others were sent messages of it.
+    known_elsewhere: Vec<bool>,
+}
+
+impl Mesh {
+    /// The links of one shard.
+    pub(crate) fn new(options: &Options) -> Mesh {
+        let Options { shard, shards: count, .. } = *options;
+        let unsent_max = options.quota.get(Bound::UnsentBytes).unwrap_or(u64::MAX);
+        Mesh {
+            shard,
+            others: Shards::others(shard, count),
+            direct_max: UNDERWAY_BYTES_MAX.min(unsent_max / UNDERWAY_PART),
+            talking: Shards::NONE,
+            links: (0..count).map(|_| Link::default()).collect(),
+            told: 0,
+            known: 0,
+            told_by: Vec::new(),
+            unsettled: VecDeque::new(),
+            known_elsewhere: Vec::new(),
+        }
+    }
+
+    /// Whether that is the shard of these links.
+    #[inline]
+    pub(crate) fn is_own(&self, shard: ShardId) -> bool {
+        shard == self.shard
+    }
+
+    fn link(&mut self, shard: ShardId) -> &mut Link {
+        &mut self.links[usize::from(shard.0)]
+    }
+
+    // ---- what is sent ----
+
+    /// Takes a parcel that is to be sent.
+    pub(crate) fn next_parcel(&mut self) -> Option<(ShardId, Parcel)> {
+        let shard = self.talking.into_iter().next()?;
+        let link = self.link(shard);
+        if let Some(complete) = link.complete.pop_front() {
+            return Some((shard, complete));
+        }
+        let last = link.take_parcel();
+        self.talking = self.talking.without(shard);
+        Some((shard, last))
+    }
+
+    /// The link on which something is about to be said.
+    #[inline]
+    fn open(&mut self, to: ShardId) -> &mut Link {
+        self.talking = self.talking.and(Shards::one(to));
+        let link = self.link(to);
+        if link.parcel.weight() >= PARCEL_BYTES {
+            let parcel = link.take_parcel();
+            link.complete.push_back(parcel);
+        }
+        if link.parcel.words.capacity() == 0 {
+            link.parcel.words.reserve(link.last_bytes);
+        }
+        link
+    }
+
+    /// Says a word to one shard.
+    pub(crate) fn say(&mut self, to: ShardId, word: &Word<'_>) {
+        word.write(&mut self.open(to).parcel.words);
+    }
+
+    /// Asks home for something.
+    pub(crate) fn ask_home(&mut self, word: &ToHome<'_>) {
+        self.say(ShardId::HOME, &Word::ToHome(*word));
+    }
+
+    /// Hands home a request.
+    pub(crate) fn request_home(&mut self, session: SessionId, request: Request) {
+        let word = Word::ToHome(ToHome::Request(session));
+        self.say_with(ShardId::HOME, &word, Value::Request(request));
+    }
+
+    /// Says a word with its value to one shard.
+    pub(crate) fn say_with(&mut self, to: ShardId, word: &Word<'_>, value: Value) {
+        self.say(to, word);
+        self.link(to).parcel.values.push_back(value);
+    }
+
+    /// All but this one.
+    pub(crate) fn others(&self) -> Shards {
+        self.others
+    }
+
+    /// Has all others look at their connections, for one here.
+    pub(crate) fn survey(&mut self, connection: ConnectionId, serial: u64, survey: &Survey) {
+        for shard in self.others {
+            let value = Value::Survey(Box::new(survey.clone()));
+            self.say_with(shard, &Word::Survey { connection, serial }, value);
+        }
+    }
+
+    /// Says a word to all.
+    pub(crate) fn say_to_all(&mut self, word: &Word<'_>) {
+        for shard in self.others {
+            self.say(shard, word);
+        }
+    }
+
+    /// Sends some shards a message, or several of a streak with these payloads. Returns how it is heard, and
+    /// one that hears it well or, where its publisher is to wait, all that it may wait for.
+    pub(crate) fn forward(
+        &mut self,
+        to: Shards,
+        forward: &Forward<'_>,
+        bodies: &[&[u8]],
+    ) -> (Heard, Shards) {
+        debug_assert!(forward.streak != 0 || bodies.len() == 1, "a row is a streak's");
+        let (mut well, mut awaited) = (None, Shards::NONE);
+        // Another shard's publisher is not ours to wait.
+        let publisher = forward.publisher.filter(|_| forward.origin == self.shard);
+        if let Some(publisher) = publisher {
+            self.note_known(publisher);
+        }
+        let direct_max = self.direct_max;
+        for shard in to {
+            let link = self.open(shard);
+            let words = &mut link.parcel.words;
+            let shared = forward.message.shared;
+            let bytes = if forward.streak == 0 || shared.is_some() {
+                write_forward(forward, words)
+            } else {
+                write_in_row(forward, bodies, &mut link.row, words)
+            };
+            link.underway += (bytes + link.parcel.carry(shared)) as u64;
+            match publisher.and_then(|publisher| link.behind.get(&publisher)) {
+                Some(Behind::Awaited { .. }) => awaited = awaited.and(Shards::one(shard)),
+                _ if link.underway > direct_max => awaited = awaited.and(Shards::one(shard)),
+                Some(Behind::Far) => {}
+                None => well = Some(shard),
+            }
+        }
+        match well {
+            Some(shard) => (Heard::Well, Shards::one(shard)),
+            None => (Heard::Crowded, awaited),
+        }
+    }
+
+    /// Sends home a message for queues.
+    #[inline]
+    pub(crate) fn publish(&mut self, session: SessionId, publish: &Publish<'_>) {
+        let link = self.open(ShardId::HOME);
+        let bytes = write_publish(session, publish, &mut link.parcel.words);
+        link.underway += (bytes + link.parcel.carry(publish.content.shared)) as u64;
+    }
+
+    /// Sends a delivery to the shard of its session; returns how many bytes that took.
+    #[inline]
+    pub(crate) fn deliver(
+        &mut self,
+        to: ShardId,
+        session: SessionName,
+        delivery: &Delivery<'_>,
+    ) -> usize {
+        let parcel = &mut self.open(to).parcel;
+        write_delivery(session, delivery, &mut parcel.words) + parcel.carry(delivery.message.shared)
+    }
+
+    /// Gives a message that no queue took back to the shard of its session.
+    pub(crate) fn return_to(
+        &mut self,
+        to: ShardId,
+        session: SessionName,
+        message: &MessageView<'_>,
+    ) {
+        let mut bytes = Vec::new();
+        message.write(&mut bytes);
+        self.say(to, &Word::FromHome(FromHome::Returned(session, &bytes)));
+        self.link(to).parcel.carry(message.shared);
+    }
+
+    /// Whether so much is on its way to a shard that those who send there wait.
+    pub(crate) fn is_behind(&self, shard: ShardId) -> bool {
+        let link = self.links.get(usize::from(shard.0));
+        link.is_some_and(|link| link.underway > UNDERWAY_BYTES_MAX)
+    }
+
+    // ---- guests ----
+
+    /// Where a connection of another shard is at home.
+    pub(crate) fn guest(&self, shard: ShardId, connection: ConnectionId) -> Option<ConnectionId> {
+        *self.links[usize::from(shard.0)].guests.get(connection.0 as usize)?
+    }
+
+    /// Notes where it is, or that it is no longer.
+    pub(crate) fn set_guest(
+        &mut self,
+        shard: ShardId,
+        connection: ConnectionId,
+        slot: Option<ConnectionId>,
+    ) {
+        let guests = &mut self.link(shard).guests;
+        let at = connection.0 as usize;
+        if at >= guests.len() {
+            guests.resize(at + 1, None);
+        }
+        guests[at] = slot;
+    }
+
+    // ---- news ----
+
+    /// Tells all others news, on account of a connection or of none.
+    pub(crate) fn tell(&mut self, by: Option<ConnectionId>, news: &[u8]) {
+        self.tell_word(by, &Word::News(news));
+        for shard in self.others {
+            self.link(shard).parcel.news += 1;
+        }
+    }
+
+    /// What a connection has home do is to be done before what it does next.
+    pub(crate) fn sync(&mut self, by: ConnectionId) {
+        self.tell_word(Some(by), &Word::Sync);
+    }
+
+    fn tell_word(&mut self, by: Option<ConnectionId>, word: &Word<'_>) {
+        self.told += 1;
+        self.say_to_all(word);
+        if let Some(by) = by {
+            self.was_told(by);
+        }
+    }
+
+    /// What a connection does next waits until all know everything that was told until now.
+    pub(crate) fn was_told(&mut self, by: ConnectionId) {
+        if self.is_known(self.told) {
+            return;
+        }
+        let slot = by.0 as usize;
+        if slot >= self.told_by.len() {
+            self.told_by.resize(slot + 1, 0);
+        }
+        self.told_by[slot] = self.told;
+        match self.unsettled.back_mut() {
+            Some((number, last)) if *last == by => *number = self.told,
+            _ => self.unsettled.push_back((self.told, by)),
+        }
+    }
+
+    /// The number of the last news.
+    pub(crate) fn told(&self) -> u64 {
+        self.told
+    }
+
+    /// Whether all know the news of that number.
+    pub(crate) fn is_known(&self, number: u64) -> bool {
+        number <= self.known
+    }
+
+    /// Whether all know what the connection has told.
+    #[inline]
+    pub(crate) fn is_settled(&self, connection: ConnectionId) -> bool {
+        self.told_by.get(connection.0 as usize).is_none_or(|told| *told <= self.known)
+    }
+
+    /// Whether there is so much news since what all know that a connection which has told some waits even
+    /// with more of them.
+    #[inline]
+    pub(crate) fn is_far_ahead(&self, connection: ConnectionId) -> bool {
+        let told = self.told_by.get(connection.0 as usize);
+        told.is_some_and(|told| told.saturating_sub(self.known) > NEWS_UNDERWAY_MAX)
+    }
+
+    /// News came from a shard.
+    pub(crate) fn learned(&mut self, from: ShardId) {
+        self.link(from).news += 1;
+    }
+
+    /// A shard knows our news up to a number and has taken some messages. Returns publishers that may
+    /// go on.
+    pub(crate) fn taken(&mut self, by: ShardId, news: u64, bytes: u64) -> Vec<ConnectionId> {
+        let go_on_at = self.direct_max / 2;
+        let link = self.link(by);
+        link.knows = news;
+        link.underway = link.underway.saturating_sub(bytes);
+        let mut go_on = Vec::new();
+        if link.underway <= go_on_at {
+            let is_awaited = |it| matches!(link.behind.get(it), Some(Behind::Awaited { .. }));
+            go_on.extend(link.waiting.iter().filter(|it| !is_awaited(*it)));
+        }
+        go_on.iter().for_each(|publisher| self.wait_no_more(*publisher));
+        let knows = self.others.map(|shard| self.links[usize::from(shard.0)].knows);
+        self.known = knows.min().unwrap_or(self.told);
+        go_on
+    }
+
+    /// A connection of which all now know what it has told: it goes on.
+    pub(crate) fn next_settled(&mut self) -> Option<ConnectionId> {
+        let (_, connection) = *self.unsettled.front().filter(|(told, _)| *told <= self.known)?;
+        self.unsettled.pop_front();
+        Some(connection)
+    }
+
+    /// Messages of so many bytes came from a shard.
+    pub(crate) fn took(&mut self, from: ShardId, bytes: usize) {
+        self.link(from).taken += bytes as u64;
+    }
+
+    /// Tells shards what was taken of theirs, where they wait for it or it is much.
+    pub(crate) fn acknowledge(&mut self) {
+        let much = self.direct_max / TAKEN_PART;
+        for shard in self.others {
+            let link = self.link(shard);
+            if link.news == link.news_taken && link.taken < much {
+                continue;
+            }
+            link.news_taken = link.news;
+            let taken = Word::Taken { news: link.news, bytes: std::mem::take(&mut link.taken) };
+            self.say(shard, &taken);
+        }
+    }
+
+    // ---- publishers that wait ----
+
+    /// All shards that hear a publisher are behind, or want it to wait: it waits for whichever takes more
+    /// first.
+    pub(crate) fn wait_for(&mut self, shards: Shards, publisher: ConnectionId) {
+        for shard in shards {
+            self.link(shard).waiting.insert(publisher);
+        }
+    }
+
+    /// It goes on, and waits for none.
+    fn wait_no_more(&mut self, publisher: ConnectionId) {
+        for shard in self.others {
+            self.link(shard).waiting.remove(&publisher);
+        }
+    }
+
+    /// Nobody on a shard who hears a publisher keeps up, or some do again. Says whether that lets the
+    /// publisher go on.
+    pub(crate) fn learn_behind(
+        &mut self,
+        on: ShardId,
+        publisher: ConnectionId,
+        behind: Option<Behind>,
+    ) -> bool {
+        let link = self.link(on);
+        let before = match behind {
+            Some(behind) => link.behind.insert(publisher, behind),
+            None => link.behind.remove(&publisher),
+        };
+        // It did not wait for those who were far behind, and one of them may be the first to read on.
+        let has_waited = link.waiting.contains(&publisher) || before == Some(Behind::Far);
+        let goes_on = behind.is_none() && has_waited;
+        if goes_on {
+            self.wait_no_more(publisher);
+        }
+        goes_on
+    }
+
+    /// Whether somebody on a shard may hear a publisher well, as far as is known here.
+    pub(crate) fn may_keep_up(&self, shard: ShardId, publisher: ConnectionId) -> bool {
+        let behind = self.links[usize::from(shard.0)].behind.get(&publisher);
+        matches!(behind, None | Some(Behind::Awaited { has_others: true }))
+    }
+
+    /// Tells another shard that none of those here who hear its publisher keeps up.
+    pub(crate) fn tell_behind(&mut self, shard: ShardId, publisher: ConnectionId, behind: Behind) {
+        if self.link(shard).told_behind.insert(publisher, behind) != Some(behind) {
+            self.say(shard, &Word::Behind(publisher, Some(behind)));
+        }
+    }
+
+    /// The same is no longer so, if it was: those here keep up, or have gone or stalled.
+    pub(crate) fn let_go(&mut self, shard: ShardId, publisher: ConnectionId, keep_up: bool) {
+        if let Some(told) = self.link(shard).told_behind.remove(&publisher) {
+            if !keep_up && told != (Behind::Awaited { has_others: true }) {
+                self.say(shard, &Word::Behind(publisher, Some(Behind::Far)));
+            }
+            self.say(shard, &Word::Behind(publisher, None));
+        }
+    }
+
+    /// What its shard was told.
+    #[inline]
+    pub(crate) fn told_behind(&self, shard: ShardId, publisher: ConnectionId) -> Option<Behind> {
+        let told = &self.links[usize::from(shard.0)].told_behind;
+        if told.is_empty() { None } else { told.get(&publisher).copied() }
+    }
+
+    /// Who hears a publisher of another shard.
+    #[inline]
+    pub(crate) fn audience(&mut self, shard: ShardId, publisher: ConnectionId) -> &mut Audience {
+        let audiences = &mut self.link(shard).audiences;
+        let slot = publisher.0 as usize;
+        if slot >= audiences.len() {
+            audiences.resize(slot + 1, Audience::default());
+        }
+        &mut audiences[slot]
+    }
+
+    /// A publisher of another shard has gone. That it was to wait may be on its way there, and would hold the
+    /// next one in its place.
+    pub(crate) fn forgotten(&mut self, shard: ShardId, publisher: ConnectionId) {
+        self.let_go(shard, publisher, true);
+        if let Some(audience) = self.link(shard).audiences.get_mut(publisher.0 as usize) {
+            *audience = Audience::default();
+        }
+    }
+
+    /// Notes that others may know of a publisher here: those that its messages went to, and those that they
+    /// handed them on to.
+    #[inline]
+    fn note_known(&mut self, publisher: ConnectionId) {
+        let slot = publisher.0 as usize;
+        if slot >= self.known_elsewhere.len() {
+            self.known_elsewhere.resize(slot + 1, false);
+        }
+        self.known_elsewhere[slot] = true;
+    }
+
+    /// A connection has gone, or has not begun.
+    pub(crate) fn reset(&mut self, connection: ConnectionId) {
+        for shard in self.others {
+            let link = self.link(shard);
+            link.waiting.remove(&connection);
+            link.behind.remove(&connection);
+        }
+        let is_known = self.known_elsewhere.get_mut(connection.0 as usize).map(std::mem::take);
+        if is_known == Some(true) {
+            self.say_to_all(&Word::Forgotten(connection));
+        }
+        if let Some(told) = self.told_by.get_mut(connection.0 as usize) {
+            *told = 0;
+        }
+    }
+}

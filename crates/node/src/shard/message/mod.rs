@@ -1,0 +1,259 @@
+//! What shards send each other: parcels, which are words one after the other, and the words' bytes.
+//!
+//! Parcels never leave the process, so their layout has no version. Knows nothing of what is done
+//! about a word.
+
+mod read;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub(crate) use read::Words;
+pub(crate) use write::{write_delivery, write_forward, write_in_row, write_publish};
+
+use crate::flow::slow_subscribers::Behind;
+use angarium_engine::{
+    Bytes, Confirm, ConnectionId, Deletion, Refusal, Reply, Request, SessionId, Settle,
+    is_body_apart,
+};
+use angarium_protocol::{Findings, Survey};
+use std::collections::VecDeque;
+
+/// What one shard sends another.
+#[derive(Debug, Default)]
+pub struct Parcel {
+    /// Words, in order.
+    pub(crate) words: Vec<u8>,
+    /// What some of them carry along, in the same order.
+    pub(crate) values: VecDeque<Value>,
+    /// How many of them are news.
+    pub(crate) news: usize,
+}
+
+/// News are short and much work: each counts for so many bytes more than it takes.
+const NEWS_BYTES: usize = 128;
+
+impl Parcel {
+    /// How much work it is to take it, as bytes of its words.
+    #[inline]
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        self.words.len() + self.news * NEWS_BYTES
+    }
+
+    /// Has a message's body go along with the word that was written last, where that is large; returns its
+    /// bytes.
+    #[inline]
+    pub(crate) fn carry(&mut self, body: Option<&Bytes>) -> usize {
+        let Some(body) = body else { return 0 };
+        self.values.push_back(Value::Body(body.clone()));
+        body.len()
+    }
+}
+
+/// What goes along with a word as it is.
+#[derive(Debug)]
+pub(crate) enum Value {
+    Request(Request),
+    Reply(Result<Reply, Refusal>),
+    Survey(Box<Survey>),
+    Findings(Box<Findings>),
+    /// A message's body that is large.
+    Body(Bytes),
+}
+
+/// The body of a message in a word of so many bytes, where it goes along, and how many bytes both are.
+#[inline]
+pub(crate) fn body_of(
+    message: &[u8],
+    bytes: usize,
+    values: &mut VecDeque<Value>,
+) -> (Option<Bytes>, usize) {
+    if !is_body_apart(message) {
+        return (None, bytes);
+    }
+    let Some(Value::Body(body)) = values.pop_front() else { return (None, bytes) };
+    let bytes = bytes + body.len();
+    (Some(body), bytes)
+}
+
+impl Parcel {
+    /// Whether there is nothing in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+}
+
+/// A session as two shards know it: named by its own shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SessionName {
+    pub(crate) id: SessionId,
+    /// Tells it from earlier ones of its number.
+    pub(crate) opening: u32,
+}
+
+/// One word of a parcel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Word<'a> {
+    /// Something that every shard has to know, for [`angarium_engine::Engine::told`].
+    News(&'a [u8]),
+    /// A direct message, as [`angarium_engine::Forward::parse`] reads it.
+    Forward(&'a [u8]),
+    /// What the direct messages that follow have in common, as [`angarium_engine::Row::parse`] reads it.
+    Row(&'a [u8]),
+    /// One of them.
+    InRow { properties: &'a [u8], body: &'a [u8] },
+    /// All news up to this number are known, and so many bytes of messages were taken since the last
+    /// word of this kind.
+    Taken { news: u64, bytes: u64 },
+    /// None of those who hear what a connection of the receiver emits keeps up, or some do again.
+    Behind(ConnectionId, Option<Behind>),
+    /// A connection of the sender whose messages came here has gone.
+    Forgotten(ConnectionId),
+    /// Nobody took a request that a connection of the receiver has emitted.
+    Unheard { publisher: ConnectionId, subject: &'a str, reply: &'a str },
+    /// Connections that use what is to be deleted end, whether or not it can be.
+    Ended(Deletion<&'a str>),
+    /// A user whose rate is bounded has sent so much to the shard that says it, since it last did.
+    Spent { user: &'a str, messages: u64, bytes: u64 },
+    /// A connection of the sender asks for those of the receiver; its value says which. `serial` tells it
+    /// from earlier ones in its slot.
+    Survey { connection: ConnectionId, serial: u64 },
+    /// Its value is what was found for one of the receiver.
+    Surveyed { connection: ConnectionId, serial: u64 },
+    /// Counts as news and says nothing: an answer shows that all before it has been dealt with.
+    Sync,
+    /// Something that home is asked for.
+    ToHome(ToHome<'a>),
+    /// Something that home answers.
+    FromHome(FromHome<'a>),
+}
+
+/// What home is asked for on account of a session that uses queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ToHome<'a> {
+    Connect {
+        connection: ConnectionId,
+        user: &'a str,
+        vhost: &'a str,
+    },
+    /// All connections have ended for the oldest [`Word::Ended`] that was not answered yet.
+    Ended,
+    Open(SessionName),
+    /// A connection has logged in: is it one more than its user may have? `serial` tells it from
+    /// earlier ones in its slot.
+    Admit {
+        connection: ConnectionId,
+        serial: u64,
+        user: &'a str,
+    },
+    /// It has ended.
+    Left(ConnectionId),
+    /// A message, as [`angarium_engine::Publish::parse`] reads it.
+    Publish(SessionId, &'a [u8]),
+    Settle(SessionId, Settle),
+    /// Its value is the request.
+    Request(SessionId),
+    Close(SessionId),
+    Disconnect(ConnectionId),
+    /// So many bytes of deliveries to a connection have left its shard.
+    Drained {
+        connection: ConnectionId,
+        bytes: u64,
+    },
+}
+
+/// What home says to such a session, or its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FromHome<'a> {
+    Deliver(SessionName, Delivered<'a>),
+    Confirm(SessionName, Confirm),
+    /// A message that no queue took, as [`angarium_engine::MessageView::parse`] reads it.
+    Returned(SessionName, &'a [u8]),
+    Cancelled(SessionName, &'a str),
+    /// Its value is the reply.
+    Reply(SessionName),
+    /// A publish, or a settle, was refused; its value says why.
+    Refused(SessionName, Option<Settle>),
+    /// The answer to [`ToHome::Admit`].
+    Admitted {
+        connection: ConnectionId,
+        serial: u64,
+        is_admitted: bool,
+    },
+    /// The session's connection stores messages.
+    Stores(SessionName),
+    /// It puts more into a queue than its consumers get.
+    Outrun(SessionName),
+    /// Most of what it sent just now came to nothing; whether that disturbs others who send at home.
+    Flood(SessionName, bool),
+    /// Persistent messages cannot be taken, or can again.
+    Blocked(Option<&'a str>),
+    /// The journal has more than the disk takes, or no longer.
+    Congested(bool),
+    /// Direct messages make room on the disk for persistent ones, or may wait there again.
+    Yield(bool),
+}
+
+/// A delivery but for its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Delivered<'a> {
+    pub(crate) subscription: &'a str,
+    pub(crate) tag: u64,
+    pub(crate) redelivered: bool,
+    pub(crate) messages_left: u64,
+    /// As [`angarium_engine::MessageView::parse`] reads it.
+    pub(crate) message: &'a [u8],
+}
+
+/// Bytes before each word: its kind, and how many follow.
+const HEAD_BYTES: usize = 5;
+
+/// Bytes before the properties of a [`Word::InRow`]: those, and how many bytes the properties are.
+const IN_ROW_HEAD_BYTES: usize = HEAD_BYTES + 4;
+
+/// Which word follows.
+mod kind {
+    pub(crate) const NEWS: u8 = 0;
+    pub(crate) const FORWARD: u8 = 1;
+    pub(crate) const TAKEN: u8 = 2;
+    pub(crate) const AWAITED: u8 = 3;
+    pub(crate) const RELIEVED: u8 = 4;
+    pub(crate) const FORGOTTEN: u8 = 5;
+    pub(crate) const UNHEARD: u8 = 6;
+    pub(crate) const SYNC: u8 = 7;
+    pub(crate) const CONNECT: u8 = 8;
+    pub(crate) const OPEN: u8 = 9;
+    pub(crate) const PUBLISH: u8 = 10;
+    pub(crate) const SETTLE: u8 = 11;
+    pub(crate) const REQUEST: u8 = 12;
+    pub(crate) const CLOSE: u8 = 13;
+    pub(crate) const DISCONNECT: u8 = 14;
+    pub(crate) const DRAINED: u8 = 15;
+    pub(crate) const DELIVER: u8 = 16;
+    pub(crate) const CONFIRM: u8 = 17;
+    pub(crate) const RETURNED: u8 = 18;
+    pub(crate) const CANCELLED: u8 = 19;
+    pub(crate) const REPLY: u8 = 20;
+    pub(crate) const REFUSED: u8 = 21;
+    pub(crate) const STORES: u8 = 22;
+    pub(crate) const OUTRUN: u8 = 23;
+    pub(crate) const BLOCKED: u8 = 24;
+    pub(crate) const UNBLOCKED: u8 = 25;
+    pub(crate) const CONGESTED: u8 = 26;
+    pub(crate) const SPENT: u8 = 27;
+    pub(crate) const ADMIT: u8 = 28;
+    pub(crate) const LEFT: u8 = 29;
+    pub(crate) const ADMITTED: u8 = 30;
+    pub(crate) const FLOOD: u8 = 31;
+    pub(crate) const ROW: u8 = 32;
+    pub(crate) const IN_ROW: u8 = 33;
+    pub(crate) const USER_ENDED: u8 = 34;
+    pub(crate) const VHOST_ENDED: u8 = 35;
+    pub(crate) const YIELD: u8 = 36;
+    pub(crate) const SURVEY: u8 = 37;
+    pub(crate) const SURVEYED: u8 = 38;
+    pub(crate) const ENDED: u8 = 39;
+    pub(crate) const FAR_BEHIND: u8 = 40;
+}

@@ -1,0 +1,211 @@
+//! Bytes to words.
+
+use super::{Delivered, FromHome, HEAD_BYTES, IN_ROW_HEAD_BYTES, SessionName, ToHome, Word, kind};
+use crate::flow::slow_subscribers::Behind;
+use angarium_engine::{Confirm, ConnectionId, Deletion, Outcome, SessionId, Settle};
+
+/// Takes a parcel apart. It comes from this very program, so what it cannot read is a bug, which is
+/// said and ends the parcel.
+#[derive(Debug)]
+pub(crate) struct Words<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Iterator for Words<'a> {
+    type Item = Result<(Word<'a>, usize), &'static str>;
+
+    /// The next word and how many bytes it took.
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let before = self.0.len();
+        let word = self.read();
+        if word.is_none() {
+            self.0 = &[];
+        }
+        Some(word.map(|word| (word, before - self.0.len())).ok_or("a parcel is malformed"))
+    }
+}
+
+impl<'a> Words<'a> {
+    /// The payload of the next word, where that is a [`Word::InRow`] without properties, and how many bytes
+    /// the word took.
+    #[inline]
+    pub(crate) fn next_plain_in_row(&mut self) -> Option<(&'a [u8], usize)> {
+        let (head, rest) = self.0.split_first_chunk::<IN_ROW_HEAD_BYTES>()?;
+        let [kind::IN_ROW, a, b, c, d, 0, 0, 0, 0] = *head else { return None };
+        let bytes = u32::from_le_bytes([a, b, c, d]) as usize;
+        let (body, rest) = rest.split_at_checked(bytes.checked_sub(4)?)?;
+        self.0 = rest;
+        Some((body, HEAD_BYTES + bytes))
+    }
+
+    fn read(&mut self) -> Option<Word<'a>> {
+        let (&kind, rest) = self.0.split_first()?;
+        let mut fields = Fields(rest);
+        let bytes = fields.u32()? as usize;
+        let (content, rest) = fields.0.split_at_checked(bytes)?;
+        self.0 = rest;
+        let mut fields = Fields(content);
+        Some(match kind {
+            kind::NEWS => Word::News(content),
+            kind::FORWARD => Word::Forward(content),
+            kind::ROW => Word::Row(content),
+            kind::IN_ROW => {
+                let bytes = fields.u32()? as usize;
+                let (properties, body) = fields.0.split_at_checked(bytes)?;
+                Word::InRow { properties, body }
+            }
+            kind::TAKEN => Word::Taken { news: fields.u64()?, bytes: fields.u64()? },
+            kind::AWAITED => {
+                let publisher = ConnectionId(fields.u32()?);
+                Word::Behind(publisher, Some(Behind::Awaited { has_others: fields.bool()? }))
+            }
+            kind::FAR_BEHIND => Word::Behind(ConnectionId(fields.u32()?), Some(Behind::Far)),
+            kind::RELIEVED => Word::Behind(ConnectionId(fields.u32()?), None),
+            kind::FORGOTTEN => Word::Forgotten(ConnectionId(fields.u32()?)),
+            kind::UNHEARD => Word::Unheard {
+                publisher: ConnectionId(fields.u32()?),
+                subject: fields.text()?,
+                reply: fields.text()?,
+            },
+            kind::USER_ENDED => Word::Ended(Deletion::User(fields.text()?)),
+            kind::VHOST_ENDED => Word::Ended(Deletion::Vhost(fields.text()?)),
+            kind::SPENT => {
+                Word::Spent { messages: fields.u64()?, bytes: fields.u64()?, user: fields.text()? }
+            }
+            kind::SURVEY => {
+                Word::Survey { connection: ConnectionId(fields.u32()?), serial: fields.u64()? }
+            }
+            kind::SURVEYED => {
+                Word::Surveyed { connection: ConnectionId(fields.u32()?), serial: fields.u64()? }
+            }
+            kind::SYNC => Word::Sync,
+            kind => match to_home(kind, fields) {
+                Some(word) => Word::ToHome(word),
+                None => Word::FromHome(from_home(kind, fields)?),
+            },
+        })
+    }
+}
+
+fn to_home(kind: u8, mut fields: Fields<'_>) -> Option<ToHome<'_>> {
+    Some(match kind {
+        kind::CONNECT => ToHome::Connect {
+            connection: ConnectionId(fields.u32()?),
+            user: fields.text()?,
+            vhost: fields.text()?,
+        },
+        kind::ADMIT => ToHome::Admit {
+            connection: ConnectionId(fields.u32()?),
+            serial: fields.u64()?,
+            user: fields.text()?,
+        },
+        kind::LEFT => ToHome::Left(ConnectionId(fields.u32()?)),
+        kind::ENDED => ToHome::Ended,
+        kind::OPEN => ToHome::Open(fields.name()?),
+        kind::PUBLISH => ToHome::Publish(fields.session()?, fields.0),
+        kind::SETTLE => ToHome::Settle(fields.session()?, fields.settle()?),
+        kind::REQUEST => ToHome::Request(fields.session()?),
+        kind::CLOSE => ToHome::Close(fields.session()?),
+        kind::DISCONNECT => ToHome::Disconnect(ConnectionId(fields.u32()?)),
+        kind::DRAINED => {
+            ToHome::Drained { connection: ConnectionId(fields.u32()?), bytes: fields.u64()? }
+        }
+        _ => return None,
+    })
+}
+
+fn from_home(kind: u8, mut fields: Fields<'_>) -> Option<FromHome<'_>> {
+    Some(match kind {
+        kind::DELIVER => FromHome::Deliver(fields.name()?, fields.delivered()?),
+        kind::CONFIRM => {
+            let (name, number) = (fields.name()?, fields.u64()?);
+            let (multiple, accepted) = (fields.bool()?, fields.bool()?);
+            FromHome::Confirm(name, Confirm { number, multiple, accepted })
+        }
+        kind::RETURNED => FromHome::Returned(fields.name()?, fields.0),
+        kind::CANCELLED => FromHome::Cancelled(fields.name()?, fields.text()?),
+        kind::REPLY => FromHome::Reply(fields.name()?),
+        kind::REFUSED => {
+            let name = fields.name()?;
+            let settle = if fields.0.is_empty() { None } else { Some(fields.settle()?) };
+            FromHome::Refused(name, settle)
+        }
+        kind::ADMITTED => FromHome::Admitted {
+            connection: ConnectionId(fields.u32()?),
+            serial: fields.u64()?,
+            is_admitted: fields.bool()?,
+        },
+        kind::STORES => FromHome::Stores(fields.name()?),
+        kind::OUTRUN => FromHome::Outrun(fields.name()?),
+        kind::FLOOD => FromHome::Flood(fields.name()?, fields.bool()?),
+        kind::BLOCKED => FromHome::Blocked(Some(fields.text()?)),
+        kind::UNBLOCKED => FromHome::Blocked(None),
+        kind::CONGESTED => FromHome::Congested(fields.bool()?),
+        kind::YIELD => FromHome::Yield(fields.bool()?),
+        _ => return None,
+    })
+}
+
+#[derive(Clone, Copy)]
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn u32(&mut self) -> Option<u32> {
+        let (bytes, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u32::from_le_bytes(*bytes))
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        let (bytes, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u64::from_le_bytes(*bytes))
+    }
+
+    fn bool(&mut self) -> Option<bool> {
+        let (byte, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*byte != 0)
+    }
+
+    fn session(&mut self) -> Option<SessionId> {
+        let connection = ConnectionId(self.u32()?);
+        let (number, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(SessionId { connection, number: u16::from_le_bytes(*number) })
+    }
+
+    fn name(&mut self) -> Option<SessionName> {
+        Some(SessionName { id: self.session()?, opening: self.u32()? })
+    }
+
+    fn settle(&mut self) -> Option<Settle> {
+        let (tag, multiple) = (self.u64()?, self.bool()?);
+        let (outcome, rest) = self.0.split_first()?;
+        self.0 = rest;
+        let outcome = match outcome {
+            0 => Outcome::Accept,
+            1 => Outcome::Requeue,
+            _ => Outcome::Discard,
+        };
+        Some(Settle { tag, multiple, outcome })
+    }
+
+    fn delivered(&mut self) -> Option<Delivered<'a>> {
+        Some(Delivered {
+            tag: self.u64()?,
+            redelivered: self.bool()?,
+            messages_left: self.u64()?,
+            subscription: self.text()?,
+            message: self.0,
+        })
+    }
+
+    fn text(&mut self) -> Option<&'a str> {
+        let length = self.u32()? as usize;
+        let (text, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        str::from_utf8(text).ok()
+    }
+}

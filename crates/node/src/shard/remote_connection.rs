@@ -1,0 +1,111 @@
+//! A connection of another shard, as home has it: in a slot like its own connections, so that the
+//! engine sees no difference; what it is to hear goes back in parcels.
+
+use crate::shard::message::SessionName;
+use angarium_engine::{ConnectionId, Refusal, SessionId, ShardId};
+use std::cell::Cell;
+
+/// As many times what may be unsent to a connection here may be on its way to one of another shard: how much
+/// of it has left comes back after two shards have woken up, and as long as home hands out less than that, it
+/// waits. No more than what chokes its input there.
+const UNDERWAY_TIMES: u64 = 3;
+
+/// Such a connection.
+#[derive(Debug)]
+pub(crate) struct Guest {
+    pub(crate) shard: ShardId,
+    /// Its slot on its own shard.
+    pub(crate) connection: ConnectionId,
+    pub(crate) user: String,
+    pub(crate) vhost: String,
+    /// Its sessions: number, opening and whether it has failed. What a failed one still asks for is
+    /// not done: its own shard does not know yet.
+    sessions: Vec<GuestSession>,
+    /// Why home does not have it: everything it asks for is refused so.
+    pub(crate) refusal: Option<Refusal>,
+    /// Bytes of deliveries on their way to it that have not left its shard.
+    pub(crate) underway: u64,
+    /// The engine was refused room; tell it when there is some.
+    pub(crate) wants_room: Cell<bool>,
+    /// Its shard knows that it stores messages.
+    pub(crate) has_stored: bool,
+    /// Its shard was told in this turn that it outruns consumers.
+    pub(crate) has_outrun: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct GuestSession {
+    number: u16,
+    opening: u32,
+    has_failed: bool,
+}
+
+impl Guest {
+    pub(crate) fn new(
+        shard: ShardId,
+        connection: ConnectionId,
+        (user, vhost): (&str, &str),
+        refusal: Option<Refusal>,
+    ) -> Guest {
+        Guest {
+            shard,
+            connection,
+            user: user.to_owned(),
+            vhost: vhost.to_owned(),
+            sessions: Vec::new(),
+            refusal,
+            underway: 0,
+            wants_room: Cell::new(false),
+            has_stored: false,
+            has_outrun: false,
+        }
+    }
+
+    /// How much may be on its way to one, where so much may be unsent to a connection here.
+    #[inline]
+    pub(crate) fn underway_max(egress_bytes_max: usize) -> u64 {
+        UNDERWAY_TIMES * egress_bytes_max as u64
+    }
+
+    /// A session began.
+    pub(crate) fn opened(&mut self, number: u16, opening: u32) {
+        self.closed(number);
+        self.sessions.push(GuestSession { number, opening, has_failed: false });
+    }
+
+    /// A session ended on its own shard.
+    pub(crate) fn closed(&mut self, number: u16) {
+        self.sessions.retain(|session| session.number != number);
+    }
+
+    /// Whether what a session asks for is done.
+    pub(crate) fn is_served(&self, number: u16) -> bool {
+        self.session(number).is_some_and(|session| !session.has_failed)
+    }
+
+    /// Nothing more is done for a session.
+    pub(crate) fn failed(&mut self, number: u16) {
+        let mut sessions = self.sessions.iter_mut();
+        if let Some(session) = sessions.find(|session| session.number == number) {
+            session.has_failed = true;
+        }
+    }
+
+    /// A session's name on its own shard.
+    #[inline]
+    pub(crate) fn name(&self, number: u16) -> SessionName {
+        let id = SessionId { connection: self.connection, number };
+        let opening = self.session(number).map_or(0, |session| session.opening);
+        SessionName { id, opening }
+    }
+
+    /// The name of the session that began last.
+    pub(crate) fn last_name(&self) -> SessionName {
+        self.name(self.sessions.last().map_or(0, |session| session.number))
+    }
+
+    #[inline]
+    fn session(&self, number: u16) -> Option<&GuestSession> {
+        self.sessions.iter().find(|session| session.number == number)
+    }
+}

@@ -1,0 +1,427 @@
+//! Connections that use queues from another shard than home: what home does for them, and what their
+//! own shard does with what comes back.
+
+use crate::connection::Connection;
+use crate::effects::World;
+use crate::node::Node;
+use crate::shard::UNDERSTOOD;
+use crate::shard::message::{Delivered, FromHome, SessionName, ToHome, Value, Word, body_of};
+use crate::shard::remote_connection::Guest;
+use angarium_engine::{
+    Annotations, Bytes, Call, ConnectionId, Deletion, Delivery, Effects, Heard, MessageView,
+    Publish, Refusal, RefusalKind, Returned, SessionId, Settle, ShardId, Time,
+};
+use angarium_protocol::Session;
+use std::collections::VecDeque;
+
+/// As a part of what may be unsent to a client: how much of what home has delivered may have left its
+/// shard before home is told.
+const DRAINED_PART: u64 = 8;
+
+// ---- on the connection's shard ----
+
+impl World {
+    /// Hands home what concerns queues.
+    pub(crate) fn carry_home(&mut self, call: Call<'_>) {
+        self.has_called = true;
+        match call {
+            Call::Publish(session, publish) => {
+                self.egress[session.connection.0 as usize].is_owed = true;
+                self.mesh.publish(session, publish);
+            }
+            Call::Settle(session, settle) => {
+                self.egress[session.connection.0 as usize].is_owed = true;
+                self.mesh.ask_home(&ToHome::Settle(session, settle));
+            }
+            Call::Request(session, request) => {
+                self.mesh.request_home(session, request);
+            }
+            Call::Connect { connection, user, vhost } => {
+                self.mesh.ask_home(&ToHome::Connect { connection, user, vhost });
+            }
+            Call::Open { session, opening } => {
+                self.mesh.ask_home(&ToHome::Open(SessionName { id: session, opening }));
+            }
+            Call::Close(session) => {
+                self.mesh.ask_home(&ToHome::Close(session));
+                self.mesh.sync(session.connection);
+            }
+            Call::Disconnect(connection) => {
+                self.mesh.ask_home(&ToHome::Disconnect(connection));
+                self.mesh.sync(connection);
+            }
+        }
+    }
+
+    /// Tells home how much of its deliveries has left, where that is worth a word.
+    pub(crate) fn tell_drained(&mut self, connection: ConnectionId) {
+        let most = self.egress_bytes_max as u64;
+        let egress = &mut self.egress[connection.0 as usize];
+        if egress.delivered < most / DRAINED_PART || egress.unsent() as u64 > most / 2 {
+            return;
+        }
+        let bytes = std::mem::take(&mut egress.delivered);
+        self.mesh.ask_home(&ToHome::Drained { connection, bytes });
+    }
+}
+
+impl Node {
+    /// Does what home says to a session here, unless it has ended in the meantime.
+    pub(crate) fn take_from_home(
+        &mut self,
+        now: Time,
+        word: &FromHome<'_>,
+        bytes: usize,
+        values: &mut VecDeque<Value>,
+    ) {
+        match *word {
+            FromHome::Deliver(name, delivered) => {
+                let (body, bytes) = body_of(delivered.message, bytes, values);
+                self.deliver_here(name, &delivered, (body.as_ref(), bytes));
+            }
+            FromHome::Confirm(name, confirm) if self.is_here(name) => {
+                self.world.touch(name.id.connection).confirm(name.id, confirm);
+            }
+            FromHome::Returned(name, message) => {
+                let (body, _) = body_of(message, bytes, values);
+                if self.is_here(name) {
+                    let mut annotations = Annotations::default();
+                    let message = MessageView::parse(message, &mut annotations, body.as_ref());
+                    let returned = Returned { message: message.expect(UNDERSTOOD) };
+                    self.world.return_here(name.id, &returned);
+                }
+            }
+            FromHome::Cancelled(name, subscription) if self.is_here(name) => {
+                self.world.touch(name.id.connection).cancelled(name.id, subscription);
+            }
+            FromHome::Reply(name) => {
+                let Some(Value::Reply(reply)) = values.pop_front() else { return };
+                if self.is_here(name) {
+                    self.hand_reply(now, name.id, reply);
+                }
+            }
+            FromHome::Refused(name, settle) => {
+                let Some(Value::Reply(Err(refusal))) = values.pop_front() else { return };
+                if self.is_here(name) {
+                    self.hand_refusal(now, name.id, settle, refusal);
+                }
+            }
+            FromHome::Admitted { connection, serial, is_admitted } => {
+                self.admitted(now, connection, serial, is_admitted);
+            }
+            FromHome::Stores(name) => {
+                if let Some(connection) = self.connection_named(name) {
+                    connection.stores = true;
+                }
+            }
+            FromHome::Outrun(name) if self.was_here(name) => {
+                self.outran_at_home(now, name.id.connection);
+            }
+            FromHome::Flood(name, disturbs) if self.was_here(name) => {
+                self.flooded_home(now, name.id.connection, disturbs);
+            }
+            FromHome::Blocked(why) => self.set_blocked(now, why.map(str::to_owned)),
+            FromHome::Congested(is_congested) => self.is_congested = is_congested,
+            FromHome::Yield(yields) => self.world.spill.set_yields(yields),
+            FromHome::Confirm(..)
+            | FromHome::Cancelled(..)
+            | FromHome::Outrun(_)
+            | FromHome::Flood(..) => {}
+        }
+    }
+
+    /// Whether a session that home names is still there.
+    fn is_here(&self, name: SessionName) -> bool {
+        self.engine.is_opening(name.id, name.opening)
+    }
+
+    /// A delivery came that takes so many bytes, its body included, which may go along.
+    fn deliver_here(
+        &mut self,
+        name: SessionName,
+        delivered: &Delivered<'_>,
+        (body, bytes): (Option<&Bytes>, usize),
+    ) {
+        let connection = name.id.connection;
+        if self.is_here(name) {
+            self.hand_delivery(name.id, delivered, body);
+        } else if !self.was_here(name) {
+            return;
+        }
+        // What came too late for its session is no longer on its way to the connection either.
+        self.world.egress[connection.0 as usize].delivered += bytes as u64;
+        self.world.tell_drained(connection);
+    }
+
+    /// Whether a session was one of the connection that is there now.
+    fn was_here(&mut self, name: SessionName) -> bool {
+        self.connection_named(name).is_some()
+    }
+
+    /// The connection that a session is one of, or was.
+    fn connection_named(&mut self, name: SessionName) -> Option<&mut Connection> {
+        let connection = self.connections[name.id.connection.0 as usize].as_deref_mut();
+        connection.filter(|connection| name.opening > connection.openings_before)
+    }
+
+    fn hand_delivery(
+        &mut self,
+        session: SessionId,
+        delivered: &Delivered<'_>,
+        body: Option<&Bytes>,
+    ) {
+        let Delivered { subscription, tag, redelivered, messages_left, message } = *delivered;
+        let mut annotations = Annotations::default();
+        let message = MessageView::parse(message, &mut annotations, body).expect(UNDERSTOOD);
+        self.world.write_delivery(&Delivery {
+            session,
+            subscription,
+            tag,
+            redelivered,
+            messages_left,
+            missed: 0,
+            laggard: None,
+            emission: 0,
+            streak: 0,
+            message,
+        });
+    }
+
+    fn hand_refusal(&mut self, now: Time, id: SessionId, settle: Option<Settle>, refusal: Refusal) {
+        let connection = id.connection;
+        let told = self.at_session(now, connection, |session, turn| {
+            session.refused(turn, id, settle, refusal);
+        });
+        if told.is_some() {
+            self.resumable.push(connection);
+        }
+    }
+}
+
+// ---- at home ----
+
+impl World {
+    /// The shard and name of a session that is a guest's.
+    #[inline]
+    pub(crate) fn name_of(&self, session: SessionId) -> Option<(ShardId, SessionName)> {
+        let guest = self.egress[session.connection.0 as usize].guest.as_ref()?;
+        Some((guest.shard, guest.name(session.number)))
+    }
+
+    /// Hands a guest the answer to a request of its own, if it keeps up.
+    #[cold]
+    pub(crate) fn emit_to_guest(&mut self, delivery: &Delivery<'_>) -> Heard {
+        if !self.has_room(delivery.session.connection) {
+            return Heard::Missed;
+        }
+        self.deliver(delivery);
+        Heard::Well
+    }
+
+    fn guest_mut(&mut self, slot: ConnectionId) -> Option<&mut Guest> {
+        self.egress[slot.0 as usize].guest.as_deref_mut()
+    }
+}
+
+impl Node {
+    /// Does what a session of another shard asks for.
+    pub(crate) fn serve_guest(
+        &mut self,
+        now: Time,
+        from: ShardId,
+        word: &ToHome<'_>,
+        bytes: usize,
+        values: &mut VecDeque<Value>,
+    ) {
+        match *word {
+            ToHome::Connect { connection, user, vhost } => {
+                self.welcome(from, connection, (user, vhost));
+            }
+            ToHome::Open(SessionName { id, opening }) => {
+                let Some(session) = self.guest_session(from, id) else { return };
+                let guest = self.world.guest_mut(session.connection).expect("it was found");
+                guest.opened(id.number, opening);
+                if guest.refusal.is_none() {
+                    self.engine.open(session);
+                }
+            }
+            ToHome::Settle(id, settle) => {
+                let Some(session) = self.served_session(from, id) else { return };
+                self.visited(now, session.connection, bytes);
+                self.world.begin_call();
+                let settled = self.engine.settle(now, session, settle, &mut self.world);
+                if let Err(refusal) = settled {
+                    self.refuse(now, session, Some(settle), refusal);
+                }
+            }
+            ToHome::Request(id) => {
+                let Some(Value::Request(request)) = values.pop_front() else { return };
+                let Some(session) = self.served_session(from, id) else { return };
+                self.visited(now, session.connection, bytes);
+                self.world.begin_call();
+                self.engine.request(now, session, request, &mut self.world);
+                self.tell_what_it_did(session);
+                // Before what others do next: the cancelling of what was just begun, say.
+                self.answer(now);
+            }
+            ToHome::Close(id) => {
+                let Some(session) = self.guest_session(from, id) else { return };
+                self.engine.close(now, session, &mut self.world);
+                if let Some(guest) = self.world.guest_mut(session.connection) {
+                    guest.closed(id.number);
+                }
+            }
+            ToHome::Admit { connection, serial, user } => {
+                self.admit(from, connection, serial, user);
+            }
+            ToHome::Ended => self.ended_at(now, from),
+            ToHome::Left(connection) => self.forget_place(from, connection),
+            ToHome::Disconnect(connection) => self.farewell(now, from, connection),
+            ToHome::Drained { connection, bytes } => self.drained(from, connection, bytes),
+            ToHome::Publish(session, message) => {
+                let (body, bytes) = body_of(message, bytes, values);
+                self.world.mesh.took(from, bytes);
+                self.publish_for(now, from, session, message, (body.as_ref(), bytes));
+            }
+        }
+    }
+
+    /// Takes a message from a session of another shard, which came in so many bytes, its body included, which
+    /// may go along.
+    fn publish_for(
+        &mut self,
+        now: Time,
+        from: ShardId,
+        id: SessionId,
+        message: &[u8],
+        (body, bytes): (Option<&Bytes>, usize),
+    ) {
+        let Some(session) = self.served_session(from, id) else { return };
+        self.visited(now, session.connection, bytes);
+        let mut further = Vec::new();
+        let publish = Publish::parse(message, &mut further, body).expect(UNDERSTOOD);
+        self.world.begin_call();
+        let published = self.engine.publish(now, session, &publish, &mut self.world);
+        self.tell_what_it_did(session);
+        if let Err(refusal) = published {
+            self.refuse(now, session, None, refusal);
+        }
+    }
+
+    /// Tells a guest's shard if what it has just done was to store messages, or to outrun consumers, which it
+    /// may have to wait for.
+    fn tell_what_it_did(&mut self, session: SessionId) {
+        let World { has_stored, has_outrun, .. } = self.world;
+        let Some(guest) = self.world.guest_mut(session.connection) else { return };
+        let is_first = has_stored && !std::mem::replace(&mut guest.has_stored, has_stored);
+        let is_ahead = has_outrun && !std::mem::replace(&mut guest.has_outrun, has_outrun);
+        if !is_first && !is_ahead {
+            return;
+        }
+        let (shard, name) = (guest.shard, guest.name(session.number));
+        if is_first {
+            self.world.mesh.say(shard, &Word::FromHome(FromHome::Stores(name)));
+        }
+        if is_ahead {
+            self.world.mesh.say(shard, &Word::FromHome(FromHome::Outrun(name)));
+            self.outran.push(session.connection);
+        }
+    }
+
+    /// A connection of another shard begins to use queues.
+    fn welcome(&mut self, shard: ShardId, connection: ConnectionId, (user, vhost): (&str, &str)) {
+        let slot = self.take_slot();
+        // Its virtual host may have been deleted since its own shard let it in.
+        let refusal = self.engine.connect_guest(slot, user, vhost).err();
+        let guest = Guest::new(shard, connection, (user, vhost), refusal);
+        self.world.egress[slot.0 as usize].guest = Some(Box::new(guest));
+        self.world.mesh.set_guest(shard, connection, Some(slot));
+    }
+
+    /// It has gone.
+    fn farewell(&mut self, now: Time, shard: ShardId, connection: ConnectionId) {
+        let Some(slot) = self.world.mesh.guest(shard, connection) else { return };
+        self.world.mesh.set_guest(shard, connection, None);
+        self.end_visit(now);
+        self.engine.disconnect(now, slot, &mut self.world);
+        self.world.replies.retain(|answer| answer.session.connection != slot);
+        self.world.reset(slot);
+        self.free.push(slot);
+    }
+
+    /// A guest's session as home's engine knows it.
+    fn guest_session(&self, from: ShardId, id: SessionId) -> Option<SessionId> {
+        let connection = self.world.mesh.guest(from, id.connection)?;
+        Some(SessionId { connection, number: id.number })
+    }
+
+    /// The same, if what it asks for is done.
+    #[inline]
+    fn served_session(&mut self, from: ShardId, id: SessionId) -> Option<SessionId> {
+        let session = self.guest_session(from, id)?;
+        let guest = self.world.guest_mut(session.connection)?;
+        if !guest.is_served(id.number) {
+            return None;
+        }
+        match guest.refusal.clone() {
+            None => Some(session),
+            Some(refusal) => {
+                self.say_refused(session, None, refusal);
+                None
+            }
+        }
+    }
+
+    /// Closes a session that asked for what cannot be, and says why.
+    fn refuse(&mut self, now: Time, session: SessionId, settle: Option<Settle>, refusal: Refusal) {
+        self.engine.close(now, session, &mut self.world);
+        self.say_refused(session, settle, refusal);
+    }
+
+    fn say_refused(&mut self, session: SessionId, settle: Option<Settle>, refusal: Refusal) {
+        let Some((shard, name)) = self.world.name_of(session) else { return };
+        let word = Word::FromHome(FromHome::Refused(name, settle));
+        self.world.mesh.say_with(shard, &word, Value::Reply(Err(refusal)));
+        if let Some(guest) = self.world.guest_mut(session.connection) {
+            guest.failed(session.number);
+        }
+    }
+
+    /// Deliveries to a guest have left its shard.
+    fn drained(&mut self, from: ShardId, connection: ConnectionId, bytes: u64) {
+        let most = Guest::underway_max(self.world.egress_bytes_max);
+        let Some(slot) = self.world.mesh.guest(from, connection) else { return };
+        let Some(guest) = self.world.guest_mut(slot) else { return };
+        guest.underway = guest.underway.saturating_sub(bytes);
+        if guest.underway <= most / 2 && guest.wants_room.replace(false) {
+            self.engine.writable(slot);
+        }
+    }
+
+    /// Ends home's part of a connection of another shard, if there is one in that slot that uses what is
+    /// deleted; says whether it did. Its own shard ends the rest of it.
+    pub(crate) fn end_guest_if_included(
+        &mut self,
+        now: Time,
+        slot: ConnectionId,
+        deletion: Deletion<&str>,
+    ) -> bool {
+        let Some(guest) = self.world.guest_mut(slot) else { return false };
+        if guest.refusal.is_some() || !deletion.includes(&guest.user, &guest.vhost) {
+            return false;
+        }
+        let text = "the user or virtual host was deleted";
+        guest.refusal = Some(Refusal::new(RefusalKind::AccessRefused, text));
+        self.engine.disconnect(now, slot, &mut self.world);
+        true
+    }
+
+    /// Ends a turn: those that outran consumers in it may be said to do so again.
+    pub(crate) fn forget_outran(&mut self) {
+        for slot in std::mem::take(&mut self.outran) {
+            if let Some(guest) = self.world.guest_mut(slot) {
+                guest.has_outrun = false;
+            }
+        }
+    }
+}

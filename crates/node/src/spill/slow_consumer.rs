@@ -1,0 +1,72 @@
+//! A client's place in the spill log, and its listeners there.
+
+use crate::outbox::Whose;
+use angarium_engine::{ConnectionId, Delivery, Lost};
+use std::collections::BTreeMap;
+
+/// One client's place in the log.
+#[derive(Debug)]
+pub(super) struct Laggard {
+    pub(super) connection: ConnectionId,
+    pub(super) chunk: u64,
+    pub(super) offset: usize,
+    /// Recipients of the record there that were looked at.
+    pub(super) recipient: usize,
+    /// Bytes of others' messages that its cursor has passed since it last rested.
+    pub(super) passed: usize,
+    pub(super) listeners: Vec<Listener>,
+    by_whose: BTreeMap<Whose, u32>,
+}
+
+/// One of its listeners.
+#[derive(Debug)]
+pub(super) struct Listener {
+    pub(super) whose: Whose,
+    pub(super) name: Box<str>,
+    /// What it would miss if the chunk that is being filled were lost.
+    pub(super) owed: Lost,
+    /// What it has read of the chunk where the cursor is.
+    pub(super) read: Lost,
+}
+
+impl Laggard {
+    /// One that begins at a place in a chunk.
+    pub(super) fn new(connection: ConnectionId, chunk: u64, offset: usize) -> Laggard {
+        Laggard {
+            connection,
+            chunk,
+            offset,
+            recipient: 0,
+            passed: 0,
+            listeners: Vec::new(),
+            by_whose: BTreeMap::new(),
+        }
+    }
+
+    /// The number of the listener that a delivery is for.
+    pub(super) fn listener(&mut self, delivery: &Delivery<'_>) -> u32 {
+        let whose = Whose { session: delivery.session.number, tag: delivery.tag };
+        let next = u32::try_from(self.listeners.len()).expect("limits keep listeners below 2^32");
+        let number = *self.by_whose.entry(whose).or_insert(next);
+        if number == next {
+            let name = delivery.subscription.into();
+            self.listeners.push(Listener {
+                whose,
+                name,
+                owed: Lost::default(),
+                read: Lost::default(),
+            });
+        }
+        number
+    }
+
+    /// Goes to the beginning of a chunk.
+    pub(super) fn enter(&mut self, chunk: u64) {
+        self.chunk = chunk;
+        self.offset = 0;
+        self.recipient = 0;
+        for listener in &mut self.listeners {
+            listener.read = Lost::default();
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! From what is on the disk to a running node: restore the checkpoint, replay what came after it.
+
+use crate::effects::World;
+use crate::options::Options;
+use angarium_engine as engine;
+use angarium_engine::{
+    Confirm, ConnectionId, Delivery, Effects, Engine, Heard, Load, Refusal, Reply, Returned,
+    SessionId, Shards, Time,
+};
+use angarium_journal::{Journal, Position, Recovery, Storage};
+use angarium_protocol as protocol;
+
+/// Recovers engine and journal. Errors say what is wrong with which file.
+pub(crate) fn recover(
+    options: &Options,
+    storage: &dyn Storage,
+    now: Time,
+) -> Result<(Engine, World), String> {
+    let mut engine = self::engine(options);
+    let recovery = Recovery::open(storage, options.journal.clone())?;
+    let is_clean = recovery.clean();
+    if let Some(snapshot) = recovery.snapshot() {
+        engine.restore(snapshot)?;
+    }
+    let journal = recovery.replay(storage, |journal, position, record| {
+        engine.replay(engine::Position(position.0), record, &mut Replay { journal })
+    })?;
+    let mut world = World::new(Some(journal), options);
+    engine.recovered(now, is_clean, &mut world);
+    Ok((engine, world))
+}
+
+/// An engine that knows nothing yet.
+pub(crate) fn engine(options: &Options) -> Engine {
+    Engine::new(engine::Options {
+        seed: options.seed,
+        limits: options.limits.clone(),
+        read_headers: protocol::read_headers,
+        shard: options.shard,
+        others: Shards::others(options.shard, options.shards),
+    })
+}
+
+/// Effects during replay: only the journal's reference counts. What a record caused when it was first
+/// applied (deliveries, confirms) is in the past.
+struct Replay<'a> {
+    journal: &'a mut Journal,
+}
+
+impl Effects for Replay<'_> {
+    fn deliver(&mut self, _: &Delivery<'_>) {}
+    fn emit(&mut self, _: &Delivery<'_>) -> Heard {
+        Heard::Missed
+    }
+    fn confirm(&mut self, _: SessionId, _: Confirm) {}
+    fn returned(&mut self, _: SessionId, _: &Returned<'_>) {}
+    fn cancelled(&mut self, _: SessionId, _: &str) {}
+    fn reply(&mut self, _: SessionId, _: Result<Reply, Refusal>) {}
+    fn has_room(&self, _: ConnectionId) -> bool {
+        false
+    }
+    fn append(&mut self, _: &[&[u8]], _: bool) -> engine::Position {
+        unreachable!("replay appends nothing: what it would append is already in the log")
+    }
+    fn reserve(&mut self, _: usize, _: usize) {}
+    fn retain(&mut self, position: engine::Position, count: u32) {
+        self.journal.retain(Position(position.0), count);
+    }
+    fn release(&mut self, position: engine::Position, count: u32) {
+        self.journal.release(Position(position.0), count);
+    }
+    fn load(&mut self, _: Load) {}
+}

@@ -1,0 +1,482 @@
+//! One AMQP 0-9-1 connection's state machine: frames in, what must happen next.
+//!
+//! The handshake is in `handshake`, control methods in `control`, messages in `publish`, mistakes and the
+//! end in `ending`.
+
+use super::channel::Channels;
+use super::codec::method::{self, DecodeError};
+use super::codec::{Malformed, Method, content};
+use super::control::Pending;
+use super::fault::{Code, Fault};
+use super::frame::{self, Frame};
+use super::mapping;
+use super::publish::BASIC_PUBLISH;
+use super::settings::Settings;
+use crate::amqp091::client_properties::Capabilities;
+use crate::amqp091::publish_memo::LastMethod;
+use crate::{Authentication, ClientProperties, Close, ConnectionInfo, Peer, Session, Turn, World};
+use angarium_engine::{ConnectionId, Outcome, Refusal, Reply, SessionId, Settle, Time};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A connection that speaks AMQP 0-9-1.
+#[derive(Debug)]
+pub struct Connection {
+    pub(super) id: ConnectionId,
+    pub(super) settings: Arc<Settings>,
+    pub(super) peer: Peer,
+    pub(super) state: State,
+    pub(super) waiting: Option<Waiting>,
+    pub(super) channels: Channels,
+    /// We are inside of a body frame that has not arrived whole.
+    pub(super) part: Option<Part>,
+    pub(super) last_method: LastMethod,
+    pub(super) frame_bytes_max: u32,
+    pub(super) channels_max: u16,
+    pub(super) heartbeat_seconds: u16,
+    /// When input last arrived.
+    pub(super) heard: Time,
+    /// When the next heartbeat goes out.
+    pub(super) beat: Time,
+    /// When the handshake, or the wait for close-ok, is over.
+    pub(super) patience: Time,
+    pub(super) user: String,
+    pub(super) vhost: String,
+    pub(super) client: Box<ClientProperties>,
+    pub(super) capabilities: Capabilities,
+    pub(super) mechanism: &'static str,
+    /// It has published: only then does it hear that the broker is blocked.
+    pub(super) published: bool,
+    pub(super) blocked: Option<Box<str>>,
+    /// The engine knows the connection.
+    pub(super) connected: bool,
+    /// Consumer tags we made up.
+    pub(super) tags_made: u32,
+    /// Why it ends, for the log.
+    pub(super) ending: Option<Box<str>>,
+    /// The numbers of the method being handled, for close methods.
+    pub(super) current: (u16, u16),
+}
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// The protocol header has to come.
+    Greeting,
+    /// connection.start-ok has to come.
+    Starting,
+    /// connection.tune-ok has to come.
+    Tuning,
+    /// connection.open has to come.
+    Opening,
+    /// In use.
+    Open,
+    /// We sent connection.close: only connection.close-ok counts.
+    Closing,
+    /// As `Closing`, and what comes cannot be told apart any more.
+    Deaf,
+    /// To be closed at the next opportunity.
+    Over,
+}
+
+/// What a connection waits for before it takes more input.
+#[derive(Debug)]
+pub(super) enum Waiting {
+    Authentication,
+    Reply(Pending),
+    /// That all is done which a channel had asked for, or the connection (0), before it was closed.
+    Settled(u16),
+    /// That all is done which was asked for before: only then is what comes next answered.
+    Turn,
+    /// The same, before the client is told what is wrong with a message that it sent on this channel.
+    Fault(u16, Box<Fault>),
+}
+
+/// The rest of a body frame.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) channel: u16,
+    /// Octets of payload to come, before the frame's end.
+    pub(super) left: u32,
+}
+
+pub(super) fn syntax(what: &str, malformed: Malformed) -> Fault {
+    Fault::new(Code::SYNTAX_ERROR, format!("{what} {malformed}"))
+}
+
+impl Connection {
+    /// A connection that has just been accepted.
+    #[must_use]
+    pub fn new(id: ConnectionId, peer: Peer, settings: Arc<Settings>, now: Time) -> Connection {
+        let patience = now.plus(settings.handshake_timeout);
+        Connection {
+            id,
+            peer,
+            state: State::Greeting,
+            waiting: None,
+            channels: Channels::default(),
+            part: None,
+            last_method: LastMethod::default(),
+            frame_bytes_max: frame::MIN_MAX_BYTES,
+            channels_max: settings.channels_max,
+            heartbeat_seconds: 0,
+            heard: now,
+            beat: now,
+            patience,
+            user: String::new(),
+            vhost: String::new(),
+            client: Box::default(),
+            capabilities: Capabilities::default(),
+            mechanism: "",
+            published: false,
+            blocked: None,
+            connected: false,
+            tags_made: 0,
+            ending: None,
+            current: (0, 0),
+            settings,
+        }
+    }
+
+    /// What listings show.
+    #[must_use]
+    pub fn info(&self) -> ConnectionInfo<'_> {
+        ConnectionInfo {
+            peer: &self.peer,
+            user: &self.user,
+            vhost: &self.vhost,
+            client: &self.client,
+            state: match self.state {
+                State::Greeting | State::Starting => "starting",
+                State::Tuning => "tuning",
+                State::Opening => "opening",
+                State::Open if self.published && self.blocked.is_some() => "blocked",
+                State::Open => "running",
+                State::Closing | State::Deaf | State::Over => "closing",
+            },
+            channels: self.channels.len(),
+            frame_bytes_max: self.frame_bytes_max,
+            heartbeat_seconds: self.heartbeat_seconds,
+            protocol: "AMQP 0-9-1",
+        }
+    }
+
+    /// Memory that unfinished messages hold.
+    #[cfg(test)]
+    pub(super) fn gathered_bytes(&self) -> usize {
+        self.channels.gathered_bytes()
+    }
+
+    pub(super) fn session(&self, number: u16) -> SessionId {
+        SessionId { connection: self.id, number }
+    }
+
+    pub(super) fn send<W: World>(&self, turn: &mut Turn<'_, W>, channel: u16, method: &Method<'_>) {
+        method.write_frame(channel, &mut turn.world.outlet(self.id).bytes);
+    }
+
+    /// Takes one step: a frame, or a part of one. 0: more input is needed.
+    #[inline]
+    fn step<W: World>(&mut self, turn: &mut Turn<'_, W>, input: &[u8]) -> Result<usize, Close> {
+        match self.state {
+            State::Open | State::Closing => {}
+            State::Greeting => return self.greet(turn, input),
+            State::Starting | State::Tuning | State::Opening => {}
+            State::Deaf => return Ok(input.len()),
+            State::Over => return Err(self.closed()),
+        }
+        if let Some(part) = self.part {
+            return Ok(self.body_part(turn, part, input));
+        }
+        let Some(head) = frame::head(input) else { return Ok(0) };
+        match frame::read(input, self.frame_bytes_max) {
+            Ok(Some((frame, bytes))) => self.frame(turn, frame, bytes, input),
+            Ok(None) if head.kind == frame::BODY => Ok(self.begin_part(turn, head)),
+            Ok(None) => Ok(0),
+            Err(error) => Ok(self.bad_frame(turn, error, input.len())),
+        }
+    }
+
+    /// Takes a whole frame, which `input` begins with, and returns how much of the input was used.
+    #[inline]
+    fn frame<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        frame: Frame<'_>,
+        bytes: usize,
+        input: &[u8],
+    ) -> Result<usize, Close> {
+        if self.state == State::Open
+            && frame.channel != 0
+            && frame.kind == frame::METHOD
+            && let Some((&content::PUBLISH, fields)) = frame.payload.split_first_chunk::<4>()
+        {
+            let taken = self.publish_method(turn, frame.channel, fields, &input[bytes..]);
+            return Ok(taken.map_or(0, |taken| bytes + taken));
+        }
+        if self.state == State::Closing {
+            return self.while_closing(turn, frame).map(|()| bytes);
+        }
+        let taken = match frame.kind {
+            frame::METHOD => self.method_frame(turn, frame)?,
+            frame::HEADER => self.header_frame(turn, frame),
+            frame::BODY => self.body_frame(turn, frame),
+            _ if frame.channel == 0 => Ok(()),
+            _ => {
+                self.current = (0, 0);
+                let text = format!("heartbeat on channel {}", frame.channel);
+                Err(Fault::new(Code::FRAME_ERROR, text))
+            }
+        };
+        if let Err(fault) = taken {
+            self.fail(turn, frame.channel, fault);
+        }
+        if self.comes_again() { Ok(0) } else { Ok(bytes) }
+    }
+
+    #[inline]
+    fn method_frame<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        frame: Frame<'_>,
+    ) -> Result<Result<(), Fault>, Close> {
+        if self.state == State::Open
+            && frame.channel != 0
+            && let Some(done) = self.settle_method(turn, frame)
+        {
+            return Ok(done);
+        }
+        let method = match Method::decode(frame.payload) {
+            Ok(method) => method,
+            Err(error) => return Ok(Err(self.undecodable(frame.payload, error))),
+        };
+        self.current = method.ids();
+        if frame.channel == 0 {
+            return self.connection_method(turn, &method);
+        }
+        Ok(self.channel_method(turn, frame.channel, &method))
+    }
+
+    fn undecodable(&mut self, payload: &[u8], error: DecodeError) -> Fault {
+        match error {
+            DecodeError::Unknown { class, id } => {
+                self.current = (class, id);
+                let text = format!("there is no method {id} in class {class}");
+                Fault::new(Code::COMMAND_INVALID, text)
+            }
+            DecodeError::Malformed(malformed) => {
+                if let Some(&[c0, c1, m0, m1]) = payload.first_chunk::<4>() {
+                    self.current = (u16::from_be_bytes([c0, c1]), u16::from_be_bytes([m0, m1]));
+                }
+                syntax(method::name(self.current.0, self.current.1), malformed)
+            }
+        }
+    }
+
+    /// How long the peer may be silent.
+    fn silence_max(&self) -> Duration {
+        Duration::from_secs(u64::from(self.heartbeat_seconds) * 2)
+    }
+
+    fn heartbeat_interval(&self) -> Duration {
+        Duration::from_millis(u64::from(self.heartbeat_seconds) * 500)
+    }
+
+    pub(super) fn start_heartbeats(&mut self, now: Time) {
+        self.heard = now;
+        self.beat = now.plus(self.heartbeat_interval());
+    }
+}
+
+impl Session for Connection {
+    fn receive<W: World>(&mut self, turn: &mut Turn<'_, W>, input: &[u8]) -> Result<usize, Close> {
+        let mut used = 0;
+        self.heard = turn.now;
+        while self.waiting.is_none() && used < input.len() {
+            match self.step(turn, &input[used..])? {
+                0 => break,
+                step => used += step,
+            }
+            if turn.engine.is_step_over() {
+                break;
+            }
+        }
+        Ok(used)
+    }
+
+    fn replied<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        session: SessionId,
+        reply: Result<Reply, Refusal>,
+    ) -> Result<(), Close> {
+        match self.waiting.take() {
+            Some(Waiting::Reply(pending)) if pending.channel == session.number => {
+                self.current = pending.method;
+                if let Err(fault) = self.answer(turn, pending, reply) {
+                    self.fail_now(turn, session.number, fault);
+                }
+            }
+            // The connection or channel ended while the engine was at it.
+            other => self.waiting = other,
+        }
+        Ok(())
+    }
+
+    fn authenticated<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        answer: Authentication,
+    ) -> Result<(), Close> {
+        if !matches!(self.waiting, Some(Waiting::Authentication)) {
+            return Ok(());
+        }
+        self.waiting = None;
+        match answer {
+            Ok(identity) => {
+                self.user = identity.user;
+                self.tune(turn);
+                Ok(())
+            }
+            Err(why) => self.refuse_login(turn, &why),
+        }
+    }
+
+    fn settled<W: World>(&mut self, turn: &mut Turn<'_, W>) -> Result<(), Close> {
+        if !turn.world.is_settled(self.id) {
+            return Ok(());
+        }
+        match self.waiting.take() {
+            Some(Waiting::Settled(0)) => {
+                self.send(turn, 0, &Method::ConnectionCloseOk {});
+                return Err(self.closed());
+            }
+            Some(Waiting::Settled(channel)) => {
+                self.send(turn, channel, &Method::ChannelCloseOk {});
+            }
+            Some(Waiting::Turn) | None => {}
+            Some(Waiting::Fault(channel, fault)) => {
+                // What came for a channel that had failed before was not looked at.
+                if self.channels.get(channel).is_none_or(|channel| !channel.closing) {
+                    self.current = BASIC_PUBLISH;
+                    self.fail_now(turn, channel, *fault);
+                }
+            }
+            other => self.waiting = other,
+        }
+        Ok(())
+    }
+
+    fn refused<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        session: SessionId,
+        settle: Option<Settle>,
+        refusal: Refusal,
+    ) {
+        let channel = session.number;
+        // Whatever the channel has asked for since is not answered.
+        self.waiting.take_if(
+            |waiting| matches!(waiting, Waiting::Reply(pending) if pending.channel == channel),
+        );
+        let fault = match settle {
+            None => mapping::fault(refusal),
+            Some(settle) => mapping::settle_fault(settle.tag, refusal),
+        };
+        self.current = match settle.map(|settle| settle.outcome) {
+            None => BASIC_PUBLISH,
+            Some(Outcome::Accept) => (content::BASIC, 80),
+            Some(Outcome::Requeue | Outcome::Discard) => {
+                let rejected_by = self.channels.get(channel).map_or(90, |it| it.rejected_by);
+                (content::BASIC, rejected_by)
+            }
+        };
+        self.fail_now(turn, channel, fault);
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    fn blocked<W: World>(&mut self, turn: &mut Turn<'_, W>, why: Option<&str>) {
+        let told = self.blocked.is_some();
+        self.blocked = why.map(Into::into);
+        if self.published && self.state == State::Open && self.capabilities.connection_blocked {
+            match why {
+                Some(reason) => self.send(turn, 0, &Method::ConnectionBlocked { reason }),
+                None if told => self.send(turn, 0, &Method::ConnectionUnblocked {}),
+                None => {}
+            }
+        }
+    }
+
+    fn unread(&mut self, now: Time) {
+        self.heard = self.heard.max(now);
+    }
+
+    fn close<W: World>(&mut self, turn: &mut Turn<'_, W>, why: &str) {
+        match self.state {
+            State::Closing | State::Deaf | State::Over => {}
+            State::Greeting => {
+                self.state = State::Over;
+                self.ending = Some(why.into());
+                self.patience = turn.now;
+            }
+            _ => {
+                self.current = (0, 0);
+                self.end(turn, &Fault::new(Code::CONNECTION_FORCED, why));
+            }
+        }
+    }
+
+    fn disconnected<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+        self.leave(turn);
+        self.state = State::Over;
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        match self.state {
+            State::Open if self.heartbeat_seconds == 0 => None,
+            // While an answer is awaited we take no input, and its absence proves nothing.
+            State::Open if self.waiting.is_some() => Some(self.beat),
+            State::Open => Some(self.beat.min(self.heard.plus(self.silence_max()))),
+            _ => Some(self.patience),
+        }
+    }
+
+    fn expire<W: World>(&mut self, turn: &mut Turn<'_, W>) -> Result<(), Close> {
+        let now = turn.now;
+        if self.state != State::Open {
+            if now < self.patience {
+                return Ok(());
+            }
+            let late = match self.state {
+                State::Closing | State::Deaf | State::Over => return Err(self.closed()),
+                State::Greeting => "no protocol header",
+                State::Starting => "no connection.start-ok",
+                State::Tuning => "no connection.tune-ok",
+                _ => "no connection.open",
+            };
+            let limit = self.settings.handshake_timeout;
+            self.ending = Some(format!("handshake timeout: {late} within {limit:?}").into());
+            return Err(self.closed());
+        }
+        if self.heartbeat_seconds == 0 {
+            return Ok(());
+        }
+        if self.waiting.is_none() && now >= self.heard.plus(self.silence_max()) {
+            let silence = now.since(self.heard).as_secs();
+            self.ending = Some(format!("missed heartbeats: silent for {silence} s").into());
+            return Err(self.closed());
+        }
+        if now >= self.beat {
+            let out = &mut turn.world.outlet(self.id).bytes;
+            // Bytes that wait to be sent are a sign of life themselves.
+            if out.is_empty() {
+                frame::write_heartbeat(out);
+            }
+            self.beat = now.plus(self.heartbeat_interval());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,475 @@
+//! One NATS connection's state machine: operations in, what must happen next.
+//!
+//! The login is in `handshake`, messages in `publish`, what is asked of the broker in `monitor`. Nothing here
+//! waits but for a login and for such an answer.
+
+use super::codec::client::Limits;
+use super::codec::{ClientOp, client, server};
+use super::settings::{Settings, Tls};
+use super::{fault, mapping};
+use crate::connection_info::{ClientProperties, ConnectionInfo};
+use crate::connection_query::Findings;
+use crate::nats::reassembly::Gathering;
+use crate::nats::sys_requests::Asked;
+use crate::{Authentication, Close, Peer, Session, Turn, World};
+use angarium_engine::{ConnectionId, Listen, Refusal, Reply, SessionId, Streak, Time};
+use std::sync::Arc;
+
+/// PINGs whose answers may wait for messages from the disk. More than who means to use the answers sends;
+/// what comes behind them waits with its sender.
+const PONGS_OWED_MAX: u32 = 1_024;
+
+/// A connection that speaks NATS's client protocol.
+#[derive(Debug)]
+pub struct Connection {
+    pub(super) id: ConnectionId,
+    /// The number by which people know it.
+    pub(super) number: u64,
+    pub(super) settings: Arc<Settings>,
+    pub(super) limits: Limits,
+    pub(super) peer: Peer,
+    pub(super) state: State,
+    pub(super) wishes: Wishes,
+    /// What an nkey user has to sign.
+    pub(crate) nonce: String,
+    pub(super) user: String,
+    pub(super) vhost: String,
+    pub(super) client: Box<ClientProperties>,
+    /// When input last arrived.
+    heard: Time,
+    /// When to look whether the client is still there; before the login and at the end, when our
+    /// patience is over.
+    pub(super) due: Time,
+    pings_out: u32,
+    /// It began without CONNECT, which thus needs no answer.
+    pub(super) is_nobody: bool,
+    /// The first PING is answered with a second INFO, for clients that take it.
+    told_account: bool,
+    /// It ceased to listen to something while messages waited for it elsewhere: what it asks after that
+    /// is answered behind them.
+    pub(super) has_left: bool,
+    /// PINGs that are not answered yet.
+    pongs_owed: u32,
+    /// The subject of the message at hand, and until the next one that of the last; empty: none yet.
+    pub(super) subject: String,
+    /// Properties of the message at hand, kept for its memory.
+    pub(super) scratch: Vec<u8>,
+    /// The message at hand, where its payload is large and has not all arrived.
+    pub(super) gathering: Option<Box<Gathering>>,
+    /// What it has asked about connections and is not answered yet.
+    pub(super) asked: Option<Box<Asked>>,
+    /// Why it ends, for the log.
+    pub(super) ending: Option<Box<str>>,
+}
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// CONNECT has to come.
+    Greeting,
+    /// Its credentials are being checked.
+    Waiting,
+    /// In use.
+    Open,
+    /// It was told to go and still has some time.
+    Leaving,
+}
+
+/// What a client wants, of what counts for every message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wishes {
+    pub(super) verbose: bool,
+    pub(super) pedantic: bool,
+    pub(super) echo: bool,
+    pub(super) no_responders: bool,
+    /// It takes INFO at any time.
+    pub(super) infos: bool,
+}
+
+impl Connection {
+    /// A connection that has just been accepted and that people know by `number`;
+    /// [`Connection::begin`] comes next.
+    #[must_use]
+    pub fn new(
+        id: ConnectionId,
+        number: u64,
+        peer: Peer,
+        settings: Arc<Settings>,
+        now: Time,
+    ) -> Connection {
+        Connection {
+            id,
+            number,
+            limits: Limits {
+                control_line_bytes_max: settings.control_line_bytes_max,
+                payload_bytes_max: settings.payload_bytes_max,
+                takes_headers: false,
+            },
+            peer,
+            state: State::Greeting,
+            wishes: Wishes::default(),
+            nonce: String::new(),
+            user: String::new(),
+            vhost: String::new(),
+            client: Box::default(),
+            heard: now,
+            due: now.plus(settings.login_timeout),
+            pings_out: 0,
+            is_nobody: false,
+            told_account: false,
+            has_left: false,
+            pongs_owed: 0,
+            subject: String::new(),
+            scratch: Vec::new(),
+            gathering: None,
+            asked: None,
+            ending: None,
+            settings,
+        }
+    }
+
+    /// What listings show.
+    #[must_use]
+    pub fn info(&self) -> ConnectionInfo<'_> {
+        ConnectionInfo {
+            peer: &self.peer,
+            user: &self.user,
+            vhost: &self.vhost,
+            client: &self.client,
+            state: match self.state {
+                State::Greeting | State::Waiting => "starting",
+                State::Open => "running",
+                State::Leaving => "closing",
+            },
+            channels: usize::from(self.is_open()),
+            frame_bytes_max: u32::try_from(self.limits.payload_bytes_max).unwrap_or(u32::MAX),
+            heartbeat_seconds: u16::try_from(self.settings.ping_interval.as_secs())
+                .unwrap_or(u16::MAX),
+            protocol: "NATS",
+        }
+    }
+
+    /// The transport was encrypted after INFO had been sent.
+    pub fn encrypted(&mut self, certificate_name: Option<String>) {
+        self.peer.encrypted = true;
+        self.peer.certificate_name = certificate_name;
+    }
+
+    pub(super) fn session(&self) -> SessionId {
+        SessionId { connection: self.id, number: 0 }
+    }
+
+    /// The engine knows the connection.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.state, State::Open | State::Leaving)
+    }
+
+    pub(super) fn out<'a, W: World>(&self, turn: &'a mut Turn<'_, W>) -> &'a mut Vec<u8> {
+        &mut turn.world.outlet(self.id).bytes
+    }
+
+    /// Tells the client of an error after which it goes on.
+    pub(super) fn complain<W: World>(&self, turn: &mut Turn<'_, W>, text: &str) {
+        server::write_error(self.out(turn), text);
+    }
+
+    /// Tells the client of an error that ends the connection.
+    pub(super) fn fail<W: World>(&self, turn: &mut Turn<'_, W>, text: &str) -> Close {
+        self.complain(turn, text);
+        Close { reason: text.to_owned() }
+    }
+
+    /// Tells verbose clients that it is done.
+    pub(super) fn done<W: World>(&self, turn: &mut Turn<'_, W>) {
+        if self.wishes.verbose {
+            server::write_ok(self.out(turn));
+        }
+    }
+
+    /// Does what an operation asks for; says whether the next one may be taken at once. Subscriptions cost
+    /// more than messages do: after each, and after messages that many hear, the host may turn to others.
+    #[inline]
+    fn take<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        op: ClientOp<'_>,
+        streak: &mut Option<Streak>,
+        rest: &[u8],
+    ) -> Result<bool, Close> {
+        // What was found out holds for as long as nothing but messages arrives.
+        let found = streak.take();
+        match op {
+            ClientOp::Publish(message) => {
+                *streak = found;
+                return Ok(
+                    self.publish(turn, &message, None, streak) && !turn.engine.is_step_over()
+                );
+            }
+            ClientOp::Subscribe { subject, group, sid } => {
+                self.subscribe(turn, subject, group, sid);
+                return Ok(false);
+            }
+            ClientOp::Unsubscribe { sid, max } => {
+                // A sid that is no text was never subscribed with.
+                if let Ok(sid) = str::from_utf8(sid) {
+                    let after = max.map(|max| max as u64);
+                    turn.engine.unlisten(self.session(), sid, after, turn.world);
+                    self.has_left |= turn.world.is_behind(self.id);
+                }
+                self.done(turn);
+                return Ok(false);
+            }
+            ClientOp::Ping => self.ping(turn, rest),
+            ClientOp::Pong => self.pings_out = 0,
+            ClientOp::Connect(options) => self.connect(turn, options)?,
+            ClientOp::Ignored => {}
+            ClientOp::Error(text) => {
+                let reason = format!("the client said -ERR {}", String::from_utf8_lossy(text));
+                return Err(Close { reason });
+            }
+        }
+        Ok(!self.is_waiting())
+    }
+
+    /// Some clients (nats.py) write PING before the subscriptions that they flush with it, so it is answered
+    /// behind those that come with it. Where all is answered, answers keep their order.
+    #[cold]
+    fn ping<W: World>(&mut self, turn: &mut Turn<'_, W>, rest: &[u8]) {
+        self.pongs_owed = self.pongs_owed.saturating_add(1);
+        let subscribes = matches!(rest, [b'S' | b's' | b'U' | b'u', ..]);
+        if !subscribes || self.wishes.verbose {
+            self.pong(turn);
+        }
+    }
+
+    /// Answers PINGs, unless something has to come before.
+    pub(super) fn pong<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+        if self.pongs_owed == 0 || self.has_left || !turn.world.is_done(self.id) {
+            return;
+        }
+        for _ in 0..std::mem::take(&mut self.pongs_owed) {
+            client::write_pong(self.out(turn));
+        }
+        if !self.told_account && self.wishes.infos {
+            self.told_account = true;
+            self.write_info(turn, true, false);
+        }
+    }
+
+    fn subscribe<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        subject: &[u8],
+        group: &[u8],
+        sid: &[u8],
+    ) {
+        let (Ok(subject), Ok(group), Ok(sid)) =
+            (str::from_utf8(subject), str::from_utf8(group), str::from_utf8(sid))
+        else {
+            return self.complain(turn, fault::INVALID_SUBJECT);
+        };
+        let Some((laggard, subject)) = mapping::with_laggard(subject) else {
+            return self.complain(turn, fault::INVALID_SUBJECT);
+        };
+        let group = Some(group).filter(|group| !group.is_empty());
+        let listen = Listen { subject, group, name: sid, laggard };
+        match turn.engine.listen(self.session(), listen, turn.world) {
+            Ok(()) => self.done(turn),
+            Err(refusal) => {
+                let violation = || fault::subscription_violation(&listen);
+                let text = mapping::subscription_refused(&refusal, violation);
+                self.complain(turn, &text);
+            }
+        }
+    }
+
+    /// Tells the engine, once, that the connection is gone.
+    pub(super) fn leave<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+        if self.is_open() {
+            turn.engine.disconnect(turn.now, self.id, turn.world);
+        }
+        self.state = State::Greeting;
+    }
+
+    pub(super) fn await_silence(&mut self, now: Time) {
+        self.heard = now;
+        self.due = now.plus(self.settings.ping_interval);
+    }
+
+    /// Asks whether the client is still there, if it was silent, or gives it up.
+    fn look_for_silence<W: World>(&mut self, turn: &mut Turn<'_, W>) -> Result<(), Close> {
+        let silent_until = self.heard.plus(self.settings.ping_interval);
+        if turn.now < silent_until {
+            self.due = silent_until;
+            return Ok(());
+        }
+        if self.pings_out >= self.settings.pings_out_max {
+            return Err(self.fail(turn, fault::STALE_CONNECTION));
+        }
+        (self.scratch, self.subject) = (Vec::new(), String::new());
+        client::write_ping(self.out(turn));
+        self.pings_out += 1;
+        self.due = turn.now.plus(self.settings.ping_interval);
+        Ok(())
+    }
+
+    /// It may not go on without TLS.
+    pub(super) fn lacks_tls(&self) -> bool {
+        self.settings.tls == Tls::Required && !self.peer.encrypted
+    }
+}
+
+impl Session for Connection {
+    fn begin<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+        self.greet(turn);
+    }
+
+    fn receive<W: World>(&mut self, turn: &mut Turn<'_, W>, input: &[u8]) -> Result<usize, Close> {
+        self.heard = turn.now;
+        let (mut used, mut streak) = (0, None);
+        let mut goes_on = !self.is_waiting();
+        if goes_on && self.gathering.is_some() {
+            (used, goes_on) = self.gather(turn, input, &mut streak)?;
+        }
+        while goes_on && used < input.len() {
+            match ClientOp::decode(&input[used..], &self.limits) {
+                Ok(Some((op, bytes))) => {
+                    // Subscriptions may follow each other; all else comes after all shards know them,
+                    // and they do not pass what answers before them.
+                    let is_subscription =
+                        matches!(op, ClientOp::Subscribe { .. } | ClientOp::Unsubscribe { .. });
+                    let may_follow = is_subscription
+                        && self.pongs_owed == 0
+                        && turn.world.may_tell_more(self.id);
+                    if !may_follow && !turn.world.is_settled(self.id) {
+                        break;
+                    }
+                    // What may end all that was comes after what is owed for that.
+                    let may_end = matches!(op, ClientOp::Connect(_) | ClientOp::Error(_));
+                    if may_end && self.is_open() && !turn.world.is_done(self.id) {
+                        break;
+                    }
+                    if self.state == State::Greeting && !matches!(op, ClientOp::Connect(_)) {
+                        // It is presented again once the client is known to be nobody in particular.
+                        self.log_in_nobody(turn)?;
+                        break;
+                    }
+                    used += bytes;
+                    goes_on = self.take(turn, op, &mut streak, &input[used..])?;
+                    if goes_on && streak.is_some() {
+                        used += self.publish_burst(turn, &input[used..], &mut streak);
+                        goes_on = !turn.engine.is_step_over();
+                    }
+                }
+                Ok(None) => {
+                    // A payload is not waited for before the client is known.
+                    if self.state == State::Greeting && !matches!(input[used], b'C' | b'c') {
+                        self.log_in_nobody(turn)?;
+                    }
+                    if self.is_open() {
+                        used += self.begin_gathering(turn, &input[used..])?;
+                    }
+                    break;
+                }
+                // It is presented again when all is answered that came before.
+                Err(_) if self.is_open() && !turn.world.is_done(self.id) => break,
+                Err(malformed) => {
+                    self.pong(turn);
+                    return Err(self.fail(turn, fault::text(malformed)));
+                }
+            }
+        }
+        self.pong(turn);
+        Ok(used)
+    }
+
+    fn replied<W: World>(
+        &mut self,
+        _: &mut Turn<'_, W>,
+        _: SessionId,
+        _: Result<Reply, Refusal>,
+    ) -> Result<(), Close> {
+        Ok(())
+    }
+
+    fn authenticated<W: World>(
+        &mut self,
+        turn: &mut Turn<'_, W>,
+        answer: Authentication,
+    ) -> Result<(), Close> {
+        if self.state == State::Waiting { self.log_in(turn, answer) } else { Ok(()) }
+    }
+
+    fn surveyed<W: World>(&mut self, turn: &mut Turn<'_, W>, found: &Findings) {
+        if self.is_open() {
+            self.tell_findings(turn, found);
+        }
+    }
+
+    fn unheard<W: World>(&mut self, turn: &mut Turn<'_, W>, subject: &str, reply: &str) {
+        if self.is_open() {
+            self.unanswered(turn, subject, reply.as_bytes());
+        }
+    }
+
+    #[inline]
+    fn is_waiting(&self) -> bool {
+        let owes_much = self.has_left && self.pongs_owed >= PONGS_OWED_MAX;
+        self.state == State::Waiting || self.asked.is_some() || owes_much
+    }
+
+    /// Direct messages are not stored; what a queue catches is as good as its disk.
+    fn blocked<W: World>(&mut self, _: &mut Turn<'_, W>, _: Option<&str>) {}
+
+    fn caught_up<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+        self.has_left = false;
+        self.pong(turn);
+    }
+
+    fn settled<W: World>(&mut self, turn: &mut Turn<'_, W>) -> Result<(), Close> {
+        self.pong(turn);
+        Ok(())
+    }
+
+    fn unread(&mut self, now: Time) {
+        self.heard = self.heard.max(now);
+    }
+
+    fn close<W: World>(&mut self, turn: &mut Turn<'_, W>, why: &str) {
+        if self.ending.is_some() {
+            return;
+        }
+        self.ending = Some(why.into());
+        if self.state == State::Open {
+            if self.wishes.infos {
+                self.write_info(turn, false, true);
+            }
+            self.state = State::Leaving;
+            self.due = turn.now.plus(self.settings.lame_duck);
+        } else {
+            self.due = turn.now;
+        }
+    }
+
+    fn disconnected<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+        self.leave(turn);
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        Some(self.due)
+    }
+
+    fn expire<W: World>(&mut self, turn: &mut Turn<'_, W>) -> Result<(), Close> {
+        if turn.now < self.due {
+            return Ok(());
+        }
+        if let Some(why) = &self.ending {
+            return Err(Close { reason: why.to_string() });
+        }
+        match self.state {
+            State::Open => self.look_for_silence(turn),
+            State::Waiting => Ok(()),
+            _ => Err(self.fail(turn, fault::AUTHENTICATION_TIMEOUT)),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What an answer says besides that something is done: what is missing, what holds now, what is odd.
+
+use super::subjects::described;
+use crate::authenticate;
+use crate::http::request_types::QuotaBody;
+use crate::reactor::Shard;
+use angarium_engine::ExchangeKind;
+
+/// What an answer says.
+#[derive(Debug)]
+pub(super) enum Note {
+    /// As it should be.
+    Tells(String),
+    /// Something was done that is hardly meant.
+    Warns(String),
+}
+
+/// A user without rights can do nothing, not even connect; nobody has the seed of a mistyped nkey.
+pub(super) fn user(shard: &mut Shard, name: &str) -> Option<Note> {
+    if authenticate::is_mistyped_nkey(name) {
+        return Some(Note::Warns(format!(
+            "'{name}' looks like an nkey and is none, its check sum is wrong: no client can log in \
+             by it; `angarium user delete` takes it away"
+        )));
+    }
+    let mut permissions = shard.node().engine().list_permissions();
+    let has_rights = permissions.any(|permission| permission.user == name);
+    (!has_rights).then(|| {
+        Note::Tells(format!(
+            "user '{name}' has no rights yet and cannot connect; all rights in a virtual host: \
+             angarium permission set {name} --vhost / (--configure, --write and --read give fewer)"
+        ))
+    })
+}
+
+/// What a user may use now: each call sets all of it, so that one that says nothing takes all away.
+pub(super) fn quota(shard: &mut Shard, name: &str) -> Option<Note> {
+    let mut users = shard.node().engine().list_users();
+    let now = QuotaBody::of(&users.find(|user| user.name == name)?.quota).described();
+    let now = if now.is_empty() { "all is as for everybody".to_owned() } else { now };
+    Some(Note::Tells(format!("for user '{name}' this holds now: {now}")))
+}
+
+/// Which subjects a user may use now: each call sets all four lists.
+pub(super) fn subjects(shard: &mut Shard, user: &str, vhost: &str) -> Option<Note> {
+    let mut permissions = shard.node().engine().list_permissions();
+    let now = permissions.find(|it| it.user == user && it.vhost == vhost)?.subjects;
+    let lists = described(now);
+    let text = format!("for user '{user}' in virtual host '{vhost}' this holds now:\n{lists}");
+    Some(Note::Tells(text))
+}
+
+/// NATS's wildcard is a word like all others to a topic exchange.
+pub(super) fn binding(shard: &mut Shard, vhost: &str, source: &str, key: &str) -> Option<Note> {
+    if !key.split('.').any(|word| word == ">") {
+        return None;
+    }
+    let mut exchanges = shard.node().engine().list_exchanges();
+    let exchange = exchanges.find(|it| it.vhost == vhost && it.name == source)?;
+    (exchange.options.kind == ExchangeKind::Topic).then(|| {
+        let words: Vec<&str> =
+            key.split('.').map(|word| if word == ">" { "#" } else { word }).collect();
+        Note::Warns(format!(
+            "'>' is no wildcard in bindings, so that the key '{key}' matches nothing but itself: \
+             '#' stands for all words that follow, as in '{}'; `angarium binding delete` takes this \
+             one away",
+            words.join(".")
+        ))
+    })
+}

@@ -1,0 +1,164 @@
+//! How clients come to the shard: accepted, placed, taken in, with TLS at once, later, or never.
+
+use super::connection::{Connection, Phase};
+use super::listeners::Kind;
+use super::mailbox::Letter;
+use super::shard::{CLIENT, Shard};
+use super::socket::Socket;
+use super::tls::{MayEncrypt, Tls};
+use crate::reactor::input_coalescing::Stream;
+use crate::reactor::receive_buffer::Room;
+use angarium_protocol::Peer;
+use rustix::event::epoll::{self, EventFlags};
+use rustls::ServerConfig;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The first byte of a TLS handshake (RFC 8446, 5.1: the record's type).
+const TLS_HANDSHAKE: u8 = 22;
+
+impl Shard {
+    /// At home, a client was accepted: it goes to the shard that has room for it.
+    pub(super) fn accepted(&mut self, fd: OwnedFd, peer: Peer, kind: Kind) {
+        if let Err(why) = self.neighbours.has_room(self.settings.connections_max) {
+            self.counters.refused += 1;
+            if let Some(held_back) = self.complaints.pass(Instant::now()) {
+                tracing::warn!(held_back, "refused a client: {why}");
+            }
+            if !matches!(kind, Kind::Tls) {
+                // It may have gone by now.
+                let _ = Socket::new(fd).send(&self.node.turned_away(self.now, &peer));
+            }
+            return;
+        }
+        let Some(tls) = self.may_encrypt(kind) else { return };
+        match self.neighbours.place(peer.protocol, self.settings.clients_together) {
+            shard if shard == self.neighbours.here => self.take_client(fd, peer, tls),
+            shard => self.neighbours.send(shard, Letter::Client(fd, peer, tls)),
+        }
+    }
+
+    /// Whether a client of that kind begins TLS; none: it has to, and there is nothing to begin it with.
+    fn may_encrypt(&mut self, kind: Kind) -> Option<MayEncrypt> {
+        let certificates = self.certificates.as_mut();
+        let config = || certificates.map(|certificates| certificates.config(Instant::now()));
+        match kind {
+            Kind::Tcp | Kind::Unix => Some(MayEncrypt::Never),
+            Kind::Tls => config().map(MayEncrypt::AtOnce),
+            Kind::MaybeTls => Some(config().map_or(MayEncrypt::Never, MayEncrypt::Greeted)),
+        }
+    }
+
+    /// A client is this shard's.
+    pub(super) fn take_client(&mut self, fd: OwnedFd, peer: Peer, may_encrypt: MayEncrypt) {
+        let (tls, may_begin_tls) = match may_encrypt {
+            MayEncrypt::Never => (None, None),
+            MayEncrypt::Greeted(config) => (None, Some(config)),
+            MayEncrypt::AtOnce(config) => match begin_tls(config) {
+                Some(tls) => (Some(tls), None),
+                None => return self.neighbours.left(),
+            },
+        };
+        if !self.is_serving() {
+            return self.neighbours.left();
+        }
+        let is_plain = tls.is_none();
+        let socket = Socket::new(fd);
+        let room = Room::new(&socket, peer.local);
+        let connection = Connection {
+            socket,
+            tls,
+            may_begin_tls,
+            tells_tls: false,
+            phase: Phase::Handshaking(Box::new(peer)),
+            watched: Some(EventFlags::IN),
+            is_full: false,
+            is_waiting: false,
+            deadline: Some(self.now.plus(self.settings.handshake_timeout.0)),
+            stream: Stream::default(),
+            room,
+        };
+        let index = self.clients.insert(connection);
+        let connection = self.clients.get(index).expect("just inserted");
+        let data = epoll::EventData::new_u64(CLIENT | index as u64);
+        if let Err(error) = epoll::add(&self.epoll, &connection.socket, data, EventFlags::IN) {
+            tracing::error!(%error, "cannot watch a connection");
+            self.clients.remove(index);
+            self.neighbours.left();
+            return;
+        }
+        if is_plain {
+            self.handshaken(index);
+        }
+    }
+
+    /// The first that a client sends who may begin TLS now: says whether it does.
+    pub(super) fn look_for_tls(&mut self, index: usize) {
+        let Some(connection) = self.clients.get(index) else { return };
+        if connection.may_begin_tls.is_none() {
+            return;
+        }
+        let Some(first) = connection.socket.peek() else { return };
+        let config = connection.may_begin_tls.take();
+        if first == TLS_HANDSHAKE {
+            connection.tls = config.and_then(begin_tls);
+            connection.tells_tls = connection.tls.is_some();
+        }
+    }
+
+    /// Tells the node that a client's transport has become encrypted.
+    pub(super) fn tell_tls(&mut self, index: usize) {
+        let Some(connection) = self.clients.get(index) else { return };
+        let (true, Some(tls), Phase::Open(id)) =
+            (connection.tells_tls, &connection.tls, &connection.phase)
+        else {
+            return;
+        };
+        if tls.is_handshaking() {
+            return;
+        }
+        self.node.encrypted(*id, tls.certificate_name());
+        connection.tells_tls = false;
+    }
+
+    /// The transport stands: the node takes the client over.
+    pub(super) fn handshaken(&mut self, index: usize) {
+        let Some(connection) = self.clients.get(index) else { return };
+        let Phase::Handshaking(peer) = &mut connection.phase else { return };
+        let mut peer = std::mem::take(&mut **peer);
+        peer.certificate_name = connection.tls.as_ref().and_then(|tls| tls.certificate_name());
+        let id = self.node.connected(self.now, peer);
+        connection.phase = Phase::Open(id);
+        self.log_client(id, "connected");
+        self.clients.set_deadline(index, None);
+        self.clients.name(index, id);
+    }
+
+    /// What a client sent is no TLS, or comes from nobody we trust. The alert that says so is on its way.
+    pub(super) fn tls_failed(&mut self, index: usize, error: &str) {
+        let Some(connection) = self.clients.get(index) else { return };
+        if connection.tls.as_ref().is_some_and(|tls| tls.is_handshaking()) {
+            self.counters.handshakes_failed += 1;
+            let peer = match &connection.phase {
+                Phase::Handshaking(peer) => Some(peer.address.clone()),
+                Phase::Open(id) => {
+                    self.node.connection(self.now, *id).map(|it| it.session.peer.address.clone())
+                }
+                Phase::Lingering => None,
+            };
+            tracing::info!(peer, error, "TLS handshake failed");
+        }
+        self.linger(index);
+    }
+}
+
+fn begin_tls(config: Arc<ServerConfig>) -> Option<Box<Tls>> {
+    match Tls::new(config) {
+        Ok(tls) => Some(Box::new(tls)),
+        Err(error) => {
+            tracing::error!(%error, "cannot begin TLS");
+            None
+        }
+    }
+}
