@@ -24,10 +24,10 @@ impl Effects for Sink {
         self.bytes += delivery.message.body.len();
         Heard::Well
     }
-    fn confirm(&mut self, _: SessionId, _: Confirm) {}
-    fn returned(&mut self, _: SessionId, _: &Returned<'_>) {}
-    fn cancelled(&mut self, _: SessionId, _: &str) {}
-    fn reply(&mut self, _: SessionId, reply: Result<Reply, Refusal>) {
+    fn confirm(&mut self, _: ChannelId, _: Confirm) {}
+    fn returned(&mut self, _: ChannelId, _: &Returned<'_>) {}
+    fn cancelled(&mut self, _: ChannelId, _: &str) {}
+    fn reply(&mut self, _: ChannelId, reply: Result<Reply, Refusal>) {
         reply.expect("the requests are granted");
     }
     fn has_room(&self, _: ConnectionId) -> bool {
@@ -51,29 +51,29 @@ struct Wish {
     messages: u32,
 }
 
-/// The session that [`engine`] opens for a connection.
-fn session(connection: u32) -> SessionId {
-    SessionId { connection: ConnectionId(connection), number: 1 }
+/// The channel that [`engine`] opens for a connection.
+fn channel(connection: u32) -> ChannelId {
+    ChannelId { connection: ConnectionId(connection), number: 1 }
 }
 
-/// An engine with a session on each of so many connections.
+/// An engine with a channel on each of so many connections.
 fn engine(connections: u32) -> Engine {
     let limits = limits::Limits::default();
     let mut engine = Engine::new(Options { limits, ..Options::alone([1; 32], no_headers) });
     for connection in 0..connections {
         engine.connect_internal(ConnectionId(connection), "/").expect("the virtual host is there");
-        engine.open(session(connection));
+        engine.open(channel(connection));
     }
     engine
 }
 
-/// An engine with a queue, which the second of two sessions consumes from.
+/// An engine with a queue, which the second of two channels consumes from.
 fn with_consumer(presettled: bool) -> (Engine, Sink) {
     let (mut engine, mut fx, now) = (engine(2), Sink::default(), Time(1));
     let options = Some(QueueOptions { durable: true, ..QueueOptions::default() });
     let declare = QueueDeclaration { name: "queue".to_owned(), options };
-    engine.request(now, session(0), Request::DeclareQueue(declare), &mut fx);
-    let subscribe = Subscribe {
+    engine.request(now, channel(0), Request::DeclareQueue(declare), &mut fx);
+    let consume = Consume {
         queue: "queue".to_owned(),
         name: "consumer".to_owned(),
         presettled,
@@ -81,7 +81,7 @@ fn with_consumer(presettled: bool) -> (Engine, Sink) {
         priority: 0,
         credit: Credit::default(),
     };
-    engine.request(now, session(1), Request::Subscribe(subscribe), &mut fx);
+    engine.request(now, channel(1), Request::Consume(consume), &mut fx);
     (engine, fx)
 }
 
@@ -111,7 +111,7 @@ fn measure(wish: &Wish, name: &str, body: usize, persistent: bool, presettled: b
     let (mut engine, mut fx) = with_consumer(presettled);
     let now = Time(1);
     if persistent {
-        engine.request(now, session(0), Request::SelectConfirms, &mut fx);
+        engine.request(now, channel(0), Request::SelectConfirms, &mut fx);
     }
     engine.dispatch(now, &mut fx);
     let body = vec![0; body];
@@ -121,11 +121,11 @@ fn measure(wish: &Wish, name: &str, body: usize, persistent: bool, presettled: b
     let start = Instant::now();
     for _ in 0..turns {
         for _ in 0..BATCH {
-            engine.publish(now, session(0), &publish, &mut fx).expect("the publish is granted");
+            engine.publish(now, channel(0), &publish, &mut fx).expect("the publish is granted");
         }
         if !presettled {
             let settle = Settle { tag: fx.tag, multiple: true, outcome: Outcome::Accept };
-            engine.settle(now, session(1), settle, &mut fx).expect("the tag is known");
+            engine.settle(now, channel(1), settle, &mut fx).expect("the tag is known");
         }
         engine.dispatch(now, &mut fx);
         let end = Position(fx.next + 1);
@@ -135,21 +135,27 @@ fn measure(wish: &Wish, name: &str, body: usize, persistent: bool, presettled: b
     println!("{name:<40} {nanos:>5} ns a message ({} bytes delivered)", fx.bytes);
 }
 
-/// One direct message to `subject`, heard by `listeners`, among `others` who listen to something else.
-fn measure_direct(wish: &Wish, name: &str, subject: &str, listeners: u32, others: u32) {
+/// One direct message to `subject`, heard by `subscribers`, among `others` who subscribe to something else.
+fn measure_direct(wish: &Wish, name: &str, subject: &str, subscribers: u32, others: u32) {
     if !name.contains(&wish.name) {
         return;
     }
     let (mut engine, mut fx, now) = (engine(1), Sink::default(), Time(1));
-    let session = session(0);
+    let channel = channel(0);
     for other in 0..others {
         let (subject, name) = (format!("other.{}.{other}", other % 1000), format!("o{other}"));
-        let listen = Listen { subject: &subject, group: None, name: &name, laggard: None };
-        engine.listen(session, listen, &mut fx).expect("listening is granted");
+        let subscribe =
+            Subscribe { subject: &subject, group: None, name: &name, slow_consumer_policy: None };
+        engine.subscribe(channel, subscribe, &mut fx).expect("subscribing is granted");
     }
-    for listener in 0..listeners {
-        let listen = Listen { subject, group: None, name: &listener.to_string(), laggard: None };
-        engine.listen(session, listen, &mut fx).expect("listening is granted");
+    for subscriber in 0..subscribers {
+        let subscribe = Subscribe {
+            subject,
+            group: None,
+            name: &subscriber.to_string(),
+            slow_consumer_policy: None,
+        };
+        engine.subscribe(channel, subscribe, &mut fx).expect("subscribing is granted");
     }
     let body = [0; 100];
     let content = Content {
@@ -162,10 +168,10 @@ fn measure_direct(wish: &Wish, name: &str, subject: &str, listeners: u32, others
         ttl: None,
     };
     let emit = Emit { subject, echo: true, asks: false, content };
-    let messages = wish.messages / listeners.max(1);
+    let messages = wish.messages / subscribers.max(1);
     let start = Instant::now();
     for _ in 0..messages {
-        engine.emit(now, session, &emit, &mut fx).expect("emitting is granted");
+        engine.emit(now, channel, &emit, &mut fx).expect("emitting is granted");
     }
     let nanos = start.elapsed().as_nanos() / u128::from(messages).max(1);
     println!("{name:<40} {nanos:>5} ns a message ({} bytes delivered)", fx.bytes);
@@ -178,7 +184,7 @@ fn measure_checkpoint(wish: &Wish, name: &str, messages: u32) {
     }
     let (mut engine, mut fx) = with_consumer(false);
     for _ in 0..messages {
-        engine.publish(Time(1), session(0), &publish(&[0; 100], true), &mut fx).expect("granted");
+        engine.publish(Time(1), channel(0), &publish(&[0; 100], true), &mut fx).expect("granted");
         engine.dispatch(Time(1), &mut fx);
     }
     let micros = |start: Instant| start.elapsed().as_micros();
@@ -216,9 +222,9 @@ fn main() {
     measure(&wish, "100 B transient, settled in batches", 100, false, false);
     measure(&wish, "100 B persistent, confirmed, settled", 100, true, false);
     measure(&wish, "1 KiB persistent, confirmed, settled", 1024, true, false);
-    measure_direct(&wish, "direct, 1 listener", "stock.us.ibm", 1, 0);
-    measure_direct(&wish, "direct, 1 listener among 1 thousand", "stock.us.ibm", 1, 1_000);
-    measure_direct(&wish, "direct, 1 listener among 1 million", "stock.us.ibm", 1, 1_000_000 - 1);
-    measure_direct(&wish, "direct, 10 listeners", "stock.us.ibm", 10, 0);
+    measure_direct(&wish, "direct, 1 subscriber", "stock.us.ibm", 1, 0);
+    measure_direct(&wish, "direct, 1 subscriber among 1 thousand", "stock.us.ibm", 1, 1_000);
+    measure_direct(&wish, "direct, 1 subscriber among 1 million", "stock.us.ibm", 1, 1_000_000 - 1);
+    measure_direct(&wish, "direct, 10 subscribers", "stock.us.ibm", 10, 0);
     measure_checkpoint(&wish, "checkpoint, 900 thousand out", wish.messages.min(900_000));
 }

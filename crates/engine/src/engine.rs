@@ -2,13 +2,13 @@
 //! after it.
 
 use crate::access::Access;
-use crate::channel::{Connection, Session};
-use crate::consumer::Subscription;
+use crate::channel::{Channel, Connection};
+use crate::consumer::Consumer;
 use crate::consumer::deferred_settle::Settlings;
 use crate::foundation::random::Random;
 use crate::foundation::slab::Slab;
 use crate::foundation::timers::Timers;
-use crate::foundation::work_budget::Step;
+use crate::foundation::work_budget::WorkBudget;
 use crate::interface::counters::Counters;
 use crate::interface::limits::Limits;
 use crate::publish::Placement;
@@ -24,9 +24,9 @@ use crate::routing::vhost::Vhost;
 use crate::storage::incremental_snapshot::Taking;
 use crate::storage::record::Requeued;
 use crate::{
-    ConnectionId, Content, Effects, Emit, Forward, Listen, LoadId, Loaded, Lost, Position, Publish,
-    Reached, ReadHeaders, Refusal, RefusalKind, Request, SessionId, Settle, ShardId, Shards,
-    Streak, SubjectPermissions, Time,
+    ChannelId, ConnectionId, Content, Effects, Emit, Forward, LoadId, Loaded, Lost, Position,
+    Publish, Reached, ReadHeaders, Refusal, RefusalKind, Request, Settle, ShardId, Shards, Streak,
+    SubjectPermissions, Subscribe, Time,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -80,14 +80,14 @@ pub struct Engine {
     pub(crate) connections: Vec<Option<Connection>>,
     /// Connections that home has refused to count in.
     pub(crate) not_admitted: BTreeSet<ConnectionId>,
-    pub(crate) sessions: Slab<Session>,
-    pub(crate) subscriptions: Slab<Subscription>,
+    pub(crate) channels: Slab<Channel>,
+    pub(crate) consumers: Slab<Consumer>,
     pub(crate) next_incarnation: u32,
-    /// Sessions that home was told of, where this is another shard.
+    /// Channels that home was told of, where this is another shard.
     pub(crate) openings: u32,
     pub(crate) delays: Delays,
     pub(crate) direct: Direct,
-    pub(crate) step: Step,
+    pub(crate) work_budget: WorkBudget,
 
     /// Queues to be served.
     pub(crate) dirty: Vec<u32>,
@@ -97,9 +97,9 @@ pub struct Engine {
     pub(crate) unrecorded: Vec<u32>,
     /// Durable messages that went back, which no record says yet.
     pub(crate) requeued: Vec<Requeued>,
-    /// Sessions with confirms, or a commit, to tell or to wait for.
+    /// Channels with confirms, or a commit, to tell or to wait for.
     pub(crate) confirming: Vec<u32>,
-    /// Subscriptions that begin with the next dispatch.
+    /// Consumers that begin with the next dispatch.
     pub(crate) starting: Vec<u32>,
     /// Settles that are carried out over several turns.
     pub(crate) settling: Settlings,
@@ -149,7 +149,7 @@ impl Engine {
     pub fn new(options: Options) -> Engine {
         let mut random = Random::new(options.seed);
         let direct = Direct::new(random.next());
-        let step = Step::new(options.limits.handed_at_once);
+        let work_budget = WorkBudget::new(options.limits.handed_at_once);
         let mut engine = Engine {
             options,
             access: Access::default(),
@@ -160,13 +160,13 @@ impl Engine {
             next_queue_number: 1,
             connections: Vec::new(),
             not_admitted: BTreeSet::new(),
-            sessions: Slab::default(),
-            subscriptions: Slab::default(),
+            channels: Slab::default(),
+            consumers: Slab::default(),
             next_incarnation: 1,
             openings: 0,
             delays: Delays::default(),
             direct,
-            step,
+            work_budget,
             dirty: Vec::new(),
             drained: 0,
             unrecorded: Vec::new(),
@@ -312,17 +312,17 @@ impl Engine {
         self.add_connection(connection, slot, None, false);
         Ok(())
     }
-    /// It ends: sessions closed, exclusive queues deleted.
+    /// It ends: channels closed, exclusive queues deleted.
     pub fn disconnect<F: Effects>(&mut self, now: Time, connection: ConnectionId, fx: &mut F) {
         self.end_connection(now, connection, fx);
     }
-    /// Opens a session; the host has made sure it is not open.
-    pub fn open(&mut self, session: SessionId) {
-        self.open_session(session);
+    /// Opens a channel; the host has made sure it is not open.
+    pub fn open(&mut self, channel: ChannelId) {
+        self.open_channel(channel);
     }
-    /// Closes it: subscriptions end, unsettled deliveries are requeued, a transaction is forgotten.
-    pub fn close<F: Effects>(&mut self, now: Time, session: SessionId, fx: &mut F) {
-        self.close_session(now, session, fx);
+    /// Closes it: consumers end, unsettled deliveries are requeued, a transaction is forgotten.
+    pub fn close<F: Effects>(&mut self, now: Time, channel: ChannelId, fx: &mut F) {
+        self.close_channel(now, channel, fx);
     }
 
     // ---- messages ----
@@ -333,89 +333,89 @@ impl Engine {
     pub fn publish<F: Effects>(
         &mut self,
         now: Time,
-        session: SessionId,
+        channel: ChannelId,
         publish: &Publish<'_>,
         fx: &mut F,
     ) -> Result<(), Refusal> {
         if self.is_away() {
-            return self.publish_at_home(session, publish, fx);
+            return self.publish_at_home(channel, publish, fx);
         }
-        self.take_publish(now, session, publish, fx)
+        self.take_publish(now, channel, publish, fx)
     }
     /// Settles deliveries. Refused: unknown tag (`PreconditionFailed`).
     #[inline]
     pub fn settle<F: Effects>(
         &mut self,
         now: Time,
-        session: SessionId,
+        channel: ChannelId,
         settle: Settle,
         fx: &mut F,
     ) -> Result<(), Refusal> {
         if self.is_away() {
-            return self.settle_at_home(session, settle, fx);
+            return self.settle_at_home(channel, settle, fx);
         }
-        self.take_settle(now, session, settle, fx)
+        self.take_settle(now, channel, settle, fx)
     }
-    /// Hands a direct message to all who listen to its subject now, and to queues that catch it.
+    /// Hands a direct message to all who subscribe to its subject now, and to queues that catch it.
     /// Refused: no permission, too large.
     #[inline]
     pub fn emit<F: Effects>(
         &mut self,
         now: Time,
-        session: SessionId,
+        channel: ChannelId,
         emit: &Emit<'_>,
         fx: &mut F,
     ) -> Result<Reached, Refusal> {
-        self.take_emit(now, session, emit, &mut None, fx)
+        self.take_emit(now, channel, emit, &mut None, fx)
     }
     /// The same for one of several in a row. `streak` spares the next one what this one had to look up:
-    /// it is set to `None` before the session emits to another subject, or with other wishes, and before
+    /// it is set to `None` before the channel emits to another subject, or with other wishes, and before
     /// anything else is asked of the engine.
     #[inline]
     pub fn emit_next<F: Effects>(
         &mut self,
         now: Time,
-        session: SessionId,
+        channel: ChannelId,
         emit: &Emit<'_>,
         streak: &mut Option<Streak>,
         fx: &mut F,
     ) -> Result<Reached, Refusal> {
-        self.take_emit(now, session, emit, streak, fx)
+        self.take_emit(now, channel, emit, streak, fx)
     }
-    /// Hands what the host itself answers to a session to its own listeners of `subject`, and to nobody
-    /// else, whatever that session may publish.
+    /// Hands what the host itself answers to a channel to its own subscribers of `subject`, and to nobody
+    /// else, whatever that channel may publish.
     pub fn emit_to_self<F: Effects>(
         &mut self,
-        session: SessionId,
+        channel: ChannelId,
         subject: &str,
         content: Content<'_>,
         fx: &mut F,
     ) {
-        self.take_emit_to_self(session, subject, content, fx);
+        self.take_emit_to_self(channel, subject, content, fx);
     }
-    /// Begins to listen to direct messages; a name that listens already goes on as it is. Refused: no
+    /// Begins to subscribe to direct messages; a name that subscribes already goes on as it is. Refused: no
     /// permission, not a pattern of subjects, limits.
-    pub fn listen<F: Effects>(
+    pub fn subscribe<F: Effects>(
         &mut self,
-        session: SessionId,
-        listen: Listen<'_>,
+        channel: ChannelId,
+        subscribe: Subscribe<'_>,
         fx: &mut F,
     ) -> Result<(), Refusal> {
-        self.begin_to_listen(session, listen, fx)
+        self.add_subscription(channel, subscribe, fx)
     }
-    /// Ceases to listen: now, or once `after` messages were heard, counted from the beginning.
-    pub fn unlisten<F: Effects>(
+    /// Ceases to subscribe: now, or once `after` messages were heard, counted from the beginning.
+    pub fn unsubscribe<F: Effects>(
         &mut self,
-        session: SessionId,
+        channel: ChannelId,
         name: &str,
         after: Option<u64>,
         fx: &mut F,
     ) {
-        self.cease_to_listen(session, name, after, fx);
+        self.end_subscription(channel, name, after, fx);
     }
-    /// The name of one of the session's own listeners, outside of groups, that hears `subject`.
-    pub fn listener(&mut self, session: SessionId, subject: &str) -> Option<&str> {
-        self.find_listener(session, subject)
+    /// The name of one of the channel's own subscribers, outside of groups, that hears `subject`.
+    pub fn subscriber(&mut self, channel: ChannelId, subject: &str) -> Option<&str> {
+        self.find_subscriber(channel, subject)
     }
     /// What a connection's user may do with subjects, as it was when the connection last asked for anything;
     /// none: they are not narrowed.
@@ -424,10 +424,10 @@ impl Engine {
         let slot = self.connections.get(connection.0 as usize)?;
         slot.as_ref()?.grant.as_ref()?.subjects()
     }
-    /// Messages that a listener was handed and that its client will not get after all: the next one
+    /// Messages that a subscriber was handed and that its client will not get after all: the next one
     /// that it hears says so. `tag` is that of its deliveries.
-    pub fn missed(&mut self, session: SessionId, tag: u64, lost: Lost) {
-        self.note_missed(session, tag, lost);
+    pub fn missed(&mut self, channel: ChannelId, tag: u64, lost: Lost) {
+        self.note_missed(channel, tag, lost);
     }
     /// A made-up text that nobody can guess, of letters that are safe in subjects and URLs, six random
     /// bits each.
@@ -438,20 +438,20 @@ impl Engine {
     pub fn request<F: Effects>(
         &mut self,
         now: Time,
-        session: SessionId,
+        channel: ChannelId,
         request: Request,
         fx: &mut F,
     ) {
         if self.is_away() {
-            return self.request_at_home(session, request, fx);
+            return self.request_at_home(channel, request, fx);
         }
-        self.take_request(now, session, request, fx);
+        self.take_request(now, channel, request, fx);
     }
-    /// Serves subscriptions that became able to take messages in this turn. The host calls it at the
+    /// Serves consumers that became able to take messages in this turn. The host calls it at the
     /// end of each turn: replies and deliveries of one turn thus keep their order.
     pub fn dispatch<F: Effects>(&mut self, now: Time, fx: &mut F) {
         self.serve(now, fx);
-        self.tell_listeners(fx);
+        self.tell_subscribers(fx);
     }
     /// Whether another [`Engine::dispatch`] would go on where the last one stopped for fairness: the
     /// host then comes back without sleeping.
@@ -498,21 +498,21 @@ impl Engine {
     ) -> Result<(), String> {
         self.take_news(from, news, fx)
     }
-    /// Whether a session is the one that home knows by this opening ([`Call::Open`]), and not a later
+    /// Whether a channel is the one that home knows by this opening ([`Call::Open`]), and not a later
     /// one of its number.
     #[must_use]
-    pub fn is_opening(&self, session: SessionId, opening: u32) -> bool {
-        let session = self.session_slot(session).and_then(|slot| self.sessions.get(slot));
-        session.is_some_and(|session| session.opening == opening)
+    pub fn is_opening(&self, channel: ChannelId, opening: u32) -> bool {
+        let channel = self.channel_slot(channel).and_then(|slot| self.channels.get(slot));
+        channel.is_some_and(|channel| channel.opening == opening)
     }
 
-    /// The opening of the session that home heard of last.
+    /// The opening of the channel that home heard of last.
     #[must_use]
     pub fn openings(&self) -> u32 {
         self.openings
     }
 
-    /// Hands a direct message of another shard to those who listen here, and at home to queues. `streak` is
+    /// Hands a direct message of another shard to those who subscribe here, and at home to queues. `streak` is
     /// for messages of one [`Row`](crate::Row), as with [`Engine::emit_next`].
     pub fn forwarded<F: Effects>(
         &mut self,
@@ -557,25 +557,25 @@ impl Engine {
 
     // ---- what all modules use ----
 
-    /// The refusal for a session that is not open: a host that breaks the contract.
-    pub(crate) fn no_session(id: SessionId) -> Refusal {
-        let SessionId { connection, number } = id;
-        let text = format!("session {number} of connection {} is not open", connection.0);
+    /// The refusal for a channel that is not open: a host that breaks the contract.
+    pub(crate) fn no_channel(id: ChannelId) -> Refusal {
+        let ChannelId { connection, number } = id;
+        let text = format!("channel {number} of connection {} is not open", connection.0);
         Refusal::new(RefusalKind::Internal, text)
     }
 
-    /// The slot of a session.
+    /// The slot of a channel.
     #[inline]
-    pub(crate) fn session_slot(&self, id: SessionId) -> Option<u32> {
+    pub(crate) fn channel_slot(&self, id: ChannelId) -> Option<u32> {
         let connection = self.connections.get(id.connection.0 as usize)?.as_ref()?;
-        let sessions = &connection.sessions;
-        if let Some((number, slot)) = sessions.first()
+        let channels = &connection.channels;
+        if let Some((number, slot)) = channels.first()
             && *number == id.number
         {
             return Some(*slot);
         }
-        let index = sessions.binary_search_by_key(&id.number, |(number, _)| *number).ok()?;
-        Some(sessions[index].1)
+        let index = channels.binary_search_by_key(&id.number, |(number, _)| *number).ok()?;
+        Some(channels[index].1)
     }
 
     /// The slot of a virtual host.

@@ -1,4 +1,4 @@
-//! The rules of messaging: routing, queues, subscriptions, credit, transactions, expiry.
+//! The rules of messaging: routing, queues, consumers, credit, transactions, expiry.
 //!
 //! [`Engine`] is one deterministic state machine. It takes requests and returns what must happen
 //! by calling an [`Effects`] value in order. Time is an argument, randomness a seeded argument.
@@ -25,14 +25,14 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
-pub use crate::access::quota::{Bound, Laggard, Quota};
+pub use crate::access::quota::{Bound, Quota, SlowConsumerPolicy};
 pub use crate::foundation::deferred_drop::{drop_elsewhere, drop_elsewhere_with};
 pub use crate::foundation::shared_body::{GatheredBody, share};
 pub use crate::interface::counters::Counters;
 pub use crate::interface::effects::{
     Confirm, Delivery, Effects, Heard, Load, LoadId, Loaded, Lost, Returned,
 };
-pub use crate::interface::ids::{ConnectionId, Position, SessionId, ShardId, Shards};
+pub use crate::interface::ids::{ChannelId, ConnectionId, Position, ShardId, Shards};
 pub use crate::interface::limits;
 pub use crate::interface::listings::{
     BindingListing, ExchangeListing, PermissionListing, QueueListing, UserListing, VhostListing,
@@ -42,8 +42,8 @@ pub use crate::interface::message::{
 };
 pub use crate::interface::refusal::{Refusal, RefusalKind};
 pub use crate::interface::request::{
-    AlternateTarget, Arguments, Binding, BindingTarget, Credit, Durability, Emit,
-    ExchangeDeclaration, ExchangeKind, ExchangeOptions, Listen, Outcome, Overflow, Publish,
+    AlternateTarget, Arguments, Binding, BindingTarget, Consume, Credit, Durability, Emit,
+    ExchangeDeclaration, ExchangeKind, ExchangeOptions, Outcome, Overflow, Publish,
     QueueDeclaration, QueueOptions, Reached, Reply, Request, Settle, SubjectPermissions,
     SubjectRules, Subscribe,
 };

@@ -131,7 +131,7 @@ pub(crate) struct Access {
     quota_changes: u64,
     /// Connections by user.
     connections: BTreeMap<String, u64>,
-    pub(crate) listening: subscription_counts::Listening,
+    pub(crate) subscribing: subscription_counts::Subscription,
     /// By user, then virtual host; shared with the grants that were given out.
     permissions: BTreeMap<String, BTreeMap<String, Arc<Permissions>>>,
     /// Counts up with every change; a grant made before is looked up anew.
@@ -419,7 +419,7 @@ impl Grant {
                 let binds = matches!(request, Request::Bind(_));
                 if binds { self.check_binding(binding) } else { Ok(()) }
             }
-            Request::Subscribe(subscribe) => self.require(access, Read, Queue(&subscribe.queue)),
+            Request::Consume(consume) => self.require(access, Read, Queue(&consume.queue)),
             Request::Get { queue, .. } => self.require(access, Read, Queue(queue)),
             Request::CreateVhost { .. }
             | Request::DeleteVhost { .. }
@@ -429,9 +429,9 @@ impl Grant {
             | Request::SetSubjectPermissions { .. }
             | Request::SetQuota { .. }
             | Request::ClearPermissions { .. } => self.require_administrator(access),
-            Request::Unsubscribe { .. }
+            Request::CancelConsumer { .. }
             | Request::OpenInbox { .. }
-            | Request::SetSessionCredit(_)
+            | Request::SetChannelCredit(_)
             | Request::SetFlow(_)
             | Request::Recover
             | Request::SelectConfirms
@@ -441,18 +441,18 @@ impl Grant {
         }
     }
 
-    /// Whether the user may listen to a pattern of subjects; what of it is forbidden nevertheless.
-    pub(crate) fn check_listen(
+    /// Whether the user may subscribe to a pattern of subjects; what of it is forbidden nevertheless.
+    pub(crate) fn check_subscribe(
         &mut self,
         access: &Access,
         pattern: &str,
     ) -> Result<Vec<String>, Refusal> {
         self.require(access, Right::Read, Resource::Exchange(SUBJECT_EXCHANGE))?;
-        let Some(SubjectPermissions { listen, .. }) = self.subjects() else {
+        let Some(SubjectPermissions { subscribe, .. }) = self.subjects() else {
             return Ok(Vec::new());
         };
-        if listen.allows(pattern) {
-            return Ok(listen.exceptions(pattern));
+        if subscribe.allows(pattern) {
+            return Ok(subscribe.exceptions(pattern));
         }
         Err(self.subject_refused(Right::Read, pattern))
     }
@@ -490,15 +490,16 @@ impl Grant {
         Refusal::new(RefusalKind::AccessRefused, text)
     }
 
-    /// A binding from the exchange of subjects listens to them.
+    /// A binding from the exchange of subjects subscribes to them.
     fn check_binding(&self, binding: &Binding) -> Result<(), Refusal> {
         let Binding { source, key, .. } = binding;
         let Some(subjects) = self.subjects().filter(|_| source == SUBJECT_EXCHANGE) else {
             return Ok(());
         };
-        let listen = &subjects.listen;
-        let may_hear =
-            |pattern: String| listen.allows(&pattern) && listen.exceptions(&pattern).is_empty();
+        let subscribe = &subjects.subscribe;
+        let may_hear = |pattern: String| {
+            subscribe.allows(&pattern) && subscribe.exceptions(&pattern).is_empty()
+        };
         if heard_by_binding(key).into_iter().all(may_hear) {
             return Ok(());
         }

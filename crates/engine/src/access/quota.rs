@@ -1,11 +1,11 @@
 //! What one user may use, and what becomes of its clients that are too slow for direct messages.
 //!
 //! The engine keeps these values and holds to those that it can count itself (connections, subjects
-//! listened to); rates and unsent bytes are the host's to count.
+//! subscribed to); rates and unsent bytes are the host's to count.
 
 /// What becomes of a direct message for a client that is too far behind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Laggard {
+pub enum SlowConsumerPolicy {
     /// It waits on the disk, with all that comes after it, until the client has read what was before.
     Spool,
     /// The client misses its oldest messages that are not sent yet.
@@ -17,26 +17,29 @@ pub enum Laggard {
     Disconnect,
 }
 
-impl Laggard {
+impl SlowConsumerPolicy {
     /// Every policy with its name.
-    pub const NAMES: [(Laggard, &'static str); 4] = [
-        (Laggard::Spool, "spool"),
-        (Laggard::DropOldest, "drop-oldest"),
-        (Laggard::DropNew, "drop-new"),
-        (Laggard::Disconnect, "disconnect"),
+    pub const NAMES: [(SlowConsumerPolicy, &'static str); 4] = [
+        (SlowConsumerPolicy::Spool, "spool"),
+        (SlowConsumerPolicy::DropOldest, "drop-oldest"),
+        (SlowConsumerPolicy::DropNew, "drop-new"),
+        (SlowConsumerPolicy::Disconnect, "disconnect"),
     ];
 
     /// Its name, the same in settings, commands and protocols.
     #[must_use]
     pub fn name(self) -> &'static str {
-        let named = Laggard::NAMES.iter().find(|(policy, _)| *policy == self);
+        let named = SlowConsumerPolicy::NAMES.iter().find(|(policy, _)| *policy == self);
         named.expect("every policy has a name").1
     }
 
     /// The policy of that name.
     #[must_use]
-    pub fn named(name: &str) -> Option<Laggard> {
-        Laggard::NAMES.iter().find(|(_, known)| *known == name).map(|(policy, _)| *policy)
+    pub fn named(name: &str) -> Option<SlowConsumerPolicy> {
+        SlowConsumerPolicy::NAMES
+            .iter()
+            .find(|(_, known)| *known == name)
+            .map(|(policy, _)| *policy)
     }
 }
 
@@ -45,8 +48,8 @@ impl Laggard {
 pub enum Bound {
     /// Connections of the user at once.
     Connections,
-    /// Subjects that each of them listens to.
-    ConnectionListeners,
+    /// Subjects that each of them subscribes to.
+    ConnectionSubscriptions,
     /// Unsent bytes of each, beyond which it is too slow for direct messages.
     UnsentBytes,
     /// Messages published in a second by all of them together.
@@ -57,21 +60,21 @@ pub enum Bound {
     ConnectionMessages,
     /// Bytes sent to the broker in a second by each.
     ConnectionBytes,
-    /// Subjects that all of them together listen to.
-    Listeners,
+    /// Subjects that all of them together subscribe to.
+    Subscribers,
 }
 
 impl Bound {
     /// All of them with their names. Records have them in this order: new ones come last.
     pub const NAMES: [(Bound, &'static str); 8] = [
         (Bound::Connections, "connections"),
-        (Bound::ConnectionListeners, "connection-listeners"),
+        (Bound::ConnectionSubscriptions, "connection-subscribers"),
         (Bound::UnsentBytes, "unsent-bytes"),
         (Bound::Messages, "messages-per-second"),
         (Bound::Bytes, "bytes-per-second"),
         (Bound::ConnectionMessages, "connection-messages-per-second"),
         (Bound::ConnectionBytes, "connection-bytes-per-second"),
-        (Bound::Listeners, "listeners"),
+        (Bound::Subscribers, "subscribers"),
     ];
 }
 
@@ -79,7 +82,7 @@ impl Bound {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quota {
     /// What becomes of its clients that are too slow, unless they say so themselves.
-    pub laggard: Option<Laggard>,
+    pub slow_consumer_policy: Option<SlowConsumerPolicy>,
     bounds: [Option<u64>; Bound::NAMES.len()],
 }
 
@@ -104,15 +107,15 @@ impl Quota {
 
     /// The same with that policy.
     #[must_use]
-    pub fn with_laggard(mut self, laggard: Laggard) -> Quota {
-        self.laggard = Some(laggard);
+    pub fn with_slow_consumer_policy(mut self, slow_consumer_policy: SlowConsumerPolicy) -> Quota {
+        self.slow_consumer_policy = Some(slow_consumer_policy);
         self
     }
 
     /// This, and what `other` says where this says nothing.
     #[must_use]
     pub fn or(mut self, other: &Quota) -> Quota {
-        self.laggard = self.laggard.or(other.laggard);
+        self.slow_consumer_policy = self.slow_consumer_policy.or(other.slow_consumer_policy);
         for (mine, others) in self.bounds.iter_mut().zip(other.bounds) {
             *mine = mine.or(others);
         }
@@ -126,11 +129,11 @@ mod tests {
 
     #[test]
     fn names_lead_to_what_they_name() {
-        for (policy, name) in Laggard::NAMES {
+        for (policy, name) in SlowConsumerPolicy::NAMES {
             assert_eq!(policy.name(), name);
-            assert_eq!(Laggard::named(name), Some(policy));
+            assert_eq!(SlowConsumerPolicy::named(name), Some(policy));
         }
-        assert_eq!(Laggard::named("never"), None);
+        assert_eq!(SlowConsumerPolicy::named("never"), None);
         for (at, (bound, _)) in Bound::NAMES.into_iter().enumerate() {
             assert_eq!(bound as usize, at);
         }
@@ -138,11 +141,11 @@ mod tests {
 
     #[test]
     fn what_is_not_said_is_as_for_everybody() {
-        let everybody = Quota::default().with_laggard(Laggard::Spool);
+        let everybody = Quota::default().with_slow_consumer_policy(SlowConsumerPolicy::Spool);
         let everybody = everybody.with(Bound::Connections, 9).with(Bound::Messages, 8);
         let user = Quota::default().with(Bound::Connections, 1);
         let both = user.or(&everybody);
-        assert_eq!(both.laggard, Some(Laggard::Spool));
+        assert_eq!(both.slow_consumer_policy, Some(SlowConsumerPolicy::Spool));
         assert_eq!(both.get(Bound::Connections), Some(1));
         assert_eq!(both.get(Bound::Messages), Some(8));
         assert_eq!(both.get(Bound::Bytes), None);

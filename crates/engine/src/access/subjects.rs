@@ -1,12 +1,12 @@
-//! Which subjects a user may publish and listen to: patterns that allow, patterns that forbid.
+//! Which subjects a user may publish and subscribe to: patterns that allow, patterns that forbid.
 //!
-//! Knows patterns as [`crate::Listen`] has them, and nothing of who listens.
+//! Knows patterns as [`crate::Subscribe`] has them, and nothing of who subscribes.
 
 use crate::interface::limits::{SUBJECT_BYTES_MAX, SUBJECT_RULES_MAX};
 use crate::{Refusal, RefusalKind, SubjectPermissions, SubjectRules};
 use std::sync::Arc;
 
-/// Which subjects a user may hear, whatever it listens to.
+/// Which subjects a user may hear, whatever it subscribes to.
 #[derive(Clone, Debug)]
 pub(crate) enum Audible {
     Nothing,
@@ -24,9 +24,9 @@ impl Audible {
             Audible::Nothing => false,
             Audible::Everything => true,
             Audible::Some(permissions) => {
-                let SubjectPermissions { listen, .. } = &**permissions;
-                subjects().any(|subject| listen.includes(subject))
-                    && !subjects().any(|subject| listen.excludes(subject))
+                let SubjectPermissions { subscribe, .. } = &**permissions;
+                subjects().any(|subject| subscribe.includes(subject))
+                    && !subjects().any(|subject| subscribe.excludes(subject))
             }
         }
     }
@@ -41,8 +41,8 @@ impl SubjectPermissions {
 
     /// Refuses rules that are not patterns, or too many.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
-        let SubjectPermissions { publish, listen } = self;
-        for list in [&publish.allow, &publish.deny, &listen.allow, &listen.deny] {
+        let SubjectPermissions { publish, subscribe } = self;
+        for list in [&publish.allow, &publish.deny, &subscribe.allow, &subscribe.deny] {
             if list.len() > SUBJECT_RULES_MAX {
                 let text = format!("more than {SUBJECT_RULES_MAX} subjects in one list");
                 return Err(Refusal::new(RefusalKind::LimitExceeded, text));

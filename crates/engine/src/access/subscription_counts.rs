@@ -1,4 +1,4 @@
-//! How many subjects each user listens to, by all its connections to all shards: counted here, told to
+//! How many subjects each user subscribes to, by all its connections to all shards: counted here, told to
 //! other shards and by them. Does not know how many it may.
 
 use crate::ShardId;
@@ -22,14 +22,14 @@ impl User {
 
 /// All users'.
 #[derive(Debug, Default)]
-pub(crate) struct Listening {
+pub(crate) struct Subscription {
     users: BTreeMap<String, User>,
     /// Those of whom other shards may have to be told.
     changed: Vec<String>,
 }
 
-impl Listening {
-    /// One begins to listen to one more here.
+impl Subscription {
+    /// One begins to subscribe to one more here.
     pub(crate) fn begin(&mut self, name: &str) {
         if !self.users.contains_key(name) {
             self.users.insert(name.to_owned(), User::default());
@@ -40,7 +40,7 @@ impl Listening {
         self.reconsider(name);
     }
 
-    /// One has ceased to listen to so many here.
+    /// One has ceased to subscribe to so many here.
     pub(crate) fn end(&mut self, name: &str, count: usize) {
         if let Some(user) = self.users.get_mut(name).filter(|_| count > 0) {
             user.here -= count as u64;
@@ -48,18 +48,18 @@ impl Listening {
         }
     }
 
-    /// How many a user listens to here.
+    /// How many a user subscribes to here.
     pub(crate) fn here(&self, name: &str) -> u64 {
         self.users.get(name).map_or(0, |user| user.here)
     }
 
-    /// How many it listens to here and, as far as they have told, on other shards.
+    /// How many it subscribes to here and, as far as they have told, on other shards.
     pub(crate) fn everywhere(&self, name: &str) -> u64 {
         let user = self.users.get(name);
         user.map_or(0, |user| user.here + user.elsewhere.values().sum::<u64>())
     }
 
-    /// Has [`Listening::next_change`] look at a user: it listens to more or less here, or may listen to
+    /// Has [`Subscription::next_change`] look at a user: it subscribes to more or less here, or may subscribe to
     /// another number.
     pub(crate) fn reconsider(&mut self, name: &str) {
         if let Some(user) = self.users.get_mut(name)
@@ -69,8 +69,8 @@ impl Listening {
         }
     }
 
-    /// A user of whom other shards have to be told, and how many it listens to here: one that is bounded,
-    /// or listens to nothing here any more. So they forget whoever is bounded no longer, or has been
+    /// A user of whom other shards have to be told, and how many it subscribes to here: one that is bounded,
+    /// or subscribes to nothing here any more. So they forget whoever is bounded no longer, or has been
     /// deleted.
     pub(crate) fn next_change(
         &mut self,
@@ -115,12 +115,12 @@ mod tests {
     use super::*;
 
     /// What two shards count of ann after `steps`, with what is told after each of them: everywhere as each
-    /// knows it, and whether anything is left once nobody listens.
+    /// knows it, and whether anything is left once nobody subscribes.
     #[track_caller]
     fn check(steps: &str, expected: [u64; 2]) {
-        let mut shards = [Listening::default(), Listening::default()];
+        let mut shards = [Subscription::default(), Subscription::default()];
         let mut is_bounded = true;
-        let tell = |shards: &mut [Listening; 2], is_bounded: bool| {
+        let tell = |shards: &mut [Subscription; 2], is_bounded: bool| {
             for (from, to) in [(0, 1), (1, 0)] {
                 while let Some((name, count)) = shards[from].next_change(|_| is_bounded) {
                     shards[to].set_elsewhere(ShardId(from as u8), &name, count);
@@ -133,30 +133,30 @@ mod tests {
             match step {
                 "bounded" | "free" => {
                     is_bounded = step == "bounded";
-                    shards.iter_mut().for_each(|listening| listening.reconsider("ann"));
+                    shards.iter_mut().for_each(|subscribing| subscribing.reconsider("ann"));
                 }
                 _ => {
-                    let listening: &mut Listening = &mut shards[shard];
-                    let before = listening.here("ann");
-                    (before..count).for_each(|_| listening.begin("ann"));
-                    listening.end("ann", before.saturating_sub(count) as usize);
+                    let subscribing: &mut Subscription = &mut shards[shard];
+                    let before = subscribing.here("ann");
+                    (before..count).for_each(|_| subscribing.begin("ann"));
+                    subscribing.end("ann", before.saturating_sub(count) as usize);
                 }
             }
             tell(&mut shards, is_bounded);
         }
         assert_eq!([0, 1].map(|at| shards[at].everywhere("ann")), expected, "{steps}");
-        for (at, listening) in shards.iter_mut().enumerate() {
-            let here = listening.here("ann") as usize;
-            listening.end("ann", here);
-            assert_eq!(listening.here("ann"), 0, "{steps}: {at}");
+        for (at, subscribing) in shards.iter_mut().enumerate() {
+            let here = subscribing.here("ann") as usize;
+            subscribing.end("ann", here);
+            assert_eq!(subscribing.here("ann"), 0, "{steps}: {at}");
         }
         tell(&mut shards, is_bounded);
-        let left = shards.map(|listening| (listening.users.len(), listening.changed.len()));
+        let left = shards.map(|subscribing| (subscribing.users.len(), subscribing.changed.len()));
         assert_eq!(left, [(0, 0); 2], "{steps}");
     }
 
     #[test]
-    fn shards_know_of_each_other_what_users_listen_to_who_are_bounded() {
+    fn shards_know_of_each_other_what_users_subscribe_to_who_are_bounded() {
         for (steps, expected) in [
             ("", [0, 0]),
             ("0=1", [1, 1]),

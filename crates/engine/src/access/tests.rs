@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::{
-    Arguments, ExchangeDeclaration, ExchangeKind, ExchangeOptions, QueueDeclaration, QueueOptions,
-    SubjectRules, Subscribe,
+    Arguments, Consume, ExchangeDeclaration, ExchangeKind, ExchangeOptions, QueueDeclaration,
+    QueueOptions, SubjectRules,
 };
 
 fn access_with(configure: &str, write: &str, read: &str) -> Access {
@@ -144,7 +144,7 @@ fn each_request_takes_exactly_its_rights() {
         check(&bind(unbind, exchange()), &[(Write, "y"), (Read, "x")]);
     }
     check(&Request::Get { queue: "q".into(), presettled: true }, &[(Read, "q")]);
-    let subscribe = Subscribe {
+    let consume = Consume {
         queue: "q".into(),
         name: String::new(),
         presettled: false,
@@ -152,7 +152,7 @@ fn each_request_takes_exactly_its_rights() {
         priority: 0,
         credit: crate::Credit::default(),
     };
-    check(&Request::Subscribe(subscribe), &[(Read, "q")]);
+    check(&Request::Consume(consume), &[(Read, "q")]);
     check(&Request::SelectConfirms, &[]);
     check(&Request::OpenInbox { name: String::new() }, &[]);
 }
@@ -198,12 +198,12 @@ fn a_connection_needs_permissions_in_its_virtual_host() {
 
 #[test]
 fn changes_hold_at_once_for_open_connections() {
-    type Step = fn(&mut Access);
+    type WorkBudget = fn(&mut Access);
     fn set(access: &mut Access, write: &str) {
         let set = PermissionView { user: "ann", vhost: "/", configure: "", write, read: "" };
         access.set_permissions(set).unwrap();
     }
-    let steps: [(&str, Step, bool); 8] = [
+    let steps: [(&str, WorkBudget, bool); 8] = [
         ("granted", |access| set(access, "^a$"), true),
         ("narrowed", |access| set(access, "^b$"), false),
         ("widened", |access| set(access, ".*"), true),
@@ -298,12 +298,12 @@ fn rules(allow: &[&str], deny: &[&str]) -> SubjectRules {
 }
 
 #[test]
-fn subjects_are_narrowed_for_publishing_and_listening() {
+fn subjects_are_narrowed_for_publishing_and_subscribing() {
     let mut access = access_with(".*", ".*", ".*");
     let mut grant = grant(&access);
     let narrowed = SubjectPermissions {
         publish: rules(&["app.>"], &["app.secret"]),
-        listen: rules(&["app.>", "_INBOX.>"], &["app.secret", "app.keys.>"]),
+        subscribe: rules(&["app.>", "_INBOX.>"], &["app.secret", "app.keys.>"]),
     };
     access.set_subject_permissions("ann", "/", &narrowed).unwrap();
     let mut publish = |subject: &str| {
@@ -319,12 +319,12 @@ fn subjects_are_narrowed_for_publishing_and_listening() {
     );
     assert!(publish("other").is_err());
     assert_eq!(publish("app.orders"), Ok(()));
-    let mut listen = |pattern: &str| grant.check_listen(&access, pattern).ok();
-    assert_eq!(listen("_INBOX.1.*"), Some(vec![]));
-    assert_eq!(listen("app.*"), Some(vec!["app.secret".to_owned()]));
-    assert_eq!(listen("app.secret"), None);
-    assert_eq!(listen("app.keys.*"), None);
-    assert_eq!(listen(">"), None);
+    let mut subscribe = |pattern: &str| grant.check_subscribe(&access, pattern).ok();
+    assert_eq!(subscribe("_INBOX.1.*"), Some(vec![]));
+    assert_eq!(subscribe("app.*"), Some(vec!["app.secret".to_owned()]));
+    assert_eq!(subscribe("app.secret"), None);
+    assert_eq!(subscribe("app.keys.*"), None);
+    assert_eq!(subscribe(">"), None);
     let bind = |key: &str| {
         Request::Bind(Binding {
             source: SUBJECT_EXCHANGE.to_owned(),

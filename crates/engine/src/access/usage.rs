@@ -10,7 +10,7 @@ impl Access {
             return Err(Refusal::new(RefusalKind::NotFound, format!("no user '{user}'")));
         }
         self.quota_changes += 1;
-        self.listening.reconsider(user);
+        self.subscribing.reconsider(user);
         if quota == Quota::default() {
             self.quotas.remove(user);
         } else {
@@ -57,12 +57,12 @@ impl Access {
         }
     }
 
-    /// A user of whom other shards have to be told how many subjects it listens to here; `most`: how many it
+    /// A user of whom other shards have to be told how many subjects it subscribes to here; `most`: how many it
     /// may, unless its quota says so.
-    pub(crate) fn next_listening_change(&mut self, most: u64) -> Option<(String, u64)> {
-        let Access { quotas, listening, .. } = self;
-        listening.next_change(|user| {
-            let own = quotas.get(user).and_then(|quota| quota.get(Bound::Listeners));
+    pub(crate) fn next_subscribing_change(&mut self, most: u64) -> Option<(String, u64)> {
+        let Access { quotas, subscribing, .. } = self;
+        subscribing.next_change(|user| {
+            let own = quotas.get(user).and_then(|quota| quota.get(Bound::Subscribers));
             own.unwrap_or(most) < u64::MAX
         })
     }

@@ -6,14 +6,14 @@ use crate::routing::Keys;
 use crate::storage::record;
 use crate::storage::record::EXTRA_BYTES_MAX;
 use crate::{
-    Effects, Position, Publish, Refusal, RefusalKind, Reply, SessionId, Settle, StorageState, Time,
+    ChannelId, Effects, Position, Publish, Refusal, RefusalKind, Reply, Settle, StorageState, Time,
 };
 
 impl Engine {
     /// A publish waits for the commit. That its exchange is there is checked now.
     pub(crate) fn hold_publish(&mut self, slot: u32, publish: &Publish<'_>) -> Result<(), Refusal> {
-        let session = self.sessions.get(slot).expect("a session's slot is in use");
-        let vhost = self.vhosts.get(session.vhost).expect("sessions end first");
+        let channel = self.channels.get(slot).expect("a channel's slot is in use");
+        let vhost = self.vhosts.get(channel.vhost).expect("channels end first");
         vhost.check_exchange(publish.exchange)?;
         let cost = transaction::cost(publish);
         self.hold(slot, cost, || Operation::Publish(OwnedPublish::of(publish)))
@@ -32,8 +32,8 @@ impl Engine {
         operation: impl FnOnce() -> Operation,
     ) -> Result<(), Refusal> {
         let limits = &self.options.limits;
-        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
-        let transaction = session.transaction.as_mut().expect("the caller looked");
+        let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
+        let transaction = channel.transaction.as_mut().expect("the caller looked");
         let limit_exceeded = |text| Err(Refusal::new(RefusalKind::LimitExceeded, text));
         if transaction.operations.len() >= limits.transaction_operations_max {
             let most = limits.transaction_operations_max;
@@ -52,13 +52,13 @@ impl Engine {
     pub(crate) fn commit<F: Effects>(
         &mut self,
         now: Time,
-        id: SessionId,
+        id: ChannelId,
         slot: u32,
         fx: &mut F,
     ) -> Option<Result<Reply, Refusal>> {
-        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
-        let Some(transaction) = session.transaction.as_deref_mut() else {
-            let text = "the session has no transaction";
+        let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
+        let Some(transaction) = channel.transaction.as_deref_mut() else {
+            let text = "the channel has no transaction";
             return Some(Err(Refusal::new(RefusalKind::PreconditionFailed, text)));
         };
         let Transaction { operations, .. } = std::mem::take(transaction);
@@ -88,8 +88,8 @@ impl Engine {
         let settled = self.record_settled_durably(fx);
         self.in_group = false;
         self.run_overdue(now, fx);
-        let session = self.sessions.get_mut(slot).expect("commits close no session");
-        debug_assert_eq!(session.id, id);
+        let channel = self.channels.get_mut(slot).expect("commits close no channel");
+        debug_assert_eq!(channel.id, id);
         match last.max(settled) {
             Some(position) => self.answer_once_flushed(slot, position, Reply::Done),
             None => return Some(Ok(Reply::Done)),
@@ -114,9 +114,9 @@ impl Engine {
                 }
             }
         }
-        let session = self.sessions.get(slot).expect("a session's slot is in use");
+        let channel = self.channels.get(slot).expect("a channel's slot is in use");
         let mut dying = Vec::new();
-        for (tag, delivered) in session.unsettled.iter() {
+        for (tag, delivered) in channel.unsettled.iter() {
             if tag > up_to {
                 break;
             }
@@ -140,8 +140,8 @@ impl Engine {
 
     /// At most how many bytes the records of a publish take.
     fn publish_bytes(&mut self, slot: u32, publish: &Publish<'_>) -> usize {
-        let vhost = self.sessions.get(slot).expect("a session's slot is in use").vhost;
-        let vhost = self.vhosts.get_mut(vhost).expect("sessions end first");
+        let vhost = self.channels.get(slot).expect("a channel's slot is in use").vhost;
+        let vhost = self.vhosts.get_mut(vhost).expect("channels end first");
         let keys = Keys { routing_key: publish.routing_key, also_to: publish.also_to };
         let way = (publish.exchange, keys);
         vhost.route(self.options.read_headers, way, &publish.content, &mut self.targets);

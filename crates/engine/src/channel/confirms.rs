@@ -1,9 +1,9 @@
-//! Publisher confirms of one session: numbers go out in order, many at once where that is possible.
+//! Publisher confirms of one channel: numbers go out in order, many at once where that is possible.
 
-use crate::{Confirm, Effects, Position, SessionId};
+use crate::{ChannelId, Confirm, Effects, Position};
 use std::collections::VecDeque;
 
-/// What of a session's publishes is not confirmed yet. Refused ones are told at once, so that a
+/// What of a channel's publishes is not confirmed yet. Refused ones are told at once, so that a
 /// later confirm of several never speaks for them.
 #[derive(Debug, Default)]
 pub(crate) struct Confirms {
@@ -65,8 +65,8 @@ impl Confirms {
     }
 
     /// The publish of that number is refused.
-    pub(crate) fn refused<F: Effects>(&mut self, number: u64, session: SessionId, fx: &mut F) {
-        fx.confirm(session, Confirm { number, multiple: false, accepted: false });
+    pub(crate) fn refused<F: Effects>(&mut self, number: u64, channel: ChannelId, fx: &mut F) {
+        fx.confirm(channel, Confirm { number, multiple: false, accepted: false });
         if self.told + 1 == number {
             self.told = number;
             self.ready = number;
@@ -86,20 +86,20 @@ impl Confirms {
     }
 
     /// Tells what is ready; says how many publishes that were.
-    pub(crate) fn tell<F: Effects>(&mut self, session: SessionId, fx: &mut F) -> u64 {
+    pub(crate) fn tell<F: Effects>(&mut self, channel: ChannelId, fx: &mut F) -> u64 {
         if self.ready > self.told {
             let multiple = self.ready > self.told + 1;
-            fx.confirm(session, Confirm { number: self.ready, multiple, accepted: true });
+            fx.confirm(channel, Confirm { number: self.ready, multiple, accepted: true });
             self.told = self.ready;
         }
         std::mem::take(&mut self.ready_count)
     }
 
     /// Nothing will be flushed any more: refuses all that waits. Says how many were ready before.
-    pub(crate) fn fail<F: Effects>(&mut self, session: SessionId, fx: &mut F) -> u64 {
-        let told = self.tell(session, fx);
+    pub(crate) fn fail<F: Effects>(&mut self, channel: ChannelId, fx: &mut F) -> u64 {
+        let told = self.tell(channel, fx);
         if let Some(Waiting { up_to: number, .. }) = self.waiting.back().copied() {
-            fx.confirm(session, Confirm { number, multiple: true, accepted: false });
+            fx.confirm(channel, Confirm { number, multiple: true, accepted: false });
             self.waiting.clear();
             self.told = number;
             self.ready = number;

@@ -1,4 +1,4 @@
-//! Sessions: ordered streams of publishes and settles, with confirms, transactions and an inbox.
+//! Channels: ordered streams of publishes and settles, with confirms, transactions and an inbox.
 
 mod commit;
 pub(crate) mod confirms;
@@ -10,40 +10,40 @@ use self::transaction::Transaction;
 use crate::access::Grant;
 use crate::consumer::credit::Account;
 use crate::consumer::unsettled::Unsettled;
-use crate::pubsub::Listeners;
-use crate::{Position, Reply, SessionId, Time};
+use crate::pubsub::Subscribers;
+use crate::{ChannelId, Position, Reply, Time};
 use std::collections::BTreeSet;
 
-/// A connection: who it is, and its sessions.
+/// A connection: who it is, and its channels.
 #[derive(Debug)]
 pub(crate) struct Connection {
     /// What it may do; `None` for the host's own, which may do everything.
     pub(crate) grant: Option<Grant>,
     /// The slot of its virtual host.
     pub(crate) vhost: u32,
-    /// Its sessions: number and slot, by number.
-    pub(crate) sessions: Vec<(u16, u32)>,
+    /// Its channels: number and slot, by number.
+    pub(crate) channels: Vec<(u16, u32)>,
     /// It counts as one of its user's.
     pub(crate) is_counted: bool,
     /// Home knows it, where this is another shard.
     pub(crate) is_at_home: bool,
 }
 
-/// One session.
+/// One channel.
 #[derive(Debug)]
-pub(crate) struct Session {
-    pub(crate) id: SessionId,
+pub(crate) struct Channel {
+    pub(crate) id: ChannelId,
     /// The slot of its connection's virtual host.
     pub(crate) vhost: u32,
     pub(crate) next_tag: u64,
     pub(crate) unsettled: Unsettled,
-    /// Credit over all its subscriptions.
+    /// Credit over all its consumers.
     pub(crate) account: Account,
     /// Deliveries may go out.
     pub(crate) flow: bool,
-    pub(crate) subscriptions: Vec<u32>,
-    pub(crate) listeners: Listeners,
-    /// A subscription was held up by something that concerns the whole session.
+    pub(crate) consumers: Vec<u32>,
+    pub(crate) subscribers: Subscribers,
+    /// A consumer was held up by something that concerns the whole channel.
     pub(crate) is_held_up: bool,
     pub(crate) confirms: Option<Confirms>,
     pub(crate) transaction: Option<Box<Transaction>>,
@@ -56,29 +56,29 @@ pub(crate) struct Session {
     pub(crate) timed_out: BTreeSet<u64>,
     /// When the timer for settles goes off.
     pub(crate) settle_timer: Option<Time>,
-    /// What tells it from an earlier session of its number, where home knows it; else 0.
+    /// What tells it from an earlier channel of its number, where home knows it; else 0.
     pub(crate) opening: u32,
 }
 
-/// A session's own address.
+/// A channel's own address.
 #[derive(Debug)]
 pub(crate) struct Inbox {
     pub(crate) address: String,
-    /// The subscription name that deliveries carry.
+    /// The consumer name that deliveries carry.
     pub(crate) name: String,
 }
 
-impl Session {
-    pub(crate) fn new(id: SessionId, vhost: u32) -> Session {
-        Session {
+impl Channel {
+    pub(crate) fn new(id: ChannelId, vhost: u32) -> Channel {
+        Channel {
             id,
             vhost,
             next_tag: 1,
             unsettled: Unsettled::default(),
             account: Account::default(),
             flow: true,
-            subscriptions: Vec::new(),
-            listeners: Listeners::default(),
+            consumers: Vec::new(),
+            subscribers: Subscribers::default(),
             is_held_up: false,
             confirms: None,
             transaction: None,

@@ -1,137 +1,132 @@
-//! Subscriptions begin and end.
+//! Consumers begin and end.
 
-use super::Subscription;
+use super::Consumer;
 use super::credit::Account;
 use crate::control::requests::MADE_UP_LETTERS;
 use crate::engine::Engine;
 use crate::interface::limits::check_name;
-use crate::{Effects, Refusal, RefusalKind, Reply, SessionId, Subscribe, Time};
+use crate::{ChannelId, Consume, Effects, Refusal, RefusalKind, Reply, Time};
 
 impl Engine {
-    pub(crate) fn subscribe(
+    pub(crate) fn consume(
         &mut self,
         now: Time,
-        id: SessionId,
+        id: ChannelId,
         slot: u32,
-        subscribe: Subscribe,
+        consume: Consume,
     ) -> Result<Reply, Refusal> {
-        let queue_slot = self.queue_for(id, slot, &subscribe.queue)?;
-        let name = if subscribe.name.is_empty() {
+        let queue_slot = self.queue_for(id, slot, &consume.queue)?;
+        let name = if consume.name.is_empty() {
             format!("amq.ctag-{}", self.random.name(MADE_UP_LETTERS))
         } else {
-            subscribe.name
+            consume.name
         };
-        self.check_subscription(slot, queue_slot, &name, subscribe.exclusive)?;
+        self.check_consumer(slot, queue_slot, &name, consume.exclusive)?;
         let incarnation = self.next_incarnation;
         self.next_incarnation = self.next_incarnation.wrapping_add(1);
-        let subscription = self.subscriptions.insert(Subscription {
+        let consumer = self.consumers.insert(Consumer {
             incarnation,
-            session: slot,
+            channel: slot,
             queue: queue_slot,
             name: name.clone(),
-            presettled: subscribe.presettled,
-            exclusive: subscribe.exclusive,
-            priority: subscribe.priority,
-            account: Account { credit: subscribe.credit, ..Account::default() },
+            presettled: consume.presettled,
+            exclusive: consume.exclusive,
+            priority: consume.priority,
+            account: Account { credit: consume.credit, ..Account::default() },
             is_able: false,
             is_started: false,
         });
-        self.sessions
-            .get_mut(slot)
-            .expect("a session's slot is in use")
-            .subscriptions
-            .push(subscription);
+        self.channels.get_mut(slot).expect("a channel's slot is in use").consumers.push(consumer);
         let queue = self.queues.get_mut(queue_slot).expect("it was found just now");
-        queue.subscriptions.push(subscription);
+        queue.consumers.push(consumer);
         queue.was_used = true;
-        self.starting.push(subscription);
+        self.starting.push(consumer);
         self.queue_used(now, queue_slot);
-        Ok(Reply::Subscribed { name })
+        Ok(Reply::Consuming { name })
     }
 
-    fn check_subscription(
+    fn check_consumer(
         &self,
         slot: u32,
         queue_slot: u32,
         name: &str,
         exclusive: bool,
     ) -> Result<(), Refusal> {
-        let most = self.options.limits.subscriptions_max;
-        let session = self.sessions.get(slot).expect("a session's slot is in use");
-        if session.subscriptions.len() >= most {
-            let text = format!("more than {most} subscriptions in one session");
+        let most = self.options.limits.consumers_max;
+        let channel = self.channels.get(slot).expect("a channel's slot is in use");
+        if channel.consumers.len() >= most {
+            let text = format!("more than {most} consumers in one channel");
             return Err(Refusal::new(RefusalKind::LimitExceeded, text));
         }
-        check_name("a subscription", name)?;
-        let mut names =
-            session.subscriptions.iter().filter_map(|slot| self.subscriptions.get(*slot));
-        let is_inbox = session.inbox.as_ref().is_some_and(|inbox| inbox.name == name);
+        check_name("a consumer", name)?;
+        let mut names = channel.consumers.iter().filter_map(|slot| self.consumers.get(*slot));
+        let is_inbox = channel.inbox.as_ref().is_some_and(|inbox| inbox.name == name);
         if is_inbox || names.any(|other| other.name == name) {
-            let text = format!("subscription '{name}' exists in this session");
+            let text = format!("consumer '{name}' exists in this channel");
             return Err(Refusal::new(RefusalKind::NotAllowed, text));
         }
         let queue = self.queues.get(queue_slot).expect("the caller looked it up");
-        let mut others =
-            queue.subscriptions.iter().filter_map(|slot| self.subscriptions.get(*slot));
+        let mut others = queue.consumers.iter().filter_map(|slot| self.consumers.get(*slot));
         let is_taken = others.any(|other| other.exclusive);
-        if is_taken || (exclusive && !queue.subscriptions.is_empty()) {
-            let text = format!("queue '{}' has another, or an exclusive, subscription", queue.name);
+        if is_taken || (exclusive && !queue.consumers.is_empty()) {
+            let text = format!("queue '{}' has another, or an exclusive, consumer", queue.name);
             return Err(Refusal::new(RefusalKind::AccessRefused, text));
         }
         Ok(())
     }
 
     /// Its request is answered: deliveries may begin.
-    pub(crate) fn start_subscription(&mut self, slot: u32) {
-        if let Some(subscription) = self.subscriptions.get_mut(slot) {
-            subscription.is_started = true;
+    pub(crate) fn start_consumer(&mut self, slot: u32) {
+        if let Some(consumer) = self.consumers.get_mut(slot) {
+            consumer.is_started = true;
             self.reconsider(slot);
         }
     }
 
-    pub(crate) fn unsubscribe<F: Effects>(&mut self, now: Time, slot: u32, name: &str, fx: &mut F) {
-        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
-        if let Some(inbox) = session.inbox.take_if(|inbox| inbox.name == name) {
-            let vhost = session.vhost;
+    pub(crate) fn cancel<F: Effects>(&mut self, now: Time, slot: u32, name: &str, fx: &mut F) {
+        let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
+        if let Some(inbox) = channel.inbox.take_if(|inbox| inbox.name == name) {
+            let vhost = channel.vhost;
             return self.remove_inbox(vhost, &inbox);
         }
-        let found = session.subscriptions.iter().copied().find(|subscription| {
-            self.subscriptions.get(*subscription).is_some_and(|other| other.name == name)
-        });
-        if let Some(subscription) = found {
-            self.end_subscription(now, subscription, fx);
+        let found =
+            channel.consumers.iter().copied().find(|consumer| {
+                self.consumers.get(*consumer).is_some_and(|other| other.name == name)
+            });
+        if let Some(consumer) = found {
+            self.end_consumer(now, consumer, fx);
         }
     }
 
-    /// A subscription ends by its session's wish; the queue may go with it.
-    pub(crate) fn end_subscription<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
-        let Some(subscription) = self.subscriptions.remove(slot) else { return };
-        if let Some(session) = self.sessions.get_mut(subscription.session) {
-            session.subscriptions.retain(|other| *other != slot);
+    /// A consumer ends by its channel's wish; the queue may go with it.
+    pub(crate) fn end_consumer<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
+        let Some(consumer) = self.consumers.remove(slot) else { return };
+        if let Some(channel) = self.channels.get_mut(consumer.channel) {
+            channel.consumers.retain(|other| *other != slot);
         }
-        let queue_slot = subscription.queue;
+        let queue_slot = consumer.queue;
         let Some(queue) = self.queues.get_mut(queue_slot) else { return };
-        queue.subscriptions.retain(|other| *other != slot);
+        queue.consumers.retain(|other| *other != slot);
         queue.able.retain(|other| *other != slot);
         queue.turn = 0;
-        if queue.subscriptions.is_empty() {
+        if queue.consumers.is_empty() {
             if queue.options.auto_delete {
                 self.delete_queue(queue_slot, fx);
             } else {
                 self.queue_used(now, queue_slot);
             }
         } else if queue.options.single_active {
-            let next = queue.subscriptions[0];
+            let next = queue.consumers[0];
             self.reconsider(next);
         }
     }
 
-    /// A subscription ends because its queue goes, or can go on no more.
-    pub(crate) fn cancel_subscription<F: Effects>(&mut self, slot: u32, fx: &mut F) {
-        let Some(subscription) = self.subscriptions.remove(slot) else { return };
-        if let Some(session) = self.sessions.get_mut(subscription.session) {
-            session.subscriptions.retain(|other| *other != slot);
-            fx.cancelled(session.id, &subscription.name);
+    /// A consumer ends because its queue goes, or can go on no more.
+    pub(crate) fn cancel_consumer<F: Effects>(&mut self, slot: u32, fx: &mut F) {
+        let Some(consumer) = self.consumers.remove(slot) else { return };
+        if let Some(channel) = self.channels.get_mut(consumer.channel) {
+            channel.consumers.retain(|other| *other != slot);
+            fx.cancelled(channel.id, &consumer.name);
         }
     }
 }

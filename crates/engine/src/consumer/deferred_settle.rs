@@ -1,4 +1,4 @@
-//! Settles of many deliveries at once, a part in each turn: a session that ends with a million
+//! Settles of many deliveries at once, a part in each turn: a channel that ends with a million
 //! deliveries, or acknowledges them all, keeps nobody waiting. Knows not what a settle does.
 
 use super::unsettled::Unsettled;
@@ -12,7 +12,7 @@ pub(crate) struct Settling {
     /// Counted up.
     pub(crate) number: u64,
     /// Whose they were, while it is there.
-    pub(crate) session: Option<u32>,
+    pub(crate) channel: Option<u32>,
     pub(crate) deliveries: Unsettled,
     outcome: Outcome,
     /// Slots and numbers of queues that hand nothing out until all have come back: what was delivered
@@ -24,7 +24,7 @@ pub(crate) struct Settling {
 pub(crate) type Settlings = VecDeque<Settling>;
 
 impl Engine {
-    /// Settles all deliveries of a session up to a tag, the first ones first: at once, or where there
+    /// Settles all deliveries of a channel up to a tag, the first ones first: at once, or where there
     /// are many, in this turn and the next ones.
     pub(crate) fn settle_up_to<F: Effects>(
         &mut self,
@@ -42,14 +42,14 @@ impl Engine {
             };
             return self.settle_later(slot, up_to, outcome, &queues);
         }
-        while let Some(session) = self.sessions.get_mut(slot)
-            && let Some(delivered) = session.unsettled.take_first(up_to)
+        while let Some(channel) = self.channels.get_mut(slot)
+            && let Some(delivered) = channel.unsettled.take_first(up_to)
         {
             self.settle_one(now, Some(slot), delivered, outcome, fx);
         }
     }
 
-    /// Requeues all deliveries of a session that ends. `queues`: those that it has consumed from.
+    /// Requeues all deliveries of a channel that ends. `queues`: those that it has consumed from.
     pub(crate) fn requeue_all<F: Effects>(
         &mut self,
         now: Time,
@@ -62,27 +62,27 @@ impl Engine {
         } else {
             self.settle_up_to(now, slot, u64::MAX, Outcome::Requeue, fx);
         }
-        for settling in self.settling.iter_mut().filter(|it| it.session == Some(slot)) {
-            settling.session = None;
+        for settling in self.settling.iter_mut().filter(|it| it.channel == Some(slot)) {
+            settling.channel = None;
         }
     }
 
     /// Whether there is more to be settled up to a tag than at once.
     #[inline]
     fn is_much(&self, slot: u32, up_to: u64) -> bool {
-        let session = self.sessions.get(slot).expect("the caller looked it up");
-        session.unsettled.up_to(up_to) > self.options.limits.settles_at_once
+        let channel = self.channels.get(slot).expect("the caller looked it up");
+        channel.unsettled.up_to(up_to) > self.options.limits.settles_at_once
     }
 
     fn settle_later(&mut self, slot: u32, up_to: u64, outcome: Outcome, queues: &[u32]) {
-        let session = self.sessions.get_mut(slot).expect("the caller looked it up");
-        let deliveries = session.unsettled.split_first(up_to);
+        let channel = self.channels.get_mut(slot).expect("the caller looked it up");
+        let deliveries = channel.unsettled.split_first(up_to);
         let held = self.hold_queues(queues);
         let number = self.next_settling;
         self.next_settling += 1;
         self.settling.push_back(Settling {
             number,
-            session: Some(slot),
+            channel: Some(slot),
             deliveries,
             outcome,
             held,
@@ -93,9 +93,9 @@ impl Engine {
     pub(crate) fn settle_some<F: Effects>(&mut self, now: Time, fx: &mut F) {
         for _ in 0..self.options.limits.settles_at_once {
             let Some(settling) = self.settling.front_mut() else { break };
-            let (session, outcome) = (settling.session, settling.outcome);
+            let (channel, outcome) = (settling.channel, settling.outcome);
             if let Some(delivered) = settling.deliveries.take_first(u64::MAX) {
-                self.settle_one(now, session, delivered, outcome, fx);
+                self.settle_one(now, channel, delivered, outcome, fx);
             } else if let Some(settling) = self.settling.pop_front() {
                 self.let_go_on(settling.held);
             }
@@ -103,13 +103,12 @@ impl Engine {
         self.run_overdue(now, fx);
     }
 
-    /// The queues that a session consumes from.
+    /// The queues that a channel consumes from.
     pub(crate) fn queues_of(&self, slot: u32) -> Vec<u32> {
-        let session = self.sessions.get(slot).expect("the caller looked it up");
-        let subscriptions = session.subscriptions.iter();
-        let mut queues: Vec<u32> = subscriptions
-            .filter_map(|subscription| Some(self.subscriptions.get(*subscription)?.queue))
-            .collect();
+        let channel = self.channels.get(slot).expect("the caller looked it up");
+        let consumers = channel.consumers.iter();
+        let mut queues: Vec<u32> =
+            consumers.filter_map(|consumer| Some(self.consumers.get(*consumer)?.queue)).collect();
         queues.sort_unstable();
         queues.dedup();
         queues
@@ -123,8 +122,8 @@ impl Engine {
             queue.holds += 1;
             held.push((slot, queue.number));
             for able in std::mem::take(&mut queue.able) {
-                if let Some(subscription) = self.subscriptions.get_mut(able) {
-                    subscription.is_able = false;
+                if let Some(consumer) = self.consumers.get_mut(able) {
+                    consumer.is_able = false;
                 }
             }
         }
@@ -142,8 +141,8 @@ impl Engine {
             if queue.holds > 0 {
                 continue;
             }
-            for subscription in queue.subscriptions.clone() {
-                self.reconsider(subscription);
+            for consumer in queue.consumers.clone() {
+                self.reconsider(consumer);
             }
             self.mark_dirty(slot);
         }

@@ -16,23 +16,23 @@ use crate::{
 const SERVED_BYTES_MAX: u64 = 2 << 20;
 /// As so many bytes of that counts a queue that is looked at, whether it hands out anything or not.
 const LOOK_BYTES: u64 = 512;
-/// The part of a queue's bytes in memory that a subscription may have there unsettled, where memory is half
+/// The part of a queue's bytes in memory that a consumer may have there unsettled, where memory is half
 /// full.
 const UNSETTLED_PART_SCARCE: u64 = 16;
 
-/// Why a subscription cannot take a message now.
+/// Why a consumer cannot take a message now.
 enum HeldUp {
     /// Its own credit is used up.
     Itself,
-    /// Its session's credit, flow or connection.
-    Session,
+    /// Its channel's credit, flow or connection.
+    Channel,
 }
 
 impl Engine {
     /// The end of a turn: records what was settled, tells confirms, serves queues.
     pub(crate) fn serve<F: Effects>(&mut self, now: Time, fx: &mut F) {
         for slot in std::mem::take(&mut self.starting) {
-            self.start_subscription(slot);
+            self.start_consumer(slot);
         }
         if !self.settling.is_empty() {
             self.settle_some(now, fx);
@@ -46,7 +46,7 @@ impl Engine {
         if !self.unpaged.is_empty() {
             self.page_some_out(fx);
         }
-        self.settle_some_listeners(fx);
+        self.settle_some_subscribers(fx);
         self.serve_queues(now, fx);
         self.record_settled(fx);
         self.tell_confirms(fx);
@@ -142,7 +142,7 @@ impl Engine {
         Some(MESSAGE_BYTES + u64::from(bytes))
     }
 
-    /// The subscription whose turn it is to take a message of `bytes`, if any can.
+    /// The consumer whose turn it is to take a message of `bytes`, if any can.
     #[inline]
     pub(crate) fn taker<F: Effects>(&mut self, slot: u32, bytes: u32, fx: &F) -> Option<u32> {
         loop {
@@ -151,9 +151,9 @@ impl Engine {
             let index = if queue.able.len() == 1 {
                 0
             } else {
-                let highest = self.subscriptions.get(first)?.priority;
+                let highest = self.consumers.get(first)?.priority;
                 let equals = queue.able.partition_point(|other| {
-                    self.subscriptions.get(*other).is_some_and(|other| other.priority == highest)
+                    self.consumers.get(*other).is_some_and(|other| other.priority == highest)
                 });
                 if queue.turn >= equals {
                     queue.turn = 0;
@@ -169,54 +169,54 @@ impl Engine {
                 Some(why) => {
                     let queue = self.queues.get_mut(slot)?;
                     queue.able.remove(index);
-                    let subscription = self.subscriptions.get_mut(candidate)?;
-                    subscription.is_able = false;
-                    if let HeldUp::Session = why {
-                        self.sessions.get_mut(subscription.session)?.is_held_up = true;
+                    let consumer = self.consumers.get_mut(candidate)?;
+                    consumer.is_able = false;
+                    if let HeldUp::Channel = why {
+                        self.channels.get_mut(consumer.channel)?.is_held_up = true;
                     }
                 }
             }
         }
     }
 
-    /// Whether the subscription can take a message of `bytes`.
+    /// Whether the consumer can take a message of `bytes`.
     pub(crate) fn is_able<F: Effects>(&self, slot: u32, bytes: u32, fx: &F) -> bool {
         self.held_up(slot, bytes, fx).is_none()
     }
 
     #[inline]
     fn held_up<F: Effects>(&self, slot: u32, bytes: u32, fx: &F) -> Option<HeldUp> {
-        let subscription = self.subscriptions.get(slot)?;
-        let session = self.sessions.get(subscription.session)?;
-        if !session.flow || !fx.has_room(session.id.connection) {
-            return Some(HeldUp::Session);
+        let consumer = self.consumers.get(slot)?;
+        let channel = self.channels.get(consumer.channel)?;
+        if !channel.flow || !fx.has_room(channel.id.connection) {
+            return Some(HeldUp::Channel);
         }
-        if subscription.presettled {
+        if consumer.presettled {
             return None;
         }
-        if !subscription.account.allows(bytes) {
+        if !consumer.account.allows(bytes) {
             return Some(HeldUp::Itself);
         }
-        let is_full = session.unsettled.len() >= self.options.limits.unsettled_max as usize;
-        (is_full || !session.account.allows(bytes)).then_some(HeldUp::Session)
+        let is_full = channel.unsettled.len() >= self.options.limits.unsettled_max as usize;
+        (is_full || !channel.account.allows(bytes)).then_some(HeldUp::Channel)
     }
 
-    /// A subscription may be able to take messages (again): lets its queue know.
+    /// A consumer may be able to take messages (again): lets its queue know.
     pub(crate) fn reconsider(&mut self, slot: u32) {
-        let Some(subscription) = self.subscriptions.get_mut(slot) else { return };
-        if subscription.is_able || !subscription.is_started {
+        let Some(consumer) = self.consumers.get_mut(slot) else { return };
+        if consumer.is_able || !consumer.is_started {
             return;
         }
-        let (queue_slot, priority) = (subscription.queue, subscription.priority);
+        let (queue_slot, priority) = (consumer.queue, consumer.priority);
         let Some(queue) = self.queues.get_mut(queue_slot) else { return };
-        let is_second = queue.options.single_active && queue.subscriptions.first() != Some(&slot);
+        let is_second = queue.options.single_active && queue.consumers.first() != Some(&slot);
         if is_second || queue.holds > 0 {
             return;
         }
-        self.subscriptions.get_mut(slot).expect("it was found just now").is_able = true;
+        self.consumers.get_mut(slot).expect("it was found just now").is_able = true;
         let queue = self.queues.get_mut(queue_slot).expect("it was found just now");
         let index = queue.able.partition_point(|other| {
-            self.subscriptions.get(*other).is_some_and(|other| other.priority >= priority)
+            self.consumers.get(*other).is_some_and(|other| other.priority >= priority)
         });
         queue.able.insert(index, slot);
         if queue.ready > 0 {
@@ -224,40 +224,40 @@ impl Engine {
         }
     }
 
-    /// What held a whole session up may be over.
+    /// What held a whole channel up may be over.
     #[inline]
-    pub(crate) fn reconsider_session(&mut self, slot: u32) {
-        if self.sessions.get(slot).is_some_and(|session| session.is_held_up) {
+    pub(crate) fn reconsider_channel(&mut self, slot: u32) {
+        if self.channels.get(slot).is_some_and(|channel| channel.is_held_up) {
             self.reconsider_all(slot);
         }
     }
 
     fn reconsider_all(&mut self, slot: u32) {
-        let Some(session) = self.sessions.get_mut(slot) else { return };
-        session.is_held_up = false;
+        let Some(channel) = self.channels.get_mut(slot) else { return };
+        channel.is_held_up = false;
         // Another one is first each time, so that none lives on what the others leave.
-        if session.subscriptions.len() > 1 {
-            session.subscriptions.rotate_left(1);
+        if channel.consumers.len() > 1 {
+            channel.consumers.rotate_left(1);
         }
-        let subscriptions = std::mem::take(&mut session.subscriptions);
-        for subscription in &subscriptions {
-            self.reconsider(*subscription);
+        let consumers = std::mem::take(&mut channel.consumers);
+        for consumer in &consumers {
+            self.reconsider(*consumer);
         }
-        if let Some(session) = self.sessions.get_mut(slot) {
-            session.subscriptions = subscriptions;
+        if let Some(channel) = self.channels.get_mut(slot) {
+            channel.consumers = consumers;
         }
     }
 
     /// The connection has room again.
     pub(crate) fn connection_writable(&mut self, connection: ConnectionId) {
         let Some(Some(connection)) = self.connections.get(connection.0 as usize) else { return };
-        let slots: Vec<u32> = connection.sessions.iter().map(|(_, slot)| *slot).collect();
+        let slots: Vec<u32> = connection.channels.iter().map(|(_, slot)| *slot).collect();
         for slot in slots {
-            self.reconsider_session(slot);
+            self.reconsider_channel(slot);
         }
     }
 
-    /// Hands a message over to a subscription that counts it as settled.
+    /// Hands a message over to a consumer that counts it as settled.
     #[inline]
     pub(crate) fn hand_over<F: Effects>(
         &mut self,
@@ -266,17 +266,17 @@ impl Engine {
         incoming: &Incoming<'_>,
         fx: &mut F,
     ) {
-        let subscription = self.subscriptions.get(taker).expect("takers exist");
-        let session = self.sessions.get_mut(subscription.session).expect("its session is open");
-        let tag = session.take_tag();
+        let consumer = self.consumers.get(taker).expect("takers exist");
+        let channel = self.channels.get_mut(consumer.channel).expect("its channel is open");
+        let tag = channel.take_tag();
         fx.deliver(&Delivery {
-            session: session.id,
-            subscription: &subscription.name,
+            channel: channel.id,
+            consumer: &consumer.name,
             tag,
             redelivered: incoming.redelivered,
             messages_left: 0,
             missed: 0,
-            laggard: None,
+            slow_consumer_policy: None,
             emission: 0,
             streak: 0,
             message: incoming.view(),
@@ -314,14 +314,14 @@ impl Engine {
         self.after_sending(now, slot, taker, entry, tag, fx);
     }
 
-    /// Whether a subscription has been handed so much that it did not settle: who takes everything and says
+    /// Whether a consumer has been handed so much that it did not settle: who takes everything and says
     /// nothing of it does not keep up either.
     #[inline]
     pub(crate) fn holds_much(&self, taker: u32) -> bool {
         self.holds_more_than(self.options.limits.queue_resident_bytes_max, taker)
     }
 
-    /// Whether what a subscription is handed now is left to the journal until it settles it: unsettled it may
+    /// Whether what a consumer is handed now is left to the journal until it settles it: unsettled it may
     /// have as much in memory as a queue, a small part of that where memory is half full. What others
     /// read back needs room, too.
     #[inline]
@@ -332,7 +332,7 @@ impl Engine {
     }
 
     fn holds_more_than(&self, bytes: u64, taker: u32) -> bool {
-        self.subscriptions.get(taker).expect("takers exist").account.bytes > bytes
+        self.consumers.get(taker).expect("takers exist").account.bytes > bytes
     }
 
     fn is_half_full(&self) -> bool {
@@ -364,25 +364,25 @@ impl Engine {
         message: &MessageView<'_>,
         fx: &mut F,
     ) -> (u64, bool) {
-        let subscription = self.subscriptions.get(taker).expect("takers exist");
-        let session = self.sessions.get_mut(subscription.session).expect("its session is open");
+        let consumer = self.consumers.get(taker).expect("takers exist");
+        let channel = self.channels.get_mut(consumer.channel).expect("its channel is open");
         let counters = &mut self.queues.get_mut(slot).expect("takers have a queue").counters;
         counters.delivered += 1;
         self.counters.delivered += 1;
-        let tag = session.take_tag();
+        let tag = channel.take_tag();
         fx.deliver(&Delivery {
-            session: session.id,
-            subscription: &subscription.name,
+            channel: channel.id,
+            consumer: &consumer.name,
             tag,
             redelivered,
             messages_left: 0,
             missed: 0,
-            laggard: None,
+            slow_consumer_policy: None,
             emission: 0,
             streak: 0,
             message: *message,
         });
-        (tag, subscription.presettled)
+        (tag, consumer.presettled)
     }
 
     /// Lets an entry go that was sent, or remembers it until it is settled.
@@ -396,16 +396,16 @@ impl Engine {
         tag: u64,
         fx: &mut F,
     ) {
-        let subscription = self.subscriptions.get_mut(taker).expect("takers exist");
-        if subscription.presettled {
+        let consumer = self.consumers.get_mut(taker).expect("takers exist");
+        if consumer.presettled {
             self.queues.get_mut(slot).expect("takers have a queue").counters.accepted += 1;
             self.counters.accepted += 1;
             self.forget(slot, entry, fx);
             return;
         }
-        subscription.account.take(entry.bytes);
-        let (session, whose) = (subscription.session, Some((taker, subscription.incarnation)));
-        self.keep_unsettled(now, session, slot, whose, tag, entry);
+        consumer.account.take(entry.bytes);
+        let (channel, whose) = (consumer.channel, Some((taker, consumer.incarnation)));
+        self.keep_unsettled(now, channel, slot, whose, tag, entry);
     }
 
     /// Remembers a delivery until it is settled.
@@ -413,37 +413,37 @@ impl Engine {
     fn keep_unsettled(
         &mut self,
         now: Time,
-        session_slot: u32,
+        channel_slot: u32,
         slot: u32,
-        subscription: Option<(u32, u32)>,
+        consumer: Option<(u32, u32)>,
         tag: u64,
         entry: Entry,
     ) {
-        let session = self.sessions.get_mut(session_slot).expect("deliveries go to open sessions");
+        let channel = self.channels.get_mut(channel_slot).expect("deliveries go to open channels");
         let queue = self.queues.get_mut(slot).expect("deliveries come from living queues");
         queue.unsettled += 1;
-        if subscription.is_some() {
-            session.account.take(entry.bytes);
+        if consumer.is_some() {
+            channel.account.take(entry.bytes);
         }
         let timeout = queue.options.settle_timeout.unwrap_or(self.options.limits.settle_timeout);
         let deadline = now.plus(timeout);
         let queue_number = queue.number;
-        session
+        channel
             .unsettled
-            .push(tag, Delivered { entry, queue: slot, queue_number, subscription, deadline });
-        if session.settle_timer.is_none_or(|timer| deadline < timer) {
-            if let Some(timer) = session.settle_timer {
-                self.timers.clear(timer, Timer::Settle(session_slot));
+            .push(tag, Delivered { entry, queue: slot, queue_number, consumer, deadline });
+        if channel.settle_timer.is_none_or(|timer| deadline < timer) {
+            if let Some(timer) = channel.settle_timer {
+                self.timers.clear(timer, Timer::Settle(channel_slot));
             }
-            session.settle_timer = Some(deadline);
-            self.timers.set(deadline, Timer::Settle(session_slot));
+            channel.settle_timer = Some(deadline);
+            self.timers.set(deadline, Timer::Settle(channel_slot));
         }
     }
 
     /// Answers the first of those who wait for one message with the front, which is in memory.
     pub(crate) fn answer_get<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
         let Some(get) = self.take_get(slot) else { return };
-        let Some(session_slot) = self.session_slot(get.session) else { return };
+        let Some(channel_slot) = self.channel_slot(get.channel) else { return };
         let queue = self.queues.get_mut(slot).expect("it was waited for");
         let entry = queue.pop().expect("its front is an entry");
         let left = queue.ready;
@@ -453,16 +453,16 @@ impl Engine {
         let stored = blob.stored().expect("messages in memory were checked");
         let annotations =
             stored.annotations(entry.requeues).expect("messages in memory were checked");
-        let session = self.sessions.get_mut(session_slot).expect("a session's slot is in use");
-        let tag = session.take_tag();
+        let channel = self.channels.get_mut(channel_slot).expect("a channel's slot is in use");
+        let tag = channel.take_tag();
         fx.deliver(&Delivery {
-            session: get.session,
-            subscription: "",
+            channel: get.channel,
+            consumer: "",
             tag,
             redelivered: entry.redelivered,
             messages_left: left,
             missed: 0,
-            laggard: None,
+            slow_consumer_policy: None,
             emission: 0,
             streak: 0,
             message: stored.view(&annotations),
@@ -473,15 +473,15 @@ impl Engine {
             self.queues.get_mut(slot).expect("it was found just now").counters.accepted += 1;
             self.forget(slot, Entry { message: None, ..entry }, fx);
         } else {
-            self.keep_unsettled(now, session_slot, slot, None, tag, entry);
+            self.keep_unsettled(now, channel_slot, slot, None, tag, entry);
         }
-        fx.reply(get.session, Ok(Reply::Got { messages: left }));
+        fx.reply(get.channel, Ok(Reply::Got { messages: left }));
     }
 
     /// The queue is empty: tells those who wait for one message.
     fn answer_gets_empty<F: Effects>(&mut self, slot: u32, fx: &mut F) {
         while let Some(get) = self.take_get(slot) {
-            fx.reply(get.session, Ok(Reply::Empty));
+            fx.reply(get.channel, Ok(Reply::Empty));
         }
     }
 
@@ -498,7 +498,7 @@ impl Engine {
         );
         while let Some(get) = self.take_get(slot) {
             let refusal = Refusal::new(RefusalKind::StorageUnavailable, text.as_str());
-            fx.reply(get.session, Err(refusal));
+            fx.reply(get.channel, Err(refusal));
         }
         let queue = self.queues.get_mut(slot).expect("it was found just now");
         if queue.stopped_at.replace(position) != Some(position) {
@@ -507,12 +507,12 @@ impl Engine {
         // What its consumers' departure would lead to does not happen: the messages may be saved yet.
         queue.able.clear();
         queue.turn = 0;
-        for subscription in std::mem::take(&mut queue.subscriptions) {
-            self.cancel_subscription(subscription, fx);
+        for consumer in std::mem::take(&mut queue.consumers) {
+            self.cancel_consumer(consumer, fx);
         }
     }
 
-    /// Delivers to the session that has opened the inbox; false where that reads so little that there
+    /// Delivers to the channel that has opened the inbox; false where that reads so little that there
     /// is no room for another reply: nobody else has it, and nothing keeps it.
     #[cold]
     pub(crate) fn deliver_to_inbox<F: Effects>(
@@ -521,17 +521,17 @@ impl Engine {
         publish: &Publish<'_>,
         fx: &mut F,
     ) -> bool {
-        let Some(session) = self.sessions.get_mut(owner) else { return false };
-        let tag = session.take_tag();
-        let Some(inbox) = &session.inbox else { return false };
+        let Some(channel) = self.channels.get_mut(owner) else { return false };
+        let tag = channel.take_tag();
+        let Some(inbox) = &channel.inbox else { return false };
         let heard = fx.emit(&Delivery {
-            session: session.id,
-            subscription: &inbox.name,
+            channel: channel.id,
+            consumer: &inbox.name,
             tag,
             redelivered: false,
             messages_left: 0,
             missed: 0,
-            laggard: None,
+            slow_consumer_policy: None,
             emission: 0,
             streak: 0,
             message: Incoming::of(publish).view(),

@@ -1,4 +1,4 @@
-//! Subscriptions: who takes from which queue, and how much may be out.
+//! Consumers: who takes from which queue, and how much may be out.
 
 mod consume;
 pub(crate) mod credit;
@@ -10,13 +10,13 @@ pub(crate) mod unsettled;
 
 use self::credit::Account;
 
-/// A session's wish to take messages from a queue.
+/// A channel's wish to take messages from a queue.
 #[derive(Debug)]
-pub(crate) struct Subscription {
+pub(crate) struct Consumer {
     /// Tells it from others that had its slot.
     pub(crate) incarnation: u32,
-    /// The slot of its session.
-    pub(crate) session: u32,
+    /// The slot of its channel.
+    pub(crate) channel: u32,
     /// The slot of its queue.
     pub(crate) queue: u32,
     pub(crate) name: String,

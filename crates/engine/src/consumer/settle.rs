@@ -7,7 +7,7 @@ use crate::queue::entry::Entry;
 use crate::storage::record;
 use crate::storage::record::{Kind, Record, Requeued};
 use crate::{
-    DeathReason, Effects, Outcome, Position, Refusal, RefusalKind, SessionId, Settle, Time,
+    ChannelId, DeathReason, Effects, Outcome, Position, Refusal, RefusalKind, Settle, Time,
 };
 use std::time::Duration;
 
@@ -23,13 +23,13 @@ impl Engine {
     pub(crate) fn take_settle<F: Effects>(
         &mut self,
         now: Time,
-        id: SessionId,
+        id: ChannelId,
         settle: Settle,
         fx: &mut F,
     ) -> Result<(), Refusal> {
-        let slot = self.session_slot(id).ok_or_else(|| Engine::no_session(id))?;
-        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
-        if session.transaction.is_some() {
+        let slot = self.channel_slot(id).ok_or_else(|| Engine::no_channel(id))?;
+        let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
+        if channel.transaction.is_some() {
             return self.hold_settle(slot, settle);
         }
         self.carry_out_settle(now, slot, settle, fx)?;
@@ -46,21 +46,21 @@ impl Engine {
         fx: &mut F,
     ) -> Result<(), Refusal> {
         self.check_tag(slot, settle)?;
-        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
+        let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
         if !settle.multiple {
-            match session.unsettled.take(settle.tag) {
+            match channel.unsettled.take(settle.tag) {
                 Some(delivered) => {
                     self.settle_one(now, Some(slot), delivered, settle.outcome, fx);
                 }
                 None => {
-                    session.timed_out.remove(&settle.tag);
+                    channel.timed_out.remove(&settle.tag);
                 }
             }
             return Ok(());
         }
         let up_to = if settle.tag == 0 { u64::MAX } else { settle.tag };
-        if !session.timed_out.is_empty() {
-            session.timed_out = session.timed_out.split_off(&up_to.saturating_add(1));
+        if !channel.timed_out.is_empty() {
+            channel.timed_out = channel.timed_out.split_off(&up_to.saturating_add(1));
         }
         self.settle_up_to(now, slot, up_to, settle.outcome, fx);
         Ok(())
@@ -69,15 +69,15 @@ impl Engine {
     /// Refuses tags that are not there to be settled.
     #[inline]
     pub(crate) fn check_tag(&mut self, slot: u32, settle: Settle) -> Result<(), Refusal> {
-        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
+        let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
         let tag = settle.tag;
         let is_known = if settle.multiple {
             tag == 0
-                || (tag < session.next_tag
-                    && (session.unsettled.first().is_some_and(|first| first <= tag)
-                        || session.timed_out.first().is_some_and(|first| *first <= tag)))
+                || (tag < channel.next_tag
+                    && (channel.unsettled.first().is_some_and(|first| first <= tag)
+                        || channel.timed_out.first().is_some_and(|first| *first <= tag)))
         } else {
-            session.unsettled.contains(tag) || session.timed_out.contains(&tag)
+            channel.unsettled.contains(tag) || channel.timed_out.contains(&tag)
         };
         if is_known {
             return Ok(());
@@ -86,7 +86,7 @@ impl Engine {
         Err(Refusal::new(RefusalKind::PreconditionFailed, text))
     }
 
-    /// Gives credit back, where the session is still there, and does with the message what was asked.
+    /// Gives credit back, where the channel is still there, and does with the message what was asked.
     #[inline]
     pub(crate) fn settle_one<F: Effects>(
         &mut self,
@@ -96,9 +96,9 @@ impl Engine {
         outcome: Outcome,
         fx: &mut F,
     ) {
-        let Delivered { entry, queue: queue_slot, queue_number, subscription, .. } = delivered;
+        let Delivered { entry, queue: queue_slot, queue_number, consumer, .. } = delivered;
         if let Some(slot) = slot {
-            self.give_credit_back(slot, subscription, entry.bytes);
+            self.give_credit_back(slot, consumer, entry.bytes);
         }
         let Some(queue) =
             self.queues.get_mut(queue_slot).filter(|queue| queue.number == queue_number)
@@ -122,23 +122,23 @@ impl Engine {
         }
     }
 
-    /// A delivery of `bytes` to the subscription, by slot and incarnation, is no longer out.
+    /// A delivery of `bytes` to the consumer, by slot and incarnation, is no longer out.
     #[inline]
-    fn give_credit_back(&mut self, slot: u32, subscription: Option<(u32, u32)>, bytes: u32) {
-        if let Some((whose, incarnation)) = subscription {
-            let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
-            session.account.give_back(bytes);
-            let is_held_up = session.is_held_up;
-            if let Some(subscription) = self.subscriptions.get_mut(whose)
-                && subscription.incarnation == incarnation
+    fn give_credit_back(&mut self, slot: u32, consumer: Option<(u32, u32)>, bytes: u32) {
+        if let Some((whose, incarnation)) = consumer {
+            let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
+            channel.account.give_back(bytes);
+            let is_held_up = channel.is_held_up;
+            if let Some(consumer) = self.consumers.get_mut(whose)
+                && consumer.incarnation == incarnation
             {
-                subscription.account.give_back(bytes);
-                if !subscription.is_able && !is_held_up {
+                consumer.account.give_back(bytes);
+                if !consumer.is_able && !is_held_up {
                     self.reconsider(whose);
                 }
             }
         }
-        self.reconsider_session(slot);
+        self.reconsider_channel(slot);
     }
 
     /// Puts a message back to its place, or lets it go if that happened too often.
@@ -275,35 +275,35 @@ impl Engine {
     /// All deliveries that were not settled.
     pub(crate) fn unsettled(&self) -> impl Iterator<Item = &Unsettled> {
         let settling = self.settling.iter().map(|settling| &settling.deliveries);
-        self.sessions.iter().map(|(_, session)| &session.unsettled).chain(settling)
+        self.channels.iter().map(|(_, channel)| &channel.unsettled).chain(settling)
     }
 
     /// Returns deliveries that were not settled in time.
     pub(crate) fn time_out_settles<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
         let most = self.options.limits.unsettled_max as usize;
-        let Some(session) = self.sessions.get_mut(slot) else { return };
-        session.settle_timer = None;
-        let late: Vec<u64> = session
+        let Some(channel) = self.channels.get_mut(slot) else { return };
+        channel.settle_timer = None;
+        let late: Vec<u64> = channel
             .unsettled
             .iter()
             .filter(|(_, delivered)| delivered.deadline <= now)
             .map(|(tag, _)| tag)
             .collect();
         for tag in late {
-            let session = self.sessions.get_mut(slot).expect("requeues close no session");
-            let Some(delivered) = session.unsettled.take(tag) else { continue };
-            session.timed_out.insert(tag);
-            if session.timed_out.len() > most {
-                session.timed_out.pop_first();
+            let channel = self.channels.get_mut(slot).expect("requeues close no channel");
+            let Some(delivered) = channel.unsettled.take(tag) else { continue };
+            channel.timed_out.insert(tag);
+            if channel.timed_out.len() > most {
+                channel.timed_out.pop_first();
             }
             self.counters.settle_timeouts += 1;
             self.settle_one(now, Some(slot), delivered, Outcome::Requeue, fx);
         }
-        let session = self.sessions.get_mut(slot).expect("requeues close no session");
-        let next = session.unsettled.iter().map(|(_, delivered)| delivered.deadline).min();
+        let channel = self.channels.get_mut(slot).expect("requeues close no channel");
+        let next = channel.unsettled.iter().map(|(_, delivered)| delivered.deadline).min();
         if let Some(next) = next {
             let at = next.max(now.plus(TIMEOUT_STEP));
-            session.settle_timer = Some(at);
+            channel.settle_timer = Some(at);
             self.timers.set(at, Timer::Settle(slot));
         }
     }

@@ -1,4 +1,4 @@
-//! The deliveries of one session that were not settled yet, by tag.
+//! The deliveries of one channel that were not settled yet, by tag.
 
 use crate::Time;
 use crate::queue::entry::Entry;
@@ -11,8 +11,8 @@ pub(crate) struct Delivered {
     /// The slot and number of its queue.
     pub(crate) queue: u32,
     pub(crate) queue_number: u64,
-    /// The slot and incarnation of its subscription, where it was not asked for singly.
-    pub(crate) subscription: Option<(u32, u32)>,
+    /// The slot and incarnation of its consumer, where it was not asked for singly.
+    pub(crate) consumer: Option<(u32, u32)>,
     /// When it returns to its queue.
     pub(crate) deadline: Time,
 }
@@ -220,7 +220,7 @@ mod tests {
             lane: 0,
             mark: false,
         };
-        Delivered { entry, queue: 0, queue_number: 0, subscription: None, deadline: NEVER }
+        Delivered { entry, queue: 0, queue_number: 0, consumer: None, deadline: NEVER }
     }
 
     /// Every seventh is durable.

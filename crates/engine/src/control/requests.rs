@@ -13,7 +13,7 @@ use crate::routing::Router;
 use crate::routing::vhost::Vhost;
 use crate::storage::record::Record;
 use crate::{
-    Credit, Effects, Outcome, Refusal, RefusalKind, Reply, Request, SessionId, StorageState, Time,
+    ChannelId, Credit, Effects, Outcome, Refusal, RefusalKind, Reply, Request, StorageState, Time,
 };
 use std::collections::BTreeMap;
 
@@ -29,14 +29,14 @@ impl Engine {
     pub(crate) fn take_request<F: Effects>(
         &mut self,
         now: Time,
-        id: SessionId,
+        id: ChannelId,
         mut request: Request,
         fx: &mut F,
     ) {
         self.record_settled(fx);
         self.changed_at = None;
-        let answer = match self.session_slot(id) {
-            None => Some(Err(Engine::no_session(id))),
+        let answer = match self.channel_slot(id) {
+            None => Some(Err(Engine::no_channel(id))),
             Some(slot) => {
                 self.name_queue(&mut request);
                 match self.check_rights(id, &request) {
@@ -52,8 +52,8 @@ impl Engine {
     }
 
     /// Answers a request: once it is flushed, where it made a change that has to survive a restart.
-    fn answer<F: Effects>(&mut self, id: SessionId, answer: Result<Reply, Refusal>, fx: &mut F) {
-        match (answer, self.changed_at.take(), self.session_slot(id)) {
+    fn answer<F: Effects>(&mut self, id: ChannelId, answer: Result<Reply, Refusal>, fx: &mut F) {
+        match (answer, self.changed_at.take(), self.channel_slot(id)) {
             // An exchange may have gone with the last thing that was bound to it.
             (Ok(_), Some(_), _) if self.storage == StorageState::Failed => {
                 fx.reply(id, Err(Refusal::not_kept()));
@@ -75,7 +75,7 @@ impl Engine {
         }
     }
 
-    fn check_rights(&mut self, id: SessionId, request: &Request) -> Result<(), Refusal> {
+    fn check_rights(&mut self, id: ChannelId, request: &Request) -> Result<(), Refusal> {
         let connection = self.connections[id.connection.0 as usize].as_mut();
         match connection.and_then(|connection| connection.grant.as_mut()) {
             Some(grant) => grant.check(&self.access, request),
@@ -86,7 +86,7 @@ impl Engine {
     fn carry_out<F: Effects>(
         &mut self,
         now: Time,
-        id: SessionId,
+        id: ChannelId,
         slot: u32,
         request: Request,
         fx: &mut F,
@@ -107,21 +107,21 @@ impl Engine {
             | Request::SetSubjectPermissions { .. }
             | Request::SetQuota { .. }
             | Request::ClearPermissions { .. } => Some(self.administer(request, fx)),
-            Request::Subscribe(subscribe) => Some(self.subscribe(now, id, slot, subscribe)),
-            Request::Unsubscribe { name } => {
-                self.unsubscribe(now, slot, &name, fx);
+            Request::Consume(consume) => Some(self.consume(now, id, slot, consume)),
+            Request::CancelConsumer { name } => {
+                self.cancel(now, slot, &name, fx);
                 Some(Ok(Reply::Done))
             }
             Request::Get { queue, presettled } => self.get(now, id, slot, &queue, presettled, fx),
             Request::OpenInbox { name } => Some(self.open_inbox(slot, name)),
-            Request::SetSessionCredit(credit) => {
-                self.set_session_credit(slot, credit);
+            Request::SetChannelCredit(credit) => {
+                self.set_channel_credit(slot, credit);
                 Some(Ok(Reply::Done))
             }
             Request::SetFlow(flow) => {
-                self.sessions.get_mut(slot).expect("a session's slot is in use").flow = flow;
+                self.channels.get_mut(slot).expect("a channel's slot is in use").flow = flow;
                 if flow {
-                    self.reconsider_session(slot);
+                    self.reconsider_channel(slot);
                 }
                 Some(Ok(Reply::Done))
             }
@@ -138,52 +138,52 @@ impl Engine {
 
     fn open_inbox(&mut self, slot: u32, name: String) -> Result<Reply, Refusal> {
         check_name("an inbox", &name)?;
-        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
-        if session.inbox.is_some() {
-            let text = "the session has an inbox already";
+        let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
+        if channel.inbox.is_some() {
+            let text = "the channel has an inbox already";
             return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
         }
         let address = format!("{INBOX_PREFIX}{}", self.random.name(INBOX_TOKEN_LETTERS));
-        session.inbox = Some(Box::new(Inbox { address: address.clone(), name }));
-        let vhost = self.vhosts.get_mut(session.vhost).expect("sessions end first");
+        channel.inbox = Some(Box::new(Inbox { address: address.clone(), name }));
+        let vhost = self.vhosts.get_mut(channel.vhost).expect("channels end first");
         vhost.inboxes.insert(address.clone(), slot);
         Ok(Reply::Inbox { address })
     }
 
-    fn set_session_credit(&mut self, slot: u32, credit: Credit) {
-        self.sessions.get_mut(slot).expect("a session's slot is in use").account.credit = credit;
-        self.reconsider_session(slot);
+    fn set_channel_credit(&mut self, slot: u32, credit: Credit) {
+        self.channels.get_mut(slot).expect("a channel's slot is in use").account.credit = credit;
+        self.reconsider_channel(slot);
     }
 
     fn select_confirms(&mut self, slot: u32) -> Result<Reply, Refusal> {
-        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
-        if session.transaction.is_some() {
-            let text = "a session with transactions cannot have confirms";
+        let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
+        if channel.transaction.is_some() {
+            let text = "a channel with transactions cannot have confirms";
             return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
         }
-        session.confirms.get_or_insert_default();
+        channel.confirms.get_or_insert_default();
         Ok(Reply::Done)
     }
 
     fn select_transactions(&mut self, slot: u32) -> Result<Reply, Refusal> {
-        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
-        if session.confirms.is_some() {
-            let text = "a session with confirms cannot have transactions";
+        let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
+        if channel.confirms.is_some() {
+            let text = "a channel with confirms cannot have transactions";
             return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
         }
-        session.transaction.get_or_insert_default();
+        channel.transaction.get_or_insert_default();
         Ok(Reply::Done)
     }
 
     fn rollback(&mut self, slot: u32) -> Result<Reply, Refusal> {
-        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
-        match &mut session.transaction {
+        let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
+        match &mut channel.transaction {
             Some(transaction) => {
                 **transaction = Transaction::default();
                 Ok(Reply::Done)
             }
             None => {
-                let text = "the session has no transaction";
+                let text = "the channel has no transaction";
                 Err(Refusal::new(RefusalKind::PreconditionFailed, text))
             }
         }
@@ -193,7 +193,7 @@ impl Engine {
     fn get<F: Effects>(
         &mut self,
         now: Time,
-        id: SessionId,
+        id: ChannelId,
         slot: u32,
         name: &str,
         presettled: bool,
@@ -204,8 +204,8 @@ impl Engine {
             Err(refusal) => return Some(Err(refusal)),
         };
         let queue = self.queues.get_mut(queue_slot).expect("routers name living queues");
-        queue.gets.push_back(Get { session: id, presettled });
-        self.sessions.get_mut(slot).expect("a session's slot is in use").gets += 1;
+        queue.gets.push_back(Get { channel: id, presettled });
+        self.channels.get_mut(slot).expect("a channel's slot is in use").gets += 1;
         self.queue_used(now, queue_slot);
         self.serve_queue(now, queue_slot, fx);
         None
@@ -214,9 +214,9 @@ impl Engine {
     /// The first of those who wait for one message of a queue waits no longer.
     pub(crate) fn take_get(&mut self, queue_slot: u32) -> Option<Get> {
         let get = self.queues.get_mut(queue_slot)?.gets.pop_front()?;
-        let slot = self.session_slot(get.session);
-        if let Some(session) = slot.and_then(|slot| self.sessions.get_mut(slot)) {
-            session.gets -= 1;
+        let slot = self.channel_slot(get.channel);
+        if let Some(channel) = slot.and_then(|slot| self.channels.get_mut(slot)) {
+            channel.gets -= 1;
         }
         Some(get)
     }
@@ -325,7 +325,7 @@ impl Engine {
         self.remove_vhost(slot);
     }
 
-    /// Takes a virtual host out that has nothing in it any more but listeners of sessions that have gone.
+    /// Takes a virtual host out that has nothing in it any more but subscribers of channels that have gone.
     pub(crate) fn remove_vhost(&mut self, slot: u32) {
         self.direct.vhost_left(slot);
         let vhost = self.vhosts.remove(slot).expect("the caller looked it up");
@@ -335,11 +335,11 @@ impl Engine {
     }
 
     /// Appends a record about who may do what, and tells the other shards, which have copies, and those
-    /// who listen.
+    /// who subscribe.
     fn append_access<F: Effects>(&mut self, record: &Record<'_>, fx: &mut F) {
         self.append_record(record, fx);
         self.tell_access(record, fx);
-        self.review_listeners(record, fx);
+        self.review_subscribers(record, fx);
     }
 
     /// Appends a record about topology: rare, and whoever asked for the change waits for its flush.

@@ -6,20 +6,20 @@ use crate::queue::{Queue, difference};
 use crate::routing::{Change, QueueKey, Router};
 use crate::storage::record::{BindingRecord, Record};
 use crate::{
-    Binding, BindingTarget, Effects, ExchangeDeclaration, QueueDeclaration, QueueOptions, Refusal,
-    RefusalKind, Reply, Request, SessionId, StorageState, Time,
+    Binding, BindingTarget, ChannelId, Effects, ExchangeDeclaration, QueueDeclaration,
+    QueueOptions, Refusal, RefusalKind, Reply, Request, StorageState, Time,
 };
 
 impl Engine {
     pub(crate) fn change_topology<F: Effects>(
         &mut self,
         now: Time,
-        id: SessionId,
+        id: ChannelId,
         slot: u32,
         request: Request,
         fx: &mut F,
     ) -> Result<Reply, Refusal> {
-        let vhost = self.sessions.get(slot).expect("a session's slot is in use").vhost;
+        let vhost = self.channels.get(slot).expect("a channel's slot is in use").vhost;
         match request {
             Request::DeclareExchange(declaration) => self.declare_exchange(vhost, &declaration, fx),
             Request::DeleteExchange { name, if_unused } => {
@@ -60,11 +60,11 @@ impl Engine {
     }
 
     fn router(&mut self, vhost: u32) -> &mut Router {
-        &mut self.vhosts.get_mut(vhost).expect("sessions and queues end first").router
+        &mut self.vhosts.get_mut(vhost).expect("channels and queues end first").router
     }
 
     fn vhost_name(&self, vhost: u32) -> String {
-        self.vhosts.get(vhost).expect("sessions and queues end first").name.clone()
+        self.vhosts.get(vhost).expect("channels and queues end first").name.clone()
     }
 
     /// Records a change, where it is one that survives a restart, and the exchanges that went with
@@ -139,7 +139,7 @@ impl Engine {
     /// Bindings of a queue that another connection has to itself are that connection's matter.
     fn check_target(
         &self,
-        id: SessionId,
+        id: ChannelId,
         slot: u32,
         target: &BindingTarget,
     ) -> Result<(), Refusal> {
@@ -151,8 +151,8 @@ impl Engine {
 
     // ---- queues ----
 
-    /// The slot of a queue that the session may use.
-    pub(crate) fn queue_for(&self, id: SessionId, slot: u32, name: &str) -> Result<u32, Refusal> {
+    /// The slot of a queue that the channel may use.
+    pub(crate) fn queue_for(&self, id: ChannelId, slot: u32, name: &str) -> Result<u32, Refusal> {
         let router = &self.vhost_of(slot).router;
         let Some(QueueKey(queue_slot)) = router.queue(name) else {
             return Err(router.no_queue(name));
@@ -169,14 +169,14 @@ impl Engine {
     fn redeclare_queue(
         &mut self,
         now: Time,
-        id: SessionId,
+        id: ChannelId,
         slot: u32,
         name: String,
         options: Option<&QueueOptions>,
     ) -> Result<Reply, Refusal> {
         // Whoever answers a request may ask whether anybody still waits for it.
         if options.is_none() && self.vhost_of(slot).inboxes.contains_key(&name) {
-            return Ok(Reply::Queue { name, messages: 0, subscriptions: 1 });
+            return Ok(Reply::Queue { name, messages: 0, consumers: 1 });
         }
         let queue_slot = self.queue_for(id, slot, &name)?;
         let queue = self.queues.get(queue_slot).expect("it was found just now");
@@ -191,15 +191,15 @@ impl Engine {
             return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
         }
         let messages = queue.ready;
-        let subscriptions = queue.subscriptions.len() as u32;
+        let consumers = queue.consumers.len() as u32;
         self.queue_used(now, queue_slot);
-        Ok(Reply::Queue { name, messages, subscriptions })
+        Ok(Reply::Queue { name, messages, consumers })
     }
 
     fn create_queue<F: Effects>(
         &mut self,
         now: Time,
-        id: SessionId,
+        id: ChannelId,
         vhost: u32,
         name: String,
         options: QueueOptions,
@@ -218,7 +218,7 @@ impl Engine {
         }
         let queue_slot = self.add_queue(queue);
         self.queue_used(now, queue_slot);
-        Ok(Reply::Queue { name, messages: 0, subscriptions: 0 })
+        Ok(Reply::Queue { name, messages: 0, consumers: 0 })
     }
 
     /// With a failed journal nothing is done on request that a restart would undo.
@@ -263,7 +263,7 @@ impl Engine {
 
     fn delete_queue_named<F: Effects>(
         &mut self,
-        id: SessionId,
+        id: ChannelId,
         slot: u32,
         name: &str,
         (if_unused, if_empty): (bool, bool),
@@ -276,8 +276,8 @@ impl Engine {
         };
         let queue = self.queues.get(queue_slot).expect("it was found just now");
         let refused = |text: String| Err(Refusal::new(RefusalKind::PreconditionFailed, text));
-        if if_unused && !queue.subscriptions.is_empty() {
-            return refused(format!("queue '{name}' has subscriptions"));
+        if if_unused && !queue.consumers.is_empty() {
+            return refused(format!("queue '{name}' has consumers"));
         }
         if if_empty && queue.ready > 0 {
             return refused(format!("queue '{name}' holds {} messages", queue.ready));
@@ -290,14 +290,14 @@ impl Engine {
     pub(crate) fn delete_queue<F: Effects>(&mut self, slot: u32, fx: &mut F) -> u64 {
         let Some(queue) = self.queues.get_mut(slot) else { return 0 };
         let ready = queue.ready;
-        for subscription in std::mem::take(&mut queue.subscriptions) {
-            self.cancel_subscription(subscription, fx);
+        for consumer in std::mem::take(&mut queue.consumers) {
+            self.cancel_consumer(consumer, fx);
         }
         let queue = self.queues.get_mut(slot).expect("it was found just now");
         let name = queue.name.clone();
         while let Some(get) = self.take_get(slot) {
             let text = format!("queue '{name}' was deleted");
-            fx.reply(get.session, Err(Refusal::new(RefusalKind::NotFound, text)));
+            fx.reply(get.channel, Err(Refusal::new(RefusalKind::NotFound, text)));
         }
         self.drop_messages(slot);
         let queue = self.queues.remove(slot).expect("it was found just now");

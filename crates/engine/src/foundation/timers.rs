@@ -10,7 +10,7 @@ pub(crate) enum Timer {
     Head(u32),
     /// A queue expires for want of use.
     Queue(u32),
-    /// A session's unsettled deliveries return.
+    /// A channel's unsettled deliveries return.
     Settle(u32),
     /// A queue that hands out much has rested.
     Share(u32),

@@ -1,4 +1,4 @@
-//! How much work one step of the host may be before others get their turn, in bytes: what direct listeners
+//! How much work one step of the host may be before others get their turn, in bytes: what direct subscribers
 //! are handed counts for itself, everything else for as many bytes as take that long. Knows nothing about who
 //! gets it.
 
@@ -18,18 +18,18 @@ const PAGED_BYTES: u64 = 256;
 
 /// What was done since the step began.
 #[derive(Debug)]
-pub(crate) struct Step {
+pub(crate) struct WorkBudget {
     done: u64,
     most: u64,
 }
 
-impl Step {
+impl WorkBudget {
     /// Steps of so many bytes.
-    pub(crate) fn new(most: u64) -> Step {
-        Step { done: 0, most }
+    pub(crate) fn new(most: u64) -> WorkBudget {
+        WorkBudget { done: 0, most }
     }
 
-    /// Messages were handed out, or listeners looked at for them.
+    /// Messages were handed out, or subscribers looked at for them.
     #[inline]
     pub(crate) fn count_handed(&mut self, bytes: u64) {
         self.done += bytes;
@@ -62,15 +62,15 @@ impl Step {
 impl Engine {
     /// The host begins with something else, in which nobody else is served.
     #[inline]
-    pub fn begin_step(&mut self) {
-        self.step.done = 0;
+    pub fn begin_work_budget(&mut self) {
+        self.work_budget.done = 0;
     }
 
-    /// Whether so much was done since [`Engine::begin_step`], as
+    /// Whether so much was done since [`Engine::begin_work_budget`], as
     /// [`crate::interface::limits::Limits::handed_at_once`] counts it, that others are to get their turn.
     #[inline]
     #[must_use]
     pub fn is_step_over(&self) -> bool {
-        self.step.left() == 0
+        self.work_budget.left() == 0
     }
 }

@@ -40,11 +40,11 @@ pub struct Counters {
     pub queue_stops: u64,
     /// Direct messages that clients published.
     pub emitted: u64,
-    /// Direct messages handed to those who listen, each counted once for each of them.
+    /// Direct messages handed to those who subscribe, each counted once for each of them.
     pub heard: u64,
-    /// Direct messages that listeners missed because they were too far behind.
+    /// Direct messages that subscribers missed because they were too far behind.
     pub missed: u64,
-    /// Direct messages that neither a listener nor a queue took.
+    /// Direct messages that neither a subscriber nor a queue took.
     pub unheard: u64,
     /// Connections refused because their users had as many as they may.
     pub not_admitted: u64,

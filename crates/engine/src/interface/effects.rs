@@ -1,8 +1,8 @@
 //! Every output: what the host must do, in the order in which the engine calls.
 
 use crate::{
-    Call, ConnectionId, Forward, Laggard, Listen, MessageView, Position, Refusal, Reply, SessionId,
-    Shards,
+    Call, ChannelId, ConnectionId, Forward, MessageView, Position, Refusal, Reply, Shards,
+    SlowConsumerPolicy, Subscribe,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub trait Effects {
     /// Sends a message to a consumer.
     fn deliver(&mut self, delivery: &Delivery<'_>);
-    /// Hands a direct message to one who listens, now or never.
+    /// Hands a direct message to one who subscribes, now or never.
     fn emit(&mut self, delivery: &Delivery<'_>) -> Heard;
     /// The same for several messages in a row with these payloads, of which `delivery` has everything
     /// else (its number is the first one's), if there is room for all of them: says how the last one is
@@ -50,18 +50,18 @@ pub trait Effects {
         let _ = call;
     }
     /// Tells a publisher what became of its publishes.
-    fn confirm(&mut self, session: SessionId, confirm: Confirm);
+    fn confirm(&mut self, channel: ChannelId, confirm: Confirm);
     /// Gives an unroutable mandatory message back; comes before its confirm.
-    fn returned(&mut self, session: SessionId, returned: &Returned<'_>);
-    /// Tells a consumer that its subscription has ended (queue deleted, say).
-    fn cancelled(&mut self, session: SessionId, subscription: &str);
-    /// Tells one who listens that its user may not do so any more: it has ceased to. It is named by what
+    fn returned(&mut self, channel: ChannelId, returned: &Returned<'_>);
+    /// Tells a consumer that its consumer has ended (queue deleted, say).
+    fn cancelled(&mut self, channel: ChannelId, consumer: &str);
+    /// Tells one who subscribes that its user may not do so any more: it has ceased to. It is named by what
     /// it wished to hear.
-    fn forbidden(&mut self, session: SessionId, listened: &Listen<'_>) {
-        let _ = (session, listened);
+    fn forbidden(&mut self, channel: ChannelId, subscribed: &Subscribe<'_>) {
+        let _ = (channel, subscribed);
     }
-    /// Answers a [`crate::Request`]; exactly once for each, in order per session.
-    fn reply(&mut self, session: SessionId, reply: Result<Reply, Refusal>);
+    /// Answers a [`crate::Request`]; exactly once for each, in order per channel.
+    fn reply(&mut self, channel: ChannelId, reply: Result<Reply, Refusal>);
     /// Whether the connection's output has room for another delivery. Where not, the host calls
     /// [`crate::Engine::writable`] once it has.
     fn has_room(&self, connection: ConnectionId) -> bool;
@@ -94,18 +94,18 @@ pub trait Effects {
     fn outrun(&mut self) {}
 }
 
-/// What became of a direct message for one listener.
+/// What became of a direct message for one subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// It is on its way.
     Well,
     /// It is on its way behind much that is not sent yet.
     Crowded,
-    /// The listener is too far behind: it missed it.
+    /// The subscriber is too far behind: it missed it.
     Missed,
 }
 
-/// Direct messages that were on their way to a listener and do not reach it after all.
+/// Direct messages that were on their way to a subscriber and do not reach it after all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
     /// How many.
@@ -147,20 +147,20 @@ impl std::ops::AddAssign for Lost {
 /// One message for one consumer.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivery<'a> {
-    /// The consumer's session.
-    pub session: SessionId,
-    /// Its subscription; empty for the answer to [`crate::Request::Get`].
-    pub subscription: &'a str,
-    /// Counted up from 1 per session; of a direct message, what names its listener.
+    /// The consumer's channel.
+    pub channel: ChannelId,
+    /// Its consumer; empty for the answer to [`crate::Request::Get`].
+    pub consumer: &'a str,
+    /// Counted up from 1 per channel; of a direct message, what names its subscriber.
     pub tag: u64,
     /// It may have been delivered before.
     pub redelivered: bool,
     /// Messages left in the queue; only meaningful for the answer to [`crate::Request::Get`].
     pub messages_left: u64,
-    /// Direct messages for this subscription that its connection missed since the last one it heard.
+    /// Direct messages for this consumer that its connection missed since the last one it heard.
     pub missed: u64,
     /// What becomes of a direct message if its connection is too slow; `None`: as for the connection.
-    pub laggard: Option<Laggard>,
+    pub slow_consumer_policy: Option<SlowConsumerPolicy>,
     /// The same for all who hear one direct message; 0 for others.
     pub emission: u64,
     /// The same for direct messages in a row that have publisher and subject in common; 0: it is none of
@@ -170,7 +170,7 @@ pub struct Delivery<'a> {
     pub message: MessageView<'a>,
 }
 
-/// What became of publishes, by their number within the session (from 1, in confirm mode).
+/// What became of publishes, by their number within the channel (from 1, in confirm mode).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Confirm {
     /// The publish's number.

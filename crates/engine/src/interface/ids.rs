@@ -1,4 +1,4 @@
-//! Who and where: newtypes for shards, connections, sessions and stored positions.
+//! Who and where: newtypes for shards, connections, channels and stored positions.
 
 use crate::interface::limits::SHARDS_MAX;
 
@@ -101,13 +101,13 @@ impl Iterator for Shards {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u32);
 
-/// One ordered stream of publishes, subscriptions and settlements within a connection, with its own
-/// delivery tags: an AMQP 0-9-1 channel, an AMQP 1.0 session, an MQTT connection.
+/// One ordered stream of publishes, consumers and settlements within a connection, with its own
+/// delivery tags: an AMQP 0-9-1 channel, an AMQP 1.0 channel, an MQTT connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SessionId {
+pub struct ChannelId {
     /// The connection it belongs to.
     pub connection: ConnectionId,
-    /// Which of that connection's sessions it is.
+    /// Which of that connection's channels it is.
     pub number: u16,
 }
 

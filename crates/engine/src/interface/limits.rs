@@ -5,13 +5,13 @@ use std::time::Duration;
 
 /// Shards of one broker: what fits a set of one word.
 pub const SHARDS_MAX: usize = 64;
-/// Bytes in a name (queue, exchange, routing key, subscription): what fits a one-byte length.
+/// Bytes in a name (queue, exchange, routing key, consumer): what fits a one-byte length.
 pub const NAME_BYTES_MAX: usize = 255;
-/// Bytes in the subject of a direct message, or of what listens to one.
+/// Bytes in the subject of a direct message, or of what subscribes to one.
 pub const SUBJECT_BYTES_MAX: usize = 4096;
 /// Patterns in one list of a user's rules on subjects.
 pub const SUBJECT_RULES_MAX: usize = 1024;
-/// Subjects that a virtual host remembers the listeners of.
+/// Subjects that a virtual host remembers the subscribers of.
 pub const SUBJECT_CACHE_ENTRIES_MAX: usize = 8192;
 /// Patterns of all subjects that a virtual host remembers, together; a sixteenth of it of one.
 pub const SUBJECT_CACHE_LEAVES_MAX: usize = 262_144;
@@ -20,7 +20,7 @@ pub const SUBJECT_CACHE_LEAVES_MAX: usize = 262_144;
 pub const SUBJECT_CHANGES_KEPT: usize = 64;
 /// Highest message priority a queue can be declared with.
 pub const PRIORITY_MAX: u8 = 255;
-/// Words in a pattern of a topic exchange, and in a subject that is listened to. A routing key has no
+/// Words in a pattern of a topic exchange, and in a subject that is subscribed to. A routing key has no
 /// such bound of its own: its length has one, and matching costs no more than words times matching
 /// nodes.
 pub const TOPIC_WORDS_MAX: usize = 128;
@@ -53,17 +53,17 @@ pub struct Limits {
     pub exchanges_max: usize,
     /// Bindings per virtual host.
     pub bindings_max: usize,
-    /// Subscriptions per session.
-    pub subscriptions_max: usize,
+    /// Consumers per channel.
+    pub consumers_max: usize,
     /// Connections of one user.
     pub user_connections_max: u64,
-    /// Subjects that one session listens to.
-    pub listeners_max: usize,
-    /// Subjects that all sessions of one user listen to.
-    pub user_listeners_max: u64,
-    /// Unsettled deliveries per session when the client set no credit of its own.
+    /// Subjects that one channel subscribes to.
+    pub subscriptions_max: usize,
+    /// Subjects that all channels of one user subscribe to.
+    pub user_subscriptions_max: u64,
+    /// Unsettled deliveries per channel when the client set no credit of its own.
     pub unsettled_max: u32,
-    /// Settles of many deliveries at once, and those of a session that ends, that are carried out before
+    /// Settles of many deliveries at once, and those of a channel that ends, that are carried out before
     /// others get their turn.
     pub settles_at_once: usize,
     /// Messages of what was purged or deleted whose memory and records are given back before others get
@@ -75,7 +75,7 @@ pub struct Limits {
     /// Messages that are looked at for a checkpoint before others get their turn.
     pub snapshot_at_once: usize,
     /// Bytes of direct messages that are handed out before others get their turn: the message once for
-    /// each of those who listen, each of whom counts for 128 bytes more. Each queue that a message goes to,
+    /// each of those who subscribe, each of whom counts for 128 bytes more. Each queue that a message goes to,
     /// beside a first one, counts for 4 KiB where the message is put into it; where a consumer has it at
     /// once, for four times the body, or 1 KiB if that is more.
     pub handed_at_once: u64,
@@ -118,10 +118,10 @@ impl Default for Limits {
             queues_max: 100_000,
             exchanges_max: 100_000,
             bindings_max: 10_000_000,
-            subscriptions_max: 10_000,
+            consumers_max: 10_000,
             user_connections_max: u64::MAX,
-            listeners_max: 1_000_000,
-            user_listeners_max: u64::MAX,
+            subscriptions_max: 1_000_000,
+            user_subscriptions_max: u64::MAX,
             unsettled_max: 1_000_000,
             settles_at_once: 1024,
             given_back_at_once: 4096,

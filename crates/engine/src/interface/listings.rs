@@ -1,6 +1,6 @@
 //! Read-only listings for administration and metrics.
 
-use crate::channel::Session;
+use crate::channel::Channel;
 use crate::engine::Engine;
 use crate::routing::TargetView;
 use crate::{
@@ -74,8 +74,8 @@ pub struct QueueListing<'a> {
     pub unsettled: u64,
     /// What it takes up in memory.
     pub resident_bytes: u64,
-    /// Its subscriptions.
-    pub subscriptions: usize,
+    /// Its consumers.
+    pub consumers: usize,
     /// Where the record is that cannot be read back, at which deliveries have stopped until the queue
     /// is purged or deleted.
     pub unreadable: Option<Position>,
@@ -114,7 +114,7 @@ impl Engine {
         self.counters.published + self.counters.sent_home + self.counters.emitted
     }
 
-    /// Of what there was so far, messages that came to nothing: nobody listened and no queue took them,
+    /// Of what there was so far, messages that came to nothing: nobody subscribed and no queue took them,
     /// or a full queue let go of one for them, which became no dead letter.
     #[inline]
     #[must_use]
@@ -192,20 +192,20 @@ impl Engine {
         })
     }
 
-    /// How many subjects a connection listens to without a queue.
-    pub fn subjects_listened_to(&self, id: ConnectionId) -> usize {
-        self.sessions_of(id).map(|session| session.listeners.len()).sum()
+    /// How many subjects a connection subscribes to without a queue.
+    pub fn subjects_subscribed_to(&self, id: ConnectionId) -> usize {
+        self.channels_of(id).map(|channel| channel.subscribers.len()).sum()
     }
 
-    /// Those subjects, as patterns, in no particular order; one as often as it listens to it.
-    pub fn listened_subjects(&self, id: ConnectionId) -> impl Iterator<Item = &str> {
-        self.sessions_of(id).flat_map(|session| self.subjects_of(&session.listeners))
+    /// Those subjects, as patterns, in no particular order; one as often as it subscribes to it.
+    pub fn subscribed_subjects(&self, id: ConnectionId) -> impl Iterator<Item = &str> {
+        self.channels_of(id).flat_map(|channel| self.subjects_of(&channel.subscribers))
     }
 
-    fn sessions_of(&self, id: ConnectionId) -> impl Iterator<Item = &Session> {
+    fn channels_of(&self, id: ConnectionId) -> impl Iterator<Item = &Channel> {
         let connection = self.connections.get(id.0 as usize).and_then(Option::as_ref);
-        let sessions = connection.into_iter().flat_map(|connection| &connection.sessions);
-        sessions.filter_map(|(_, slot)| self.sessions.get(*slot))
+        let channels = connection.into_iter().flat_map(|connection| &connection.channels);
+        channels.filter_map(|(_, slot)| self.channels.get(*slot))
     }
 
     /// Places that queues have or had; each keeps its own.
@@ -230,7 +230,7 @@ impl Engine {
                 ready_bytes: queue.ready_bytes,
                 unsettled: queue.unsettled,
                 resident_bytes: queue.resident,
-                subscriptions: queue.subscriptions.len(),
+                consumers: queue.consumers.len(),
                 unreadable: queue.unreadable(),
                 counters: queue.counters,
             })

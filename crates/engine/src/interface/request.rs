@@ -1,6 +1,6 @@
 //! Every input: publish and settle (the hot path, borrowed), and the control requests (owned).
 
-use crate::{Content, Laggard, Quota, Value};
+use crate::{Content, Quota, SlowConsumerPolicy, Value};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ impl Publish<'_> {
     }
 }
 
-/// A direct message on its way in: at most once, from its publisher straight to whoever listens now.
+/// A direct message on its way in: at most once, from its publisher straight to whoever subscribes now.
 ///
 /// Its subject is a routing key of [`crate::SUBJECT_EXCHANGE`], so queues bound there catch it too; a
 /// durable queue keeps it if its content says persistent.
@@ -38,7 +38,7 @@ pub struct Emit<'a> {
     /// [`SUBJECT_BYTES_MAX`](crate::interface::limits::SUBJECT_BYTES_MAX) bytes. Queues are not looked for where it
     /// is longer than a routing key may be.
     pub subject: &'a str,
-    /// Listeners of the publisher's own connection hear it too.
+    /// Subscribers of the publisher's own connection hear it too.
     pub echo: bool,
     /// Its publisher wants to know if nobody takes it, also where only another shard can tell.
     pub asks: bool,
@@ -49,12 +49,12 @@ pub struct Emit<'a> {
 /// Who got a direct message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reached {
-    /// Listeners it was handed to, or would have been if they kept up.
-    pub listeners: u32,
+    /// Subscribers it was handed to, or would have been if they kept up.
+    pub subscribers: u32,
     /// Queues, and inboxes.
     pub queues: u32,
     /// Somebody who heard it has much unsent, and nobody who heard it has not: its publisher is ahead
-    /// of all who listen.
+    /// of all who subscribe.
     pub crowded: bool,
 }
 
@@ -62,21 +62,21 @@ impl Reached {
     /// Nobody got it.
     #[must_use]
     pub fn is_nobody(&self) -> bool {
-        self.listeners == 0 && self.queues == 0
+        self.subscribers == 0 && self.queues == 0
     }
 }
 
-/// A session's wish to hear the direct messages of a subject.
+/// A channel's wish to hear the direct messages of a subject.
 #[derive(Clone, Copy, Debug)]
-pub struct Listen<'a> {
+pub struct Subscribe<'a> {
     /// Words parted by dots; `*` stands for one word and, as the last one, `>` for one or more.
     pub subject: &'a str,
-    /// Each message goes to one of those that listen to this subject in this group.
+    /// Each message goes to one of those that subscribe to this subject in this group.
     pub group: Option<&'a str>,
-    /// Its name, unique in its session; deliveries carry it as their subscription.
+    /// Its name, unique in its channel; deliveries carry it as their consumer.
     pub name: &'a str,
     /// What becomes of messages for which its connection is too slow; `None`: as for the connection.
-    pub laggard: Option<Laggard>,
+    pub slow_consumer_policy: Option<SlowConsumerPolicy>,
 }
 
 /// What becomes of one delivery, or of all unsettled ones up to a tag.
@@ -191,11 +191,11 @@ pub struct QueueOptions {
     pub durability: Durability,
     /// Only its connection may use it; goes with that connection.
     pub exclusive: bool,
-    /// Goes when its last subscription goes.
+    /// Goes when its last consumer goes.
     pub auto_delete: bool,
     /// Time to live of its messages.
     pub message_ttl: Option<Duration>,
-    /// Goes after this long without use (subscription, get, redeclaration).
+    /// Goes after this long without use (consumer, get, redeclaration).
     pub expires: Option<Duration>,
     /// Most messages ready in it.
     pub length_max: Option<u64>,
@@ -209,7 +209,7 @@ pub struct QueueOptions {
     pub dead_letter_routing_key: Option<String>,
     /// Highest priority it tells apart; `None`: priorities are ignored.
     pub priority_max: Option<u8>,
-    /// One of its subscriptions gets everything until it goes.
+    /// One of its consumers gets everything until it goes.
     pub single_active: bool,
     /// Requeues after which a message is dead-lettered; `None`: the default limit.
     pub delivery_limit: Option<u32>,
@@ -252,23 +252,23 @@ pub struct Binding {
 
 /// A basic.consume.
 #[derive(Clone, Debug)]
-pub struct Subscribe {
+pub struct Consume {
     /// The queue.
     pub queue: String,
-    /// The subscription's name, unique in its session; empty: the engine makes one up.
+    /// The consumer's name, unique in its channel; empty: the engine makes one up.
     pub name: String,
     /// Deliveries count as accepted once sent.
     pub presettled: bool,
-    /// No other subscription beside it.
+    /// No other consumer beside it.
     pub exclusive: bool,
     /// Those of higher priority with credit are served first.
     pub priority: i32,
-    /// Credit of this subscription.
+    /// Credit of this consumer.
     pub credit: Credit,
 }
 
 /// Which subjects are allowed: those that `allow` matches, or all where it is empty, but those that
-/// `deny` matches. Patterns are written as in [`Listen::subject`].
+/// `deny` matches. Patterns are written as in [`Subscribe::subject`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubjectRules {
     /// Subjects that are allowed; none: all.
@@ -282,8 +282,8 @@ pub struct SubjectRules {
 pub struct SubjectPermissions {
     /// Where it may send messages.
     pub publish: SubjectRules,
-    /// What it may listen to.
-    pub listen: SubjectRules,
+    /// What it may subscribe to.
+    pub subscribe: SubjectRules,
 }
 
 /// Control requests: everything that is not publish or settle. Each gets exactly one
@@ -305,22 +305,22 @@ pub enum Request {
     Bind(Binding),
     /// Unbinds. Reply: `Done`, also where no such binding was.
     Unbind(Binding),
-    /// Subscribes to a queue. Reply: `Subscribed`; deliveries follow it.
-    Subscribe(Subscribe),
-    /// Ends a subscription; its unsettled deliveries stay with the session. Reply: `Done`.
-    Unsubscribe { name: String },
+    /// Consumes to a queue. Reply: `Consuming`; deliveries follow it.
+    Consume(Consume),
+    /// Ends a consumer; its unsettled deliveries stay with the channel. Reply: `Done`.
+    CancelConsumer { name: String },
     /// Takes one message. Reply: `Got` or `Empty`.
     Get { queue: String, presettled: bool },
-    /// Opens this session's inbox: an address that only lives as long as the session. Deliveries are
-    /// presettled and carry `name` as subscription. Reply: `Inbox`.
+    /// Opens this channel's inbox: an address that only lives as long as the channel. Deliveries are
+    /// presettled and carry `name` as consumer. Reply: `Inbox`.
     OpenInbox { name: String },
-    /// Sets the session's credit over all its subscriptions. Reply: `Done`.
-    SetSessionCredit(Credit),
-    /// Stops (false) or resumes (true) deliveries to the session. Reply: `Done`.
+    /// Sets the channel's credit over all its consumers. Reply: `Done`.
+    SetChannelCredit(Credit),
+    /// Stops (false) or resumes (true) deliveries to the channel. Reply: `Done`.
     SetFlow(bool),
-    /// Requeues every unsettled delivery of the session. Reply: `Done`.
+    /// Requeues every unsettled delivery of the channel. Reply: `Done`.
     Recover,
-    /// From now on the session's publishes are confirmed, counted from 1. Reply: `Done`.
+    /// From now on the channel's publishes are confirmed, counted from 1. Reply: `Done`.
     SelectConfirms,
     /// From now on publishes and settles wait for commit. Reply: `Done`.
     SelectTransactions,
@@ -355,16 +355,16 @@ pub enum Request {
 pub enum Reply {
     /// Done.
     Done,
-    /// The queue, with ready messages and subscriptions.
-    Queue { name: String, messages: u64, subscriptions: u32 },
+    /// The queue, with ready messages and consumers.
+    Queue { name: String, messages: u64, consumers: u32 },
     /// How many messages that concerned.
     Messages(u64),
-    /// The subscription's name.
-    Subscribed { name: String },
+    /// The consumer's name.
+    Consuming { name: String },
     /// The inbox's address: a routing key for the default exchange.
     Inbox { address: String },
     /// A message was taken; it was handed out by [`crate::Effects::deliver`] with an empty
-    /// subscription name just before this reply, and `messages` stay ready in the queue.
+    /// consumer name just before this reply, and `messages` stay ready in the queue.
     Got { messages: u64 },
     /// The queue is empty.
     Empty,

@@ -192,7 +192,7 @@ impl Engine {
         self.delays.next_number += 1;
         let mut position = NOWHERE;
         if persistent {
-            let vhost = &self.vhosts.get(vhost).expect("sessions end first").name;
+            let vhost = &self.vhosts.get(vhost).expect("channels end first").name;
             let mut writer = record::start(&mut self.record, Kind::Delayed);
             writer.u64(turn.number);
             writer.text(vhost);
@@ -358,7 +358,7 @@ impl Engine {
         self.in_group = true;
         self.place(now, &incoming, &targets, false, fx);
         if routed.is_some_and(|routed| routed.has_subjects) {
-            self.publish_to_listeners(held.vhost, &incoming, fx);
+            self.publish_to_subscribers(held.vhost, &incoming, fx);
         }
         self.end_delay(turn, fx);
         self.in_group = false;

@@ -16,8 +16,8 @@ use crate::routing::{Keys, QueueKey};
 use crate::storage::record;
 use crate::storage::record::{Kind, Place};
 use crate::{
-    Content, DeathReason, Effects, Overflow, Position, Publish, Refusal, RefusalKind, Returned,
-    SessionId, StorageState, Time,
+    ChannelId, Content, DeathReason, Effects, Overflow, Position, Publish, Refusal, RefusalKind,
+    Returned, StorageState, Time,
 };
 
 /// What begins the address of an inbox.
@@ -35,7 +35,7 @@ pub(crate) struct Placement {
     durable: bool,
     /// Its publisher waits until it is flushed.
     flushes: bool,
-    /// The subscription that gets it at once.
+    /// The consumer that gets it at once.
     taker: Option<u32>,
     /// The queue is full. It has the message only until the group of records is complete.
     refused: bool,
@@ -97,14 +97,14 @@ impl Engine {
     pub(crate) fn take_publish<F: Effects>(
         &mut self,
         now: Time,
-        id: SessionId,
+        id: ChannelId,
         publish: &Publish<'_>,
         fx: &mut F,
     ) -> Result<(), Refusal> {
-        let slot = self.session_slot(id).ok_or_else(|| Engine::no_session(id))?;
+        let slot = self.channel_slot(id).ok_or_else(|| Engine::no_channel(id))?;
         self.check_publish(id, publish)?;
-        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
-        if session.transaction.is_some() {
+        let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
+        if channel.transaction.is_some() {
             return self.hold_publish(slot, publish);
         }
         self.carry_out_publish(now, slot, publish, fx)?;
@@ -114,7 +114,7 @@ impl Engine {
 
     /// Whether it may be published at all.
     #[inline]
-    fn check_publish(&mut self, id: SessionId, publish: &Publish<'_>) -> Result<(), Refusal> {
+    fn check_publish(&mut self, id: ChannelId, publish: &Publish<'_>) -> Result<(), Refusal> {
         let bytes = publish.content.body.len() as u64;
         if bytes > self.options.limits.body_bytes_max {
             let most = self.options.limits.body_bytes_max;
@@ -151,9 +151,9 @@ impl Engine {
         publish: &Publish<'_>,
         fx: &mut F,
     ) -> Result<Taken, Refusal> {
-        let session = self.sessions.get(slot).expect("a session's slot is in use");
-        let vhost_slot = session.vhost;
-        let wants_flush = session.confirms.is_some() || session.transaction.is_some();
+        let channel = self.channels.get(slot).expect("a channel's slot is in use");
+        let vhost_slot = channel.vhost;
+        let wants_flush = channel.confirms.is_some() || channel.transaction.is_some();
         let mut targets = std::mem::take(&mut self.targets);
         let routed = self.route(vhost_slot, publish, &mut targets);
         let (taken, is_routed) = match routed {
@@ -184,7 +184,7 @@ impl Engine {
                 let is_subject = publish.exchange.is_empty() && targets.is_empty();
                 let is_heard = (has_subjects || is_subject)
                     && self.may_be_heard(slot, publish)
-                    && self.publish_to_listeners(vhost_slot, &incoming, fx);
+                    && self.publish_to_subscribers(vhost_slot, &incoming, fx);
                 (taken, is_heard || !targets.is_empty())
             }
         };
@@ -231,7 +231,7 @@ impl Engine {
         publish: &Publish<'_>,
         targets: &mut Vec<QueueKey>,
     ) -> Result<Route, Refusal> {
-        let vhost = self.vhosts.get_mut(vhost).expect("sessions end first");
+        let vhost = self.vhosts.get_mut(vhost).expect("channels end first");
         let keys = Keys { routing_key: publish.routing_key, also_to: publish.also_to };
         let way = (publish.exchange, keys);
         let read = self.options.read_headers;
@@ -261,18 +261,18 @@ impl Engine {
             return;
         }
         self.counters.returned += 1;
-        let session = self.sessions.get(slot).expect("a session's slot is in use");
-        fx.returned(session.id, &Returned { message: Incoming::of(publish).view() });
+        let channel = self.channels.get(slot).expect("a channel's slot is in use");
+        fx.returned(channel.id, &Returned { message: Incoming::of(publish).view() });
     }
 
     /// Gives a publish its number, in confirm mode, and has it told when it is safe.
     #[inline]
     fn count_confirm<F: Effects>(&mut self, slot: u32, taken: Taken, fx: &mut F) {
-        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
-        let Some(confirms) = &mut session.confirms else { return };
+        let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
+        let Some(confirms) = &mut channel.confirms else { return };
         let number = confirms.count();
         if taken.refused {
-            confirms.refused(number, session.id, fx);
+            confirms.refused(number, channel.id, fx);
             return;
         }
         confirms.taken(number, taken.position);
@@ -314,7 +314,7 @@ impl Engine {
             }
         }
         let waiting = placements.iter().filter(|placement| placement.taker.is_none()).count();
-        self.step.count_placed(incoming.content.body.len(), targets.len(), waiting);
+        self.work_budget.count_placed(incoming.content.body.len(), targets.len(), waiting);
         if !placements.is_empty() {
             let stored = self.store(now, incoming, &placements, wants_flush, fx);
             taken.position = stored.position;
@@ -411,7 +411,7 @@ impl Engine {
         if queue.ready == 0 && !queue.able.is_empty() {
             taker = self.taker(slot, bytes, fx);
             if let Some(taker) = taker
-                && self.subscriptions.get(taker).is_some_and(|taker| taker.presettled)
+                && self.consumers.get(taker).is_some_and(|taker| taker.presettled)
             {
                 self.hand_over(slot, taker, incoming, fx);
                 return true;
@@ -574,7 +574,7 @@ impl Engine {
     #[inline]
     fn is_outrun(&self, slot: u32, is_cold: bool) -> bool {
         let queue = self.queues.get(slot).expect("a message was put into it just now");
-        let is_consumed = !queue.subscriptions.is_empty();
+        let is_consumed = !queue.consumers.is_empty();
         if is_consumed && queue.options.overflow == Overflow::DropHead && queue.is_over_limit() {
             return true;
         }
@@ -591,7 +591,7 @@ impl Engine {
 
 /// Where a message goes.
 enum Route {
-    /// To those in the list; with subjects, to those who listen as well.
+    /// To those in the list; with subjects, to those who subscribe as well.
     Queues {
         has_subjects: bool,
     },

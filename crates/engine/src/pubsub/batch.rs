@@ -1,5 +1,5 @@
-//! Several direct messages at once, that came in a row: each listener is handed all of them before the next
-//! one gets any. That is a look at the listener, and a place in its output, for all instead of for each.
+//! Several direct messages at once, that came in a row: each subscriber is handed all of them before the next
+//! one gets any. That is a look at the subscriber, and a place in its output, for all instead of for each.
 
 use super::forward::{Audience, Parcel, Subjects};
 use super::{Direct, SUBJECT_EXCHANGE};
@@ -7,13 +7,13 @@ use crate::engine::Engine;
 use crate::foundation::slab::Slab;
 use crate::pubsub::cached_route::Streak;
 use crate::pubsub::fanout::{Emission, Hearing};
-use crate::pubsub::subscribe::Listener;
+use crate::pubsub::subscribe::Subscriber;
 use crate::queue::stored::NO_ANNOTATIONS;
-use crate::{ConnectionId, Effects, Emit, Format, Heard, MessageView, Reached, SessionId, Shards};
+use crate::{ChannelId, ConnectionId, Effects, Emit, Format, Heard, MessageView, Reached, Shards};
 
 /// Deliveries of one burst, or fewer: others are to have their turn.
 const DELIVERIES_MAX: usize = 2_048;
-/// Bytes of payloads, or somewhat more: as much as is written to each of several listeners before it is
+/// Bytes of payloads, or somewhat more: as much as is written to each of several subscribers before it is
 /// another one's turn, so that what the next one is handed is still in the processor's nearest cache.
 const BYTES_MAX: usize = 8 << 10;
 
@@ -22,7 +22,7 @@ const BYTES_MAX: usize = 8 << 10;
 pub struct Burst<'a> {
     /// The subject.
     pub subject: &'a str,
-    /// Whether listeners of the same connection hear them.
+    /// Whether subscribers of the same connection hear them.
     pub echo: bool,
     /// What their properties would be written in.
     pub format: Format,
@@ -37,7 +37,7 @@ pub struct Burst<'a> {
 pub struct BurstRoom {
     messages: usize,
     bytes: usize,
-    /// What is left of the step, for each listener.
+    /// What is left of the step, for each subscriber.
     work: u64,
     body_bytes_max: u64,
 }
@@ -88,7 +88,7 @@ impl Engine {
         // All that go to other shards are one more.
         let ways = leaf.all.len() + usize::from(!leaf.shards().is_empty());
         let messages = DELIVERIES_MAX.checked_div(ways)?.min(Burst::MESSAGES_MAX);
-        let work = self.step.left() / ways as u64;
+        let work = self.work_budget.left() / ways as u64;
         let body_bytes_max = self.options.limits.body_bytes_max;
         // Nobody else's turn is put off where there is one way.
         let bytes = if ways == 1 { usize::MAX } else { BYTES_MAX };
@@ -98,7 +98,7 @@ impl Engine {
     /// As [`Engine::emit_next`], for several messages at once, for which [`Engine::burst_room`] has had room.
     pub fn emit_burst<F: Effects>(
         &mut self,
-        id: SessionId,
+        id: ChannelId,
         burst: &Burst<'_>,
         streak: &mut Option<Streak>,
         fx: &mut F,
@@ -152,26 +152,26 @@ impl Engine {
         let count = burst.bodies.len() as u64;
         let numbers = (self.direct.emissions + 1, streak.number);
         self.direct.emissions += count;
-        let Direct { listeners, sessions, spent, rest, .. } = &mut self.direct;
+        let Direct { subscribers, channels, spent, rest, .. } = &mut self.direct;
         let interest = &self.vhosts.get(streak.vhost).expect("it was there just now").interest;
         let leaf = interest.leaf(streak.leaf).expect("it was there just now");
         let subjects = Subjects::one(burst.subject);
         rest.clear();
         for &slot in &leaf.all {
-            let Some(listener) = listeners.get_mut(slot) else { continue };
-            if listener.is_deaf(subjects, silent, sessions) {
+            let Some(subscriber) = subscribers.get_mut(slot) else { continue };
+            if subscriber.is_deaf(subjects, silent, channels) {
                 continue;
             }
-            match listener.hear_all(burst, numbers, fx) {
+            match subscriber.hear_all(burst, numbers, fx) {
                 Some(heard) => hearing.count_each(heard, count),
                 None => rest.push(slot),
             }
         }
         // The others are handed each message before the next one, as it is the same for all of them.
         let offered = if hearing.heard > 0 { count } else { 0 };
-        let offered = burst.hand_out(rest, numbers, (listeners, spent), hearing, fx).max(offered);
+        let offered = burst.hand_out(rest, numbers, (subscribers, spent), hearing, fx).max(offered);
         let bytes: usize = burst.bodies.iter().map(|body| body.len()).sum();
-        self.step.count_handed(leaf.all.len() as u64 * Hearing::look_bytes(count, bytes));
+        self.work_budget.count_handed(leaf.all.len() as u64 * Hearing::look_bytes(count, bytes));
         (offered, leaf.shards())
     }
 
@@ -188,7 +188,7 @@ impl Engine {
     }
 
     /// Whether each of the messages might be emitted along that streak.
-    fn may_burst(&mut self, id: SessionId, burst: &Burst<'_>, streak: Streak) -> bool {
+    fn may_burst(&mut self, id: ChannelId, burst: &Burst<'_>, streak: Streak) -> bool {
         let Burst { subject, echo, format, persistent, bodies } = *burst;
         let plain = crate::Content {
             format,
@@ -207,12 +207,12 @@ impl Engine {
 }
 
 impl Burst<'_> {
-    /// Hands its messages to listeners one by one; says how many of them anybody was handed.
+    /// Hands its messages to subscribers one by one; says how many of them anybody was handed.
     fn hand_out<F: Effects>(
         &self,
         to: &[u32],
         (first, streak): (u64, u64),
-        (listeners, spent): (&mut Slab<Listener>, &mut Vec<u32>),
+        (subscribers, spent): (&mut Slab<Subscriber>, &mut Vec<u32>),
         hearing: &mut Hearing,
         fx: &mut F,
     ) -> u64 {
@@ -226,11 +226,13 @@ impl Burst<'_> {
             let message = &self.message(body);
             let mut is_offered = false;
             for &slot in to {
-                let listener = listeners.get_mut(slot);
-                let Some(listener) = listener.filter(|it| it.heard < it.until) else { continue };
-                hearing.count(listener.hear(Emission { number, streak, message }, fx));
+                let subscriber = subscribers.get_mut(slot);
+                let Some(subscriber) = subscriber.filter(|it| it.heard < it.until) else {
+                    continue;
+                };
+                hearing.count(subscriber.hear(Emission { number, streak, message }, fx));
                 is_offered = true;
-                if listener.heard >= listener.until {
+                if subscriber.heard >= subscriber.until {
                     spent.push(slot);
                 }
             }
@@ -240,7 +242,7 @@ impl Burst<'_> {
     }
 }
 
-impl Listener {
+impl Subscriber {
     /// Hands it the messages of a burst, at once, if there is room for all of them and it wants them; says
     /// how it hears the last one.
     fn hear_all<F: Effects>(

@@ -4,11 +4,11 @@ use super::forward::{Audience, Forward, Parcel, Subjects};
 use super::{Direct, SUBJECT_EXCHANGE};
 use crate::engine::Engine;
 use crate::pubsub::fanout::{Emission, Hearing};
-use crate::pubsub::subscribe::Listener;
+use crate::pubsub::subscribe::Subscriber;
 use crate::queue::stored::NO_ANNOTATIONS;
-use crate::{ConnectionId, Effects, Emit, MessageView, Reached, Refusal, SessionId, Shards, Time};
+use crate::{ChannelId, ConnectionId, Effects, Emit, MessageView, Reached, Refusal, Shards, Time};
 
-/// What [`Engine::emit_next`] found out about a subject: that those who listen to one pattern, outside of
+/// What [`Engine::emit_next`] found out about a subject: that those who subscribe to one pattern, outside of
 /// groups, are all who get its messages.
 ///
 /// True for as long as nothing else is asked of the engine, and for messages that differ in properties and
@@ -16,7 +16,7 @@ use crate::{ConnectionId, Effects, Emit, MessageView, Reached, Refusal, SessionI
 #[derive(Clone, Copy, Debug)]
 pub struct Streak {
     pub(super) vhost: u32,
-    /// Whose listeners they are.
+    /// Whose subscribers they are.
     pub(super) leaf: u32,
     /// The emission after which it was found, by which it is told from others.
     pub(super) number: u64,
@@ -37,7 +37,7 @@ impl Engine {
     pub(crate) fn take_emit<F: Effects>(
         &mut self,
         now: Time,
-        id: SessionId,
+        id: ChannelId,
         emit: &Emit<'_>,
         streak: &mut Option<Streak>,
         fx: &mut F,
@@ -101,9 +101,9 @@ impl Engine {
     }
 
     /// Whether looking everything up would find the same.
-    pub(super) fn is_known(&mut self, id: SessionId, emit: &Emit<'_>, streak: Streak) -> bool {
+    pub(super) fn is_known(&mut self, id: ChannelId, emit: &Emit<'_>, streak: Streak) -> bool {
         let vhost =
-            self.session_slot(id).and_then(|slot| self.sessions.get(slot)).map(|it| it.vhost);
+            self.channel_slot(id).and_then(|slot| self.channels.get(slot)).map(|it| it.vhost);
         let mut leaves = Vec::new();
         if let Some(host) = self.vhosts.get_mut(streak.vhost) {
             host.interest.find(emit.subject, &mut leaves);
@@ -164,12 +164,12 @@ impl Engine {
     ) -> Shards {
         let number = self.direct.next_emission();
         let emission = Emission { number, streak: streak.number, message };
-        let Direct { listeners, sessions, spent, .. } = &mut self.direct;
+        let Direct { subscribers, channels, spent, .. } = &mut self.direct;
         let interest = &self.vhosts.get(streak.vhost).expect("it was there just now").interest;
         let leaf = interest.leaf(streak.leaf).expect("it was there just now");
         let subjects = Subjects::one(subject);
-        let is_deaf = |listener: &Listener| listener.is_deaf(subjects, silent, sessions);
-        hearing.count_all(&leaf.all, listeners, spent, is_deaf, emission, fx);
+        let is_deaf = |subscriber: &Subscriber| subscriber.is_deaf(subjects, silent, channels);
+        hearing.count_all(&leaf.all, subscribers, spent, is_deaf, emission, fx);
         leaf.shards()
     }
 }

@@ -1,4 +1,4 @@
-//! A direct message's way: to those who listen, and to queues that catch it.
+//! A direct message's way: to those who subscribe, and to queues that catch it.
 
 use super::forward::{Audience, Forward, Parcel, Subjects};
 use super::group::Turn;
@@ -8,12 +8,12 @@ use crate::interface::limits::{NAME_BYTES_MAX, SUBJECT_BYTES_MAX};
 use crate::publish::INBOX_PREFIX;
 use crate::pubsub::cached_route::{Streak, Way};
 use crate::pubsub::fanout::{Emission, Hearing};
-use crate::pubsub::subscribe::Listener;
+use crate::pubsub::subscribe::Subscriber;
 use crate::queue::stored::{Incoming, NO_ANNOTATIONS};
 use crate::routing::vhost::Vhost;
 use crate::{
-    ConnectionId, Content, Effects, Emit, MessageView, Publish, Reached, Refusal, RefusalKind,
-    SessionId, ShardId, Shards, Time,
+    ChannelId, ConnectionId, Content, Effects, Emit, MessageView, Publish, Reached, Refusal,
+    RefusalKind, ShardId, Shards, Time,
 };
 
 impl Engine {
@@ -23,14 +23,14 @@ impl Engine {
     pub(super) fn emit_first<F: Effects>(
         &mut self,
         now: Time,
-        id: SessionId,
+        id: ChannelId,
         emit: &Emit<'_>,
         streak: &mut Option<Streak>,
         fx: &mut F,
     ) -> Result<Reached, Refusal> {
-        let slot = self.session_slot(id).ok_or_else(|| Engine::no_session(id))?;
+        let slot = self.channel_slot(id).ok_or_else(|| Engine::no_channel(id))?;
         self.check_emit(id, emit)?;
-        let vhost = self.sessions.get(slot).expect("a session's slot is in use").vhost;
+        let vhost = self.channels.get(slot).expect("a channel's slot is in use").vhost;
         self.counters.emitted += 1;
         let incoming = Incoming {
             exchange: SUBJECT_EXCHANGE,
@@ -63,7 +63,7 @@ impl Engine {
 
     /// Whether it may be emitted at all.
     #[inline]
-    pub(super) fn check_emit(&mut self, id: SessionId, emit: &Emit<'_>) -> Result<(), Refusal> {
+    pub(super) fn check_emit(&mut self, id: ChannelId, emit: &Emit<'_>) -> Result<(), Refusal> {
         let bytes = emit.content.body.len() as u64;
         let most = self.options.limits.body_bytes_max;
         if bytes > most || emit.subject.len() > SUBJECT_BYTES_MAX {
@@ -77,10 +77,10 @@ impl Engine {
         self.check_subject(id, emit.subject)
     }
 
-    /// Whether the session may publish to a subject. It may be asked of what is no subject too: nothing else
+    /// Whether the channel may publish to a subject. It may be asked of what is no subject too: nothing else
     /// tells who may not publish at all.
     #[inline]
-    pub fn check_subject(&mut self, id: SessionId, subject: &str) -> Result<(), Refusal> {
+    pub fn check_subject(&mut self, id: ChannelId, subject: &str) -> Result<(), Refusal> {
         let connection = self.connections[id.connection.0 as usize].as_mut();
         let grant = connection.and_then(|connection| connection.grant.as_mut());
         let Some(grant) = grant else { return Ok(()) };
@@ -91,15 +91,15 @@ impl Engine {
         grant.check_subject(subject)
     }
 
-    /// Whether a session may listen to a pattern; what of it is forbidden nevertheless.
-    pub(super) fn may_listen(
+    /// Whether a channel may subscribe to a pattern; what of it is forbidden nevertheless.
+    pub(super) fn may_subscribe(
         &mut self,
-        id: SessionId,
+        id: ChannelId,
         subject: &str,
     ) -> Result<Vec<String>, Refusal> {
         let connection = self.connections[id.connection.0 as usize].as_mut();
         match connection.and_then(|connection| connection.grant.as_mut()) {
-            Some(grant) => grant.check_listen(&self.access, subject),
+            Some(grant) => grant.check_subscribe(&self.access, subject),
             None => Ok(Vec::new()),
         }
     }
@@ -116,7 +116,7 @@ impl Engine {
     /// Whether queues may catch a direct message. Elsewhere there are none; home gets what is for them.
     #[inline]
     fn is_caught(&self, vhost: u32, subject: &str) -> bool {
-        let host = self.vhosts.get(vhost).expect("sessions end first");
+        let host = self.vhosts.get(vhost).expect("channels end first");
         !self.is_away() && (is_addressed(subject) || host.router.has_subject_bindings())
     }
 
@@ -184,26 +184,26 @@ impl Engine {
         reached
     }
 
-    /// Hands a message that came through exchanges, and that they lead to subjects, to those who listen;
+    /// Hands a message that came through exchanges, and that they lead to subjects, to those who subscribe;
     /// says whether anybody does.
     #[inline]
-    pub(crate) fn publish_to_listeners<F: Effects>(
+    pub(crate) fn publish_to_subscribers<F: Effects>(
         &mut self,
         vhost: u32,
         incoming: &Incoming<'_>,
         fx: &mut F,
     ) -> bool {
-        let host = self.vhosts.get(vhost).expect("sessions end first");
+        let host = self.vhosts.get(vhost).expect("channels end first");
         if host.interest.is_empty() {
             return false;
         }
         let mut room = Vec::new();
         let subjects = Subjects::several(incoming.routing_key, incoming.also_to, &mut room);
-        self.announce(vhost, subjects, None, Shards::NONE, &incoming.view(), fx).listeners > 0
+        self.announce(vhost, subjects, None, Shards::NONE, &incoming.view(), fx).subscribers > 0
     }
 
-    /// Hands a message to all who listen to its subjects, here and on other shards, and to one of each
-    /// group. `also`: shards that get it whether or not anybody listens there.
+    /// Hands a message to all who subscribe to its subjects, here and on other shards, and to one of each
+    /// group. `also`: shards that get it whether or not anybody subscribes there.
     #[inline]
     fn announce<F: Effects>(
         &mut self,
@@ -218,18 +218,18 @@ impl Engine {
         let has_others = self.has_others();
         let here = self.options.shard;
         let emission = Emission { number: self.direct.next_emission(), streak: 0, message };
-        let Direct { listeners, sessions, leaves, parts, spent, .. } = &mut self.direct;
+        let Direct { subscribers, channels, leaves, parts, spent, .. } = &mut self.direct;
         leaves.clear();
-        let Vhost { name, interest, .. } = self.vhosts.get_mut(vhost).expect("sessions end first");
+        let Vhost { name, interest, .. } = self.vhosts.get_mut(vhost).expect("channels end first");
         let visited = interest.find_any(subjects, leaves);
         let silent = publisher.filter(|publisher| !publisher.echo).map(|it| it.connection);
-        let is_deaf = |listener: &Listener| listener.is_deaf(subjects, silent, sessions);
+        let is_deaf = |subscriber: &Subscriber| subscriber.is_deaf(subjects, silent, channels);
         let mut elsewhere = also;
         let mut has_groups = false;
         for leaf in leaves.iter().filter_map(|leaf| interest.leaf(*leaf)) {
             elsewhere = elsewhere.and(leaf.shards());
             has_groups |= leaf.has_groups();
-            hearing.count_all(&leaf.all, listeners, spent, is_deaf, emission, fx);
+            hearing.count_all(&leaf.all, subscribers, spent, is_deaf, emission, fx);
         }
         parts.clear();
         if has_groups {
@@ -253,7 +253,7 @@ impl Engine {
             let (next, tried) = match interest.turn(group, here) {
                 Turn::Elsewhere(shard) => (Some(shard), Shards::NONE),
                 Turn::Here(first) => {
-                    let (those, turn) = ((&mut *listeners, &mut *spent), (group, first));
+                    let (those, turn) = ((&mut *subscribers, &mut *spent), (group, first));
                     let offered = hearing.offer(interest, turn, those, is_deaf, emission, fx);
                     let tried = Shards::one(here);
                     (hearing.after(offered, interest, group, tried), tried)
@@ -271,7 +271,7 @@ impl Engine {
         self.end_hearing(&hearing, message, fx)
     }
 
-    /// Hands a message to all who listen here to its subjects, outside of groups.
+    /// Hands a message to all who subscribe here to its subjects, outside of groups.
     fn announce_here<F: Effects>(
         &mut self,
         vhost: u32,
@@ -281,30 +281,30 @@ impl Engine {
     ) -> Reached {
         let mut hearing = Hearing::default();
         let emission = Emission { number: self.direct.next_emission(), streak: 0, message };
-        let Direct { listeners, sessions, leaves, spent, .. } = &mut self.direct;
+        let Direct { subscribers, channels, leaves, spent, .. } = &mut self.direct;
         leaves.clear();
         let interest = &mut self.vhosts.get_mut(vhost).expect("the caller has looked").interest;
         hearing.looked_at += interest.find_any(subjects, leaves) as u64;
-        let is_deaf = |listener: &Listener| listener.is_deaf(subjects, None, sessions);
+        let is_deaf = |subscriber: &Subscriber| subscriber.is_deaf(subjects, None, channels);
         hearing.looked_at += leaves.len() as u64;
         for leaf in leaves.iter().filter_map(|leaf| interest.leaf(*leaf)) {
-            hearing.count_all(&leaf.all, listeners, spent, is_deaf, emission, fx);
+            hearing.count_all(&leaf.all, subscribers, spent, is_deaf, emission, fx);
         }
         self.end_hearing(&hearing, message, fx)
     }
 
-    /// Hands what the host itself says to those of a session's listeners, outside of groups, that hear
+    /// Hands what the host itself says to those of a channel's subscribers, outside of groups, that hear
     /// `subject`. Nobody else gets it, whatever the subject: where it may go is not the host's to decide,
     /// and who has it go there may not be allowed to.
     pub(crate) fn take_emit_to_self<F: Effects>(
         &mut self,
-        id: SessionId,
+        id: ChannelId,
         subject: &str,
         content: Content<'_>,
         fx: &mut F,
     ) {
-        let session = self.session_slot(id).and_then(|slot| self.sessions.get(slot));
-        let Some(vhost) = session.map(|session| session.vhost) else { return };
+        let channel = self.channel_slot(id).and_then(|slot| self.channels.get(slot));
+        let Some(vhost) = channel.map(|channel| channel.vhost) else { return };
         let message = Incoming {
             exchange: SUBJECT_EXCHANGE,
             routing_key: subject,
@@ -316,15 +316,16 @@ impl Engine {
         let mut hearing = Hearing::default();
         let number = self.direct.next_emission();
         let emission = Emission { number, streak: 0, message: &message.view() };
-        let Direct { listeners, sessions, leaves, spent, .. } = &mut self.direct;
+        let Direct { subscribers, channels, leaves, spent, .. } = &mut self.direct;
         leaves.clear();
-        let interest = &mut self.vhosts.get_mut(vhost).expect("sessions end first").interest;
+        let interest = &mut self.vhosts.get_mut(vhost).expect("channels end first").interest;
         interest.find(subject, leaves);
         let subjects = Subjects::one(subject);
-        let is_deaf =
-            |listener: &Listener| listener.id != id || listener.is_deaf(subjects, None, sessions);
+        let is_deaf = |subscriber: &Subscriber| {
+            subscriber.id != id || subscriber.is_deaf(subjects, None, channels)
+        };
         for leaf in leaves.iter().filter_map(|leaf| interest.leaf(*leaf)) {
-            hearing.count_all(&leaf.all, listeners, spent, is_deaf, emission, fx);
+            hearing.count_all(&leaf.all, subscribers, spent, is_deaf, emission, fx);
         }
         self.end_hearing(&hearing, &message.view(), fx);
     }
@@ -342,16 +343,16 @@ impl Engine {
         let message = &forward.message;
         let is_own = forward.origin == self.options.shard;
         let emission = Emission { number: self.direct.next_emission(), streak: 0, message };
-        let Direct { listeners, sessions, leaves, parts, spent, .. } = &mut self.direct;
+        let Direct { subscribers, channels, leaves, parts, spent, .. } = &mut self.direct;
         leaves.clear();
         let interest = &mut self.vhosts.get_mut(vhost).expect("the caller has looked").interest;
         hearing.looked_at += interest.find_any(forward.subjects(), leaves) as u64;
         let silent = forward.publisher.filter(|_| is_own && !echo);
         let subjects = forward.subjects();
-        let is_deaf = |listener: &Listener| listener.is_deaf(subjects, silent, sessions);
+        let is_deaf = |subscriber: &Subscriber| subscriber.is_deaf(subjects, silent, channels);
         interest.gather_named(leaves, name, parts);
         let turn = (&parts[..], interest.turn_here(parts, self.options.shard));
-        let offered = hearing.offer(interest, turn, (listeners, spent), is_deaf, emission, fx);
+        let offered = hearing.offer(interest, turn, (subscribers, spent), is_deaf, emission, fx);
         let next = hearing.after(offered, interest, parts, tried);
         if let Some(shard) = next {
             let audience = Audience::Group { name, tried: tried.and(Shards::one(shard)), echo };
@@ -379,7 +380,7 @@ impl Engine {
         hearing: &Hearing,
         message: &MessageView<'_>,
     ) -> Reached {
-        self.step.count_handed(hearing.bytes(message));
+        self.work_budget.count_handed(hearing.bytes(message));
         self.counters.heard += hearing.heard;
         self.counters.missed += hearing.missed;
         hearing.reached()
@@ -390,7 +391,7 @@ impl Engine {
     pub(super) fn end_spent<F: Effects>(&mut self, fx: &mut F) {
         let mut spent = std::mem::take(&mut self.direct.spent);
         for slot in spent.drain(..) {
-            self.end_listener(slot, fx);
+            self.end_subscriber(slot, fx);
         }
         self.direct.spent = spent;
     }
@@ -400,7 +401,7 @@ impl Engine {
 #[derive(Clone, Copy, Debug)]
 struct Publisher {
     connection: ConnectionId,
-    /// Its own listeners hear it too.
+    /// Its own subscribers hear it too.
     echo: bool,
     /// It wants to know if nobody takes it.
     asks: bool,

@@ -1,4 +1,4 @@
-//! Whether listeners may hear what comes by way of an exchange.
+//! Whether subscribers may hear what comes by way of an exchange.
 
 use super::{SUBJECT_EXCHANGE, is_answer_address};
 use crate::Publish;
@@ -6,14 +6,14 @@ use crate::access::Right;
 use crate::engine::Engine;
 
 impl Engine {
-    /// Whether listeners may hear what comes by another exchange than that of subjects: where it leads to
+    /// Whether subscribers may hear what comes by another exchange than that of subjects: where it leads to
     /// subjects that its publisher may not publish to, they are nobody to it.
     pub(crate) fn may_be_heard(&mut self, slot: u32, publish: &Publish<'_>) -> bool {
         // What is published to subjects themselves was refused before.
         if publish.exchange == SUBJECT_EXCHANGE {
             return true;
         }
-        let id = self.sessions.get(slot).expect("a session's slot is in use").id;
+        let id = self.channels.get(slot).expect("a channel's slot is in use").id;
         let connection = self.connections[id.connection.0 as usize].as_mut();
         let grant = connection.and_then(|connection| connection.grant.as_mut());
         let Some(grant) = grant else { return true };

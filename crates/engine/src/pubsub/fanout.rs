@@ -1,10 +1,10 @@
-//! One direct message among those who listen to it: who is handed it, and how many heard it.
+//! One direct message among those who subscribe to it: who is handed it, and how many heard it.
 
 use super::group::{Group, Part};
 use super::interest::Interest;
 use crate::foundation::shared_body::copy_for;
 use crate::foundation::slab::Slab;
-use crate::pubsub::subscribe::Listener;
+use crate::pubsub::subscribe::Subscriber;
 use crate::{Bytes, Effects, Heard, MessageView, Reached, ShardId, Shards};
 
 /// One message on its way, by which it is told from others.
@@ -35,18 +35,18 @@ const LOOK_BYTES: u64 = 128;
 pub(super) struct Hearing {
     pub(super) heard: u64,
     pub(super) missed: u64,
-    /// Listeners, patterns and groups that were looked at, whether or not they heard it.
+    /// Subscribers, patterns and groups that were looked at, whether or not they heard it.
     pub(super) looked_at: u64,
     /// Somebody has little unsent.
     pub(super) has_free: bool,
 }
 
 impl Emission<'_> {
-    /// A copy of its body for so many listeners, where they are to share one.
+    /// A copy of its body for so many subscribers, where they are to share one.
     #[inline]
-    fn copy_for(&self, listeners: usize) -> Option<Bytes> {
+    fn copy_for(&self, subscribers: usize) -> Option<Bytes> {
         match self.message.shared {
-            None => copy_for(self.message.body, listeners),
+            None => copy_for(self.message.body, subscribers),
             Some(_) => None,
         }
     }
@@ -77,7 +77,7 @@ impl Hearing {
         self.has_free = is_heard_well;
     }
 
-    /// The work of looking at one listener for so many messages of so many bytes.
+    /// The work of looking at one subscriber for so many messages of so many bytes.
     #[inline]
     pub(super) fn look_bytes(count: u64, bytes: usize) -> u64 {
         count * LOOK_BYTES + bytes as u64
@@ -88,9 +88,9 @@ impl Hearing {
     pub(super) fn count_all<F: Effects>(
         &mut self,
         all: &[u32],
-        listeners: &mut Slab<Listener>,
+        subscribers: &mut Slab<Subscriber>,
         spent: &mut Vec<u32>,
-        is_deaf: impl Fn(&Listener) -> bool,
+        is_deaf: impl Fn(&Subscriber) -> bool,
         emission: Emission<'_>,
         fx: &mut F,
     ) {
@@ -100,10 +100,10 @@ impl Hearing {
         let message = MessageView { shared, ..*emission.message };
         let emission = Emission { message: &message, ..emission };
         for &slot in all {
-            let Some(listener) = listeners.get_mut(slot) else { continue };
-            if !is_deaf(listener) {
-                self.count(listener.hear(emission, fx));
-                if listener.heard >= listener.until {
+            let Some(subscriber) = subscribers.get_mut(slot) else { continue };
+            if !is_deaf(subscriber) {
+                self.count(subscriber.hear(emission, fx));
+                if subscriber.heard >= subscriber.until {
                     spent.push(slot);
                 }
             }
@@ -116,8 +116,8 @@ impl Hearing {
     fn offer_part<F: Effects>(
         &mut self,
         group: &mut Group,
-        (listeners, spent): (&mut Slab<Listener>, &mut Vec<u32>),
-        is_deaf: impl Fn(&Listener) -> bool,
+        (subscribers, spent): (&mut Slab<Subscriber>, &mut Vec<u32>),
+        is_deaf: impl Fn(&Subscriber) -> bool,
         emission: Emission<'_>,
         fx: &mut F,
     ) -> Offered {
@@ -125,19 +125,19 @@ impl Hearing {
         for _ in 0..group.members.len() {
             self.looked_at += 1;
             let slot = group.next();
-            let Some(listener) = listeners.get_mut(slot) else { continue };
-            if is_deaf(listener) {
+            let Some(subscriber) = subscribers.get_mut(slot) else { continue };
+            if is_deaf(subscriber) {
                 continue;
             }
-            match listener.hear(emission, fx) {
+            match subscriber.hear(emission, fx) {
                 Heard::Missed => {
                     // It is another one's now.
-                    listener.missed -= 1;
+                    subscriber.missed -= 1;
                     offered = Offered::InVain;
                 }
                 heard => {
                     self.count(heard);
-                    if listener.heard >= listener.until {
+                    if subscriber.heard >= subscriber.until {
                         spent.push(slot);
                     }
                     return Offered::Taken;
@@ -154,8 +154,8 @@ impl Hearing {
         &mut self,
         interest: &mut Interest,
         (parts, first): (&[Part], usize),
-        (listeners, spent): (&mut Slab<Listener>, &mut Vec<u32>),
-        is_deaf: impl Fn(&Listener) -> bool,
+        (subscribers, spent): (&mut Slab<Subscriber>, &mut Vec<u32>),
+        is_deaf: impl Fn(&Subscriber) -> bool,
         emission: Emission<'_>,
         fx: &mut F,
     ) -> Offered {
@@ -163,7 +163,7 @@ impl Hearing {
         let (after, before) = (&parts[first..], &parts[..first]);
         for &part in after.iter().chain(before) {
             let group = interest.part_mut(part);
-            let those = (&mut *listeners, &mut *spent);
+            let those = (&mut *subscribers, &mut *spent);
             match self.offer_part(group, those, &is_deaf, emission, fx) {
                 Offered::ToNobody => {}
                 Offered::InVain => offered = Offered::InVain,
@@ -200,7 +200,7 @@ impl Hearing {
 
     #[inline]
     pub(super) fn reached(&self) -> Reached {
-        let listeners = u32::try_from(self.heard + self.missed).unwrap_or(u32::MAX);
-        Reached { listeners, queues: 0, crowded: listeners > 0 && !self.has_free }
+        let subscribers = u32::try_from(self.heard + self.missed).unwrap_or(u32::MAX);
+        Reached { subscribers, queues: 0, crowded: subscribers > 0 && !self.has_free }
     }
 }

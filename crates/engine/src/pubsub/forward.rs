@@ -1,6 +1,6 @@
 //! A direct message on its way from one shard to another: what it is, and its bytes.
 //!
-//! Knows nothing of who listens. The bytes never leave the process, so their layout has no version.
+//! Knows nothing of who subscribes. The bytes never leave the process, so their layout has no version.
 
 use super::{Burst, SUBJECT_EXCHANGE};
 use crate::queue::stored::NO_ANNOTATIONS;
@@ -9,7 +9,7 @@ use crate::storage::codec::{Malformed, Reader, Writer};
 use crate::{Annotations, Bytes, ConnectionId, Format, MessageView, ShardId, Shards};
 
 /// What a message is looked up by: its subject, and further ones, which publishers of AMQP may name. Who
-/// listens to several of them hears it once.
+/// subscribes to several of them hears it once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Subjects<'a> {
     pub(super) first: &'a str,
@@ -44,7 +44,7 @@ impl<'a> Subjects<'a> {
     }
 }
 
-/// A direct message for those who listen on another shard.
+/// A direct message for those who subscribe on another shard.
 #[derive(Clone, Copy, Debug)]
 pub struct Forward<'a> {
     /// The shard that it was published on. Another one may have handed it on.
@@ -53,7 +53,7 @@ pub struct Forward<'a> {
     pub publisher: Option<ConnectionId>,
     /// The publisher wants to know if nobody takes it.
     pub asks: bool,
-    /// The subject that listeners are looked up by.
+    /// The subject that subscribers are looked up by.
     pub subject: &'a str,
     /// The message.
     pub message: MessageView<'a>,
@@ -104,13 +104,13 @@ impl<'a> Parcel<'a> {
     }
 }
 
-/// Who of those who listen on the other shard.
+/// Who of those who subscribe on the other shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Audience<'a> {
     /// All outside of groups, and queues.
     All,
     /// One of a group. Where it has no member left there, the message is handed on to a shard that
-    /// was not tried yet. `echo`: the publisher's own listeners hear it too.
+    /// was not tried yet. `echo`: the publisher's own subscribers hear it too.
     Group { name: &'a str, tried: Shards, echo: bool },
 }
 
@@ -236,7 +236,7 @@ impl<'a> Row<'a> {
     #[must_use]
     pub fn burst(&self, bodies: &'a [&'a [u8]]) -> Burst<'a> {
         let Row { subject, format, persistent, .. } = *self;
-        // None of its publisher's connection listens here.
+        // None of its publisher's connection subscribes here.
         Burst { subject, echo: true, format, persistent, bodies }
     }
 

@@ -1,12 +1,12 @@
-//! Groups: listeners of whom one gets each message. Knows members as slots, and nothing of messages.
+//! Groups: subscribers of whom one gets each message. Knows members as slots, and nothing of messages.
 //!
-//! A group's members may listen to different patterns. It is listed in parts then, one for each pattern,
+//! A group's members may subscribe to different patterns. It is listed in parts then, one for each pattern,
 //! and to a message that several of these match the parts are one group.
 
 use super::interest::{Interest, Leaf};
 use crate::{ShardId, Shards};
 
-/// The members who listen to one pattern.
+/// The members who subscribe to one pattern.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) name: Box<str>,

@@ -1,4 +1,4 @@
-//! The groups that listen to one pattern, found by their names.
+//! The groups that subscribe to one pattern, found by their names.
 //!
 //! A group keeps its place for as long as it has members; the next one may have it then.
 

@@ -1,7 +1,7 @@
-//! Who listens to what in one virtual host: an index of patterns, each with its listeners.
+//! Who subscribes to what in one virtual host: an index of patterns, each with its subscribers.
 //!
-//! Looking a remembered subject up costs one hash whatever else is listened to; coming and going costs
-//! the depth of the pattern. Knows listeners as slots and nothing of their connections.
+//! Looking a remembered subject up costs one hash whatever else is subscribed to; coming and going costs
+//! the depth of the pattern. Knows subscribers as slots and nothing of their connections.
 
 use super::cache::Cache;
 use super::forward::Subjects;
@@ -13,10 +13,10 @@ use crate::{ShardId, Shards};
 use foldhash::fast::FixedState;
 use std::hash::BuildHasher;
 
-/// Subjects as [`crate::Listen`] has them.
+/// Subjects as [`crate::Subscribe`] has them.
 const SUBJECT: Syntax = Syntax { separator: '.', one: "*", many: None, some: Some(">") };
 
-/// How a pattern is written: as listeners do, or as the bindings of topic exchanges do.
+/// How a pattern is written: as subscribers do, or as the bindings of topic exchanges do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     Subject,
@@ -37,11 +37,11 @@ impl Dialect {
     }
 }
 
-/// All who listen to one pattern.
+/// All who subscribe to one pattern.
 #[derive(Debug)]
 pub(super) struct Leaf {
     node: NodeId,
-    /// As listeners write it, once there was one: queues may write the same in another way.
+    /// As subscribers write it, once there was one: queues may write the same in another way.
     pattern: Box<str>,
     dialect: Dialect,
     /// Those who get every message.
@@ -54,7 +54,7 @@ pub(super) struct Leaf {
     groups: Option<Box<Groups>>,
 }
 
-/// Where a listener is listed: what takes it out again without looking for it.
+/// Where a subscriber is listed: what takes it out again without looking for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     leaf: u32,
@@ -84,7 +84,7 @@ impl Interest {
         }
     }
 
-    /// Whether nobody listens to anything.
+    /// Whether nobody subscribes to anything.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.leaves.len() == 0
@@ -150,22 +150,22 @@ impl Interest {
         groups.next().is_some_and(|(_, group)| group.members.is_empty()) && groups.next().is_none()
     }
 
-    /// Lists a listener.
-    pub(super) fn add(&mut self, pattern: &str, group: Option<&str>, listener: u32) -> Place {
+    /// Lists a subscriber.
+    pub(super) fn add(&mut self, pattern: &str, group: Option<&str>, subscriber: u32) -> Place {
         let leaf = self.grow(pattern, Dialect::Subject);
         let group = group.map(|name| (name, self.hash(name)));
         let listed = self.leaves.get_mut(leaf).expect("patterns lead to leaves in use");
         let group = group.map_or(NONE, |(name, hash)| listed.find_or_make(name, hash));
         let members = listed.members(group);
-        members.push(listener);
-        let index = u32::try_from(members.len() - 1).expect("limits keep listeners below 2^32");
+        members.push(subscriber);
+        let index = u32::try_from(members.len() - 1).expect("limits keep subscribers below 2^32");
         Place { leaf, group, index }
     }
 
-    /// Takes a listener out. Returns the listener that is now in its place, if another one is.
+    /// Takes a subscriber out. Returns the subscriber that is now in its place, if another one is.
     pub(super) fn remove(&mut self, place: Place) -> Option<u32> {
         let Place { leaf, group, index } = place;
-        let listed = self.leaves.get_mut(leaf).expect("listeners are listed in leaves in use");
+        let listed = self.leaves.get_mut(leaf).expect("subscribers are listed in leaves in use");
         let members = listed.members(group);
         members.swap_remove(index as usize);
         let moved = members.get(index as usize).copied();
@@ -174,9 +174,9 @@ impl Interest {
         moved
     }
 
-    /// What is listened to at a place, in which group, and by how many.
+    /// What is subscribed to at a place, in which group, and by how many.
     pub(super) fn place(&self, place: Place) -> (&str, Option<&str>, usize) {
-        let leaf = self.leaves.get(place.leaf).expect("listeners are listed in leaves in use");
+        let leaf = self.leaves.get(place.leaf).expect("subscribers are listed in leaves in use");
         match leaf.group(place.group) {
             Some(group) => (&leaf.pattern, Some(&group.name), group.members.len()),
             None => (&leaf.pattern, None, leaf.all.len()),
@@ -230,7 +230,7 @@ impl Interest {
             self.patterns.set_head(node, leaf);
             self.changed(pattern, dialect, leaf, true);
         } else if dialect == Dialect::Subject {
-            // Other shards are told of it as listeners write it, whoever came first: `*.#` and `>` are one.
+            // Other shards are told of it as subscribers write it, whoever came first: `*.#` and `>` are one.
             let leaf = self.leaves.get_mut(leaf).expect("patterns lead to leaves in use");
             if leaf.dialect != dialect {
                 (leaf.pattern, leaf.dialect) = (pattern.into(), dialect);
@@ -239,7 +239,7 @@ impl Interest {
         leaf
     }
 
-    /// Takes a leaf out where nobody listens to its pattern any more.
+    /// Takes a leaf out where nobody subscribes to its pattern any more.
     fn prune(&mut self, leaf: u32) {
         let listed = self.leaves.get(leaf).expect("the caller has looked");
         let is_deserted =
@@ -260,7 +260,7 @@ impl Interest {
         }
     }
 
-    /// How many patterns are listened to, how many subjects are remembered, how many patterns of theirs,
+    /// How many patterns are subscribed to, how many subjects are remembered, how many patterns of theirs,
     /// and for how many of these there is room.
     #[cfg(test)]
     pub(super) fn size(&self) -> (usize, usize, usize, usize) {

@@ -1,4 +1,4 @@
-//! What the shards of one broker tell each other, so that each knows what the others listen to: the
+//! What the shards of one broker tell each other, so that each knows what the others subscribe to: the
 //! bytes, and what is done with them.
 //!
 //! News say how things are now, not what has changed, and come in the order in which they were told;
@@ -17,9 +17,9 @@ const LISTENING: u8 = 1;
 const CAUGHT: u8 = 2;
 const LISTENERS: u8 = 3;
 
-/// How many listen on the shard that tells it.
+/// How many subscribe on the shard that tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Listening<'a> {
+struct Subscription<'a> {
     vhost: &'a str,
     pattern: &'a str,
     group: Option<&'a str>,
@@ -27,7 +27,7 @@ struct Listening<'a> {
     members: u32,
 }
 
-impl<'a> Listening<'a> {
+impl<'a> Subscription<'a> {
     fn write(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(16 + self.vhost.len() + self.pattern.len());
         let mut writer = Writer(&mut out);
@@ -39,14 +39,14 @@ impl<'a> Listening<'a> {
         out
     }
 
-    fn parse(bytes: &'a [u8]) -> Result<Listening<'a>, Malformed> {
+    fn parse(bytes: &'a [u8]) -> Result<Subscription<'a>, Malformed> {
         let mut reader = Reader(bytes);
         let vhost = reader.text()?;
         let pattern = reader.text()?;
         let group = reader.option(Reader::text)?;
         let members = reader.u32()?;
         reader.end()?;
-        Ok(Listening { vhost, pattern, group, members })
+        Ok(Subscription { vhost, pattern, group, members })
     }
 }
 
@@ -77,14 +77,14 @@ impl<'a> Caught<'a> {
     }
 }
 
-/// How many subjects a user listens to on the shard that tells it.
+/// How many subjects a user subscribes to on the shard that tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Listeners<'a> {
+struct Subscribers<'a> {
     user: &'a str,
     count: u64,
 }
 
-impl<'a> Listeners<'a> {
+impl<'a> Subscribers<'a> {
     fn write(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(16 + self.user.len());
         let mut writer = Writer(&mut out);
@@ -94,11 +94,11 @@ impl<'a> Listeners<'a> {
         out
     }
 
-    fn parse(bytes: &'a [u8]) -> Result<Listeners<'a>, Malformed> {
+    fn parse(bytes: &'a [u8]) -> Result<Subscribers<'a>, Malformed> {
         let mut reader = Reader(bytes);
         let (user, count) = (reader.text()?, reader.u64()?);
         reader.end()?;
-        Ok(Listeners { user, count })
+        Ok(Subscribers { user, count })
     }
 }
 
@@ -179,7 +179,7 @@ impl Engine {
 
     /// Tells the other shards that somebody has come to a place, or is about to leave it, where they
     /// need to know.
-    pub(super) fn tell_listening<F: Effects>(
+    pub(super) fn tell_subscribing<F: Effects>(
         &self,
         by: Option<ConnectionId>,
         vhost: u32,
@@ -190,7 +190,7 @@ impl Engine {
         if !self.has_others() {
             return;
         }
-        let vhost = self.vhosts.get(vhost).expect("sessions end first");
+        let vhost = self.vhosts.get(vhost).expect("channels end first");
         let (pattern, group, members) = vhost.interest.place(place);
         // Whether there are more than one outside of groups is no matter for others.
         if group.is_none() && members > 1 {
@@ -201,7 +201,7 @@ impl Engine {
             return;
         }
         let members = u32::try_from(if comes { members } else { members - 1 }).unwrap_or(u32::MAX);
-        fx.tell(by, &Listening { vhost: &vhost.name, pattern, group, members }.write());
+        fx.tell(by, &Subscription { vhost: &vhost.name, pattern, group, members }.write());
     }
 
     /// Tells the other shards of a change to users, permissions or virtual hosts.
@@ -223,13 +223,13 @@ impl Engine {
         }
     }
 
-    /// The end of a turn: tells the other shards how many subjects users listen to here, where their number
+    /// The end of a turn: tells the other shards how many subjects users subscribe to here, where their number
     /// is bounded and has changed.
-    pub(crate) fn tell_listeners<F: Effects>(&mut self, fx: &mut F) {
-        let most = self.options.limits.user_listeners_max;
-        while let Some((user, count)) = self.access.next_listening_change(most) {
+    pub(crate) fn tell_subscribers<F: Effects>(&mut self, fx: &mut F) {
+        let most = self.options.limits.user_subscriptions_max;
+        while let Some((user, count)) = self.access.next_subscribing_change(most) {
             if self.has_others() {
-                fx.tell(None, &Listeners { user: &user, count }.write());
+                fx.tell(None, &Subscribers { user: &user, count }.write());
             }
         }
     }
@@ -267,11 +267,12 @@ impl Engine {
             Some((&ACCESS, record)) => {
                 let record = Record::parse(record)?;
                 self.replay_access(&record, fx)?;
-                self.review_listeners(&record, fx);
+                self.review_subscribers(&record, fx);
                 Ok(())
             }
-            Some((&LISTENING, listening)) => {
-                let Listening { vhost, pattern, group, members } = Listening::parse(listening)?;
+            Some((&LISTENING, subscribing)) => {
+                let Subscription { vhost, pattern, group, members } =
+                    Subscription::parse(subscribing)?;
                 if let Some(interest) = self.interest_in(vhost) {
                     interest.set_elsewhere(from, pattern, group, members);
                 }
@@ -284,16 +285,16 @@ impl Engine {
                 }
                 Ok(())
             }
-            Some((&LISTENERS, listeners)) => {
-                let Listeners { user, count } = Listeners::parse(listeners)?;
-                self.access.listening.set_elsewhere(from, user, count);
+            Some((&LISTENERS, subscribers)) => {
+                let Subscribers { user, count } = Subscribers::parse(subscribers)?;
+                self.access.subscribing.set_elsewhere(from, user, count);
                 Ok(())
             }
             _ => Err("news of an unknown kind".to_owned()),
         }
     }
 
-    /// Who listens in a virtual host, which may have gone while that was told.
+    /// Who subscribes in a virtual host, which may have gone while that was told.
     fn interest_in(&mut self, vhost: &str) -> Option<&mut Interest> {
         let slot = self.vhost_slot(vhost).ok()?;
         self.vhosts.get_mut(slot).map(|vhost| &mut vhost.interest)

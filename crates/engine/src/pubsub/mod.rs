@@ -1,8 +1,8 @@
-//! Direct messages: at most once, from a publisher straight to whoever listens at that moment.
+//! Direct messages: at most once, from a publisher straight to whoever subscribes at that moment.
 //!
 //! They share their address space with everything else: a subject is a routing key of
 //! [`SUBJECT_EXCHANGE`]. What is emitted reaches queues bound to that exchange; what is published to
-//! the exchange, or comes to it from others, reaches those who listen.
+//! the exchange, or comes to it from others, reaches those who subscribe.
 
 mod batch;
 mod cache;
@@ -26,18 +26,18 @@ use foldhash::fast::FixedState;
 pub use crate::pubsub::batch::{Burst, BurstRoom};
 pub use crate::pubsub::cached_route::Streak;
 pub use crate::pubsub::interest_sync::Deletion;
-pub(crate) use crate::pubsub::subscribe::Listeners;
+pub(crate) use crate::pubsub::subscribe::Subscribers;
 pub use forward::{Forward, Row};
 pub(crate) use interest::Interest;
 
 /// What all virtual hosts share of direct messaging.
 #[derive(Debug)]
 pub(crate) struct Direct {
-    listeners: Slab<subscribe::Listener>,
-    sessions: subscribers::Sessions,
+    subscribers: Slab<subscribe::Subscriber>,
+    channels: subscribers::Channels,
     hasher: FixedState,
-    /// Listeners there have been.
-    listened: u32,
+    /// Subscribers there have been.
+    subscribed: u32,
     /// Messages there have been.
     emissions: u64,
 
@@ -51,10 +51,10 @@ pub(crate) struct Direct {
 impl Direct {
     pub(crate) fn new(seed: u64) -> Direct {
         Direct {
-            listeners: Slab::default(),
-            sessions: subscribers::Sessions::default(),
+            subscribers: Slab::default(),
+            channels: subscribers::Channels::default(),
             hasher: FixedState::with_seed(seed),
-            listened: 0,
+            subscribed: 0,
             emissions: 0,
             leaves: Vec::new(),
             parts: Vec::new(),
@@ -63,18 +63,18 @@ impl Direct {
         }
     }
 
-    /// Whether listeners are still to be taken out or judged.
+    /// Whether subscribers are still to be taken out or judged.
     #[inline]
     pub(crate) fn has_work(&self) -> bool {
-        self.sessions.are_unsettled()
+        self.channels.are_unsettled()
     }
 
-    /// A virtual host goes that no session is in any more.
+    /// A virtual host goes that no channel is in any more.
     pub(crate) fn vhost_left(&mut self, vhost: u32) {
-        self.sessions.vhost_left(vhost);
+        self.channels.vhost_left(vhost);
     }
 
-    /// Whether listeners have heard as many messages as they wanted, and are to be ended.
+    /// Whether subscribers have heard as many messages as they wanted, and are to be ended.
     #[inline]
     fn has_spent(&self) -> bool {
         !self.spent.is_empty()
@@ -98,7 +98,7 @@ pub const SUBJECT_EXCHANGE: &str = "amq.topic";
 /// exchange, as an answer to a request from a queue's user does.
 pub const QUEUE_SUBJECT_PREFIX: &str = "$QUEUE.";
 
-/// What the subjects begin with on which NATS's libraries listen for answers.
+/// What the subjects begin with on which NATS's libraries subscribe for answers.
 const ANSWER_SUBJECT_PREFIX: &str = "_INBOX.";
 
 /// Whether a subject is where somebody waits for an answer, as whose address it was made up.

@@ -1,4 +1,4 @@
-//! Sessions begin and cease to listen.
+//! Channels begin and cease to subscribe.
 
 use super::Direct;
 use super::forward::Subjects;
@@ -9,20 +9,20 @@ use crate::engine::Engine;
 use crate::foundation::table::Table;
 use crate::interface::limits::{SUBJECT_BYTES_MAX, TOPIC_WORDS_MAX};
 use crate::pubsub::fanout::Emission;
-use crate::pubsub::subscribers::{Part, Sessions, TAKEN_OUT_AT_ONCE};
+use crate::pubsub::subscribers::{Channels, Part, TAKEN_OUT_AT_ONCE};
 use crate::{
-    Bound, ConnectionId, Delivery, Effects, Heard, Laggard, Listen, Lost, Refusal, RefusalKind,
-    SessionId,
+    Bound, ChannelId, ConnectionId, Delivery, Effects, Heard, Lost, Refusal, RefusalKind,
+    SlowConsumerPolicy, Subscribe,
 };
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-/// One who listens.
+/// One who subscribes.
 #[derive(Debug)]
-pub(crate) struct Listener {
-    /// Its session.
-    pub(crate) id: SessionId,
-    /// The place of its session in [`Sessions`].
+pub(crate) struct Subscriber {
+    /// Its channel.
+    pub(crate) id: ChannelId,
+    /// The place of its channel in [`Channels`].
     pub(super) whose: u32,
     /// The slot of its virtual host.
     pub(super) vhost: u32,
@@ -30,47 +30,47 @@ pub(crate) struct Listener {
     pub(crate) name: Box<str>,
     /// How many messages it has been handed.
     pub(crate) heard: u64,
-    /// After how many it ceases to listen.
+    /// After how many it ceases to subscribe.
     pub(crate) until: u64,
     /// Messages that it missed and was not told of.
     pub(crate) missed: u64,
     /// Its slot, and a number that tells it from others that have had the slot.
     pub(super) tag: u64,
     /// What becomes of messages for which its connection is too slow, where it says so itself.
-    pub(super) laggard: Option<Laggard>,
+    pub(super) slow_consumer_policy: Option<SlowConsumerPolicy>,
     /// Subjects that its pattern matches and that it may not hear.
     pub(super) exceptions: Box<[String]>,
 }
 
-/// Those who listen for one session, found by their names.
+/// Those who subscribe for one channel, found by their names.
 #[derive(Debug, Default)]
-pub(crate) struct Listeners {
+pub(crate) struct Subscribers {
     pub(super) slots: Table<u32>,
-    /// As [`Listener`] has it, once it has listened to anything.
+    /// As [`Subscriber`] has it, once it has subscribed to anything.
     pub(super) whose: Option<u32>,
 }
 
-impl Listeners {
+impl Subscribers {
     /// How many they are.
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
     }
 }
 
-impl Listener {
-    /// Whether it does not hear messages to `subjects`: its session has gone, it may not hear one of them,
+impl Subscriber {
+    /// Whether it does not hear messages to `subjects`: its channel has gone, it may not hear one of them,
     /// or its connection is the one that is not to hear itself.
     #[inline]
     pub(super) fn is_deaf(
         &self,
         subjects: Subjects<'_>,
         silent: Option<ConnectionId>,
-        sessions: &Sessions,
+        channels: &Channels,
     ) -> bool {
         if silent == Some(self.id.connection) {
             return true;
         }
-        match sessions.ruling(self.whose, subjects) {
+        match channels.ruling(self.whose, subjects) {
             Some(is_deaf) => is_deaf,
             None => !self.exceptions.is_empty() && self.may_not_hear(subjects),
         }
@@ -85,20 +85,20 @@ impl Listener {
     /// Whether it has no policy of its own.
     #[inline]
     pub(super) fn hears_plainly(&self) -> bool {
-        self.laggard.is_none()
+        self.slow_consumer_policy.is_none()
     }
 
     /// A message as it is handed to it.
     #[inline(always)]
     pub(super) fn delivery<'a>(&'a self, emission: Emission<'a>) -> Delivery<'a> {
         Delivery {
-            session: self.id,
-            subscription: &self.name,
+            channel: self.id,
+            consumer: &self.name,
             tag: self.tag,
             redelivered: false,
             messages_left: 0,
             missed: self.missed,
-            laggard: self.laggard,
+            slow_consumer_policy: self.slow_consumer_policy,
             emission: emission.number,
             streak: emission.streak,
             message: *emission.message,
@@ -120,50 +120,54 @@ impl Listener {
 }
 
 impl Engine {
-    /// What they listen to.
-    pub(crate) fn subjects_of(&self, listeners: &Listeners) -> impl Iterator<Item = &str> {
-        listeners.slots.iter().map(|&slot| {
-            let listener = self.direct.listeners.get(slot).expect("sessions know their listeners");
-            let host = self.vhosts.get(listener.vhost).expect("sessions end first");
-            host.interest.place(listener.place).0
+    /// What they subscribe to.
+    pub(crate) fn subjects_of(&self, subscribers: &Subscribers) -> impl Iterator<Item = &str> {
+        subscribers.slots.iter().map(|&slot| {
+            let subscriber =
+                self.direct.subscribers.get(slot).expect("channels know their subscribers");
+            let host = self.vhosts.get(subscriber.vhost).expect("channels end first");
+            host.interest.place(subscriber.place).0
         })
     }
 
-    /// Begins to listen. One of that name that listens already goes on as it is.
-    pub(crate) fn begin_to_listen<F: Effects>(
+    /// Begins to subscribe. One of that name that subscribes already goes on as it is.
+    pub(crate) fn add_subscription<F: Effects>(
         &mut self,
-        id: SessionId,
-        listen: Listen<'_>,
+        id: ChannelId,
+        subscribe: Subscribe<'_>,
         fx: &mut F,
     ) -> Result<(), Refusal> {
-        let slot = self.session_slot(id).ok_or_else(|| Engine::no_session(id))?;
-        check_listen(&listen)?;
-        let exceptions = self.may_listen(id, listen.subject)?.into();
-        let hash = self.direct.hasher.hash_one(listen.name);
-        let session = self.sessions.get(slot).expect("a session's slot is in use");
-        let known = &session.listeners.slots;
+        let slot = self.channel_slot(id).ok_or_else(|| Engine::no_channel(id))?;
+        check_subscribe(&subscribe)?;
+        let exceptions = self.may_subscribe(id, subscribe.subject)?.into();
+        let hash = self.direct.hasher.hash_one(subscribe.name);
+        let channel = self.channels.get(slot).expect("a channel's slot is in use");
+        let known = &channel.subscribers.slots;
         let is_named = |slot: &u32| {
-            self.direct.listeners.get(*slot).is_some_and(|listener| &*listener.name == listen.name)
+            self.direct
+                .subscribers
+                .get(*slot)
+                .is_some_and(|subscriber| &*subscriber.name == subscribe.name)
         };
         if known.find(hash, is_named).is_some() {
             return Ok(());
         }
-        self.may_listen_to_more(id, known.len())?;
-        let session = self.sessions.get_mut(slot).expect("a session's slot is in use");
-        let vhost = session.vhost;
-        let (sessions, connections) = (&mut self.direct.sessions, &self.connections);
-        let whose = *session.listeners.whose.get_or_insert_with(|| {
-            sessions.come(user_of(connections, id.connection).cloned(), vhost)
+        self.may_subscribe_to_more(id, known.len())?;
+        let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
+        let vhost = channel.vhost;
+        let (channels, connections) = (&mut self.direct.channels, &self.connections);
+        let whose = *channel.subscribers.whose.get_or_insert_with(|| {
+            channels.come(user_of(connections, id.connection).cloned(), vhost)
         });
-        let host = self.vhosts.get_mut(vhost).expect("sessions end first");
-        let listener = self.direct.listeners.next_slot();
-        let place = host.interest.add(listen.subject, listen.group, listener);
-        let name: Box<str> = listen.name.into();
+        let host = self.vhosts.get_mut(vhost).expect("channels end first");
+        let subscriber = self.direct.subscribers.next_slot();
+        let place = host.interest.add(subscribe.subject, subscribe.group, subscriber);
+        let name: Box<str> = subscribe.name.into();
         let (heard, until, missed) = (0, u64::MAX, 0);
-        self.direct.listened = self.direct.listened.wrapping_add(1);
-        let tag = u64::from(self.direct.listened) << 32 | u64::from(listener);
-        let laggard = listen.laggard;
-        self.direct.listeners.insert(Listener {
+        self.direct.subscribed = self.direct.subscribed.wrapping_add(1);
+        let tag = u64::from(self.direct.subscribed) << 32 | u64::from(subscriber);
+        let slow_consumer_policy = subscribe.slow_consumer_policy;
+        self.direct.subscribers.insert(Subscriber {
             id,
             whose,
             vhost,
@@ -173,155 +177,159 @@ impl Engine {
             until,
             missed,
             tag,
-            laggard,
+            slow_consumer_policy,
             exceptions,
         });
-        let Direct { listeners, hasher, .. } = &self.direct;
-        session.listeners.slots.insert_unique(hash, listener, |slot| {
-            listeners.get(*slot).map_or(0, |listener| hasher.hash_one(&*listener.name))
+        let Direct { subscribers, hasher, .. } = &self.direct;
+        channel.subscribers.slots.insert_unique(hash, subscriber, |slot| {
+            subscribers.get(*slot).map_or(0, |subscriber| hasher.hash_one(&*subscriber.name))
         });
         if let Some(user) = user_of(&self.connections, id.connection) {
-            self.access.listening.begin(user);
+            self.access.subscribing.begin(user);
         }
-        self.tell_listening(Some(id.connection), vhost, place, true, fx);
+        self.tell_subscribing(Some(id.connection), vhost, place, true, fx);
         // Others who come do not make those who have gone more. They go twice as fast as these come, since
-        // each may count twice ([`Sessions::next_leaving`]).
-        if self.direct.listened.is_multiple_of(TAKEN_OUT_AT_ONCE as u32 / 2)
-            && self.direct.sessions.are_leaving()
+        // each may count twice ([`Channels::next_leaving`]).
+        if self.direct.subscribed.is_multiple_of(TAKEN_OUT_AT_ONCE as u32 / 2)
+            && self.direct.channels.are_leaving()
         {
-            self.take_out_some_listeners(fx);
+            self.take_out_some_subscribers(fx);
         }
         Ok(())
     }
 
-    /// Whether a session that listens to so many subjects may listen to one more. Refused: it, or its
+    /// Whether a channel that subscribes to so many subjects may subscribe to one more. Refused: it, or its
     /// user, has as many as it may.
-    fn may_listen_to_more(&self, id: SessionId, count: usize) -> Result<(), Refusal> {
+    fn may_subscribe_to_more(&self, id: ChannelId, count: usize) -> Result<(), Refusal> {
         let limits = &self.options.limits;
         let user = user_of(&self.connections, id.connection);
         let quota = user.map(|user| self.access.quota(user)).unwrap_or_default();
-        let most = quota.get(Bound::ConnectionListeners).unwrap_or(limits.listeners_max as u64);
+        let most =
+            quota.get(Bound::ConnectionSubscriptions).unwrap_or(limits.subscriptions_max as u64);
         if count as u64 >= most {
-            let text = format!("more than {most} subjects listened to in one session");
+            let text = format!("more than {most} subjects subscribed to in one channel");
             return Err(Refusal::new(RefusalKind::LimitExceeded, text));
         }
-        let most = quota.get(Bound::Listeners).unwrap_or(limits.user_listeners_max);
+        let most = quota.get(Bound::Subscribers).unwrap_or(limits.user_subscriptions_max);
         if let Some(user) = user.filter(|_| most < u64::MAX) {
-            let count = self.access.listening.everywhere(user);
+            let count = self.access.subscribing.everywhere(user);
             if count >= most {
-                let text = format!("user '{user}' listens to {count} subjects, and may to no more");
+                let text =
+                    format!("user '{user}' subscribes to {count} subjects, and may to no more");
                 return Err(Refusal::new(RefusalKind::LimitExceeded, text));
             }
         }
         Ok(())
     }
 
-    /// A connection's user has ceased to listen to so many subjects.
+    /// A connection's user has ceased to subscribe to so many subjects.
     fn count_out(&mut self, connection: ConnectionId, count: usize) {
         if let Some(user) = user_of(&self.connections, connection) {
-            self.access.listening.end(user, count);
+            self.access.subscribing.end(user, count);
         }
     }
 
-    /// What a listener was handed and does not get after all.
-    pub(crate) fn note_missed(&mut self, id: SessionId, tag: u64, lost: Lost) {
+    /// What a subscriber was handed and does not get after all.
+    pub(crate) fn note_missed(&mut self, id: ChannelId, tag: u64, lost: Lost) {
         self.counters.missed += lost.messages;
         let slot = tag as u32;
-        let listener = self.direct.listeners.get_mut(slot);
-        if let Some(listener) = listener.filter(|listener| listener.tag == tag && listener.id == id)
+        let subscriber = self.direct.subscribers.get_mut(slot);
+        if let Some(subscriber) =
+            subscriber.filter(|subscriber| subscriber.tag == tag && subscriber.id == id)
         {
-            listener.missed += lost.messages + lost.untold;
+            subscriber.missed += lost.messages + lost.untold;
         }
     }
 
-    /// Ceases to listen: now, or once it has heard `after` messages from its beginning.
-    pub(crate) fn cease_to_listen<F: Effects>(
+    /// Ceases to subscribe: now, or once it has heard `after` messages from its beginning.
+    pub(crate) fn end_subscription<F: Effects>(
         &mut self,
-        id: SessionId,
+        id: ChannelId,
         name: &str,
         after: Option<u64>,
         fx: &mut F,
     ) {
-        let Some(session) = self.session_slot(id).and_then(|slot| self.sessions.get(slot)) else {
+        let Some(channel) = self.channel_slot(id).and_then(|slot| self.channels.get(slot)) else {
             return;
         };
         let hash = self.direct.hasher.hash_one(name);
-        let is_named =
-            |slot: &u32| self.direct.listeners.get(*slot).is_some_and(|other| &*other.name == name);
-        let Some(&slot) = session.listeners.slots.find(hash, is_named) else { return };
-        let listener = self.direct.listeners.get_mut(slot).expect("it was found just now");
+        let is_named = |slot: &u32| {
+            self.direct.subscribers.get(*slot).is_some_and(|other| &*other.name == name)
+        };
+        let Some(&slot) = channel.subscribers.slots.find(hash, is_named) else { return };
+        let subscriber = self.direct.subscribers.get_mut(slot).expect("it was found just now");
         match after {
-            Some(after) if after > listener.heard => listener.until = after,
-            _ => self.end_listener(slot, fx),
+            Some(after) if after > subscriber.heard => subscriber.until = after,
+            _ => self.end_subscriber(slot, fx),
         }
     }
 
-    /// The name of a listener of this session, outside of groups, that hears `subject`.
-    pub(crate) fn find_listener(&mut self, id: SessionId, subject: &str) -> Option<&str> {
-        let vhost = self.sessions.get(self.session_slot(id)?)?.vhost;
+    /// The name of a subscriber of this channel, outside of groups, that hears `subject`.
+    pub(crate) fn find_subscriber(&mut self, id: ChannelId, subject: &str) -> Option<&str> {
+        let vhost = self.channels.get(self.channel_slot(id)?)?.vhost;
         let interest = &mut self.vhosts.get_mut(vhost)?.interest;
-        let Direct { listeners, sessions, leaves, .. } = &mut self.direct;
+        let Direct { subscribers, channels, leaves, .. } = &mut self.direct;
         leaves.clear();
         interest.find(subject, leaves);
-        let is_own = |it: &&Listener| it.id == id && !sessions.has_left(it.whose);
+        let is_own = |it: &&Subscriber| it.id == id && !channels.has_left(it.whose);
         let mut hearing = leaves.iter().filter_map(|leaf| interest.leaf(*leaf));
         let own = hearing.find_map(|leaf| {
-            let mut own = leaf.all.iter().filter_map(|slot| listeners.get(*slot));
+            let mut own = leaf.all.iter().filter_map(|slot| subscribers.get(*slot));
             own.find(is_own)
         });
-        own.map(|listener| &*listener.name)
+        own.map(|subscriber| &*subscriber.name)
     }
 
-    /// Takes a listener out.
-    pub(crate) fn end_listener<F: Effects>(&mut self, slot: u32, fx: &mut F) {
-        let Some(listener) = self.direct.listeners.get(slot) else { return };
-        let hash = self.direct.hasher.hash_one(&*listener.name);
-        let by = listener.id.connection;
-        if let Some(session) = self.session_slot(listener.id)
-            && let Some(session) = self.sessions.get_mut(session)
-            && session.listeners.slots.remove(hash, |other| *other == slot).is_some()
+    /// Takes a subscriber out.
+    pub(crate) fn end_subscriber<F: Effects>(&mut self, slot: u32, fx: &mut F) {
+        let Some(subscriber) = self.direct.subscribers.get(slot) else { return };
+        let hash = self.direct.hasher.hash_one(&*subscriber.name);
+        let by = subscriber.id.connection;
+        if let Some(channel) = self.channel_slot(subscriber.id)
+            && let Some(channel) = self.channels.get_mut(channel)
+            && channel.subscribers.slots.remove(hash, |other| *other == slot).is_some()
         {
             self.count_out(by, 1);
         }
-        self.forget_listener(slot, Some(by), fx);
+        self.forget_subscriber(slot, Some(by), fx);
     }
 
-    /// No listener of a session that is being closed hears anything any more. They count for nothing from
+    /// No subscriber of a channel that is being closed hears anything any more. They count for nothing from
     /// now on, and are taken out in this turn and, where there are many, the next ones.
-    pub(crate) fn end_listeners(&mut self, connection: ConnectionId, listeners: Listeners) {
-        self.count_out(connection, listeners.len());
-        self.direct.sessions.leave(listeners);
+    pub(crate) fn end_subscribers(&mut self, connection: ConnectionId, subscribers: Subscribers) {
+        self.count_out(connection, subscribers.len());
+        self.direct.channels.leave(subscribers);
     }
 
-    /// The end of a turn: takes out some listeners of sessions that have gone and, where they are few, judges
+    /// The end of a turn: takes out some subscribers of channels that have gone and, where they are few, judges
     /// some of those whose users' rights have changed.
     #[inline]
-    pub(crate) fn settle_some_listeners<F: Effects>(&mut self, fx: &mut F) {
+    pub(crate) fn settle_some_subscribers<F: Effects>(&mut self, fx: &mut F) {
         if self.direct.has_work() {
-            self.settle_listeners(fx);
+            self.settle_subscribers(fx);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn settle_listeners<F: Effects>(&mut self, fx: &mut F) {
-        let has_time = self.take_out_some_listeners(fx);
-        if has_time && self.direct.sessions.reviews.are_under_way() {
-            self.review_some_listeners(fx);
+    fn settle_subscribers<F: Effects>(&mut self, fx: &mut F) {
+        let has_time = self.take_out_some_subscribers(fx);
+        if has_time && self.direct.channels.reviews.are_under_way() {
+            self.review_some_subscribers(fx);
         }
     }
 
-    /// Takes out some listeners of sessions that have gone; says whether there is time for more.
+    /// Takes out some subscribers of channels that have gone; says whether there is time for more.
     #[cold]
-    fn take_out_some_listeners<F: Effects>(&mut self, fx: &mut F) -> bool {
-        let (parts, has_time) = self.direct.sessions.next_leaving();
+    fn take_out_some_subscribers<F: Effects>(&mut self, fx: &mut F) -> bool {
+        let (parts, has_time) = self.direct.channels.next_leaving();
         for Part { slots, is_homeless } in parts {
             for slot in slots {
                 if is_homeless {
-                    self.direct.listeners.remove(slot);
+                    self.direct.subscribers.remove(slot);
                 } else {
                     // Whoever is in their connection's place by now has nothing to wait for.
-                    self.forget_listener(slot, None, fx);
+                    self.forget_subscriber(slot, None, fx);
                 }
             }
         }
@@ -329,30 +337,30 @@ impl Engine {
     }
 
     /// `by`: who waits for the other shards to know.
-    fn forget_listener<F: Effects>(&mut self, slot: u32, by: Option<ConnectionId>, fx: &mut F) {
-        let Some(listener) = self.direct.listeners.remove(slot) else { return };
-        let Listener { vhost, place, .. } = listener;
-        self.tell_listening(by, vhost, place, false, fx);
-        let host = self.vhosts.get_mut(listener.vhost).expect("sessions end first");
-        if let Some(moved) = host.interest.remove(listener.place)
-            && let Some(moved) = self.direct.listeners.get_mut(moved)
+    fn forget_subscriber<F: Effects>(&mut self, slot: u32, by: Option<ConnectionId>, fx: &mut F) {
+        let Some(subscriber) = self.direct.subscribers.remove(slot) else { return };
+        let Subscriber { vhost, place, .. } = subscriber;
+        self.tell_subscribing(by, vhost, place, false, fx);
+        let host = self.vhosts.get_mut(subscriber.vhost).expect("channels end first");
+        if let Some(moved) = host.interest.remove(subscriber.place)
+            && let Some(moved) = self.direct.subscribers.get_mut(moved)
         {
-            moved.place = listener.place;
+            moved.place = subscriber.place;
         }
     }
 }
 
 /// Whether its subject and names can be used. Refused: what is wrong with them.
-fn check_listen(listen: &Listen<'_>) -> Result<(), Refusal> {
-    check_pattern(listen.subject)?;
-    let words = listen.subject.split('.').count();
+fn check_subscribe(subscribe: &Subscribe<'_>) -> Result<(), Refusal> {
+    check_pattern(subscribe.subject)?;
+    let words = subscribe.subject.split('.').count();
     if words > TOPIC_WORDS_MAX {
         let text = format!("a subject of {words} words has more than {TOPIC_WORDS_MAX}");
         return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
     }
-    if listen.group.unwrap_or_default().len().max(listen.name.len()) > SUBJECT_BYTES_MAX {
+    if subscribe.group.unwrap_or_default().len().max(subscribe.name.len()) > SUBJECT_BYTES_MAX {
         let text = format!(
-            "the names of a listener and of a group have at most {SUBJECT_BYTES_MAX} bytes"
+            "the names of a subscriber and of a group have at most {SUBJECT_BYTES_MAX} bytes"
         );
         return Err(Refusal::new(RefusalKind::LimitExceeded, text));
     }

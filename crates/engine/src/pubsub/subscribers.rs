@@ -1,29 +1,29 @@
-//! Sessions that listen: whose they are, which of them have gone, and whose rights are being reviewed. Who
-//! has gone hears nothing more at once; its listeners are taken out a part at a time, however many they are.
-//! Knows not what they listen to.
+//! Channels that subscribe: whose they are, which of them have gone, and whose rights are being reviewed. Who
+//! has gone hears nothing more at once; its subscribers are taken out a part at a time, however many they are.
+//! Knows not what they subscribe to.
 
 use super::forward::Subjects;
 use crate::foundation::slab::Slab;
 use crate::pubsub::rights_review::Reviews;
-use crate::pubsub::subscribe::Listeners;
+use crate::pubsub::subscribe::Subscribers;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// As many listeners are taken out at once, or somewhat more.
+/// As many subscribers are taken out at once, or somewhat more.
 pub(super) const TAKEN_OUT_AT_ONCE: usize = 500;
 
-/// Sessions that listen or have listened.
+/// Channels that subscribe or have subscribed.
 #[derive(Debug, Default)]
-pub(super) struct Sessions {
+pub(super) struct Channels {
     members: Slab<Member>,
-    /// The listeners of those that have gone, which are taken out a part at a time.
-    leaving: VecDeque<Listeners>,
+    /// The subscribers of those that have gone, which are taken out a part at a time.
+    leaving: VecDeque<Subscribers>,
     pub(super) reviews: Reviews,
-    /// Some have gone, or may not hear all that they listen to.
+    /// Some have gone, or may not hear all that they subscribe to.
     is_unsettled: bool,
 }
 
-/// A session.
+/// A channel.
 #[derive(Debug)]
 pub(super) struct Member {
     /// The host's own connections have none.
@@ -41,26 +41,26 @@ enum State {
     Homeless,
 }
 
-/// Some of the listeners of a session that has gone.
+/// Some of the subscribers of a channel that has gone.
 pub(super) struct Part {
     pub(super) slots: Vec<u32>,
     /// Their virtual host has gone, too, and with it all that it knew of them.
     pub(super) is_homeless: bool,
 }
 
-impl Sessions {
-    /// Whether there are listeners of sessions that have gone, or to be judged.
+impl Channels {
+    /// Whether there are subscribers of channels that have gone, or to be judged.
     #[inline]
     pub(super) fn are_unsettled(&self) -> bool {
         self.is_unsettled
     }
 
-    /// Whether there are listeners of sessions that have gone.
+    /// Whether there are subscribers of channels that have gone.
     pub(super) fn are_leaving(&self) -> bool {
         !self.leaving.is_empty()
     }
 
-    /// Looks again whether all are there and may hear what they listen to.
+    /// Looks again whether all are there and may hear what they subscribe to.
     pub(super) fn reconsider(&mut self) {
         self.is_unsettled = self.are_leaving() || self.reviews.are_under_way();
     }
@@ -76,13 +76,13 @@ impl Sessions {
         self.members.get(whose).filter(|member| member.state == State::Present)
     }
 
-    /// Whether one has gone that listeners are still there of.
+    /// Whether one has gone that subscribers are still there of.
     #[inline]
     pub(super) fn has_left(&self, whose: u32) -> bool {
         self.is_unsettled && self.present(whose).is_none()
     }
 
-    /// Whether a listener hears nothing of messages to `subjects`, since its session has gone, or as its
+    /// Whether a subscriber hears nothing of messages to `subjects`, since its channel has gone, or as its
     /// user's rights are now; none: as it was found when it was last judged.
     #[inline]
     pub(super) fn ruling(&self, whose: u32, subjects: Subjects<'_>) -> Option<bool> {
@@ -98,16 +98,16 @@ impl Sessions {
     }
 
     /// One goes.
-    pub(super) fn leave(&mut self, listeners: Listeners) {
-        let Some(whose) = listeners.whose else { return };
-        self.members.get_mut(whose).expect("it listened").state = State::Gone;
-        self.leaving.push_back(listeners);
+    pub(super) fn leave(&mut self, subscribers: Subscribers) {
+        let Some(whose) = subscribers.whose else { return };
+        self.members.get_mut(whose).expect("it subscribed").state = State::Gone;
+        self.leaving.push_back(subscribers);
         self.is_unsettled = true;
     }
 
-    /// A virtual host goes, which no session is in any more.
+    /// A virtual host goes, which no channel is in any more.
     pub(super) fn vhost_left(&mut self, vhost: u32) {
-        for whose in self.leaving.iter().filter_map(|listeners| listeners.whose) {
+        for whose in self.leaving.iter().filter_map(|subscribers| subscribers.whose) {
             if let Some(member) = self.members.get_mut(whose).filter(|it| it.vhost == vhost) {
                 member.state = State::Homeless;
             }
@@ -130,10 +130,10 @@ impl Sessions {
     }
 
     fn next_part(&mut self) -> Option<Part> {
-        let listeners = self.leaving.front_mut()?;
-        let whose = listeners.whose.expect("those who leave have listened");
-        let slots = listeners.slots.take_part().into_iter().flatten().collect();
-        let is_last = listeners.slots.len() == 0;
+        let subscribers = self.leaving.front_mut()?;
+        let whose = subscribers.whose.expect("those who leave have subscribed");
+        let slots = subscribers.slots.take_part().into_iter().flatten().collect();
+        let is_last = subscribers.slots.len() == 0;
         let is_homeless =
             self.members.get(whose).is_some_and(|member| member.state == State::Homeless);
         if is_last {

@@ -6,15 +6,15 @@ mod rows;
 
 use crate::Lost;
 use crate::interface::limits::Limits;
-use crate::tests::{World, check, check_in};
+use crate::tests::{TestHost, check, check_in};
 
 #[test]
-fn listeners_hear_what_their_patterns_match() {
+fn subscribers_hear_what_their_patterns_match() {
     check(
-        "a listen stock.*.ibm one
-         a listen stock.> two
-         b listen stock three
-         b listen > four
+        "a subscribe stock.*.ibm one
+         a subscribe stock.> two
+         b subscribe stock three
+         b subscribe > four
          a emit stock.us.ibm 1
          > a hears one stock.us.ibm 1
          > b hears four stock.us.ibm 1
@@ -25,7 +25,7 @@ fn listeners_hear_what_their_patterns_match() {
          b emit stock 3
          > b hears three stock 3
          > b hears four stock 3
-         b unlisten four
+         b unsubscribe four
          b emit bond 4
          > nobody",
     );
@@ -34,10 +34,10 @@ fn listeners_hear_what_their_patterns_match() {
 #[test]
 fn one_of_a_group_hears_each_message() {
     check(
-        "a listen job one group=g
-         b listen job two group=g
-         c listen job three
-         d listen * four group=g
+        "a subscribe job one group=g
+         b subscribe job two group=g
+         c subscribe job three
+         d subscribe * four group=g
          c emit job 1
          > c hears three job 1
          > b hears two job 1
@@ -55,8 +55,8 @@ fn one_of_a_group_hears_each_message() {
 #[test]
 fn a_member_that_is_behind_leaves_its_turn_to_another() {
     check(
-        "a listen job one group=g
-         b listen job two group=g
+        "a subscribe job one group=g
+         b subscribe job two group=g
          room b off
          c emit job 1
          > a hears one job 1
@@ -73,8 +73,8 @@ fn a_member_that_cannot_hear_leaves_its_turn_to_one_with_another_pattern() {
     // In either order of the two patterns.
     for (first, second) in [("job", "*"), ("*", "job")] {
         check(&format!(
-            "a listen {first} one group=g
-             b listen {second} two group=g
+            "a subscribe {first} one group=g
+             b subscribe {second} two group=g
              a emit job 1 silent
              > b hears two job 1
              b emit job 2 silent
@@ -89,16 +89,16 @@ fn a_member_that_cannot_hear_leaves_its_turn_to_one_with_another_pattern() {
 #[test]
 fn a_group_with_several_patterns_hears_or_misses_each_message_once() {
     for (behind, missed) in [(&["a"][..], 0), (&["b"], 0), (&["a", "b"], 4)] {
-        let mut world = World::new();
-        world.run("a listen job one group=g");
-        world.run("b listen * two group=g");
+        let mut host = TestHost::new();
+        host.run("a subscribe job one group=g");
+        host.run("b subscribe * two group=g");
         for client in behind {
-            world.run(&format!("room {client} off"));
+            host.run(&format!("room {client} off"));
         }
         for number in 0..4 {
-            world.run(&format!("c emit job {number}"));
+            host.run(&format!("c emit job {number}"));
         }
-        let counters = world.engine.counters();
+        let counters = host.engine.counters();
         assert_eq!((counters.heard, counters.missed), (4 - missed, missed), "{behind:?}");
     }
 }
@@ -106,10 +106,10 @@ fn a_group_with_several_patterns_hears_or_misses_each_message_once() {
 #[test]
 fn a_member_that_has_heard_enough_leaves_its_turns_to_those_with_other_patterns() {
     check(
-        "a listen job one group=g
-         a unlisten one after=1
-         b listen * two group=g
-         b unlisten two after=1
+        "a subscribe job one group=g
+         a unsubscribe one after=1
+         b subscribe * two group=g
+         b unsubscribe two after=1
          c emit job 1
          > b hears two job 1
          c emit job 2
@@ -122,8 +122,8 @@ fn a_member_that_has_heard_enough_leaves_its_turns_to_those_with_other_patterns(
 #[test]
 fn who_is_behind_misses_messages_and_is_told_how_many() {
     check(
-        "a listen s one
-         b listen s two
+        "a subscribe s one
+         b subscribe s two
          room a off
          c emit s 1
          > b hears two s 1
@@ -140,10 +140,10 @@ fn who_is_behind_misses_messages_and_is_told_how_many() {
 }
 
 #[test]
-fn a_publisher_is_ahead_where_all_who_listen_have_much_unsent() {
+fn a_publisher_is_ahead_where_all_who_subscribe_have_much_unsent() {
     check(
-        "a listen s one
-         b listen s two
+        "a subscribe s one
+         b subscribe s two
          room a little
          c emit s 1
          > a hears one s 1
@@ -156,22 +156,22 @@ fn a_publisher_is_ahead_where_all_who_listen_have_much_unsent() {
 }
 
 #[test]
-fn listening_ends_after_so_many_messages() {
+fn subscribing_ends_after_so_many_messages() {
     check(
-        "a listen s one
+        "a subscribe s one
          a emit s 1
          > a hears one s 1
-         a unlisten one after=3
+         a unsubscribe one after=3
          a emit s 2
          > a hears one s 2
          a emit s 3
          > a hears one s 3
          a emit s 4
          > nobody
-         a listen s one
+         a subscribe s one
          a emit s 5
          > a hears one s 5
-         a unlisten one after=1
+         a unsubscribe one after=1
          a emit s 6
          > nobody",
     );
@@ -180,19 +180,19 @@ fn listening_ends_after_so_many_messages() {
 #[test]
 fn publishers_need_not_hear_themselves() {
     check(
-        "a listen s one
-         a2 listen s two
-         b listen s three
+        "a subscribe s one
+         a2 subscribe s two
+         b subscribe s three
          a emit s 1 silent
          > b hears three s 1",
     );
 }
 
 #[test]
-fn a_name_that_listens_goes_on_as_it_is() {
+fn a_name_that_subscribes_goes_on_as_it_is() {
     check(
-        "a listen s one
-         a listen t one
+        "a subscribe s one
+         a subscribe t one
          a emit t 1
          > nobody
          a emit s 1
@@ -204,28 +204,28 @@ fn a_name_that_listens_goes_on_as_it_is() {
 fn what_is_no_pattern_is_refused() {
     for pattern in ["a..b", ".a", "a.", "a.>.b"] {
         check(&format!(
-            "a listen {pattern} one
+            "a subscribe {pattern} one
              > a refused PreconditionFailed: '{pattern}' is not a subject: it has an empty word, \
              or '>' inside"
         ));
     }
     let words = |count| vec!["a"; count].join(".");
     check(&format!(
-        "a listen {} one
-         a listen {} two
+        "a subscribe {} one
+         a subscribe {} two
          > a refused PreconditionFailed: a subject of 129 words has more than 128",
         words(128),
         words(129)
     ));
-    let limits = Limits { listeners_max: 2, ..Limits::default() };
+    let limits = Limits { subscriptions_max: 2, ..Limits::default() };
     check_in(
-        World::with(limits),
-        "a listen s one
-         a listen s two
-         a listen s three
-         > a refused LimitExceeded: more than 2 subjects listened to in one session
-         a unlisten one
-         a listen s three",
+        TestHost::with(limits),
+        "a subscribe s one
+         a subscribe s two
+         a subscribe s three
+         > a refused LimitExceeded: more than 2 subjects subscribed to in one channel
+         a unsubscribe one
+         a subscribe s three",
     );
 }
 
@@ -236,14 +236,14 @@ fn subjects_are_routing_keys_of_the_topic_exchange() {
          > a queue q 0 0
          a bind amq.topic q stock.#
          > a ok
-         b listen stock.* one
+         b subscribe stock.* one
          a publish amq.topic stock.ibm 1
          > b hears one stock.ibm 1
          b emit stock.ibm 2
          > b hears one stock.ibm 2
          b emit stock 3
-         a subscribe q c
-         > a subscribed c
+         a consume q c
+         > a consuming c
          > a deliver c #1 1
          > a deliver c #2 2
          > a deliver c #3 3",
@@ -260,20 +260,20 @@ fn what_a_durable_queue_catches_survives() {
          b emit stock.ibm 1
          flush
          restart
-         a subscribe q c
-         > a subscribed c
+         a consume q c
+         > a consuming c
          > a deliver c #1 1 redelivered",
     );
 }
 
 #[test]
-fn other_exchanges_lead_to_listeners_too() {
+fn other_exchanges_lead_to_subscribers_too() {
     check(
         "a exchange news fanout
          > a ok
          a bind news @amq.topic -
          > a ok
-         b listen weather one
+         b subscribe weather one
          a publish news weather rain mandatory
          > b hears one weather rain
          a publish news sport goal mandatory
@@ -290,7 +290,7 @@ fn answers_find_their_way_in_both_directions() {
          a get q presettled
          > a deliver  #1 request
          > a got, 0 left
-         b listen _INBOX.1 one
+         b subscribe _INBOX.1 one
          a publish - _INBOX.1 answer mandatory
          > b hears one _INBOX.1 answer
          b emit $QUEUE.r request
@@ -300,92 +300,98 @@ fn answers_find_their_way_in_both_directions() {
 
 #[test]
 fn what_was_handed_out_and_is_lost_is_told_with_the_next() {
-    let mut world = World::new();
-    world.run("a listen s one");
-    world.run("b emit s 1");
-    let session = world.session("a");
-    let tag = world.fx.last_tag;
-    world.engine.missed(session, tag, Lost { messages: 1, untold: 2 });
-    assert_eq!(world.run("b emit s 2"), ["a hears one s 2 missed=3"]);
-    assert_eq!(world.run("b emit s 3"), ["a hears one s 3"]);
+    let mut host = TestHost::new();
+    host.run("a subscribe s one");
+    host.run("b emit s 1");
+    let channel = host.channel("a");
+    let tag = host.fx.last_tag;
+    host.engine.missed(channel, tag, Lost { messages: 1, untold: 2 });
+    assert_eq!(host.run("b emit s 2"), ["a hears one s 2 missed=3"]);
+    assert_eq!(host.run("b emit s 3"), ["a hears one s 3"]);
     // One that has the same name, or the same slot, is another one.
-    world.run("a unlisten one");
-    world.run("a listen s one");
-    world.engine.missed(session, tag, Lost::one(2));
-    assert_eq!(world.run("b emit s 4"), ["a hears one s 4"]);
-    assert_eq!(world.engine.counters().missed, 2);
+    host.run("a unsubscribe one");
+    host.run("a subscribe s one");
+    host.engine.missed(channel, tag, Lost::one(2));
+    assert_eq!(host.run("b emit s 4"), ["a hears one s 4"]);
+    assert_eq!(host.engine.counters().missed, 2);
 }
 
 #[test]
-fn a_session_that_ends_with_many_listeners_hears_nothing_more() {
-    let mut world = World::new();
+fn a_channel_that_ends_with_many_subscribers_hears_nothing_more() {
+    let mut host = TestHost::new();
     for number in 0..5_000 {
-        world.act_on(&format!("a listen x.{number} old{number}"));
+        host.act_on(&format!("a subscribe x.{number} old{number}"));
     }
-    world.run("a listen job member group=g");
-    world.run("b listen job other group=g");
-    world.act_on("a disconnect");
-    assert!(world.engine.has_work(), "not all of it is done at once");
+    host.run("a subscribe job member group=g");
+    host.run("b subscribe job other group=g");
+    host.act_on("a disconnect");
+    assert!(host.engine.has_work(), "not all of it is done at once");
     // Who has its connection next has nothing of it.
-    world.act_on("a listen x.7 new");
+    host.act_on("a subscribe x.7 new");
     for number in 0..5_000 {
-        world.act_on(&format!("b emit x.{number} text"));
-        let lines = std::mem::take(&mut world.fx.lines);
+        host.act_on(&format!("b emit x.{number} text"));
+        let lines = std::mem::take(&mut host.fx.lines);
         assert_eq!(lines, [if number == 7 { "a hears new x.7 text" } else { "nobody" }]);
     }
-    world.act_on("b emit job 1");
-    world.act_on("b emit job 2");
-    let lines = std::mem::take(&mut world.fx.lines);
+    host.act_on("b emit job 1");
+    host.act_on("b emit job 2");
+    let lines = std::mem::take(&mut host.fx.lines);
     assert_eq!(lines, ["b hears other job 1", "b hears other job 2"]);
-    assert!(world.engine.has_work());
-    world.settle_down();
-    assert_eq!((world.engine.direct.listeners.len(), world.engine.direct.sessions.len()), (2, 2));
-    assert_eq!(world.run("b emit x.7 text"), ["a hears new x.7 text"]);
+    assert!(host.engine.has_work());
+    host.settle_down();
+    assert_eq!((host.engine.direct.subscribers.len(), host.engine.direct.channels.len()), (2, 2));
+    assert_eq!(host.run("b emit x.7 text"), ["a hears new x.7 text"]);
 }
 
 #[test]
 fn those_who_come_and_go_again_and_again_do_not_pile_up() {
-    let mut world = World::new();
+    let mut host = TestHost::new();
     for round in 0..20 {
         for number in 0..3_000 {
-            world.act_on(&format!("a listen x.{number} {number}"));
+            host.act_on(&format!("a subscribe x.{number} {number}"));
         }
-        world.act_on("a disconnect");
-        world.engine.dispatch(world.now, &mut world.fx);
-        let listening = world.engine.direct.listeners.len();
-        assert!(listening <= 3_100, "{listening} after round {round}");
+        host.act_on("a disconnect");
+        host.engine.dispatch(host.now, &mut host.fx);
+        let subscribing = host.engine.direct.subscribers.len();
+        assert!(subscribing <= 3_100, "{subscribing} after round {round}");
     }
-    world.settle_down();
-    assert_eq!(world.engine.direct.listeners.len(), 0);
+    host.settle_down();
+    assert_eq!(host.engine.direct.subscribers.len(), 0);
 }
 
 #[test]
-fn what_is_left_of_many_listeners_goes_with_their_virtual_host() {
-    let mut world = World::new();
-    world.run("d create-vhost v");
-    world.run("flush");
+fn what_is_left_of_many_subscribers_goes_with_their_virtual_host() {
+    let mut host = TestHost::new();
+    host.run("d create-vhost v");
+    host.run("flush");
     let connection = crate::ConnectionId(77);
-    let id = crate::SessionId { connection, number: 1 };
-    world.engine.connect_internal(connection, "v").unwrap();
-    world.engine.open(id);
+    let id = crate::ChannelId { connection, number: 1 };
+    host.engine.connect_internal(connection, "v").unwrap();
+    host.engine.open(id);
     for number in 0..5_000 {
         let (subject, name) = (format!("x.{number}"), format!("{number}"));
-        let listen = crate::Listen { name: &name, subject: &subject, group: None, laggard: None };
-        world.engine.listen(id, listen, &mut world.fx).unwrap();
+        let subscribe = crate::Subscribe {
+            name: &name,
+            subject: &subject,
+            group: None,
+            slow_consumer_policy: None,
+        };
+        host.engine.subscribe(id, subscribe, &mut host.fx).unwrap();
     }
-    world.engine.disconnect(world.now, connection, &mut world.fx);
-    assert!(world.engine.has_work());
+    host.engine.disconnect(host.now, connection, &mut host.fx);
+    assert!(host.engine.has_work());
     // One of that name and in its slot is another one, and nothing is taken out of it.
-    world.act_on("d delete-vhost v");
-    world.act_on("d create-vhost v");
-    world.engine.connect_internal(connection, "v").unwrap();
-    world.engine.open(id);
-    let listen = crate::Listen { name: "new", subject: "x.1", group: None, laggard: None };
-    world.engine.listen(id, listen, &mut world.fx).unwrap();
-    assert!(world.engine.has_work(), "not all of it is done at once");
-    world.settle_down();
-    assert_eq!((world.engine.direct.listeners.len(), world.engine.direct.sessions.len()), (1, 1));
-    assert_eq!(world.engine.listener(id, "x.1"), Some("new"));
+    host.act_on("d delete-vhost v");
+    host.act_on("d create-vhost v");
+    host.engine.connect_internal(connection, "v").unwrap();
+    host.engine.open(id);
+    let subscribe =
+        crate::Subscribe { name: "new", subject: "x.1", group: None, slow_consumer_policy: None };
+    host.engine.subscribe(id, subscribe, &mut host.fx).unwrap();
+    assert!(host.engine.has_work(), "not all of it is done at once");
+    host.settle_down();
+    assert_eq!((host.engine.direct.subscribers.len(), host.engine.direct.channels.len()), (1, 1));
+    assert_eq!(host.engine.subscriber(id, "x.1"), Some("new"));
 }
 
 /// Numbers below a bound that look random.
@@ -398,20 +404,25 @@ fn odds(mut seed: u64) -> impl FnMut(usize) -> usize {
 
 #[test]
 fn what_is_looked_at_in_vain_counts_for_the_step() {
-    let mut world = World::new();
-    world.run("b listen y one");
-    let id = world.session("b");
+    let mut host = TestHost::new();
+    host.run("b subscribe y one");
+    let id = host.channel("b");
     // `a` and `*` ten times in every order, and another word: all match but for the last word.
     for number in 0..1024_u32 {
         let words = (0..10).map(|bit| if number >> bit & 1 == 1 { "*." } else { "a." });
         let (subject, name) = (format!("{}b", words.collect::<String>()), number.to_string());
-        let listen = crate::Listen { name: &name, subject: &subject, group: None, laggard: None };
-        world.engine.listen(id, listen, &mut world.fx).unwrap();
+        let subscribe = crate::Subscribe {
+            name: &name,
+            subject: &subject,
+            group: None,
+            slow_consumer_policy: None,
+        };
+        host.engine.subscribe(id, subscribe, &mut host.fx).unwrap();
     }
-    world.engine.begin_step();
+    host.engine.begin_work_budget();
     let mut said = 0;
-    while !world.engine.is_step_over() && said < 1_000 {
-        world.run(&format!("b emit a.a.a.a.a.a.a.a.a.a.c{said} x"));
+    while !host.engine.is_step_over() && said < 1_000 {
+        host.run(&format!("b emit a.a.a.a.a.a.a.a.a.a.c{said} x"));
         said += 1;
     }
     assert!(said < 20, "{said} messages, each compared with a thousand patterns");

@@ -185,7 +185,7 @@ impl Engine {
         // Whoever made the queue need not have had the right on subjects that its default exchange takes.
         let answers = || targets.is_empty() && letter.keys().all(is_answer_address);
         if routed.has_subjects || (exchange.is_empty() && answers()) {
-            self.publish_to_listeners(vhost, &letter, fx);
+            self.publish_to_subscribers(vhost, &letter, fx);
         }
         self.dead_letter_depth -= 1;
     }

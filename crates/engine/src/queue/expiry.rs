@@ -97,14 +97,14 @@ impl Engine {
         self.dead_letter(now, slot, entry, DeathReason::Expired, fx);
     }
 
-    /// The queue was used: its expiry begins anew, or stops while it has subscriptions.
+    /// The queue was used: its expiry begins anew, or stops while it has consumers.
     pub(crate) fn queue_used(&mut self, now: Time, slot: u32) {
         let Some(queue) = self.queues.get_mut(slot) else { return };
         let Some(expires) = queue.options.expires else { return };
         if let Some(at) = queue.expires_at.take() {
             self.timers.clear(at, Timer::Queue(slot));
         }
-        if queue.subscriptions.is_empty() {
+        if queue.consumers.is_empty() {
             let at = now.plus(expires);
             queue.expires_at = Some(at);
             self.timers.set(at, Timer::Queue(slot));

@@ -22,7 +22,7 @@ use self::page::{Page, PageEntry};
 use self::ranges::Ranges;
 use crate::consumer::drain_pacing::Share;
 use crate::storage::codec::Malformed;
-use crate::{ConnectionId, Durability, Position, QueueOptions, SessionId, Time};
+use crate::{ChannelId, ConnectionId, Durability, Position, QueueOptions, Time};
 pub(crate) use declaration_mismatch::difference;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -50,20 +50,20 @@ pub(crate) struct Queue {
     pub(crate) ready_bytes: u64,
     /// Messages that are out and not settled.
     pub(crate) unsettled: u64,
-    /// Sessions of which many messages are on their way back: until then nothing is handed out.
+    /// Channels of which many messages are on their way back: until then nothing is handed out.
     pub(crate) holds: u32,
     /// What is in memory of it: blobs and entries of messages ready.
     pub(crate) resident: u64,
     /// What will take up memory once it is loaded.
     pub(crate) loading_bytes: u64,
     pub(crate) loads: u32,
-    /// Every subscription to it, by priority and age.
-    pub(crate) subscriptions: Vec<u32>,
+    /// Every consumer to it, by priority and age.
+    pub(crate) consumers: Vec<u32>,
     /// Those that can take messages, as far as is known, by priority and age.
     pub(crate) able: Vec<u32>,
     /// Where the round among equals goes on.
     pub(crate) turn: usize,
-    /// It has, or had, a subscription: auto-delete applies.
+    /// It has, or had, a consumer: auto-delete applies.
     pub(crate) was_used: bool,
     /// In the list of queues to be served.
     pub(crate) is_dirty: bool,
@@ -71,7 +71,7 @@ pub(crate) struct Queue {
     pub(crate) is_unpaged: bool,
     /// How much it hands out at once.
     pub(crate) share: Share,
-    /// Sessions that wait for one message, which is being loaded.
+    /// Channels that wait for one message, which is being loaded.
     pub(crate) gets: VecDeque<Get>,
     /// Settled since the last record that said so.
     pub(crate) settled: Ranges,
@@ -91,10 +91,10 @@ pub(crate) struct Queue {
     pub(crate) counters: QueueCounters,
 }
 
-/// A session that waits for one message.
+/// A channel that waits for one message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Get {
-    pub(crate) session: SessionId,
+    pub(crate) channel: ChannelId,
     pub(crate) presettled: bool,
 }
 
@@ -137,7 +137,7 @@ impl Queue {
             resident: 0,
             loading_bytes: 0,
             loads: 0,
-            subscriptions: Vec::new(),
+            consumers: Vec::new(),
             able: Vec::new(),
             turn: 0,
             was_used: false,

@@ -88,7 +88,7 @@ impl Engine {
         if queue.is_unpaged || !queue.lanes.iter().any(|lane| lane.has_cold_run(count)) {
             return;
         }
-        if self.step.left() > 0 {
+        if self.work_budget.left() > 0 {
             self.write_pages(slot, fx);
         } else {
             queue.is_unpaged = true;
@@ -115,7 +115,7 @@ impl Engine {
         let queue = self.queues.get_mut(slot).expect("the caller looked it up");
         for lane in 0..queue.lanes.len() {
             let Some(entries) = queue.lanes[lane].take_cold_run(count) else { continue };
-            self.step.count_paged(count);
+            self.work_budget.count_paged(count);
             let (number, durable) = (queue.number, queue.durable);
             if let Some(taking) = &mut self.taking {
                 for entry in entries.iter().filter(|entry| entry.durable) {

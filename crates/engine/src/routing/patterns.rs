@@ -1,7 +1,7 @@
 //! One index for all wildcard patterns of a source: a trie on words with `one word` and `any number
 //! of words` edges.
 //!
-//! Knows words, not what is subscribed: each node that ends a pattern keeps one number for its owner,
+//! Knows words, not what is consuming: each node that ends a pattern keeps one number for its owner,
 //! the head of a list, say. Which characters part words and which words are wildcards is a
 //! [`Syntax`], so that dialects with other signs share the index.
 

@@ -45,19 +45,19 @@ fn text(value: &str) -> Value {
 }
 
 /// A router with queues whose keys are counted up from 0 in the order they were named.
-struct World {
+struct TestHost {
     router: Router,
     names: Vec<String>,
 }
 
-impl World {
-    fn new(queues: &[&str]) -> World {
+impl TestHost {
+    fn new(queues: &[&str]) -> TestHost {
         let router = Router::new("/", &Limits::default(), 42);
-        let mut world = World { router, names: Vec::new() };
+        let mut host = TestHost { router, names: Vec::new() };
         for queue in queues {
-            world.queue(queue);
+            host.queue(queue);
         }
-        world
+        host
     }
 
     fn queue(&mut self, name: &str) -> QueueKey {
@@ -121,26 +121,26 @@ impl World {
 
 #[test]
 fn the_default_exchange_leads_to_the_queue_of_that_name() {
-    let mut world = World::new(&["a", "b"]);
-    world.check(&[
+    let mut host = TestHost::new(&["a", "b"]);
+    host.check(&[
         ("", &["a"], &["a"]),
         ("", &["c"], &[]),
         ("", &["a", "b", "a", "c"], &["a", "b"]),
     ]);
-    let removed = world.router.queue_removed(QueueKey(0));
+    let removed = host.router.queue_removed(QueueKey(0));
     assert!(removed.changed);
-    assert!(!world.router.queue_removed(QueueKey(0)).changed);
-    world.check(&[("", &["a"], &[]), ("", &["b"], &["b"])]);
+    assert!(!host.router.queue_removed(QueueKey(0)).changed);
+    host.check(&[("", &["a"], &[]), ("", &["b"], &["b"])]);
 }
 
 #[test]
 fn each_kind_compares_keys_its_own_way() {
-    let mut world = World::new(&["a", "b", "c"]);
+    let mut host = TestHost::new(&["a", "b", "c"]);
     for (name, kind) in [("d", Direct), ("f", Fanout), ("t", Topic)] {
-        world.declare(name, &options(kind));
-        world.bind(&[(name, "a", "x.y"), (name, "b", "x.*"), (name, "b", "#"), (name, "c", "")]);
+        host.declare(name, &options(kind));
+        host.bind(&[(name, "a", "x.y"), (name, "b", "x.*"), (name, "b", "#"), (name, "c", "")]);
     }
-    world.check(&[
+    host.check(&[
         ("d", &["x.y"], &["a"]),
         ("d", &["x.*"], &["b"]),
         ("d", &[""], &["c"]),
@@ -156,9 +156,9 @@ fn each_kind_compares_keys_its_own_way() {
 
 #[test]
 fn every_virtual_host_has_its_exchanges() {
-    let mut world = World::new(&["a"]);
+    let mut host = TestHost::new(&["a"]);
     let names: Vec<_> =
-        world.router.exchanges().map(|(name, options)| (name.to_owned(), options.kind)).collect();
+        host.router.exchanges().map(|(name, options)| (name.to_owned(), options.kind)).collect();
     let expected = [
         ("", Direct),
         ("amq.direct", Direct),
@@ -168,9 +168,9 @@ fn every_virtual_host_has_its_exchanges() {
         ("amq.topic", Topic),
     ];
     assert_eq!(names, expected.map(|(name, kind)| (name.to_owned(), kind)));
-    assert!(world.router.exchanges().all(|(_, options)| options.durable));
-    world.bind(&[("amq.topic", "a", "#"), ("amq.fanout", "a", ""), ("amq.direct", "a", "k")]);
-    world.check(&[
+    assert!(host.router.exchanges().all(|(_, options)| options.durable));
+    host.bind(&[("amq.topic", "a", "#"), ("amq.fanout", "a", ""), ("amq.direct", "a", "k")]);
+    host.check(&[
         ("amq.topic", &["k"], &["a"]),
         ("amq.fanout", &["k"], &["a"]),
         ("amq.direct", &["k"], &["a"]),
@@ -214,29 +214,29 @@ fn headers_are_compared_as_x_match_says() {
         ),
     ];
     for (binding, headers, expected) in table {
-        let mut world = World::new(&["q"]);
-        let bound = world.router.bind("amq.headers", &target("q"), "", arguments(&binding));
+        let mut host = TestHost::new(&["q"]);
+        let bound = host.router.bind("amq.headers", &target("q"), "", arguments(&binding));
         assert!(bound.unwrap().changed);
         for headers in [&arguments(&headers), &arguments(&[]), &arguments(&headers)] {
             // Another message in between: what one message's headers say is not remembered.
-            world.route_with("amq.headers", &["k"], headers);
+            host.route_with("amq.headers", &["k"], headers);
         }
-        let found = world.route_with("amq.headers", &["k"], &arguments(&headers)).len() == 1;
+        let found = host.route_with("amq.headers", &["k"], &arguments(&headers)).len() == 1;
         assert_eq!(found, expected, "{binding:?} on {headers:?}");
     }
 }
 
 #[test]
 fn headers_are_read_only_where_a_headers_exchange_is_on_the_way() {
-    let mut world = World::new(&["q"]);
-    world.bind(&[("amq.topic", "q", "#"), ("amq.direct", ">amq.headers", "k")]);
+    let mut host = TestHost::new(&["q"]);
+    host.bind(&[("amq.topic", "q", "#"), ("amq.direct", ">amq.headers", "k")]);
     for (exchange, key, expected) in
         [("amq.topic", "k", 0), ("amq.direct", "other", 0), ("amq.direct", "k", 1)]
     {
         for _ in 0..2 {
             let (mut reads, mut out) = (0, Vec::new());
             let keys = Keys { routing_key: key, also_to: &[] };
-            world.router.route(exchange, keys, &mut |_| reads += 1, &mut out).unwrap();
+            host.router.route(exchange, keys, &mut |_| reads += 1, &mut out).unwrap();
             assert_eq!(reads, expected, "{exchange} {key}");
         }
     }
@@ -244,11 +244,11 @@ fn headers_are_read_only_where_a_headers_exchange_is_on_the_way() {
 
 #[test]
 fn bindings_lead_from_exchange_to_exchange_each_queue_once() {
-    let mut world = World::new(&["a", "b", "c"]);
+    let mut host = TestHost::new(&["a", "b", "c"]);
     for (name, kind) in [("one", Topic), ("two", Direct), ("three", Fanout)] {
-        world.declare(name, &options(kind));
+        host.declare(name, &options(kind));
     }
-    world.bind(&[
+    host.bind(&[
         ("one", ">two", "k.#"),
         ("one", ">three", "*"),
         ("one", "a", "#"),
@@ -259,7 +259,7 @@ fn bindings_lead_from_exchange_to_exchange_each_queue_once() {
         ("three", ">one", ""), // A cycle.
         ("three", ">three", ""),
     ]);
-    world.check(&[
+    host.check(&[
         ("one", &["k"], &["a", "c"]),
         ("one", &["k.x"], &["a", "b"]),
         ("one", &["other"], &["a", "c"]),
@@ -271,7 +271,7 @@ fn bindings_lead_from_exchange_to_exchange_each_queue_once() {
 
 #[test]
 fn alternates_take_what_no_binding_takes() {
-    let mut world = World::new(&["a", "b", "c"]);
+    let mut host = TestHost::new(&["a", "b", "c"]);
     let with = |alternate: &str| ExchangeOptions {
         alternate: Some(alternate.to_owned()),
         ..options(Direct)
@@ -279,11 +279,11 @@ fn alternates_take_what_no_binding_takes() {
     for (name, alternate) in
         [("one", "two"), ("two", "three"), ("three", "one"), ("lost", "none"), ("named", "")]
     {
-        world.declare(name, &with(alternate));
+        host.declare(name, &with(alternate));
     }
-    world.bind(&[("one", "a", "k1"), ("two", "b", "k2"), ("three", "c", "k3")]);
-    world.bind(&[("lost", ">one", "e")]);
-    world.check(&[
+    host.bind(&[("one", "a", "k1"), ("two", "b", "k2"), ("three", "c", "k3")]);
+    host.bind(&[("lost", ">one", "e")]);
+    host.check(&[
         ("one", &["k1"], &["a"]),
         ("one", &["k2"], &["b"]),
         ("one", &["k3"], &["c"]),
@@ -298,107 +298,107 @@ fn alternates_take_what_no_binding_takes() {
         ("one", &["k2", "k3"], &["b"]),
     ]);
     // An alternate that is declared later counts from then on, and one that goes no more.
-    world.check(&[("lost", &["k3"], &[])]);
-    world.declare("none", &with("three"));
-    world.check(&[("lost", &["k3"], &["c"])]);
-    assert!(world.router.delete_exchange("none", false).unwrap().changed);
-    world.check(&[("lost", &["k3"], &[])]);
+    host.check(&[("lost", &["k3"], &[])]);
+    host.declare("none", &with("three"));
+    host.check(&[("lost", &["k3"], &["c"])]);
+    assert!(host.router.delete_exchange("none", false).unwrap().changed);
+    host.check(&[("lost", &["k3"], &[])]);
     // A queue that comes is found by its name, also through an alternate.
-    world.check(&[("named", &["d"], &[])]);
-    world.queue("d");
-    world.check(&[("named", &["d"], &["d"])]);
+    host.check(&[("named", &["d"], &[])]);
+    host.queue("d");
+    host.check(&[("named", &["d"], &["d"])]);
 }
 
 #[test]
 fn remembered_routes_follow_every_change() {
-    let mut world = World::new(&["a", "b"]);
+    let mut host = TestHost::new(&["a", "b"]);
     let fanout: &[&str] = &["k"];
-    world.bind(&[("amq.fanout", "a", "")]);
-    world.check(&[("amq.fanout", fanout, &["a"])]);
-    world.bind(&[("amq.fanout", "b", "")]);
-    world.check(&[("amq.fanout", fanout, &["a", "b"])]);
-    world.unbind("amq.fanout", "a", "");
-    world.check(&[("amq.fanout", fanout, &["b"])]);
-    world.router.queue_removed(QueueKey(1));
-    world.check(&[("amq.fanout", fanout, &[])]);
-    world.bind(&[("amq.fanout", ">amq.topic", ""), ("amq.topic", "a", "#")]);
-    world.check(&[("amq.fanout", fanout, &["a"])]);
-    let before = world.router.generation;
-    world.queue("c");
-    assert_eq!(world.router.generation, before, "others are not disturbed");
-    world.check(&[("amq.fanout", fanout, &["a"]), ("", &["c"], &["c"])]);
+    host.bind(&[("amq.fanout", "a", "")]);
+    host.check(&[("amq.fanout", fanout, &["a"])]);
+    host.bind(&[("amq.fanout", "b", "")]);
+    host.check(&[("amq.fanout", fanout, &["a", "b"])]);
+    host.unbind("amq.fanout", "a", "");
+    host.check(&[("amq.fanout", fanout, &["b"])]);
+    host.router.queue_removed(QueueKey(1));
+    host.check(&[("amq.fanout", fanout, &[])]);
+    host.bind(&[("amq.fanout", ">amq.topic", ""), ("amq.topic", "a", "#")]);
+    host.check(&[("amq.fanout", fanout, &["a"])]);
+    let before = host.router.generation;
+    host.queue("c");
+    assert_eq!(host.router.generation, before, "others are not disturbed");
+    host.check(&[("amq.fanout", fanout, &["a"]), ("", &["c"], &["c"])]);
     // The route was remembered anew time and again, and counts once.
-    assert_eq!(world.router.cache.size(), (1, 1));
+    assert_eq!(host.router.cache.size(), (1, 1));
 }
 
 #[test]
 fn the_memory_of_routes_is_bounded() {
-    let mut world = World::new(&["a"]);
-    world.bind(&[("amq.topic", "a", "#")]);
+    let mut host = TestHost::new(&["a"]);
+    host.bind(&[("amq.topic", "a", "#")]);
     for (routed, remembered) in [
         (ROUTE_CACHE_ENTRIES_MAX - 1, ROUTE_CACHE_ENTRIES_MAX - 1),
         (ROUTE_CACHE_ENTRIES_MAX, ROUTE_CACHE_ENTRIES_MAX),
         (ROUTE_CACHE_ENTRIES_MAX + 1, 1),
     ] {
         for key in 0..routed {
-            assert_eq!(world.route_with("amq.topic", &[&key.to_string()], &arguments(&[])), ["a"]);
+            assert_eq!(host.route_with("amq.topic", &[&key.to_string()], &arguments(&[])), ["a"]);
         }
-        assert_eq!(world.router.cache.size(), (remembered, remembered));
+        assert_eq!(host.router.cache.size(), (remembered, remembered));
     }
     // Also in queues: a route to too many is left out, and many to fewer push each other out.
     let each = ROUTE_CACHE_QUEUES_MAX / 16;
     for count in 1..each {
         let name = count.to_string();
-        world.queue(&name);
-        world.bind(&[("amq.fanout", &name, "")]);
+        host.queue(&name);
+        host.bind(&[("amq.fanout", &name, "")]);
     }
-    world.bind(&[("amq.fanout", "a", "")]);
+    host.bind(&[("amq.fanout", "a", "")]);
     for key in 0..40 {
-        assert_eq!(world.route("amq.fanout", &[&key.to_string()]).len(), each);
-        assert!(world.router.cache.size().1 <= ROUTE_CACHE_QUEUES_MAX);
+        assert_eq!(host.route("amq.fanout", &[&key.to_string()]).len(), each);
+        assert!(host.router.cache.size().1 <= ROUTE_CACHE_QUEUES_MAX);
     }
-    world.queue("above");
-    world.bind(&[("amq.fanout", "above", "")]);
-    let before = world.router.cache.size();
-    assert_eq!(world.route("amq.fanout", &["new"]).len(), each + 1);
-    assert_eq!(world.router.cache.size(), before);
+    host.queue("above");
+    host.bind(&[("amq.fanout", "above", "")]);
+    let before = host.router.cache.size();
+    assert_eq!(host.route("amq.fanout", &["new"]).len(), each + 1);
+    assert_eq!(host.router.cache.size(), before);
 }
 
 #[test]
 fn a_message_passes_so_many_exchanges_and_no_more() {
-    let mut world = World::new(&["q"]);
+    let mut host = TestHost::new(&["q"]);
     for number in 0..=ROUTE_EXCHANGES_MAX {
-        world.declare(&number.to_string(), &options(Fanout));
+        host.declare(&number.to_string(), &options(Fanout));
         if number > 0 {
-            world.bind(&[(&(number - 1).to_string(), &format!(">{number}"), "")]);
+            host.bind(&[(&(number - 1).to_string(), &format!(">{number}"), "")]);
         }
     }
     let last = ROUTE_EXCHANGES_MAX.to_string();
-    world.bind(&[(&last, "q", "")]);
-    world.check(&[("1", &["k"], &["q"]), ("0", &["k"], &[])]);
+    host.bind(&[(&last, "q", "")]);
+    host.check(&[("1", &["k"], &["q"]), ("0", &["k"], &[])]);
 
     // One that leads to itself, however often, is passed once.
-    world.declare("self", &options(Fanout));
-    world.bind(&[("self", &format!(">{last}"), "")]);
+    host.declare("self", &options(Fanout));
+    host.bind(&[("self", &format!(">{last}"), "")]);
     for number in 0..ROUTE_EXCHANGES_MAX {
-        world.bind(&[("self", ">self", &number.to_string())]);
+        host.bind(&[("self", ">self", &number.to_string())]);
     }
-    world.check(&[("self", &["k"], &["q"])]);
+    host.check(&[("self", &["k"], &["q"])]);
 }
 
 #[test]
 fn the_publisher_hears_what_the_exchange_is() {
-    let mut world = World::new(&[]);
+    let mut host = TestHost::new(&[]);
     let internal = ExchangeOptions { internal: true, ..options(Fanout) };
     let delaying = ExchangeOptions { delaying: true, ..options(Fanout) };
-    world.declare("internal", &internal);
-    world.declare("delaying", &delaying);
+    host.declare("internal", &internal);
+    host.declare("delaying", &delaying);
     for (name, internal, delaying) in
         [("", false, false), ("internal", true, false), ("delaying", false, true)]
     {
         for _ in 0..2 {
             let keys = Keys { routing_key: "k", also_to: &[] };
-            let routed = world.router.route(name, keys, &mut |_| (), &mut Vec::new());
+            let routed = host.router.route(name, keys, &mut |_| (), &mut Vec::new());
             assert_eq!(routed, Some(Routed { internal, delaying, has_subjects: false }), "{name}");
         }
     }

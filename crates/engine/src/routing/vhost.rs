@@ -1,4 +1,4 @@
-//! A virtual host: where its messages are routed to, and who listens in it.
+//! A virtual host: where its messages are routed to, and who subscribes in it.
 
 use crate::interface::message::{Content, ReadHeaders};
 use crate::pubsub::Interest;
@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 pub(crate) struct Vhost {
     pub(crate) name: String,
     pub(crate) router: Router,
-    /// Who listens to direct messages.
+    /// Who subscribes to direct messages.
     pub(crate) interest: Interest,
     /// Its queues.
     pub(crate) queues: usize,
-    /// Its inboxes: whose they are, in session slots, by address.
+    /// Its inboxes: whose they are, in channel slots, by address.
     pub(crate) inboxes: BTreeMap<String, u32>,
 }
 

@@ -1,12 +1,12 @@
-//! What a shard that is not home does about queues: it hands it to home, in the name of its sessions.
+//! What a shard that is not home does about queues: it hands it to home, in the name of its channels.
 //!
-//! Home hears of a connection, and of a session, when they first need it.
+//! Home hears of a connection, and of a channel, when they first need it.
 
 use crate::engine::Engine;
-use crate::{ConnectionId, Effects, Publish, Refusal, Request, SessionId, Settle, ShardId};
+use crate::{ChannelId, ConnectionId, Effects, Publish, Refusal, Request, Settle, ShardId};
 
-/// What home is asked to do for a session of another shard. The host carries it out there, in order,
-/// as if the session were home's; what comes of it is carried back.
+/// What home is asked to do for a channel of another shard. The host carries it out there, in order,
+/// as if the channel were home's; what comes of it is carried back.
 #[derive(Debug)]
 pub enum Call<'a> {
     /// A connection begins.
@@ -18,21 +18,21 @@ pub enum Call<'a> {
         /// Its virtual host.
         vhost: &'a str,
     },
-    /// A session of it begins.
+    /// A channel of it begins.
     Open {
-        /// The session.
-        session: SessionId,
+        /// The channel.
+        channel: ChannelId,
         /// Tells it from earlier ones of its number.
         opening: u32,
     },
     /// [`Engine::publish`].
-    Publish(SessionId, &'a Publish<'a>),
+    Publish(ChannelId, &'a Publish<'a>),
     /// [`Engine::settle`].
-    Settle(SessionId, Settle),
+    Settle(ChannelId, Settle),
     /// [`Engine::request`].
-    Request(SessionId, Request),
-    /// The session ends.
-    Close(SessionId),
+    Request(ChannelId, Request),
+    /// The channel ends.
+    Close(ChannelId),
     /// The connection ends.
     Disconnect(ConnectionId),
 }
@@ -46,7 +46,7 @@ impl Engine {
 
     pub(crate) fn publish_at_home<F: Effects>(
         &mut self,
-        id: SessionId,
+        id: ChannelId,
         publish: &Publish<'_>,
         fx: &mut F,
     ) -> Result<(), Refusal> {
@@ -58,7 +58,7 @@ impl Engine {
 
     pub(crate) fn settle_at_home<F: Effects>(
         &mut self,
-        id: SessionId,
+        id: ChannelId,
         settle: Settle,
         fx: &mut F,
     ) -> Result<(), Refusal> {
@@ -69,7 +69,7 @@ impl Engine {
 
     pub(crate) fn request_at_home<F: Effects>(
         &mut self,
-        id: SessionId,
+        id: ChannelId,
         request: Request,
         fx: &mut F,
     ) {
@@ -79,29 +79,29 @@ impl Engine {
         }
     }
 
-    /// Tells home of a session and its connection, where it does not know them yet.
+    /// Tells home of a channel and its connection, where it does not know them yet.
     #[inline]
-    fn make_known<F: Effects>(&mut self, id: SessionId, fx: &mut F) -> Result<(), Refusal> {
-        let slot = self.session_slot(id).ok_or_else(|| Engine::no_session(id))?;
-        if self.sessions.get(slot).is_some_and(|session| session.opening == 0) {
-            self.introduce_session(id, slot, fx);
+    fn make_known<F: Effects>(&mut self, id: ChannelId, fx: &mut F) -> Result<(), Refusal> {
+        let slot = self.channel_slot(id).ok_or_else(|| Engine::no_channel(id))?;
+        if self.channels.get(slot).is_some_and(|channel| channel.opening == 0) {
+            self.introduce_channel(id, slot, fx);
         }
         Ok(())
     }
 
     #[cold]
-    fn introduce_session<F: Effects>(&mut self, session: SessionId, slot: u32, fx: &mut F) {
-        let connection = self.connections[session.connection.0 as usize].as_mut();
-        let connection = connection.expect("sessions end before their connection");
+    fn introduce_channel<F: Effects>(&mut self, channel: ChannelId, slot: u32, fx: &mut F) {
+        let connection = self.connections[channel.connection.0 as usize].as_mut();
+        let connection = connection.expect("channels end before their connection");
         if !connection.is_at_home {
             connection.is_at_home = true;
             let user = connection.grant.as_ref().map_or("", |grant| grant.user());
-            let vhost = &self.vhosts.get(connection.vhost).expect("sessions end first").name;
-            fx.call(Call::Connect { connection: session.connection, user, vhost });
+            let vhost = &self.vhosts.get(connection.vhost).expect("channels end first").name;
+            fx.call(Call::Connect { connection: channel.connection, user, vhost });
         }
         self.openings += 1;
         let opening = self.openings;
-        self.sessions.get_mut(slot).expect("a session's slot is in use").opening = opening;
-        fx.call(Call::Open { session, opening });
+        self.channels.get_mut(slot).expect("a channel's slot is in use").opening = opening;
+        fx.call(Call::Open { channel, opening });
     }
 }

@@ -187,7 +187,7 @@ impl Engine {
             entries.map(|entry| (queue.number, entry))
         });
         let settling = self.settling.iter_mut().map(|settling| &mut settling.deliveries);
-        let unsettled = self.sessions.iter_mut().map(|(_, session)| &mut session.unsettled);
+        let unsettled = self.channels.iter_mut().map(|(_, channel)| &mut channel.unsettled);
         let out = unsettled.chain(settling).flat_map(Unsettled::durable_mut);
         let out = out.map(|delivered| (delivered.queue_number, &mut delivered.entry));
         let dying = self.loads.values_mut().filter_map(|loading| match &mut loading.wanted {

@@ -6,7 +6,7 @@
 //! that. Marks tell which ones are written. They change their meaning with each snapshot, so that
 //! nobody has to set them back: one that is written, or comes after the beginning, has the engine's.
 //!
-//! Looked at in this order: queues, what was purged or deleted, sessions, settles under way, dead
+//! Looked at in this order: queues, what was purged or deleted, channels, settles under way, dead
 //! letters under way, delayed messages. All other ways of a message lead on in that order, so that none is
 //! missed.
 //!
@@ -54,7 +54,7 @@ struct Run {
 enum Next {
     Lane(LanePart),
     Departed(DepartedPart),
-    Session { slot: u32, tag: u64 },
+    Channel { slot: u32, tag: u64 },
     Settling { number: u64, tag: u64 },
     Dying(LoadId),
     Delays { unreadable: bool, behind: Option<Turn> },
@@ -201,8 +201,8 @@ impl Engine {
             taking.next = match taking.next {
                 Next::Lane(part) => self.take_lane(&mut taking, part, &mut budget),
                 Next::Departed(part) => self.take_departed(&mut taking, part, &mut budget),
-                Next::Session { slot, tag } => {
-                    self.take_session(&mut taking, (slot, tag), &mut budget)
+                Next::Channel { slot, tag } => {
+                    self.take_channel(&mut taking, (slot, tag), &mut budget)
                 }
                 Next::Settling { number, tag } => {
                     self.take_settling(&mut taking, (number, tag), &mut budget)
@@ -252,7 +252,7 @@ impl Engine {
         budget: &mut Budget,
     ) -> Next {
         let Some((serial, number, lane)) = self.departures.lane_from(part.serial) else {
-            return Next::Session { slot: 0, tag: 0 };
+            return Next::Channel { slot: 0, tag: 0 };
         };
         let is_same = serial == part.serial;
         let DepartedPart { is_rest, seq, .. } = if is_same { part } else { Default::default() };
@@ -268,22 +268,22 @@ impl Engine {
         })
     }
 
-    fn take_session(
+    fn take_channel(
         &mut self,
         taking: &mut Taking,
         (slot, tag): (u32, u64),
         budget: &mut Budget,
     ) -> Next {
-        if slot as usize >= self.sessions.slots() {
+        if slot as usize >= self.channels.slots() {
             return Next::Settling { number: 0, tag: 0 };
         }
         let rest = self
-            .sessions
+            .channels
             .get_mut(slot)
-            .and_then(|session| taking.unsettled(&mut session.unsettled, tag, self.mark, budget));
+            .and_then(|channel| taking.unsettled(&mut channel.unsettled, tag, self.mark, budget));
         match rest {
-            Some(tag) => Next::Session { slot, tag },
-            None => Next::Session { slot: slot + 1, tag: 0 },
+            Some(tag) => Next::Channel { slot, tag },
+            None => Next::Channel { slot: slot + 1, tag: 0 },
         }
     }
 

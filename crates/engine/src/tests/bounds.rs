@@ -1,6 +1,6 @@
 //! Limits on sizes, times and names: at, below and above each.
 
-use super::{World, check_in};
+use super::{TestHost, check_in};
 use crate::interface::limits::{DEAD_LETTER_DEPTH_MAX, Limits, NAME_BYTES_MAX, VALUE_DEPTH_MAX};
 use crate::*;
 use std::time::Duration;
@@ -13,15 +13,15 @@ const COST: u64 = 24 + 1 + 10 + 2 + 64;
 fn a_delay_is_cut_to_the_longest() {
     let limits = Limits { delay_max: Duration::from_millis(100), ..Limits::default() };
     check_in(
-        World::with(limits),
+        TestHost::with(limits),
         "a exchange x direct delaying
          > a ok
          a queue q
          > a queue q 0 0
          a bind x q k
          > a ok
-         b subscribe q c presettled
-         > b subscribed c
+         b consume q c presettled
+         > b consuming c
          a publish x k above delay=101
          a publish x k at delay=100
          a publish x k below delay=99
@@ -46,31 +46,31 @@ fn what_memory_has_no_room_for_is_spooled() {
         (one(2 * COST - 1), 1),
         (all(COST - 1), 2),
     ] {
-        let world = check_in(
-            World::with(limits.clone()),
+        let host = check_in(
+            TestHost::with(limits.clone()),
             "a queue q
              > a queue q 0 0
              a publish - q m1
              a publish - q m2",
         );
-        assert_eq!(world.engine.counters().spooled, spooled, "{limits:?}");
+        assert_eq!(host.engine.counters().spooled, spooled, "{limits:?}");
     }
 }
 
 #[test]
-fn what_a_subscription_does_not_settle_leaves_memory_to_others() {
+fn what_a_consumer_does_not_settle_leaves_memory_to_others() {
     let check = |what: &str, (all, one): (u64, u64), script: &str, spooled: u64| {
         let limits =
             Limits { resident_bytes_max: all, queue_resident_bytes_max: one, ..Limits::default() };
-        let mut world = World::with(limits);
-        world.run("a queue q");
-        world.run("b subscribe q c");
+        let mut host = TestHost::with(limits);
+        host.run("a queue q");
+        host.run("b consume q c");
         for line in script.lines() {
-            world.run(line.trim());
+            host.run(line.trim());
         }
-        assert_eq!(world.engine.counters().spooled, spooled, "{what}");
-        assert_eq!(world.engine.counters().not_stored, 0, "{what}");
-        world
+        assert_eq!(host.engine.counters().spooled, spooled, "{what}");
+        assert_eq!(host.engine.counters().not_stored, 0, "{what}");
+        host
     };
     let body = "x".repeat(100);
     let publish = |count| format!("a publish - q {body}\n").repeat(count);
@@ -83,9 +83,9 @@ fn what_a_subscription_does_not_settle_leaves_memory_to_others() {
     check("memory is half full", (10 * cost, 16 * 250), &publish(10), 4);
     let full = format!("{}storage full\n{}", publish(6), publish(4));
     check("nothing can be stored", little, &full, 0);
-    let mut world = check("more, and it comes back", little, &publish(8), 2);
-    world.run("b requeue 8 multiple");
-    let delivered: Vec<_> = world.fx.delivered.iter().map(|it| it.2.clone()).collect();
+    let mut host = check("more, and it comes back", little, &publish(8), 2);
+    host.run("b requeue 8 multiple");
+    let delivered: Vec<_> = host.fx.delivered.iter().map(|it| it.2.clone()).collect();
     assert_eq!(delivered, vec![body; 16]);
 }
 
@@ -93,11 +93,11 @@ fn what_a_subscription_does_not_settle_leaves_memory_to_others() {
 fn publishers_hear_that_consumers_do_not_keep_up() {
     let check = |what: &str, script: &str, outrun: usize| {
         let limits = Limits { queue_resident_bytes_max: 4 * COST, ..Limits::default() };
-        let mut world = World::with(limits);
+        let mut host = TestHost::with(limits);
         for line in script.lines() {
-            world.run(line.trim());
+            host.run(line.trim());
         }
-        assert_eq!(world.fx.outrun, outrun, "{what}");
+        assert_eq!(host.fx.outrun, outrun, "{what}");
     };
     let publish = "a publish - q m1
                    a publish - q m2
@@ -105,47 +105,41 @@ fn publishers_hear_that_consumers_do_not_keep_up() {
                    a publish - q m4";
     check(
         "half full",
-        "a queue q\n b subscribe q c credit=1\n a publish - q m0\n a publish - q m1\n a publish - q m2",
+        "a queue q\n b consume q c credit=1\n a publish - q m0\n a publish - q m1\n a publish - q m2",
         0,
     );
-    check(
-        "more",
-        &format!("a queue q\n b subscribe q c credit=1\n a publish - q m0\n {publish}"),
-        2,
-    );
+    check("more", &format!("a queue q\n b consume q c credit=1\n a publish - q m0\n {publish}"), 2);
     check("nobody consumes", &format!("a queue q\n {publish}"), 0);
     let short = "a queue q length=1";
     check(
         "full, and lets go of others",
-        &format!("{short}\n b subscribe q c credit=1\n a publish - q m0\n {publish}"),
+        &format!("{short}\n b consume q c credit=1\n a publish - q m0\n {publish}"),
         3,
     );
     check("full, and nobody consumes", &format!("{short}\n {publish}"), 0);
     check(
         "full, and takes nothing more",
-        &format!(
-            "{short} overflow=reject\n b subscribe q c credit=1\n a publish - q m0\n {publish}"
-        ),
+        &format!("{short} overflow=reject\n b consume q c credit=1\n a publish - q m0\n {publish}"),
         0,
     );
-    check("it is handed on", &format!("a queue q\n b subscribe q c presettled\n {publish}"), 0);
+    check("it is handed on", &format!("a queue q\n b consume q c presettled\n {publish}"), 0);
     let body = "x".repeat(100);
     let bodies = format!("a publish - q {body}\n").repeat(6);
-    let taken = format!("a queue q\n b subscribe q c\n {bodies}");
+    let taken = format!("a queue q\n b consume q c\n {bodies}");
     check("it is taken, and nothing said of it", &taken, 1);
     let settled = format!("{taken} b accept 6 multiple\n a publish - q m1");
     check("it is settled late", &settled, 1);
     check(
         "on the disk, and nobody could take more",
         &format!(
-            "a queue q\n {publish}\n a publish - q m5\n b subscribe q c credit=1\n a publish - q m6"
+            "a queue q\n {publish}\n a publish - q m5\n b consume q c credit=1\n a publish - q m6"
         ),
         0,
     );
     check(
         "on the disk, and somebody could take more",
         &format!(
-            "a queue q\n {publish}\n a publish - q m5\n loads hold\n b subscribe q c presettled\n \
+            "a queue q\n {publish}\n a publish - q m5\n loads hold\n b consume q c presettled\n \
              a publish - q m6"
         ),
         1,
@@ -158,21 +152,21 @@ fn a_delayed_message_that_memory_has_no_room_for_is_spooled() {
     let cost = COST + 1;
     for (bytes, spooled) in [(cost + 1, 0), (cost, 0), (cost - 1, 1)] {
         let limits = Limits { resident_bytes_max: bytes, ..Limits::default() };
-        let world = check_in(
-            World::with(limits),
+        let host = check_in(
+            TestHost::with(limits),
             "a exchange x direct delaying
              > a ok
              a publish x k m1 delay=10",
         );
-        assert_eq!(world.engine.counters().spooled, spooled, "{bytes}");
+        assert_eq!(host.engine.counters().spooled, spooled, "{bytes}");
     }
 }
 
 #[test]
 fn a_delivery_is_settled_in_time_or_returns() {
     let limits = Limits { settle_timeout: Duration::from_millis(100), ..Limits::default() };
-    let world = check_in(
-        World::with(limits),
+    let host = check_in(
+        TestHost::with(limits),
         "a queue q
          > a queue q 0 0
          a queue own timeout=200
@@ -203,7 +197,7 @@ fn a_delivery_is_settled_in_time_or_returns() {
          a passive own
          > a queue own 1 0",
     );
-    assert_eq!(world.engine.counters().settle_timeouts, 2);
+    assert_eq!(host.engine.counters().settle_timeouts, 2);
 }
 
 #[test]
@@ -215,20 +209,20 @@ fn names_fit_a_byte() {
         |name: &str| format!("a queue d{} dlx={name}", name.len()),
         |name: &str| format!("a queue d{} dlx=x dlk={name}", name.len()),
         |name: &str| format!("a exchange {name} direct"),
-        |name: &str| format!("a subscribe q {name}"),
+        |name: &str| format!("a consume q {name}"),
         |name: &str| format!("a inbox {name}"),
         |name: &str| format!("a create-vhost {name}"),
         |name: &str| format!("a user {name} hash"),
         |name: &str| format!("a publish - {name} body"),
         |name: &str| format!("a publish - q body cc={name}"),
     ] {
-        let mut world = World::new();
-        world.run("a queue q");
+        let mut host = TestHost::new();
+        host.run("a queue q");
         let line = make("N");
         let refused =
             |lines: Vec<String>| lines.iter().any(|it| it.starts_with("a refused LimitExceeded"));
-        assert!(!refused(world.run(&make(&at))), "{line} at the limit");
-        assert!(refused(world.run(&make(&above))), "{line} above the limit");
+        assert!(!refused(host.run(&make(&at))), "{line} at the limit");
+        assert!(refused(host.run(&make(&above))), "{line} above the limit");
     }
 }
 
@@ -244,9 +238,9 @@ fn further_keys_are_counted() {
         ttl: None,
     };
     for (count, is_taken) in [(1, true), (254, true), (255, true), (256, false)] {
-        let mut world = World::new();
-        world.run("a queue q");
-        let session = world.session("a");
+        let mut host = TestHost::new();
+        host.run("a queue q");
+        let channel = host.channel("a");
         let also_to = vec!["q"; count];
         let publish = Publish {
             exchange: "",
@@ -256,12 +250,12 @@ fn further_keys_are_counted() {
             delay: None,
             content,
         };
-        let result = world.engine.publish(world.now, session, &publish, &mut world.fx);
+        let result = host.engine.publish(host.now, channel, &publish, &mut host.fx);
         let refused = result.map_err(|refusal| refusal.kind);
         let expected = if is_taken { Ok(()) } else { Err(RefusalKind::LimitExceeded) };
         assert_eq!(refused, expected, "{count} further keys");
         let left = usize::from(is_taken);
-        assert_eq!(world.run("a passive q"), [format!("a queue q {left} 0")]);
+        assert_eq!(host.run("a passive q"), [format!("a queue q {left} 0")]);
     }
 }
 
@@ -270,9 +264,9 @@ fn arguments_are_only_as_deep_as_records_bring_back() {
     for (depth, is_taken) in
         [(VALUE_DEPTH_MAX - 1, true), (VALUE_DEPTH_MAX, true), (VALUE_DEPTH_MAX + 1, false)]
     {
-        let mut world = World::new();
-        world.run("a queue q durable");
-        let session = world.session("a");
+        let mut host = TestHost::new();
+        host.run("a queue q durable");
+        let channel = host.channel("a");
         let nested = (0..depth).fold(Value::Null, |inner, level| match level % 2 {
             0 => Value::List(vec![inner]),
             _ => Value::Map(Arguments::from([("inner".to_owned(), inner)])),
@@ -284,15 +278,15 @@ fn arguments_are_only_as_deep_as_records_bring_back() {
             key: "k".to_owned(),
             arguments: arguments.clone(),
         });
-        world.engine.request(world.now, session, bind, &mut world.fx);
+        host.engine.request(host.now, channel, bind, &mut host.fx);
         let options = QueueOptions { durable: true, other: arguments, ..QueueOptions::default() };
         let declare = QueueDeclaration { name: "r".to_owned(), options: Some(options) };
-        world.engine.request(world.now, session, Request::DeclareQueue(declare), &mut world.fx);
-        let answers = world.run("restart");
+        host.engine.request(host.now, channel, Request::DeclareQueue(declare), &mut host.fx);
+        let answers = host.run("restart");
         let refused = answers.iter().filter(|it| it.starts_with("a refused LimitExceeded"));
         assert_eq!(refused.count(), if is_taken { 0 } else { 2 }, "{depth}: {answers:?}");
-        assert_eq!(world.engine.list_bindings().count(), usize::from(is_taken), "{depth}");
-        assert_eq!(world.engine.list_queues().count(), 1 + usize::from(is_taken), "{depth}");
+        assert_eq!(host.engine.list_bindings().count(), usize::from(is_taken), "{depth}");
+        assert_eq!(host.engine.list_queues().count(), 1 + usize::from(is_taken), "{depth}");
     }
 }
 
@@ -303,16 +297,16 @@ fn full_queues_pass_dead_letters_on_so_often_and_no_more() {
         (DEAD_LETTER_DEPTH_MAX, true),
         (DEAD_LETTER_DEPTH_MAX + 1, false),
     ] {
-        let mut world = World::new();
+        let mut host = TestHost::new();
         for queue in 0..queues {
-            world.run(&format!("a queue q{queue} length=0 dlx=- dlk=q{}", queue + 1));
+            host.run(&format!("a queue q{queue} length=0 dlx=- dlk=q{}", queue + 1));
         }
-        world.run(&format!("a queue q{queues}"));
-        world.run("a publish - q0 body");
+        host.run(&format!("a queue q{queues}"));
+        host.run("a publish - q0 body");
         let left = u32::from(arrives);
-        let answer = world.run(&format!("a passive q{queues}"));
+        let answer = host.run(&format!("a passive q{queues}"));
         assert_eq!(answer, [format!("a queue q{queues} {left} 0")], "{queues} full queues");
-        assert_eq!(world.engine.counters().dead_letter_cycles, u64::from(!arrives));
+        assert_eq!(host.engine.counters().dead_letter_cycles, u64::from(!arrives));
     }
 }
 
@@ -321,18 +315,18 @@ fn full_queues_pass_dead_letters_on_so_often_and_no_more() {
 #[track_caller]
 fn check_placed(queues: usize, stored: usize, passed: usize) {
     for (is_consumed, publishes) in [(false, stored), (true, passed)] {
-        let mut world = World::new();
+        let mut host = TestHost::new();
         for number in 0..queues {
-            world.run(&format!("a queue q{number}"));
-            world.run(&format!("a bind amq.fanout q{number} k"));
+            host.run(&format!("a queue q{number}"));
+            host.run(&format!("a bind amq.fanout q{number} k"));
             if is_consumed {
-                world.run(&format!("b subscribe q{number} c{number} presettled"));
+                host.run(&format!("b consume q{number} c{number} presettled"));
             }
         }
-        world.engine.begin_step();
+        host.engine.begin_work_budget();
         let mut count = 0;
-        while count < 5_000 && !world.engine.is_step_over() {
-            world.act_on("a publish amq.fanout k x");
+        while count < 5_000 && !host.engine.is_step_over() {
+            host.act_on("a publish amq.fanout k x");
             count += 1;
         }
         assert_eq!(count, publishes, "{queues}, consumed: {is_consumed}");

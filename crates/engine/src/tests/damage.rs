@@ -1,17 +1,17 @@
 //! Records that cannot be read back: reported, never skipped, and nothing else is lost with them.
 
-use super::{World, check_in};
+use super::{TestHost, check_in};
 use crate::Position;
 use crate::interface::limits::Limits;
 
-/// A world in which every message that waits has to be read back.
-fn forgetful() -> World {
-    World::with(Limits { resident_bytes_max: 0, ..Limits::default() })
+/// A host in which every message that waits has to be read back.
+fn forgetful() -> TestHost {
+    TestHost::with(Limits { resident_bytes_max: 0, ..Limits::default() })
 }
 
 /// Where the first queue has stopped.
-fn unreadable(world: &World) -> Option<Position> {
-    world.engine.list_queues().next().and_then(|queue| queue.unreadable)
+fn unreadable(host: &TestHost) -> Option<Position> {
+    host.engine.list_queues().next().and_then(|queue| queue.unreadable)
 }
 
 const STOPPED: &str = "refused StorageUnavailable: queue 'q' has stopped at a message that cannot be \
@@ -28,15 +28,15 @@ fn a_queue_stops_at_what_cannot_be_read_and_loses_nothing() {
              a publish - q 3 {options}
              a publish - q 4 {options}
              damage 3
-             b subscribe q c
-             > b subscribed c
+             b consume q c
+             > b consuming c
              > b deliver c #1 1
              > b deliver c #2 2
              > b cancelled c
              a publish - q 5 {options}
              b requeue 2
-             b subscribe q c
-             > b subscribed c
+             b consume q c
+             > b consuming c
              > b deliver c #3 2 redelivered count=1
              > b cancelled c
              a passive q
@@ -45,17 +45,17 @@ fn a_queue_stops_at_what_cannot_be_read_and_loses_nothing() {
              > a {STOPPED}
              a purge q
              > a messages 3
-             b subscribe q c
-             > b subscribed c
+             b consume q c
+             > b consuming c
              a publish - q 6 {options}
              > b deliver c #4 6
              b accept 4 multiple"
         );
-        let world = check_in(forgetful(), &scenario);
-        assert_eq!(world.engine.counters().unreadable, 1);
-        assert_eq!(world.engine.counters().queue_stops, 1);
-        assert_eq!(unreadable(&world), None);
-        assert!(world.fx.references.is_empty(), "{:?}", world.fx.references);
+        let host = check_in(forgetful(), &scenario);
+        assert_eq!(host.engine.counters().unreadable, 1);
+        assert_eq!(host.engine.counters().queue_stops, 1);
+        assert_eq!(unreadable(&host), None);
+        assert!(host.fx.references.is_empty(), "{:?}", host.fx.references);
     }
 }
 
@@ -68,8 +68,8 @@ fn a_queue_that_goes_with_its_consumers_stays_when_it_stops() {
          a publish - q 1 persistent
          a publish - q 2 persistent
          damage 1
-         b subscribe q c
-         > b subscribed c
+         b consume q c
+         > b consuming c
          > b cancelled c
          time 1000
          a passive q
@@ -79,97 +79,97 @@ fn a_queue_that_goes_with_its_consumers_stays_when_it_stops() {
 
 #[test]
 fn another_start_tries_again() {
-    let world = check_in(
+    let host = check_in(
         forgetful(),
         "a queue q durable
          > a queue q 0 0
          a publish - q 1 persistent
          a publish - q 2 persistent
          damage 1
-         b subscribe q c
-         > b subscribed c
+         b consume q c
+         > b consuming c
          > b cancelled c
          restart
-         b subscribe q c
-         > b subscribed c
+         b consume q c
+         > b consuming c
          > b cancelled c
          snapshot
          repair
          restart
-         b subscribe q c presettled
-         > b subscribed c
+         b consume q c presettled
+         > b consuming c
          > b deliver c #1 1 redelivered
          > b deliver c #2 2 redelivered",
     );
-    assert!(world.fx.references.is_empty());
+    assert!(host.fx.references.is_empty());
 }
 
 #[test]
 fn one_of_many_in_a_load_is_told_from_the_others() {
     for damaged in [0, 1, 100, 128, 255, 256, 299] {
-        let mut world = forgetful();
-        world.run("a queue q durable");
+        let mut host = forgetful();
+        host.run("a queue q durable");
         for number in 0..300 {
-            world.act_on(&format!("a publish - q <{number}> persistent"));
+            host.act_on(&format!("a publish - q <{number}> persistent"));
         }
-        world.settle_down();
-        world.run(&format!("damage <{damaged}>"));
-        world.fx.quiet = true;
-        world.run("b subscribe q c");
-        assert_eq!(world.fx.delivered.len(), damaged);
-        assert!(unreadable(&world).is_some());
-        assert_eq!(world.engine.counters().unreadable, 1);
+        host.settle_down();
+        host.run(&format!("damage <{damaged}>"));
+        host.fx.quiet = true;
+        host.run("b consume q c");
+        assert_eq!(host.fx.delivered.len(), damaged);
+        assert!(unreadable(&host).is_some());
+        assert_eq!(host.engine.counters().unreadable, 1);
         let left = 300 - damaged;
-        assert_eq!(world.run("a delete q"), [format!("a messages {left}")]);
-        world.run("b accept 0 multiple");
-        assert!(world.fx.references.is_empty(), "{:?}", world.fx.references);
+        assert_eq!(host.run("a delete q"), [format!("a messages {left}")]);
+        host.run("b accept 0 multiple");
+        assert!(host.fx.references.is_empty(), "{:?}", host.fx.references);
     }
 }
 
 #[test]
 fn a_queue_stops_at_a_page_that_cannot_be_read() {
     for command in ["a purge q", "a delete q"] {
-        let mut world = forgetful();
-        world.run("a queue q durable");
+        let mut host = forgetful();
+        host.run("a queue q durable");
         for number in 0..3_000 {
-            world.act_on(&format!("a publish - q {number} persistent"));
+            host.act_on(&format!("a publish - q {number} persistent"));
         }
-        world.settle_down();
-        world.run("damage pages");
-        world.fx.quiet = true;
-        world.run("b subscribe q c presettled");
-        let delivered = world.fx.delivered.len();
+        host.settle_down();
+        host.run("damage pages");
+        host.fx.quiet = true;
+        host.run("b consume q c presettled");
+        let delivered = host.fx.delivered.len();
         assert!(delivered < 1_100, "{delivered}");
-        assert!(unreadable(&world).is_some());
-        assert_eq!(world.run("a passive q"), [format!("a queue q {} 0", 3_000 - delivered)]);
-        let answer = world.run(command);
+        assert!(unreadable(&host).is_some());
+        assert_eq!(host.run("a passive q"), [format!("a queue q {} 0", 3_000 - delivered)]);
+        let answer = host.run(command);
         assert_eq!(answer.last(), Some(&format!("a messages {}", 3_000 - delivered)));
-        assert!(world.fx.references.is_empty(), "{:?}", world.fx.references);
+        assert!(host.fx.references.is_empty(), "{:?}", host.fx.references);
     }
 }
 
 #[test]
 fn a_page_is_there_again_once_it_can_be_read() {
-    let mut world = forgetful();
-    world.run("a queue q durable");
+    let mut host = forgetful();
+    host.run("a queue q durable");
     for number in 0..3_000 {
-        world.act_on(&format!("a publish - q {number} persistent"));
+        host.act_on(&format!("a publish - q {number} persistent"));
     }
-    world.settle_down();
-    world.run("damage pages");
-    world.fx.quiet = true;
-    world.run("b subscribe q c presettled");
-    world.run("repair");
-    world.run("restart");
-    world.run("b subscribe q c presettled");
-    let bodies = world.fx.delivered.iter().map(|(_, _, body, _)| body.parse().unwrap());
+    host.settle_down();
+    host.run("damage pages");
+    host.fx.quiet = true;
+    host.run("b consume q c presettled");
+    host.run("repair");
+    host.run("restart");
+    host.run("b consume q c presettled");
+    let bodies = host.fx.delivered.iter().map(|(_, _, body, _)| body.parse().unwrap());
     assert_eq!(bodies.collect::<Vec<usize>>(), (0..3_000).collect::<Vec<_>>());
-    assert!(world.fx.references.is_empty(), "{:?}", world.fx.references);
+    assert!(host.fx.references.is_empty(), "{:?}", host.fx.references);
 }
 
 #[test]
 fn a_dead_letter_that_cannot_be_read_stays() {
-    let world = check_in(
+    let host = check_in(
         forgetful(),
         "a queue dead durable
          > a queue dead 0 0
@@ -188,7 +188,7 @@ fn a_dead_letter_that_cannot_be_read_stays() {
          a passive dead
          > a queue dead 2 0",
     );
-    assert!(unreadable(&world).is_none());
+    assert!(unreadable(&host).is_none());
 }
 
 #[test]
@@ -207,8 +207,8 @@ fn a_full_queue_pushes_out_what_cannot_be_read() {
          > a queue q 2 0
          a passive dead
          > a queue dead 0 0
-         b subscribe q c presettled
-         > b subscribed c
+         b consume q c presettled
+         > b consuming c
          > b deliver c #1 2
          > b deliver c #2 3",
     );
@@ -216,27 +216,27 @@ fn a_full_queue_pushes_out_what_cannot_be_read() {
 
 #[test]
 fn a_full_queue_pushes_out_a_page_that_cannot_be_read_as_a_whole() {
-    let mut world = forgetful();
-    world.run("a queue q durable length=2100");
-    let fill = |world: &mut World, from: u32, to: u32| {
+    let mut host = forgetful();
+    host.run("a queue q durable length=2100");
+    let fill = |host: &mut TestHost, from: u32, to: u32| {
         for number in from..to {
-            world.act_on(&format!("a publish - q {number} persistent"));
+            host.act_on(&format!("a publish - q {number} persistent"));
         }
-        world.settle_down();
+        host.settle_down();
     };
-    fill(&mut world, 0, 2_100);
-    world.run("damage pages");
-    fill(&mut world, 2_100, 3_123);
-    assert_eq!(world.run("a passive q"), ["a queue q 3123 0"]);
-    fill(&mut world, 3_123, 3_124);
-    assert_eq!(world.run("a passive q"), ["a queue q 2100 0"]);
-    world.run("a purge q");
-    assert!(world.fx.references.is_empty(), "{:?}", world.fx.references);
+    fill(&mut host, 0, 2_100);
+    host.run("damage pages");
+    fill(&mut host, 2_100, 3_123);
+    assert_eq!(host.run("a passive q"), ["a queue q 3123 0"]);
+    fill(&mut host, 3_123, 3_124);
+    assert_eq!(host.run("a passive q"), ["a queue q 2100 0"]);
+    host.run("a purge q");
+    assert!(host.fx.references.is_empty(), "{:?}", host.fx.references);
 }
 
 #[test]
 fn a_delayed_message_that_cannot_be_read_stays() {
-    let world = check_in(
+    let host = check_in(
         forgetful(),
         "a exchange x direct durable delaying
          > a ok
@@ -256,5 +256,5 @@ fn a_delayed_message_that_cannot_be_read_stays() {
          a purge q
          > a messages 1",
     );
-    assert!(world.fx.references.is_empty(), "{:?}", world.fx.references);
+    assert!(host.fx.references.is_empty(), "{:?}", host.fx.references);
 }

@@ -1,41 +1,46 @@
 //! Delayed messages: in order, within memory, and all there whatever happens to the broker.
 
-use super::{World, check_in};
+use super::{TestHost, check_in};
 use crate::interface::limits::Limits;
 use crate::publish::delay::LOAD_BYTES_MAX;
 
-/// A world whose delayed messages all have to be read back, with a durable queue that gets them.
-pub(super) fn forgetful() -> World {
+/// A host whose delayed messages all have to be read back, with a durable queue that gets them.
+pub(super) fn forgetful() -> TestHost {
     prepared(Limits { resident_bytes_max: 0, ..Limits::default() })
 }
 
-fn prepared(limits: Limits) -> World {
-    let mut world = World::with(limits);
-    world.run("a exchange x direct durable delaying");
-    world.run("a queue q durable");
-    world.run("a bind x q k");
-    world
+fn prepared(limits: Limits) -> TestHost {
+    let mut host = TestHost::with(limits);
+    host.run("a exchange x direct durable delaying");
+    host.run("a queue q durable");
+    host.run("a bind x q k");
+    host
 }
 
 /// Messages with numbers for bodies, padded to `bytes`, all due in 100 ms.
-pub(super) fn delay(world: &mut World, numbers: std::ops::Range<u32>, bytes: usize, options: &str) {
+pub(super) fn delay(
+    host: &mut TestHost,
+    numbers: std::ops::Range<u32>,
+    bytes: usize,
+    options: &str,
+) {
     for number in numbers {
         let body = format!("{}{number:04}", "0".repeat(bytes.saturating_sub(4)));
-        world.run(&format!("a publish x k {body} delay=100 {options}"));
+        host.run(&format!("a publish x k {body} delay=100 {options}"));
     }
 }
 
 /// Takes everything out of the queue; the numbers in the order in which they came.
-pub(super) fn drain(world: &mut World) -> Vec<u32> {
-    world.fx.quiet = true;
-    world.fx.delivered.clear();
-    world.run("z subscribe q c presettled");
-    world.run("z unsubscribe c");
-    world.fx.delivered.iter().map(|(_, _, body, _)| body.parse().unwrap()).collect()
+pub(super) fn drain(host: &mut TestHost) -> Vec<u32> {
+    host.fx.quiet = true;
+    host.fx.delivered.clear();
+    host.run("z consume q c presettled");
+    host.run("z cancel c");
+    host.fx.delivered.iter().map(|(_, _, body, _)| body.parse().unwrap()).collect()
 }
 
-fn asked(world: &World) -> usize {
-    world.fx.loads.iter().map(|load| load.positions.len()).sum()
+fn asked(host: &TestHost) -> usize {
+    host.fx.loads.iter().map(|load| load.positions.len()).sum()
 }
 
 #[test]
@@ -50,96 +55,96 @@ fn those_due_together_are_read_a_window_at_a_time() {
         ("", Limits { resident_bytes_max: 0, ..Limits::default() }, window / 10, 1),
     ] {
         // Once they are published they may stay in memory, unless it has no room: no consumer is there.
-        let mut world = prepared(Limits { resident_bytes_max: 0, ..limits.clone() });
-        delay(&mut world, 0..COUNT, bytes, options);
-        world.engine.options.limits = limits.clone();
-        world.run("loads hold");
-        world.run("time 100");
+        let mut host = prepared(Limits { resident_bytes_max: 0, ..limits.clone() });
+        delay(&mut host, 0..COUNT, bytes, options);
+        host.engine.options.limits = limits.clone();
+        host.run("loads hold");
+        host.run("time 100");
         let mut loads = 0;
-        while !world.fx.loads.is_empty() {
-            assert_eq!(world.fx.loads.len(), 1, "one load at a time");
+        while !host.fx.loads.is_empty() {
+            assert_eq!(host.fx.loads.len(), 1, "one load at a time");
             let first = loads * at_once;
-            assert_eq!(asked(&world), at_once.min(COUNT as usize - first), "{options} {bytes}");
-            world.run("load");
+            assert_eq!(asked(&host), at_once.min(COUNT as usize - first), "{options} {bytes}");
+            host.run("load");
             loads += 1;
         }
         assert_eq!(loads, (COUNT as usize).div_ceil(at_once));
-        world.run("loads");
-        assert_eq!(drain(&mut world), (0..COUNT).collect::<Vec<_>>(), "{options} {bytes}");
-        assert!(world.fx.references.is_empty(), "{:?}", world.fx.references);
+        host.run("loads");
+        assert_eq!(drain(&mut host), (0..COUNT).collect::<Vec<_>>(), "{options} {bytes}");
+        assert!(host.fx.references.is_empty(), "{:?}", host.fx.references);
     }
 }
 
 #[test]
 fn a_window_is_no_more_than_memory_has_room_for() {
-    let mut world = forgetful();
-    delay(&mut world, 0..600, 10_000, "persistent");
-    world.engine.options.limits.resident_bytes_max = 100_000;
-    world.run("loads hold");
-    world.run("time 100");
-    while !world.fx.loads.is_empty() {
-        let held = world.engine.resident() + world.engine.loading_bytes;
+    let mut host = forgetful();
+    delay(&mut host, 0..600, 10_000, "persistent");
+    host.engine.options.limits.resident_bytes_max = 100_000;
+    host.run("loads hold");
+    host.run("time 100");
+    while !host.fx.loads.is_empty() {
+        let held = host.engine.resident() + host.engine.loading_bytes;
         // One is asked for however little room there is.
         assert!(held <= 100_000 + 11_000, "{held} bytes");
-        world.run("load");
+        host.run("load");
     }
-    world.run("loads");
-    assert_eq!(drain(&mut world), (0..600).collect::<Vec<_>>());
+    host.run("loads");
+    assert_eq!(drain(&mut host), (0..600).collect::<Vec<_>>());
 }
 
 #[test]
 fn they_take_up_no_more_memory_than_a_queue_may() {
     let limits = Limits { queue_resident_bytes_max: 50_000, ..Limits::default() };
     for options in ["", "persistent"] {
-        let mut world = prepared(limits.clone());
-        delay(&mut world, 0..100, 1_000, options);
-        assert!((40_000..=50_000).contains(&world.engine.resident()));
-        world.run("time 100");
-        assert_eq!(drain(&mut world), (0..100).collect::<Vec<_>>());
-        assert!(world.fx.references.is_empty(), "{:?}", world.fx.references);
+        let mut host = prepared(limits.clone());
+        delay(&mut host, 0..100, 1_000, options);
+        assert!((40_000..=50_000).contains(&host.engine.resident()));
+        host.run("time 100");
+        assert_eq!(drain(&mut host), (0..100).collect::<Vec<_>>());
+        assert!(host.fx.references.is_empty(), "{:?}", host.fx.references);
     }
 }
 
 #[test]
 fn due_time_then_arrival_whether_in_memory_or_not() {
-    let mut world = forgetful();
-    let limits = world.engine.options.limits.clone();
+    let mut host = forgetful();
+    let limits = host.engine.options.limits.clone();
     for line in ["x k 5 delay=60", "x k 3 delay=50", "x k 4 delay=50 persistent"] {
-        world.run(&format!("a publish {line}"));
+        host.run(&format!("a publish {line}"));
     }
-    world.engine.options.limits = Limits::default();
+    host.engine.options.limits = Limits::default();
     for line in ["x k 6 delay=60", "x k 1 delay=40", "x k 7 delay=60 persistent"] {
-        world.run(&format!("a publish {line}"));
+        host.run(&format!("a publish {line}"));
     }
-    world.engine.options.limits = limits;
-    world.run("a publish x k 2 delay=40");
-    world.run("a publish x k 8 delay=60");
-    world.run("loads hold");
-    world.run("time 60");
+    host.engine.options.limits = limits;
+    host.run("a publish x k 2 delay=40");
+    host.run("a publish x k 8 delay=60");
+    host.run("loads hold");
+    host.run("time 60");
     // What is in memory waits for what is read.
-    while !world.fx.loads.is_empty() {
-        world.run("load");
+    while !host.fx.loads.is_empty() {
+        host.run("load");
     }
-    world.run("loads");
-    assert_eq!(drain(&mut world), (1..=8).collect::<Vec<_>>());
+    host.run("loads");
+    assert_eq!(drain(&mut host), (1..=8).collect::<Vec<_>>());
 }
 
 #[test]
 fn more_than_the_limit_are_refused() {
     for options in ["", "persistent"] {
         for (most, refused) in [(3, false), (2, false), (1, true)] {
-            let mut world = prepared(Limits { delayed_max: most, ..Limits::default() });
-            world.run("a confirms");
-            delay(&mut world, 1..3, 1, options);
-            world.run("time 100");
-            let mut answers = world.run("flush");
-            answers.extend(world.run("a passive q"));
+            let mut host = prepared(Limits { delayed_max: most, ..Limits::default() });
+            host.run("a confirms");
+            delay(&mut host, 1..3, 1, options);
+            host.run("time 100");
+            let mut answers = host.run("flush");
+            answers.extend(host.run("a passive q"));
             let taken = if refused { 1 } else { 2 };
             assert!(answers.contains(&format!("a queue q {taken} 0")), "{most}: {answers:?}");
-            assert_eq!(world.engine.counters().not_stored, u64::from(refused), "{most}");
+            assert_eq!(host.engine.counters().not_stored, u64::from(refused), "{most}");
             // Room again.
-            delay(&mut world, 3..4, 1, options);
-            assert_eq!(world.engine.counters().not_stored, u64::from(refused), "{most}");
+            delay(&mut host, 3..4, 1, options);
+            assert_eq!(host.engine.counters().not_stored, u64::from(refused), "{most}");
         }
     }
 }
@@ -148,27 +153,27 @@ fn more_than_the_limit_are_refused() {
 fn a_crash_among_them_loses_none() {
     for with_snapshot in [false, true] {
         for answered in 0..6 {
-            let mut world = forgetful();
-            world.engine.options.limits.queue_resident_bytes_max = 10_000;
-            delay(&mut world, 0..50, 1_500, "persistent");
+            let mut host = forgetful();
+            host.engine.options.limits.queue_resident_bytes_max = 10_000;
+            delay(&mut host, 0..50, 1_500, "persistent");
             if with_snapshot {
-                world.run("snapshot");
+                host.run("snapshot");
             }
-            world.run("loads hold");
-            world.engine.options.limits.resident_bytes_max = 10 << 20;
-            world.run("time 100");
+            host.run("loads hold");
+            host.engine.options.limits.resident_bytes_max = 10 << 20;
+            host.run("time 100");
             for _ in 0..answered {
-                world.run("load");
+                host.run("load");
             }
-            world.run("restart");
-            world.run("loads");
+            host.run("restart");
+            host.run("loads");
             let late = (50..60).map(|number| format!("a publish x k {number} persistent delay=1"));
-            late.for_each(|line| drop(world.run(&line)));
-            world.run("time 1");
-            assert_eq!(drain(&mut world), (0..60).collect::<Vec<_>>(), "{answered} loads");
-            let redelivered = world.fx.delivered.iter().filter(|it| it.3).count();
+            late.for_each(|line| drop(host.run(&line)));
+            host.run("time 1");
+            assert_eq!(drain(&mut host), (0..60).collect::<Vec<_>>(), "{answered} loads");
+            let redelivered = host.fx.delivered.iter().filter(|it| it.3).count();
             assert_eq!(redelivered, 50, "{answered} loads");
-            assert!(world.fx.references.is_empty(), "{:?}", world.fx.references);
+            assert!(host.fx.references.is_empty(), "{:?}", host.fx.references);
         }
     }
 }
@@ -176,59 +181,59 @@ fn a_crash_among_them_loses_none() {
 #[test]
 fn one_that_cannot_be_read_keeps_only_itself_back() {
     for damaged in [0, 1, 7, 299] {
-        let mut world = forgetful();
-        delay(&mut world, 0..300, 8, "persistent");
-        world.run(&format!("damage {damaged:04}"));
-        world.engine.options.limits = Limits::default();
-        world.run("time 100");
+        let mut host = forgetful();
+        delay(&mut host, 0..300, 8, "persistent");
+        host.run(&format!("damage {damaged:04}"));
+        host.engine.options.limits = Limits::default();
+        host.run("time 100");
         let others = (0..300).filter(|number| *number != damaged);
-        assert_eq!(drain(&mut world), others.collect::<Vec<_>>());
-        assert_eq!(world.engine.counters().unreadable, 1);
-        world.run("repair");
-        world.run("restart");
-        assert_eq!(drain(&mut world), [damaged]);
-        assert!(world.fx.references.is_empty(), "{:?}", world.fx.references);
+        assert_eq!(drain(&mut host), others.collect::<Vec<_>>());
+        assert_eq!(host.engine.counters().unreadable, 1);
+        host.run("repair");
+        host.run("restart");
+        assert_eq!(drain(&mut host), [damaged]);
+        assert!(host.fx.references.is_empty(), "{:?}", host.fx.references);
     }
 }
 
 #[test]
 fn a_queue_or_an_exchange_that_is_gone_when_they_are_read() {
     for gone in ["a delete q", "a delete-exchange x"] {
-        let mut world = forgetful();
-        delay(&mut world, 0..300, 8, "persistent");
-        world.run("loads hold");
-        world.run("time 100");
-        world.run(gone);
-        world.run("loads");
-        assert!(world.fx.references.is_empty(), "{:?}", world.fx.references);
+        let mut host = forgetful();
+        delay(&mut host, 0..300, 8, "persistent");
+        host.run("loads hold");
+        host.run("time 100");
+        host.run(gone);
+        host.run("loads");
+        assert!(host.fx.references.is_empty(), "{:?}", host.fx.references);
     }
 }
 
 #[test]
 fn segments_move_under_those_being_read() {
-    let mut world = forgetful();
-    delay(&mut world, 0..40, 8, "persistent");
-    world.run("loads hold");
-    world.run("time 100");
+    let mut host = forgetful();
+    delay(&mut host, 0..40, 8, "persistent");
+    host.run("loads hold");
+    host.run("time 100");
     for segment in 0..4 {
-        world.run(&format!("relocate {segment}"));
+        host.run(&format!("relocate {segment}"));
     }
-    world.run("loads");
-    assert_eq!(drain(&mut world), (0..40).collect::<Vec<_>>());
-    assert!(world.fx.references.is_empty(), "{:?}", world.fx.references);
+    host.run("loads");
+    assert_eq!(drain(&mut host), (0..40).collect::<Vec<_>>());
+    assert!(host.fx.references.is_empty(), "{:?}", host.fx.references);
 }
 
 #[test]
 fn a_large_fan_out_of_a_small_one_is_one_group() {
-    let mut world = forgetful();
+    let mut host = forgetful();
     for number in 0..600 {
-        world.run(&format!("a queue q{number} durable"));
-        world.run(&format!("a bind x q{number} k"));
+        host.run(&format!("a queue q{number} durable"));
+        host.run(&format!("a bind x q{number} k"));
     }
-    world.run("a publish x k 1 persistent delay=100");
+    host.run("a publish x k 1 persistent delay=100");
     // The host in memory looks at the size of the group.
     check_in(
-        world,
+        host,
         "time 100
          a passive q599
          > a queue q599 1 0",
@@ -237,55 +242,55 @@ fn a_large_fan_out_of_a_small_one_is_one_group() {
 
 #[test]
 fn a_snapshot_that_does_not_say_how_large_they_are_is_read() {
-    let mut world = forgetful();
-    delay(&mut world, 0..1, 8, "persistent");
-    world.run("snapshot");
+    let mut host = forgetful();
+    delay(&mut host, 0..1, 8, "persistent");
+    host.run("snapshot");
     let mut snapshot = Vec::new();
-    world.engine.snapshot(&mut snapshot);
+    host.engine.snapshot(&mut snapshot);
     // That version ended with the count of what ends with the process: none. Before it comes the only
     // one's size.
     snapshot.truncate(snapshot.len() - 5);
     let size = snapshot.len() - 5..snapshot.len() - 1;
     snapshot.drain(size);
     snapshot[0] = 2;
-    world.replace_snapshot(snapshot);
-    world.run("restart");
-    world.run("time 100");
-    assert_eq!(drain(&mut world), [0]);
-    assert!(world.fx.references.is_empty(), "{:?}", world.fx.references);
+    host.replace_snapshot(snapshot);
+    host.run("restart");
+    host.run("time 100");
+    assert_eq!(drain(&mut host), [0]);
+    assert!(host.fx.references.is_empty(), "{:?}", host.fx.references);
 }
 
 #[test]
 fn loads_say_whether_what_they_read_is_appended() {
     let appends =
-        |world: &World| world.fx.loads.iter().map(|load| load.appends).collect::<Vec<_>>();
-    let mut world = forgetful();
-    world.run("loads hold");
-    world.run("a publish x k late delay=100 persistent");
-    world.run("time 100");
-    assert_eq!(appends(&world), [true], "a message whose delay is over");
-    world.run("load");
-    world.run("z subscribe q c");
-    assert_eq!(appends(&world), [false], "a message for a consumer");
-    let mut world = forgetful();
-    world.run("a queue dying durable ttl=100 dlx=- dlk=q");
-    world.run("loads hold");
-    world.run("a publish - dying short persistent");
-    world.run("time 100");
-    assert_eq!(appends(&world).last(), Some(&true), "a dead letter");
+        |host: &TestHost| host.fx.loads.iter().map(|load| load.appends).collect::<Vec<_>>();
+    let mut host = forgetful();
+    host.run("loads hold");
+    host.run("a publish x k late delay=100 persistent");
+    host.run("time 100");
+    assert_eq!(appends(&host), [true], "a message whose delay is over");
+    host.run("load");
+    host.run("z consume q c");
+    assert_eq!(appends(&host), [false], "a message for a consumer");
+    let mut host = forgetful();
+    host.run("a queue dying durable ttl=100 dlx=- dlk=q");
+    host.run("loads hold");
+    host.run("a publish - dying short persistent");
+    host.run("time 100");
+    assert_eq!(appends(&host).last(), Some(&true), "a dead letter");
 }
 
 #[test]
 fn what_was_confirmed_waits_for_space_where_it_could_only_be_dropped() {
     let bytes = 1000;
     // Memory has room for the messages while they wait, not for what is in the queue beside them.
-    let mut world = prepared(Limits { resident_bytes_max: 4 * bytes, ..Limits::default() });
-    delay(&mut world, 0..3, bytes as usize, "");
-    world.run("storage full");
-    world.run("time 100");
-    world.run("time 100");
-    assert_eq!(world.engine.counters().not_stored, 0, "nothing is dropped");
-    world.run("storage ready");
-    world.run("time 100");
-    assert_eq!(drain(&mut world), [0, 1, 2]);
+    let mut host = prepared(Limits { resident_bytes_max: 4 * bytes, ..Limits::default() });
+    delay(&mut host, 0..3, bytes as usize, "");
+    host.run("storage full");
+    host.run("time 100");
+    host.run("time 100");
+    assert_eq!(host.engine.counters().not_stored, 0, "nothing is dropped");
+    host.run("storage ready");
+    host.run("time 100");
+    assert_eq!(drain(&mut host), [0, 1, 2]);
 }

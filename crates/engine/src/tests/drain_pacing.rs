@@ -1,7 +1,7 @@
 //! What a queue with much in it hands out at once, and beside others: shares, rests, and that nothing is
 //! lost.
 
-use super::World;
+use super::TestHost;
 use crate::Time;
 use crate::interface::limits::Limits;
 use std::time::Duration;
@@ -29,38 +29,38 @@ const fn share(bytes_per_second: usize) -> usize {
 }
 
 /// Queues with so many messages, of bodies that begin with their names and numbers; and others, who talk.
-fn world(limits: Limits, queues: &[(&str, usize)]) -> World {
-    let mut world = World::with(limits);
-    world.run("o queue others");
-    world.run("o subscribe others c presettled");
+fn host(limits: Limits, queues: &[(&str, usize)]) -> TestHost {
+    let mut host = TestHost::with(limits);
+    host.run("o queue others");
+    host.run("o consume others c presettled");
     for (queue, messages) in queues {
-        world.run(&format!("a queue {queue} durable"));
+        host.run(&format!("a queue {queue} durable"));
         for number in 0..*messages {
             let body = format!("{queue}-{number:x<BODY_BYTES$}");
-            world.run(&format!("a publish - {queue} {body} persistent"));
+            host.run(&format!("a publish - {queue} {body} persistent"));
         }
     }
-    world.fx.quiet = true;
-    world
+    host.fx.quiet = true;
+    host
 }
 
 /// Time passes.
-fn pass(world: &mut World, time: Duration) {
-    world.now = world.now.plus(time);
-    world.settle_down();
+fn pass(host: &mut TestHost, time: Duration) {
+    host.now = host.now.plus(time);
+    host.settle_down();
 }
 
 /// Others get a message.
-fn talk(world: &mut World) {
-    let before = world.fx.delivered.len();
-    world.run("a publish - others hello");
-    assert!(world.fx.delivered[before..].iter().any(|it| it.2 == "hello"));
+fn talk(host: &mut TestHost) {
+    let before = host.fx.delivered.len();
+    host.run("a publish - others hello");
+    assert!(host.fx.delivered[before..].iter().any(|it| it.2 == "hello"));
 }
 
 /// How many of a queue's messages have come, which must be in order.
-fn come(world: &World, queue: &str) -> usize {
+fn come(host: &TestHost, queue: &str) -> usize {
     let of_queue = format!("{queue}-");
-    let bodies = world.fx.delivered.iter().filter_map(|it| it.2.strip_prefix(&of_queue));
+    let bodies = host.fx.delivered.iter().filter_map(|it| it.2.strip_prefix(&of_queue));
     let numbers = bodies.map(|body| body.split('x').next().unwrap().parse().unwrap());
     let numbers: Vec<usize> = numbers.collect();
     assert_eq!(numbers, (0..numbers.len()).collect::<Vec<_>>());
@@ -76,24 +76,24 @@ fn places() -> [Limits; 2] {
 #[test]
 fn who_drains_alone_gets_all_at_once() {
     for limits in places() {
-        let mut world = world(limits, &[("q", 300)]);
-        world.run("b subscribe q c presettled");
-        assert_eq!(come(&world, "q"), 300);
+        let mut host = host(limits, &[("q", 300)]);
+        host.run("b consume q c presettled");
+        assert_eq!(come(&host, "q"), 300);
     }
 }
 
 #[test]
 fn those_who_drain_are_no_hindrance_to_each_other() {
-    let mut world = world(Limits::default(), &[("p", 300), ("q", 300)]);
+    let mut host = host(Limits::default(), &[("p", 300), ("q", 300)]);
     // Others were there, long ago.
-    talk(&mut world);
-    world.run("b subscribe p c presettled credit=1");
-    pass(&mut world, Duration::from_secs(1));
-    world.run("b subscribe q d presettled");
-    world.run("b subscribe p e presettled");
+    talk(&mut host);
+    host.run("b consume p c presettled credit=1");
+    pass(&mut host, Duration::from_secs(1));
+    host.run("b consume q d presettled");
+    host.run("b consume p e presettled");
     // At first it cannot be known how long ago that was.
-    pass(&mut world, 5 * INTERVAL);
-    assert_eq!((come(&world, "p"), come(&world, "q")), (300, 300));
+    pass(&mut host, 5 * INTERVAL);
+    assert_eq!((come(&host, "p"), come(&host, "q")), (300, 300));
 }
 
 #[test]
@@ -109,50 +109,50 @@ fn check_rate(bytes_per_second: usize) {
     let limits = Limits { backlog_bytes_per_second: rate, ..Limits::default() };
     let (share, all) = (share(bytes_per_second), FIRST + 10 * share(bytes_per_second));
     let interval = Duration::from_micros(interval_micros(bytes_per_second));
-    let mut world = world(limits, &[("q", all)]);
-    talk(&mut world);
-    world.run("b subscribe q c presettled");
+    let mut host = host(limits, &[("q", all)]);
+    talk(&mut host);
+    host.run("b consume q c presettled");
     // Nobody knew yet that it would be a drain.
-    let (began, mut had) = (world.now, come(&world, "q"));
+    let (began, mut had) = (host.now, come(&host, "q"));
     assert!((FIRST..FIRST + share).contains(&had), "{had} at {rate}");
     let time = |messages: usize| {
         let bytes = u64::try_from(messages * (BODY_BYTES + 256)).unwrap();
         Duration::from_nanos(bytes * 1_000_000_000 / rate)
     };
     while had < all {
-        talk(&mut world);
-        pass(&mut world, time(share) / 10);
-        let more = come(&world, "q") - std::mem::replace(&mut had, come(&world, "q"));
+        talk(&mut host);
+        pass(&mut host, time(share) / 10);
+        let more = come(&host, "q") - std::mem::replace(&mut had, come(&host, "q"));
         assert!([0, share].contains(&more) || had == all, "{more} at {rate}");
         assert!(
-            time(had - more) <= world.now.since(began) + interval || more == 0,
+            time(had - more) <= host.now.since(began) + interval || more == 0,
             "{had} at {rate}"
         );
     }
     // The looks are a tenth of a share's time apart.
-    assert!(world.now.since(began) <= time(all) * 11 / 10 + interval, "{rate}");
+    assert!(host.now.since(began) <= time(all) * 11 / 10 + interval, "{rate}");
 }
 
 /// How many messages may have come since then.
-fn most(world: &World, began: Time) -> usize {
-    let intervals = world.now.since(began).as_micros() / INTERVAL.as_micros();
+fn most(host: &TestHost, began: Time) -> usize {
+    let intervals = host.now.since(began).as_micros() / INTERVAL.as_micros();
     FIRST + SHARE * usize::try_from(intervals).unwrap()
 }
 
 #[test]
 fn however_little_is_taken_at_once_it_is_read_back_in_long_pieces() {
     let limits = Limits { queue_resident_bytes_max: 1 << 20, ..Limits::default() };
-    let mut world = world(limits, &[("q", 600)]);
-    talk(&mut world);
-    world.run("b subscribe q c presettled");
-    world.run("loads hold");
+    let mut host = host(limits, &[("q", 600)]);
+    talk(&mut host);
+    host.run("b consume q c presettled");
+    host.run("loads hold");
     let mut pieces = Vec::new();
-    while come(&world, "q") < 600 {
-        talk(&mut world);
-        pass(&mut world, INTERVAL);
-        pieces.extend(world.fx.loads.iter().map(|load| load.positions.len()));
-        world.run("loads");
-        world.run("loads hold");
+    while come(&host, "q") < 600 {
+        talk(&mut host);
+        pass(&mut host, INTERVAL);
+        pieces.extend(host.fx.loads.iter().map(|load| load.positions.len()));
+        host.run("loads");
+        host.run("loads hold");
     }
     pieces.pop();
     let is_long = |count: &usize| count * BODY_BYTES >= 200 << 10;
@@ -161,36 +161,36 @@ fn however_little_is_taken_at_once_it_is_read_back_in_long_pieces() {
 
 #[test]
 fn small_portions_come_no_faster() {
-    let mut world = world(Limits::default(), &[("q", 20 * SHARE)]);
-    talk(&mut world);
-    world.run("b subscribe q c credit=10");
-    let began = world.now;
+    let mut host = host(Limits::default(), &[("q", 20 * SHARE)]);
+    talk(&mut host);
+    host.run("b consume q c credit=10");
+    let began = host.now;
     for _ in 0..100 {
-        talk(&mut world);
-        let last = come(&world, "q");
-        world.run(&format!("b accept {last} multiple"));
-        pass(&mut world, INTERVAL / 50);
+        talk(&mut host);
+        let last = come(&host, "q");
+        host.run(&format!("b accept {last} multiple"));
+        pass(&mut host, INTERVAL / 50);
     }
-    let come = come(&world, "q");
-    assert!((SHARE..=most(&world, began)).contains(&come), "{come}");
+    let come = come(&host, "q");
+    assert!((SHARE..=most(&host, began)).contains(&come), "{come}");
 }
 
 #[test]
 fn gets_are_answered_at_once_and_hasten_no_drain() {
     for limits in places() {
-        let mut world = world(limits, &[("q", 20 * SHARE)]);
-        talk(&mut world);
-        world.run("b subscribe q c presettled");
-        let began = world.now;
+        let mut host = host(limits, &[("q", 20 * SHARE)]);
+        talk(&mut host);
+        host.run("b consume q c presettled");
+        let began = host.now;
         for gets in 1..=100 {
-            talk(&mut world);
-            world.run("a get q presettled");
-            let getter = world.session("a");
-            let of_queue = world.fx.delivered.iter().filter(|it| it.2.starts_with("q-"));
+            talk(&mut host);
+            host.run("a get q presettled");
+            let getter = host.channel("a");
+            let of_queue = host.fx.delivered.iter().filter(|it| it.2.starts_with("q-"));
             let (got, drained): (Vec<_>, Vec<_>) = of_queue.partition(|it| it.0 == getter);
             assert_eq!(got.len(), gets);
-            assert!(drained.len() <= most(&world, began), "{}", drained.len());
-            pass(&mut world, INTERVAL / 50);
+            assert!(drained.len() <= most(&host, began), "{}", drained.len());
+            pass(&mut host, INTERVAL / 50);
         }
     }
 }
@@ -202,26 +202,26 @@ fn a_queue_that_gets_as_much_as_it_hands_out_is_not_held_up() {
         [(128, micros(50)), (32, micros(50)), (32, micros(2_000)), (1, micros(5_000))]
     {
         let limits = Limits { backlog_bytes_per_second: mib_per_second << 20, ..Limits::default() };
-        let mut world = world(limits, &[("q", 10 * SHARE)]);
-        world.run("b subscribe q c credit=6");
-        pass(&mut world, Duration::from_secs(1));
+        let mut host = host(limits, &[("q", 10 * SHARE)]);
+        host.run("b consume q c credit=6");
+        pass(&mut host, Duration::from_secs(1));
         let mut number = 10 * SHARE;
         for round in 0..100 {
-            talk(&mut world);
+            talk(&mut host);
             for _ in 0..6 {
-                world.run(&format!("a publish - q q-{number:x<BODY_BYTES$}"));
+                host.run(&format!("a publish - q q-{number:x<BODY_BYTES$}"));
                 number += 1;
             }
-            let had = come(&world, "q");
-            world.run(&format!("b accept {had} multiple"));
+            let had = come(&host, "q");
+            host.run(&format!("b accept {had} multiple"));
             for _ in 0..gap.as_micros().div_ceil(500) {
-                talk(&mut world);
-                pass(&mut world, gap.min(INTERVAL));
+                talk(&mut host);
+                pass(&mut host, gap.min(INTERVAL));
             }
             // What came while nobody took anything for a second is drained, and has its time.
             let is_known = round * gap > Duration::from_millis(100) || round > 30;
             assert!(
-                !is_known || come(&world, "q") - had == 6,
+                !is_known || come(&host, "q") - had == 6,
                 "round {round}, {mib_per_second} MiB/s"
             );
         }
@@ -231,105 +231,105 @@ fn a_queue_that_gets_as_much_as_it_hands_out_is_not_held_up() {
 #[test]
 fn however_long_it_would_have_to_rest_it_goes_on_when_others_are_gone() {
     let limits = Limits { backlog_bytes_per_second: 1 << 20, ..Limits::default() };
-    let mut world = world(limits, &[("q", 300)]);
-    talk(&mut world);
-    world.run("b subscribe q c presettled");
-    assert_eq!(come(&world, "q"), FIRST);
+    let mut host = host(limits, &[("q", 300)]);
+    talk(&mut host);
+    host.run("b consume q c presettled");
+    assert_eq!(come(&host, "q"), FIRST);
     // 256 KiB have a quarter of a second.
     for _ in 0..200 {
-        talk(&mut world);
-        pass(&mut world, Duration::from_millis(1));
-        assert_eq!(come(&world, "q"), FIRST);
+        talk(&mut host);
+        pass(&mut host, Duration::from_millis(1));
+        assert_eq!(come(&host, "q"), FIRST);
     }
-    pass(&mut world, Duration::from_millis(1));
-    pass(&mut world, Duration::from_millis(1));
-    assert_eq!(come(&world, "q"), 300);
+    pass(&mut host, Duration::from_millis(1));
+    pass(&mut host, Duration::from_millis(1));
+    assert_eq!(come(&host, "q"), 300);
 }
 
 #[test]
 fn any_rate_is_one() {
     for rate in [0, 1, 1 << 30, u64::MAX] {
         let limits = Limits { backlog_bytes_per_second: rate, ..Limits::default() };
-        let mut world = world(limits, &[("q", 300)]);
-        talk(&mut world);
-        world.run("b subscribe q c presettled");
+        let mut host = host(limits, &[("q", 300)]);
+        talk(&mut host);
+        host.run("b consume q c presettled");
         for _ in 0..10 {
-            talk(&mut world);
-            pass(&mut world, INTERVAL);
+            talk(&mut host);
+            pass(&mut host, INTERVAL);
         }
-        assert_eq!(come(&world, "q") == 300, rate > 1, "{rate}");
-        pass(&mut world, Duration::from_millis(3));
-        pass(&mut world, Duration::from_millis(3));
-        assert_eq!(come(&world, "q"), 300, "{rate}");
+        assert_eq!(come(&host, "q") == 300, rate > 1, "{rate}");
+        pass(&mut host, Duration::from_millis(3));
+        pass(&mut host, Duration::from_millis(3));
+        assert_eq!(come(&host, "q"), 300, "{rate}");
     }
 }
 
 #[test]
 fn without_others_it_goes_on_as_fast_as_it_can() {
     for limits in places() {
-        let mut world = world(limits, &[("q", 300)]);
-        talk(&mut world);
-        world.run("b subscribe q c presettled");
-        assert!(come(&world, "q") <= FIRST);
+        let mut host = host(limits, &[("q", 300)]);
+        talk(&mut host);
+        host.run("b consume q c presettled");
+        assert!(come(&host, "q") <= FIRST);
         for _ in 0..4 {
-            pass(&mut world, INTERVAL * 11 / 10);
+            pass(&mut host, INTERVAL * 11 / 10);
         }
-        assert_eq!(come(&world, "q"), 300);
+        assert_eq!(come(&host, "q"), 300);
     }
 }
 
 #[test]
 fn a_queue_with_nothing_left_is_nobody_who_drains() {
-    let mut world = world(Limits::default(), &[("q", 0)]);
-    world.run("b subscribe q c presettled");
+    let mut host = host(Limits::default(), &[("q", 0)]);
+    host.run("b consume q c presettled");
     for number in 0..10 * SHARE {
-        talk(&mut world);
-        world.run(&format!("a publish - q q-{number:x<BODY_BYTES$}"));
-        assert_eq!(come(&world, "q"), number + 1);
+        talk(&mut host);
+        host.run(&format!("a publish - q q-{number:x<BODY_BYTES$}"));
+        assert_eq!(come(&host, "q"), number + 1);
     }
 }
 
 #[test]
 fn a_queue_that_rests_can_be_deleted_and_its_place_taken() {
-    let mut world = world(Limits::default(), &[("q", 2 * FIRST)]);
-    talk(&mut world);
-    world.run("b subscribe q c presettled");
-    world.run("a delete q");
-    world.run("a queue p");
-    world.run("b subscribe p d presettled");
-    world.run("a publish - p p-0");
-    assert_eq!((come(&world, "q"), come(&world, "p")), (FIRST, 1));
-    pass(&mut world, INTERVAL * 2);
-    world.run("a publish - p p-1");
-    assert_eq!((come(&world, "q"), come(&world, "p")), (FIRST, 2));
+    let mut host = host(Limits::default(), &[("q", 2 * FIRST)]);
+    talk(&mut host);
+    host.run("b consume q c presettled");
+    host.run("a delete q");
+    host.run("a queue p");
+    host.run("b consume p d presettled");
+    host.run("a publish - p p-0");
+    assert_eq!((come(&host, "q"), come(&host, "p")), (FIRST, 1));
+    pass(&mut host, INTERVAL * 2);
+    host.run("a publish - p p-1");
+    assert_eq!((come(&host, "q"), come(&host, "p")), (FIRST, 2));
 }
 
 #[test]
 fn many_queues_that_are_full_are_served_over_several_turns() {
     let (queues, messages) = (60, 200);
-    let mut world = World::with(Limits::default());
-    world.fx.quiet = true;
+    let mut host = TestHost::with(Limits::default());
+    host.fx.quiet = true;
     for queue in 0..queues {
-        world.run(&format!("a queue q{queue}"));
+        host.run(&format!("a queue q{queue}"));
         for number in 0..messages {
-            world.act_on(&format!("a publish - q{queue} {queue}-{number}"));
+            host.act_on(&format!("a publish - q{queue} {queue}-{number}"));
         }
     }
     for queue in 0..queues {
-        world.act_on(&format!("b subscribe q{queue} c{queue} presettled"));
+        host.act_on(&format!("b consume q{queue} c{queue} presettled"));
     }
     let (mut turns, mut had) = (Vec::new(), 0);
-    while world.engine.has_work() {
-        world.engine.dispatch(world.now, &mut world.fx);
-        turns.push(world.fx.delivered.len() - had);
-        had = world.fx.delivered.len();
+    while host.engine.has_work() {
+        host.engine.dispatch(host.now, &mut host.fx);
+        turns.push(host.fx.delivered.len() - had);
+        had = host.fx.delivered.len();
     }
     // 2 MiB and a queue's last share, where a message counts for 256 bytes.
     assert!(turns.iter().all(|handed| *handed <= 8192 + messages), "{turns:?}");
     assert_eq!(had, queues * messages);
     for queue in 0..queues {
         let prefix = format!("{queue}-");
-        let bodies = world.fx.delivered.iter().filter_map(|it| it.2.strip_prefix(&prefix));
+        let bodies = host.fx.delivered.iter().filter_map(|it| it.2.strip_prefix(&prefix));
         assert!(bodies.eq((0..messages).map(|number| number.to_string())), "q{queue}");
     }
 }

@@ -1,11 +1,11 @@
 //! What is confirmed when, and what is kept, by the durability of queues.
 
-use super::{World, check};
+use super::{TestHost, check};
 use crate::interface::limits::Limits;
 
 /// `flushed`: whether somebody waited for each record to be flushed.
-fn waited(world: &World) -> Vec<bool> {
-    let records = world.fx.records.iter().zip(&world.fx.durable);
+fn waited(host: &TestHost) -> Vec<bool> {
+    let records = host.fx.records.iter().zip(&host.fx.durable);
     records.filter(|(record, _)| record[1] == 1).map(|(_, durable)| *durable).collect()
 }
 
@@ -18,15 +18,15 @@ fn a_confirm_waits_for_what_was_chosen() {
         ("durable durability=memory", true, &[], 0),
         ("durability=buffered", true, &[], 0),
     ] {
-        let mut world = World::new();
-        world.run(&format!("a queue q {options}"));
-        world.run("a confirms");
-        let told = world.run("a publish - q 1 persistent");
+        let mut host = TestHost::new();
+        host.run(&format!("a queue q {options}"));
+        host.run("a confirms");
+        let told = host.run("a publish - q 1 persistent");
         assert_eq!(told == ["a confirm 1"], is_confirmed, "{options}: {told:?}");
-        assert_eq!(waited(&world), records, "{options}");
-        assert_eq!(world.run("flush").is_empty(), is_confirmed, "{options}");
-        world.run("restart");
-        let there = world.run("a passive q");
+        assert_eq!(waited(&host), records, "{options}");
+        assert_eq!(host.run("flush").is_empty(), is_confirmed, "{options}");
+        host.run("restart");
+        let there = host.run("a passive q");
         if options.starts_with("durable") {
             assert_eq!(there, [format!("a queue q {left} 0")], "{options}");
         }
@@ -40,19 +40,19 @@ fn the_strongest_of_several_queues_decides() {
         (["memory", "buffered", "memory"], true, &[false]),
         (["memory", "memory", "memory"], true, &[]),
     ] {
-        let mut world = World::new();
+        let mut host = TestHost::new();
         for (number, level) in levels.iter().enumerate() {
-            world.run(&format!("a queue q{number} durable durability={level}"));
-            world.run(&format!("a bind amq.fanout q{number} k"));
+            host.run(&format!("a queue q{number} durable durability={level}"));
+            host.run(&format!("a bind amq.fanout q{number} k"));
         }
-        world.run("a confirms");
-        let told = world.run("a publish amq.fanout k 1 persistent");
+        host.run("a confirms");
+        let told = host.run("a publish amq.fanout k 1 persistent");
         assert_eq!(told == ["a confirm 1"], is_confirmed, "{levels:?}");
-        assert_eq!(waited(&world), waits, "{levels:?}");
-        world.run("restart");
+        assert_eq!(waited(&host), waits, "{levels:?}");
+        host.run("restart");
         for (number, level) in levels.iter().enumerate() {
             let left = u32::from(*level != "memory");
-            let there = world.run(&format!("a passive q{number}"));
+            let there = host.run(&format!("a passive q{number}"));
             assert_eq!(there, [format!("a queue q{number} {left} 0")], "{levels:?}");
         }
     }
@@ -82,25 +82,25 @@ fn what_need_not_be_stored_is_taken_while_nothing_can_be() {
 #[test]
 fn memory_spools_where_it_has_no_room_and_nothing_of_it_is_left() {
     let limits = Limits { resident_bytes_max: 0, ..Limits::default() };
-    let mut world = World::with(limits);
-    world.run("a queue q durable durability=memory");
+    let mut host = TestHost::with(limits);
+    host.run("a queue q durable durability=memory");
     for number in 0..3_000 {
-        world.run(&format!("a publish - q {number} persistent"));
+        host.run(&format!("a publish - q {number} persistent"));
     }
-    assert_eq!(world.engine.counters().spooled, 3_000);
-    world.run("b subscribe q c credit=10");
-    world.run("b accept 10 multiple");
-    world.run("b disconnect");
-    assert_eq!(world.run("a passive q"), ["a queue q 2990 0"]);
+    assert_eq!(host.engine.counters().spooled, 3_000);
+    host.run("b consume q c credit=10");
+    host.run("b accept 10 multiple");
+    host.run("b disconnect");
+    assert_eq!(host.run("a passive q"), ["a queue q 2990 0"]);
     for with_snapshot in [false, true] {
         if with_snapshot {
-            world.run("snapshot");
+            host.run("snapshot");
         }
-        world.run("restart");
-        assert_eq!(world.run("a passive q"), ["a queue q 0 0"]);
-        assert!(world.fx.references.is_empty(), "{:?}", world.fx.references);
+        host.run("restart");
+        assert_eq!(host.run("a passive q"), ["a queue q 0 0"]);
+        assert!(host.fx.references.is_empty(), "{:?}", host.fx.references);
         for number in 0..100 {
-            world.run(&format!("a publish - q {number} persistent"));
+            host.run(&format!("a publish - q {number} persistent"));
         }
     }
 }

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 /// An engine with a host in memory.
 #[derive(Debug)]
-pub(crate) struct World {
+pub(crate) struct TestHost {
     pub(crate) engine: Engine,
     pub(crate) fx: Recorder,
     pub(crate) now: Time,
     limits: Limits,
-    sessions: BTreeMap<String, SessionId>,
+    channels: BTreeMap<String, ChannelId>,
     connected: BTreeSet<ConnectionId>,
     /// Those that have logged in.
     clients: BTreeSet<ConnectionId>,
@@ -51,18 +51,18 @@ impl<'a> Words<'a> {
     }
 }
 
-impl World {
-    pub(crate) fn new() -> World {
-        World::with(Limits::default())
+impl TestHost {
+    pub(crate) fn new() -> TestHost {
+        TestHost::with(Limits::default())
     }
 
-    pub(crate) fn with(limits: Limits) -> World {
-        World {
+    pub(crate) fn with(limits: Limits) -> TestHost {
+        TestHost {
             engine: engine(&limits),
             fx: Recorder::default(),
             now: Time(1_000_000_000),
             limits,
-            sessions: BTreeMap::new(),
+            channels: BTreeMap::new(),
             connected: BTreeSet::new(),
             clients: BTreeSet::new(),
             hold_loads: false,
@@ -71,10 +71,10 @@ impl World {
         }
     }
 
-    /// The session of that name, opened at its first mention.
-    pub(crate) fn session(&mut self, name: &str) -> SessionId {
-        if let Some(session) = self.sessions.get(name) {
-            return *session;
+    /// The channel of that name, opened at its first mention.
+    pub(crate) fn channel(&mut self, name: &str) -> ChannelId {
+        if let Some(channel) = self.channels.get(name) {
+            return *channel;
         }
         let letter = name.chars().next().unwrap();
         let connection = ConnectionId(u32::from(letter) - u32::from('a'));
@@ -82,20 +82,20 @@ impl World {
         if self.connected.insert(connection) {
             self.engine.connect_internal(connection, "/").unwrap();
         }
-        let session = SessionId { connection, number };
-        self.engine.open(session);
-        self.sessions.insert(name.to_owned(), session);
-        self.fx.names.insert(session, name.to_owned());
-        session
+        let channel = ChannelId { connection, number };
+        self.engine.open(channel);
+        self.channels.insert(name.to_owned(), channel);
+        self.fx.names.insert(channel, name.to_owned());
+        channel
     }
 
-    /// Has that name stand for a session in another virtual host.
-    pub(crate) fn enter_vhost(&mut self, name: &str, session: SessionId, vhost: &str) {
-        self.engine.connect_internal(session.connection, vhost).unwrap();
-        self.engine.open(session);
-        self.connected.insert(session.connection);
-        self.sessions.insert(name.to_owned(), session);
-        self.fx.names.insert(session, name.to_owned());
+    /// Has that name stand for a channel in another virtual host.
+    pub(crate) fn enter_vhost(&mut self, name: &str, channel: ChannelId, vhost: &str) {
+        self.engine.connect_internal(channel.connection, vhost).unwrap();
+        self.engine.open(channel);
+        self.connected.insert(channel.connection);
+        self.channels.insert(name.to_owned(), channel);
+        self.fx.names.insert(channel, name.to_owned());
     }
 
     pub(crate) fn set_snapshot_at_once(&mut self, messages: usize) {
@@ -104,20 +104,20 @@ impl World {
     }
 
     /// The same, of a client that has logged in; the others may do everything.
-    pub(crate) fn client(&mut self, name: &str) -> SessionId {
+    pub(crate) fn client(&mut self, name: &str) -> ChannelId {
         self.run("a user ann hash");
         self.run("a permit ann .* .* .*");
         self.login(name, "ann")
     }
 
     /// The same of a user that is there.
-    fn login(&mut self, name: &str, user: &str) -> SessionId {
+    fn login(&mut self, name: &str, user: &str) -> ChannelId {
         let letter = name.chars().next().unwrap();
         let connection = ConnectionId(u32::from(letter) - u32::from('a'));
         self.engine.connect(connection, user, "/").unwrap();
         self.connected.insert(connection);
         self.clients.insert(connection);
-        self.session(name)
+        self.channel(name)
     }
 
     /// Runs a line and returns its effects.
@@ -140,7 +140,7 @@ impl World {
                 self.engine.storage(state, &mut self.fx);
             }
             "room" => {
-                let connection = self.session(rest.0[0]).connection;
+                let connection = self.channel(rest.0[0]).connection;
                 self.fx.crowded.remove(&connection);
                 if rest.has("off") {
                     self.fx.full.insert(connection);
@@ -262,7 +262,7 @@ impl World {
         let kept = self.fx.records.len().saturating_sub(lost).max(flushed);
         self.fx.records.truncate(kept);
         self.fx.groups.clear();
-        self.sessions.clear();
+        self.channels.clear();
         self.connected.clear();
         self.clients.clear();
         self.fx.loads.clear();
@@ -284,7 +284,7 @@ impl World {
         self.engine.recovered(self.now, words.has("clean"), &mut self.fx);
     }
 
-    /// Has a session do something, and nothing else happen.
+    /// Has a channel do something, and nothing else happen.
     pub(crate) fn act_on(&mut self, line: &str) {
         let mut words = line.split_whitespace();
         let name = words.next().unwrap();
@@ -292,33 +292,33 @@ impl World {
     }
 
     fn act(&mut self, name: &str, words: &Words<'_>) {
-        let session = self.session(name);
+        let channel = self.channel(name);
         let arguments = &words.0[1..];
         match words.0[0] {
             "publish" => self.publish(name, arguments),
-            "emit" => self.emit(session, arguments, &mut None),
+            "emit" => self.emit(channel, arguments, &mut None),
             "emits" => {
                 let mut streak = None;
                 for body in arguments[1..].iter().filter(|word| **word != "silent") {
                     let silent = words.has("silent").then_some("silent");
                     let one: Vec<&str> = [arguments[0], body].into_iter().chain(silent).collect();
-                    self.emit(session, &one, &mut streak);
+                    self.emit(channel, &one, &mut streak);
                 }
             }
-            "listen" => {
-                let listen = Listen {
+            "subscribe" => {
+                let subscribe = Subscribe {
                     subject: arguments[0],
                     group: words.value("group"),
                     name: arguments[1],
-                    laggard: None,
+                    slow_consumer_policy: None,
                 };
-                if let Err(refusal) = self.engine.listen(session, listen, &mut self.fx) {
-                    self.fx.reply(session, Err(refusal));
+                if let Err(refusal) = self.engine.subscribe(channel, subscribe, &mut self.fx) {
+                    self.fx.reply(channel, Err(refusal));
                 }
             }
-            "unlisten" => {
+            "unsubscribe" => {
                 let after = words.number("after");
-                self.engine.unlisten(session, arguments[0], after, &mut self.fx);
+                self.engine.unsubscribe(channel, arguments[0], after, &mut self.fx);
             }
             "accept" | "requeue" | "discard" => {
                 let outcome = match words.0[0] {
@@ -328,43 +328,43 @@ impl World {
                 };
                 let tag = arguments[0].parse().unwrap();
                 let settle = Settle { tag, multiple: words.has("multiple"), outcome };
-                if let Err(refusal) = self.engine.settle(self.now, session, settle, &mut self.fx) {
-                    self.fx.reply(session, Err(refusal));
+                if let Err(refusal) = self.engine.settle(self.now, channel, settle, &mut self.fx) {
+                    self.fx.reply(channel, Err(refusal));
                 }
             }
             "close" => {
-                self.engine.close(self.now, session, &mut self.fx);
-                self.sessions.remove(name);
+                self.engine.close(self.now, channel, &mut self.fx);
+                self.channels.remove(name);
             }
             "disconnect" => {
-                self.engine.disconnect(self.now, session.connection, &mut self.fx);
-                self.connected.remove(&session.connection);
-                self.clients.remove(&session.connection);
-                self.sessions.retain(|_, other| other.connection != session.connection);
+                self.engine.disconnect(self.now, channel.connection, &mut self.fx);
+                self.connected.remove(&channel.connection);
+                self.clients.remove(&channel.connection);
+                self.channels.retain(|_, other| other.connection != channel.connection);
             }
             verb => {
                 let request = request(words);
-                self.engine.request(self.now, session, request, &mut self.fx);
-                if verb != "commit" && !self.clients.contains(&session.connection) {
-                    self.answer_at_once(session);
+                self.engine.request(self.now, channel, request, &mut self.fx);
+                if verb != "commit" && !self.clients.contains(&channel.connection) {
+                    self.answer_at_once(channel);
                 }
             }
         }
     }
 
-    /// Tells a session what it would hear after a flush, so that scenarios about something else need
+    /// Tells a channel what it would hear after a flush, so that scenarios about something else need
     /// none after each line that makes something durable. Those of clients have to wait.
-    fn answer_at_once(&mut self, session: SessionId) {
-        let slot = self.engine.session_slot(session).expect("sessions are opened when mentioned");
-        let session_there = self.engine.sessions.get_mut(slot).expect("its slot is in use");
-        if let Some((_, reply)) = session_there.unanswered.take() {
-            self.fx.reply(session, Ok(reply));
+    fn answer_at_once(&mut self, channel: ChannelId) {
+        let slot = self.engine.channel_slot(channel).expect("channels are opened when mentioned");
+        let channel_there = self.engine.channels.get_mut(slot).expect("its slot is in use");
+        if let Some((_, reply)) = channel_there.unanswered.take() {
+            self.fx.reply(channel, Ok(reply));
         }
     }
 
     /// `emit SUBJECT BODY...`; tells who got it where nobody did, or none of them keeps up. `emits SUBJECT
     /// BODY BODY...` emits several in a row.
-    fn emit(&mut self, session: SessionId, arguments: &[&str], streak: &mut Option<crate::Streak>) {
+    fn emit(&mut self, channel: ChannelId, arguments: &[&str], streak: &mut Option<crate::Streak>) {
         let words = Words(arguments[2..].to_vec());
         let emit = Emit {
             subject: arguments[0],
@@ -380,8 +380,8 @@ impl World {
                 ttl: None,
             },
         };
-        match self.engine.emit_next(self.now, session, &emit, streak, &mut self.fx) {
-            Err(refusal) => self.fx.reply(session, Err(refusal)),
+        match self.engine.emit_next(self.now, channel, &emit, streak, &mut self.fx) {
+            Err(refusal) => self.fx.reply(channel, Err(refusal)),
             Ok(reached) if reached.is_nobody() => self.fx.lines.push("nobody".to_owned()),
             Ok(reached) if reached.crowded => self.fx.lines.push("crowded".to_owned()),
             Ok(_) => {}
@@ -390,7 +390,7 @@ impl World {
 
     /// `publish EXCHANGE KEY BODY...`; `-` is the default exchange.
     fn publish(&mut self, name: &str, arguments: &[&str]) {
-        let session = self.session(name);
+        let channel = self.channel(name);
         let words = Words(arguments[3..].to_vec());
         let also_to: Vec<&str> = words.value("cc").into_iter().collect();
         let publish = Publish {
@@ -409,8 +409,8 @@ impl World {
                 ttl: words.millis("ttl"),
             },
         };
-        if let Err(refusal) = self.engine.publish(self.now, session, &publish, &mut self.fx) {
-            self.fx.reply(session, Err(refusal));
+        if let Err(refusal) = self.engine.publish(self.now, channel, &publish, &mut self.fx) {
+            self.fx.reply(channel, Err(refusal));
         }
     }
 }
@@ -447,11 +447,11 @@ fn request(words: &Words<'_>) -> Request {
             let binds = words.0[0] == "bind";
             if binds { Request::Bind(binding) } else { Request::Unbind(binding) }
         }
-        "subscribe" => Request::Subscribe(subscribe(words)),
-        "unsubscribe" => Request::Unsubscribe { name: text(1) },
+        "consume" => Request::Consume(consume(words)),
+        "cancel" => Request::CancelConsumer { name: text(1) },
         "get" => Request::Get { queue: text(1), presettled: words.has("presettled") },
         "inbox" => Request::OpenInbox { name: text(1) },
-        "credit" => Request::SetSessionCredit(Credit {
+        "credit" => Request::SetChannelCredit(Credit {
             messages: words.number("messages").unwrap_or(0),
             bytes: words.number("bytes").unwrap_or(0),
         }),
@@ -489,16 +489,17 @@ fn access_request(word: &str, words: &Words<'_>) -> Request {
             Request::SetSubjectPermissions { user: text(1), vhost, subjects }
         }
         // `-` stands for none.
-        "narrow-listening" => {
+        "narrow-subscribing" => {
             let rules = |index: usize| Vec::from_iter(Some(text(index)).filter(|it| it != "-"));
-            let listen = SubjectRules { allow: rules(2), deny: rules(3) };
-            let subjects = SubjectPermissions { listen, ..SubjectPermissions::default() };
+            let subscribe = SubjectRules { allow: rules(2), deny: rules(3) };
+            let subjects = SubjectPermissions { subscribe, ..SubjectPermissions::default() };
             Request::SetSubjectPermissions { user: text(1), vhost, subjects }
         }
         "forbid" => Request::ClearPermissions { user: text(1), vhost },
         "quota" => {
             let mut quota = Quota::default();
-            quota.laggard = words.value("laggard").and_then(Laggard::named);
+            quota.slow_consumer_policy =
+                words.value("slow_consumer_policy").and_then(SlowConsumerPolicy::named);
             for (bound, name) in Bound::NAMES {
                 quota.set(bound, words.number(name));
             }
@@ -508,9 +509,9 @@ fn access_request(word: &str, words: &Words<'_>) -> Request {
     }
 }
 
-fn subscribe(words: &Words<'_>) -> Subscribe {
+fn consume(words: &Words<'_>) -> Consume {
     let text = |index: usize| words.0[index].to_owned();
-    Subscribe {
+    Consume {
         queue: text(1),
         name: text(2),
         presettled: words.has("presettled"),

@@ -70,7 +70,7 @@ impl Engine {
         assert_eq!(&expected, references, "references by segment");
         assert_eq!(transient, self.transient_references, "transient references by segment");
         self.check_credit();
-        self.check_listening();
+        self.check_subscribing();
     }
 
     /// What was asked for is counted where it is wanted, and what is taken in by parts is what was asked for.
@@ -94,18 +94,18 @@ impl Engine {
         }
     }
 
-    /// Each user's listeners are counted.
-    fn check_listening(&self) {
+    /// Each user's subscribers are counted.
+    fn check_subscribing(&self) {
         let mut expected: BTreeMap<&str, u64> = BTreeMap::new();
-        for (_, session) in self.sessions.iter() {
-            let connection = self.connections[session.id.connection.0 as usize].as_ref();
+        for (_, channel) in self.channels.iter() {
+            let connection = self.connections[channel.id.connection.0 as usize].as_ref();
             let grant = connection.and_then(|connection| connection.grant.as_ref());
             if let Some(grant) = grant {
-                *expected.entry(grant.user()).or_default() += session.listeners.len() as u64;
+                *expected.entry(grant.user()).or_default() += channel.subscribers.len() as u64;
             }
         }
         for (user, count) in expected {
-            assert_eq!(self.access.listening.here(user), count, "listeners of {user}");
+            assert_eq!(self.access.subscribing.here(user), count, "subscribers of {user}");
         }
     }
 
@@ -172,15 +172,15 @@ impl Engine {
     }
 
     fn check_credit(&self) {
-        for (slot, session) in self.sessions.iter() {
-            let settling = self.settling.iter().filter(|it| it.session == Some(slot));
+        for (slot, channel) in self.channels.iter() {
+            let settling = self.settling.iter().filter(|it| it.channel == Some(slot));
             let settling = settling.flat_map(|settling| settling.deliveries.iter());
-            let out = session.unsettled.iter().chain(settling);
-            let counted = out.filter(|(_, out)| out.subscription.is_some());
-            assert_eq!(session.account.messages as usize, counted.count(), "session credit");
+            let out = channel.unsettled.iter().chain(settling);
+            let counted = out.filter(|(_, out)| out.consumer.is_some());
+            assert_eq!(channel.account.messages as usize, counted.count(), "channel credit");
             let gets = self.queues.iter().flat_map(|(_, queue)| &queue.gets);
-            let gets = gets.filter(|get| get.session == session.id).count();
-            assert_eq!(session.gets as usize, gets, "messages that it waits for");
+            let gets = gets.filter(|get| get.channel == channel.id).count();
+            assert_eq!(channel.gets as usize, gets, "messages that it waits for");
         }
     }
 
@@ -207,8 +207,8 @@ impl Engine {
                 uses.extend(counts.map(|count| format!("page {} {count:?}", page.first)));
             }
         }
-        for (_, session) in self.sessions.iter() {
-            let out = session.unsettled.iter().map(|(_, delivered)| &delivered.entry);
+        for (_, channel) in self.channels.iter() {
+            let out = channel.unsettled.iter().map(|(_, delivered)| &delivered.entry);
             let out = out.filter(|it| it.position.segment() == segment);
             uses.extend(out.map(|it| format!("out {} durable={}", it.seq, it.durable)));
         }

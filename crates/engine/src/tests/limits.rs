@@ -1,6 +1,6 @@
 //! Limits: at, below and above each; expiry, dead letters, delays.
 
-use super::{World, check, check_in};
+use super::{TestHost, check, check_in};
 use crate::interface::limits::Limits;
 use std::time::Duration;
 
@@ -141,8 +141,8 @@ fn messages_expire_at_the_head() {
          time 1
          a passive q
          > a queue q 0 0
-         b subscribe dead c presettled
-         > b subscribed c
+         b consume dead c presettled
+         > b consuming c
          > b deliver c #1 1 died=Expired:q:1
          > b deliver c #2 2 died=Expired:q:1
          > b deliver c #3 3 died=Expired:q:1",
@@ -160,8 +160,8 @@ fn expired_ones_are_not_delivered_and_zero_means_at_once_or_never() {
          a publish - q 2 ttl=10
          a publish - q 3
          time 10
-         b subscribe q c presettled
-         > b subscribed c
+         b consume q c presettled
+         > b consuming c
          > b deliver c #1 3
          a publish - q 4 ttl=0
          > b deliver c #2 4",
@@ -193,10 +193,10 @@ fn unused_queues_expire() {
          a passive q
          > a queue q 0 0
          time 60
-         a subscribe q c
-         > a subscribed c
+         a consume q c
+         > a consuming c
          time 1000
-         a unsubscribe c
+         a cancel c
          > a ok
          time 99
          a get q
@@ -218,8 +218,8 @@ fn the_delivery_limit_ends_in_a_dead_letter() {
          a queue q limit=1 dlx=- dlk=dead
          > a queue q 0 0
          a publish - q 1
-         a subscribe q c
-         > a subscribed c
+         a consume q c
+         > a consuming c
          > a deliver c #1 1
          a requeue 1
          > a deliver c #2 1 redelivered count=1
@@ -235,8 +235,8 @@ fn rejected_messages_may_go_round_and_expired_ones_may_not() {
     check(
         "a queue q dlx=- dlk=q
          > a queue q 0 0
-         a subscribe q c
-         > a subscribed c
+         a consume q c
+         > a consuming c
          a publish - q 1
          > a deliver c #1 1
          a discard 1
@@ -296,8 +296,8 @@ fn delayed_messages_come_when_due() {
          a publish x k late delay=100
          a publish x k sooner delay=50
          a publish x k now
-         b subscribe q c presettled
-         > b subscribed c
+         b consume q c presettled
+         > b consuming c
          > b deliver c #1 now
          time 50
          > b deliver c #2 sooner
@@ -311,7 +311,7 @@ fn delayed_messages_come_when_due() {
 fn a_body_of_the_limit_passes_and_one_byte_more_does_not() {
     let limits = Limits { body_bytes_max: 4, ..Limits::default() };
     check_in(
-        World::with(limits),
+        TestHost::with(limits),
         "a queue q
          > a queue q 0 0
          a publish - q 1234
@@ -326,7 +326,7 @@ fn a_body_of_the_limit_passes_and_one_byte_more_does_not() {
 fn topology_is_limited() {
     let limits = Limits { queues_max: 1, vhosts_max: 2, ..Limits::default() };
     check_in(
-        World::with(limits),
+        TestHost::with(limits),
         "a queue q
          > a queue q 0 0
          a queue r
@@ -343,16 +343,16 @@ fn topology_is_limited() {
 }
 
 #[test]
-fn sessions_are_limited() {
-    let limits = Limits { subscriptions_max: 1, unsettled_max: 2, ..Limits::default() };
+fn channels_are_limited() {
+    let limits = Limits { consumers_max: 1, unsettled_max: 2, ..Limits::default() };
     check_in(
-        World::with(limits),
+        TestHost::with(limits),
         "a queue q
          > a queue q 0 0
-         a subscribe q c
-         > a subscribed c
-         a subscribe q d
-         > a refused LimitExceeded: more than 1 subscriptions in one session
+         a consume q c
+         > a consuming c
+         a consume q d
+         > a refused LimitExceeded: more than 1 consumers in one channel
          a publish - q 1
          > a deliver c #1 1
          a publish - q 2
@@ -368,7 +368,7 @@ fn transactions_are_limited() {
     let limits =
         Limits { transaction_operations_max: 2, transaction_bytes_max: 24, ..Limits::default() };
     check_in(
-        World::with(limits),
+        TestHost::with(limits),
         "a queue q
          > a queue q 0 0
          a transactions
@@ -390,7 +390,7 @@ fn transactions_are_limited() {
 fn times_to_live_are_limited() {
     let limits = Limits { ttl_max: Duration::from_secs(1), ..Limits::default() };
     check_in(
-        World::with(limits),
+        TestHost::with(limits),
         "a queue q ttl=1000
          > a queue q 0 0
          a queue r ttl=1001

@@ -1,16 +1,16 @@
 //! Publish, deliver, settle, confirm.
 
-use super::{World, check, check_in};
+use super::{TestHost, check, check_in};
 use crate::interface::limits::Limits;
-use crate::{ConnectionId, SessionId};
+use crate::{ChannelId, ConnectionId};
 
 #[test]
 fn a_waiting_consumer_gets_messages_at_once() {
     check(
         "a queue q
          > a queue q 0 0
-         b subscribe q c presettled
-         > b subscribed c
+         b consume q c presettled
+         > b consuming c
          a publish - q one
          > b deliver c #1 one
          a publish - q two persistent
@@ -27,8 +27,8 @@ fn messages_wait_in_order_for_a_consumer() {
          > a queue q 0 0
          a publish - q one
          a publish - q two
-         a subscribe q c
-         > a subscribed c
+         a consume q c
+         > a consuming c
          > a deliver c #1 one
          > a deliver c #2 two
          a accept 2 multiple
@@ -45,8 +45,8 @@ fn credit_bounds_what_is_out() {
     check(
         "a queue q
          > a queue q 0 0
-         a subscribe q c credit=2
-         > a subscribed c
+         a consume q c credit=2
+         > a consuming c
          a publish - q one
          > a deliver c #1 one
          a publish - q two
@@ -65,8 +65,8 @@ fn credit_in_bytes_lets_one_message_pass() {
     check(
         "a queue q
          > a queue q 0 0
-         a subscribe q c bytes=4
-         > a subscribed c
+         a consume q c bytes=4
+         > a consuming c
          a publish - q 123456
          > a deliver c #1 123456
          a publish - q 12
@@ -81,7 +81,7 @@ fn credit_in_bytes_lets_one_message_pass() {
 }
 
 #[test]
-fn a_sessions_credit_spans_its_subscriptions() {
+fn a_channels_credit_spans_its_consumers() {
     check(
         "a queue q
          > a queue q 0 0
@@ -89,10 +89,10 @@ fn a_sessions_credit_spans_its_subscriptions() {
          > a queue r 0 0
          a credit messages=1
          > a ok
-         a subscribe q c
-         > a subscribed c
-         a subscribe r d
-         > a subscribed d
+         a consume q c
+         > a consuming c
+         a consume r d
+         > a consuming d
          a publish - q one
          > a deliver c #1 one
          a publish - r two
@@ -110,8 +110,8 @@ fn a_closed_flow_stops_deliveries() {
     check(
         "a queue q
          > a queue q 0 0
-         a subscribe q c presettled
-         > a subscribed c
+         a consume q c presettled
+         > a consuming c
          a flow off
          > a ok
          a publish - q one
@@ -126,10 +126,10 @@ fn a_full_connection_holds_its_own_deliveries_up() {
     check(
         "a queue q
          > a queue q 0 0
-         b subscribe q b
-         > b subscribed b
-         c subscribe q c
-         > c subscribed c
+         b consume q b
+         > b consuming b
+         c consume q c
+         > c consuming c
          room b off
          a publish - q one
          > c deliver c #1 one
@@ -147,12 +147,12 @@ fn equals_take_turns_and_the_higher_priority_comes_first() {
     check(
         "a queue q
          > a queue q 0 0
-         a subscribe q low
-         > a subscribed low
-         b subscribe q x priority=5 credit=1
-         > b subscribed x
-         b subscribe q y priority=5 credit=1
-         > b subscribed y
+         a consume q low
+         > a consuming low
+         b consume q x priority=5 credit=1
+         > b consuming x
+         b consume q y priority=5 credit=1
+         > b consuming y
          a publish - q 1
          > b deliver x #1 1
          a publish - q 2
@@ -166,18 +166,18 @@ fn equals_take_turns_and_the_higher_priority_comes_first() {
 }
 
 #[test]
-fn a_single_active_subscription_gets_everything_until_it_goes() {
+fn a_single_active_consumer_gets_everything_until_it_goes() {
     check(
         "a queue q single-active
          > a queue q 0 0
-         a subscribe q first credit=1
-         > a subscribed first
-         b subscribe q second priority=9
-         > b subscribed second
+         a consume q first credit=1
+         > a consuming first
+         b consume q second priority=9
+         > b consuming second
          a publish - q 1
          > a deliver first #1 1
          a publish - q 2
-         a unsubscribe first
+         a cancel first
          > a ok
          > b deliver second #1 2
          a requeue 1
@@ -194,16 +194,16 @@ fn requeued_messages_return_to_their_place() {
          a publish - q 2
          a publish - q 3
          a publish - q 4
-         a subscribe q c credit=3
-         > a subscribed c
+         a consume q c credit=3
+         > a consuming c
          > a deliver c #1 1
          > a deliver c #2 2
          > a deliver c #3 3
-         a unsubscribe c
+         a cancel c
          > a ok
          a requeue 3 multiple
-         b subscribe q d presettled
-         > b subscribed d
+         b consume q d presettled
+         > b consuming d
          > b deliver d #1 1 redelivered count=1
          > b deliver d #2 2 redelivered count=1
          > b deliver d #3 3 redelivered count=1
@@ -215,10 +215,10 @@ fn requeued_messages_return_to_their_place() {
 fn what_comes_back_over_many_turns_is_handed_out_in_order() {
     let scenario = "a queue q single-active
          > a queue q 0 0
-         a subscribe q c credit=4
-         > a subscribed c
-         b subscribe q d
-         > b subscribed d
+         a consume q c credit=4
+         > a consuming c
+         b consume q d
+         > b consuming d
          a publish - q 1
          > a deliver c #1 1
          a publish - q 2
@@ -245,7 +245,7 @@ fn what_comes_back_over_many_turns_is_handed_out_in_order() {
          b queue q single-active
          > b queue q 0 1";
     for settles_at_once in 1..6 {
-        check_in(World::with(Limits { settles_at_once, ..Limits::default() }), scenario);
+        check_in(TestHost::with(Limits { settles_at_once, ..Limits::default() }), scenario);
     }
 }
 
@@ -276,8 +276,8 @@ fn recover_and_close_requeue_what_is_out() {
 
 #[test]
 fn what_is_confirmed_is_counted_without_refusals() {
-    let world = check_in(
-        World::new(),
+    let host = check_in(
+        TestHost::new(),
         "a queue q durable
          > a queue q 0 0
          a confirms
@@ -292,7 +292,7 @@ fn what_is_confirmed_is_counted_without_refusals() {
          flush
          > a confirm 4 multiple",
     );
-    assert_eq!(world.engine.counters().confirmed, 4);
+    assert_eq!(host.engine.counters().confirmed, 4);
 }
 
 #[test]
@@ -325,8 +325,8 @@ fn a_persistent_message_that_a_presettled_consumer_has_is_confirmed_at_once() {
     check(
         "a queue q durable
          > a queue q 0 0
-         b subscribe q c presettled
-         > b subscribed c
+         b consume q c presettled
+         > b consuming c
          a confirms
          > a ok
          a publish - q 1 persistent
@@ -340,8 +340,8 @@ fn an_unsettled_persistent_message_is_confirmed_when_flushed() {
     check(
         "a queue q durable
          > a queue q 0 0
-         b subscribe q c
-         > b subscribed c
+         b consume q c
+         > b consuming c
          a confirms
          > a ok
          a publish - q 1 persistent
@@ -406,7 +406,7 @@ fn what_cannot_be_stored_is_refused_and_the_rest_goes_on() {
 fn what_neither_memory_nor_the_journal_can_take_is_refused() {
     let limits = Limits { queue_resident_bytes_max: 150, ..Limits::default() };
     check_in(
-        World::with(limits),
+        TestHost::with(limits),
         "a queue q durable
          > a queue q 0 0
          a queue r
@@ -442,36 +442,36 @@ fn what_neither_memory_nor_the_journal_can_take_is_refused() {
 }
 
 #[test]
-fn inboxes_get_replies_and_are_gone_with_their_session() {
-    let mut world = super::World::new();
-    let lines = world.run("a inbox replies");
+fn inboxes_get_replies_and_are_gone_with_their_channel() {
+    let mut host = super::TestHost::new();
+    let lines = host.run("a inbox replies");
     let address = lines[0].strip_prefix("a inbox ").unwrap().to_owned();
     assert_eq!(
-        world.run(&format!("b publish - {address} answer")),
+        host.run(&format!("b publish - {address} answer")),
         [format!("a hears replies {address} answer")]
     );
-    world.run("room a off");
-    let lines = world.run(&format!("b publish - {address} unheard mandatory"));
+    host.run("room a off");
+    let lines = host.run(&format!("b publish - {address} unheard mandatory"));
     assert_eq!(lines, ["b returned unheard"]);
-    world.run("room a");
-    world.run("a close");
-    let lines = world.run(&format!("b publish - {address} late mandatory"));
+    host.run("room a");
+    host.run("a close");
+    let lines = host.run(&format!("b publish - {address} late mandatory"));
     assert_eq!(lines, ["b returned late"]);
 }
 
 #[test]
 fn inboxes_are_known_in_their_virtual_host_alone() {
-    let mut world = super::World::new();
-    world.run("a create-vhost other");
-    let guest = SessionId { connection: ConnectionId(9), number: 0 };
-    world.enter_vhost("o", guest, "other");
-    let lines = world.run("a inbox replies");
+    let mut host = super::TestHost::new();
+    host.run("a create-vhost other");
+    let guest = ChannelId { connection: ConnectionId(9), number: 0 };
+    host.enter_vhost("o", guest, "other");
+    let lines = host.run("a inbox replies");
     let address = lines[0].strip_prefix("a inbox ").unwrap().to_owned();
-    let lines = world.run(&format!("o publish - {address} answer mandatory"));
+    let lines = host.run(&format!("o publish - {address} answer mandatory"));
     assert_eq!(lines, ["o returned answer"]);
-    let lines = world.run(&format!("o passive {address}"));
+    let lines = host.run(&format!("o passive {address}"));
     assert!(lines[0].starts_with("o refused NotFound"), "{lines:?}");
-    assert_eq!(world.run(&format!("b passive {address}")), [format!("b queue {address} 0 1")]);
+    assert_eq!(host.run(&format!("b passive {address}")), [format!("b queue {address} 0 1")]);
 }
 
 #[test]
@@ -534,7 +534,7 @@ fn who_has_gone_waits_for_no_message_any_more() {
     for gone in ["b close", "b disconnect"] {
         let limits = Limits { queue_resident_bytes_max: 0, ..Limits::default() };
         check_in(
-            World::with(limits),
+            TestHost::with(limits),
             &format!(
                 "a queue q
                  > a queue q 0 0

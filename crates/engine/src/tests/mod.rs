@@ -1,7 +1,7 @@
 //! Tests of the engine as a whole: scenarios in text, effects in text, one [`check`].
 //!
 //! A line is an input; the lines after it that begin with `>` are the effects it must have, in
-//! order. Names of sessions are made up: `a` and `a2` are two sessions of connection `a`. After each
+//! order. Names of channels are made up: `a` and `a2` are two channels of connection `a`. After each
 //! input the engine dispatches until it has no more work, and loads are answered.
 
 mod bounds;
@@ -29,23 +29,23 @@ mod topology;
 
 use crate::interface::limits::Limits;
 
-pub(crate) use crate::tests::host::World;
+pub(crate) use crate::tests::host::TestHost;
 
 /// Runs a scenario and compares each line's effects: also where what is settled, given
 /// back, or read back, at once takes many turns.
 pub(crate) fn check(scenario: &str) {
-    check_in(World::new(), scenario);
+    check_in(TestHost::new(), scenario);
     let one = Limits {
         settles_at_once: 1,
         given_back_at_once: 1,
         loaded_at_once: 1,
         ..Limits::default()
     };
-    check_in(World::with(one), scenario);
+    check_in(TestHost::with(one), scenario);
 }
 
-/// As [`check`], in a world that was prepared.
-pub(crate) fn check_in(mut world: World, scenario: &str) -> World {
+/// As [`check`], in a host that was prepared.
+pub(crate) fn check_in(mut host: TestHost, scenario: &str) -> TestHost {
     let mut transcript = String::new();
     let mut expected: Vec<&str> = Vec::new();
     let mut actual: Vec<String> = Vec::new();
@@ -68,9 +68,9 @@ pub(crate) fn check_in(mut world: World, scenario: &str) -> World {
             transcript.push_str(&format!("    EXPECTED {expected:#?}\n"));
         }
         expected.clear();
-        actual = if line == "end" { Vec::new() } else { world.run(line) };
+        actual = if line == "end" { Vec::new() } else { host.run(line) };
         transcript.push_str(&format!("{line}\n"));
     }
     assert!(!failed, "\n{transcript}");
-    world
+    host
 }

@@ -1,16 +1,16 @@
 //! Random inputs against a queue that is nothing but a sorted list.
 
-use super::World;
+use super::TestHost;
 use crate::foundation::random::Random;
 use crate::interface::limits::Limits;
-use crate::{Outcome, SessionId};
+use crate::{ChannelId, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a queue is: messages by number, each ready or out.
 #[derive(Default)]
 struct Model {
     ready: BTreeSet<u64>,
-    out: BTreeMap<(SessionId, u64), u64>,
+    out: BTreeMap<(ChannelId, u64), u64>,
     persistent: BTreeSet<u64>,
     /// Was delivered, or may have been before a restart.
     redelivered: BTreeSet<u64>,
@@ -19,14 +19,14 @@ struct Model {
 
 impl Model {
     /// Checks deliveries in order: each is the first message that is ready.
-    fn deliver(&mut self, world: &mut World) {
-        for (session, tag, body, redelivered) in std::mem::take(&mut world.fx.delivered) {
+    fn deliver(&mut self, host: &mut TestHost) {
+        for (channel, tag, body, redelivered) in std::mem::take(&mut host.fx.delivered) {
             let number: u64 = body[1..].parse().unwrap();
             assert_eq!(Some(&number), self.ready.first(), "not the first one");
             assert_eq!(redelivered, self.redelivered.contains(&number), "redelivered {number}");
             self.ready.remove(&number);
             self.redelivered.insert(number);
-            self.out.insert((session, tag), number);
+            self.out.insert((channel, tag), number);
         }
     }
 
@@ -36,7 +36,7 @@ impl Model {
 }
 
 struct Run {
-    world: World,
+    host: TestHost,
     model: Model,
     random: Random,
     consumers: BTreeSet<String>,
@@ -54,14 +54,14 @@ impl Run {
             page_entries: 1 << (seed % 11),
             ..Limits::default()
         };
-        let mut world = World::with(limits);
-        world.fx.quiet = true;
-        world.run("a queue q durable");
+        let mut host = TestHost::with(limits);
+        host.fx.quiet = true;
+        host.run("a queue q durable");
         let consumers = BTreeSet::new();
         let mut key = [0; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
         Run {
-            world,
+            host,
             model: Model::default(),
             random: Random::new(key),
             consumers,
@@ -75,8 +75,8 @@ impl Run {
 
     fn run(&mut self, line: &str) {
         self.lines.push(line.to_owned());
-        self.world.run(line);
-        self.model.deliver(&mut self.world);
+        self.host.run(line);
+        self.model.deliver(&mut self.host);
     }
 
     fn publish(&mut self, count: u64) {
@@ -90,7 +90,7 @@ impl Run {
                 self.model.persistent.insert(number);
             }
             self.model.ready.insert(number);
-            self.world.act_on(&format!("a publish - q m{padding}{number} {word}"));
+            self.host.act_on(&format!("a publish - q m{padding}{number} {word}"));
         }
         self.run("a passive q");
     }
@@ -101,17 +101,17 @@ impl Run {
             return;
         }
         let index = self.below(count) as usize;
-        let (session, tag) = *self.model.out.keys().nth(index).unwrap();
+        let (channel, tag) = *self.model.out.keys().nth(index).unwrap();
         let multiple = self.below(4) == 0;
         let outcome = [Outcome::Accept, Outcome::Accept, Outcome::Requeue, Outcome::Discard];
         let outcome = outcome[self.below(4) as usize];
         let settled: Vec<u64> = if multiple {
-            self.model.out.keys().filter(|(s, t)| *s == session && *t <= tag).map(|k| k.1).collect()
+            self.model.out.keys().filter(|(s, t)| *s == channel && *t <= tag).map(|k| k.1).collect()
         } else {
             vec![tag]
         };
         for tag in settled {
-            let number = self.model.out.remove(&(session, tag)).unwrap();
+            let number = self.model.out.remove(&(channel, tag)).unwrap();
             if outcome == Outcome::Requeue {
                 self.model.back(number);
             }
@@ -121,7 +121,7 @@ impl Run {
             Outcome::Requeue => "requeue",
             Outcome::Discard => "discard",
         };
-        let name = self.world.fx.names[&session].clone();
+        let name = self.host.fx.names[&channel].clone();
         self.run(&format!("{name} {word} {tag} {}", if multiple { "multiple" } else { "" }));
     }
 
@@ -129,12 +129,12 @@ impl Run {
         let name = ["b", "c", "d"][self.below(3) as usize].to_owned();
         if self.consumers.remove(&name) {
             let mut returned = Vec::new();
-            let session = self.world.session(&name);
+            let channel = self.host.channel(&name);
             self.model.out.retain(|(owner, _), number| {
-                if *owner == session {
+                if *owner == channel {
                     returned.push(*number);
                 }
-                *owner != session
+                *owner != channel
             });
             for number in returned {
                 self.model.back(number);
@@ -142,7 +142,7 @@ impl Run {
             self.run(&format!("{name} close"));
         } else {
             let credit = self.below(60) + 1;
-            self.run(&format!("{name} subscribe q {name} credit={credit}"));
+            self.run(&format!("{name} consume q {name} credit={credit}"));
             self.consumers.insert(name);
         }
     }
@@ -178,7 +178,7 @@ impl Run {
             95..97 => self.restart(),
             _ => self.run("a get q"),
         }
-        let lines = self.world.run("a passive q");
+        let lines = self.host.run("a passive q");
         let ready = self.model.ready.len();
         assert!(
             lines.last().unwrap().starts_with(&format!("a queue q {ready} ")),
@@ -202,11 +202,11 @@ fn a_queue_does_what_a_list_does() {
 fn the_same_inputs_have_the_same_effects() {
     let records = |seed| {
         let mut run = Run::new(seed);
-        run.world.fx.quiet = false;
+        run.host.fx.quiet = false;
         for _ in 0..100 {
             run.step();
         }
-        run.world.fx.records
+        run.host.fx.records
     };
     assert!(records(3) == records(3));
     assert!(records(3) != records(4));

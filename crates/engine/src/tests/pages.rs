@@ -1,6 +1,6 @@
 //! Long queues whose pages are read back, cut anew and recovered, against plain lists.
 
-use super::World;
+use super::TestHost;
 use crate::foundation::random::Random;
 use crate::interface::limits::Limits;
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ const PAGE_ENTRIES: [usize; 4] = [1024, 2, 30, 200];
 
 /// A queue with one list for each priority, of messages that all survive a restart.
 struct Run {
-    world: World,
+    host: TestHost,
     random: Random,
     lists: Vec<VecDeque<u64>>,
     next: u64,
@@ -22,19 +22,19 @@ struct Run {
 
 impl Run {
     fn new(seed: u64, priorities: usize) -> Run {
-        let mut world = World::with(Limits {
+        let mut host = TestHost::with(Limits {
             queue_resident_bytes_max: 2_000,
             resident_bytes_max: 5_000,
             snapshot_at_once: 1 << (seed % 11),
             page_entries: PAGE_ENTRIES[seed as usize % PAGE_ENTRIES.len()],
             ..Limits::default()
         });
-        world.fx.quiet = true;
-        world.run(&format!("a queue q durable priorities={}", priorities - 1));
+        host.fx.quiet = true;
+        host.run(&format!("a queue q durable priorities={}", priorities - 1));
         let mut key = [0; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
         Run {
-            world,
+            host,
             random: Random::new(key),
             lists: vec![VecDeque::new(); priorities],
             next: 0,
@@ -49,8 +49,8 @@ impl Run {
 
     fn run(&mut self, line: &str) {
         self.lines.push(line.to_owned());
-        self.world.run(line);
-        for (_, _, body, _) in std::mem::take(&mut self.world.fx.delivered) {
+        self.host.run(line);
+        for (_, _, body, _) in std::mem::take(&mut self.host.fx.delivered) {
             let expected = self.lists.iter_mut().rev().find_map(|list| list.pop_front());
             assert_eq!(body.parse().ok(), expected, "{:?}", self.lines);
             self.is_waiting = false;
@@ -71,14 +71,14 @@ impl Run {
         self.run("t commit");
     }
 
-    fn publish_by(&mut self, session: &str, count: u64) {
+    fn publish_by(&mut self, channel: &str, count: u64) {
         for _ in 0..count {
             let priority = self.below(self.lists.len() as u64) as usize;
             let number = self.next;
             self.next += 1;
             self.lists[priority].push_back(number);
-            let line = format!("{session} publish - q {number} persistent priority={priority}");
-            self.world.act_on(&line);
+            let line = format!("{channel} publish - q {number} persistent priority={priority}");
+            self.host.act_on(&line);
         }
     }
 
@@ -129,9 +129,9 @@ impl Run {
         self.run("loads");
         self.is_waiting = false;
         self.run("restart");
-        self.run("z subscribe q z presettled");
+        self.run("z consume q z presettled");
         assert!(self.lists.iter().all(VecDeque::is_empty), "{:?}", self.lines);
-        assert!(self.world.fx.references.is_empty(), "{:?}", self.world.fx.references);
+        assert!(self.host.fx.references.is_empty(), "{:?}", self.host.fx.references);
     }
 }
 
@@ -150,7 +150,7 @@ fn pages_that_were_read_back_and_cut_anew_are_recovered() {
 fn any_beginning_of_the_records_is_recovered() {
     for seed in 20..23 {
         let mut run = Run::new(seed, 1);
-        while run.world.fx.records.len() < 6_000 {
+        while run.host.fx.records.len() < 6_000 {
             match run.below(8) {
                 0..2 => run.publish(300),
                 2..4 => run.take(100),
@@ -161,8 +161,8 @@ fn any_beginning_of_the_records_is_recovered() {
         }
         for _ in 0..8 {
             let lost = run.below(700);
-            run.world.fx.quiet = true;
-            run.world.run(&format!("restart lose={lost}"));
+            run.host.fx.quiet = true;
+            run.host.run(&format!("restart lose={lost}"));
         }
     }
 }
@@ -170,39 +170,39 @@ fn any_beginning_of_the_records_is_recovered() {
 #[test]
 fn pages_that_many_queues_fill_together_are_written_over_several_turns() {
     let (queues, at_once) = (100, 16);
-    let mut world = World::with(Limits {
+    let mut host = TestHost::with(Limits {
         resident_bytes_max: 0,
         page_entries: 4,
         // A message stored in so many queues is a turn's work, and no page is left to it.
         handed_at_once: 40 << 10,
         ..Limits::default()
     });
-    world.run("a exchange x fanout");
+    host.run("a exchange x fanout");
     for queue in 0..queues {
-        world.run(&format!("a queue q{queue}"));
-        world.run(&format!("a bind x q{queue} k"));
+        host.run(&format!("a queue q{queue}"));
+        host.run(&format!("a bind x q{queue} k"));
     }
-    let pages = |world: &World| -> usize {
-        let lanes = world.engine.queues.iter().flat_map(|(_, queue)| &queue.lanes);
+    let pages = |host: &TestHost| -> usize {
+        let lanes = host.engine.queues.iter().flat_map(|(_, queue)| &queue.lanes);
         lanes.map(|lane| lane.pages().count()).sum()
     };
     for number in 0..4 {
-        world.engine.begin_step();
-        world.act_on(&format!("a publish x k {number}"));
+        host.engine.begin_work_budget();
+        host.act_on(&format!("a publish x k {number}"));
     }
-    let mut written = vec![pages(&world)];
-    while world.engine.has_work() {
-        world.engine.dispatch(world.now, &mut world.fx);
-        world.engine.check_invariants(&world.fx.references);
-        written.push(pages(&world));
+    let mut written = vec![pages(&host)];
+    while host.engine.has_work() {
+        host.engine.dispatch(host.now, &mut host.fx);
+        host.engine.check_invariants(&host.fx.references);
+        written.push(pages(&host));
     }
     assert_eq!(written.last(), Some(&queues), "{written:?}");
     assert!(written.windows(2).all(|pair| pair[1] - pair[0] <= at_once), "{written:?}");
     assert!(written[0] <= at_once, "{written:?}");
     for queue in [0, queues / 2, queues - 1] {
-        world.fx.delivered.clear();
-        world.run(&format!("b subscribe q{queue} c{queue} presettled"));
-        let bodies = world.fx.delivered.iter().map(|it| it.2.as_str());
+        host.fx.delivered.clear();
+        host.run(&format!("b consume q{queue} c{queue} presettled"));
+        let bodies = host.fx.delivered.iter().map(|it| it.2.as_str());
         assert_eq!(bodies.collect::<Vec<_>>(), ["0", "1", "2", "3"]);
     }
 }

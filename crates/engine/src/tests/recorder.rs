@@ -2,8 +2,8 @@
 
 use crate::storage::record::Kind;
 use crate::{
-    Confirm, ConnectionId, Delivery, Effects, Heard, Listen, Load, Loaded, Position, Refusal,
-    Reply, Returned, SessionId,
+    ChannelId, Confirm, ConnectionId, Delivery, Effects, Heard, Load, Loaded, Position, Refusal,
+    Reply, Returned, Subscribe,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -31,12 +31,12 @@ pub(crate) struct Recorder {
     pub(crate) damaged: BTreeSet<usize>,
     pub(crate) full: BTreeSet<ConnectionId>,
     pub(crate) crowded: BTreeSet<ConnectionId>,
-    /// Names of sessions.
-    pub(crate) names: BTreeMap<SessionId, String>,
+    /// Names of channels.
+    pub(crate) names: BTreeMap<ChannelId, String>,
     /// Leave deliveries and confirms out of the text, and count them.
     pub(crate) quiet: bool,
-    pub(crate) delivered: Vec<(SessionId, u64, String, bool)>,
-    /// What named the listener of the last direct message.
+    pub(crate) delivered: Vec<(ChannelId, u64, String, bool)>,
+    /// What named the subscriber of the last direct message.
     pub(crate) last_tag: u64,
     /// How often it was said that a queue's consumers are outrun.
     pub(crate) outrun: usize,
@@ -85,8 +85,8 @@ impl Recorder {
         self.damaged.extend(found.map(|(index, _)| index));
     }
 
-    fn line(&mut self, session: SessionId, text: &str) {
-        let name = self.names.get(&session).map_or("?", String::as_str);
+    fn line(&mut self, channel: ChannelId, text: &str) {
+        let name = self.names.get(&channel).map_or("?", String::as_str);
         self.lines.push(format!("{name} {text}"));
     }
 
@@ -104,11 +104,11 @@ impl Effects for Recorder {
     fn deliver(&mut self, delivery: &Delivery<'_>) {
         let body = String::from_utf8_lossy(delivery.message.body).into_owned();
         let redelivered = delivery.redelivered;
-        self.delivered.push((delivery.session, delivery.tag, body.clone(), redelivered));
+        self.delivered.push((delivery.channel, delivery.tag, body.clone(), redelivered));
         if self.quiet {
             return;
         }
-        let mut text = format!("deliver {} #{} {body}", delivery.subscription, delivery.tag);
+        let mut text = format!("deliver {} #{} {body}", delivery.consumer, delivery.tag);
         if redelivered {
             text.push_str(" redelivered");
         }
@@ -119,19 +119,19 @@ impl Effects for Recorder {
         for death in &annotations.deaths {
             write!(text, " died={:?}:{}:{}", death.reason, death.queue, death.count).unwrap();
         }
-        self.line(delivery.session, &text);
+        self.line(delivery.channel, &text);
     }
     fn emit(&mut self, delivery: &Delivery<'_>) -> Heard {
-        let connection = delivery.session.connection;
+        let connection = delivery.channel.connection;
         if self.full.contains(&connection) {
             return Heard::Missed;
         }
         self.last_tag = delivery.tag;
-        let name = &self.names[&delivery.session];
+        let name = &self.names[&delivery.channel];
         let message = &delivery.message;
         let mut line = format!(
             "{name} hears {} {} {}",
-            delivery.subscription,
+            delivery.consumer,
             message.routing_key,
             String::from_utf8_lossy(message.body)
         );
@@ -141,36 +141,36 @@ impl Effects for Recorder {
         self.lines.push(line);
         if self.crowded.contains(&connection) { Heard::Crowded } else { Heard::Well }
     }
-    fn confirm(&mut self, session: SessionId, confirm: Confirm) {
+    fn confirm(&mut self, channel: ChannelId, confirm: Confirm) {
         let kind = if confirm.accepted { "confirm" } else { "nack" };
         let multiple = if confirm.multiple { " multiple" } else { "" };
-        self.line(session, &format!("{kind} {}{multiple}", confirm.number));
+        self.line(channel, &format!("{kind} {}{multiple}", confirm.number));
     }
-    fn returned(&mut self, session: SessionId, returned: &Returned<'_>) {
+    fn returned(&mut self, channel: ChannelId, returned: &Returned<'_>) {
         let body = String::from_utf8_lossy(returned.message.body).into_owned();
-        self.line(session, &format!("returned {body}"));
+        self.line(channel, &format!("returned {body}"));
     }
-    fn cancelled(&mut self, session: SessionId, subscription: &str) {
-        self.line(session, &format!("cancelled {subscription}"));
+    fn cancelled(&mut self, channel: ChannelId, consumer: &str) {
+        self.line(channel, &format!("cancelled {consumer}"));
     }
-    fn forbidden(&mut self, session: SessionId, listened: &Listen<'_>) {
-        let group = listened.group.map_or(String::new(), |group| format!(" group={group}"));
-        self.line(session, &format!("forbidden {}{group}", listened.subject));
+    fn forbidden(&mut self, channel: ChannelId, subscribed: &Subscribe<'_>) {
+        let group = subscribed.group.map_or(String::new(), |group| format!(" group={group}"));
+        self.line(channel, &format!("forbidden {}{group}", subscribed.subject));
     }
-    fn reply(&mut self, session: SessionId, reply: Result<Reply, Refusal>) {
+    fn reply(&mut self, channel: ChannelId, reply: Result<Reply, Refusal>) {
         let text = match reply {
             Ok(Reply::Done) => "ok".to_owned(),
-            Ok(Reply::Queue { name, messages, subscriptions }) => {
-                format!("queue {name} {messages} {subscriptions}")
+            Ok(Reply::Queue { name, messages, consumers }) => {
+                format!("queue {name} {messages} {consumers}")
             }
             Ok(Reply::Messages(messages)) => format!("messages {messages}"),
-            Ok(Reply::Subscribed { name }) => format!("subscribed {name}"),
+            Ok(Reply::Consuming { name }) => format!("consuming {name}"),
             Ok(Reply::Inbox { address }) => format!("inbox {address}"),
             Ok(Reply::Got { messages }) => format!("got, {messages} left"),
             Ok(Reply::Empty) => "empty".to_owned(),
             Err(refusal) => format!("refused {:?}: {}", refusal.kind, refusal.text),
         };
-        self.line(session, &text);
+        self.line(channel, &text);
     }
     fn has_room(&self, connection: ConnectionId) -> bool {
         !self.full.contains(&connection)

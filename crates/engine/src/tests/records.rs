@@ -1,6 +1,6 @@
 //! The bytes of records and snapshots: known ones stay readable, nonsense is refused.
 
-use super::World;
+use super::TestHost;
 use crate::queue::page::PageEntry;
 use crate::queue::stored::{Incoming, NO_ANNOTATIONS, Stored};
 use crate::storage::record::{BindingRecord, Place, Record, Requeued, message_of};
@@ -160,19 +160,19 @@ fn golden_topology() {
         deny: deny.iter().map(|&pattern| pattern.to_owned()).collect(),
     };
     let subjects =
-        SubjectPermissions { publish: rules(&["a.>"], &["a.b"]), listen: rules(&[], &["c"]) };
+        SubjectPermissions { publish: rules(&["a.>"], &["a.b"]), subscribe: rules(&[], &["c"]) };
     golden(
         &Record::SubjectPermissionsSet { user, vhost, subjects },
         "011c0175012f0103612e3e0103612e6200010163",
     );
-    let quota = Quota::default().with_laggard(Laggard::DropOldest);
+    let quota = Quota::default().with_slow_consumer_policy(SlowConsumerPolicy::DropOldest);
     let quota = quota.with(Bound::Connections, 2).with(Bound::ConnectionBytes, 256);
     golden(
         &Record::QuotaSet { user, quota },
         "011d017502070102000000000000000000000000010001000000000000",
     );
     // Bounds that came later are there where they say something.
-    let quota = Quota::default().with(Bound::Listeners, 3);
+    let quota = Quota::default().with(Bound::Subscribers, 3);
     golden(&Record::QuotaSet { user, quota }, "011d0175000800000000000000010300000000000000");
 }
 
@@ -189,7 +189,7 @@ fn nonsense_is_refused() {
 
 #[test]
 fn a_damaged_snapshot_is_refused_and_never_panics() {
-    let mut world = World::new();
+    let mut host = TestHost::new();
     for line in [
         "a queue q durable priorities=2 dlx=x",
         "a exchange x direct durable",
@@ -197,20 +197,20 @@ fn a_damaged_snapshot_is_refused_and_never_panics() {
         "a publish - q 1 persistent",
         "a user me hash",
     ] {
-        world.run(line);
+        host.run(line);
     }
     let mut snapshot = Vec::new();
-    world.engine.snapshot(&mut snapshot);
+    host.engine.snapshot(&mut snapshot);
     check_damaged(&snapshot);
 }
 
 #[test]
 fn a_snapshot_of_the_first_version_is_read() {
-    let mut world = World::new();
-    world.run("a queue q durable");
-    world.run("a publish - q 1 persistent");
+    let mut host = TestHost::new();
+    host.run("a queue q durable");
+    host.run("a publish - q 1 persistent");
     let mut snapshot = Vec::new();
-    world.engine.snapshot(&mut snapshot);
+    host.engine.snapshot(&mut snapshot);
     assert_eq!(snapshot[0], 7);
     // The first version lacks just the byte that counts requeues in pages, and the last five, which
     // count users narrowed to subjects, those with quotas, what a crash left, and say that nothing is
@@ -220,7 +220,7 @@ fn a_snapshot_of_the_first_version_is_read() {
         first.truncate(first.len() - 5);
         first.remove(index);
         first[0] = 1;
-        let mut engine = World::new().engine;
+        let mut engine = TestHost::new().engine;
         engine.restore(&first).ok()?;
         let mut again = Vec::new();
         engine.snapshot(&mut again);
@@ -259,8 +259,8 @@ fn durability_is_in_the_record_and_changes_nothing_where_none_was_chosen() {
 }
 
 /// A little of all that snapshots hold.
-fn kept() -> World {
-    let mut world = World::new();
+fn kept() -> TestHost {
+    let mut host = TestHost::new();
     for line in [
         "a queue q durable priorities=2 dlx=x",
         "a exchange x direct durable delaying",
@@ -271,9 +271,9 @@ fn kept() -> World {
         "a quota me connections=3",
         "restart",
     ] {
-        world.run(line);
+        host.run(line);
     }
-    world
+    host
 }
 
 /// That as the fifth version wrote it.
@@ -287,22 +287,22 @@ const KEPT_FIFTH: &str = "\
 
 #[test]
 fn golden_snapshot() {
-    let of = |world: &World| {
+    let of = |host: &TestHost| {
         let mut snapshot = Vec::new();
-        world.engine.snapshot(&mut snapshot);
+        host.engine.snapshot(&mut snapshot);
         snapshot
     };
     let golden = of(&kept());
     // Until when, and before which number, delayed messages may have gone; and those of which queue.
     let recovered = "0100ca9a3b0000000001000000000000000101000000000000000200000000000000";
     assert_eq!(hex(&golden), format!("07{}{recovered}00", &KEPT_FIFTH[2..]));
-    let mut again = World::new();
+    let mut again = TestHost::new();
     again.engine.restore(&golden).unwrap();
     assert_eq!(of(&again), golden);
     // The sixth version ended there.
     let mut sixth = golden[..golden.len() - 1].to_vec();
     sixth[0] = 6;
-    let mut again = World::new();
+    let mut again = TestHost::new();
     again.engine.restore(&sixth).unwrap();
     assert_eq!(of(&again), golden);
     // What the fifth version does not say is not known: no crash.
@@ -310,27 +310,27 @@ fn golden_snapshot() {
         .step_by(2)
         .map(|at| u8::from_str_radix(&KEPT_FIFTH[at..at + 2], 16).unwrap())
         .collect();
-    let mut again = World::new();
+    let mut again = TestHost::new();
     again.engine.restore(&fifth).unwrap();
     assert_eq!(hex(&of(&again)), format!("07{}000000", &KEPT_FIFTH[2..]));
 }
 
 #[test]
 fn golden_parted_snapshot() {
-    let mut world = kept();
+    let mut host = kept();
     let whole = {
         let mut snapshot = Vec::new();
-        world.engine.snapshot(&mut snapshot);
+        host.engine.snapshot(&mut snapshot);
         snapshot
     };
-    world.engine.begin_snapshot();
-    let pieces = world.engine.take_snapshot().unwrap();
+    host.engine.begin_snapshot();
+    let pieces = host.engine.take_snapshot().unwrap();
     let first = hex(&pieces.concat());
     // What is held back, then the run of what is in lane 0 of queue number 1, then the end.
     let apart =
         "020000000000000000012fa0509c3b0000000020000000010000002500000001010001030198808080100100";
     assert!(first.ends_with(apart), "{first}");
-    let mut again = World::new();
+    let mut again = TestHost::new();
     again.engine.restore(&pieces.concat()).unwrap();
     let mut snapshot = Vec::new();
     again.engine.snapshot(&mut snapshot);
@@ -340,7 +340,7 @@ fn golden_parted_snapshot() {
 /// A snapshot is restored whole, refused cut short, and does no harm where any of its bytes is another.
 #[track_caller]
 fn check_damaged(snapshot: &[u8]) {
-    let restore = |bytes: &[u8]| World::new().engine.restore(bytes);
+    let restore = |bytes: &[u8]| TestHost::new().engine.restore(bytes);
     assert_eq!(restore(snapshot), Ok(()));
     for length in 0..snapshot.len() {
         assert!(restore(&snapshot[..length]).is_err(), "{length}");
@@ -356,9 +356,9 @@ fn check_damaged(snapshot: &[u8]) {
 
 #[test]
 fn a_damaged_parted_snapshot_is_refused_and_never_panics() {
-    let mut world = kept();
-    world.run("b get q");
-    world.engine.begin_snapshot();
-    let snapshot = world.engine.take_snapshot().unwrap().concat();
+    let mut host = kept();
+    host.run("b get q");
+    host.engine.begin_snapshot();
+    let snapshot = host.engine.take_snapshot().unwrap().concat();
     check_damaged(&snapshot);
 }

@@ -1,7 +1,7 @@
 //! What a restart brings back, from records alone and from a snapshot with the records after it.
 
 use super::checkpoints::let_a_letter_die;
-use super::{World, check, check_in};
+use super::{TestHost, check, check_in};
 use crate::interface::limits::Limits;
 
 /// Runs the scenario with `restart` as it is, and with a snapshot in the middle of the records.
@@ -16,7 +16,7 @@ fn check_both(before: &str, after: &str) {
         let (first, second) = (lines[..middle].join("\n"), lines[middle..].join("\n"));
         check(&format!("{first}\nsnapshot\n{second}\nrestart\n{after}"));
         for snapshot_at_once in [1, 4, 1000] {
-            let parted = || World::with(Limits { snapshot_at_once, ..Limits::default() });
+            let parted = || TestHost::with(Limits { snapshot_at_once, ..Limits::default() });
             check_in(parted(), &format!("{first}\ncheckpoint\n{second}\nrestart\n{after}"));
             check_in(parted(), &format!("{first}\ncheckpoint\n{second}\nrestart early\n{after}"));
             let twice =
@@ -55,8 +55,8 @@ fn durable_things_come_back_and_others_do_not() {
          a publish y k 4
          > a refused NotFound: no exchange 'y' in vhost '/'
          a publish x k 5
-         a subscribe q c presettled
-         > a subscribed c
+         a consume q c presettled
+         > a consuming c
          > a deliver c #1 1 redelivered
          > a deliver c #2 3 redelivered
          > a deliver c #3 5",
@@ -72,16 +72,16 @@ fn what_was_settled_stays_settled_and_what_was_out_returns() {
          a publish - q 2 persistent
          a publish - q 3 persistent
          a publish - q 4 persistent
-         b subscribe q c credit=3
-         > b subscribed c
+         b consume q c credit=3
+         > b consuming c
          > b deliver c #1 1
          > b deliver c #2 2
          > b deliver c #3 3
          b accept 2
          > b deliver c #4 4
          b discard 4",
-        "a subscribe q c presettled
-         > a subscribed c
+        "a consume q c presettled
+         > a consuming c
          > a deliver c #1 1 redelivered
          > a deliver c #2 3 redelivered",
     );
@@ -97,16 +97,16 @@ fn requeues_are_counted_over_a_restart() {
          a publish - q 1 persistent
          a publish - q 2 persistent
          a publish - q 3
-         b subscribe q c credit=2
-         > b subscribed c
+         b consume q c credit=2
+         > b consuming c
          > b deliver c #1 1
          > b deliver c #2 2
          b requeue 1
          > b deliver c #3 1 redelivered count=1
          b requeue 3
          > b deliver c #4 1 redelivered count=2",
-        "b subscribe q c credit=2
-         > b subscribed c
+        "b consume q c credit=2
+         > b consuming c
          > b deliver c #1 1 redelivered count=2
          > b deliver c #2 2 redelivered
          b requeue 1
@@ -120,25 +120,25 @@ fn requeues_are_counted_over_a_restart() {
 #[test]
 fn requeues_of_what_was_in_a_page_are_counted() {
     for snapshots in 0..3 {
-        let mut world = small();
-        world.run("a queue q durable");
-        fill(&mut world, 0, 5_000, "persistent");
+        let mut host = small();
+        host.run("a queue q durable");
+        fill(&mut host, 0, 5_000, "persistent");
         if snapshots > 0 {
-            world.run("snapshot");
+            host.run("snapshot");
         }
-        world.fx.quiet = true;
-        world.run("b subscribe q c credit=2500");
-        world.run("b requeue 2400");
-        world.run("restart");
+        host.fx.quiet = true;
+        host.run("b consume q c credit=2500");
+        host.run("b requeue 2400");
+        host.run("restart");
         if snapshots > 1 {
-            world.run("snapshot");
-            world.run("restart");
+            host.run("snapshot");
+            host.run("restart");
         }
         let in_pages = |(_, queue): (u32, &crate::queue::Queue)| queue.requeued_in_pages.len();
-        assert_eq!(world.engine.queues.iter().map(in_pages).sum::<usize>(), 1);
-        world.run("b subscribe q c credit=2400");
-        world.fx.quiet = false;
-        let lines = world.run("b requeue 2400");
+        assert_eq!(host.engine.queues.iter().map(in_pages).sum::<usize>(), 1);
+        host.run("b consume q c credit=2400");
+        host.fx.quiet = false;
+        let lines = host.run("b requeue 2400");
         assert_eq!(lines, ["b deliver c #2401 message-2399 redelivered count=2"]);
     }
 }
@@ -154,8 +154,8 @@ fn a_clean_restart_remembers_what_was_not_delivered() {
          > a deliver  #1 1
          > a got, 1 left
          restart clean
-         a subscribe q c presettled
-         > a subscribed c
+         a consume q c presettled
+         > a consuming c
          > a deliver c #1 1 redelivered
          > a deliver c #2 2",
     );
@@ -163,8 +163,8 @@ fn a_clean_restart_remembers_what_was_not_delivered() {
 
 #[test]
 fn a_message_in_several_queues_is_stored_once() {
-    let mut world = check_in(
-        World::new(),
+    let mut host = check_in(
+        TestHost::new(),
         "a exchange x fanout
          > a ok
          a queue q durable
@@ -180,10 +180,10 @@ fn a_message_in_several_queues_is_stored_once() {
          a bind x s k
          > a ok",
     );
-    let before = world.fx.records.len();
-    world.run("a publish x k message persistent");
-    assert_eq!(world.fx.records.len(), before + 1);
-    assert_eq!(world.fx.references.values().sum::<i64>(), 2);
+    let before = host.fx.records.len();
+    host.run("a publish x k message persistent");
+    assert_eq!(host.fx.records.len(), before + 1);
+    assert_eq!(host.fx.references.values().sum::<i64>(), 2);
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn dead_letters_are_in_one_queue_at_any_time() {
          > a deliver  #1 1 redelivered died=Rejected:q:1
          > a got, 0 left",
     );
-    let mut world = World::new();
+    let mut host = TestHost::new();
     for line in [
         "a queue dead durable",
         "a queue q durable dlx=- dlk=dead",
@@ -247,11 +247,11 @@ fn dead_letters_are_in_one_queue_at_any_time() {
         "a get q",
         "a discard 1",
     ] {
-        world.run(line);
+        host.run(line);
     }
-    let (first, records, _) = *world.fx.groups.last().unwrap();
-    assert!(first + records >= world.fx.records.len(), "both records are in the group");
-    assert_eq!(first + 2, world.fx.records.len());
+    let (first, records, _) = *host.fx.groups.last().unwrap();
+    assert!(first + records >= host.fx.records.len(), "both records are in the group");
+    assert_eq!(first + 2, host.fx.records.len());
 }
 
 #[test]
@@ -300,8 +300,8 @@ fn delays_survive() {
          a publish x k 3 persistent delay=10
          time 10",
         "time 90
-         a subscribe q c presettled
-         > a subscribed c
+         a consume q c presettled
+         > a consuming c
          > a deliver c #1 3 redelivered
          > a deliver c #2 1",
     );
@@ -326,7 +326,7 @@ fn times_to_live_go_on_over_a_restart() {
 
 #[test]
 fn a_committed_transaction_is_one_group() {
-    let mut world = World::new();
+    let mut host = TestHost::new();
     for line in [
         "a queue q durable",
         "a queue r durable",
@@ -337,37 +337,37 @@ fn a_committed_transaction_is_one_group() {
         "a publish - q 1 persistent",
         "a publish - r 2 persistent",
     ] {
-        world.run(line);
+        host.run(line);
     }
-    let before = world.fx.records.len();
-    assert!(world.run("a commit").is_empty(), "the answer waits for the flush");
-    assert_eq!(world.run("flush"), ["a ok"]);
-    let (first, records, _) = *world.fx.groups.last().unwrap();
+    let before = host.fx.records.len();
+    assert!(host.run("a commit").is_empty(), "the answer waits for the flush");
+    assert_eq!(host.run("flush"), ["a ok"]);
+    let (first, records, _) = *host.fx.groups.last().unwrap();
     assert_eq!(first, before);
-    assert_eq!(world.fx.records.len(), before + 3);
+    assert_eq!(host.fx.records.len(), before + 3);
     assert!(records >= 3);
-    assert_eq!(world.fx.durable[before..], [true; 3]);
+    assert_eq!(host.fx.durable[before..], [true; 3]);
 }
 
 /// A fan-out to `queues` queues, and one whose dead letters go there.
-fn fan(queues: usize) -> World {
-    let mut world = World::new();
-    world.run("a exchange x fanout durable");
+fn fan(queues: usize) -> TestHost {
+    let mut host = TestHost::new();
+    host.run("a exchange x fanout durable");
     for number in 0..queues {
-        world.run(&format!("a queue q{number} durable"));
-        world.run(&format!("a bind x q{number} k"));
+        host.run(&format!("a queue q{number} durable"));
+        host.run(&format!("a bind x q{number} k"));
     }
-    world.run("a queue dying durable dlx=x");
-    world.run("a publish - dying 1 persistent");
-    world
+    host.run("a queue dying durable dlx=x");
+    host.run("a publish - dying 1 persistent");
+    host
 }
 
 /// The last group holds all records from `before` on. (The recorder looks at its bytes.)
-fn is_one_group(world: &World, before: usize) {
-    let (first, records, _) = *world.fx.groups.last().unwrap();
+fn is_one_group(host: &TestHost, before: usize) {
+    let (first, records, _) = *host.fx.groups.last().unwrap();
     assert_eq!(first, before);
-    assert!(world.fx.records.len() > before);
-    assert!(first + records >= world.fx.records.len());
+    assert!(host.fx.records.len() > before);
+    assert!(first + records >= host.fx.records.len());
 }
 
 #[test]
@@ -378,44 +378,44 @@ fn a_group_has_room_for_a_message_in_very_many_queues() {
         &["a transactions", "a publish x k 2 persistent", "a commit"],
         &["a get dying", "a transactions", "a discard 1", "a commit"],
     ] {
-        let mut world = fan(QUEUES);
+        let mut host = fan(QUEUES);
         let (last, first) = commands.split_last().unwrap();
         for line in first {
-            world.run(line);
+            host.run(line);
         }
-        let before = world.fx.records.len();
-        world.run(last);
-        is_one_group(&world, before);
+        let before = host.fx.records.len();
+        host.run(last);
+        is_one_group(&host, before);
     }
 }
 
 /// Messages by the hundred, with memory for a handful.
-pub(super) fn small() -> World {
-    World::with(Limits {
+pub(super) fn small() -> TestHost {
+    TestHost::with(Limits {
         queue_resident_bytes_max: 2_000,
         resident_bytes_max: 5_000,
         ..Limits::default()
     })
 }
 
-pub(super) fn fill(world: &mut World, from: usize, to: usize, options: &str) {
+pub(super) fn fill(host: &mut TestHost, from: usize, to: usize, options: &str) {
     for number in from..to {
-        world.act_on(&format!("a publish - q message-{number} {options}"));
+        host.act_on(&format!("a publish - q message-{number} {options}"));
     }
-    world.settle_down();
+    host.settle_down();
 }
 
 /// What a queue still has, from the first to the last.
-pub(super) fn drain_of(world: &mut World, queue: &str) -> Vec<String> {
-    world.fx.delivered.clear();
-    world.fx.quiet = true;
-    world.run(&format!("z subscribe {queue} z presettled"));
-    let delivered = std::mem::take(&mut world.fx.delivered);
+pub(super) fn drain_of(host: &mut TestHost, queue: &str) -> Vec<String> {
+    host.fx.delivered.clear();
+    host.fx.quiet = true;
+    host.run(&format!("z consume {queue} z presettled"));
+    let delivered = std::mem::take(&mut host.fx.delivered);
     delivered.into_iter().map(|(_, _, body, _)| body).collect()
 }
 
-fn drain(world: &mut World) -> Vec<String> {
-    drain_of(world, "q")
+fn drain(host: &mut TestHost) -> Vec<String> {
+    drain_of(host, "q")
 }
 
 pub(super) fn expected(from: usize, to: usize) -> Vec<String> {
@@ -425,144 +425,144 @@ pub(super) fn expected(from: usize, to: usize) -> Vec<String> {
 #[test]
 fn long_queues_leave_memory_and_come_back_in_order() {
     for options in ["", "persistent"] {
-        let mut world = small();
-        world.run("a queue q durable");
-        fill(&mut world, 0, 5_000, options);
-        assert!(world.engine.resident() <= 5_000, "{}", world.engine.resident());
-        assert!(world.engine.entries_in_memory() < 1_100, "most of the index is in pages");
-        assert_eq!(drain(&mut world), expected(0, 5_000));
-        assert!(world.fx.references.is_empty(), "{:?}", world.fx.references);
-        assert_eq!(world.engine.resident(), 0);
+        let mut host = small();
+        host.run("a queue q durable");
+        fill(&mut host, 0, 5_000, options);
+        assert!(host.engine.resident() <= 5_000, "{}", host.engine.resident());
+        assert!(host.engine.entries_in_memory() < 1_100, "most of the index is in pages");
+        assert_eq!(drain(&mut host), expected(0, 5_000));
+        assert!(host.fx.references.is_empty(), "{:?}", host.fx.references);
+        assert_eq!(host.engine.resident(), 0);
     }
 }
 
 #[test]
 fn long_queues_survive_a_restart() {
     for with_snapshot in [false, true] {
-        let mut world = small();
-        world.run("a queue q durable");
-        fill(&mut world, 0, 3_000, "persistent");
-        fill(&mut world, 3_000, 3_100, "");
-        world.run("b subscribe q c credit=100");
-        world.run("b accept 50 multiple");
+        let mut host = small();
+        host.run("a queue q durable");
+        fill(&mut host, 0, 3_000, "persistent");
+        fill(&mut host, 3_000, 3_100, "");
+        host.run("b consume q c credit=100");
+        host.run("b accept 50 multiple");
         if with_snapshot {
-            world.run("snapshot");
+            host.run("snapshot");
         }
-        world.run("b accept 100 multiple");
-        fill(&mut world, 3_100, 5_000, "persistent");
-        world.run("restart");
+        host.run("b accept 100 multiple");
+        fill(&mut host, 3_100, 5_000, "persistent");
+        host.run("restart");
         let all = expected(100, 3_000).into_iter().chain(expected(3_100, 5_000));
-        assert_eq!(drain(&mut world), all.collect::<Vec<_>>());
-        assert!(world.fx.references.is_empty(), "{:?}", world.fx.references);
+        assert_eq!(drain(&mut host), all.collect::<Vec<_>>());
+        assert!(host.fx.references.is_empty(), "{:?}", host.fx.references);
     }
 }
 
 #[test]
 fn reading_ahead_keeps_to_the_limits() {
-    let mut world = small();
+    let mut host = small();
     for queue in ["q", "r", "s", "t"] {
-        world.run(&format!("a queue {queue} durable"));
+        host.run(&format!("a queue {queue} durable"));
         for number in 0..200 {
-            world.act_on(&format!("a publish - {queue} message-{number} persistent"));
+            host.act_on(&format!("a publish - {queue} message-{number} persistent"));
         }
     }
-    world.run("restart");
+    host.run("restart");
     // What messages have beyond their bodies is not known before they are read.
-    assert!((1..=8_000).contains(&world.engine.resident()), "{}", world.engine.resident());
+    assert!((1..=8_000).contains(&host.engine.resident()), "{}", host.engine.resident());
     for (consumer, queue) in [("b", "t"), ("c", "s"), ("d", "r")] {
-        world.fx.delivered.clear();
-        world.fx.quiet = true;
-        world.run(&format!("{consumer} subscribe {queue} c presettled"));
-        assert_eq!(world.fx.delivered.len(), 200, "{queue}");
-        assert!(world.engine.resident() <= 8_000, "{}", world.engine.resident());
+        host.fx.delivered.clear();
+        host.fx.quiet = true;
+        host.run(&format!("{consumer} consume {queue} c presettled"));
+        assert_eq!(host.fx.delivered.len(), 200, "{queue}");
+        assert!(host.engine.resident() <= 8_000, "{}", host.engine.resident());
     }
-    assert_eq!(drain(&mut world), expected(0, 200));
+    assert_eq!(drain(&mut host), expected(0, 200));
 }
 
 #[test]
 fn a_message_that_was_about_to_die_does_not_come_back_beyond_its_limit() {
-    let mut world = small();
-    let_a_letter_die(&mut world);
-    world.run("snapshot");
-    world.run("restart");
-    world.run("loads");
-    let lines = world.run("b get q");
+    let mut host = small();
+    let_a_letter_die(&mut host);
+    host.run("snapshot");
+    host.run("restart");
+    host.run("loads");
+    let lines = host.run("b get q");
     assert_eq!(lines, ["b deliver  #1 letter redelivered", "b got, 0 left"]);
-    world.run("b requeue 1");
-    assert_eq!(world.run("a passive dead"), ["a queue dead 1 0"]);
+    host.run("b requeue 1");
+    assert_eq!(host.run("a passive dead"), ["a queue dead 1 0"]);
 }
 
 #[test]
 fn pages_of_transient_messages_leave_nothing_behind() {
-    let mut world = small();
-    world.run("a queue q durable");
-    fill(&mut world, 0, 3_000, "");
-    world.run("snapshot");
-    world.run("restart");
-    assert!(world.fx.references.is_empty(), "{:?}", world.fx.references);
+    let mut host = small();
+    host.run("a queue q durable");
+    fill(&mut host, 0, 3_000, "");
+    host.run("snapshot");
+    host.run("restart");
+    assert!(host.fx.references.is_empty(), "{:?}", host.fx.references);
 }
 
 #[test]
 fn long_queues_are_purged_and_deleted_without_being_read() {
     for command in ["a purge q", "a delete q"] {
-        let mut world = small();
-        world.run("a queue q durable");
-        world.run("loads hold");
-        fill(&mut world, 0, 2_500, "persistent");
-        fill(&mut world, 2_500, 5_000, "");
-        assert_eq!(world.run(command), ["a messages 5000"]);
-        assert!(world.fx.references.is_empty(), "{:?}", world.fx.references);
+        let mut host = small();
+        host.run("a queue q durable");
+        host.run("loads hold");
+        fill(&mut host, 0, 2_500, "persistent");
+        fill(&mut host, 2_500, 5_000, "");
+        assert_eq!(host.run(command), ["a messages 5000"]);
+        assert!(host.fx.references.is_empty(), "{:?}", host.fx.references);
     }
 }
 
 #[test]
 fn the_head_of_a_long_queue_is_dropped_dead_lettered_and_expired() {
-    let mut world = small();
-    world.run("a queue dead durable");
-    world.run("a queue q durable length=2500 ttl=1000 dlx=- dlk=dead");
-    fill(&mut world, 0, 3_000, "persistent");
-    assert_eq!(world.run("a passive dead"), ["a queue dead 500 0"]);
-    world.run("time 1000");
-    assert_eq!(world.run("a passive q"), ["a queue q 0 0"]);
-    assert_eq!(world.run("a passive dead"), ["a queue dead 3000 0"]);
-    world.run("restart");
-    assert_eq!(world.run("a passive dead"), ["a queue dead 3000 0"]);
+    let mut host = small();
+    host.run("a queue dead durable");
+    host.run("a queue q durable length=2500 ttl=1000 dlx=- dlk=dead");
+    fill(&mut host, 0, 3_000, "persistent");
+    assert_eq!(host.run("a passive dead"), ["a queue dead 500 0"]);
+    host.run("time 1000");
+    assert_eq!(host.run("a passive q"), ["a queue q 0 0"]);
+    assert_eq!(host.run("a passive dead"), ["a queue dead 3000 0"]);
+    host.run("restart");
+    assert_eq!(host.run("a passive dead"), ["a queue dead 3000 0"]);
 }
 
 #[test]
 fn a_spooled_message_returns_to_its_place() {
-    let mut world = small();
-    world.run("a queue q");
-    fill(&mut world, 0, 2_000, "");
-    world.run("b subscribe q c credit=500");
-    world.run("b close");
-    assert_eq!(drain(&mut world), expected(0, 2_000));
+    let mut host = small();
+    host.run("a queue q");
+    fill(&mut host, 0, 2_000, "");
+    host.run("b consume q c credit=500");
+    host.run("b close");
+    assert_eq!(drain(&mut host), expected(0, 2_000));
 }
 
 #[test]
 fn segments_are_given_back() {
     for with_snapshot in [false, true] {
-        let mut world = small();
-        world.run("a exchange x direct durable delaying");
-        world.run("a queue q durable");
-        world.run("a bind x q later");
-        world.run("a publish x later message-4000 persistent delay=1000");
-        world.run("b subscribe q c credit=10");
-        fill(&mut world, 0, 4_000, "persistent");
+        let mut host = small();
+        host.run("a exchange x direct durable delaying");
+        host.run("a queue q durable");
+        host.run("a bind x q later");
+        host.run("a publish x later message-4000 persistent delay=1000");
+        host.run("b consume q c credit=10");
+        fill(&mut host, 0, 4_000, "persistent");
         if with_snapshot {
-            world.run("snapshot");
+            host.run("snapshot");
         }
         for segment in 0..300 {
-            world.run(&format!("relocate {segment}"));
+            host.run(&format!("relocate {segment}"));
             // What was in a page that was being read is in memory now.
-            world.run(&format!("relocate {segment}"));
-            let left = world.fx.references.get(&segment);
-            assert_eq!(left, None, "in segment {segment}: {:?}", world.engine.uses_of(segment));
+            host.run(&format!("relocate {segment}"));
+            let left = host.fx.references.get(&segment);
+            assert_eq!(left, None, "in segment {segment}: {:?}", host.engine.uses_of(segment));
         }
-        world.run("restart");
-        world.run("time 1000");
-        assert_eq!(drain(&mut world), expected(0, 4_001));
-        assert!(world.fx.references.is_empty(), "{:?}", world.fx.references);
+        host.run("restart");
+        host.run("time 1000");
+        assert_eq!(drain(&mut host), expected(0, 4_001));
+        assert!(host.fx.references.is_empty(), "{:?}", host.fx.references);
     }
 }
 

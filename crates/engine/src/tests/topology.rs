@@ -1,6 +1,6 @@
 //! Queues and exchanges come and go; what that does to messages and consumers.
 
-use super::{World, check};
+use super::{TestHost, check};
 
 #[test]
 fn declaring_again_must_agree() {
@@ -19,17 +19,17 @@ fn declaring_again_must_agree() {
 }
 
 #[test]
-fn a_deleted_queue_cancels_its_subscriptions() {
+fn a_deleted_queue_cancels_its_consumers() {
     check(
         "a queue q durable
          > a queue q 0 0
-         b subscribe q c credit=1
-         > b subscribed c
+         b consume q c credit=1
+         > b consuming c
          a publish - q 1 persistent
          > b deliver c #1 1
          a publish - q 2 persistent
          a delete q if-unused
-         > a refused PreconditionFailed: queue 'q' has subscriptions
+         > a refused PreconditionFailed: queue 'q' has consumers
          a delete q if-empty
          > a refused PreconditionFailed: queue 'q' holds 1 messages
          a delete q
@@ -67,7 +67,7 @@ fn exclusive_queues_are_locked_and_go_with_their_connection() {
          > a queue q 0 0
          b passive q
          > b refused ResourceLocked: queue 'q' is exclusive to another connection
-         b subscribe q c
+         b consume q c
          > b refused ResourceLocked: queue 'q' is exclusive to another connection
          a2 passive q
          > a2 queue q 0 0
@@ -81,15 +81,15 @@ fn exclusive_queues_are_locked_and_go_with_their_connection() {
 }
 
 #[test]
-fn auto_delete_queues_go_with_their_last_subscription() {
+fn auto_delete_queues_go_with_their_last_consumer() {
     check(
         "a queue q auto-delete
          > a queue q 0 0
-         b subscribe q c
-         > b subscribed c
-         c subscribe q d
-         > c subscribed d
-         b unsubscribe c
+         b consume q c
+         > b consuming c
+         c consume q d
+         > c consuming d
+         b cancel c
          > b ok
          a passive q
          > a queue q 0 1
@@ -100,22 +100,22 @@ fn auto_delete_queues_go_with_their_last_subscription() {
 }
 
 #[test]
-fn an_exclusive_subscription_stays_alone() {
+fn an_exclusive_consumer_stays_alone() {
     check(
         "a queue q
          > a queue q 0 0
-         a subscribe q c exclusive
-         > a subscribed c
-         b subscribe q d
-         > b refused AccessRefused: queue 'q' has another, or an exclusive, subscription
-         a unsubscribe c
+         a consume q c exclusive
+         > a consuming c
+         b consume q d
+         > b refused AccessRefused: queue 'q' has another, or an exclusive, consumer
+         a cancel c
          > a ok
-         b subscribe q d
-         > b subscribed d
-         b subscribe q d
-         > b refused NotAllowed: subscription 'd' exists in this session
-         a subscribe q c exclusive
-         > a refused AccessRefused: queue 'q' has another, or an exclusive, subscription",
+         b consume q d
+         > b consuming d
+         b consume q d
+         > b refused NotAllowed: consumer 'd' exists in this channel
+         a consume q c exclusive
+         > a refused AccessRefused: queue 'q' has another, or an exclusive, consumer",
     );
 }
 
@@ -218,8 +218,8 @@ fn higher_priorities_go_first_and_each_keeps_its_order() {
          > a deliver  #1 3
          > a got, 4 left
          a requeue 1
-         b subscribe q c presettled
-         > b subscribed c
+         b consume q c presettled
+         > b consuming c
          > b deliver c #1 3 redelivered count=1
          > b deliver c #2 4
          > b deliver c #3 2
@@ -244,8 +244,8 @@ fn a_virtual_host_goes_with_all_in_it() {
 
 #[test]
 fn clients_hear_of_what_survives_a_restart_once_it_is_flushed() {
-    let mut world = World::new();
-    world.client("c");
+    let mut host = TestHost::new();
+    host.client("c");
     for (line, answer) in [
         ("c queue q durable", "c queue q 0 0"),
         ("c exchange x direct durable", "c ok"),
@@ -253,8 +253,8 @@ fn clients_hear_of_what_survives_a_restart_once_it_is_flushed() {
         ("c unbind x q k", "c ok"),
         ("c delete q", "c messages 0"),
     ] {
-        assert_eq!(world.run(line), [""; 0], "{line}");
-        assert_eq!(world.run("flush"), [answer], "{line}");
+        assert_eq!(host.run(line), [""; 0], "{line}");
+        assert_eq!(host.run("flush"), [answer], "{line}");
     }
     for (line, answer) in [
         ("c exchange x direct durable", "c ok"),
@@ -263,36 +263,36 @@ fn clients_hear_of_what_survives_a_restart_once_it_is_flushed() {
         ("c passive t", "c queue t 0 0"),
         ("a queue own durable", "a queue own 0 0"),
     ] {
-        assert_eq!(world.run(line), [answer], "{line}");
+        assert_eq!(host.run(line), [answer], "{line}");
     }
 }
 
 #[test]
 fn confirms_and_a_change_wait_beside_each_other() {
-    let mut world = World::new();
-    world.client("c");
-    world.run("c queue q durable");
-    world.run("flush");
-    assert_eq!(world.run("c confirms"), ["c ok"]);
-    assert_eq!(world.run("c publish - q 1 persistent"), [""; 0]);
-    assert_eq!(world.run("c queue r durable"), [""; 0]);
-    assert_eq!(world.run("flush"), ["c queue r 0 0", "c confirm 1"]);
-    assert_eq!(world.run("c publish - q 2 persistent"), [""; 0]);
-    assert_eq!(world.run("flush"), ["c confirm 2"]);
+    let mut host = TestHost::new();
+    host.client("c");
+    host.run("c queue q durable");
+    host.run("flush");
+    assert_eq!(host.run("c confirms"), ["c ok"]);
+    assert_eq!(host.run("c publish - q 1 persistent"), [""; 0]);
+    assert_eq!(host.run("c queue r durable"), [""; 0]);
+    assert_eq!(host.run("flush"), ["c queue r 0 0", "c confirm 1"]);
+    assert_eq!(host.run("c publish - q 2 persistent"), [""; 0]);
+    assert_eq!(host.run("flush"), ["c confirm 2"]);
 }
 
 #[test]
 fn a_failed_journal_takes_no_change_that_is_to_survive() {
-    let mut world = World::new();
-    world.client("c");
+    let mut host = TestHost::new();
+    host.client("c");
     for line in ["queue q durable", "exchange x fanout durable", "bind x q k"] {
-        world.run(&format!("c {line}"));
-        world.run("flush");
+        host.run(&format!("c {line}"));
+        host.run("flush");
     }
-    assert_eq!(world.run("c queue p durable"), [""; 0]);
+    assert_eq!(host.run("c queue p durable"), [""; 0]);
     let unknown =
         "c refused StorageUnavailable: the journal failed: whether that is stored is unknown";
-    assert_eq!(world.run("storage failed"), [unknown]);
+    assert_eq!(host.run("storage failed"), [unknown]);
     let failed = "c refused StorageUnavailable: the journal has failed: what is to survive a restart \
                   cannot be changed";
     // Asked a second time it says the same: nothing was done.
@@ -300,16 +300,16 @@ fn a_failed_journal_takes_no_change_that_is_to_survive() {
     let deleted = ["delete q", "delete-exchange x", "unbind x q k"];
     for line in declared.into_iter().chain(deleted) {
         for _ in 0..2 {
-            assert_eq!(world.run(&format!("c {line}")), [failed], "{line}");
+            assert_eq!(host.run(&format!("c {line}")), [failed], "{line}");
         }
     }
-    assert_eq!(world.run("c queue q durable"), ["c queue q 0 0"]);
-    assert_eq!(world.run("c queue t"), ["c queue t 0 0"]);
-    assert_eq!(world.run("c bind amq.fanout t k"), ["c ok"]);
+    assert_eq!(host.run("c queue q durable"), ["c queue q 0 0"]);
+    assert_eq!(host.run("c queue t"), ["c queue t 0 0"]);
+    assert_eq!(host.run("c bind amq.fanout t k"), ["c ok"]);
     // Of users and virtual hosts nothing is done that a restart would undo.
     for line in ["create-vhost v", "user bob hash", "delete-user ann", "quota ann connections=1"] {
-        assert_eq!(world.run(&format!("a {line}")), [failed.replace("c refused", "a refused")]);
+        assert_eq!(host.run(&format!("a {line}")), [failed.replace("c refused", "a refused")]);
     }
-    assert_eq!(world.engine.list_vhosts().count(), 1);
-    assert!(world.engine.list_users().map(|user| user.name).eq(["ann"]));
+    assert_eq!(host.engine.list_vhosts().count(), 1);
+    assert!(host.engine.list_users().map(|user| user.name).eq(["ann"]));
 }

@@ -39,8 +39,8 @@ fn remembered_subjects_follow_what_comes_and_goes() {
                 listed.insert(round, (pattern, place));
             }
             1 if !listed.is_empty() => {
-                let listener = *listed.keys().nth(random(listed.len())).unwrap();
-                let (_, place) = listed.remove(&listener).unwrap();
+                let subscriber = *listed.keys().nth(random(listed.len())).unwrap();
+                let (_, place) = listed.remove(&subscriber).unwrap();
                 if let Some(moved) = interest.remove(place) {
                     listed.get_mut(&moved).unwrap().1 = place;
                 }
@@ -55,7 +55,7 @@ fn remembered_subjects_follow_what_comes_and_goes() {
                     .collect();
                 found.sort_unstable();
                 let expected = listed.iter().filter(|(_, (pattern, _))| matches(pattern, &subject));
-                let expected: Vec<u32> = expected.map(|(listener, _)| *listener).collect();
+                let expected: Vec<u32> = expected.map(|(subscriber, _)| *subscriber).collect();
                 assert_eq!(found, expected, "{subject} in round {round}");
             }
         }
@@ -170,7 +170,7 @@ fn what_is_remembered_is_bounded() {
     assert!(remembered > SUBJECT_CACHE_ENTRIES_MAX / 2, "{remembered}");
 }
 
-/// Listens to `2^bits` patterns, all of which match each of so many subjects, and looks these up; the first
+/// Subscribes to `2^bits` patterns, all of which match each of so many subjects, and looks these up; the first
 /// one after each pattern, too, where that is said. Says how many patterns are remembered of all subjects.
 #[track_caller]
 fn remembered(bits: u32, subjects: usize, looks_first: bool) -> usize {

@@ -1,37 +1,37 @@
 //! Whom subjects are forbidden to: by which ways nothing reaches them, and what changes end.
 
-use crate::tests::{World, check_in};
+use crate::tests::{TestHost, check_in};
 use std::ops::RangeInclusive;
 
 #[test]
-fn no_exchange_leads_to_listeners_of_subjects_that_are_forbidden() {
-    let mut world = World::new();
-    world.client("c");
-    world.run("a narrow ann app.> app.secret");
-    world.run("a exchange news fanout");
-    world.run("a bind news @amq.topic -");
-    world.run("a queue app.secret");
-    world.run("b listen > all");
+fn no_exchange_leads_to_subscribers_of_subjects_that_are_forbidden() {
+    let mut host = TestHost::new();
+    host.client("c");
+    host.run("a narrow ann app.> app.secret");
+    host.run("a exchange news fanout");
+    host.run("a bind news @amq.topic -");
+    host.run("a queue app.secret");
+    host.run("b subscribe > all");
     for exchange in ["-", "news"] {
         for (subject, is_heard) in [("app.orders", true), ("other", false), ("app.keys", true)] {
-            let effects = world.run(&format!("c publish {exchange} {subject} x mandatory"));
+            let effects = host.run(&format!("c publish {exchange} {subject} x mandatory"));
             let heard = format!("b hears all {subject} x");
             let expected = if is_heard { heard } else { "c returned x".to_owned() };
             assert_eq!(effects, [expected], "{exchange} {subject}");
         }
     }
-    assert_eq!(world.run("c publish news app.secret x mandatory"), ["c returned x"]);
+    assert_eq!(host.run("c publish news app.secret x mandatory"), ["c returned x"]);
     // A queue is no subject.
-    assert!(world.run("c publish - app.secret x mandatory").is_empty());
-    assert_eq!(world.engine.list_queues().next().unwrap().ready, 1);
+    assert!(host.run("c publish - app.secret x mandatory").is_empty());
+    assert_eq!(host.engine.list_queues().next().unwrap().ready, 1);
 }
 
 #[test]
 fn the_default_exchange_leads_to_subjects_whose_publisher_has_the_right_on_theirs() {
-    let mut world = World::new();
-    world.client("c");
-    world.run("b listen > all");
-    world.run("a queue q");
+    let mut host = TestHost::new();
+    host.client("c");
+    host.run("b subscribe > all");
+    host.run("a queue q");
     let answers = ["_INBOX.1.x", "amq.rabbitmq.reply-to.gone"];
     for (write, subject, is_heard) in [
         (r"^amq\.default$", "secret", false),
@@ -42,65 +42,65 @@ fn the_default_exchange_leads_to_subjects_whose_publisher_has_the_right_on_their
         (r"^amq\.(default|topic)$", "secret", true),
         (r"^amq\.(default|topic)$", answers[0], true),
     ] {
-        world.run(&format!("a permit ann .* {write} .*"));
+        host.run(&format!("a permit ann .* {write} .*"));
         let (key, further) = subject.split_once(' ').unwrap_or((subject, ""));
-        let effects = world.run(&format!("c publish - {key} x mandatory {further}"));
+        let effects = host.run(&format!("c publish - {key} x mandatory {further}"));
         let heard = format!("b hears all {key} x");
         let expected = if is_heard { heard } else { "c returned x".to_owned() };
         assert_eq!(effects, [expected], "{write} {subject}");
         // Queues are not concerned.
-        assert!(world.run("c publish - q x mandatory").is_empty());
+        assert!(host.run("c publish - q x mandatory").is_empty());
     }
 }
 
 #[test]
 fn dead_letters_by_the_default_exchange_reach_queues_and_who_waits_for_an_answer() {
     for (key, is_heard) in [("secret", false), ("_INBOX.1", true), ("q", false)] {
-        let mut world = World::new();
-        world.run("b listen > all");
-        world.run("a queue q");
-        world.run(&format!("a queue dying ttl=100 dlx=- dlk={key}"));
-        world.run("a publish - dying x");
+        let mut host = TestHost::new();
+        host.run("b subscribe > all");
+        host.run("a queue q");
+        host.run(&format!("a queue dying ttl=100 dlx=- dlk={key}"));
+        host.run("a publish - dying x");
         let heard = format!("b hears all {key} x");
         let expected = if is_heard { vec![heard] } else { vec![] };
-        assert_eq!(world.run("time 100"), expected, "{key}");
+        assert_eq!(host.run("time 100"), expected, "{key}");
     }
 }
 
 #[test]
 fn rules_on_subjects_survive() {
-    let mut world = World::new();
-    world.run("a user ann hash");
-    world.run("a permit ann .* .* .*");
-    world.run("a narrow ann app.> app.secret");
-    let listed = |world: &World| {
-        let found = world.engine.list_permissions().next().unwrap();
+    let mut host = TestHost::new();
+    host.run("a user ann hash");
+    host.run("a permit ann .* .* .*");
+    host.run("a narrow ann app.> app.secret");
+    let listed = |host: &TestHost| {
+        let found = host.engine.list_permissions().next().unwrap();
         found.subjects.cloned().unwrap().publish
     };
-    assert_eq!(listed(&world).allow, ["app.>"]);
-    assert_eq!(listed(&world).deny, ["app.secret"]);
-    world.run("restart");
-    assert_eq!(listed(&world).deny, ["app.secret"], "from records");
-    world.run("restart clean");
-    assert_eq!(listed(&world).deny, ["app.secret"], "from a snapshot");
+    assert_eq!(listed(&host).allow, ["app.>"]);
+    assert_eq!(listed(&host).deny, ["app.secret"]);
+    host.run("restart");
+    assert_eq!(listed(&host).deny, ["app.secret"], "from records");
+    host.run("restart clean");
+    assert_eq!(listed(&host).deny, ["app.secret"], "from a snapshot");
 }
 
 /// What a client is told when its user's rights change, and what it hears then of three messages.
 #[track_caller]
 fn check_change(change: &str, ended: &[&str], heard: &[&str]) {
-    let mut world = World::new();
-    world.client("c");
-    world.run("a user bob hash");
-    world.run("a permit bob .* .* .*");
-    for listener in ["pub.a one", "secret.> two", "secret.x three group=g", "> all"] {
-        world.run(&format!("c listen {listener}"));
+    let mut host = TestHost::new();
+    host.client("c");
+    host.run("a user bob hash");
+    host.run("a permit bob .* .* .*");
+    for subscriber in ["pub.a one", "secret.> two", "secret.x three group=g", "> all"] {
+        host.run(&format!("c subscribe {subscriber}"));
     }
     let told = ended.iter().map(|pattern| format!("c forbidden {pattern}"));
     let told: Vec<String> = told.chain(["a ok".to_owned()]).collect();
-    assert_eq!(world.run(change), told, "{change}");
+    assert_eq!(host.run(change), told, "{change}");
     let mut hears = Vec::new();
     for subject in ["pub.a", "secret.x", "plain"] {
-        hears.extend(world.run(&format!("b emit {subject} -")));
+        hears.extend(host.run(&format!("b emit {subject} -")));
     }
     hears.retain(|line| line != "nobody");
     hears.sort();
@@ -109,14 +109,22 @@ fn check_change(change: &str, ended: &[&str], heard: &[&str]) {
 }
 
 #[test]
-fn who_may_no_longer_listen_is_told_and_hears_nothing_more() {
+fn who_may_no_longer_subscribe_is_told_and_hears_nothing_more() {
     let all = ["pub.a", "secret.>", "secret.x group=g", ">"];
     let heard =
         ["all plain", "all pub.a", "all secret.x", "one pub.a", "three secret.x", "two secret.x"];
-    check_change("a narrow-listening ann pub.> -", &all[1..], &["one pub.a"]);
-    check_change("a narrow-listening ann - secret.>", &all[1..3], &[heard[0], heard[1], heard[3]]);
-    check_change("a narrow-listening ann - secret.x", &all[2..3], &[heard[0], heard[1], heard[3]]);
-    check_change("a narrow-listening ann - secret.y", &[], &heard);
+    check_change("a narrow-subscribing ann pub.> -", &all[1..], &["one pub.a"]);
+    check_change(
+        "a narrow-subscribing ann - secret.>",
+        &all[1..3],
+        &[heard[0], heard[1], heard[3]],
+    );
+    check_change(
+        "a narrow-subscribing ann - secret.x",
+        &all[2..3],
+        &[heard[0], heard[1], heard[3]],
+    );
+    check_change("a narrow-subscribing ann - secret.y", &[], &heard);
     check_change("a permit ann .* .* ^other$", &all, &[]);
     check_change("a permit ann ^$ ^$ ^amq\\.topic$", &[], &heard);
     check_change("a forbid ann", &all, &[]);
@@ -126,26 +134,26 @@ fn who_may_no_longer_listen_is_told_and_hears_nothing_more() {
 }
 
 #[test]
-fn what_is_allowed_again_is_heard_by_those_who_listen_still() {
-    let mut world = World::new();
-    world.client("c");
+fn what_is_allowed_again_is_heard_by_those_who_subscribe_still() {
+    let mut host = TestHost::new();
+    host.client("c");
     check_in(
-        world,
-        "c listen > all
-         c listen secret.x one
-         a narrow-listening ann - secret.>
+        host,
+        "c subscribe > all
+         c subscribe secret.x one
+         a narrow-subscribing ann - secret.>
          > c forbidden secret.x
          > a ok
          b emit secret.x 1
          > nobody
-         c listen secret.x one
+         c subscribe secret.x one
          > c refused AccessRefused: read access to subject 'secret.x' in vhost '/' refused for user \
          'ann'
-         a narrow-listening ann - -
+         a narrow-subscribing ann - -
          > a ok
          b emit secret.x 2
          > c hears all secret.x 2
-         c listen secret.x one
+         c subscribe secret.x one
          b emit secret.x 3
          > c hears all secret.x 3
          > c hears one secret.x 3
@@ -155,115 +163,115 @@ fn what_is_allowed_again_is_heard_by_those_who_listen_still() {
     );
 }
 
-/// Changes the rights of a client's user who listens to 3,000 subjects, between two ends of turns. At once it
-/// hears what it hears once all of it is judged, and is told `ended` listeners that it may not have.
+/// Changes the rights of a client's user who subscribes to 3,000 subjects, between two ends of turns. At once it
+/// hears what it hears once all of it is judged, and is told `ended` subscribers that it may not have.
 #[track_caller]
 fn check_many(changes: &[&str], ended: RangeInclusive<usize>) {
     const COUNT: usize = 3_000;
-    let mut world = World::new();
-    world.client("c");
+    let mut host = TestHost::new();
+    host.client("c");
     for number in 0..COUNT {
-        world.act_on(&format!("c listen x.{number} of{number}"));
+        host.act_on(&format!("c subscribe x.{number} of{number}"));
     }
-    world.run("b listen x.> all");
+    host.run("b subscribe x.> all");
     for change in changes {
-        world.act_on(change);
+        host.act_on(change);
     }
-    assert!(world.engine.has_work(), "{changes:?}: not all of it is done at once");
+    assert!(host.engine.has_work(), "{changes:?}: not all of it is done at once");
     let mut told = 0;
-    let mut hears = |world: &mut World| {
+    let mut hears = |host: &mut TestHost| {
         for number in 0..COUNT {
-            world.act_on(&format!("b emit x.{number} -"));
+            host.act_on(&format!("b emit x.{number} -"));
         }
-        let lines = std::mem::take(&mut world.fx.lines);
+        let lines = std::mem::take(&mut host.fx.lines);
         let count = |what| lines.iter().filter(|line| line.starts_with(what)).count();
         assert_eq!(count("b hears all"), COUNT, "{changes:?}: others hear all");
         told += count("c forbidden");
         count("c hears")
     };
-    let at_once = hears(&mut world);
-    world.settle_down();
-    let (later, listening) = (hears(&mut world), world.engine.direct.listeners.len());
-    assert_eq!((at_once, listening, told), (later, later + 1, COUNT - later), "{changes:?}");
+    let at_once = hears(&mut host);
+    host.settle_down();
+    let (later, subscribing) = (hears(&mut host), host.engine.direct.subscribers.len());
+    assert_eq!((at_once, subscribing, told), (later, later + 1, COUNT - later), "{changes:?}");
     assert!(ended.contains(&told), "{changes:?}: {told}");
 }
 
 #[test]
-fn rights_of_who_listens_to_much_hold_at_once_and_are_judged_over_some_turns() {
-    let (deny, allow) = ("a narrow-listening ann - x.>", "a narrow-listening ann - -");
+fn rights_of_who_subscribes_to_much_hold_at_once_and_are_judged_over_some_turns() {
+    let (deny, allow) = ("a narrow-subscribing ann - x.>", "a narrow-subscribing ann - -");
     check_many(&[deny], 3_000..=3_000);
     check_many(&["a forbid ann"], 3_000..=3_000);
     check_many(&["a permit ann .* .* ^other$"], 3_000..=3_000);
-    check_many(&["a narrow-listening ann - x.7"], 1..=1);
-    check_many(&["a narrow-listening ann x.* x.7"], 1..=1);
-    check_many(&["a narrow-listening ann - z.>"], 0..=0);
+    check_many(&["a narrow-subscribing ann - x.7"], 1..=1);
+    check_many(&["a narrow-subscribing ann x.* x.7"], 1..=1);
+    check_many(&["a narrow-subscribing ann - z.>"], 0..=0);
     // Whoever was told of the change before it was taken back has lost it.
     check_many(&[deny, allow], 1..=1_000);
     check_many(&[deny, allow, deny], 3_000..=3_000);
-    check_many(&[allow, deny, "a narrow-listening ann - z.>"], 1..=1_000);
+    check_many(&[allow, deny, "a narrow-subscribing ann - z.>"], 1..=1_000);
 }
 
 #[test]
 fn what_is_allowed_again_is_heard_at_once() {
-    let mut world = World::new();
-    world.client("c");
-    world.run("a narrow-listening ann - x.7");
+    let mut host = TestHost::new();
+    host.client("c");
+    host.run("a narrow-subscribing ann - x.7");
     for number in 0..3_000 {
-        world.act_on(&format!("c listen x.* of{number}"));
+        host.act_on(&format!("c subscribe x.* of{number}"));
     }
     let mut hears = |change: &str| {
-        world.act_on(change);
-        world.fx.lines.clear();
-        world.act_on("b emit x.7 -");
-        world.fx.lines.iter().filter(|line| line.starts_with("c hears")).count()
+        host.act_on(change);
+        host.fx.lines.clear();
+        host.act_on("b emit x.7 -");
+        host.fx.lines.iter().filter(|line| line.starts_with("c hears")).count()
     };
-    assert_eq!(hears("a narrow-listening ann - x.7"), 0);
-    assert_eq!(hears("a narrow-listening ann - x.8"), 3_000);
-    assert_eq!(hears("a narrow-listening ann - x.7"), 0);
-    world.settle_down();
-    world.fx.lines.clear();
-    assert_eq!(world.run("b emit x.7 -"), ["nobody"]);
-    assert_eq!(world.run("b emit x.8 -").len(), 3_000);
+    assert_eq!(hears("a narrow-subscribing ann - x.7"), 0);
+    assert_eq!(hears("a narrow-subscribing ann - x.8"), 3_000);
+    assert_eq!(hears("a narrow-subscribing ann - x.7"), 0);
+    host.settle_down();
+    host.fx.lines.clear();
+    assert_eq!(host.run("b emit x.7 -"), ["nobody"]);
+    assert_eq!(host.run("b emit x.8 -").len(), 3_000);
 }
 
 #[test]
 fn who_was_deleted_hears_nothing_whatever_one_of_that_name_may_elsewhere() {
-    let mut world = World::new();
-    world.client("c");
-    world.run("a create-vhost v");
+    let mut host = TestHost::new();
+    host.client("c");
+    host.run("a create-vhost v");
     for number in 0..3_000 {
-        world.act_on(&format!("c listen x.{number} of{number}"));
+        host.act_on(&format!("c subscribe x.{number} of{number}"));
     }
     for line in ["a delete-user ann", "a user ann hash", "a permit ann .* .* .* vhost=v"] {
-        world.act_on(line);
-        assert!(world.engine.has_work(), "not all of it is done at once");
-        world.fx.lines.clear();
-        world.act_on("b emit x.2999 -");
-        assert_eq!(world.fx.lines, ["nobody"], "{line}");
+        host.act_on(line);
+        assert!(host.engine.has_work(), "not all of it is done at once");
+        host.fx.lines.clear();
+        host.act_on("b emit x.2999 -");
+        assert_eq!(host.fx.lines, ["nobody"], "{line}");
     }
 }
 
 #[test]
 fn who_comes_and_goes_while_rights_are_judged_is_judged_once() {
-    let mut world = World::new();
-    world.client("c");
-    world.client("d");
-    world.run("a user bob hash");
-    world.run("a permit bob .* .* .*");
+    let mut host = TestHost::new();
+    host.client("c");
+    host.client("d");
+    host.run("a user bob hash");
+    host.run("a permit bob .* .* .*");
     for number in 0..3_000 {
-        world.act_on(&format!("c listen x.{number} of{number}"));
+        host.act_on(&format!("c subscribe x.{number} of{number}"));
     }
     // Both users are looked at in one round.
-    world.act_on("a narrow-listening ann - x.>");
-    world.act_on("a narrow-listening bob - x.>");
-    world.act_on("c listen y late");
-    world.act_on("c unlisten of2999");
-    world.act_on("d listen y other");
-    world.act_on("c disconnect");
-    assert!(world.engine.has_work(), "not all of it is done at once");
-    world.fx.lines.clear();
-    world.settle_down();
-    assert_eq!(world.fx.lines, [""; 0], "nobody is told anything who has gone");
-    assert_eq!((world.engine.direct.listeners.len(), world.engine.direct.sessions.len()), (1, 1));
-    assert_eq!(world.run("b emit y 1"), ["d hears other y 1"]);
+    host.act_on("a narrow-subscribing ann - x.>");
+    host.act_on("a narrow-subscribing bob - x.>");
+    host.act_on("c subscribe y late");
+    host.act_on("c unsubscribe of2999");
+    host.act_on("d subscribe y other");
+    host.act_on("c disconnect");
+    assert!(host.engine.has_work(), "not all of it is done at once");
+    host.fx.lines.clear();
+    host.settle_down();
+    assert_eq!(host.fx.lines, [""; 0], "nobody is told anything who has gone");
+    assert_eq!((host.engine.direct.subscribers.len(), host.engine.direct.channels.len()), (1, 1));
+    assert_eq!(host.run("b emit y 1"), ["d hears other y 1"]);
 }

@@ -1,13 +1,13 @@
 //! Messages in a row do what each of them would alone.
 
 use super::odds;
-use crate::tests::World;
+use crate::tests::TestHost;
 
 /// Has `lines` done in two worlds, in one of them with each `emits` taken apart. The effects are to be the
 /// same, and the engine's counts.
 #[track_caller]
 fn check_rows(lines: &[String]) {
-    let (mut in_rows, mut one_by_one) = (World::new(), World::new());
+    let (mut in_rows, mut one_by_one) = (TestHost::new(), TestHost::new());
     for (at, line) in lines.iter().enumerate() {
         let words: Vec<&str> = line.split(' ').collect();
         let apart: Vec<String> = match words[..] {
@@ -31,38 +31,38 @@ fn script(text: &str) -> Vec<String> {
 
 #[test]
 fn messages_in_a_row_reach_whom_they_would_reach_one_by_one() {
-    for listeners in [
+    for subscribers in [
         "",
-        "a listen s one",
-        "a listen s one
-         b listen s two",
-        "a listen s one
-         b listen > two",
-        "a listen s one group=g
-         b listen s two group=g",
-        "a listen s one
-         b listen s two group=g
-         b unlisten two",
-        "a listen s one
-         a unlisten one after=2",
-        "a listen s one
-         b listen s two
-         a unlisten one after=4
-         b unlisten two after=1",
-        "c listen s own",
-        "c listen s own
-         a listen s one",
+        "a subscribe s one",
+        "a subscribe s one
+         b subscribe s two",
+        "a subscribe s one
+         b subscribe > two",
+        "a subscribe s one group=g
+         b subscribe s two group=g",
+        "a subscribe s one
+         b subscribe s two group=g
+         b unsubscribe two",
+        "a subscribe s one
+         a unsubscribe one after=2",
+        "a subscribe s one
+         b subscribe s two
+         a unsubscribe one after=4
+         b unsubscribe two after=1",
+        "c subscribe s own",
+        "c subscribe s own
+         a subscribe s one",
         "a queue q
          a bind amq.topic q s
-         a listen s one",
-        "a listen s one
+         a subscribe s one",
+        "a subscribe s one
          room a off",
-        "a listen $QUEUE.s one
-         c listen _INBOX.1 two",
+        "a subscribe $QUEUE.s one
+         c subscribe _INBOX.1 two",
     ] {
         for emitted in ["s 1 2 3 4 5", "s 1 2 3 4 5 silent", "$QUEUE.s 1 2", "_INBOX.1 1 2 3"] {
             let lines =
-                format!("{listeners}\nc emits {emitted}\na listen s late\nc emits {emitted}");
+                format!("{subscribers}\nc emits {emitted}\na subscribe s late\nc emits {emitted}");
             check_rows(&script(&lines));
         }
     }
@@ -79,10 +79,10 @@ fn what_comes_and_goes_between_rows_is_seen() {
             let subject = ["s", "s.t", "x"][random(3)];
             let pattern = [subject, ">", "s.*", "*"][random(4)];
             lines.push(match random(8) {
-                0 | 1 => format!("{who} listen {pattern} {name}"),
-                2 => format!("{who} listen {pattern} {name} group=g"),
-                3 => format!("{who} unlisten {name}"),
-                4 => format!("{who} unlisten {name} after={}", random(5)),
+                0 | 1 => format!("{who} subscribe {pattern} {name}"),
+                2 => format!("{who} subscribe {pattern} {name} group=g"),
+                3 => format!("{who} unsubscribe {name}"),
+                4 => format!("{who} unsubscribe {name} after={}", random(5)),
                 5 => format!("{who} emits {subject} 1 2 3 4 silent"),
                 _ => format!("{who} emits {subject} 1 2 3 4"),
             });

@@ -51,18 +51,18 @@ fn nanoseconds(calls: u64, mut call: impl FnMut()) -> u64 {
     rounds.min().unwrap_or(0)
 }
 
-fn world_of(others: usize) -> World {
+fn world_of(others: usize) -> TestHost {
     let names: Vec<String> = (0..QUEUES).map(|number| format!("q{number}")).collect();
-    let mut world = World::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
-    world.bind(&[
+    let mut host = TestHost::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    host.bind(&[
         ("amq.topic", "q1", "stock.#"),
         ("amq.topic", "q2", "stock.*.widgets.*"),
         ("amq.topic", "q3", KEY),
     ]);
     for number in 0..others {
-        world.bind(&[("amq.topic", &format!("q{}", number % QUEUES), &other(number))]);
+        host.bind(&[("amq.topic", &format!("q{}", number % QUEUES), &other(number))]);
     }
-    world
+    host
 }
 
 #[test]
@@ -70,9 +70,9 @@ fn world_of(others: usize) -> World {
 fn cost_of_matching() {
     for others in [1, 1_000, 1_000_000] {
         let before = resident();
-        let mut world = world_of(others);
+        let mut host = world_of(others);
         let bytes = (resident() - before) / others;
-        let router = &mut world.router;
+        let router = &mut host.router;
         let mut scratch = MatchScratch::new(1);
         let exchange = router.exchanges.get(router.exchanges.find("amq.topic").unwrap());
         let patterns = exchange.patterns.as_ref().unwrap();
@@ -108,26 +108,25 @@ fn cost_of_matching() {
 #[ignore = "a measurement, to be run alone"]
 fn cost_of_unbinding() {
     for others in [1_000, 1_000_000] {
-        let mut world = world_of(others);
+        let mut host = world_of(others);
         let start = ran();
         for number in 0..others {
-            let change =
-                world.unbind("amq.topic", &format!("q{}", number % QUEUES), &other(number));
+            let change = host.unbind("amq.topic", &format!("q{}", number % QUEUES), &other(number));
             assert!(change.changed);
         }
         let each = (ran() - start) / others as u64;
         println!("{others} others: unbind {each} ns each");
-        assert_eq!(world.binding_count(), 3);
+        assert_eq!(host.binding_count(), 3);
     }
     // All at one leaf and one target: what a list without back links would have to search.
-    let mut world = World::new(&["q"]);
+    let mut host = TestHost::new(&["q"]);
     let pairs = |number: i64| arguments(&[("n", Value::Int(number))]);
     for number in 0..200_000 {
-        world.router.bind("amq.topic", &target("q"), "a.*", pairs(number)).unwrap();
+        host.router.bind("amq.topic", &target("q"), "a.*", pairs(number)).unwrap();
     }
     let start = ran();
     for number in 0..200_000 {
-        let change = world.router.unbind("amq.topic", &target("q"), "a.*", &pairs(number));
+        let change = host.router.unbind("amq.topic", &target("q"), "a.*", &pairs(number));
         assert!(change.unwrap().changed);
     }
     let each = (ran() - start) / 200_000;
@@ -139,12 +138,12 @@ fn cost_of_unbinding() {
 fn cost_of_chained_wildcards() {
     let key = vec!["a"; 128].join(".");
     for chained in [2, 5, 60] {
-        let mut world = World::new(&["q"]);
-        world.bind(&[("amq.topic", "q", &vec!["#.a"; chained].join("."))]);
+        let mut host = TestHost::new(&["q"]);
+        host.bind(&[("amq.topic", "q", &vec!["#.a"; chained].join("."))]);
         let mut out = Vec::new();
         let keys = Keys { routing_key: &key, also_to: &[&key] };
         let each = nanoseconds(1_000, || {
-            world.router.route("amq.topic", keys, &mut |_| (), &mut out);
+            host.router.route("amq.topic", keys, &mut |_| (), &mut out);
         });
         println!("#.a {chained} times on 128 words: {} ns", each / 2);
     }

@@ -9,28 +9,28 @@ use std::collections::BTreeSet;
 const OTHERS: [usize; 3] = [1, 1_000, 100_000];
 
 /// Nodes of the index, and bindings, that were looked at or changed while `act` ran.
-fn steps(world: &mut World, source: &str, act: impl FnOnce(&mut World)) -> (usize, usize) {
-    let counts = |world: &World| {
-        let router = &world.router;
+fn steps(host: &mut TestHost, source: &str, act: impl FnOnce(&mut TestHost)) -> (usize, usize) {
+    let counts = |host: &TestHost| {
+        let router = &host.router;
         let exchange = router.exchanges.get(router.exchanges.find(source).unwrap());
         let nodes = exchange.patterns.as_ref().map_or(0, |patterns| patterns.steps.get());
         (nodes, router.bindings.steps.get())
     };
-    let before = counts(world);
-    act(world);
-    let after = counts(world);
+    let before = counts(host);
+    act(host);
+    let after = counts(host);
     (after.0 - before.0, after.1 - before.1)
 }
 
-/// A world with so many other bindings of an exchange: key and target by number.
-fn crowd(source: &str, others: usize, other: fn(usize) -> (String, usize)) -> World {
-    let mut world = World::new(&["q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7"]);
+/// A host with so many other bindings of an exchange: key and target by number.
+fn crowd(source: &str, others: usize, other: fn(usize) -> (String, usize)) -> TestHost {
+    let mut host = TestHost::new(&["q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7"]);
     for number in 0..others {
         let (key, queue) = other(number);
         let pairs = arguments(&[("n", Value::Int(number as i64))]);
-        world.router.bind(source, &target(&format!("q{queue}")), &key, pairs).unwrap();
+        host.router.bind(source, &target(&format!("q{queue}")), &key, pairs).unwrap();
     }
-    world
+    host
 }
 
 /// Patterns that share words with `a.b.c...` and lead elsewhere, or further.
@@ -65,12 +65,12 @@ fn patterns(depth: usize) -> [String; 4] {
 fn unbinding_takes_steps_by_the_depth_of_the_pattern_alone() {
     for other in [scattered, heaped] {
         for others in OTHERS {
-            let mut world = crowd("amq.topic", others, other);
+            let mut host = crowd("amq.topic", others, other);
             for depth in [1, 2, 3, 4, 8, 16] {
                 for pattern in patterns(depth) {
-                    world.bind(&[("amq.topic", "q0", &pattern)]);
-                    let (nodes, bindings) = steps(&mut world, "amq.topic", |world| {
-                        assert!(world.unbind("amq.topic", "q0", &pattern).changed);
+                    host.bind(&[("amq.topic", "q0", &pattern)]);
+                    let (nodes, bindings) = steps(&mut host, "amq.topic", |host| {
+                        assert!(host.unbind("amq.topic", "q0", &pattern).changed);
                     });
                     // Down the trie by two steps a word, up again by at most four where each node goes.
                     let most = 6 * depth + 6;
@@ -91,13 +91,13 @@ fn wherever_a_binding_stands_in_its_lists_unbinding_costs_the_same() {
         ("amq.headers", ExchangeKind::Headers),
     ] {
         for others in OTHERS {
-            let mut world = crowd(source, others, heaped);
+            let mut host = crowd(source, others, heaped);
             // The oldest is at one end of each list, the newest at the other.
             for number in BTreeSet::from([0, others / 2, others - 1]) {
                 let pairs = arguments(&[("n", Value::Int(number as i64))]);
-                let (nodes, bindings) = steps(&mut world, source, |world| {
+                let (nodes, bindings) = steps(&mut host, source, |host| {
                     let to = target("q0");
-                    let change = world.router.unbind(source, &to, "a.b.c", &pairs);
+                    let change = host.router.unbind(source, &to, "a.b.c", &pairs);
                     assert!(change.unwrap().changed);
                 });
                 assert!(nodes <= 24, "{nodes} nodes of {kind:?} beside {others}");
@@ -116,15 +116,15 @@ fn routing_looks_at_no_binding_that_does_not_match() {
         [("amq.topic", ["own.#", "*.b.c.*", key]), ("amq.direct", [key, key, key])]
     {
         for others in OTHERS {
-            let mut world = crowd(source, others, scattered);
+            let mut host = crowd(source, others, scattered);
             for (queue, pattern) in patterns.iter().enumerate() {
-                world.bind(&[(source, &format!("q{queue}"), pattern)]);
+                host.bind(&[(source, &format!("q{queue}"), pattern)]);
             }
             let mut found = Vec::new();
             // Two keys are never remembered together.
             let keys = Keys { routing_key: key, also_to: &[key] };
-            let cost = steps(&mut world, source, |world| {
-                world.router.route(source, keys, &mut |_| (), &mut found).unwrap();
+            let cost = steps(&mut host, source, |host| {
+                host.router.route(source, keys, &mut |_| (), &mut found).unwrap();
             });
             assert_eq!(found, [QueueKey(0), QueueKey(1), QueueKey(2)], "{source} {others}");
             costs.push((source, cost));

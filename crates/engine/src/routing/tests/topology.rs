@@ -5,21 +5,21 @@ use crate::interface::limits::{NAME_BYTES_MAX, TOPIC_WORDS_MAX};
 
 #[test]
 fn a_headers_exchange_refuses_what_it_cannot_compare_by() {
-    let mut world = World::new(&["q"]);
+    let mut host = TestHost::new(&["q"]);
     for value in [text("some"), text(""), Value::Int(1), Value::Null] {
         let arguments = arguments(&[("x-match", value)]);
         let refusal =
-            world.router.bind("amq.headers", &target("q"), "", arguments.clone()).unwrap_err();
+            host.router.bind("amq.headers", &target("q"), "", arguments.clone()).unwrap_err();
         assert_eq!(refusal.kind, RefusalKind::PreconditionFailed);
         assert!(refusal.text.contains("x-match"), "{}", refusal.text);
         // Elsewhere it is an argument like any other.
-        assert!(world.router.bind("amq.fanout", &target("q"), "", arguments).unwrap().changed);
+        assert!(host.router.bind("amq.fanout", &target("q"), "", arguments).unwrap().changed);
     }
 }
 
 #[test]
 fn a_binding_is_its_source_target_key_and_arguments() {
-    let mut world = World::new(&["a", "b"]);
+    let mut host = TestHost::new(&["a", "b"]);
     let nan = arguments(&[("x", Value::Float(f64::NAN))]);
     let list = arguments(&[("x", Value::List(vec![Value::Map(nan.clone())]))]);
     let cases = [
@@ -36,36 +36,36 @@ fn a_binding_is_its_source_target_key_and_arguments() {
     ];
     for (count, (source, to, key, arguments)) in cases.iter().enumerate() {
         for again in [false, true] {
-            let before = world.router.generation;
-            let change = world.router.bind(source, &target(to), key, arguments.clone()).unwrap();
+            let before = host.router.generation;
+            let change = host.router.bind(source, &target(to), key, arguments.clone()).unwrap();
             assert_eq!(change.changed, !again);
-            assert_eq!(world.router.generation > before, !again);
+            assert_eq!(host.router.generation > before, !again);
         }
-        assert_eq!(world.binding_count(), count + 1);
+        assert_eq!(host.binding_count(), count + 1);
     }
     for (count, (source, to, key, arguments)) in cases.iter().enumerate() {
         for again in [false, true] {
-            let change = world.router.unbind(source, &target(to), key, arguments).unwrap();
+            let change = host.router.unbind(source, &target(to), key, arguments).unwrap();
             assert_eq!(change.changed, !again, "{source} {to} {key} {arguments:?}");
             assert_eq!(change.bindings_removed, usize::from(!again));
         }
-        assert_eq!(world.binding_count(), cases.len() - count - 1);
+        assert_eq!(host.binding_count(), cases.len() - count - 1);
     }
 }
 
 #[test]
 fn arguments_alone_tell_any_number_of_bindings_apart() {
-    let mut world = World::new(&["a"]);
+    let mut host = TestHost::new(&["a"]);
     let number = |number| arguments(&[("number", Value::Int(number))]);
     for value in 0..5_000 {
-        let change = world.router.bind("amq.headers", &target("a"), "", number(value)).unwrap();
+        let change = host.router.bind("amq.headers", &target("a"), "", number(value)).unwrap();
         assert!(change.changed, "{value}");
     }
     for value in (0..5_000).rev() {
-        let change = world.router.unbind("amq.headers", &target("a"), "", &number(value)).unwrap();
+        let change = host.router.unbind("amq.headers", &target("a"), "", &number(value)).unwrap();
         assert!(change.changed, "{value}");
     }
-    assert_eq!(world.binding_count(), 0);
+    assert_eq!(host.binding_count(), 0);
 }
 
 #[test]
@@ -119,9 +119,9 @@ fn declarations_have_to_agree() {
         ),
     ];
     for (current, declared, expected) in table {
-        let mut world = World::new(&[]);
-        world.declare("x", &current);
-        let again = world.router.declare_exchange("x", &declared);
+        let mut host = TestHost::new(&[]);
+        host.declare("x", &current);
+        let again = host.router.declare_exchange("x", &declared);
         match expected {
             None => assert_eq!(again.unwrap(), Change::default()),
             Some(expected) => {
@@ -130,16 +130,16 @@ fn declarations_have_to_agree() {
                 assert_eq!(refusal.text, received(expected));
             }
         }
-        assert_eq!(world.router.exchange("x").unwrap(), &current);
+        assert_eq!(host.router.exchange("x").unwrap(), &current);
     }
 }
 
 #[test]
 fn what_is_not_there_or_not_allowed_is_refused_in_words() {
     use RefusalKind::{AccessRefused, NotFound, PreconditionFailed};
-    let mut world = World::new(&["q"]);
+    let mut host = TestHost::new(&["q"]);
     let default = "operation not permitted on the default exchange";
-    let router = &mut world.router;
+    let router = &mut host.router;
     let bind = |router: &mut Router, source: &str, to: &str| {
         router.bind(source, &target(to), "", Arguments::new()).map(|_| ())
     };
@@ -182,11 +182,11 @@ fn what_is_not_there_or_not_allowed_is_refused_in_words() {
     // Taking away what is not there is done already.
     for (source, to) in [("x", "q"), ("amq.fanout", "r"), ("amq.fanout", ">y"), ("amq.topic", "q")]
     {
-        assert!(!world.unbind(source, to, "").changed);
+        assert!(!host.unbind(source, to, "").changed);
     }
-    assert!(!world.router.delete_exchange("x", true).unwrap().changed);
+    assert!(!host.router.delete_exchange("x", true).unwrap().changed);
     let keys = Keys { routing_key: "", also_to: &[] };
-    assert_eq!(world.router.route("x", keys, &mut |_| (), &mut Vec::new()), None);
+    assert_eq!(host.router.route("x", keys, &mut |_| (), &mut Vec::new()), None);
 }
 
 #[test]
@@ -236,65 +236,65 @@ fn auto_delete_exchanges_go_with_their_last_binding() {
         change.auto_deleted.iter().map(|deleted| deleted.name.clone()).collect()
     };
     let build = || {
-        let mut world = World::new(&["q", "r"]);
+        let mut host = TestHost::new(&["q", "r"]);
         let durable = ExchangeOptions { durable: true, ..auto_delete(Topic) };
-        world.declare("root", &auto_delete(Fanout));
-        world.declare("middle", &durable);
-        world.declare("leaf", &auto_delete(Direct));
-        world.declare("stays", &options(Direct));
-        world.bind(&[
+        host.declare("root", &auto_delete(Fanout));
+        host.declare("middle", &durable);
+        host.declare("leaf", &auto_delete(Direct));
+        host.declare("stays", &options(Direct));
+        host.bind(&[
             ("root", ">middle", ""),
             ("middle", ">leaf", "#"),
             ("stays", ">leaf", ""),
             ("leaf", "q", "k"),
             ("leaf", "q", "l"),
         ]);
-        world
+        host
     };
     // An exchange without bindings waits for its first.
-    let mut world = build();
-    assert!(gone(&world.unbind("leaf", "q", "k")).is_empty());
-    let change = world.unbind("leaf", "q", "l");
+    let mut host = build();
+    assert!(gone(&host.unbind("leaf", "q", "k")).is_empty());
+    let change = host.unbind("leaf", "q", "l");
     assert_eq!(gone(&change), ["leaf", "middle", "root"]);
     let durable: Vec<_> = change.auto_deleted.iter().map(|deleted| deleted.durable).collect();
     assert_eq!(durable, [false, true, false]);
     assert_eq!(change.bindings_removed, 4);
-    assert!(world.router.exchange("stays").is_ok());
-    assert_eq!(world.binding_count(), 0);
+    assert!(host.router.exchange("stays").is_ok());
+    assert_eq!(host.binding_count(), 0);
 
     // The same by the queue, and by an exchange on the way.
-    let mut world = build();
-    let change = world.router.queue_removed(QueueKey(0));
+    let mut host = build();
+    let change = host.router.queue_removed(QueueKey(0));
     assert_eq!(gone(&change), ["leaf", "middle", "root"]);
     assert_eq!(change.bindings_removed, 5);
-    let mut world = build();
-    let change = world.router.delete_exchange("leaf", false).unwrap();
+    let mut host = build();
+    let change = host.router.delete_exchange("leaf", false).unwrap();
     assert_eq!(gone(&change), ["middle", "root"]);
 
     // A binding to itself does not hold an exchange's deletion up, nor does a cycle.
-    let mut world = World::new(&["q"]);
-    world.declare("one", &auto_delete(Fanout));
-    world.declare("two", &auto_delete(Fanout));
-    world.bind(&[("one", ">two", ""), ("two", ">one", ""), ("two", ">two", "")]);
-    let change = world.router.delete_exchange("two", false).unwrap();
+    let mut host = TestHost::new(&["q"]);
+    host.declare("one", &auto_delete(Fanout));
+    host.declare("two", &auto_delete(Fanout));
+    host.bind(&[("one", ">two", ""), ("two", ">one", ""), ("two", ">two", "")]);
+    let change = host.router.delete_exchange("two", false).unwrap();
     assert_eq!(gone(&change), ["one"]);
-    assert_eq!(world.binding_count(), 0);
+    assert_eq!(host.binding_count(), 0);
 
     // While held, nothing goes but what was asked for.
-    let mut world = build();
-    world.router.hold_auto_delete(true);
-    assert!(gone(&world.router.queue_removed(QueueKey(0))).is_empty());
-    assert!(world.router.exchange("leaf").is_ok());
+    let mut host = build();
+    host.router.hold_auto_delete(true);
+    assert!(gone(&host.router.queue_removed(QueueKey(0))).is_empty());
+    assert!(host.router.exchange("leaf").is_ok());
 }
 
 #[test]
 fn changes_tell_whether_they_have_to_be_recorded() {
-    let mut world = World::new(&["transient"]);
-    world.names.push("durable".into());
-    world.router.queue_added("durable", QueueKey(1), true);
+    let mut host = TestHost::new(&["transient"]);
+    host.names.push("durable".into());
+    host.router.queue_added("durable", QueueKey(1), true);
     let durable = ExchangeOptions { durable: true, ..options(Direct) };
-    assert!(world.router.declare_exchange("dx", &durable).unwrap().durable);
-    assert!(!world.router.declare_exchange("tx", &options(Direct)).unwrap().durable);
+    assert!(host.router.declare_exchange("dx", &durable).unwrap().durable);
+    assert!(!host.router.declare_exchange("tx", &options(Direct)).unwrap().durable);
     let table = [
         ("dx", "durable", true),
         ("dx", "transient", false),
@@ -304,36 +304,36 @@ fn changes_tell_whether_they_have_to_be_recorded() {
         ("tx", ">dx", false),
     ];
     for (source, to, expected) in table {
-        let change = world.router.bind(source, &target(to), "k", Arguments::new()).unwrap();
+        let change = host.router.bind(source, &target(to), "k", Arguments::new()).unwrap();
         assert_eq!((change.changed, change.durable), (true, expected), "{source} {to}");
     }
-    let flags: Vec<_> = world.router.bindings().map(|binding| binding.durable).collect();
+    let flags: Vec<_> = host.router.bindings().map(|binding| binding.durable).collect();
     assert_eq!(flags, table.map(|(_, _, durable)| durable));
     for (source, to, expected) in table {
-        assert_eq!(world.unbind(source, to, "k").durable, expected, "{source} {to}");
+        assert_eq!(host.unbind(source, to, "k").durable, expected, "{source} {to}");
     }
-    assert!(world.router.delete_exchange("dx", false).unwrap().durable);
-    assert!(!world.router.delete_exchange("tx", false).unwrap().durable);
-    assert!(!world.router.queue_removed(QueueKey(0)).durable);
-    assert!(world.router.queue_removed(QueueKey(1)).durable);
+    assert!(host.router.delete_exchange("dx", false).unwrap().durable);
+    assert!(!host.router.delete_exchange("tx", false).unwrap().durable);
+    assert!(!host.router.queue_removed(QueueKey(0)).durable);
+    assert!(host.router.queue_removed(QueueKey(1)).durable);
 }
 
 #[test]
 fn what_is_listed_restores_the_same_routing() {
-    let mut world = World::new(&["a", "b"]);
-    world.declare("x", &options(Topic));
-    world.declare("alt", &ExchangeOptions { alternate: Some("x".into()), ..options(Headers) });
-    world.bind(&[("x", "a", "k.*"), ("x", ">amq.fanout", "#.z"), ("amq.fanout", "b", "")]);
+    let mut host = TestHost::new(&["a", "b"]);
+    host.declare("x", &options(Topic));
+    host.declare("alt", &ExchangeOptions { alternate: Some("x".into()), ..options(Headers) });
+    host.bind(&[("x", "a", "k.*"), ("x", ">amq.fanout", "#.z"), ("amq.fanout", "b", "")]);
     let wanted = arguments(&[("h", text("v")), ("x-match", text("any"))]);
-    world.router.bind("alt", &target("b"), "", wanted).unwrap();
+    host.router.bind("alt", &target("b"), "", wanted).unwrap();
 
-    let mut restored = World::new(&["a", "b"]);
-    for (name, options) in world.router.exchanges() {
+    let mut restored = TestHost::new(&["a", "b"]);
+    for (name, options) in host.router.exchanges() {
         if restored.router.exchange(name).is_err() {
             restored.declare(name, options);
         }
     }
-    for binding in world.router.bindings() {
+    for binding in host.router.bindings() {
         let to = match binding.target {
             TargetView::Queue(name, _) => BindingTarget::Queue(name.to_owned()),
             TargetView::Exchange(name) => BindingTarget::Exchange(name.to_owned()),
@@ -342,11 +342,11 @@ fn what_is_listed_restores_the_same_routing() {
         let change = restored.router.bind(binding.source, &to, binding.key, arguments).unwrap();
         assert!(change.changed);
     }
-    assert!(world.router.bindings().eq(restored.router.bindings()));
-    assert!(world.router.exchanges().eq(restored.router.exchanges()));
+    assert!(host.router.bindings().eq(restored.router.bindings()));
+    assert!(host.router.exchanges().eq(restored.router.exchanges()));
     for key in ["k.a", "k.z", "z", "q"] {
         for exchange in ["x", "alt", "amq.fanout"] {
-            assert_eq!(world.route(exchange, &[key]), restored.route(exchange, &[key]));
+            assert_eq!(host.route(exchange, &[key]), restored.route(exchange, &[key]));
         }
     }
 }

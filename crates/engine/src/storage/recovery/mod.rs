@@ -1,5 +1,5 @@
 //! From records back to state: each record does what it did when it was first applied, less what the
-//! world was told.
+//! host was told.
 
 mod pages;
 
